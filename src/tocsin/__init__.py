@@ -1,0 +1,37 @@
+"""Tocsin: leave standing questions behind, and hear at once and exactly what events answer them."""
+
+from tocsin.language import (
+    Template,
+    attr,
+    check,
+    from_json,
+    parse,
+    stream,
+    table,
+    to_cnf,
+    to_dnf,
+    to_json,
+    to_text,
+)
+from tocsin.model import Event, Notification, Subscription, read_event
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Event",
+    "Notification",
+    "Subscription",
+    "Template",
+    "__version__",
+    "attr",
+    "check",
+    "from_json",
+    "parse",
+    "read_event",
+    "stream",
+    "table",
+    "to_cnf",
+    "to_dnf",
+    "to_json",
+    "to_text",
+]

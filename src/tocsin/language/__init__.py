@@ -1,0 +1,60 @@
+"""The subscription language: text, JSON and Python to one model, and the model to its normal forms."""
+
+from tocsin.language.build import (
+    Clause,
+    Expression,
+    StreamBuilder,
+    TableBuilder,
+    attr,
+    avg,
+    count,
+    duration,
+    maximum,
+    minimum,
+    param,
+    span,
+    stream,
+    table,
+    total,
+)
+from tocsin.language.check import Checked, check, warnings_of
+from tocsin.language.json_form import Json, from_json, to_json
+from tocsin.language.normal import Cnf, Dnf, to_cnf, to_dnf, to_nnf
+from tocsin.language.parser import parse, parse_condition
+from tocsin.language.printer import condition_text, to_text
+from tocsin.language.template import Template, TemplateRows
+
+__all__ = [
+    "Checked",
+    "Clause",
+    "Cnf",
+    "Dnf",
+    "Expression",
+    "Json",
+    "StreamBuilder",
+    "TableBuilder",
+    "Template",
+    "TemplateRows",
+    "attr",
+    "avg",
+    "check",
+    "condition_text",
+    "count",
+    "duration",
+    "from_json",
+    "maximum",
+    "minimum",
+    "param",
+    "parse",
+    "parse_condition",
+    "span",
+    "stream",
+    "table",
+    "to_cnf",
+    "to_dnf",
+    "to_json",
+    "to_nnf",
+    "to_text",
+    "total",
+    "warnings_of",
+]

@@ -1,0 +1,64 @@
+"""Reading a query together with what its writer should be warned of."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from tocsin.language.normal import to_dnf
+from tocsin.language.parser import read
+from tocsin.model.conditions import TRUE, Condition
+from tocsin.model.errors import NormalFormError
+from tocsin.model.queries import Filter, Fold, Next, Query, View
+
+__all__ = ["Checked", "check", "warnings_of"]
+
+
+class Checked(Struct, frozen=True):
+    """A query, and what its writer should be warned of."""
+
+    query: Query
+    warnings: tuple[str, ...] = ()
+
+
+def check(text: str, *, template: bool = False) -> Checked:
+    """Return the query that `text` says, with warnings; raise `LanguageError` where it cannot be read.
+
+    >>> check("a between 5 and 3 or a = 1").warnings
+    ('one of its alternatives can never match: no value of a satisfies `a between 5 and 3`',)
+    >>> check("a = 1 and a = 2").warnings
+    ('it can never match: no value of a satisfies `a = 1 and a = 2`',)
+    """
+    reader = read(text, template=template)
+    return Checked(reader.result, (*reader.warnings, *warnings_of(reader.result)))
+
+
+def warnings_of(query: Query) -> tuple[str, ...]:
+    """Return what to warn of in a query: conditions, or alternatives in them, that can never hold."""
+    found: list[str] = []
+    for condition in _conditions(query):
+        try:
+            normal = to_dnf(condition)
+        except NormalFormError:
+            continue  # whoever needs that normal form raises the error
+        if not normal.conjunctions:
+            found.append(f"it can never match: {'; '.join(normal.never) or 'its condition is false'}")
+        elif normal.never:
+            found += [f"one of its alternatives can never match: {reason}" for reason in normal.never]
+    return tuple(found)
+
+
+def _conditions(query: Query) -> list[Condition]:
+    if isinstance(query, Filter):
+        return [query.condition]
+    if isinstance(query, View):
+        return [query.on, query.where]
+    found: list[Condition] = []
+    for step in query.steps:
+        if not isinstance(step.source, str):
+            found += _conditions(step.source)
+        if isinstance(step, (Next, Fold)):
+            found.append(step.on)
+        if isinstance(step, Fold):
+            found.append(step.while_)
+        found.append(step.where)
+    return [condition for condition in found if condition != TRUE]

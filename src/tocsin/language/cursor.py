@@ -1,0 +1,167 @@
+"""A place in the tokens, and the errors that name it."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Final
+
+from tocsin.language.tokens import END, NAME, QUOTED, RESERVED, STRING, offset_of, tokenize
+from tocsin.model.errors import LanguageError
+
+__all__ = ["Cursor", "closest"]
+
+MAX_DEPTH: Final = 64
+"""How deep parentheses, `not` and minus signs may nest; flat lists of conditions have no limit."""
+
+
+def closest(word: str, candidates: list[str] | tuple[str, ...], likeness: float = 0.7) -> str | None:
+    """Return the candidate nearest to `word`, or None if none is near.
+
+    >>> closest("adn", ("and", "or"), 0.6)
+    'and'
+    """
+    near = get_close_matches(word.lower(), [c.lower() for c in candidates], 1, likeness)
+    return next((c for c in candidates if c.lower() == near[0]), None) if near else None
+
+
+class Cursor:
+    """The tokens of one text and how far they have been read."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        if not text.isascii():
+            self._refuse_surrogates()
+        self.kinds, self.texts, self.words = tokenize(text)
+        self.at = 0
+        self.depth = 0
+
+    def accept(self, word: str) -> bool:
+        """Step over `word` if it comes next."""
+        if self.words[self.at] == word:
+            self.at += 1
+            return True
+        return False
+
+    def expect(self, word: str, context: str) -> None:
+        """Step over `word`, or raise an error that says what `context` needs."""
+        if self.words[self.at] == word:
+            self.at += 1
+        else:
+            raise self.unexpected(context, (word,))
+
+    def name(self, what: str) -> str:
+        """Read one undotted name, bare or in double quotes."""
+        at, kind = self.at, self.kinds[self.at]
+        if kind == QUOTED:
+            self.at += 1
+            return self.unquoted(at)
+        if kind != NAME:
+            raise self.unexpected(f"{what} is missing", (), (what,))
+        if self.words[at] in RESERVED:
+            raise self.keyword_as_name(at)
+        if "." in self.texts[at]:
+            raise self.fail(f"{what} has no dots; in double quotes it may have", at=at)
+        self.at += 1
+        return self.texts[at]
+
+    def unquoted(self, at: int) -> str:
+        """Return the name in double quotes at token `at`."""
+        name = self.texts[at][1:-1].replace('""', '"')
+        if not name:
+            raise self.fail("a name cannot be empty", at=at)
+        return name
+
+    def enter(self, at: int) -> None:
+        """Count one more level of nesting."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise self.fail(
+                f"nested more than {MAX_DEPTH} levels deep",
+                at=at,
+                suggestion="long lists of `and` and `or` need no parentheses between their members",
+            )
+
+    def fail(
+        self,
+        reason: str,
+        *,
+        at: int | None = None,
+        expected: tuple[str, ...] = (),
+        suggestion: str | None = None,
+    ) -> LanguageError:
+        """Return the error that `reason` names, with its caret under token `at`, or under the next one."""
+        place = self.at if at is None else at
+        return LanguageError(
+            reason,
+            text=self.text,
+            offset=offset_of(self.text, place),
+            length=len(self.texts[place]),
+            expected=expected,
+            suggestion=suggestion,
+        )
+
+    def unexpected(
+        self,
+        context: str,
+        words: tuple[str, ...],
+        phrases: tuple[str, ...] = (),
+        suggestion: str | None = None,
+    ) -> LanguageError:
+        """Return the error for a next token that is none of `words` (keywords, signs) nor any of `phrases`."""
+        found = self.words[self.at]
+        near = closest(found, words, 0.6) if self.kinds[self.at] == NAME else None
+        if suggestion is None:
+            suggestion = _HABITS.get(found) or (f"did you mean `{near}`?" if near else None)
+        expected = (*phrases, *(f"`{w}`" for w in words))
+        return self.fail(f"{context}, found {self.found()}", expected=expected, suggestion=suggestion)
+
+    def found(self) -> str:
+        """Return the next token as an error message shows it."""
+        kind, token = self.kinds[self.at], self.texts[self.at]
+        if kind == END:
+            return "the end of the text"
+        shown = token if len(token) <= 40 else token[:39] + "…"
+        return f"the string {shown}" if kind == STRING else f"`{shown}`"
+
+    def keyword_as_name(self, at: int) -> LanguageError:
+        """Return the error for a reserved word where a name should stand."""
+        word = self.texts[at]
+        return self.fail(
+            f"`{word}` is a keyword, so it cannot stand here",
+            at=at,
+            suggestion=f'if it is a name, write it in double quotes: "{word}"',
+        )
+
+    def _refuse_surrogates(self) -> None:
+        try:
+            self.text.encode()
+        except UnicodeEncodeError as fault:
+            raise LanguageError(
+                "the text is not valid Unicode: a lone surrogate", text=self.text, offset=fault.start
+            ) from None
+
+
+_HABITS = {
+    "==": "equality is written `=`",
+    "=>": "did you mean `>=`?",
+    "=<": "did you mean `<=`?",
+    "=~": "a regular expression is tested with `~`",
+    "&&": "did you mean `and`?",
+    "||": "did you mean `or`?",
+    "!": "did you mean `not`, or `!=`?",
+    "equals": "equality is written `=`",
+    "eq": "equality is written `=`",
+    "gt": "did you mean `>`?",
+    "lt": "did you mean `<`?",
+    "ilike": "`like` minds the case; for any case use a regular expression: a ~ '(?i)text'",
+    "regexp": "a regular expression is tested with `~`",
+    "matches": "a regular expression is tested with `~`",
+    "escape": "`like` escapes with a backslash: '100\\%'",
+    "%": "the operations on numbers are + - * /",
+    "^": "the operations on numbers are + - * /",
+    "having": "Tocsin has no `having`",
+    "group": "Tocsin has no `group by`: leave one subscription per group, from a template",
+    "order": "Tocsin has no `order by`: notifications come in the order of events",
+    "limit": "Tocsin has no `limit`",
+    "union": "a union is several subscriptions that `publish as` one name",
+}

@@ -1,0 +1,432 @@
+"""The JSON form: a tree of the same operators.
+
+Every node is an object with one key, the operator, and its arguments in a list; a constant stands for itself.
+
+| node | means |
+|---|---|
+| `{"and": [c, …]}`, `{"or": [c, …]}`, `{"not": [c]}`, `true`, `false` | conditions |
+| `{"=": [t, t]}`, likewise every operator of the language: `{"between": [t, low, high]}`, `{"in": [t, v, …]}`, `{"is missing": [t]}` | predicates |
+| `"IBM"`, `1.5`, `true`, `{"timestamp": ["2026-01-01T00:00:00Z"]}` | constants |
+| `{"attribute": ["price"]}`, `{"attribute": ["price", "a"]}` | an attribute, and of which event |
+| `{"parameter": ["p"]}`, `{"parameters": ["ps"]}` | a template's value, or list of values |
+| `{"+": [t, t]}`, `{"negative": [t]}`, `{"duration": []}`, `{"span": [10, "minutes"]}`, `{"avg": [t]}`, `{"count": []}` | other terms |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias, cast
+
+from tocsin.language.conditions import like
+from tocsin.language.parser import canonical
+from tocsin.language.printer import default_name
+from tocsin.model.conditions import FALSE, TRUE, And, Condition, Constant, Not, Operator, Or, Predicate
+from tocsin.model.errors import FormError, KindError, LanguageError
+from tocsin.model.queries import (
+    Computation,
+    Filter,
+    Fold,
+    From,
+    Next,
+    Query,
+    SelectItem,
+    Sequence,
+    Source,
+    Step,
+    Table,
+    View,
+)
+from tocsin.model.terms import (
+    Aggregate,
+    AggregateFunction,
+    Arithmetic,
+    ArithmeticOperator,
+    Attribute,
+    Elapsed,
+    Literal,
+    Negative,
+    Parameter,
+    Span,
+    SpanUnit,
+    Term,
+    literal,
+)
+from tocsin.model.timestamps import format_rfc3339, parse_rfc3339
+from tocsin.model.values import Kind, read_value
+
+__all__ = ["Json", "from_json", "to_json"]
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+_OPERATORS: Final = {operator.value: operator for operator in Operator}
+_ARITHMETIC: Final = {operator.value: operator for operator in ArithmeticOperator}
+_AGGREGATES: Final = {function.value: function for function in AggregateFunction}
+_UNITS: Final = {unit.value: unit for unit in SpanUnit}
+_COUNTS: Final = {Operator.BETWEEN: 2, Operator.NOT_BETWEEN: 2, Operator.MISSING: 0, Operator.PRESENT: 0}
+
+
+def to_json(query: Query) -> Json:
+    """Return the JSON form of `query`.
+
+    >>> from tocsin.language.parser import parse
+    >>> to_json(parse("symbol = 'IBM' and price > 100"))
+    {'filter': {'where': {'and': [{'=': [{'attribute': ['symbol']}, 'IBM']}, {'>': [{'attribute': ['price']}, 100]}]}}}
+    """
+    if isinstance(query, Filter):
+        from_ = {} if query.stream is None else {"from": query.stream}
+        return {"filter": {**from_, "where": _condition(query.condition), **_select(query.select)}}
+    if isinstance(query, View):
+        return {"view": _view(query)}
+    return {"sequence": _sequence(query)}
+
+
+def from_json(form: object, *, template: bool = False) -> Query:
+    """Return the query that a decoded JSON form says, or raise `FormError` with the path to the fault.
+
+    A bare condition is a filter over every stream. Parameters are allowed in a `template` only.
+
+    >>> from_json({"filter": {"where": {">": [{"attribute": ["price"]}, {"attribute": []}]}}})
+    Traceback (most recent call last):
+    tocsin.model.errors.FormError: `attribute` takes 1 to 2 arguments, got 0 - at `$.filter.where.>[1].attribute`
+    """
+    try:
+        return canonical(_read_query(form), template=template)
+    except LanguageError as fault:
+        raise FormError(f"the form says what the language does not allow: {fault}") from None
+    except RecursionError:
+        raise FormError("nested too deeply") from None
+
+
+# the model to JSON
+
+
+def _select(items: tuple[SelectItem, ...]) -> dict[str, Json]:
+    return {"select": [[_term(item.term), item.name] for item in items]} if items else {}
+
+
+def _condition(condition: Condition) -> Json:
+    if isinstance(condition, Constant):
+        return condition.truth
+    if isinstance(condition, Predicate):
+        return {condition.operator.value: [_term(t) for t in (condition.subject, *condition.operands)]}
+    if isinstance(condition, Not):
+        return {"not": [_condition(condition.condition)]}
+    return {"and" if isinstance(condition, And) else "or": [_condition(c) for c in condition.conditions]}
+
+
+def _term(term: Term) -> Json:
+    if isinstance(term, Literal):
+        value = term.value
+        return {"timestamp": [format_rfc3339(value)]} if term.kind is Kind.TIMESTAMP else cast("Json", value)  # type: ignore[arg-type]
+    if isinstance(term, Attribute):
+        return {"attribute": [term.path] if term.alias is None else [term.path, term.alias]}
+    if isinstance(term, Parameter):
+        return {"parameters" if term.many else "parameter": [term.name]}
+    if isinstance(term, Arithmetic):
+        return {term.operator.value: [_term(term.left), _term(term.right)]}
+    if isinstance(term, Negative):
+        return {"negative": [_term(term.term)]}
+    if isinstance(term, Elapsed):
+        return {"duration": []}
+    if isinstance(term, Span):
+        return {"span": [term.amount, term.unit.value]}
+    return {term.function.value: [] if term.argument is None else [_term(term.argument)]}
+
+
+def _sequence(query: Sequence) -> Json:
+    form: dict[str, Json] = {"steps": [_step(step) for step in query.steps], **_select(query.select)}
+    if query.within is not None:
+        form["within"] = _term(query.within)
+    if query.publish is not None:
+        form["publish"] = query.publish
+    return form
+
+
+def _step(step: Step) -> Json:
+    word = type(step).__name__.lower()
+    source = step.source if isinstance(step.source, str) else _sequence(step.source)
+    form: dict[str, Json] = {word: source}
+    if step.alias is not None:
+        form["as"] = step.alias
+    for clause, condition in (
+        ("on", getattr(step, "on", TRUE)),
+        ("while", getattr(step, "while_", TRUE)),
+        ("where", step.where),
+    ):
+        if condition != TRUE:
+            form[clause] = _condition(condition)
+    if not isinstance(step, Next) and step.compute:
+        form["compute"] = [[c.name, _term(c.term)] for c in step.compute]
+    return form
+
+
+def _view(query: View) -> Json:
+    tables: list[Json] = [t.name if t.alias is None else [t.name, t.alias] for t in query.tables]
+    form: dict[str, Json] = {"tables": tables, **_select(query.select)}
+    if query.distinct:
+        form["distinct"] = True
+    for clause, condition in (("on", query.on), ("where", query.where)):
+        if condition != TRUE:
+            form[clause] = _condition(condition)
+    return form
+
+
+# JSON to the model
+
+
+def _read_query(form: object) -> Query:
+    readers: dict[str, Callable[[object, str], Query]] = {
+        "filter": _read_filter,
+        "sequence": _read_sequence,
+        "view": _read_view,
+    }
+    kind = next(iter(form)) if isinstance(form, Mapping) and len(form) == 1 else None
+    if isinstance(form, Mapping) and kind in readers:
+        return readers[kind](form[kind], f"$.{kind}")
+    return Filter(_read_condition(form, "$"))
+
+
+def _read_filter(form: object, path: str) -> Filter:
+    fields = _fields(form, path, {"where", "from", "select"})
+    return Filter(
+        _clause(fields, "where", path),
+        _name(fields["from"], f"{path}.from") if "from" in fields else None,
+        _read_select(fields, path),
+    )
+
+
+def _read_sequence(form: object, path: str) -> Sequence:
+    fields = _fields(form, path, {"steps", "within", "select", "publish"})
+    steps = _list(fields.get("steps"), f"{path}.steps")
+    if not steps:
+        raise FormError("a sequence needs at least one step", f"{path}.steps")
+    within = _read_term(fields["within"], f"{path}.within") if "within" in fields else None
+    if not isinstance(within, (Span, Parameter, type(None))):
+        raise FormError('`within` takes {"span": [10, "minutes"]} or a parameter', f"{path}.within")
+    return Sequence(
+        tuple(_read_step(step, f"{path}.steps[{i}]", first=i == 0) for i, step in enumerate(steps)),
+        within,
+        _read_select(fields, path),
+        _name(fields["publish"], f"{path}.publish") if "publish" in fields else None,
+    )
+
+
+def _read_step(form: object, path: str, *, first: bool) -> Step:
+    if not isinstance(form, Mapping):
+        raise FormError(f"expected an object, got {_called(form)}", path)
+    word = next((w for w in ("from", "next", "fold") if w in form), None)
+    if word is None or (word == "from") is not first:
+        raise FormError("the first step is a `from`, every other a `next` or a `fold`", path)
+    clauses = {"from": {"where", "compute"}, "next": {"on", "where"}}.get(
+        word, {"on", "while", "where", "compute"}
+    )
+    fields = _fields(form, path, {word, "as", *clauses})
+    raw = fields[word]
+    source: Source = (
+        _read_sequence(raw, f"{path}.{word}") if isinstance(raw, Mapping) else _name(raw, f"{path}.{word}")
+    )
+    alias = _name(fields["as"], f"{path}.as") if "as" in fields else None
+    where = _clause(fields, "where", path)
+    if word == "from":
+        return From(source, alias, where, _read_compute(fields, path))
+    on = _clause(fields, "on", path)
+    if word == "next":
+        return Next(source, alias, on, where)
+    return Fold(source, alias, on, _clause(fields, "while", path), _read_compute(fields, path), where)
+
+
+def _read_compute(fields: Mapping[str, object], path: str) -> tuple[Computation, ...]:
+    return tuple(Computation(name, term) for name, term in _pairs(fields, "compute", path, name_first=True))
+
+
+def _read_select(fields: Mapping[str, object], path: str) -> tuple[SelectItem, ...]:
+    return tuple(SelectItem(term, name) for name, term in _pairs(fields, "select", path, name_first=False))
+
+
+def _pairs(fields: Mapping[str, object], key: str, path: str, *, name_first: bool) -> list[tuple[str, Term]]:
+    """Read a list of names and terms; a selected term may stand without a name."""
+    pairs: list[tuple[str, Term]] = []
+    for i, item in enumerate(_list(fields.get(key, []), f"{path}.{key}")):
+        place = f"{path}.{key}[{i}]"
+        if not name_first and not isinstance(item, list):
+            term = _read_term(item, place)
+            pairs.append((default_name(term), term))
+            continue
+        parts = _list(item, place)
+        if len(parts) != 2:
+            raise FormError(f"expected {'[name, term]' if name_first else '[term, name]'}", place)
+        at = 0 if name_first else 1
+        pairs.append((_name(parts[at], f"{place}[{at}]"), _read_term(parts[1 - at], f"{place}[{1 - at}]")))
+    return pairs
+
+
+def _read_view(form: object, path: str) -> View:
+    fields = _fields(form, path, {"tables", "select", "distinct", "on", "where"})
+    tables: list[Table] = []
+    for i, item in enumerate(_list(fields.get("tables"), f"{path}.tables")):
+        place = f"{path}.tables[{i}]"
+        parts = [_name(part, place) for part in (item if isinstance(item, list) else [item])]
+        if len(parts) not in (1, 2):
+            raise FormError("a table is its name, or [name, alias]", place)
+        tables.append(Table(*parts))
+    if len(tables) not in (1, 2):
+        raise FormError(f"a view reads one table or joins two, got {len(tables)}", f"{path}.tables")
+    distinct = fields.get("distinct", False)
+    if not isinstance(distinct, bool):
+        raise FormError(f"expected true or false, got {_called(distinct)}", f"{path}.distinct")
+    return View(
+        _read_select(fields, path),
+        tuple(tables),
+        _clause(fields, "on", path),
+        _clause(fields, "where", path),
+        distinct,
+    )
+
+
+def _clause(fields: Mapping[str, object], key: str, path: str) -> Condition:
+    return _read_condition(fields[key], f"{path}.{key}") if key in fields else TRUE
+
+
+def _read_condition(form: object, path: str) -> Condition:
+    if isinstance(form, bool):
+        return TRUE if form else FALSE
+    word, raw, path = _node(form, path, "a condition")
+    if word in ("and", "or"):
+        members = tuple(_read_condition(c, f"{path}[{i}]") for i, c in enumerate(raw))
+        if len(members) < 2:
+            raise FormError(f"`{word}` takes two or more conditions, got {len(members)}", path)
+        return And(members) if word == "and" else Or(members)
+    if word == "not":
+        return Not(_read_condition(*_only(raw, path, word)))
+    operator = _OPERATORS.get(word)
+    if operator is None:
+        raise FormError(f"there is no operator `{word}` among conditions", path)
+    terms = [_read_term(t, f"{path}[{i}]") for i, t in enumerate(raw)]
+    if operator in (Operator.IN, Operator.NOT_IN):
+        _count(word, terms, 1, None, path)
+    else:
+        wanted = 1 + _COUNTS.get(operator, 1)
+        _count(word, terms, wanted, wanted, path)
+    return _predicate(operator, terms, path)
+
+
+def _predicate(operator: Operator, terms: list[Term], path: str) -> Predicate:
+    pattern = terms[1] if len(terms) > 1 else None
+    if operator in (Operator.LIKE, Operator.NOT_LIKE) and isinstance(pattern, Literal):
+        try:
+            return like(terms[0], str(pattern.value), negated=operator is Operator.NOT_LIKE)
+        except ValueError as fault:
+            raise FormError(f"the pattern cannot be read: {fault}", f"{path}[1]") from None
+    return Predicate(terms[0], operator, tuple(terms[1:]))
+
+
+def _read_term(form: object, path: str) -> Term:
+    if isinstance(form, (bool, int, float, str)):
+        try:
+            value = read_value(form)
+        except KindError as fault:
+            raise FormError(str(fault), path) from None
+        if value in (float("inf"), float("-inf")):
+            raise FormError("a constant must be finite", path)
+        return literal(cast("bool | int | float | str", value))
+    word, raw, path = _node(form, path, "a term")
+    if word in _ARITHMETIC:
+        _count(word, raw, 2, 2, path)
+        return Arithmetic(
+            _ARITHMETIC[word], _read_term(raw[0], f"{path}[0]"), _read_term(raw[1], f"{path}[1]")
+        )
+    if word in _AGGREGATES:
+        _count(word, raw, 0 if word == "count" else 1, 1, path)
+        return Aggregate(_AGGREGATES[word], _read_term(raw[0], f"{path}[0]") if raw else None)
+    reader = _TERMS.get(word)
+    if reader is None:
+        raise FormError(f"there is no operator `{word}` among terms", path)
+    return reader(raw, path)
+
+
+def _read_attribute(raw: list[object], path: str) -> Attribute:
+    _count("attribute", raw, 1, 2, path)
+    return Attribute(*(_name(part, f"{path}[{i}]") for i, part in enumerate(raw)))
+
+
+def _read_timestamp(raw: list[object], path: str) -> Literal:
+    text, path = _only(raw, path, "timestamp")
+    time = parse_rfc3339(text) if isinstance(text, str) else None
+    if time is None:
+        raise FormError(f"`{text}` is not an RFC 3339 timestamp such as 2026-01-01T00:00:00Z", path)
+    return Literal(time, Kind.TIMESTAMP)
+
+
+def _read_span(raw: list[object], path: str) -> Span:
+    _count("span", raw, 2, 2, path)
+    amount, unit = raw
+    if isinstance(amount, bool) or not isinstance(amount, (int, float)) or unit not in _UNITS:
+        raise FormError(f"`span` takes a number and one of {', '.join(_UNITS)}", path)
+    return Span(amount, _UNITS[unit])
+
+
+def _read_elapsed(raw: list[object], path: str) -> Elapsed:
+    _count("duration", raw, 0, 0, path)
+    return Elapsed()
+
+
+_TERMS: Final[dict[str, Callable[[list[object], str], Term]]] = {
+    "attribute": _read_attribute,
+    "timestamp": _read_timestamp,
+    "span": _read_span,
+    "duration": _read_elapsed,
+    "negative": lambda raw, path: Negative(_read_term(*_only(raw, path, "negative"))),
+    "parameter": lambda raw, path: Parameter(_name(*_only(raw, path, "parameter"))),
+    "parameters": lambda raw, path: Parameter(_name(*_only(raw, path, "parameters")), many=True),
+}
+
+
+def _node(form: object, path: str, what: str) -> tuple[str, list[object], str]:
+    """Return a node's operator, its arguments and the path to them."""
+    if not isinstance(form, Mapping):
+        raise FormError(f"expected {what}, got {_called(form)}", path)
+    if len(form) != 1:
+        raise FormError(f"{what} is an object with one key, its operator; this has {len(form)}", path)
+    word, raw = next(iter(form.items()))
+    return str(word), _list(raw, f"{path}.{word}"), f"{path}.{word}"
+
+
+def _fields(form: object, path: str, known: set[str]) -> Mapping[str, object]:
+    if not isinstance(form, Mapping):
+        raise FormError(f"expected an object, got {_called(form)}", path)
+    unknown = [str(key) for key in form if key not in known]
+    if unknown:
+        raise FormError(f"unknown key `{unknown[0]}`; known are {', '.join(sorted(known))}", path)
+    return form
+
+
+def _list(form: object, path: str) -> list[object]:
+    if not isinstance(form, list):
+        raise FormError(f"expected a list, got {_called(form)}", path)
+    return form
+
+
+def _only(raw: list[object], path: str, word: str) -> tuple[object, str]:
+    _count(word, raw, 1, 1, path)
+    return raw[0], f"{path}[0]"
+
+
+def _name(form: object, path: str) -> str:
+    if not isinstance(form, str) or not form:
+        raise FormError(f"expected a name, got {_called(form)}", path)
+    return form
+
+
+def _count(word: str, raw: list[object] | list[Term], least: int, most: int | None, path: str) -> None:
+    if len(raw) < least or (most is not None and len(raw) > most):
+        wanted = (
+            f"{least}" if least == most else f"{least} to {most}" if most is not None else f"{least} or more"
+        )
+        raise FormError(
+            f"`{word}` takes {wanted} argument{'' if wanted == '1' else 's'}, got {len(raw)}", path
+        )
+
+
+def _called(form: object) -> str:
+    names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
+    return names.get(type(form), "a number" if isinstance(form, (int, float)) else type(form).__name__)

@@ -1,0 +1,158 @@
+"""Disjunctive and conjunctive normal form, with a limit on how far they may grow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from tocsin.language.normal.merge import NeverError, is_possible, merge
+from tocsin.language.normal.negation import join_equalities, to_nnf
+from tocsin.model.conditions import And, Condition, Conjunction, Constant, Operator, Or, Predicate
+from tocsin.model.errors import NormalFormError
+
+__all__ = ["MAX_CLAUSES", "MAX_CONJUNCTIONS", "Cnf", "Dnf", "to_cnf", "to_dnf"]
+
+MAX_CONJUNCTIONS: Final = 1024
+MAX_CLAUSES: Final = 1024
+_ABSORBED: Final = 256  # up to so many conjunctions each is compared with every other
+
+Predicates: TypeAlias = tuple[Predicate, ...]
+
+
+class Dnf(Struct, frozen=True):
+    """Any of some conjunctions; none if nothing satisfies it, an empty one if everything does.
+
+    `never` says of each conjunction that was left out why nothing satisfies it.
+    """
+
+    conjunctions: tuple[Conjunction, ...]
+    never: tuple[str, ...] = ()
+
+
+class Cnf(Struct, frozen=True):
+    """All of some clauses, each any of some predicates; an empty clause if nothing satisfies it."""
+
+    clauses: tuple[Predicates, ...]
+    never: tuple[str, ...] = ()
+
+
+def to_dnf(condition: Condition, max_conjunctions: int = MAX_CONJUNCTIONS) -> Dnf:
+    """Return the disjunctive normal form, simplified, or raise `NormalFormError` past the limit.
+
+    >>> from tocsin.language.parser import parse_condition
+    >>> [len(c) for c in to_dnf(parse_condition("(a = 1 or b = 2) and c > 3")).conjunctions]
+    [2, 2]
+    >>> to_dnf(parse_condition("a = 1 and a = 2")).never
+    ('no value of a satisfies `a = 1 and a = 2`',)
+    """
+    never: dict[str, None] = {}
+    found = _expand(to_nnf(condition), And, max_conjunctions, never)
+    merged = _merged(found, never)
+    return Dnf(tuple(_absorb(merged)), tuple(never))
+
+
+def to_cnf(condition: Condition, max_clauses: int = MAX_CLAUSES) -> Cnf:
+    """Return the conjunctive normal form, simplified, or raise `NormalFormError` past the limit.
+
+    >>> from tocsin.language.parser import parse_condition
+    >>> [len(c) for c in to_cnf(parse_condition("(a = 1 and b = 2) or c > 3")).clauses]
+    [2, 2]
+    """
+    found = _expand(to_nnf(condition), Or, max_clauses, {})
+    clauses = [clause for clause in map(_joined, found) if not _is_certain(clause)]
+    # Clauses of one predicate form a conjunction of their own, whose predicates merge.
+    units = tuple(clause[0] for clause in clauses if len(clause) == 1)
+    try:
+        single = merge(units) if units else ()
+    except NeverError as reason:
+        return Cnf(((),), (str(reason),))
+    return Cnf(tuple(_absorb([*((p,) for p in single), *(c for c in clauses if len(c) != 1)])))
+
+
+def _expand(
+    condition: Condition, product: type[And] | type[Or], limit: int, never: dict[str, None]
+) -> list[Predicates]:
+    """Return a negation normal form as lists of lists; `product` is the connective that multiplies them out."""
+    if isinstance(condition, Predicate):
+        return [(condition,)]
+    if isinstance(condition, Constant):
+        return [()] if condition.truth is (product is And) else []
+    if isinstance(condition, product) and all(isinstance(c, Predicate) for c in condition.conditions):
+        return [condition.conditions]  # type: ignore[list-item]
+    parts = [_expand(member, product, limit, never) for member in condition.conditions]  # type: ignore[union-attr]
+    if not isinstance(condition, product):
+        found = list(dict.fromkeys(one for part in parts for one in part))
+        return _bounded(found, product, limit, never)
+    found = [()]
+    for part in sorted(parts, key=len):
+        if len(found) * len(part) > limit * 16:  # too many even to look at
+            raise _too_large(product, limit)
+        found = list(dict.fromkeys(_united(left, right) for left in found for right in part))
+        found = _bounded(found, product, limit, never)
+    return found
+
+
+def _united(left: Predicates, right: Predicates) -> Predicates:
+    return tuple(dict.fromkeys((*left, *right)))
+
+
+def _bounded(
+    found: list[Predicates], product: type[And] | type[Or], limit: int, never: dict[str, None]
+) -> list[Predicates]:
+    """Return `found` if it is within the limit, once what can be left out is left out."""
+    if len(found) <= limit:
+        return found
+    kept = list(_merged(found, never)) if product is And else [c for c in found if not _is_certain(c)]
+    if len(kept) > limit:
+        raise _too_large(product, limit)
+    return kept
+
+
+def _too_large(product: type[And] | type[Or], limit: int) -> NormalFormError:
+    name, parts, setting = (
+        ("disjunctive", "conjunctions", "max_conjunctions")
+        if product is And
+        else ("conjunctive", "clauses", "max_clauses")
+    )
+    return NormalFormError(
+        f"the {name} normal form has more than {limit:,} {parts}, the limit that `{setting}` sets; "
+        "split the subscription, or gather alternatives of one attribute with `in (…)`",
+        setting=setting,
+        limit=limit,
+    )
+
+
+def _merged(found: Iterable[Predicates], never: dict[str, None]) -> list[Conjunction]:
+    """Return the conjunctions that something can satisfy, each merged and none twice."""
+    kept: dict[Conjunction, None] = {}
+    for conjunction in found:
+        try:
+            kept[merge(conjunction) if conjunction else ()] = None
+        except NeverError as reason:
+            never[str(reason)] = None
+    return list(kept)
+
+
+def _absorb(found: list[Predicates]) -> list[Predicates]:
+    """Leave out what a shorter member already says: `a or (a and b)` is `a`."""
+    if not 1 < len(found) <= _ABSORBED:
+        return found
+    sets = [frozenset(one) for one in found]
+    return [
+        one
+        for i, one in enumerate(found)
+        if not any(sets[j] < sets[i] or (sets[j] == sets[i] and j < i) for j in range(len(found)))
+    ]
+
+
+def _joined(clause: Predicates) -> Predicates:
+    """Return a clause with its equalities gathered, without predicates that no value satisfies."""
+    return tuple(join_equalities([p for p in clause if is_possible(p)]))  # type: ignore[arg-type]
+
+
+def _is_certain(clause: Predicates) -> bool:
+    """Tell whether a clause holds for every event, as `a is missing or a is present` does."""
+    missing = {p.subject for p in clause if p.operator is Operator.MISSING}
+    return any(p.operator is Operator.PRESENT and p.subject in missing for p in clause)

@@ -1,0 +1,104 @@
+"""Negation normal form: `not` at the leaves only, where it is an operator of its own."""
+
+from __future__ import annotations
+
+from tocsin.language.normal.predicates import members, membership, rewrite
+from tocsin.model.conditions import (
+    FALSE,
+    NEGATED,
+    TRUE,
+    And,
+    Condition,
+    Constant,
+    Not,
+    Operator,
+    Or,
+    Predicate,
+    all_of,
+    any_of,
+)
+from tocsin.model.terms import Literal, Term
+
+__all__ = ["join_equalities", "to_nnf"]
+
+
+def to_nnf(condition: Condition) -> Condition:
+    """Return a condition without `not` that holds for exactly the same events.
+
+    Nested `and` and `or` are flattened, constants and repeats removed, and alternatives for one attribute
+    gathered: `a = 1 or a = 2` becomes `a in (1, 2)`.
+
+    >>> from tocsin.language.parser import parse_condition
+    >>> from tocsin.language.printer import condition_text
+    >>> condition_text(to_nnf(parse_condition("not (a < 3 and (b = 1 or b = 2))")))
+    'a >= 3 or b not in (1, 2)'
+    """
+    return _push(condition, negate=False)
+
+
+def _push(condition: Condition, *, negate: bool) -> Condition:
+    if isinstance(condition, Predicate):
+        operator = NEGATED[condition.operator] if negate else condition.operator
+        return rewrite(Predicate(condition.subject, operator, condition.operands) if negate else condition)
+    if isinstance(condition, Constant):
+        return condition if not negate else FALSE if condition.truth else TRUE
+    if isinstance(condition, Not):
+        return _push(condition.condition, negate=not negate)
+    pushed = [_push(member, negate=negate) for member in condition.conditions]
+    return _conjunction(pushed) if isinstance(condition, And) is not negate else _disjunction(pushed)
+
+
+def _conjunction(conditions: list[Condition]) -> Condition:
+    flat = _flatten(conditions, And)
+    if FALSE in flat:
+        return FALSE
+    # Exclusions of one attribute are gathered by the same rule as alternatives are, but only for constants
+    # of one kind: `a not in (1, 'x')` holds for 'y', `a != 1 and a != 'x'` for nothing.
+    return all_of(_join(flat, Operator.NE, Operator.NOT_IN, mixed=False))
+
+
+def _disjunction(conditions: list[Condition]) -> Condition:
+    flat = _flatten(conditions, Or)
+    return TRUE if TRUE in flat else any_of(join_equalities(flat))
+
+
+def join_equalities(alternatives: list[Condition]) -> list[Condition]:
+    """Return `alternatives` with the equalities of one subject gathered into one list each."""
+    return _join(alternatives, Operator.EQ, Operator.IN, mixed=True)
+
+
+def _flatten(conditions: list[Condition], kind: type[And] | type[Or]) -> list[Condition]:
+    """Return the members in order, without repeats and without the constant that changes nothing."""
+    neutral = TRUE if kind is And else FALSE
+    flat: dict[Condition, None] = {}
+    for condition in conditions:
+        for member in condition.conditions if isinstance(condition, kind) else (condition,):
+            if member != neutral:
+                flat[member] = None
+    return list(flat)
+
+
+def _join(conditions: list[Condition], one: Operator, many: Operator, *, mixed: bool) -> list[Condition]:
+    gathered: dict[tuple[object, ...], list[Predicate]] = {}
+    for condition in conditions:
+        if isinstance(condition, Predicate) and condition.operator in (one, many):
+            key = _key(condition, mixed=mixed)
+            if key is not None:
+                gathered.setdefault(key, []).append(condition)
+    joined: dict[Condition, Condition | None] = {}
+    for group in gathered.values():
+        if len(group) > 1:
+            operands: tuple[Term, ...] = tuple(operand for p in group for operand in p.operands)
+            joined |= dict.fromkeys(group)
+            joined[group[0]] = membership(group[0].subject, members(operands), negated=one is Operator.NE)
+    if not joined:
+        return conditions
+    replaced = [joined.get(condition, condition) for condition in conditions]
+    return [condition for condition in replaced if condition is not None]
+
+
+def _key(predicate: Predicate, *, mixed: bool) -> tuple[object, ...] | None:
+    kinds = {operand.kind if isinstance(operand, Literal) else None for operand in predicate.operands}
+    if None in kinds or (not mixed and len(kinds) > 1):
+        return None
+    return (predicate.subject,) if mixed else (predicate.subject, next(iter(kinds)))

@@ -1,0 +1,128 @@
+"""Rules that rewrite one predicate, each to one that holds for exactly the same events."""
+
+from __future__ import annotations
+
+import math
+
+from tocsin.language.conditions import like
+from tocsin.language.semantics import arithmetic, truth
+from tocsin.model.conditions import FALSE, FLIPPED, TRUE, Constant, Operator, Predicate
+from tocsin.model.terms import Arithmetic, Attribute, Literal, Negative, Parameter, Term, literal
+from tocsin.model.values import Kind
+
+__all__ = ["attributes_of", "members", "membership", "rewrite"]
+
+_LISTS = (Operator.IN, Operator.NOT_IN)
+_RANGES = (Operator.BETWEEN, Operator.NOT_BETWEEN)
+
+
+def rewrite(predicate: Predicate) -> Predicate | Constant:
+    """Return `predicate` with constants folded, its attribute on the left, and short lists as comparisons."""
+    operands = predicate.operands
+    if (
+        len(operands) == 1
+        and isinstance(predicate.subject, Attribute)
+        and isinstance(operands[0], Literal)
+        and predicate.operator not in _LISTS
+    ):
+        return predicate
+    folded = _fold_constants(predicate)
+    if isinstance(folded, Constant):
+        return folded
+    return _decide(_narrow(_orient(folded)))
+
+
+def attributes_of(predicate: Predicate) -> set[Attribute]:
+    """Return all attributes that `predicate` speaks of."""
+    found: set[Attribute] = set()
+    waiting: list[Term] = [predicate.subject, *predicate.operands]
+    while waiting:
+        term = waiting.pop()
+        if isinstance(term, Attribute):
+            found.add(term)
+        elif isinstance(term, Arithmetic):
+            waiting += (term.left, term.right)
+        elif isinstance(term, Negative):
+            waiting.append(term.term)
+    return found
+
+
+def members(operands: tuple[Term, ...]) -> tuple[Literal, ...]:
+    """Return the constants of a list without repeats, ascending within each kind."""
+    unique = {operand for operand in operands if isinstance(operand, Literal)}
+    kinds = list(Kind)
+    return tuple(
+        constant
+        for kind in kinds
+        for constant in sorted((c for c in unique if c.kind is kind), key=lambda c: c.value)
+    )
+
+
+def membership(subject: Term, constants: tuple[Literal, ...], *, negated: bool = False) -> Predicate:
+    """Return the predicate that asks for one of `constants`, or for none of them; there is at least one."""
+    if len(constants) == 1:
+        return Predicate(subject, Operator.NE if negated else Operator.EQ, constants)
+    return Predicate(subject, Operator.NOT_IN if negated else Operator.IN, constants)
+
+
+def _fold_constants(predicate: Predicate) -> Predicate | Constant:
+    """Compute arithmetic over constants; what has no value satisfies nothing."""
+    terms = [_folded(term) for term in (predicate.subject, *predicate.operands)]
+    if None in terms:
+        return FALSE
+    return Predicate(terms[0], predicate.operator, tuple(terms[1:]))  # type: ignore[arg-type]
+
+
+def _folded(term: Term) -> Term | None:
+    if isinstance(term, Negative):
+        inner = _folded(term.term)
+        if isinstance(inner, Literal):
+            return literal(-inner.value)  # type: ignore[operator]
+        return None if inner is None else Negative(inner)
+    if not isinstance(term, Arithmetic):
+        return term
+    left, right = _folded(term.left), _folded(term.right)
+    if left is None or right is None:
+        return None
+    if isinstance(left, Literal) and isinstance(right, Literal):
+        value = arithmetic(term.operator, left.value, right.value)
+        if value is None or math.isfinite(value):
+            return None if value is None else literal(value)
+    return Arithmetic(term.operator, left, right)
+
+
+def _orient(predicate: Predicate) -> Predicate:
+    """Put what varies on the left: `100 < price` becomes `price > 100`."""
+    flipped = FLIPPED.get(predicate.operator)
+    if flipped is None or not isinstance(predicate.subject, (Literal, Parameter)):
+        return predicate
+    return Predicate(predicate.operands[0], flipped, (predicate.subject,))
+
+
+def _narrow(predicate: Predicate) -> Predicate | Constant:
+    """Write lists of at most one member, and ranges of one value, as comparisons."""
+    operands = predicate.operands
+    if predicate.operator in _LISTS and all(isinstance(operand, Literal) for operand in operands):
+        constants = members(operands)
+        # Nothing is in an empty list; and nothing is known not to be, for no member is of its kind.
+        return (
+            membership(predicate.subject, constants, negated=predicate.operator is Operator.NOT_IN)
+            if constants
+            else FALSE
+        )
+    if predicate.operator in _RANGES and isinstance(operands[0], Literal) and operands[0] == operands[1]:
+        return membership(predicate.subject, operands[:1], negated=predicate.operator is Operator.NOT_BETWEEN)  # type: ignore[arg-type]
+    if predicate.operator in (Operator.LIKE, Operator.NOT_LIKE) and isinstance(operands[0], Literal):
+        return like(
+            predicate.subject, str(operands[0].value), negated=predicate.operator is Operator.NOT_LIKE
+        )
+    return predicate
+
+
+def _decide(predicate: Predicate | Constant) -> Predicate | Constant:
+    """Settle a predicate that speaks of constants only."""
+    if isinstance(predicate, Constant):
+        return predicate
+    if any(not isinstance(term, Literal) for term in (predicate.subject, *predicate.operands)):
+        return predicate
+    return TRUE if truth(predicate, {}) else FALSE

@@ -1,0 +1,92 @@
+"""Patterns over strings: `like`, and regular expressions in RE2's linear-time syntax."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final, Protocol, cast
+
+import re2
+
+from tocsin.model.conditions import Operator
+
+__all__ = ["Pattern", "compile_like", "compile_regex", "plain_like"]
+
+_MEMORY: Final = 8 << 20  # bytes one regular expression's program and automata may take
+_TWINS: Final = {
+    (False, True): Operator.STARTS_WITH,
+    (True, False): Operator.ENDS_WITH,
+    (True, True): Operator.CONTAINS,
+    (False, False): Operator.EQ,
+}
+
+
+class Pattern(Protocol):
+    """A compiled pattern."""
+
+    def search(self, text: str) -> object | None:
+        """Return something if the pattern occurs anywhere in `text`, None if it does not."""
+
+
+@lru_cache(maxsize=4096)
+def compile_regex(pattern: str) -> Pattern:
+    """Return `pattern` compiled; raise `ValueError` with RE2's reason where it refuses it."""
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _MEMORY
+    try:
+        return cast("Pattern", re2.compile(pattern, options))
+    except re2.error as refusal:
+        reason = refusal.args[0]
+        raise ValueError(
+            reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        ) from None
+
+
+@lru_cache(maxsize=4096)
+def compile_like(pattern: str) -> Pattern:
+    """Return the `like` pattern compiled; raise `ValueError` where it ends within an escape."""
+    wild = {"%": ".*", "_": "."}
+    body = "".join(
+        wild[piece] if is_wild else cast("str", re2.escape(piece)) for piece, is_wild in _pieces(pattern)
+    )
+    return compile_regex(rf"(?s)\A{body}\z")
+
+
+def plain_like(pattern: str) -> tuple[Operator, str] | None:
+    """Return the simpler predicate that says the same as `like pattern`, or None where there is none.
+
+    >>> plain_like("ab%"), plain_like("%yz"), plain_like("%mid%"), plain_like("a_c")
+    ((<Operator.STARTS_WITH: 'starts with'>, 'ab'), (<Operator.ENDS_WITH: 'ends with'>, 'yz'),
+     (<Operator.CONTAINS: 'contains'>, 'mid'), None)
+    """
+    pieces = _pieces(pattern)
+    wild = [piece for piece, is_wild in pieces if is_wild]
+    if "_" in wild:
+        return None
+    first, last = 0, len(pieces)
+    while first < last and pieces[first][1]:
+        first += 1
+    while last > first and pieces[last - 1][1]:
+        last -= 1
+    middle = pieces[first:last]
+    if any(is_wild for _, is_wild in middle):
+        return None
+    fixed = "".join(piece for piece, _ in middle)
+    if not middle and wild:
+        return Operator.STARTS_WITH, ""
+    return _TWINS[first > 0, last < len(pieces)], fixed
+
+
+def _pieces(pattern: str) -> list[tuple[str, bool]]:
+    """Return the characters of `pattern`, each with whether it is a wildcard; a backslash escapes the next one."""
+    pieces: list[tuple[str, bool]] = []
+    characters = iter(pattern)
+    for character in characters:
+        if character == "\\":
+            escaped = next(characters, None)
+            if escaped is None:
+                raise ValueError("it ends with a lone backslash; a backslash itself is written twice")
+            pieces.append((escaped, False))
+        else:
+            pieces.append((character, character in "%_"))
+    return pieces

@@ -1,0 +1,226 @@
+"""The model to canonical text: parsing what is printed gives the same model back."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from tocsin.language.tokens import BARE_NAME, RESERVED
+from tocsin.model.conditions import TRUE, And, Condition, Constant, Not, Operator, Or, Predicate
+from tocsin.model.queries import (
+    Computation,
+    Filter,
+    From,
+    Next,
+    Query,
+    SelectItem,
+    Sequence,
+    Source,
+    Step,
+    Table,
+    View,
+)
+from tocsin.model.terms import (
+    Aggregate,
+    Arithmetic,
+    ArithmeticOperator,
+    Attribute,
+    Elapsed,
+    Literal,
+    Negative,
+    Parameter,
+    Span,
+    Term,
+)
+from tocsin.model.timestamps import format_rfc3339
+from tocsin.model.values import Value
+
+__all__ = ["condition_text", "default_name", "name_text", "term_text", "to_text", "value_text"]
+
+_RANGES: Final = (Operator.BETWEEN, Operator.NOT_BETWEEN)
+_LISTS: Final = (Operator.IN, Operator.NOT_IN)
+_LOOSE: Final = (ArithmeticOperator.ADD, ArithmeticOperator.SUBTRACT)
+
+
+def to_text(query: Query) -> str:
+    """Return the canonical text of `query`: `parse(to_text(query)) == query`.
+
+    >>> from tocsin.language.parser import parse
+    >>> to_text(parse("select price FROM stock s WHERE s.name LIKE 'I%' and NOT (s.price<=1e2)"))
+    "select price from stock where name starts with 'I' and not price <= 100.0"
+    """
+    if isinstance(query, Filter):
+        return _filter(query)
+    if isinstance(query, View):
+        return _view(query)
+    return _sequence(query)
+
+
+def condition_text(condition: Condition, *, sequence: bool = False) -> str:
+    """Return the canonical text of a condition; in a `sequence`, a bare `duration` is no attribute."""
+    if isinstance(condition, Predicate):
+        return _predicate(condition, sequence)
+    if isinstance(condition, Constant):
+        return "true" if condition.truth else "false"
+    if isinstance(condition, Not):
+        inner = condition_text(condition.condition, sequence=sequence)
+        return f"not ({inner})" if isinstance(condition.condition, (And, Or)) else f"not {inner}"
+    loose = (And, Or) if isinstance(condition, And) else Or
+    parts = [
+        f"({text})" if isinstance(member, loose) else text
+        for member in condition.conditions
+        for text in [condition_text(member, sequence=sequence)]
+    ]
+    return (" and " if isinstance(condition, And) else " or ").join(parts)
+
+
+def term_text(term: Term, *, sequence: bool = False) -> str:
+    """Return the canonical text of a term."""
+    if isinstance(term, Literal):
+        return value_text(term.value)
+    if isinstance(term, Attribute):
+        return _attribute(term, sequence)
+    if isinstance(term, Parameter):
+        return f":{term.name}"
+    if isinstance(term, Arithmetic):
+        return _arithmetic(term, sequence)
+    if isinstance(term, Negative):
+        inner = term_text(term.term, sequence=sequence)
+        plain = isinstance(term.term, (Attribute, Parameter, Aggregate, Elapsed))
+        return f"-{inner}" if plain else f"-({inner})"
+    if isinstance(term, Elapsed):
+        return "duration"
+    if isinstance(term, Span):
+        return f"{term.amount} {term.unit}"
+    inner = "*" if term.argument is None else term_text(term.argument, sequence=sequence)
+    return f"{term.function}({inner})"
+
+
+def value_text(value: Value) -> str:
+    """Return a constant as the language writes it."""
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, datetime):
+        return f"timestamp '{format_rfc3339(value)}'"
+    return repr(value)
+
+
+def name_text(name: str, *, dots: bool = True) -> str:
+    """Return a name bare where it can be, else in double quotes; without `dots`, a dotted one is quoted."""
+    bare = BARE_NAME.fullmatch(name) and name.lower() not in RESERVED and (dots or "." not in name)
+    return name if bare else '"' + name.replace('"', '""') + '"'
+
+
+def default_name(term: Term) -> str:
+    """Return the name of a selected item that is given none."""
+    return term.path if isinstance(term, Attribute) else term_text(term)
+
+
+def _attribute(attribute: Attribute, sequence: bool) -> str:
+    if attribute.alias is not None:
+        return f"{name_text(attribute.alias, dots=False)}.{_path_after_alias(attribute.path)}"
+    if sequence and attribute.path.lower() == "duration":
+        return f'"{attribute.path}"'
+    return name_text(attribute.path, dots=not sequence)
+
+
+def _path_after_alias(path: str) -> str:
+    return path if BARE_NAME.fullmatch(path) else '"' + path.replace('"', '""') + '"'
+
+
+def _arithmetic(term: Arithmetic, sequence: bool) -> str:
+    left, right = term_text(term.left, sequence=sequence), term_text(term.right, sequence=sequence)
+    tight = term.operator not in _LOOSE
+    if tight and isinstance(term.left, Arithmetic) and term.left.operator in _LOOSE:
+        left = f"({left})"
+    if isinstance(term.right, Arithmetic) and (tight or term.right.operator in _LOOSE):
+        right = f"({right})"
+    return f"{left} {term.operator} {right}"
+
+
+def _predicate(predicate: Predicate, sequence: bool) -> str:
+    operator = predicate.operator
+    subject = term_text(predicate.subject, sequence=sequence)
+    operands = [term_text(operand, sequence=sequence) for operand in predicate.operands]
+    if operator in _RANGES:
+        return f"{subject} {operator} {operands[0]} and {operands[1]}"
+    if operator in _LISTS:
+        if predicate.operands and isinstance(predicate.operands[0], Parameter) and predicate.operands[0].many:
+            return f"{subject} {operator} {operands[0]}"
+        return f"{subject} {operator} ({', '.join(operands)})"
+    return f"{subject} {operator} {operands[0]}" if operands else f"{subject} {operator}"
+
+
+def _filter(query: Filter) -> str:
+    if query.stream is None:
+        return condition_text(query.condition)
+    select = f"select {_items(query.select)} " if query.select else ""
+    return f"{select}from {_source_name(query.stream)}{_clause('where', query.condition, sequence=False)}"
+
+
+def _sequence(query: Sequence, *, nested: bool = False) -> str:
+    parts = [_step(step) for step in query.steps]
+    if query.within is not None:
+        parts.append(f"within {term_text(query.within)}")
+    if query.select:
+        parts.append(f"select {_items(query.select, sequence=True)}")
+    if query.publish is not None:
+        parts.append(f"publish as {name_text(query.publish)}")
+    return (" " if nested else "\n").join(parts)
+
+
+def _step(step: Step) -> str:
+    where = _clause("where", step.where)
+    if isinstance(step, From):
+        return f"from {_source(step.source, step.alias)}{where}{_compute(step.compute)}"
+    on = _clause("on", step.on)
+    if isinstance(step, Next):
+        return f"next {_source(step.source, step.alias)}{on}{where}"
+    while_ = _clause("while", step.while_)
+    return f"fold {_source(step.source, step.alias)}{on}{while_}{_compute(step.compute)}{where}"
+
+
+def _clause(word: str, condition: Condition, *, sequence: bool = True) -> str:
+    return "" if condition == TRUE else f" {word} {condition_text(condition, sequence=sequence)}"
+
+
+def _compute(computations: tuple[Computation, ...]) -> str:
+    if not computations:
+        return ""
+    return " compute " + ", ".join(
+        f"{name_text(c.name, dots=False)} = {term_text(c.term, sequence=True)}" for c in computations
+    )
+
+
+def _source(source: Source, alias: str | None) -> str:
+    text = _source_name(source) if isinstance(source, str) else f"({_sequence(source, nested=True)})"
+    return text if alias is None else f"{text} {name_text(alias, dots=False)}"
+
+
+def _source_name(name: str) -> str:
+    return '"table"' if name.lower() == "table" else name_text(name)
+
+
+def _items(items: tuple[SelectItem, ...], *, sequence: bool = False) -> str:
+    return ", ".join(
+        text if item.name == default_name(item.term) else f"{text} as {name_text(item.name, dots=False)}"
+        for item in items
+        for text in [term_text(item.term, sequence=sequence)]
+    )
+
+
+def _view(query: View) -> str:
+    items = _items(query.select) or "*"
+    tables = " join ".join(_table(table) for table in query.tables)
+    on = f" on {condition_text(query.on)}" if len(query.tables) > 1 else ""
+    distinct = "distinct " if query.distinct else ""
+    where = _clause("where", query.where, sequence=False)
+    return f"select {distinct}{items} from {tables}{on}{where}"  # noqa: S608 - Tocsin's language, not SQL
+
+
+def _table(table: Table) -> str:
+    return f"table {name_text(table.name)}" + (
+        "" if table.alias is None else f" {name_text(table.alias, dots=False)}"
+    )

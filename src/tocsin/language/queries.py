@@ -1,0 +1,395 @@
+"""Reading whole queries: filters, sequences and views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from tocsin.language.conditions import ConditionReader
+from tocsin.language.cursor import closest
+from tocsin.language.printer import default_name
+from tocsin.language.terms import COMPARISON_SIGNS, Scope
+from tocsin.language.tokens import END, NAME, NUMBER, PARAMETER, QUOTED, RESERVED, STRING
+from tocsin.model.conditions import TRUE, Condition
+from tocsin.model.queries import (
+    Computation,
+    Filter,
+    Fold,
+    From,
+    Next,
+    Query,
+    SelectItem,
+    Sequence,
+    Source,
+    Step,
+    Table,
+    View,
+)
+from tocsin.model.terms import Literal, Parameter, Span, SpanUnit
+from tocsin.model.values import Kind
+
+__all__ = ["QueryReader"]
+
+_OF_A_SEQUENCE: Final = frozenset(("next", "fold", "within", "publish", "compute"))
+_CLAUSES: Final = ("where", "next", "fold", "within", "select", "publish", "compute", "on", "while", "join")
+_NO_BEGINNING: Final = frozenset(("where", "on", "while", "join", *_OF_A_SEQUENCE))
+_VALUES: Final = (NAME, QUOTED, NUMBER, STRING, PARAMETER)
+_NO_AGGREGATE: Final = "aggregates belong to a fold's `compute`"
+
+
+class QueryReader(ConditionReader):
+    """Reads one query, to the end of the text; `result` is there once it has been read."""
+
+    result: Query
+
+    def query(self) -> Query:
+        """Read the whole text."""
+        if self.kinds[0] == END:
+            raise self.fail("the subscription is empty", expected=("a condition", "`select`", "`from`"))
+        query = self._query()
+        self.accept(";")
+        if self.kinds[self.at] != END:
+            raise self._leftover()
+        return query
+
+    def _query(self) -> Query:
+        word = self.words[self.at]
+        if word in _NO_BEGINNING and self.words[self.at + 1] not in COMPARISON_SIGNS:
+            raise self.fail(f"no subscription begins with `{word}`", suggestion=self._misplaced(word))
+        if word == "select":
+            return self._selecting()
+        if word == "from":
+            return self._view(None) if self._is_table(self.at + 1) else self._from(None)
+        return Filter(self.condition("a subscription"))
+
+    # select first: what its names mean is known only after `from`, so it is read second
+
+    def _selecting(self) -> Query:
+        selected = self.at + 1
+        self.at = self._find_from(selected)
+        return self._view(selected) if self._is_table(self.at + 1) else self._from(selected)
+
+    def _find_from(self, start: int) -> int:
+        depth = 0
+        for at in range(start, len(self.words)):
+            word = self.words[at]
+            depth += (word == "(") - (word == ")")
+            if word == "from" and depth == 0:
+                return at
+            if depth < 0:
+                break
+        self.at = start - 1
+        raise self.fail("`select` without `from`", expected=("`from` and a stream or table",))
+
+    def _items(self, selected: int) -> tuple[SelectItem, ...]:
+        """Read the select list that begins at token `selected`, and come back to where the reader was."""
+        back, self.at = self.at, selected
+        items = self._select_list()
+        if self.words[self.at] != "from":
+            raise self.unexpected("the select list does not end here", (",", "as", "from"))
+        self.at = back
+        return items
+
+    def _select_list(self) -> tuple[SelectItem, ...]:
+        if self.accept("*"):
+            return ()
+        if self.words[self.at] == "from" or self.kinds[self.at] == END:
+            raise self.fail("`select` names nothing", expected=("names", "`*`"))
+        items: list[SelectItem] = []
+        while True:
+            at = self.at
+            term = self.term("a selected item")
+            name = self.name("a column's name") if self.accept("as") else default_name(term)
+            if any(item.name == name for item in items):
+                raise self.fail(
+                    f"two columns are called `{name}`", at=at, suggestion=f"name one of them: as {name}_2"
+                )
+            items.append(SelectItem(term, name))
+            if not self.accept(","):
+                return tuple(items)
+
+    # filters and sequences
+
+    def _from(self, selected: int | None, *, nested: bool = False) -> Filter | Sequence:
+        start = self.at
+        if selected is not None and self.words[selected] == "distinct":
+            raise self.fail(
+                "`distinct` asks about a table, not a stream",
+                at=selected,
+                suggestion="did you mean `from table`?",
+            )
+        is_sequence = nested or self._is_sequence(start)
+        with self._scope(Scope(sequence=is_sequence, elapsed=is_sequence, aggregates=_NO_AGGREGATE)) as scope:
+            if not is_sequence:
+                return self._filter(selected, scope)
+            steps: list[Step] = [self._first(scope)]
+            while self.words[self.at] in ("next", "fold"):
+                steps.append(self._next(scope) if self.words[self.at] == "next" else self._fold(scope))
+            within = self._within() if self.accept("within") else None
+            scope.elapsed = False
+            select = self._tail_select(selected)
+            publish = self._publish(nested=nested) if self.words[self.at] == "publish" else None
+            return Sequence(tuple(steps), within, select, publish)
+
+    def _filter(self, selected: int | None, scope: Scope) -> Filter:
+        scope.aggregates = "an aggregate needs a table: select min(price) from table stock"
+        self.at += 1
+        stream = self._dotted_name("the name of a stream")
+        scope.stripped = self._alias(scope)
+        where = self._where()
+        select = self._tail_select(selected)
+        return Filter(where, stream, select)
+
+    def _tail_select(self, selected: int | None) -> tuple[SelectItem, ...]:
+        if self.words[self.at] == "select":
+            if selected is not None:
+                raise self.fail("`select` is given twice")
+            self.at += 1
+            return self._select_list()
+        return () if selected is None else self._items(selected)
+
+    def _first(self, scope: Scope) -> From:
+        self.at += 1
+        source, alias = self._source(scope)
+        where = self._where()
+        scope.elapsed = False
+        compute = self._compute() if self.accept("compute") else ()
+        scope.elapsed = True
+        return From(source, alias, where, compute)
+
+    def _next(self, scope: Scope) -> Next:
+        self.at += 1
+        source, alias = self._source(scope)
+        on = self._condition_after("on")
+        where = self._where()
+        if self.words[self.at] in ("compute", "while"):
+            raise self.fail(f"`next` takes no `{self.words[self.at]}`", suggestion="did you mean `fold`?")
+        return Next(source, alias, on, where)
+
+    def _fold(self, scope: Scope) -> Fold:
+        self.at += 1
+        source, alias = self._source(scope)
+        scope.last = True
+        on = self._condition_after("on")
+        while_ = self._condition_after("while")
+        compute: tuple[Computation, ...] = ()
+        if self.accept("compute"):
+            scope.aggregates, scope.elapsed = None, False
+            compute = self._compute()
+            scope.aggregates, scope.elapsed = _NO_AGGREGATE, True
+        scope.last = False
+        where = self._where()
+        if self.words[self.at] in ("on", "while", "compute"):
+            raise self.fail("a fold's clauses come in this order: `on`, `while`, `compute`, `where`")
+        return Fold(source, alias, on, while_, compute, where)
+
+    def _where(self) -> Condition:
+        return self._condition_after("where")
+
+    def _condition_after(self, word: str) -> Condition:
+        return self.condition(f"what follows `{word}`") if self.accept(word) else TRUE
+
+    def _compute(self) -> tuple[Computation, ...]:
+        computations: list[Computation] = []
+        while True:
+            at = self.at
+            name = self.name("a computed value's name")
+            if any(c.name == name for c in computations):
+                raise self.fail(f"`{name}` is computed twice", at=at)
+            self.expect("=", "a computed value is written name = value")
+            computations.append(Computation(name, self.term("a computed value")))
+            if not self.accept(","):
+                return tuple(computations)
+
+    def _within(self) -> Span | Parameter:
+        at = self.at
+        if self.kinds[at] == PARAMETER:
+            return self._parameter(at)
+        term = self.term("what follows `within`")
+        if isinstance(term, Literal) and isinstance(term.value, int) and term.kind is Kind.NUMBER:
+            term = Span(term.value, SpanUnit.TICKS)
+        if not isinstance(term, Span) or term.amount <= 0:
+            raise self.fail(
+                "`within` needs a length of time above zero, such as `10 minutes`, or ticks", at=at
+            )
+        return term
+
+    def _publish(self, *, nested: bool) -> str:
+        if nested:
+            raise self.fail(
+                "a sequence in parentheses cannot publish",
+                suggestion="publish it in a subscription of its own",
+            )
+        self.at += 1
+        self.expect("as", "`publish` is followed by `as` and a name")
+        return self._dotted_name("the published name")
+
+    def _source(self, scope: Scope) -> tuple[Source, str | None]:
+        if self._is_table(self.at):
+            raise self.fail("a sequence reads streams, not tables", suggestion="leave out the word `table`")
+        if self.words[self.at] == "(":
+            source: Source = self._nested()
+        else:
+            source = self._dotted_name("the name of a stream")
+        alias = self._alias(scope)
+        if alias is not None:
+            scope.aliases.append(alias)
+        return source, alias
+
+    def _nested(self) -> Sequence:
+        opening = self.at
+        self.enter(opening)
+        self.at += 1
+        selected = None
+        if self.words[self.at] == "select":
+            selected = self.at + 1
+            self.at = self._find_from(selected)
+        elif self.words[self.at] != "from":
+            raise self.unexpected(
+                "parentheses after `from`, `next` or `fold` hold a sequence", ("from", "select")
+            )
+        nested = self._from(selected, nested=True)
+        if self.words[self.at] != ")":
+            raise self._leftover() if self.kinds[self.at] != END else self._unclosed(opening)
+        self.at += 1
+        self.depth -= 1
+        assert isinstance(nested, Sequence)  # noqa: S101 - `nested` asks for one
+        return nested
+
+    def _is_sequence(self, start: int) -> bool:
+        depth = 0
+        for at in range(start, len(self.words)):
+            word = self.words[at]
+            depth += (word == "(") - (word == ")")
+            if depth == 0 and word in _OF_A_SEQUENCE:
+                return True
+        return self.words[start + 1] == "("
+
+    # views
+
+    def _is_table(self, at: int) -> bool:
+        return self.words[at] == "table" and (
+            self.kinds[at + 1] == QUOTED
+            or (self.kinds[at + 1] == NAME and self.words[at + 1] not in RESERVED)
+        )
+
+    def _view(self, selected: int | None) -> View:
+        if selected is None:
+            raise self.fail(
+                "a view says what it selects", suggestion="write: select min(price) from table …, or select *"
+            )
+        self.at += 1
+        with self._scope(Scope()) as scope:
+            tables = [self._table(scope)]
+            on: Condition = TRUE
+            if self.words[self.at] == "join":
+                self.at += 1
+                if not self._is_table(self.at):
+                    raise self.unexpected("a table is joined with a table", ("table",))
+                tables.append(self._table(scope))
+                on = self._join(tables, scope)
+            else:
+                scope.stripped = tables[0].alias
+                tables = [Table(tables[0].name)]
+            where = self._where()
+            if self.words[self.at] in _OF_A_SEQUENCE:
+                raise self.fail(
+                    "a view has no steps", suggestion="a sequence reads a stream: leave out the word `table`"
+                )
+            distinct, items = self._view_items(selected, scope)
+            return View(items, tuple(tables), on, where, distinct)
+
+    def _table(self, scope: Scope) -> Table:
+        self.at += 1
+        name = self._dotted_name("the name of a table")
+        return Table(name, self._alias(scope))
+
+    def _join(self, tables: list[Table], scope: Scope) -> Condition:
+        names = [table.alias or table.name for table in tables]
+        if names[0] == names[1]:
+            raise self.fail(
+                f"both tables are called `{names[0]}`", at=self.at - 1, suggestion="give each an alias"
+            )
+        scope.aliases, scope.joined = names, True
+        if self.words[self.at] != "on":
+            raise self.unexpected("a join needs the condition it joins on", ("on",))
+        return self._condition_after("on")
+
+    def _view_items(self, selected: int, scope: Scope) -> tuple[bool, tuple[SelectItem, ...]]:
+        distinct = self.words[selected] == "distinct"
+        scope.aggregates = None
+        items = self._items(selected + distinct)
+        if distinct and not items:
+            raise self.fail("`select distinct` needs the attribute whose values are told", at=selected + 1)
+        return distinct, items
+
+    # names
+
+    def _dotted_name(self, what: str) -> str:
+        """Read the name of a stream or table, which may have dots."""
+        at = self.at
+        if self.kinds[at] == NAME:
+            if self.words[at] in RESERVED:
+                raise self.keyword_as_name(at)
+            self.at += 1
+            return self.texts[at]
+        return self.name(what)
+
+    def _alias(self, scope: Scope) -> str | None:
+        named = self.accept("as")
+        at, kind = self.at, self.kinds[self.at]
+        if not named and not (kind == QUOTED or (kind == NAME and self.words[at] not in RESERVED)):
+            return None
+        alias = self.name("an alias")
+        if alias.lower() == "last":
+            raise self.fail("`last` means the iteration before, so it cannot be an alias", at=at)
+        if alias in scope.aliases:
+            raise self.fail(
+                f"the alias `{alias}` is given twice", at=at, suggestion="give each event its own alias"
+            )
+        # A mistyped clause reads as an alias; what follows it gives it away.
+        goes_on = self.words[self.at] not in RESERVED and self.kinds[self.at] in _VALUES
+        meant = closest(alias, _CLAUSES, 0.75) if goes_on and kind == NAME and not named else None
+        if meant:
+            raise self.fail(f"`{alias}` is no clause", at=at, suggestion=f"did you mean `{meant}`?")
+        return alias
+
+    @contextmanager
+    def _scope(self, scope: Scope) -> Iterator[Scope]:
+        outer, self.scope = self.scope, scope
+        yield scope
+        self.scope = outer
+
+    def _leftover(self) -> Exception:
+        """Return the error for text that goes on after a complete query."""
+        word = self.words[self.at]
+        if word == ")":
+            return self.fail("this parenthesis closes nothing")
+        if word == ",":
+            return self.unexpected(
+                "nothing can be listed here",
+                (),
+                ("`and`", "`or`", "the end of the text"),
+                "numbers have no thousands separators; a list needs `in (…)`",
+            )
+        if word in RESERVED and word not in ("and", "or"):
+            return self.fail(
+                f"`{word}` cannot stand here",
+                expected=("the end of the text", "`and`", "`or`"),
+                suggestion=self._misplaced(word),
+            )
+        if self.kinds[self.at - 1] == NUMBER and self.words[self.at][:1] == "_":
+            return self.fail("a number ends before `_`", suggestion="numbers have no separators: 12000")
+        error = self.unexpected("the condition before is complete", ("and", "or"), ("the end of the text",))
+        error.suggestion = error.suggestion or "two conditions are joined with `and` or `or`"
+        return error
+
+    def _misplaced(self, word: str) -> str | None:
+        if self.words[0] in ("from", "select") and word in ("where", "on", "while", "compute"):
+            return "in `from`, clauses come in the order `where`, `compute`; in `fold`, `on`, `while`, `compute`, `where`"
+        if word == "where":
+            return "a bare condition needs no `where`; with it, begin with `from` and a stream"
+        if word in _OF_A_SEQUENCE:
+            return "a sequence begins with `from`, and its clauses end with `within`, `select`, `publish`"
+        return None

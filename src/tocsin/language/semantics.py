@@ -1,0 +1,169 @@
+"""What a predicate means: true, false, or None for unknown.
+
+This is the definition, in plain Python. The oracle matches with it, explanations show it, and every index
+must agree with it.
+"""
+
+from __future__ import annotations
+
+import operator as python
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from tocsin.language.patterns import compile_like, compile_regex
+from tocsin.model.conditions import NEGATED, And, Condition, Constant, Not, Operator, Predicate
+from tocsin.model.terms import Arithmetic, ArithmeticOperator, Attribute, Literal, Negative, Term
+from tocsin.model.timestamps import parse_rfc3339
+from tocsin.model.values import Value, kind_of
+
+__all__ = ["arithmetic", "compare", "condition_truth", "text_truth", "truth", "value_of"]
+
+Attributes = Mapping[str, Value]
+
+_COMPARE: Final[dict[Operator, Callable[[Any, Any], bool]]] = {
+    Operator.EQ: python.eq,
+    Operator.NE: python.ne,
+    Operator.LT: python.lt,
+    Operator.LE: python.le,
+    Operator.GT: python.gt,
+    Operator.GE: python.ge,
+}
+_ARITHMETIC: Final[dict[ArithmeticOperator, Callable[[Any, Any], int | float]]] = {
+    ArithmeticOperator.ADD: python.add,
+    ArithmeticOperator.SUBTRACT: python.sub,
+    ArithmeticOperator.MULTIPLY: python.mul,
+    ArithmeticOperator.DIVIDE: python.truediv,
+}
+_TEXT: Final[dict[Operator, Callable[[str, str], bool]]] = {
+    Operator.STARTS_WITH: str.startswith,
+    Operator.ENDS_WITH: str.endswith,
+    Operator.CONTAINS: lambda text, part: part in text,
+    Operator.LIKE: lambda text, pattern: compile_like(pattern).search(text) is not None,
+    Operator.REGEX: lambda text, pattern: compile_regex(pattern).search(text) is not None,
+}
+_NEGATIVE: Final = frozenset(
+    (
+        Operator.NOT_BETWEEN,
+        Operator.NOT_IN,
+        Operator.NOT_LIKE,
+        Operator.NOT_STARTS_WITH,
+        Operator.NOT_ENDS_WITH,
+        Operator.NOT_CONTAINS,
+        Operator.NOT_REGEX,
+        Operator.PRESENT,
+    )
+)
+
+
+def truth(predicate: Predicate, attributes: Attributes) -> bool | None:
+    """Return whether the attributes satisfy `predicate`, or None where that is unknown.
+
+    >>> from tocsin.language.parser import parse_condition
+    >>> truth(parse_condition("price > 100"), {"price": 101}), truth(parse_condition("price > 100"), {"price": "dear"})
+    (True, None)
+    """
+    operator = predicate.operator
+    if operator in _NEGATIVE:
+        opposite = truth(Predicate(predicate.subject, NEGATED[operator], predicate.operands), attributes)
+        return None if opposite is None else not opposite
+    value = value_of(predicate.subject, attributes)
+    if operator is Operator.MISSING:
+        return value is None
+    if value is None:
+        return None
+    if operator is Operator.IN:
+        return _member(predicate, value)
+    others = [value_of(operand, attributes) for operand in predicate.operands]
+    if operator is Operator.BETWEEN:
+        above = compare(Operator.GE, predicate.subject, value, predicate.operands[0], others[0])
+        below = compare(Operator.LE, predicate.subject, value, predicate.operands[1], others[1])
+        return None if above is None or below is None else above and below
+    if operator in _COMPARE:
+        return compare(operator, predicate.subject, value, predicate.operands[0], others[0])
+    return text_truth(operator, value, others[0])
+
+
+def condition_truth(condition: Condition, attributes: Attributes) -> bool | None:
+    """Return the truth of a whole condition in Kleene's three-valued logic."""
+    if isinstance(condition, Predicate):
+        return truth(condition, attributes)
+    if isinstance(condition, Constant):
+        return condition.truth
+    if isinstance(condition, Not):
+        inner = condition_truth(condition.condition, attributes)
+        return None if inner is None else not inner
+    decisive = not isinstance(condition, And)  # `or` is settled by a truth, `and` by a falsehood
+    found = [condition_truth(member, attributes) for member in condition.conditions]
+    if decisive in found:
+        return decisive
+    return None if None in found else not decisive
+
+
+def value_of(term: Term, attributes: Attributes) -> Value | None:
+    """Return the value of a term over one event, or None where it is absent or not to be had."""
+    if isinstance(term, Attribute):
+        return attributes.get(term.path)
+    if isinstance(term, Literal):
+        return term.value
+    if isinstance(term, Arithmetic):
+        return arithmetic(term.operator, value_of(term.left, attributes), value_of(term.right, attributes))
+    if isinstance(term, Negative):
+        return arithmetic(ArithmeticOperator.SUBTRACT, 0, value_of(term.term, attributes))
+    raise TypeError(f"{type(term).__name__} has no value over a single event")
+
+
+def compare(operator: Operator, left: Term, value: Value, right: Term, other: Value | None) -> bool | None:
+    """Compare two values; across kinds that is unknown, but text beside a timestamp constant is read as one."""
+    if other is None:
+        return None
+    first: Value | None = value
+    second: Value | None = other
+    if kind_of(value) is not kind_of(other):
+        if isinstance(value, str) and isinstance(other, datetime):
+            first = _read_beside(left, value, right)
+        elif isinstance(value, datetime) and isinstance(other, str):
+            second = _read_beside(right, other, left)
+        else:
+            return None
+        if first is None or second is None:
+            return None
+    return _COMPARE[operator](first, second)
+
+
+def text_truth(operator: Operator, value: Value, other: Value | None) -> bool | None:
+    """Tell whether a string passes a test on strings; unknown unless both are strings."""
+    if not isinstance(value, str) or not isinstance(other, str):
+        return None
+    return _TEXT[operator](value, other)
+
+
+def arithmetic(operator: ArithmeticOperator, left: Value | None, right: Value | None) -> int | float | None:
+    """Combine two numbers as Python does; unknown of anything else, and where no number comes out."""
+    if not _is_number(left) or not _is_number(right):
+        return None
+    try:
+        result = _ARITHMETIC[operator](left, right)
+    except (ZeroDivisionError, OverflowError):
+        return None
+    return None if result != result else result  # noqa: PLR0124 - NaN alone differs from itself
+
+
+def _member(predicate: Predicate, value: Value) -> bool | None:
+    """Tell whether `value` is one of the members it can be compared with; unknown if there are none."""
+    known = [
+        compare(Operator.EQ, predicate.subject, value, member, member.value)
+        for member in predicate.operands
+        if isinstance(member, Literal)
+    ]
+    found = [equal for equal in known if equal is not None]
+    return any(found) if found else None
+
+
+def _read_beside(term: Term, text: str, beside: Term) -> datetime | None:
+    """Return an event's text as a timestamp if what it is compared with is a constant."""
+    return parse_rfc3339(text) if isinstance(beside, Literal) and not isinstance(term, Literal) else None
+
+
+def _is_number(value: Value | None) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

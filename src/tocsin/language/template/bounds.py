@@ -1,0 +1,73 @@
+"""Which rows of a template can never match, found for all rows at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.language.template.columns import Column
+from tocsin.model.conditions import Conjunction, Operator
+from tocsin.model.terms import Literal, Parameter, Term
+from tocsin.model.values import Kind
+
+__all__ = ["empty_rows"]
+
+_LOWER: Final = {Operator.GT: True, Operator.GE: False, Operator.EQ: False, Operator.BETWEEN: False}
+_EXACT: Final = 2**53
+_UPPER: Final = {Operator.LT: True, Operator.LE: False, Operator.EQ: False, Operator.BETWEEN: False}
+
+
+def empty_rows(
+    conjunctions: tuple[Conjunction, ...], columns: Mapping[str, Column], size: int
+) -> NDArray[np.bool_]:
+    """Return which rows leave no number between the bounds on some attribute, in every conjunction.
+
+    Only numeric columns are looked at: of the rest, a row that can never match simply never does.
+    """
+    never = np.ones(size, dtype=np.bool_)
+    for conjunction in conjunctions:
+        never &= _empty(conjunction, columns, size)
+        if not never.any():
+            break
+    return never
+
+
+def _empty(conjunction: Conjunction, columns: Mapping[str, Column], size: int) -> NDArray[np.bool_]:
+    bounds: dict[Term, tuple[list[tuple[Column, bool]], list[tuple[Column, bool]]]] = {}
+    for predicate in conjunction:
+        lows, highs = bounds.setdefault(predicate.subject, ([], []))
+        if predicate.operator in _LOWER:
+            low = _numbers(predicate.operands[0], columns)
+            if low is not None:
+                lows.append((low, _LOWER[predicate.operator]))
+        if predicate.operator in _UPPER:
+            high = _numbers(predicate.operands[-1], columns)
+            if high is not None:
+                highs.append((high, _UPPER[predicate.operator]))
+    empty = np.zeros(size, dtype=np.bool_)
+    for lows, highs in bounds.values():
+        for low, low_strict in lows:
+            for high, high_strict in highs:
+                if (_exact(low) and _exact(high)) or low.dtype == high.dtype:
+                    empty |= (low >= high) if low_strict or high_strict else (low > high)
+    return empty
+
+
+def _exact(column: Column) -> bool:
+    """Tell whether these numbers stay what they are when compared with numbers of another type."""
+    return (
+        column.dtype.kind == "f"
+        or not column.size
+        or bool(abs(column.min()) <= _EXACT and column.max() <= _EXACT)
+    )
+
+
+def _numbers(term: Term, columns: Mapping[str, Column]) -> Column | None:
+    if isinstance(term, Literal) and term.kind is Kind.NUMBER and abs(term.value) <= _EXACT:  # type: ignore[arg-type]
+        return np.asarray(term.value)
+    if isinstance(term, Parameter) and columns[term.name].dtype.kind in "iuf":
+        return columns[term.name]
+    return None

@@ -1,0 +1,183 @@
+"""A text with parameters, and its rows as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Final, cast
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tocsin.language.json_form import from_json
+from tocsin.language.normal import Dnf, to_dnf
+from tocsin.language.parser import canonical, parse_template
+from tocsin.language.patterns import compile_like, compile_regex
+from tocsin.language.printer import to_text
+from tocsin.language.template.binding import Bindings, bind_predicate, bind_query
+from tocsin.language.template.bounds import empty_rows
+from tocsin.language.template.columns import Column, Faults, Rows, read_columns
+from tocsin.language.template.roles import Role, roles_of
+from tocsin.model.conditions import Conjunction
+from tocsin.model.errors import LanguageError, TemplateError
+from tocsin.model.queries import Filter, Query
+from tocsin.model.values import Value
+
+__all__ = ["Template", "TemplateRows"]
+
+_TEXTUAL: Final = {Role.TEXT, Role.LIKE, Role.REGEX}
+
+
+class TemplateRows(Struct, frozen=True):
+    """Many filters of one shape: a normal form with parameters, and a column of constants for each.
+
+    `rows` are the numbers of the rows that are kept, in the order they were given; `errors` say what is wrong
+    with the others, and `never` are the rows that no event can satisfy.
+    """
+
+    query: Query
+    normal: Dnf
+    columns: Mapping[str, Column]
+    rows: NDArray[np.int64]
+    errors: tuple[TemplateError, ...] = ()
+    never: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def conjunctions(self, position: int) -> Iterator[Conjunction]:
+        """Return the conjunctions of the kept row at `position`, with its constants in place."""
+        values: Bindings = {name: constant_at(column, position) for name, column in self.columns.items()}
+        for conjunction in self.normal.conjunctions:
+            yield tuple(bind_predicate(predicate, values) for predicate in conjunction)
+
+
+class Template:
+    """A text with parameters such as `:price`, parsed once for all the rows that give them values.
+
+    >>> template = Template("symbol = :s and price > :p")
+    >>> template.parameters
+    ('s', 'p')
+    >>> print(to_text(template.bind({"s": "IBM", "p": 100})))
+    symbol = 'IBM' and price > 100
+    >>> rows = template.bind_many({"s": ["IBM", "MSFT", None], "p": [100, 25.5, 1]})
+    >>> len(rows), str(rows.errors[0])
+    (2, 'row 2, parameter `:s`: null is no value; leave the row out, or use `is missing` in another template')
+    """
+
+    def __init__(self, text: str | Mapping[str, object] | Query) -> None:
+        if isinstance(text, str):
+            self.query, self.parameters = parse_template(text)
+        else:
+            query = from_json(text, template=True) if isinstance(text, Mapping) else text
+            self.query, self.parameters = parse_template(to_text(query))
+        if not self.parameters:
+            raise TemplateError("a template needs a parameter, such as `:price`; this text has none")
+        self._roles = roles_of(self.query)
+        self._many = {name: Role.MANY in self._roles[name] for name in self.parameters}
+        for name in self.parameters:
+            if self._many[name] and len(self._roles[name]) > 1:
+                raise TemplateError(
+                    "it stands for a list after `in`, and for one value elsewhere", parameter=name
+                )
+
+    def __repr__(self) -> str:
+        return f"Template({to_text(self.query)!r})"
+
+    def bind(self, row: Mapping[str, object]) -> Query:
+        """Return the query that one row makes, or raise `TemplateError`."""
+        given = {name: row[name] for name in self.parameters if name in row}
+        spans = {name: value for name, value in given.items() if isinstance(value, timedelta)}
+        for name in spans:
+            if not self._roles[name] <= {Role.SPAN, Role.WITHIN}:
+                raise TemplateError("a timedelta can only be compared with `duration`", parameter=name)
+        plain = [name for name in self.parameters if name not in spans]
+        columns, _, faults = read_columns([given], {name: self._many[name] for name in plain})
+        if not faults:
+            self._check_roles(columns, faults)
+        if faults:
+            fault = faults[0]
+            raise TemplateError(fault.reason, parameter=fault.parameter)
+        values: Bindings = spans | {name: constant_at(column, 0) for name, column in columns.items()}
+        try:
+            return canonical(bind_query(self.query, values))
+        except LanguageError as fault:
+            raise TemplateError(f"the row makes a text that the language does not allow: {fault}") from None
+
+    def bind_many(self, rows: Rows) -> TemplateRows:
+        """Return the filters that all rows make, as columns; faulty rows are left out and reported.
+
+        `rows` is a mapping of columns, a pandas or Arrow table, or an iterable of mappings. The text is
+        normalised once, so that a row costs array work only.
+        """
+        if not isinstance(self.query, Filter):
+            raise TemplateError(
+                "only filters are made by the column; make sequences and views with `bind`, row by row"
+            )
+        columns, size, faults = read_columns(rows, self._many)
+        self._check_roles(columns, faults)
+        normal = to_dnf(self.query.condition)
+        kept = np.ones(size, dtype=np.bool_)
+        kept[list(faults)] = False
+        never = empty_rows(normal.conjunctions, columns, size) & kept
+        kept &= ~never
+        if not kept.all():
+            columns = {name: column[kept] for name, column in columns.items()}
+        return TemplateRows(
+            self.query,
+            normal,
+            columns,
+            np.flatnonzero(kept),
+            tuple(faults[row] for row in sorted(faults)),
+            np.flatnonzero(never),
+        )
+
+    def _check_roles(self, columns: Mapping[str, Column], faults: Faults) -> None:
+        """Find the rows whose value is of a kind that cannot stand in its place."""
+        for name, column in columns.items():
+            roles = self._roles[name]
+            if roles & _TEXTUAL:
+                _check(name, column, faults, str, "a string is needed here")
+            if roles & {Role.NUMBER, Role.SPAN, Role.WITHIN}:
+                _check(name, column, faults, (int, float), "a number is needed here")
+            if Role.LIKE in roles or Role.REGEX in roles:
+                _check_patterns(name, column, faults, regex=Role.REGEX in roles)
+
+
+def constant_at(column: Column, row: int) -> Value | tuple[Value, ...]:
+    """Return the constant in one row of a column, as Python has it."""
+    raw = column[row]
+    return (
+        cast("Value", raw.item()) if isinstance(raw, np.generic) else cast("Value | tuple[Value, ...]", raw)
+    )
+
+
+def _check(name: str, column: Column, faults: Faults, wanted: type | tuple[type, ...], reason: str) -> None:
+    numbers = wanted is not str
+    if column.dtype.kind != "O":
+        if (column.dtype.kind in "iuf") is not numbers:
+            for row in range(len(column)):
+                faults.setdefault(row, TemplateError(reason, row=row, parameter=name))
+        return
+    for row, value in enumerate(column.tolist()):
+        if row not in faults and (not isinstance(value, wanted) or (numbers and isinstance(value, bool))):
+            faults[row] = TemplateError(reason, row=row, parameter=name)
+
+
+def _check_patterns(name: str, column: Column, faults: Faults, *, regex: bool) -> None:
+    compiler = compile_regex if regex else compile_like
+    refused: dict[str, str | None] = {}
+    for row, pattern in enumerate(column.tolist()):
+        if row in faults:
+            continue
+        if pattern not in refused:
+            try:
+                compiler(pattern)
+                refused[pattern] = None
+            except ValueError as refusal:
+                refused[pattern] = str(refusal)
+        if refused[pattern] is not None:
+            faults[row] = TemplateError(
+                f"the pattern is refused: {refused[pattern]}", row=row, parameter=name
+            )

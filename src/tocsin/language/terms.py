@@ -1,0 +1,353 @@
+"""Reading terms: names, constants, parameters and arithmetic."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from tocsin.language.cursor import Cursor, closest
+from tocsin.language.tokens import END, NAME, NUMBER, PARAMETER, QUOTED, RESERVED, STRING
+from tocsin.model.conditions import And, Condition, Constant, Not, Or, Predicate
+from tocsin.model.terms import (
+    Aggregate,
+    AggregateFunction,
+    Arithmetic,
+    ArithmeticOperator,
+    Attribute,
+    Elapsed,
+    Literal,
+    Negative,
+    Parameter,
+    Span,
+    SpanUnit,
+    Term,
+)
+from tocsin.model.timestamps import parse_rfc3339
+from tocsin.model.values import Kind
+
+__all__ = ["COMPARISON_SIGNS", "Parsed", "Scope", "TermReader", "is_condition"]
+
+Parsed: TypeAlias = Term | Condition
+"""What parentheses may hold: which of the two it is shows only once it has been read."""
+
+COMPARISON_SIGNS: Final = frozenset(("=", "!=", "<>", "<", "<=", ">", ">="))
+
+_UNITS: Final = {unit.value: unit for unit in SpanUnit} | {unit.value[:-1]: unit for unit in SpanUnit}
+_SHORT_UNITS: Final = {
+    "us": "microseconds", "ms": "milliseconds", "s": "seconds", "sec": "seconds", "secs": "seconds",
+    "m": "minutes", "min": "minutes", "mins": "minutes", "h": "hours", "hr": "hours", "hrs": "hours",
+    "d": "days", "w": "weeks", "month": "days or weeks, for months differ in length",
+    "months": "days or weeks, for months differ in length", "year": "days or weeks, for years differ in length",
+    "years": "days or weeks, for years differ in length",
+}  # fmt: skip
+_BEFORE_A_CONDITION: Final = ("and", "or", "not", "where", "on", "while")
+_FUNCTIONS: Final = tuple(function.value for function in AggregateFunction)
+_CONDITIONS: Final = frozenset((Predicate, And, Or, Not, Constant))
+
+
+def is_condition(parsed: Parsed) -> bool:
+    """Tell whether `parsed` is a condition, rather than a value."""
+    return type(parsed) in _CONDITIONS
+
+
+@dataclass(slots=True)
+class Scope:
+    """What names mean at the place that is being read."""
+
+    aliases: list[str] = field(default_factory=list)
+    sequence: bool = False
+    joined: bool = False  # every name must say its table
+    stripped: str | None = None  # a single source's own alias, which names the event itself
+    last: bool = False  # `last.x` has a meaning
+    elapsed: bool = False  # `duration` has a meaning
+    aggregates: str | None = "an aggregate needs a table: select min(price) from table stock"
+
+
+class TermReader(Cursor):
+    """Reads terms. `parameters` is None where the text is no template; else it collects their names."""
+
+    def __init__(self, text: str, *, template: bool = False) -> None:
+        super().__init__(text)
+        self.scope = Scope()
+        self.parameters: list[str] | None = [] if template else None
+        self.warnings: list[str] = []
+        self.timed = False  # whether a length of time has been read
+
+    def disjunction(self) -> Parsed:
+        """Read a whole expression; conditions are read by a subclass."""
+        return self.sum()
+
+    def term(self, what: str) -> Term:
+        """Read a term, or raise an error that says `what` is not one."""
+        at = self.at
+        return self.as_term(self.sum(), at, what)
+
+    def as_term(self, parsed: Parsed, at: int, what: str) -> Term:
+        """Return `parsed` if it is a term; `at` is where it began."""
+        if type(parsed) in _CONDITIONS:
+            raise self.fail(f"{what} must be a value, but this is a condition", at=at)
+        return parsed  # type: ignore[return-value]
+
+    def sum(self) -> Parsed:
+        """Read terms joined by + and -."""
+        at = self.at
+        left = self._product()
+        while (sign := self.words[self.at]) == "+" or sign == "-":
+            self.at += 1
+            second = self.at
+            left = self._arithmetic(sign, left, at, self._product(), second)
+        return left
+
+    def _product(self) -> Parsed:
+        at = self.at
+        left = self._atom()
+        while (sign := self.words[self.at]) == "*" or sign == "/":
+            self.at += 1
+            second = self.at
+            left = self._arithmetic(sign, left, at, self._atom(), second)
+        return left
+
+    def _arithmetic(self, sign: str, left: Parsed, at: int, right: Parsed, second: int) -> Arithmetic:
+        for parsed, place in ((left, at), (right, second)):
+            term = self.as_term(parsed, place, f"a side of `{sign}`")
+            if isinstance(term, Span) or (isinstance(term, Literal) and term.kind is not Kind.NUMBER):
+                raise self.fail(f"`{sign}` needs numbers on both sides", at=place)
+        return Arithmetic(ArithmeticOperator(sign), left, right)  # type: ignore[arg-type]
+
+    def _atom(self) -> Parsed:
+        at = self.at
+        kind = self.kinds[at]
+        if kind == NAME:
+            return self._word(at)
+        if kind == NUMBER:
+            return self._number(at, 1)
+        if kind == STRING:
+            self.at += 1
+            return Literal(self.string(at), Kind.STRING)
+        if kind == QUOTED:
+            return self.attribute()
+        if kind == PARAMETER:
+            return self._parameter(at)
+        word = self.words[at]
+        if word == "(":
+            return self._parenthesis(at)
+        if word == "-":
+            return self._minus(at)
+        raise self._nothing_here(at)
+
+    def _nothing_here(self, at: int) -> Exception:
+        """Return the error for a token that begins neither a value nor a condition."""
+        before = self.words[at - 1] if at else ""
+        if before in _BEFORE_A_CONDITION:
+            return self.unexpected(f"a condition is missing after `{before}`", (), ("a condition",))
+        doubled = before in COMPARISON_SIGNS and self.words[at] in COMPARISON_SIGNS
+        return self.unexpected(
+            "a value is missing",
+            (),
+            ("a value", "a name"),
+            f"`{before}{self.words[at]}` is no comparison; there are = != < <= > >=" if doubled else None,
+        )
+
+    def _word(self, at: int) -> Term:
+        word = self.words[at]
+        if word in RESERVED:
+            return self._reserved(at, word)
+        if self.words[at + 1] == "(":
+            return self._aggregate(at)
+        if word == "timestamp" and self.kinds[at + 1] == STRING:
+            return self._timestamp(at + 1)
+        if word == "duration" and self.scope.sequence:
+            if not self.scope.elapsed:
+                raise self.fail(
+                    "`duration` may stand in `on`, `while` and `where` only",
+                    at=at,
+                    suggestion='an attribute of that name is written in double quotes: "duration"',
+                )
+            self.at += 1
+            self.timed = True
+            return Elapsed()
+        return self.attribute()
+
+    def _reserved(self, at: int, word: str) -> Literal:
+        if word in ("true", "false"):
+            self.at += 1
+            return Literal(word == "true", Kind.BOOLEAN)
+        if word == "null":
+            raise self.fail(
+                "null is the absence of a value and equals nothing",
+                at=at,
+                suggestion="did you mean `is missing` or `is present`?",
+            )
+        if self.words[at + 1] in COMPARISON_SIGNS:
+            raise self.keyword_as_name(at)
+        raise self._nothing_here(at)
+
+    def _number(self, at: int, sign: int) -> Literal | Span:
+        digits = self.texts[at]
+        try:
+            value: int | float = sign * (int(digits) if digits.isdigit() else float(digits))
+        except ValueError:  # Python bounds how many digits it turns into an integer
+            raise self.fail(f"a number of {len(digits):,} digits is too long", at=at) from None
+        if isinstance(value, float) and math.isinf(value):
+            raise self.fail("the number is too large: the limit is about 1.8e308", at=at)
+        self.at += 1
+        if self.kinds[self.at] == NAME and self.words[self.at] not in RESERVED:
+            unit = self._unit(self.at)
+            if unit is not None:
+                self.at += 1
+                return self._span(value, unit, at)
+        return Literal(value, Kind.NUMBER)
+
+    def _unit(self, at: int) -> SpanUnit | None:
+        word = self.words[at]
+        unit = _UNITS.get(word)
+        if unit is None:
+            meant = _SHORT_UNITS.get(word) or closest(word, tuple(_UNITS), 0.75)
+            if meant:
+                raise self.fail(
+                    f"`{self.texts[at]}` is not a unit of time",
+                    at=at,
+                    expected=tuple(f"`{u.value}`" for u in SpanUnit),
+                    suggestion=f"write {meant}" if " " in meant else f"did you mean `{meant}`?",
+                )
+        return unit
+
+    def _span(self, amount: int | float, unit: SpanUnit, at: int) -> Span:
+        if amount < 0 or (unit is SpanUnit.TICKS and amount != int(amount)):
+            raise self.fail("a length of time is not negative, and a whole number of ticks", at=at)
+        self.timed = True
+        return Span(amount, unit)
+
+    def string(self, at: int) -> str:
+        """Return the string constant at token `at`."""
+        inner = self.texts[at][1:-1]
+        return inner.replace("''", "'") if "'" in inner else inner
+
+    def _timestamp(self, at: int) -> Literal:
+        written = self.string(at)
+        time = parse_rfc3339(written)
+        if time is None:
+            zoned = parse_rfc3339(written + "Z")
+            raise self.fail(
+                f"`{written}` is not an RFC 3339 timestamp",
+                at=at,
+                expected=("a text such as '2026-01-01T00:00:00Z'",),
+                suggestion=f"it lacks a time zone: '{written}Z' is UTC" if zoned else None,
+            )
+        self.at = at + 1
+        return Literal(time, Kind.TIMESTAMP)
+
+    def _parameter(self, at: int, *, many: bool = False) -> Parameter:
+        name = self.texts[at][1:]
+        if self.parameters is None:
+            raise self.fail(
+                f"the parameter `:{name}` needs a template, whose rows give its values",
+                at=at,
+                suggestion="use `Template` or `subscribe_many`, or write the value itself",
+            )
+        if name not in self.parameters:
+            self.parameters.append(name)
+        self.at += 1
+        return Parameter(name, many)
+
+    def _parenthesis(self, at: int) -> Parsed:
+        self.enter(at)
+        self.at += 1
+        inner = self.disjunction()
+        if self.words[self.at] != ")":
+            raise self._unclosed(at)
+        self.at += 1
+        self.depth -= 1
+        return inner
+
+    def _unclosed(self, at: int) -> Exception:
+        if self.kinds[self.at] == END:
+            return self.fail("the parenthesis that opens here is never closed", at=at, expected=("`)`",))
+        return self.unexpected("a parenthesis is not closed", ("and", "or", ")"))
+
+    def _minus(self, at: int) -> Negative | Literal | Span:
+        self.at += 1
+        if self.kinds[self.at] == NUMBER:
+            return self._number(self.at, -1)
+        self.enter(at)
+        inner = self.as_term(self._atom(), at + 1, "what follows a minus sign")
+        self.depth -= 1
+        if isinstance(inner, Span) or (isinstance(inner, Literal) and inner.kind is not Kind.NUMBER):
+            raise self.fail("only a number can have a minus sign", at=at)
+        return Negative(inner)
+
+    def _aggregate(self, at: int) -> Aggregate:
+        word = self.words[at]
+        if word not in _FUNCTIONS:
+            near = closest(word, _FUNCTIONS)
+            raise self.fail(
+                f"there is no function `{self.texts[at]}`",
+                at=at,
+                expected=tuple(f"`{f}`" for f in _FUNCTIONS),
+                suggestion=f"did you mean `{near}`?" if near else None,
+            )
+        if self.scope.aggregates is not None:
+            raise self.fail(f"`{word}` cannot stand here: {self.scope.aggregates}", at=at)
+        self.at += 2
+        function = AggregateFunction(word)
+        if self.words[self.at] == "*":
+            if function is not AggregateFunction.COUNT:
+                raise self.fail(f"`{word}` needs the attribute it is taken over; only `count` takes `*`")
+            self.at += 1
+            argument = None
+        else:
+            kept, self.scope.aggregates = self.scope.aggregates, "aggregates do not nest"
+            argument = self.term(f"the argument of `{word}`")
+            self.scope.aggregates = kept
+        self.expect(")", f"the argument of `{word}` is not closed")
+        return Aggregate(function, argument)
+
+    def attribute(self) -> Attribute:
+        """Read an attribute's name and say of which event it is."""
+        at = self.at
+        parts = [self.unquoted(at)] if self.kinds[at] == QUOTED else self.texts[at].split(".")
+        self.at += 1
+        while self.words[self.at] == "." and self.kinds[self.at + 1] in (NAME, QUOTED):
+            segment = self.at + 1
+            parts += (
+                [self.unquoted(segment)] if self.kinds[segment] == QUOTED else self.texts[segment].split(".")
+            )
+            self.at += 2
+        return self._resolve(parts, at)
+
+    def _resolve(self, parts: list[str], at: int) -> Attribute:
+        scope = self.scope
+        head = parts[0]
+        if len(parts) > 1:
+            rest = ".".join(parts[1:])
+            if head == scope.stripped:
+                return Attribute(rest)
+            if head in scope.aliases:
+                return Attribute(rest, head)
+            if scope.sequence and head == "last":
+                if not scope.last:
+                    raise self.fail(
+                        f"`last.{rest}` has a meaning in a fold's `on`, `while` and `compute` only", at=at
+                    )
+                return Attribute(rest, "last")
+            if scope.joined or (scope.sequence and scope.aliases):
+                raise self._unknown_alias(head, at)
+        elif scope.joined:
+            raise self.fail(
+                f"say of which table `{head}` is",
+                at=at,
+                expected=tuple(f"`{alias}.{head}`" for alias in scope.aliases),
+            )
+        return Attribute(".".join(parts))
+
+    def _unknown_alias(self, head: str, at: int) -> Exception:
+        scope = self.scope
+        near = closest(head, scope.aliases, 0.5)
+        known = ", ".join(f"`{a}`" for a in scope.aliases)
+        nested = "" if scope.joined else "; a nested attribute is written with its alias before it"
+        return self.fail(
+            f"there is no alias `{head}` here; known so far: {known}{nested}",
+            at=at,
+            suggestion=f"did you mean `{near}`?" if near else None,
+        )

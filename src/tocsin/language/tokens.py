@@ -1,0 +1,149 @@
+"""Text to tokens, in one pass of one regular expression."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import Final, NamedTuple
+
+from tocsin.model.errors import LanguageError
+
+__all__ = [
+    "BARE_NAME",
+    "END",
+    "NAME",
+    "NUMBER",
+    "PARAMETER",
+    "QUOTED",
+    "RESERVED",
+    "STRING",
+    "Tokens",
+    "offset_of",
+    "tokenize",
+]
+
+NAME: Final = "name"
+QUOTED: Final = "quoted"
+NUMBER: Final = "number"
+STRING: Final = "string"
+PARAMETER: Final = "parameter"
+SIGN: Final = "sign"
+END: Final = "end"
+
+RESERVED: Final = frozenset((
+    "and", "as", "between", "compute", "distinct", "false", "fold", "from", "in", "is", "join", "like", "next",
+    "not", "null", "on", "or", "publish", "select", "true", "where", "while", "within",
+))  # fmt: skip
+"""Words that are names only in double quotes; every other keyword is one only where it is expected."""
+
+_WORD = r"[^\W\d]\w*"
+BARE_NAME: Final = re.compile(rf"{_WORD}(?:\.{_WORD})*")
+
+# One group, so that `findall` gives the tokens alone; the last is empty, at the end of the text.
+_TOKEN = re.compile(
+    rf"""(?:\s|--[^\n]*)*+(
+     {_WORD}(?:\.{_WORD})*
+    |(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?
+    |'(?:[^']|'')*'
+    |<=|>=|<>|!=|!~|==|=>|=<|=~|&&|\|\||[=<>~(),*+\-/.;!%^]
+    |:{_WORD}
+    |"(?:[^"]|"")*"
+    |\Z|.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_KINDS = (
+    dict.fromkeys("0123456789", NUMBER)
+    | dict.fromkeys("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_", NAME)
+    | dict.fromkeys("=<>~(),*+-/.;!%^", SIGN)
+    | {"'": STRING, '"': QUOTED, ":": PARAMETER}
+)  # by a token's first character
+_LONE = frozenset(("'", '"', ":"))  # what begins a token but is none
+
+_FAULTS = {
+    "'": ("the string that begins here has no closing `'`", "inside a string, write a quote twice: 'it''s'"),
+    '"': ('the name that begins here has no closing `"`', None),
+    ":": ("a `:` begins a parameter and needs a name, such as `:price`", None),
+    "[": ("`[` has no meaning here", "a list is written in parentheses: in (1, 2)"),
+    "{": ("`{` has no meaning here", "a list is written in parentheses: in (1, 2)"),
+    "`": ("a backquote has no meaning here", 'a name is quoted with double quotes: "my name"'),
+    "\N{LEFT SINGLE QUOTATION MARK}": (
+        "a curly quote does not begin a string",
+        "write straight quotes: 'IBM'",
+    ),
+    "\N{RIGHT SINGLE QUOTATION MARK}": (
+        "a curly quote does not begin a string",
+        "write straight quotes: 'IBM'",
+    ),
+    "\N{LEFT DOUBLE QUOTATION MARK}": (
+        "a curly quote does not begin a string",
+        "write straight quotes: 'IBM'",
+    ),
+    "\N{RIGHT DOUBLE QUOTATION MARK}": (
+        "a curly quote does not begin a string",
+        "write straight quotes: 'IBM'",
+    ),
+    "#": ("`#` has no meaning here", "a comment begins with `--`"),
+}
+
+
+class Tokens(NamedTuple):
+    """Tokens as parallel lists, closed by one of kind `END`.
+
+    `words` holds what a keyword or sign is compared by: the sign itself, or a bare name in lower case; it is
+    empty for every other token.
+    """
+
+    kinds: list[str]
+    texts: list[str]
+    words: list[str]
+
+
+def tokenize(text: str) -> Tokens:
+    """Return the tokens of `text`, or raise `LanguageError` at the first character that begins none.
+
+    >>> tokenize("price >= 1.5 -- dear").texts
+    ['price', '>=', '1.5', '']
+    """
+    texts: list[str] = _TOKEN.findall(text)
+    if len(texts) > 1 and not texts[-2]:
+        texts.pop()  # after white space at the end, the end is found twice
+    kinds: list[str] = []
+    words: list[str] = []
+    for token in texts:
+        kind = _KINDS.get(token[:1]) or _unusual(text, token, len(kinds))
+        if kind is NAME:
+            words.append(token.lower())
+        elif kind is SIGN:
+            if token[0] == "." and len(token) > 1:
+                kind = NUMBER
+            words.append("" if kind is NUMBER else token)
+        else:
+            if token in _LONE:
+                raise _fault(text, offset_of(text, len(kinds)))
+            words.append("")
+        kinds.append(kind)
+    return Tokens(kinds, texts, words)
+
+
+def offset_of(text: str, index: int) -> int:
+    """Return where token `index` begins; only errors ask, so that tokens need not carry it."""
+    found = next(islice(_TOKEN.finditer(text), index, None))
+    return found.start(1) if found.group(1) else len(text.rstrip())
+
+
+def _unusual(text: str, token: str, index: int) -> str:
+    """Return the kind of a token that no ASCII character begins, or raise `LanguageError`."""
+    if not token:
+        return END
+    if BARE_NAME.fullmatch(token):
+        return NAME
+    if token in ("&&", "||"):
+        return SIGN
+    raise _fault(text, offset_of(text, index))
+
+
+def _fault(text: str, at: int) -> LanguageError:
+    character = text[at]
+    shown = character if character.isprintable() else f"U+{ord(character):04X}"
+    reason, suggestion = _FAULTS.get(character, (f"the character `{shown}` has no meaning here", None))
+    return LanguageError(reason, text=text, offset=at, suggestion=suggestion)

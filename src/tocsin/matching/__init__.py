@@ -1,0 +1,22 @@
+"""Matchers: which of these conjunctions does this event satisfy?"""
+
+from tocsin.matching.batches import ConjunctionBatch, ConjunctionGroup, EventBatch, IdArray, Matches
+from tocsin.matching.matcher import Explanation, Matcher, MatcherStats, PredicateTruth
+from tocsin.matching.oracle import Oracle
+from tocsin.matching.registry import create_matcher, register, registered_matchers
+
+__all__ = [
+    "ConjunctionBatch",
+    "ConjunctionGroup",
+    "EventBatch",
+    "Explanation",
+    "IdArray",
+    "Matcher",
+    "MatcherStats",
+    "Matches",
+    "Oracle",
+    "PredicateTruth",
+    "create_matcher",
+    "register",
+    "registered_matchers",
+]

@@ -1,0 +1,117 @@
+"""What matchers take and give: conjunctions and events in, matches out, all in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, TypeAlias
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tocsin.language.normal import Dnf
+from tocsin.language.template import Column, TemplateRows
+from tocsin.language.template.binding import bind_predicate
+from tocsin.language.template.template import constant_at
+from tocsin.model.conditions import Conjunction
+from tocsin.model.event import Event
+
+__all__ = ["ConjunctionBatch", "ConjunctionGroup", "EventBatch", "IdArray", "Matches"]
+
+IdArray: TypeAlias = NDArray[np.int64]
+_NO_IDS: Final = np.empty(0, dtype=np.int64)
+
+
+class ConjunctionGroup(Struct, frozen=True):
+    """Conjunctions of one shape: the same predicates, with each row's own constants in columns.
+
+    A predicate of `shape` that varies has a `Parameter` for its operand; `columns` holds one value a row for
+    each. A single conjunction is a group of one row and no columns.
+    """
+
+    shape: Conjunction
+    ids: IdArray  # int64[rows]: the subscription each row belongs to
+    columns: Mapping[str, Column]  # name -> [rows]
+
+    def __iter__(self) -> Iterator[tuple[int, Conjunction]]:
+        for row, subscription in enumerate(self.ids.tolist()):
+            values = {name: constant_at(column, row) for name, column in self.columns.items()}
+            yield subscription, tuple(bind_predicate(p, values) for p in self.shape) if values else self.shape
+
+
+class ConjunctionBatch(Struct, frozen=True):
+    """Conjunctions to be added; several may carry one id, and any of them satisfies it."""
+
+    groups: tuple[ConjunctionGroup, ...]
+
+    @classmethod
+    def of(cls, subscriptions: Iterable[tuple[int, Dnf]]) -> ConjunctionBatch:
+        """Return the batch of these subscriptions' normal forms."""
+        return cls(
+            tuple(
+                ConjunctionGroup(conjunction, np.array([id_], dtype=np.int64), {})
+                for id_, normal in subscriptions
+                for conjunction in normal.conjunctions
+            )
+        )
+
+    @classmethod
+    def of_rows(cls, ids: IdArray, rows: TemplateRows) -> ConjunctionBatch:
+        """Return the batch of a template's rows, whose subscriptions are `ids`; no row is looked at."""
+        if len(ids) != len(rows):
+            raise ValueError(f"{len(rows)} rows need as many ids, got {len(ids)}")
+        return cls(tuple(ConjunctionGroup(shape, ids, rows.columns) for shape in rows.normal.conjunctions))
+
+    def __len__(self) -> int:
+        return sum(len(group.ids) for group in self.groups)
+
+    def __iter__(self) -> Iterator[tuple[int, Conjunction]]:
+        for group in self.groups:
+            yield from group
+
+
+class EventBatch(Struct, frozen=True):
+    """Events to be matched; one event is a batch of one."""
+
+    events: tuple[Event, ...]
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> EventBatch:
+        """Return the batch of these events."""
+        return cls(tuple(events))
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self.events)
+
+
+class Matches(Struct, frozen=True):
+    """Per event, the ids of the subscriptions it satisfies, ascending and without repeats.
+
+    Those of event i are `ids[offsets[i]:offsets[i + 1]]`.
+    """
+
+    offsets: IdArray  # int64[events + 1]
+    ids: IdArray  # int64[matches]
+
+    @classmethod
+    def of(cls, per_event: Iterable[Iterable[int]]) -> Matches:
+        """Return the matches given as one collection of ids per event, in any order."""
+        rows = [np.unique(np.fromiter(ids, dtype=np.int64)) for ids in per_event]
+        offsets = np.zeros(len(rows) + 1, dtype=np.int64)
+        np.cumsum([len(row) for row in rows], out=offsets[1:])
+        return cls(offsets, np.concatenate(rows) if rows else _NO_IDS)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, event: int) -> IdArray:
+        if not 0 <= event < len(self):
+            raise IndexError(event)
+        return self.ids[self.offsets[event] : self.offsets[event + 1]]
+
+    def to_lists(self) -> list[list[int]]:
+        """Return the ids per event as plain lists."""
+        return [self[event].tolist() for event in range(len(self))]

@@ -1,0 +1,82 @@
+"""The brute-force matcher: no index, every conjunction tried on every event. It defines the answer."""
+
+from __future__ import annotations
+
+import sys
+
+from tocsin.language.semantics import truth, value_of
+from tocsin.matching.batches import ConjunctionBatch, EventBatch, IdArray, Matches
+from tocsin.matching.matcher import Explanation, MatcherStats, PredicateTruth
+from tocsin.matching.registry import register
+from tocsin.model.conditions import Conjunction
+from tocsin.model.errors import MatcherError
+from tocsin.model.event import Event
+
+__all__ = ["Oracle", "explain_conjunctions"]
+
+
+@register("oracle")
+class Oracle:
+    """Tries every conjunction on every event.
+
+    >>> from tocsin.language import parse_condition, to_dnf
+    >>> from tocsin.model import read_event
+    >>> oracle = Oracle()
+    >>> oracle.add(ConjunctionBatch.of([(7, to_dnf(parse_condition("symbol = 'IBM' and price > 100")))]))
+    >>> oracle.match(EventBatch.of([read_event({"symbol": "IBM", "price": 101.5})])).to_lists()
+    [[7]]
+    """
+
+    def __init__(self) -> None:
+        self._conjunctions: dict[int, list[Conjunction]] = {}
+
+    def add(self, subscriptions: ConjunctionBatch) -> None:
+        """Add conjunctions; any one of those that carry an id satisfies it."""
+        for id_, conjunction in subscriptions:
+            self._conjunctions.setdefault(id_, []).append(conjunction)
+
+    def remove(self, ids: IdArray) -> None:
+        """Remove all conjunctions of these ids."""
+        for id_ in ids.tolist():
+            self._conjunctions.pop(id_, None)
+
+    def match(self, events: EventBatch) -> Matches:
+        """Return, per event, the ids of the subscriptions it satisfies, ascending and without repeats."""
+        return Matches.of(
+            [
+                id_
+                for id_, conjunctions in self._conjunctions.items()
+                if any(_satisfies(event, conjunction) for conjunction in conjunctions)
+            ]
+            for event in events
+        )
+
+    def explain(self, event: Event, id: int) -> Explanation:  # noqa: A002 - the word users know
+        """Return why subscription `id` matches `event` or does not."""
+        if id not in self._conjunctions:
+            raise MatcherError(f"no subscription has the id {id}")
+        return explain_conjunctions(event, id, self._conjunctions[id])
+
+    def stats(self) -> MatcherStats:
+        """Return what is held; the bytes are those of the lists and predicates, without their constants."""
+        conjunctions = [c for held in self._conjunctions.values() for c in held]
+        size = sys.getsizeof(self._conjunctions) + sum(map(sys.getsizeof, self._conjunctions.values()))
+        size += sum(sys.getsizeof(c) + sum(map(sys.getsizeof, c)) for c in conjunctions)
+        return MatcherStats(len(self._conjunctions), len(conjunctions), sum(map(len, conjunctions)), size)
+
+
+def explain_conjunctions(event: Event, id_: int, conjunctions: list[Conjunction]) -> Explanation:
+    """Return each conjunction with the truth of its predicates over `event`."""
+    explained = tuple(
+        tuple(
+            PredicateTruth(p, value_of(p.subject, event.attributes), truth(p, event.attributes))
+            for p in conjunction
+        )
+        for conjunction in conjunctions
+    )
+    matched = any(all(t.truth is True for t in conjunction) for conjunction in explained)
+    return Explanation(id_, matched, explained)
+
+
+def _satisfies(event: Event, conjunction: Conjunction) -> bool:
+    return all(truth(predicate, event.attributes) is True for predicate in conjunction)

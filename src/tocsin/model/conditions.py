@@ -1,0 +1,130 @@
+"""Conditions: predicates, and the boolean expressions built of them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from tocsin.model.terms import Term
+
+__all__ = [
+    "FALSE",
+    "FLIPPED",
+    "NEGATED",
+    "TRUE",
+    "And",
+    "Condition",
+    "Conjunction",
+    "Constant",
+    "Not",
+    "Operator",
+    "Or",
+    "Predicate",
+    "all_of",
+    "any_of",
+]
+
+
+class Operator(StrEnum):
+    """What a predicate asks; the value is how it is written."""
+
+    EQ = "="
+    NE = "!="
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+    BETWEEN = "between"
+    NOT_BETWEEN = "not between"
+    IN = "in"
+    NOT_IN = "not in"
+    LIKE = "like"
+    NOT_LIKE = "not like"
+    STARTS_WITH = "starts with"
+    NOT_STARTS_WITH = "not starts with"
+    ENDS_WITH = "ends with"
+    NOT_ENDS_WITH = "not ends with"
+    CONTAINS = "contains"
+    NOT_CONTAINS = "not contains"
+    REGEX = "~"
+    NOT_REGEX = "!~"
+    MISSING = "is missing"
+    PRESENT = "is present"
+
+
+class Predicate(Struct, frozen=True, gc=False):
+    """One question about `subject`: two operands for `between`, any number for `in`, none for `is missing`."""
+
+    subject: Term
+    operator: Operator
+    operands: tuple[Term, ...] = ()
+
+
+class And(Struct, frozen=True, gc=False):
+    """All of two or more conditions."""
+
+    conditions: tuple[Condition, ...]
+
+
+class Or(Struct, frozen=True, gc=False):
+    """Any of two or more conditions."""
+
+    conditions: tuple[Condition, ...]
+
+
+class Not(Struct, frozen=True, gc=False):
+    """The opposite; of an unknown, unknown."""
+
+    condition: Condition
+
+
+class Constant(Struct, frozen=True, gc=False):
+    """`true` or `false`."""
+
+    truth: bool
+
+
+Condition: TypeAlias = Predicate | And | Or | Not | Constant
+Conjunction: TypeAlias = tuple[Predicate, ...]
+
+TRUE: Final = Constant(True)
+FALSE: Final = Constant(False)
+
+_PAIRS = [
+    (Operator.EQ, Operator.NE),
+    (Operator.LT, Operator.GE),
+    (Operator.GT, Operator.LE),
+    (Operator.BETWEEN, Operator.NOT_BETWEEN),
+    (Operator.IN, Operator.NOT_IN),
+    (Operator.LIKE, Operator.NOT_LIKE),
+    (Operator.STARTS_WITH, Operator.NOT_STARTS_WITH),
+    (Operator.ENDS_WITH, Operator.NOT_ENDS_WITH),
+    (Operator.CONTAINS, Operator.NOT_CONTAINS),
+    (Operator.REGEX, Operator.NOT_REGEX),
+    (Operator.MISSING, Operator.PRESENT),
+]
+
+NEGATED: Final[dict[Operator, Operator]] = dict(_PAIRS) | {b: a for a, b in _PAIRS}
+"""The operator that holds exactly where the first is false; both are unknown alike."""
+
+FLIPPED: Final[dict[Operator, Operator]] = {
+    Operator.EQ: Operator.EQ,
+    Operator.NE: Operator.NE,
+    Operator.LT: Operator.GT,
+    Operator.LE: Operator.GE,
+    Operator.GT: Operator.LT,
+    Operator.GE: Operator.LE,
+}
+"""The operator that says the same with its two sides exchanged."""
+
+
+def all_of(conditions: list[Condition]) -> Condition:
+    """Return the conjunction: `true` of none, the condition itself of one."""
+    return conditions[0] if len(conditions) == 1 else And(tuple(conditions)) if conditions else TRUE
+
+
+def any_of(conditions: list[Condition]) -> Condition:
+    """Return the disjunction: `false` of none, the condition itself of one."""
+    return conditions[0] if len(conditions) == 1 else Or(tuple(conditions)) if conditions else FALSE

@@ -1,0 +1,105 @@
+"""Events, and the door through which they come in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import cast
+from uuid import uuid4
+
+from msgspec import Struct
+
+from tocsin.model.errors import EventError, KindError
+from tocsin.model.values import Value, read_time, read_value
+
+__all__ = ["Event", "flatten", "read_event"]
+
+
+class Event(Struct, frozen=True):
+    """Something that happened: flat attributes by dotted path, and the ticks at which it started and ended.
+
+    An event with `valid_until` is kept until then, so that later subscriptions meet it too.
+    Nobody changes `attributes` after the event is made.
+    """
+
+    id: str
+    attributes: Mapping[str, Value]
+    stream: str | None = None
+    start: int = 0
+    end: int = 0
+    valid_until: int | None = None
+
+
+def read_event(
+    data: Mapping[str, object],
+    *,
+    stream: str | None = None,
+    id: str | None = None,  # noqa: A002 - the word users know
+    time: object = 0,
+    start: object | None = None,
+    valid_until: object | None = None,
+    dropped: Callable[[str], None] | None = None,
+) -> Event:
+    """Return `data` as an event, or raise `EventError` naming the attribute that cannot be kept.
+
+    `time` is when the event ended, and when it started unless `start` is given. Arrays are dropped;
+    `dropped` is told each one's path.
+
+    >>> read_event({"symbol": "IBM", "data": {"price": 101.5, "note": None}}, id="e1", time=17)
+    Event(id='e1', attributes={'symbol': 'IBM', 'data.price': 101.5}, stream=None, start=17, end=17, ...)
+    """
+    end = _moment(time, "time")
+    begin = end if start is None else _moment(start, "start")
+    if begin > end:
+        raise EventError(f"the event starts at {begin}, after its end at {end}")
+    return Event(
+        id=uuid4().hex if id is None else id,
+        attributes=flatten(data, dropped),
+        stream=stream,
+        start=begin,
+        end=end,
+        valid_until=None if valid_until is None else _moment(valid_until, "valid_until"),
+    )
+
+
+def _moment(raw: object, name: str) -> int:
+    try:
+        return read_time(raw)
+    except KindError as fault:
+        raise EventError(f"`{name}`: {fault}") from None
+
+
+def flatten(data: Mapping[str, object], dropped: Callable[[str], None] | None = None) -> dict[str, Value]:
+    """Return `data` with nested mappings as dotted paths, without nulls and without arrays.
+
+    >>> flatten({"address": {"city": "Oslo"}, "tags": [1, 2], "gone": None}, dropped=print)
+    tags
+    {'address.city': 'Oslo'}
+    """
+    flat: dict[str, Value] = {}
+    waiting: list[tuple[str, Mapping[str, object]]] = [("", data)]
+    while waiting:
+        prefix, level = waiting.pop()
+        for name, raw in level.items():
+            if type(name) is not str:
+                raise EventError(f"an attribute's name is a string, not {name!r}")
+            path = prefix + name
+            if isinstance(raw, Mapping):
+                waiting.append((path + ".", cast("Mapping[str, object]", raw)))
+            elif isinstance(raw, (list, tuple, set, frozenset)):
+                if dropped is not None:
+                    dropped(path)
+            else:
+                _keep(flat, path, raw)
+    return flat
+
+
+def _keep(flat: dict[str, Value], path: str, raw: object) -> None:
+    try:
+        value = read_value(raw)
+    except KindError as fault:
+        raise EventError(str(fault), path) from None
+    if value is None:
+        return
+    if path in flat:
+        raise EventError("given twice, once nested and once with a dot in its name", path)
+    flat[path] = value

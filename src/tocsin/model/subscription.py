@@ -1,0 +1,40 @@
+"""A standing question and whom it belongs to, and what its subscriber is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from tocsin.model.event import Event
+from tocsin.model.queries import Query
+from tocsin.model.values import Value
+
+__all__ = ["Notification", "Subscription"]
+
+
+class Subscription(Struct, frozen=True):
+    """A query with an id. It applies to an event iff `valid_from <= event.end < valid_until`, in ticks."""
+
+    id: str
+    query: Query
+    valid_from: int | None = None
+    valid_until: int | None = None
+
+
+class Notification(Struct, frozen=True):
+    """What one subscription is told about one event, one sequence of events, or one change of an answer.
+
+    `values` holds what the query selected, `old` and `new` the answers of a view before and after;
+    `generation` is the state of the subscriptions that was matched.
+    """
+
+    subscription: str
+    event_ids: tuple[str, ...]
+    events: tuple[Event, ...] = ()
+    values: Mapping[str, Value | None] | None = None
+    old: Value | None = None
+    new: Value | None = None
+    start: int | None = None
+    end: int | None = None
+    generation: int = 0

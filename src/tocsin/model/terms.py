@@ -1,0 +1,119 @@
+"""Terms: what stands on either side of a comparison."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from tocsin.model.values import Kind, Value, kind_of
+
+__all__ = [
+    "Aggregate",
+    "AggregateFunction",
+    "Arithmetic",
+    "ArithmeticOperator",
+    "Attribute",
+    "Elapsed",
+    "Literal",
+    "Negative",
+    "Parameter",
+    "Span",
+    "SpanUnit",
+    "Term",
+    "literal",
+]
+
+
+class Attribute(Struct, frozen=True, gc=False):
+    """An attribute by its dotted path; `alias` says of which event, where a query has several."""
+
+    path: str
+    alias: str | None = None
+
+
+class Literal(Struct, frozen=True, gc=False):
+    """A constant. The kind is part of its identity, so that `true` and 1 differ while 1 and 1.0 do not."""
+
+    value: Value
+    kind: Kind
+
+
+class Parameter(Struct, frozen=True, gc=False):
+    """A place that a template's row fills; `many` if the row gives a whole list for `in`."""
+
+    name: str
+    many: bool = False
+
+
+class ArithmeticOperator(StrEnum):
+    """The four operations on numbers."""
+
+    ADD = "+"
+    SUBTRACT = "-"
+    MULTIPLY = "*"
+    DIVIDE = "/"
+
+
+class Arithmetic(Struct, frozen=True, gc=False):
+    """Two numbers combined; unknown where one is absent, of another kind, or divided by zero."""
+
+    operator: ArithmeticOperator
+    left: Term
+    right: Term
+
+
+class Negative(Struct, frozen=True, gc=False):
+    """A number with its sign changed."""
+
+    term: Term
+
+
+class Elapsed(Struct, frozen=True, gc=False):
+    """`duration` in a sequence: end - start + 1 ticks of what has matched so far."""
+
+
+class SpanUnit(StrEnum):
+    """Units of a length of time; `TICKS` is whatever the stream counts."""
+
+    TICKS = "ticks"
+    MICROSECONDS = "microseconds"
+    MILLISECONDS = "milliseconds"
+    SECONDS = "seconds"
+    MINUTES = "minutes"
+    HOURS = "hours"
+    DAYS = "days"
+    WEEKS = "weeks"
+
+
+class Span(Struct, frozen=True, gc=False):
+    """A length of time, as it was written."""
+
+    amount: int | float
+    unit: SpanUnit = SpanUnit.TICKS
+
+
+class AggregateFunction(StrEnum):
+    """The aggregates of `compute` and of views."""
+
+    COUNT = "count"
+    SUM = "sum"
+    AVG = "avg"
+    MIN = "min"
+    MAX = "max"
+
+
+class Aggregate(Struct, frozen=True, gc=False):
+    """An aggregate over many events or rows; `argument` is None for `count(*)` alone."""
+
+    function: AggregateFunction
+    argument: Term | None = None
+
+
+Term: TypeAlias = Attribute | Literal | Parameter | Arithmetic | Negative | Elapsed | Span | Aggregate
+
+
+def literal(value: Value) -> Literal:
+    """Return the constant `value`, which has passed `read_value`."""
+    return Literal(value, kind_of(value))

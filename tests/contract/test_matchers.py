@@ -1,0 +1,183 @@
+"""What every registered matcher must do. A matcher joins by being registered; nothing is copied."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from tests.contract.evaluator import holds
+from tests.contract.workloads import Add, Match, Operation, Remove, workloads
+from tocsin.language import Template, parse_condition, to_dnf
+from tocsin.matching import (
+    ConjunctionBatch,
+    EventBatch,
+    Matcher,
+    Oracle,
+    create_matcher,
+    registered_matchers,
+)
+from tocsin.model import Condition, read_event
+from tocsin.model.errors import MatcherError
+
+LONG = os.environ.get("TOCSIN_TEST_PROFILE") == "long"
+MATCHERS = sorted(registered_matchers())
+
+
+def add(matcher: Matcher, *subscriptions: tuple[int, Condition]) -> None:
+    matcher.add(ConjunctionBatch.of((id_, to_dnf(condition)) for id_, condition in subscriptions))
+
+
+def remove(matcher: Matcher, *ids: int) -> None:
+    matcher.remove(np.array(ids, dtype=np.int64))
+
+
+def match(matcher: Matcher, *events: dict[str, object]) -> list[list[int]]:
+    return matcher.match(EventBatch.of(read_event(event) for event in events)).to_lists()
+
+
+@settings(max_examples=20_000 if LONG else 2_000)
+@given(workloads())
+def test_the_oracle_on_normal_forms_agrees_with_an_independent_evaluator_of_the_tree(
+    workload: list[Operation],
+) -> None:
+    oracle = Oracle()
+    held: dict[int, list[Condition]] = {}
+    for operation in workload:
+        match operation:
+            case Add(subscriptions):
+                add(oracle, *subscriptions)
+                for id_, condition in subscriptions:
+                    held.setdefault(id_, []).append(condition)
+            case Remove(ids):
+                remove(oracle, *ids)
+                for id_ in ids:
+                    held.pop(id_, None)
+            case Match(events):
+                found = oracle.match(EventBatch.of(events)).to_lists()
+                wanted = [
+                    sorted(
+                        i for i, conditions in held.items() if any(holds(c, e.attributes) for c in conditions)
+                    )
+                    for e in events
+                ]
+                assert found == wanted
+
+
+@pytest.mark.parametrize("name", [name for name in MATCHERS if name != "oracle"])
+@given(workload=workloads())
+def test_every_matcher_agrees_with_the_oracle(name: str, workload: list[Operation]) -> None:
+    matcher, oracle = create_matcher(name), Oracle()
+    for operation in workload:
+        match operation:
+            case Add(subscriptions):
+                for each in (matcher, oracle):
+                    add(each, *subscriptions)
+            case Remove(ids):
+                for each in (matcher, oracle):
+                    remove(each, *ids)
+            case Match(events):
+                batch = EventBatch.of(events)
+                assert matcher.match(batch).to_lists() == oracle.match(batch).to_lists()
+                one_by_one = [matcher.match(EventBatch.of([event])).to_lists()[0] for event in events]
+                assert one_by_one == oracle.match(batch).to_lists()
+
+
+@pytest.fixture(params=MATCHERS)
+def matcher(request: pytest.FixtureRequest) -> Matcher:
+    return create_matcher(request.param)
+
+
+def test_an_empty_matcher_matches_nothing(matcher: Matcher) -> None:
+    assert match(matcher, {"a": 1}, {}) == [[], []]
+    assert matcher.match(EventBatch.of([])).to_lists() == []
+
+
+def test_a_removed_subscription_no_longer_matches(matcher: Matcher) -> None:
+    add(matcher, (1, parse_condition("a = 1")), (2, parse_condition("a = 1")))
+    remove(matcher, 1, 99)
+    assert match(matcher, {"a": 1}) == [[2]]
+
+
+def test_an_id_can_be_added_again_after_removal(matcher: Matcher) -> None:
+    add(matcher, (1, parse_condition("a = 1")))
+    remove(matcher, 1)
+    add(matcher, (1, parse_condition("a = 2")))
+    assert match(matcher, {"a": 1}, {"a": 2}) == [[], [1]]
+
+
+def test_a_subscription_matches_once_however_many_disjuncts_hold(matcher: Matcher) -> None:
+    add(matcher, (5, parse_condition("a = 1 or b = 2 or c > 0")))
+    assert match(matcher, {"a": 1, "b": 2, "c": 3}) == [[5]]
+
+
+def test_the_empty_conjunction_matches_every_event(matcher: Matcher) -> None:
+    add(matcher, (3, parse_condition("true")))
+    assert match(matcher, {}, {"a": 1}) == [[3], [3]]
+
+
+def test_what_can_never_match_costs_nothing(matcher: Matcher) -> None:
+    add(matcher, (3, parse_condition("a = 1 and a = 2")))
+    assert match(matcher, {"a": 1}) == [[]]
+    assert matcher.stats().conjunctions == 0
+
+
+def test_ids_come_ascending(matcher: Matcher) -> None:
+    add(matcher, *((id_, parse_condition("a > 0")) for id_ in (30, 2**40, 1, 20)))
+    assert match(matcher, {"a": 1}) == [[1, 20, 30, 2**40]]
+
+
+def test_the_rows_of_a_template_match_like_subscriptions_of_their_own(matcher: Matcher) -> None:
+    template = Template("symbol = :s and (price > :p or name like :n) and size in :sizes")
+    rows = [
+        {"s": s, "p": p, "n": n, "sizes": sizes}
+        for s in ("IBM", "MSFT")
+        for p in (1, 2.5)
+        for n in ("I%", "%x_")
+        for sizes in ([1, 2], ["L"])
+    ]
+    ids = np.arange(len(rows), dtype=np.int64)
+    matcher.add(ConjunctionBatch.of_rows(ids, template.bind_many(rows)))
+    one_by_one = Oracle()
+    add(one_by_one, *((i, template.bind(row).condition) for i, row in enumerate(rows)))  # type: ignore[union-attr]
+    events: list[dict[str, object]] = [
+        {"symbol": s, "price": p, "name": n, "size": size}
+        for s in ("IBM", "X")
+        for p in (0, 2, 3)
+        for n in ("Ix", "xy", "")
+        for size in (1, "L")
+    ]
+    assert match(matcher, *events) == match(one_by_one, *events)
+    assert any(match(matcher, *events))
+
+
+def test_explain_tells_each_predicate_its_value_and_what_failed(matcher: Matcher) -> None:
+    add(matcher, (7, parse_condition("a = 1 and b > 2 and c is present or d = 4")))
+    explanation = matcher.explain(read_event({"a": 1, "b": 1}), 7)
+    assert not explanation.matched
+    assert [[(str(t.predicate.operator), t.value, t.truth) for t in c] for c in explanation.conjunctions] == [
+        [("=", 1, True), (">", 1, False), ("is present", None, False)],
+        [("=", None, None)],
+    ]
+    assert [str(t.predicate.operator) for t in explanation.failed] == ["="]
+    assert matcher.explain(read_event({"d": 4}), 7).matched
+
+
+def test_explaining_an_unknown_id_is_an_error(matcher: Matcher) -> None:
+    with pytest.raises(MatcherError, match="no subscription has the id 8"):
+        matcher.explain(read_event({}), 8)
+
+
+def test_stats_count_what_is_held(matcher: Matcher) -> None:
+    add(matcher, (1, parse_condition("a = 1 or b = 2 and c = 3")), (2, parse_condition("a = 1")))
+    stats = matcher.stats()
+    assert (stats.subscriptions, stats.conjunctions, stats.predicates) == (2, 3, 4)
+    assert stats.bytes > 0
+    remove(matcher, 1)
+    assert matcher.stats().subscriptions == 1
+
+
+def test_a_matcher_keeps_to_the_interface(matcher: Matcher) -> None:
+    assert isinstance(matcher, Matcher)

@@ -1,0 +1,47 @@
+"""Random workloads: adds, removals and batches of events, interleaved."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from hypothesis import strategies as st
+from msgspec import Struct
+
+from tests.strategies import conditions, crowded, events
+from tocsin.model import Condition, Event
+
+__all__ = ["Add", "Match", "Operation", "Remove", "workloads"]
+
+
+class Add(Struct, frozen=True):
+    """Subscriptions to add, all at once."""
+
+    subscriptions: tuple[tuple[int, Condition], ...]
+
+
+class Remove(Struct, frozen=True):
+    """Ids to remove; some may not be held."""
+
+    ids: tuple[int, ...]
+
+
+class Match(Struct, frozen=True):
+    """Events to match, as one batch."""
+
+    events: tuple[Event, ...]
+
+
+Operation: TypeAlias = Add | Remove | Match
+
+_ids = st.one_of(st.integers(0, 12), st.sampled_from([2**31, 2**40]))
+_subscriptions = st.tuples(_ids, st.one_of(conditions(), crowded))
+_additions = st.lists(_subscriptions, min_size=1, max_size=5).map(tuple).map(Add)
+_removals = st.lists(_ids, max_size=4).map(tuple).map(Remove)
+_batches = st.lists(events, max_size=4).map(tuple).map(Match)
+
+
+@st.composite
+def workloads(draw: st.DrawFn) -> list[Operation]:
+    """Return operations that begin with an addition and end with a batch."""
+    middle = draw(st.lists(st.one_of(_additions, _removals, _batches), max_size=5))
+    return [draw(_additions), *middle, draw(_batches)]
