@@ -6,7 +6,7 @@ from typing import Final
 
 from tocsin.language.patterns import compile_like, compile_regex, plain_like
 from tocsin.language.terms import Parsed, TermReader, is_condition
-from tocsin.language.tokens import END, NAME, PARAMETER, QUOTED, RESERVED, offset_of
+from tocsin.language.tokens import END, NAME, NUMBER, PARAMETER, QUOTED, RESERVED, STRING, offset_of
 from tocsin.model.conditions import FALSE, NEGATED, TRUE, And, Condition, Not, Operator, Or, Predicate
 from tocsin.model.terms import Attribute, Elapsed, Literal, Parameter, Span, Term
 from tocsin.model.values import Kind
@@ -30,6 +30,7 @@ _WORDED: Final = {
     "ends": Operator.ENDS_WITH,
     "contains": Operator.CONTAINS,
 }
+_AFTER_PREDICATE: Final = frozenset(("and", "or", ")", ""))
 _STARTERS: Final = ("select", "from")
 _AFTER_TERM: Final = ("=", "!=", "<", "<=", ">", ">=", "between", "in", "like", "starts with", "ends with",
                       "contains", "~", "is missing", "is present")  # fmt: skip
@@ -87,6 +88,8 @@ class ConditionReader(TermReader):
 
     def _comparison(self) -> Parsed:
         at = self.at
+        if self.kinds[at] is NAME and self.words[at + 1] in _COMPARISONS and self._is_simple(at):
+            return self._simple(at)
         left = self.sum()
         operator = _COMPARISONS.get(self.words[self.at])
         if operator is not None:
@@ -111,6 +114,26 @@ class ConditionReader(TermReader):
                 suggestion="join them with `and`: a > 1 and a < 5, or write: a between 1 and 5",
             )
         return predicate
+
+    def _is_simple(self, at: int) -> bool:
+        """Tell whether `name = constant` and nothing more stands at token `at`, as it does most often."""
+        return (
+            (self.kinds[at + 2] is NUMBER or self.kinds[at + 2] is STRING)
+            and self.words[at + 3] in _AFTER_PREDICATE
+            and self.words[at] not in RESERVED
+            and self.words[at] != "duration"
+            and (self.words[at + 3] != "" or self.kinds[at + 3] is END)
+        )
+
+    def _simple(self, at: int) -> Predicate:
+        subject = self.attribute()
+        self.at += 2
+        if self.kinds[at + 2] is STRING:
+            constant: Term = Literal(self.string(at + 2), Kind.STRING)
+        else:
+            self.at -= 1
+            constant = self._number(at + 2, 1)
+        return Predicate(subject, _COMPARISONS[self.words[at + 1]], (constant,))
 
     def _worded(self, left: Parsed, at: int) -> Predicate | None:
         """Read the rest of a predicate whose operator is a word or a pattern sign; None if there is none."""

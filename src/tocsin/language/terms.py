@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from sys import intern
 from typing import Final, TypeAlias
 
 from tocsin.language.cursor import Cursor, closest
@@ -339,7 +340,8 @@ class TermReader(Cursor):
                 at=at,
                 expected=tuple(f"`{alias}.{head}`" for alias in scope.aliases),
             )
-        return Attribute(".".join(parts))
+        # A million subscriptions name few attributes: one string serves them all.
+        return Attribute(intern(".".join(parts)))
 
     def _unknown_alias(self, head: str, at: int) -> Exception:
         scope = self.scope

@@ -87,7 +87,7 @@ _FAULTS = {
 
 
 class Tokens(NamedTuple):
-    """Tokens as parallel lists, closed by one of kind `END`.
+    """Tokens as parallel lists, closed by some of kind `END`.
 
     `words` holds what a keyword or sign is compared by: the sign itself, or a bare name in lower case; it is
     empty for every other token.
@@ -102,7 +102,7 @@ def tokenize(text: str) -> Tokens:
     """Return the tokens of `text`, or raise `LanguageError` at the first character that begins none.
 
     >>> tokenize("price >= 1.5 -- dear").texts
-    ['price', '>=', '1.5', '']
+    ['price', '>=', '1.5', '', '', '', '']
     """
     texts: list[str] = _TOKEN.findall(text)
     if len(texts) > 1 and not texts[-2]:
@@ -122,6 +122,8 @@ def tokenize(text: str) -> Tokens:
                 raise _fault(text, offset_of(text, len(kinds)))
             words.append("")
         kinds.append(kind)
+    for column in (kinds, texts, words):  # so that looking three tokens ahead needs no bound
+        column.extend(column[-1:] * 3)
     return Tokens(kinds, texts, words)
 
 

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from tocsin.language.normal.merge import NeverError, is_possible, merge
-from tocsin.language.normal.negation import join_equalities, to_nnf
+from tocsin.language.normal.negation import join_equalities, to_nnf, without_repeats
 from tocsin.model.conditions import And, Condition, Conjunction, Constant, Operator, Or, Predicate
 from tocsin.model.errors import NormalFormError
 
@@ -83,19 +83,19 @@ def _expand(
         return [condition.conditions]  # type: ignore[list-item]
     parts = [_expand(member, product, limit, never) for member in condition.conditions]  # type: ignore[union-attr]
     if not isinstance(condition, product):
-        found = list(dict.fromkeys(one for part in parts for one in part))
+        found = without_repeats([one for part in parts for one in part])
         return _bounded(found, product, limit, never)
     found = [()]
     for part in sorted(parts, key=len):
         if len(found) * len(part) > limit * 16:  # too many even to look at
             raise _too_large(product, limit)
-        found = list(dict.fromkeys(_united(left, right) for left in found for right in part))
+        found = without_repeats([_united(left, right) for left in found for right in part])
         found = _bounded(found, product, limit, never)
     return found
 
 
 def _united(left: Predicates, right: Predicates) -> Predicates:
-    return tuple(dict.fromkeys((*left, *right)))
+    return tuple(without_repeats([*left, *right]))
 
 
 def _bounded(
@@ -126,13 +126,13 @@ def _too_large(product: type[And] | type[Or], limit: int) -> NormalFormError:
 
 def _merged(found: Iterable[Predicates], never: dict[str, None]) -> list[Conjunction]:
     """Return the conjunctions that something can satisfy, each merged and none twice."""
-    kept: dict[Conjunction, None] = {}
+    kept: list[Conjunction] = []
     for conjunction in found:
         try:
-            kept[merge(conjunction) if conjunction else ()] = None
+            kept.append(merge(conjunction) if conjunction else ())
         except NeverError as reason:
             never[str(reason)] = None
-    return list(kept)
+    return without_repeats(kept)
 
 
 def _absorb(found: list[Predicates]) -> list[Predicates]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from tocsin.language.normal.predicates import members, membership, rewrite
 from tocsin.model.conditions import (
     FALSE,
@@ -19,7 +21,9 @@ from tocsin.model.conditions import (
 )
 from tocsin.model.terms import Literal, Term
 
-__all__ = ["join_equalities", "to_nnf"]
+__all__ = ["join_equalities", "to_nnf", "without_repeats"]
+
+Item = TypeVar("Item")
 
 
 def to_nnf(condition: Condition) -> Condition:
@@ -70,21 +74,31 @@ def join_equalities(alternatives: list[Condition]) -> list[Condition]:
 def _flatten(conditions: list[Condition], kind: type[And] | type[Or]) -> list[Condition]:
     """Return the members in order, without repeats and without the constant that changes nothing."""
     neutral = TRUE if kind is And else FALSE
-    flat: dict[Condition, None] = {}
+    flat: list[Condition] = []
     for condition in conditions:
-        for member in condition.conditions if isinstance(condition, kind) else (condition,):
-            if member != neutral:
-                flat[member] = None
-    return list(flat)
+        if isinstance(condition, kind):
+            flat += condition.conditions
+        elif condition != neutral:
+            flat.append(condition)
+    return without_repeats(flat)
+
+
+def without_repeats(items: list[Item]) -> list[Item]:
+    """Return the different items in order; a few are compared faster than they are hashed."""
+    if len(items) > 8:
+        return list(dict.fromkeys(items))
+    return [item for i, item in enumerate(items) if item not in items[:i]]
 
 
 def _join(conditions: list[Condition], one: Operator, many: Operator, *, mixed: bool) -> list[Condition]:
+    concerned = [c for c in conditions if type(c) is Predicate and (c.operator is one or c.operator is many)]
+    if len(concerned) < 2:
+        return conditions
     gathered: dict[tuple[object, ...], list[Predicate]] = {}
-    for condition in conditions:
-        if isinstance(condition, Predicate) and condition.operator in (one, many):
-            key = _key(condition, mixed=mixed)
-            if key is not None:
-                gathered.setdefault(key, []).append(condition)
+    for condition in concerned:
+        key = _key(condition, mixed=mixed)
+        if key is not None:
+            gathered.setdefault(key, []).append(condition)
     joined: dict[Condition, Condition | None] = {}
     for group in gathered.values():
         if len(group) > 1:

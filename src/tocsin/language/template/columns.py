@@ -20,6 +20,7 @@ Rows: TypeAlias = Any
 Faults: TypeAlias = dict[int, TemplateError]
 """The first fault of each faulty row."""
 
+_EXACT: Final = 2**53  # up to here every integer is a float
 _NULL: Final = "null is no value; leave the row out, or use `is missing` in another template"
 _NAN: Final = "NaN is not a number that can be compared"
 _INFINITE: Final = "a constant must be finite"
@@ -111,6 +112,8 @@ def _objects(name: str, array: NDArray[np.object_], faults: Faults) -> Column:
             return array.astype(np.int64)
         except OverflowError:
             return array  # beyond 64 bits an integer stays as Python has it
+    if kinds == {int, float} and all(type(v) is float or abs(v) <= _EXACT for v in values):
+        return _floats(name, array.astype(np.float64), faults)
     read = np.empty(len(values), dtype=object)
     for row, value in enumerate(values):
         try:

@@ -1,0 +1,5 @@
+"""`python -m tocsin`, the same as `tocsin`."""
+
+from tocsin.cli import main
+
+main()

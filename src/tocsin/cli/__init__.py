@@ -1,0 +1,5 @@
+"""The command line: `tocsin …`."""
+
+from tocsin.cli.app import main
+
+__all__ = ["main"]

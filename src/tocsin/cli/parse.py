@@ -1,0 +1,53 @@
+"""`tocsin parse`: what a subscription means, in each of its forms."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+
+from tocsin.language import Dnf, check, condition_text, to_cnf, to_dnf, to_json, to_text
+from tocsin.model import Filter, Query
+from tocsin.model.conditions import all_of, any_of
+from tocsin.model.errors import TocsinError
+
+__all__ = ["Form", "parse"]
+
+
+class Form(StrEnum):
+    """The forms in which a subscription can be shown."""
+
+    TEXT = "text"
+    JSON = "json"
+    DNF = "dnf"
+    CNF = "cnf"
+
+
+def parse(
+    text: Annotated[str, typer.Argument(help="A subscription, or - to read it from standard input.")],
+    form: Annotated[Form, typer.Option(help="Canonical text, JSON, or a filter's normal form.")] = Form.TEXT,
+) -> None:
+    """Show how a subscription is understood, or where it cannot be."""
+    checked = check(sys.stdin.read() if text == "-" else text)
+    console = Console(stderr=True)
+    for warning in checked.warnings:
+        console.print(f"warning: {warning}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+    typer.echo(_shown(checked.query, form))
+
+
+def _shown(query: Query, form: Form) -> str:
+    if form is Form.TEXT:
+        return to_text(query)
+    if form is Form.JSON:
+        return msgspec.json.format(msgspec.json.encode(to_json(query)), indent=2).decode()
+    if not isinstance(query, Filter):
+        raise TocsinError("only filters have a normal form; sequences and views are compiled otherwise")
+    if form is Form.DNF:
+        normal: Dnf = to_dnf(query.condition)
+        return "\n".join(condition_text(all_of(list(c))) for c in normal.conjunctions) or "false"
+    clauses = to_cnf(query.condition).clauses
+    return "\n".join(condition_text(any_of(list(c))) for c in clauses) or "true"

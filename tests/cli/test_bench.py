@@ -1,0 +1,15 @@
+import json
+from pathlib import Path
+
+from tests.cli.running import tocsin
+
+
+def test_bench_language_prints_a_table_and_writes_json(tmp_path: Path) -> None:
+    file = tmp_path / "language.json"
+    done = tocsin("bench", "language", "--filters", "50", "--rows", "500", "--json", file)
+    assert done.returncode == 0, done.stderr
+    assert "parse and normalise" in done.stdout
+    report = json.loads(file.read_text())
+    assert report["benchmark"] == "language"
+    assert {m["name"]: m["target"] for m in report["measurements"]}["parse and normalise"] == 10_000
+    assert all(m["value"] > 0 for m in report["measurements"])

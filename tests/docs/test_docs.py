@@ -1,0 +1,36 @@
+"""What the documents show is true: subscriptions parse, and Python examples run (pytest collects those itself)."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tocsin import check
+from tocsin.language.tokens import RESERVED
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("docs/**/*.md"), ROOT / "README.md"])
+SUBSCRIPTIONS = [
+    pytest.param(text, id=f"{page.name}: {text[:40]}")
+    for page in PAGES
+    for text in re.findall(r"^```sql\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+]
+
+
+@pytest.mark.parametrize("text", SUBSCRIPTIONS)
+def test_every_subscription_in_the_documents_parses(text: str) -> None:
+    assert check(text).warnings == ()
+
+
+def test_the_reference_lists_every_reserved_word() -> None:
+    page = (ROOT / "docs/reference/language.md").read_text(encoding="utf-8")
+    listed = re.search(r"names only in double quotes: `([^`]*)`", page)
+    assert listed is not None
+    assert set(listed.group(1).split()) == RESERVED
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
+            if not target.startswith("http"):
+                assert (page.parent / target).exists(), f"{page.name} links to {target}"
