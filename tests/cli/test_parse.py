@@ -25,8 +25,8 @@ def test_parse_prints_json_that_reads_back() -> None:
 def test_parse_prints_normal_forms() -> None:
     text = "(a = 1 or b = 2) and c = 3"
     assert tocsin("parse", text, "--form", "dnf").stdout.splitlines() == [
-        "a = 1 and c = 3",
-        "b = 2 and c = 3",
+        "c = 3 and a = 1",
+        "c = 3 and b = 2",
     ]
     assert tocsin("parse", text, "--form", "cnf").stdout.splitlines() == ["c = 3", "a = 1 or b = 2"]
     refused = tocsin("parse", "select min(p) from table t", "--form", "dnf")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 from tocsin.language.conditions import ConditionReader
@@ -120,17 +118,27 @@ class QueryReader(ConditionReader):
                 suggestion="did you mean `from table`?",
             )
         is_sequence = nested or self._is_sequence(start)
-        with self._scope(Scope(sequence=is_sequence, elapsed=is_sequence, aggregates=_NO_AGGREGATE)) as scope:
-            if not is_sequence:
-                return self._filter(selected, scope)
-            steps: list[Step] = [self._first(scope)]
-            while self.words[self.at] in ("next", "fold"):
-                steps.append(self._next(scope) if self.words[self.at] == "next" else self._fold(scope))
-            within = self._within() if self.accept("within") else None
-            scope.elapsed = False
-            select = self._tail_select(selected)
-            publish = self._publish(nested=nested) if self.words[self.at] == "publish" else None
-            return Sequence(tuple(steps), within, select, publish)
+        outer, self.scope = (
+            self.scope,
+            Scope(sequence=is_sequence, elapsed=is_sequence, aggregates=_NO_AGGREGATE),
+        )
+        query = (
+            self._sequence(selected, self.scope, nested=nested)
+            if is_sequence
+            else self._filter(selected, self.scope)
+        )
+        self.scope = outer
+        return query
+
+    def _sequence(self, selected: int | None, scope: Scope, *, nested: bool) -> Sequence:
+        steps: list[Step] = [self._first(scope)]
+        while self.words[self.at] in ("next", "fold"):
+            steps.append(self._next(scope) if self.words[self.at] == "next" else self._fold(scope))
+        within = self._within() if self.accept("within") else None
+        scope.elapsed = False
+        select = self._tail_select(selected)
+        publish = self._publish(nested=nested) if self.words[self.at] == "publish" else None
+        return Sequence(tuple(steps), within, select, publish)
 
     def _filter(self, selected: int | None, scope: Scope) -> Filter:
         scope.aggregates = "an aggregate needs a table: select min(price) from table stock"
@@ -280,25 +288,25 @@ class QueryReader(ConditionReader):
                 "a view says what it selects", suggestion="write: select min(price) from table …, or select *"
             )
         self.at += 1
-        with self._scope(Scope()) as scope:
-            tables = [self._table(scope)]
-            on: Condition = TRUE
-            if self.words[self.at] == "join":
-                self.at += 1
-                if not self._is_table(self.at):
-                    raise self.unexpected("a table is joined with a table", ("table",))
-                tables.append(self._table(scope))
-                on = self._join(tables, scope)
-            else:
-                scope.stripped = tables[0].alias
-                tables = [Table(tables[0].name)]
-            where = self._where()
-            if self.words[self.at] in _OF_A_SEQUENCE:
-                raise self.fail(
-                    "a view has no steps", suggestion="a sequence reads a stream: leave out the word `table`"
-                )
-            distinct, items = self._view_items(selected, scope)
-            return View(items, tuple(tables), on, where, distinct)
+        scope = self.scope = Scope()
+        tables = [self._table(scope)]
+        on: Condition = TRUE
+        if self.words[self.at] == "join":
+            self.at += 1
+            if not self._is_table(self.at):
+                raise self.unexpected("a table is joined with a table", ("table",))
+            tables.append(self._table(scope))
+            on = self._join(tables, scope)
+        else:
+            scope.stripped = tables[0].alias
+            tables = [Table(tables[0].name)]
+        where = self._where()
+        if self.words[self.at] in _OF_A_SEQUENCE:
+            raise self.fail(
+                "a view has no steps", suggestion="a sequence reads a stream: leave out the word `table`"
+            )
+        distinct, items = self._view_items(selected, scope)
+        return View(items, tuple(tables), on, where, distinct)
 
     def _table(self, scope: Scope) -> Table:
         self.at += 1
@@ -354,12 +362,6 @@ class QueryReader(ConditionReader):
         if meant:
             raise self.fail(f"`{alias}` is no clause", at=at, suggestion=f"did you mean `{meant}`?")
         return alias
-
-    @contextmanager
-    def _scope(self, scope: Scope) -> Iterator[Scope]:
-        outer, self.scope = self.scope, scope
-        yield scope
-        self.scope = outer
 
     def _leftover(self) -> Exception:
         """Return the error for text that goes on after a complete query."""

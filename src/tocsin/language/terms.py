@@ -42,6 +42,7 @@ _SHORT_UNITS: Final = {
     "months": "days or weeks, for months differ in length", "year": "days or weeks, for years differ in length",
     "years": "days or weeks, for years differ in length",
 }  # fmt: skip
+_ARITHMETIC: Final = frozenset(("+", "-", "*", "/"))
 _BEFORE_A_CONDITION: Final = ("and", "or", "not", "where", "on", "while")
 _FUNCTIONS: Final = tuple(function.value for function in AggregateFunction)
 _CONDITIONS: Final = frozenset((Predicate, And, Or, Not, Constant))
@@ -82,6 +83,8 @@ class TermReader(Cursor):
     def term(self, what: str) -> Term:
         """Read a term, or raise an error that says `what` is not one."""
         at = self.at
+        if (self.kinds[at] is NUMBER or self.kinds[at] is STRING) and self.words[at + 1] not in _ARITHMETIC:
+            return self._atom()  # type: ignore[return-value]
         return self.as_term(self.sum(), at, what)
 
     def as_term(self, parsed: Parsed, at: int, what: str) -> Term:

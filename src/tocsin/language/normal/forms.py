@@ -9,8 +9,10 @@ from msgspec import Struct
 
 from tocsin.language.normal.merge import NeverError, is_possible, merge
 from tocsin.language.normal.negation import join_equalities, to_nnf, without_repeats
+from tocsin.language.normal.predicates import LISTS, rewrite
 from tocsin.model.conditions import And, Condition, Conjunction, Constant, Operator, Or, Predicate
 from tocsin.model.errors import NormalFormError
+from tocsin.model.terms import Attribute, Literal
 
 __all__ = ["MAX_CLAUSES", "MAX_CONJUNCTIONS", "Cnf", "Dnf", "to_cnf", "to_dnf"]
 
@@ -47,6 +49,9 @@ def to_dnf(condition: Condition, max_conjunctions: int = MAX_CONJUNCTIONS) -> Dn
     >>> to_dnf(parse_condition("a = 1 and a = 2")).never
     ('no value of a satisfies `a = 1 and a = 2`',)
     """
+    plain = _plain(condition)
+    if plain is not None:
+        return Dnf((plain,))
     never: dict[str, None] = {}
     found = _expand(to_nnf(condition), And, max_conjunctions, never)
     merged = _merged(found, never)
@@ -69,6 +74,29 @@ def to_cnf(condition: Condition, max_clauses: int = MAX_CLAUSES) -> Cnf:
     except NeverError as reason:
         return Cnf(((),), (str(reason),))
     return Cnf(tuple(_absorb([*((p,) for p in single), *(c for c in clauses if len(c) != 1)])))
+
+
+def _plain(condition: Condition) -> Conjunction | None:
+    """Return a conjunction in which each predicate has an attribute to itself, so that nothing interacts.
+
+    That is what most filters are, and then the general way would change nothing; None if it might.
+    """
+    members = condition.conditions if type(condition) is And else (condition,)
+    found: list[Predicate] = []
+    attributes: set[str] = set()
+    for member in members:
+        predicate = rewrite(member) if type(member) is Predicate else member
+        if type(predicate) is not Predicate or type(predicate.subject) is not Attribute:
+            return None
+        operands = predicate.operands
+        if len(operands) != 1 or type(operands[0]) is not Literal:
+            if predicate.operator not in LISTS and not is_possible(predicate):
+                return None
+            if not operands or any(type(operand) is not Literal for operand in operands):
+                return None
+        found.append(predicate)
+        attributes.add(predicate.subject.path)
+    return tuple(found) if len(attributes) == len(found) else None
 
 
 def _expand(
