@@ -1,5 +1,6 @@
 """Tocsin: leave standing questions behind, and hear at once and exactly what events answer them."""
 
+from tocsin.engine import Engine
 from tocsin.language import (
     Template,
     attr,
@@ -18,6 +19,7 @@ from tocsin.model import Event, Notification, Subscription, read_event
 __version__ = "0.1.0"
 
 __all__ = [
+    "Engine",
     "Event",
     "Notification",
     "Subscription",

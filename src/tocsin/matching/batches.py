@@ -60,7 +60,14 @@ class ConjunctionBatch(Struct, frozen=True):
         """Return the batch of a template's rows, whose subscriptions are `ids`; no row is looked at."""
         if len(ids) != len(rows):
             raise ValueError(f"{len(rows)} rows need as many ids, got {len(ids)}")
-        return cls(tuple(ConjunctionGroup(shape, ids, rows.columns) for shape in rows.normal.conjunctions))
+        return cls.of_shapes(ids, rows.normal.conjunctions, rows.columns)
+
+    @classmethod
+    def of_shapes(
+        cls, ids: IdArray, shapes: tuple[Conjunction, ...], columns: Mapping[str, Column]
+    ) -> ConjunctionBatch:
+        """Return the batch in which each subscription of `ids` is satisfied by any of `shapes`."""
+        return cls(tuple(ConjunctionGroup(shape, ids, columns) for shape in shapes))
 
     def __len__(self) -> int:
         return sum(len(group.ids) for group in self.groups)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from unicodedata import east_asian_width
 
 __all__ = [
+    "ApplyError",
     "EventError",
     "FormError",
     "KindError",
     "LanguageError",
     "MatcherError",
     "NormalFormError",
+    "SubscriptionError",
     "TemplateError",
     "TocsinError",
 ]
@@ -143,6 +145,35 @@ class EventError(TocsinError):
 
 class KindError(TocsinError):
     """A value is of no kind that Tocsin keeps: not a number, string, boolean or timestamp."""
+
+
+class SubscriptionError(TocsinError):
+    """A subscription is unknown, given twice, or asks for what the engine does not do; `id` names it."""
+
+    def __init__(self, reason: str, id: str | None = None) -> None:  # noqa: A002 - the word users know
+        super().__init__(reason, id)
+        self.reason = reason
+        self.id = id
+
+    def __str__(self) -> str:
+        return f"subscription `{self.id}`: {self.reason}" if self.id is not None else self.reason
+
+
+class ApplyError(TocsinError):
+    """A set of subscriptions could not be applied, and nothing was changed; `errors` says why of each."""
+
+    def __init__(self, errors: tuple[SubscriptionError, ...]) -> None:
+        super().__init__(errors)
+        self.errors = errors
+
+    def __str__(self) -> str:
+        count = len(self.errors)
+        return "\n".join(
+            [
+                f"nothing was applied: {count} subscription{'s are' if count > 1 else ' is'} at fault",
+                *map(str, self.errors),
+            ]
+        )
 
 
 class MatcherError(TocsinError):

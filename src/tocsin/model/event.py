@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import cast
 from uuid import uuid4
 
@@ -52,7 +54,7 @@ def read_event(
     if begin > end:
         raise EventError(f"the event starts at {begin}, after its end at {end}")
     return Event(
-        id=uuid4().hex if id is None else id,
+        id=_ids.make() if id is None else id,
         attributes=flatten(data, dropped),
         stream=stream,
         start=begin,
@@ -80,26 +82,52 @@ def flatten(data: Mapping[str, object], dropped: Callable[[str], None] | None = 
     while waiting:
         prefix, level = waiting.pop()
         for name, raw in level.items():
+            kind = type(raw)
             if type(name) is not str:
                 raise EventError(f"an attribute's name is a string, not {name!r}")
-            path = prefix + name
-            if isinstance(raw, Mapping):
+            path = prefix + name if prefix else name
+            # What most values are is kept without a further look.
+            if kind is int or (kind is str and raw.isascii()) or (kind is float and raw == raw):  # type: ignore[attr-defined]  # noqa: PLR0124
+                _keep(flat, path, raw)
+            elif kind is dict or isinstance(raw, Mapping):
                 waiting.append((path + ".", cast("Mapping[str, object]", raw)))
             elif isinstance(raw, (list, tuple, set, frozenset)):
                 if dropped is not None:
                     dropped(path)
             else:
-                _keep(flat, path, raw)
+                _keep(flat, path, _read(raw, path))
     return flat
 
 
-def _keep(flat: dict[str, Value], path: str, raw: object) -> None:
+def _read(raw: object, path: str) -> Value | None:
     try:
-        value = read_value(raw)
+        return read_value(raw)
     except KindError as fault:
         raise EventError(str(fault), path) from None
+
+
+def _keep(flat: dict[str, Value], path: str, value: object) -> None:
     if value is None:
         return
     if path in flat:
         raise EventError("given twice, once nested and once with a dot in its name", path)
-    flat[path] = value
+    flat[path] = value  # type: ignore[assignment]
+
+
+class _Ids:
+    """Ids that no other process makes: one random beginning a process, and a count."""
+
+    def __init__(self) -> None:
+        self.renew()
+        if hasattr(os, "register_at_fork"):  # where there is no fork, none is needed
+            os.register_at_fork(after_in_child=self.renew)
+
+    def renew(self) -> None:
+        self._beginning = uuid4().hex[:20]
+        self._count = count(1)
+
+    def make(self) -> str:
+        return f"{self._beginning}-{next(self._count)}"
+
+
+_ids = _Ids()

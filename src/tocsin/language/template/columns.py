@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tocsin.model.errors import KindError, TemplateError
 from tocsin.model.values import Value, read_value
 
-__all__ = ["Column", "Faults", "Rows", "read_columns"]
+__all__ = ["Column", "Faults", "Rows", "as_table", "read_columns", "values_of"]
 
 Column: TypeAlias = NDArray[Any]
 Rows: TypeAlias = Any
@@ -24,6 +24,18 @@ _EXACT: Final = 2**53  # up to here every integer is a float
 _NULL: Final = "null is no value; leave the row out, or use `is missing` in another template"
 _NAN: Final = "NaN is not a number that can be compared"
 _INFINITE: Final = "a constant must be finite"
+
+
+def as_table(rows: Rows) -> Rows:
+    """Return rows that can be gone through more than once."""
+    is_table = isinstance(rows, (Mapping, list, tuple)) or hasattr(rows, "num_rows") or hasattr(rows, "iloc")
+    return rows if is_table else list(rows)
+
+
+def values_of(rows: Rows, name: str) -> list[object]:
+    """Return one column of a table as it is, whether or not it is a parameter."""
+    column = _raw_columns(rows, [name])[0][name]
+    return column.tolist() if isinstance(column, np.ndarray) else list(column)
 
 
 def read_columns(rows: Rows, names: Mapping[str, bool]) -> tuple[dict[str, Column], int, Faults]:

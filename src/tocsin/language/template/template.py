@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import timedelta
 from typing import Final, cast
 
@@ -45,6 +45,12 @@ class TemplateRows(Struct, frozen=True):
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def without(self, rows: Collection[int]) -> TemplateRows:
+        """Return these filters without some rows, given by their numbers."""
+        kept = ~np.isin(self.rows, list(rows))
+        columns = {name: column[kept] for name, column in self.columns.items()}
+        return TemplateRows(self.query, self.normal, columns, self.rows[kept], self.errors, self.never)
 
     def conjunctions(self, position: int) -> Iterator[Conjunction]:
         """Return the conjunctions of the kept row at `position`, with its constants in place."""

@@ -1,0 +1,196 @@
+"""The book of subscriptions: their ids and numbers, what they ask, how long they apply, and whose they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from heapq import heapify, heappop, heappush
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tocsin.language import Template, TemplateRows
+from tocsin.language.template.binding import bind_query
+from tocsin.language.template.template import constant_at
+from tocsin.model import Filter, Subscription
+from tocsin.model.errors import SubscriptionError
+
+__all__ = ["ALWAYS", "FOREVER", "Batch", "Book", "Terms"]
+
+FOREVER: Final = 2**63 - 1
+ALWAYS: Final = -(2**63)
+
+
+class Terms(Struct, frozen=True):
+    """How long subscriptions apply, and whose they are."""
+
+    valid_from: int = ALWAYS
+    valid_until: int = FOREVER
+    owner: str | None = None
+
+
+class Batch(Struct):
+    """The rows of one template, and how many of them are still subscribed."""
+
+    template: Template
+    rows: TemplateRows
+    left: int
+
+
+class Book:
+    """Subscriptions by id and by number.
+
+    A number is what matchers know a subscription by; it is given again once its subscription has gone. What
+    every match needs is held in arrays by number. Only the engine writes here, and only under its lock.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._ids: list[str | None] = []
+        self._filters: dict[int, Filter] = {}  # of those that were subscribed one by one
+        self._batches: dict[
+            int, tuple[Batch, int]
+        ] = {}  # of the rest: the batch, and the row's position in it
+        self._owners: dict[str, dict[str, None]] = {}
+        self._owner_of: dict[int, str] = {}
+        self._free: list[int] = []
+        self._expiries: list[tuple[int, int, str]] = []  # a heap of (valid_until, number, id); some are stale
+        self.has_terms = False  # whether any subscription's time has ever been limited
+        self.valid_from: NDArray[np.int64] = np.empty(0, dtype=np.int64)  # [number]
+        self.valid_until: NDArray[np.int64] = np.empty(0, dtype=np.int64)  # [number]
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __contains__(self, id_: str) -> bool:
+        return id_ in self._numbers
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._numbers))
+
+    def number(self, id_: str) -> int:
+        """Return a subscription's number, or raise `SubscriptionError` if there is none."""
+        try:
+            return self._numbers[id_]
+        except KeyError:
+            raise SubscriptionError("it is not subscribed", id_) from None
+
+    def id(self, number: int) -> str:
+        """Return the id of the subscription with this number."""
+        found = self._ids[number]
+        if found is None:
+            raise SubscriptionError(f"no subscription has the number {number}")
+        return found
+
+    def filter(self, number: int) -> Filter:
+        """Return what the subscription asks."""
+        if number in self._filters:
+            return self._filters[number]
+        batch, position = self._batches[number]
+        values = {name: constant_at(column, position) for name, column in batch.rows.columns.items()}
+        bound = bind_query(batch.template.query, values)
+        assert isinstance(bound, Filter)  # noqa: S101 - a batch holds filters only
+        return bound
+
+    def subscription(self, id_: str) -> Subscription:
+        """Return a subscription as it was given."""
+        number = self.number(id_)
+        begin, end = int(self.valid_from[number]), int(self.valid_until[number])
+        return Subscription(
+            id_, self.filter(number), None if begin == ALWAYS else begin, None if end == FOREVER else end
+        )
+
+    def holds(self, id_: str, query: Filter, terms: Terms) -> bool:
+        """Tell whether a subscription asks exactly this, for exactly this time."""
+        number = self.number(id_)
+        period = (int(self.valid_from[number]), int(self.valid_until[number]))
+        return self.filter(number) == query and period == (terms.valid_from, terms.valid_until)
+
+    def owner(self, id_: str) -> str | None:
+        """Return whose subscription this is."""
+        return self._owner_of.get(self.number(id_))
+
+    def owned_by(self, owner: str) -> tuple[str, ...]:
+        """Return the ids of an owner's subscriptions, in the order they came."""
+        return tuple(self._owners.get(owner, ()))
+
+    def add(self, id_: str, query: Filter, terms: Terms) -> int:
+        """Enter one subscription and return its number."""
+        number = self._enter([id_], terms)[0]
+        self._filters[number] = query
+        return number
+
+    def add_batch(
+        self, ids: Sequence[str], template: Template, rows: TemplateRows, terms: Terms
+    ) -> NDArray[np.int64]:
+        """Enter a template's rows and return their numbers."""
+        numbers = self._enter(ids, terms)
+        batch = Batch(template, rows, len(numbers))
+        self._batches.update((number, (batch, position)) for position, number in enumerate(numbers))
+        return np.array(numbers, dtype=np.int64)
+
+    def remove(self, id_: str) -> int:
+        """Strike out a subscription and return the number it had."""
+        number = self._numbers.pop(id_)
+        self._ids[number] = None
+        if self._filters.pop(number, None) is None:
+            batch, _ = self._batches.pop(number)
+            batch.left -= 1
+        owner = self._owner_of.pop(number, None)
+        if owner is not None:
+            del self._owners[owner][id_]
+            if not self._owners[owner]:
+                del self._owners[owner]
+        self._free.append(number)
+        if len(self._expiries) > 64 and len(self._expiries) > 4 * len(self._numbers):
+            self._forget_stale_expiries()
+        return number
+
+    def expired(self, now: int) -> list[str]:
+        """Return the ids of the subscriptions whose time is over; each is returned once."""
+        found: dict[str, None] = {}
+        while self._expiries and self._expiries[0][0] <= now:
+            until, number, id_ = heappop(self._expiries)
+            if self._numbers.get(id_) == number and self.valid_until[number] == until:
+                found[id_] = None
+        return list(found)
+
+    def _enter(self, ids: Sequence[str], terms: Terms) -> list[int]:
+        numbers = [self._free.pop() for _ in range(min(len(self._free), len(ids)))]
+        fresh = len(ids) - len(numbers)
+        numbers += range(len(self._ids), len(self._ids) + fresh)
+        self._ids.extend([None] * fresh)
+        self._grow(len(self._ids))
+        for id_, number in zip(ids, numbers, strict=True):
+            self._ids[number] = id_
+        self._numbers.update(zip(ids, numbers, strict=True))
+        self.has_terms |= terms.valid_from != ALWAYS or terms.valid_until != FOREVER
+        self.valid_from[numbers] = terms.valid_from
+        self.valid_until[numbers] = terms.valid_until
+        if terms.valid_until != FOREVER:
+            entries = [(terms.valid_until, number, id_) for id_, number in zip(ids, numbers, strict=True)]
+            if len(entries) < 16:
+                for entry in entries:
+                    heappush(self._expiries, entry)
+            else:
+                self._expiries += entries
+                heapify(self._expiries)
+        if terms.owner is not None:
+            self._owners.setdefault(terms.owner, {}).update(dict.fromkeys(ids))
+            self._owner_of.update(dict.fromkeys(numbers, terms.owner))
+        return numbers
+
+    def _grow(self, size: int) -> None:
+        if size > len(self.valid_from):
+            more = np.zeros(max(size, 2 * len(self.valid_from), 64) - len(self.valid_from), dtype=np.int64)
+            self.valid_from = np.concatenate([self.valid_from, more])
+            self.valid_until = np.concatenate([self.valid_until, more])
+
+    def _forget_stale_expiries(self) -> None:
+        self._expiries = [
+            (until, number, id_)
+            for until, number, id_ in self._expiries
+            if self._numbers.get(id_) == number and self.valid_until[number] == until
+        ]
+        heapify(self._expiries)

@@ -1,0 +1,58 @@
+"""What time it is: for events that say none, and for reclaiming the space of what has expired."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+__all__ = ["Clock", "EventClock", "ManualClock", "SystemClock"]
+
+
+class Clock(Protocol):
+    """Tells the time in ticks."""
+
+    def now(self) -> int:
+        """Return the time."""
+
+    def saw(self, end: int) -> None:
+        """Hear of an event that ended then."""
+
+
+class SystemClock:
+    """The time of day, in microseconds since 1970."""
+
+    def now(self) -> int:
+        """Return the time of day."""
+        return time.time_ns() // 1000
+
+    def saw(self, end: int) -> None:
+        """Take no notice: time passes by itself."""
+
+
+class EventClock:
+    """The latest end of any event so far: for replays, and for streams that count their own ticks."""
+
+    def __init__(self, now: int = -(2**63)) -> None:
+        self._now = now
+
+    def now(self) -> int:
+        """Return the latest end so far."""
+        return self._now
+
+    def saw(self, end: int) -> None:
+        """Move on to `end` if it is later."""
+        self._now = max(self._now, end)
+
+
+class ManualClock:
+    """A clock that is set by hand, for tests."""
+
+    def __init__(self, now: int = 0) -> None:
+        self.time = now
+
+    def now(self) -> int:
+        """Return the time that was set."""
+        return self.time
+
+    def saw(self, end: int) -> None:
+        """Take no notice."""

@@ -1,0 +1,399 @@
+"""Subscribe, unsubscribe, publish, match."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from threading import RLock
+from typing import Any, Final
+from uuid import uuid4
+
+import numpy as np
+
+from tocsin.engine.book import FOREVER, Book, Terms
+from tocsin.engine.clock import Clock, SystemClock
+from tocsin.engine.filters import (
+    applies,
+    explain_filter,
+    is_deletion,
+    matchable,
+    normal_form,
+    notification,
+    only_filters,
+)
+from tocsin.engine.history import History
+from tocsin.engine.ids import row_ids
+from tocsin.engine.incoming import Incoming, is_at_hand, read_incoming
+from tocsin.engine.results import (
+    Difference,
+    EngineStats,
+    EventExplanation,
+    NamedMatches,
+    Subscribed,
+    SubscribedMany,
+    Trial,
+)
+from tocsin.engine.wanted import Wanted, WantedSet, read_terms, read_wanted
+from tocsin.formats import EventReader, Fault
+from tocsin.language import Template
+from tocsin.language.sources import QuerySource, read_query
+from tocsin.language.template.columns import Rows, as_table
+from tocsin.matching import ConjunctionBatch, EventBatch, create_matcher
+from tocsin.model import Event, Notification, Subscription, read_event
+from tocsin.model.errors import ApplyError, EventError, SubscriptionError
+
+__all__ = ["Engine"]
+
+_BATCH: Final = 1000
+_TAKEN: Final = "it is subscribed already; to change it, set `replace`"
+_log = logging.getLogger("tocsin")
+
+
+class Engine:
+    """Holds subscriptions and tells, of each event that is published, which of them it concerns.
+
+    Safe to use from several threads: one call at a time changes or reads the subscriptions, and a match sees
+    them either before a change or after it. `apublish` is `publish` for asyncio; the other calls are short.
+
+    `clock` tells the time of events that say none, and when what has expired is let go; `lateness` is how many
+    ticks longer an expired subscription is held for events that come late.
+
+    >>> engine = Engine()
+    >>> engine.subscribe("symbol = 'IBM' and price > 100", id="ibm-high").id
+    'ibm-high'
+    >>> [note.subscription for note in engine.publish({"symbol": "IBM", "price": 101.5})]
+    ['ibm-high']
+    """
+
+    def __init__(self, *, matcher: str = "oracle", clock: Clock | None = None, lateness: int = 0) -> None:
+        self._matcher = create_matcher(matcher)
+        self._clock = clock or SystemClock()
+        self._lateness = lateness
+        self._book = Book()
+        self._history = History()
+        self._lock = RLock()
+        self._reader = EventReader(clock=self._clock.now)
+        self._generation = 0
+        self._published = 0
+        self._notified = 0
+        self._expired = 0
+
+    # subscriptions
+
+    def subscribe(
+        self,
+        query: QuerySource,
+        *,
+        id: str | None = None,  # noqa: A002 - the word users know
+        valid_from: object | None = None,
+        valid_until: object | None = None,
+        owner: str | None = None,
+        replace: bool = False,
+    ) -> Subscribed:
+        """Leave a question behind, as text, JSON or built in Python.
+
+        It applies to an event iff `valid_from <= event.end < valid_until`. An id is made where none is given; one
+        that is subscribed already is an error, unless `replace` is set. Kept events are met at once.
+        """
+        name = uuid4().hex if id is None else id
+        if type(name) is not str or not name:
+            raise SubscriptionError(f"an id is a string that is not empty, not {name!r}")
+        checked = read_query(query)
+        wanted = Wanted(only_filters(checked.query, name), read_terms(valid_from, valid_until, owner, name))
+        normal_form(wanted.query, name)
+        with self._lock:
+            self._make_room([name], replace=replace)
+            number = self._add(name, wanted)
+            self._generation += 1
+            warnings = (*checked.warnings, *self._expiry_warning(wanted.terms))
+            return Subscribed(name, self._meet_history([number]), warnings)
+
+    def subscribe_many(
+        self,
+        template: str | Template,
+        rows: Rows,
+        *,
+        id: str | None = None,  # noqa: A002 - the word users know
+        valid_from: object | None = None,
+        valid_until: object | None = None,
+        owner: str | None = None,
+        replace: bool = False,
+    ) -> SubscribedMany:
+        """Leave one question behind for each row of a template's parameters; faulty rows are reported.
+
+        `id` names the column that holds the ids, or is a pattern such as `"alert-{s}-{row}"` over parameters and
+        the row's number; without it, ids are made.
+        """
+        form = template if isinstance(template, Template) else Template(template)
+        table = as_table(rows)
+        bound = form.bind_many(table)
+        ids, repeated = row_ids(id, table, bound)
+        kept = bound.without([error.row or 0 for error in repeated]) if repeated else bound
+        terms = read_terms(valid_from, valid_until, owner)
+        normal = normal_form(only_filters(form.query, "template"), "template", kept.normal)
+        with self._lock:
+            self._make_room(ids, replace=replace)
+            numbers = self._book.add_batch(ids, form, kept, terms)
+            self._matcher.add(ConjunctionBatch.of_shapes(numbers, normal.conjunctions, kept.columns))
+            self._generation += 1
+            met = self._meet_history(numbers.tolist())
+        errors = sorted((*bound.errors, *repeated), key=lambda error: error.row or 0)
+        return SubscribedMany(tuple(ids), tuple(errors), tuple(bound.never.tolist()), met)
+
+    def unsubscribe(self, id: str) -> None:  # noqa: A002 - the word users know
+        """Withdraw a question; one that is not there is an error."""
+        with self._lock:
+            self._expire()
+            self._book.number(id)
+            self._remove([id])
+            self._generation += 1
+
+    def apply(self, wanted: WantedSet, *, owner: str = "default", dry_run: bool = False) -> Difference:
+        """Make the subscriptions of `owner` equal to `wanted`, all at once or not at all; return the difference.
+
+        `wanted` maps ids to queries, or lists `Subscription`s. With `dry_run` nothing is changed.
+        """
+        sought, errors = read_wanted(wanted, owner)
+        with self._lock:
+            self._expire()
+            for name in sought:
+                if name in self._book and (holder := self._book.owner(name)) != owner:
+                    errors.append(
+                        SubscriptionError(f"it belongs to {holder or 'nobody'}, not to {owner}", name)
+                    )
+            if errors:
+                raise ApplyError(tuple(errors))
+            difference = self._difference(sought, owner)
+            if dry_run or not difference:
+                return difference
+            self._remove([*difference.removed, *difference.changed])
+            numbers = [self._add(name, sought[name]) for name in (*difference.added, *difference.changed)]
+            self._generation += 1
+            met = self._meet_history(numbers)
+        return Difference(difference.added, difference.changed, difference.removed, difference.unchanged, met)
+
+    def subscriptions(self, *, owner: str | None = None) -> Iterator[Subscription]:
+        """Return all subscriptions, or those of one owner, as they stand now."""
+        with self._lock:
+            self._expire()
+            ids = self._book if owner is None else self._book.owned_by(owner)
+            return iter([self._book.subscription(name) for name in ids])
+
+    def __len__(self) -> int:
+        with self._lock:
+            self._expire()
+            return len(self._book)
+
+    def __contains__(self, id: str) -> bool:  # noqa: A002 - the word users know
+        with self._lock:
+            self._expire()
+            return id in self._book
+
+    # events
+
+    def publish(
+        self,
+        event: Mapping[str, object] | Event,
+        *,
+        stream: str | None = None,
+        time: object | None = None,
+        start: object | None = None,
+        id: str | None = None,  # noqa: A002 - the word users know
+        valid_until: object | None = None,
+        delete: bool = False,
+    ) -> list[Notification]:
+        """Tell whom an event concerns: one notification per subscription that it satisfies.
+
+        `time` is when it ended, and when it started unless `start` is given; without either, the clock is asked.
+        An event with `valid_until` is kept until then for new subscriptions. A deletion reaches no filter.
+        """
+        if not isinstance(event, Event):
+            moment = self._clock.now() if time is None else time
+            event = read_event(event, stream=stream, id=id, time=moment, start=start, valid_until=valid_until)
+        return [] if delete else self._publish([event])
+
+    async def apublish(self, event: Mapping[str, object] | Event, **options: Any) -> list[Notification]:
+        """Publish without holding up the event loop; takes what `publish` takes."""
+        return await asyncio.to_thread(self.publish, event, **options)
+
+    def publish_many(
+        self,
+        events: Incoming,
+        *,
+        stream: str | None = None,
+        on_error: Callable[[Fault], object] | None = None,
+        batch_size: int | None = None,
+    ) -> Iterator[Notification]:
+        """Publish events one after another and return the notifications as they come.
+
+        `events` are dicts, `Event`s, an Arrow table or record batch, or an iterator of any of these. A record that
+        cannot be read is counted and given to `on_error`, or logged; the rest goes on. A list or table is matched
+        in batches, an iterator event by event unless `batch_size` says otherwise.
+        """
+        report = on_error or _log_fault
+        incoming = read_incoming(events, self._reader, stream)
+        while batch := list(islice(incoming, batch_size or (_BATCH if is_at_hand(events) else 1))):
+            for one in batch:
+                if isinstance(one, Fault):
+                    report(one)
+            yield from self._publish([one for one in batch if isinstance(one, Event)], report)
+
+    def match(self, events: Incoming, *, stream: str | None = None) -> NamedMatches:
+        """Return, per row, the filters it satisfies, without publishing anything.
+
+        A row that cannot be read satisfies none and is reported in `faults`.
+        """
+        rows = list(read_incoming(events, self._reader, stream))
+        faults = [row for row in rows if isinstance(row, Fault)]
+        with self._lock:
+            self._expire()
+            found = iter(self._match([row for row in rows if isinstance(row, Event)], faults.append))
+            per_row = [() if isinstance(row, Fault) else self._names(next(found)) for row in rows]
+        offsets = np.zeros(len(rows) + 1, dtype=np.int64)
+        np.cumsum([len(names) for names in per_row], out=offsets[1:])
+        return NamedMatches(offsets, tuple(name for names in per_row for name in names), tuple(faults))
+
+    def explain(
+        self, subscription: str, event: Mapping[str, object] | Event, *, stream: str | None = None
+    ) -> EventExplanation:
+        """Return why a subscription would be notified of an event, or would not: each predicate with its truth."""
+        read = event if isinstance(event, Event) else read_event(event, stream=stream, time=self._clock.now())
+        with self._lock:
+            self._expire()
+            held = self._book.subscription(subscription)
+        return explain_filter(held, read)
+
+    def test(self, query: QuerySource, events: Incoming, *, stream: str | None = None) -> Trial:
+        """Return what a subscription would have been told of these events, without subscribing."""
+        trial = Subscription("test", only_filters(read_query(query).query, "test"))
+        rows = list(read_incoming(events, self._reader, stream))
+        read = [row for row in rows if isinstance(row, Event)]
+        fired = tuple(event for event in read if applies(trial, event))
+        return Trial(fired, len(read), tuple(row for row in rows if isinstance(row, Fault)))
+
+    def stats(self) -> EngineStats:
+        """Return what the engine holds and what has passed through it."""
+        with self._lock:
+            self._expire()
+            return EngineStats(
+                subscriptions=len(self._book),
+                kept_events=len(self._history),
+                generation=self._generation,
+                published=self._published,
+                refused=self._reader.refused,
+                notifications=self._notified,
+                expired=self._expired,
+                dropped_arrays=self._reader.dropped.total(),
+                matcher=self._matcher.stats(),
+            )
+
+    # what follows is called under the lock
+
+    def _make_room(self, ids: list[str], *, replace: bool) -> None:
+        """Take out the subscriptions that new ones replace, or raise `SubscriptionError` if they may not."""
+        self._expire()
+        taken = [name for name in ids if name in self._book]
+        if taken and not replace:
+            raise SubscriptionError(_TAKEN, taken[0])
+        self._remove(taken)
+
+    def _add(self, name: str, wanted: Wanted) -> int:
+        number = self._book.add(name, wanted.query, wanted.terms)
+        self._matcher.add(ConjunctionBatch.of([(number, normal_form(wanted.query, name))]))
+        return number
+
+    def _remove(self, ids: Iterable[str]) -> None:
+        self._matcher.remove(np.array([self._book.remove(name) for name in ids], dtype=np.int64))
+
+    def _expire(self) -> None:
+        """Let go of the subscriptions and kept events whose time is over."""
+        now = self._clock.now()
+        self._history.expire(now)
+        over = self._book.expired(now - self._lateness)
+        if over:
+            self._remove(over)
+            self._expired += len(over)
+            self._generation += 1
+
+    def _expiry_warning(self, terms: Terms) -> tuple[str, ...]:
+        if terms.valid_until == FOREVER or terms.valid_until + self._lateness > self._clock.now():
+            return ()
+        warning = (
+            f"it has expired already: it is valid until {terms.valid_until}, and the clock says "
+            f"{self._clock.now()}; to replay events of the past, give the engine an `EventClock`"
+        )
+        return (warning,)
+
+    def _difference(self, sought: Mapping[str, Wanted], owner: str) -> Difference:
+        held = self._book.owned_by(owner)
+        both = [name for name in sought if name in self._book]
+        changed = tuple(
+            name for name in both if not self._book.holds(name, sought[name].query, sought[name].terms)
+        )
+        return Difference(
+            added=tuple(name for name in sought if name not in self._book),
+            changed=changed,
+            removed=tuple(name for name in held if name not in sought),
+            unchanged=tuple(name for name in both if name not in changed),
+        )
+
+    def _meet_history(self, numbers: list[int]) -> tuple[Notification, ...]:
+        """Return what new subscriptions are told of the events that are still kept."""
+        notes = []
+        for event in self._history:
+            for number in numbers:
+                name = self._book.id(number)
+                if applies(self._book.subscription(name), event):
+                    notes.append(notification(name, self._book.filter(number), event, self._generation))
+        self._notified += len(notes)
+        return tuple(notes)
+
+    def _names(self, numbers: list[int]) -> tuple[str, ...]:
+        return tuple(sorted(self._book.id(number) for number in numbers))
+
+    def _publish(
+        self, events: list[Event], report: Callable[[Fault], object] | None = None
+    ) -> list[Notification]:
+        with self._lock:
+            self._expire()
+            notes: list[Notification] = []
+            for event, numbers in zip(events, self._match(events, report), strict=True):
+                if not is_deletion(event):
+                    self._history.add(event, self._clock.now())
+                    self._clock.saw(event.end)
+                notes += [
+                    notification(self._book.id(number), self._book.filter(number), event, self._generation)
+                    for number in numbers
+                ]
+            self._published += len(events)
+            self._notified += len(notes)
+            return notes
+
+    def _match(self, events: list[Event], report: Callable[[Fault], object] | None = None) -> list[list[int]]:
+        """Return, per event, the numbers of the subscriptions that apply to it; faults are reported, or raised."""
+        seen: list[Event | None] = []
+        for event in events:
+            try:
+                seen.append(None if is_deletion(event) else matchable(event))
+            except EventError as fault:
+                if report is None:
+                    raise
+                self._reader.refused += 1
+                report(Fault("event", 0, str(fault)))
+                seen.append(None)
+        matches = iter(
+            self._matcher.match(EventBatch.of(event for event in seen if event is not None)).to_lists()
+        )
+        return [[] if event is None else self._valid(next(matches), event.end) for event in seen]
+
+    def _valid(self, numbers: list[int], end: int) -> list[int]:
+        if not self._book.has_terms:
+            return numbers
+        begins, ends = self._book.valid_from, self._book.valid_until
+        return [number for number in numbers if begins[number] <= end < ends[number]]
+
+
+def _log_fault(fault: Fault) -> None:
+    _log.warning("%s", fault)

@@ -1,0 +1,126 @@
+"""What a filter means to the engine: its normal form, the events it applies to, and what it tells."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tocsin.engine.results import EventExplanation
+from tocsin.language import Dnf, to_dnf
+from tocsin.language.explanation import explain_condition
+from tocsin.language.semantics import condition_truth, value_of
+from tocsin.model import (
+    Attribute,
+    Event,
+    Filter,
+    Notification,
+    Operator,
+    Predicate,
+    Query,
+    Sequence,
+    Subscription,
+    literal,
+)
+from tocsin.model.errors import EventError, NormalFormError, SubscriptionError
+
+__all__ = [
+    "STREAM",
+    "applies",
+    "explain_filter",
+    "is_deletion",
+    "matchable",
+    "normal_form",
+    "notification",
+    "only_filters",
+]
+
+STREAM: Final = "$stream"
+"""The attribute by which matchers know an event's stream, so that a filter on one stream is indexed by it."""
+
+_DELETIONS: Final = ("$delete", "_deleted")
+
+
+def only_filters(query: Query, id_: str) -> Filter:
+    """Return `query` if it is a filter; raise `SubscriptionError` for what the engine does not run yet."""
+    if isinstance(query, Filter):
+        return query
+    kind = "sequence" if isinstance(query, Sequence) else "view"
+    raise SubscriptionError(
+        f"the text is right, but this is a {kind}, and the engine runs filters only so far", id_
+    )
+
+
+def normal_form(query: Filter, id_: str, normal: Dnf | None = None) -> Dnf:
+    """Return the filter's normal form, its stream included; `normal` is that of its condition, if known."""
+    try:
+        form = to_dnf(query.condition) if normal is None else normal
+    except NormalFormError as fault:
+        raise SubscriptionError(str(fault), id_) from fault
+    if query.stream is None:
+        return form
+    stream = Predicate(Attribute(STREAM), Operator.EQ, (literal(query.stream),))
+    return Dnf(tuple((stream, *conjunction) for conjunction in form.conjunctions), form.never)
+
+
+def matchable(event: Event) -> Event:
+    """Return the event as matchers see it: with its stream among its attributes."""
+    if STREAM in event.attributes:
+        raise EventError(
+            "that name is Tocsin's own; an event's stream is given beside its attributes", STREAM
+        )
+    if event.stream is None:
+        return event
+    return Event(event.id, {**event.attributes, STREAM: event.stream}, event.stream, event.start, event.end)
+
+
+def is_deletion(event: Event) -> bool:
+    """Tell whether an event deletes a row; such an event reaches no filter."""
+    return any(event.attributes.get(name) is True for name in _DELETIONS)
+
+
+def outside(subscription: Subscription, event: Event) -> tuple[str, ...]:
+    """Return what keeps the event away from the subscription's condition: its stream, or its time."""
+    query = subscription.query
+    reasons = []
+    if isinstance(query, Filter) and query.stream is not None and query.stream != event.stream:
+        of = f"of stream `{event.stream}`" if event.stream is not None else "of no stream"
+        reasons.append(f"it looks at stream `{query.stream}`, the event is {of}")
+    if subscription.valid_from is not None and event.end < subscription.valid_from:
+        reasons.append(f"it is valid from {subscription.valid_from}, the event ended at {event.end}")
+    if subscription.valid_until is not None and event.end >= subscription.valid_until:
+        reasons.append(f"it is valid until {subscription.valid_until}, the event ended at {event.end}")
+    if is_deletion(event):
+        reasons.append("the event is a deletion, which reaches no filter")
+    return tuple(reasons)
+
+
+def applies(subscription: Subscription, event: Event) -> bool:
+    """Tell whether the subscription is to be told of the event."""
+    return not outside(subscription, event) and _condition_holds(subscription, event)
+
+
+def explain_filter(subscription: Subscription, event: Event) -> EventExplanation:
+    """Return why a subscription would be notified of an event, or would not."""
+    query = only_filters(subscription.query, subscription.id)
+    apart = outside(subscription, event)
+    reason = explain_condition(query.condition, event.attributes)
+    return EventExplanation(subscription.id, reason.truth is True and not apart, reason, apart)
+
+
+def notification(id_: str, query: Filter, event: Event, generation: int) -> Notification:
+    """Return what the subscription is told of the event."""
+    return Notification(
+        subscription=id_,
+        event_ids=(event.id,),
+        events=(event,),
+        values={item.name: value_of(item.term, event.attributes) for item in query.select}
+        if query.select
+        else None,
+        start=event.start,
+        end=event.end,
+        generation=generation,
+    )
+
+
+def _condition_holds(subscription: Subscription, event: Event) -> bool:
+    query = only_filters(subscription.query, subscription.id)
+    return condition_truth(query.condition, event.attributes) is True

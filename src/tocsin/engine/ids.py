@@ -1,0 +1,55 @@
+"""The ids of subscriptions that a template's rows make."""
+
+from __future__ import annotations
+
+from string import Formatter
+from uuid import uuid4
+
+from tocsin.language import TemplateRows
+from tocsin.language.template.columns import Rows, values_of
+from tocsin.language.template.template import constant_at
+from tocsin.model.errors import TemplateError
+
+__all__ = ["row_ids"]
+
+
+def row_ids(rule: str | None, table: Rows, rows: TemplateRows) -> tuple[list[str], list[TemplateError]]:
+    """Return an id for each kept row, and an error for each row whose id another one has already.
+
+    `rule` names the column that holds the ids, or is a pattern such as `"alert-{s}-{row}"`; without it, ids
+    are made.
+    """
+    if rule is None:
+        beginning = uuid4().hex[:16]
+        return [f"{beginning}-{row}" for row in rows.rows.tolist()], []
+    made = _from_pattern(rule, rows) if "{" in rule else _from_column(rule, table, rows)
+    ids: dict[str, None] = {}
+    repeated = []
+    for row, name in zip(rows.rows.tolist(), made, strict=True):
+        if name in ids:
+            repeated.append(TemplateError(f"another row has made the id `{name}` already", row=row))
+        ids[name] = None
+    return list(ids), repeated
+
+
+def _from_pattern(pattern: str, rows: TemplateRows) -> list[str]:
+    names = {name for _, name, _, _ in Formatter().parse(pattern) if name is not None}
+    unknown = names - set(rows.columns) - {"row"}
+    if unknown:
+        known = ", ".join(["row", *rows.columns])
+        raise TemplateError(f"the id's pattern names `{{{min(unknown)}}}`; known are {known}")
+    used = [name for name in rows.columns if name in names]
+    return [
+        pattern.format(row=row, **{name: constant_at(rows.columns[name], position) for name in used})
+        for position, row in enumerate(rows.rows.tolist())
+    ]
+
+
+def _from_column(name: str, table: Rows, rows: TemplateRows) -> list[str]:
+    try:
+        values = values_of(table, name)
+    except TemplateError:
+        raise TemplateError(
+            f"no column `{name}` holds the ids; a pattern has braces, such as `alert-{{row}}`"
+        ) from None
+    return [str(values[row]) for row in rows.rows.tolist()]

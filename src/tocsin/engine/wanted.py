@@ -1,0 +1,65 @@
+"""A set of subscriptions that somebody wants to have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from tocsin.engine.book import ALWAYS, FOREVER, Terms
+from tocsin.engine.filters import normal_form, only_filters
+from tocsin.language.sources import QuerySource, read_query
+from tocsin.model import Filter, Subscription
+from tocsin.model.errors import KindError, SubscriptionError, TocsinError
+from tocsin.model.values import read_time
+
+__all__ = ["Wanted", "WantedSet", "read_terms", "read_wanted"]
+
+WantedSet: TypeAlias = Mapping[str, QuerySource] | Iterable[Subscription]
+
+
+class Wanted(Struct, frozen=True):
+    """One subscription as it should be."""
+
+    query: Filter
+    terms: Terms
+
+
+def read_terms(
+    valid_from: object | None, valid_until: object | None, owner: str | None, id_: str | None = None
+) -> Terms:
+    """Return how long a subscription applies and whose it is, or raise `SubscriptionError`."""
+    try:
+        begin = ALWAYS if valid_from is None else read_time(valid_from)
+        end = FOREVER if valid_until is None else read_time(valid_until)
+    except KindError as fault:
+        raise SubscriptionError(f"its validity cannot be read: {fault}", id_) from None
+    return Terms(begin, end, owner)
+
+
+def read_wanted(wanted: WantedSet, owner: str) -> tuple[dict[str, Wanted], list[SubscriptionError]]:
+    """Return the subscriptions by id, and every error there is among them."""
+    found: dict[str, Wanted] = {}
+    errors: list[SubscriptionError] = []
+    for id_, source, begin, end in _each(wanted):
+        try:
+            if id_ in found:
+                raise SubscriptionError("it is wanted twice", id_)
+            query = only_filters(read_query(source).query, id_)
+            normal_form(query, id_)  # so that whatever is wrong with it shows before anything is changed
+            found[id_] = Wanted(query, read_terms(begin, end, owner, id_))
+        except SubscriptionError as error:
+            errors.append(error)
+        except TocsinError as error:
+            errors.append(SubscriptionError(str(error), id_))
+    return found, errors
+
+
+def _each(wanted: WantedSet) -> Iterator[tuple[str, QuerySource, object | None, object | None]]:
+    if isinstance(wanted, Mapping):
+        for id_, source in wanted.items():
+            yield id_, source, None, None
+    else:
+        for one in wanted:
+            yield one.id, one.query, one.valid_from, one.valid_until

@@ -1,0 +1,42 @@
+"""CloudEvents 1.0 in JSON: structured, and batches of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tocsin.model.errors import EventError
+from tocsin.model.event import Event, read_event
+
+__all__ = ["is_cloud_event", "read_cloud_event"]
+
+_REQUIRED = ("id", "source", "type")
+
+
+def is_cloud_event(record: Mapping[str, object]) -> bool:
+    """Tell whether a record says that it is a CloudEvent."""
+    return "specversion" in record
+
+
+def read_cloud_event(
+    record: Mapping[str, object], *, now: int, dropped: Callable[[str], None] | None = None
+) -> Event:
+    """Return a CloudEvent as an event.
+
+    Its `type` is the stream, its `id` the id, its `time` the time, and the extension `expirytime` says until
+    when it is kept. All its attributes can be asked for, those of its payload as `data.…`.
+    """
+    version = record["specversion"]
+    if version != "1.0":
+        raise EventError(f"CloudEvents version `{version}` is not known; Tocsin reads 1.0")
+    for name in _REQUIRED:
+        value = record.get(name)
+        if not isinstance(value, str) or not value:
+            raise EventError(f"a CloudEvent needs its `{name}`, a string that is not empty")
+    return read_event(
+        record,
+        id=str(record["id"]),
+        stream=str(record["type"]),
+        time=record.get("time") or now,
+        valid_until=record.get("expirytime"),
+        dropped=dropped,
+    )

@@ -1,0 +1,56 @@
+"""Events as CSV: the first line names the attributes."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Mapping
+from typing import IO
+
+from tocsin.model.errors import EventError
+
+__all__ = ["csv_rows"]
+
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
+_DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_BOOLEANS = {"true": True, "false": False, "True": True, "False": False, "TRUE": True, "FALSE": False}
+
+
+def csv_rows(text: IO[str]) -> Iterator[tuple[int, Mapping[str, object] | str]]:
+    """Return each row's line number and attributes, or what is wrong with it; raise `EventError` for the header.
+
+    An empty field is absent. What is written as a number is one, unless its zeros say otherwise (`007` is a
+    string); `true` and `false` are booleans; everything else is a string.
+    """
+    reader = csv.reader(text)
+    try:
+        header = next(reader, None)
+    except csv.Error as fault:
+        raise EventError(f"the first line names no columns: {fault}") from None
+    if header is None:
+        return
+    repeated = next((name for i, name in enumerate(header) if name in header[:i]), None)
+    if repeated is not None:
+        raise EventError(f"two columns are called `{repeated}`")
+    while True:
+        try:
+            row = next(reader, None)
+        except csv.Error as fault:
+            yield reader.line_num, f"not CSV: {fault}"
+            continue
+        if row is None:
+            return
+        if not row:
+            continue
+        if len(row) != len(header):
+            yield reader.line_num, f"{len(row)} fields, but the header names {len(header)}"
+            continue
+        yield reader.line_num, {name: _value(field) for name, field in zip(header, row, strict=True) if field}
+
+
+def _value(field: str) -> object:
+    if _INTEGER.fullmatch(field) and len(field) <= 4000:
+        return int(field)
+    if _DECIMAL.fullmatch(field):
+        return float(field)
+    return _BOOLEANS.get(field, field)

@@ -1,0 +1,142 @@
+"""Files of events: their format by name, compressed or not, and how far they have been read."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, Any, cast
+
+import pyarrow as pa
+
+from tocsin.formats.arrow_rows import arrow_rows, parquet_batches
+from tocsin.formats.csv_rows import csv_rows
+from tocsin.formats.json_lines import json_array, json_lines
+from tocsin.formats.reader import EventReader, Fault
+from tocsin.model.errors import EventError
+from tocsin.model.event import Event
+
+__all__ = ["EventFile", "Format", "decompressed", "format_of", "open_events"]
+
+
+class Format(StrEnum):
+    """How a file holds its records."""
+
+    JSONL = "jsonl"
+    JSON = "json"
+    CSV = "csv"
+    PARQUET = "parquet"
+    ARROW = "arrow"
+
+
+_SUFFIXES = {
+    ".jsonl": Format.JSONL,
+    ".ndjson": Format.JSONL,
+    ".json": Format.JSON,
+    ".csv": Format.CSV,
+    ".parquet": Format.PARQUET,
+    ".pq": Format.PARQUET,
+    ".arrow": Format.ARROW,
+    ".feather": Format.ARROW,
+}
+_COMPRESSED = (".gz", ".zst")
+
+
+class EventFile:
+    """Events from one source, to be iterated once: each is an `Event`, or the `Fault` of a record that is none.
+
+    `size` is how much there is to read, in bytes or rows, or None; `position` how much has been read.
+    """
+
+    def __init__(self, path: Path | None, format: Format, reader: EventReader) -> None:  # noqa: A002
+        self.path = path
+        self.format = format
+        self.reader = reader
+        self.name = "-" if path is None else str(path)
+        self.size: int | None = None
+        self._raw: IO[bytes] | None = None
+        self._row = 0
+
+    @property
+    def position(self) -> int:
+        """Return how much has been read, in the unit of `size`."""
+        if self._raw is None or self._raw is sys.stdin.buffer:
+            return self._row
+        return (self.size or 0) if self._raw.closed else self._raw.tell()
+
+    def __iter__(self) -> Iterator[Event | Fault]:
+        for line, record in self._records():
+            self._row = line
+            yield self.reader.event(record, self.name, line)
+
+    def _records(self) -> Iterator[tuple[int, Mapping[str, object] | str]]:
+        if self.format in (Format.PARQUET, Format.ARROW):
+            yield from arrow_rows(self._batches())
+            return
+        with self._open() as stream:
+            if self.format is Format.CSV:
+                # What is not UTF-8 becomes a lone surrogate, which is refused in its own record.
+                text = io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="")
+                yield from csv_rows(text)
+            elif self.format is Format.JSON:
+                yield from json_array(stream.read())
+            else:
+                yield from json_lines(stream)
+
+    def _batches(self) -> Iterable[Any]:
+        if self.path is None:
+            raise EventError(f"{self.format} cannot be read from standard input; name the file")
+        try:
+            if self.format is Format.PARQUET:
+                self.size, batches = parquet_batches(str(self.path))
+                return batches
+            table = pa.ipc.open_file(pa.memory_map(str(self.path))).read_all()
+        except pa.ArrowInvalid as fault:
+            raise EventError(f"{self.name} is not a file of {self.format}: {fault}") from None
+        self.size = table.num_rows
+        return table.to_batches()  # type: ignore[no-any-return]
+
+    def _open(self) -> IO[bytes]:
+        if self.path is None:
+            self._raw = sys.stdin.buffer
+            return self._raw
+        self._raw = self.path.open("rb")
+        self.size = self.path.stat().st_size
+        return decompressed(self._raw, self.path.suffix)
+
+
+def open_events(
+    source: str | Path,
+    reader: EventReader | None = None,
+    *,
+    format: Format | None = None,  # noqa: A002
+) -> EventFile:
+    """Return the events of a file, or of standard input for `-`; raise `EventError` if it is not there."""
+    if str(source) == "-":
+        return EventFile(None, format or Format.JSONL, reader or EventReader())
+    path = Path(source)
+    if not path.is_file():
+        raise EventError(f"there is no file {path}")
+    return EventFile(path, format or format_of(path), reader or EventReader())
+
+
+def format_of(path: Path) -> Format:
+    """Return the format that a file's name says: `events.jsonl.gz` holds JSON lines."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    while suffixes and suffixes[-1] in _COMPRESSED:
+        suffixes.pop()
+    return _SUFFIXES.get(suffixes[-1] if suffixes else "", Format.JSONL)
+
+
+def decompressed(raw: IO[bytes], suffix: str) -> IO[bytes]:
+    """Return `raw` decompressed as its file's last suffix says."""
+    if suffix == ".gz":
+        return cast("IO[bytes]", gzip.open(raw))
+    if suffix == ".zst":
+        return cast(
+            "IO[bytes]", io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(raw), "zstd"), 1 << 16)
+        )
+    return raw

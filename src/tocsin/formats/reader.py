@@ -1,0 +1,118 @@
+"""Records to events: which fields say the id and the time, and what is reported rather than lost."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
+
+from tocsin.formats.cloud_events import is_cloud_event, read_cloud_event
+from tocsin.model.errors import EventError
+from tocsin.model.event import Event, read_event
+
+__all__ = ["EventFields", "EventReader", "Fault", "now_in_microseconds"]
+
+
+class Fault(Struct, frozen=True):
+    """A record that could not be read, and where it stands."""
+
+    source: str
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line}: {self.reason}"
+
+
+class EventFields(Struct, frozen=True):
+    """Which attributes of a record say what an event has beside its attributes; None if none does."""
+
+    id: str | None = None
+    time: str | None = None
+    start: str | None = None
+    stream: str | None = None
+    valid_until: str | None = None
+
+
+class EventReader:
+    """Turns records into events.
+
+    `stream` is the stream of records that name none; `clock` tells the time of those that have none. `read`,
+    `refused` and `dropped` count what came through, what did not, and the arrays that were left out, by path.
+    """
+
+    def __init__(
+        self,
+        fields: EventFields | None = None,
+        *,
+        stream: str | None = None,
+        clock: Callable[[], int] | None = None,
+    ) -> None:
+        self.fields = fields or EventFields()
+        self.stream = stream
+        self.clock = clock or now_in_microseconds
+        self.read = 0
+        self.refused = 0
+        self.dropped: Counter[str] = Counter()
+
+    def event(
+        self, record: Mapping[str, object] | str, source: str, line: int, stream: str | None = None
+    ) -> Event | Fault:
+        """Return the record as an event, or what is wrong with it; a `str` is a fault found before."""
+        try:
+            if isinstance(record, str):
+                raise EventError(record)
+            event = self._event(record, f"{source}:{self.read + self.refused + 1}", stream or self.stream)
+        except EventError as fault:
+            self.refused += 1
+            return Fault(source, line, str(fault))
+        self.read += 1
+        return event
+
+    def _event(self, record: Mapping[str, object], name: str, stream: str | None) -> Event:
+        if not isinstance(record, Mapping):
+            raise EventError(f"an event is an object with attributes, not {_called(record)}")
+        if is_cloud_event(record):
+            return read_cloud_event(record, now=self.clock(), dropped=self._drop)
+        fields = self.fields
+        return read_event(
+            record,
+            stream=stream if fields.stream is None else str(_lookup(record, fields.stream, "stream")),
+            id=name if fields.id is None else str(_lookup(record, fields.id, "id")),
+            time=self.clock() if fields.time is None else _lookup(record, fields.time, "time"),
+            start=None if fields.start is None else _lookup(record, fields.start, "start"),
+            valid_until=_find(record, fields.valid_until),
+            dropped=self._drop,
+        )
+
+    def _drop(self, path: str) -> None:
+        self.dropped[path] += 1
+
+
+def now_in_microseconds() -> int:
+    """Return the time of day, in microseconds since 1970."""
+    return time.time_ns() // 1000
+
+
+def _find(record: Mapping[str, object], path: str | None) -> object | None:
+    """Return what stands at a dotted path of a nested record, or None."""
+    if path is None:
+        return None
+    if path in record:
+        return record[path]
+    head, _, rest = path.partition(".")
+    inner = record.get(head)
+    return _find(inner, rest) if rest and isinstance(inner, Mapping) else None
+
+
+def _lookup(record: Mapping[str, object], path: str, what: str) -> object:
+    found = _find(record, path)
+    if found is None:
+        raise EventError(f"it has no `{path}`, which should give its {what}")
+    return found
+
+
+def _called(record: object) -> str:
+    return {list: "a list", str: "a string", type(None): "null"}.get(type(record), type(record).__name__)

@@ -1,0 +1,69 @@
+"""Why a condition holds for an event or does not, part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from tocsin.language.printer import condition_text
+from tocsin.language.semantics import condition_truth, value_of
+from tocsin.model.conditions import And, Condition, Constant, Not, Predicate
+from tocsin.model.values import Value
+
+__all__ = ["Reason", "explain_condition"]
+
+
+class Reason(Struct, frozen=True):
+    """A part of a condition and its truth over one event; None means unknown.
+
+    A predicate's `value` is what it looked at, None if that is absent. `parts` are those of `and`, `or`, `not`.
+    """
+
+    text: str
+    truth: bool | None
+    value: Value | None = None
+    connective: str | None = None
+    parts: tuple[Reason, ...] = ()
+
+    def predicates(self) -> tuple[Reason, ...]:
+        """Return all predicates, in the order they are written."""
+        return (
+            (self,) if self.connective is None else tuple(p for part in self.parts for p in part.predicates())
+        )
+
+    def failed(self) -> tuple[Reason, ...]:
+        """Return the predicates to blame for a miss: those that would have to change; none if it holds."""
+        return _blamed(self, wanted=True)
+
+
+def explain_condition(condition: Condition, attributes: Mapping[str, Value]) -> Reason:
+    """Return each part of `condition` with its truth.
+
+    >>> from tocsin.language.parser import parse_condition
+    >>> why = explain_condition(parse_condition("symbol = 'IBM' and not price < 100"), {"symbol": "IBM", "price": 99})
+    >>> why.truth, [(reason.text, reason.value) for reason in why.failed()]
+    (False, [('price < 100', 99)])
+    """
+    text = condition_text(condition)
+    truth = condition_truth(condition, attributes)
+    if isinstance(condition, Predicate):
+        return Reason(text, truth, value_of(condition.subject, attributes))
+    if isinstance(condition, Constant):
+        return Reason(text, truth)
+    if isinstance(condition, Not):
+        return Reason(
+            text, truth, connective="not", parts=(explain_condition(condition.condition, attributes),)
+        )
+    parts = tuple(explain_condition(member, attributes) for member in condition.conditions)
+    return Reason(text, truth, connective="and" if isinstance(condition, And) else "or", parts=parts)
+
+
+def _blamed(reason: Reason, *, wanted: bool) -> tuple[Reason, ...]:
+    if reason.truth is wanted:
+        return ()
+    if reason.connective is None:
+        return (reason,)
+    if reason.connective == "not":
+        return _blamed(reason.parts[0], wanted=not wanted)
+    return tuple(blamed for part in reason.parts for blamed in _blamed(part, wanted=wanted))

@@ -1,0 +1,450 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+
+from tocsin import Engine, attr, parse, read_event
+from tocsin.engine import EventClock, ManualClock
+from tocsin.errors import ApplyError, EventError, LanguageError, SubscriptionError, TemplateError
+from tocsin.formats import Fault
+from tocsin.model import Notification, Subscription
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(100)
+
+
+@pytest.fixture
+def engine(clock: ManualClock) -> Engine:
+    return Engine(clock=clock)
+
+
+def told(notes: Iterable[Notification]) -> list[str]:
+    return [note.subscription for note in notes]
+
+
+# subscribing
+
+
+def test_a_subscription_may_be_text_json_built_or_a_model(engine: Engine) -> None:
+    engine.subscribe("a = 1", id="text")
+    engine.subscribe({"=": [{"attribute": ["a"]}, 1]}, id="json")
+    engine.subscribe(attr("a") == 1, id="built")
+    engine.subscribe(parse("a = 1"), id="model")
+    assert sorted(told(engine.publish({"a": 1}))) == ["built", "json", "model", "text"]
+
+
+def test_an_id_is_made_where_none_is_given(engine: Engine) -> None:
+    first, second = engine.subscribe("a = 1").id, engine.subscribe("a = 1").id
+    assert first != second
+    assert first in engine
+    assert len(engine) == 2
+
+
+def test_a_repeated_id_is_an_error_unless_it_replaces(engine: Engine) -> None:
+    engine.subscribe("a = 1", id="x")
+    with pytest.raises(SubscriptionError, match="subscription `x`: it is subscribed already"):
+        engine.subscribe("a = 2", id="x")
+    engine.subscribe("a = 2", id="x", replace=True)
+    assert told(engine.publish({"a": 1})) == []
+    assert told(engine.publish({"a": 2})) == ["x"]
+
+
+def test_a_faulty_replacement_leaves_the_old_subscription(engine: Engine) -> None:
+    engine.subscribe("a = 1", id="x")
+    with pytest.raises(LanguageError):
+        engine.subscribe("a => 1", id="x", replace=True)
+    assert told(engine.publish({"a": 1})) == ["x"]
+
+
+@pytest.mark.parametrize("bad", ["", 5])
+def test_an_id_is_a_string(engine: Engine, bad: object) -> None:
+    with pytest.raises(SubscriptionError, match="an id is a string"):
+        engine.subscribe("a = 1", id=bad)  # type: ignore[arg-type]
+
+
+def test_unsubscribing(engine: Engine) -> None:
+    engine.subscribe("a = 1", id="x")
+    engine.unsubscribe("x")
+    assert told(engine.publish({"a": 1})) == []
+    with pytest.raises(SubscriptionError, match="`x`: it is not subscribed"):
+        engine.unsubscribe("x")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("from s a next s b", "sequence"),
+        ("select min(p) from table t", "view"),
+        ("from s publish as x", "sequence"),
+    ],
+)
+def test_sequences_and_views_are_parsed_and_refused_with_a_message_that_says_so(
+    engine: Engine, text: str, kind: str
+) -> None:
+    with pytest.raises(
+        SubscriptionError, match=f"the text is right, but this is a {kind}, and the engine runs filters"
+    ):
+        engine.subscribe(text, id="x")
+
+
+def test_what_can_never_match_is_accepted_with_a_warning_and_costs_nothing(engine: Engine) -> None:
+    assert engine.subscribe("a = 1 and a = 2", id="x").warnings == (
+        "it can never match: no value of a satisfies `a = 1 and a = 2`",
+    )
+    assert engine.stats().matcher.conjunctions == 0
+    engine.unsubscribe("x")
+
+
+def test_too_large_a_condition_is_refused_by_its_id(engine: Engine) -> None:
+    with pytest.raises(
+        SubscriptionError, match="subscription `x`: the disjunctive normal form has more than 1,024"
+    ):
+        engine.subscribe(" and ".join(f"(a{i} = 1 or b{i} = 1)" for i in range(20)), id="x")
+    assert len(engine) == 0
+
+
+def test_subscriptions_can_be_listed(engine: Engine) -> None:
+    engine.subscribe("a = 1", id="x", valid_from=5, valid_until=500, owner="ann")
+    engine.subscribe_many("a = :v", [{"v": 1}], id="t{v}")
+    assert list(engine.subscriptions()) == [
+        Subscription("x", parse("a = 1"), 5, 500),
+        Subscription("t1", parse("a = 1")),
+    ]
+    assert [s.id for s in engine.subscriptions(owner="ann")] == ["x"]
+
+
+# templates
+
+
+def test_one_subscription_per_row(engine: Engine) -> None:
+    rows = [{"s": "IBM", "p": 100}, {"s": "MSFT", "p": 25}, {"s": None, "p": 1}, {"s": "X", "p": 3}]
+    made = engine.subscribe_many("symbol = :s and price > :p", rows, id="{s}-{row}")
+    assert made.ids == ("IBM-0", "MSFT-1", "X-3")
+    assert [str(e) for e in made.errors] == [
+        "row 2, parameter `:s`: null is no value; leave the row out, or use `is missing` in another template"
+    ]
+    assert told(engine.publish({"symbol": "MSFT", "price": 26})) == ["MSFT-1"]
+    engine.unsubscribe("MSFT-1")
+    assert told(engine.publish({"symbol": "MSFT", "price": 26})) == []
+
+
+def test_ids_may_stand_in_a_column_and_repeats_are_reported(engine: Engine) -> None:
+    rows = {"name": ["x", "y", "x"], "v": [1, 2, 3]}
+    made = engine.subscribe_many("a = :v", rows, id="name")
+    assert made.ids == ("x", "y")
+    assert [str(e) for e in made.errors] == ["row 2: another row has made the id `x` already"]
+    assert told(engine.publish({"a": 3})) == []
+    with pytest.raises(SubscriptionError, match="`x`: it is subscribed already"):
+        engine.subscribe_many("a = :v", rows, id="name")
+    engine.subscribe_many("b = :v", rows, id="name", replace=True)
+    assert told(engine.publish({"a": 1, "b": 2})) == ["y"]
+
+
+def test_rows_may_be_an_iterator_and_ids_are_made(engine: Engine) -> None:
+    made = engine.subscribe_many("a = :v", ({"v": i} for i in range(3)))
+    assert len(set(made.ids)) == 3
+
+
+def test_ids_that_cannot_be_made(engine: Engine) -> None:
+    with pytest.raises(TemplateError, match="no column `nam` holds the ids"):
+        engine.subscribe_many("a = :v", [{"v": 1}], id="nam")
+    with pytest.raises(TemplateError, match=r"names `\{w\}`; known are row, v"):
+        engine.subscribe_many("a = :v", [{"v": 1}], id="{w}")
+
+
+def test_a_template_over_a_stream_and_rows_that_never_match(engine: Engine) -> None:
+    made = engine.subscribe_many(
+        "select a from s where a between :l and :h", [{"l": 1, "h": 2}, {"l": 2, "h": 1}]
+    )
+    assert made.never == (1,)
+    assert told(engine.publish({"a": 1}, stream="t")) == []
+    note = engine.publish({"a": 1}, stream="s")[0]
+    assert note.values == {"a": 1}
+
+
+# publishing
+
+
+def test_a_notification_tells_the_event_the_selected_values_and_the_times(engine: Engine) -> None:
+    engine.subscribe("select price * 2 as twice, gone from stock where price > 1", id="x")
+    note = engine.publish({"price": 5}, stream="stock", time=17, start=15, id="e1")[0]
+    assert note.event_ids == ("e1",)
+    assert note.values == {"twice": 10, "gone": None}
+    assert (note.start, note.end, note.generation) == (15, 17, 1)
+    assert note.events[0].attributes == {"price": 5}
+
+
+def test_a_filter_on_a_stream_hears_that_stream_only(engine: Engine) -> None:
+    engine.subscribe("from s where a = 1", id="s")
+    engine.subscribe("a = 1", id="any")
+    assert told(engine.publish({"a": 1}, stream="s")) == ["s", "any"]
+    assert told(engine.publish({"a": 1}, stream="t")) == ["any"]
+    assert told(engine.publish({"a": 1})) == ["any"]
+    with pytest.raises(EventError, match="that name is Tocsin's own"):
+        engine.publish({"$stream": "s"})
+
+
+def test_a_bad_event_is_refused_and_changes_nothing(engine: Engine) -> None:
+    engine.subscribe("true", id="x")
+    with pytest.raises(EventError, match="attribute `a`: NaN"):
+        engine.publish({"a": float("nan")})
+    assert engine.stats().published == 0
+
+
+def test_one_bad_record_never_stops_a_batch(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
+    engine.subscribe("a > 0", id="x")
+    faults: list[Fault] = []
+    records = [{"a": 1}, {"a": float("nan")}, "nonsense", {"$stream": 1}, {"a": 2}]
+    assert told(engine.publish_many(records, on_error=faults.append)) == ["x", "x"]
+    assert [fault.line for fault in faults] == [2, 3, 0]
+    assert engine.stats().refused == 3
+    with caplog.at_level(logging.WARNING, "tocsin"):
+        assert told(engine.publish_many([{"a": float("nan")}, {"a": 3}])) == ["x"]
+    assert "event:1: attribute `a`: NaN" in caplog.text
+
+
+def test_an_iterator_is_answered_event_by_event(engine: Engine) -> None:
+    engine.subscribe("a > 0", id="x")
+    given: list[int] = []
+
+    def live() -> Iterable[dict[str, object]]:
+        for i in range(1, 4):
+            given.append(i)
+            yield {"a": i}
+
+    notes = engine.publish_many(live())
+    next(iter(notes))
+    assert given == [1]
+
+
+def test_arrow_tables_are_published_and_matched(engine: Engine) -> None:
+    engine.subscribe("a > 1 and city.name = 'Oslo'", id="x")
+    engine.subscribe("t >= timestamp '2026-01-01T00:00:00Z'", id="y")
+    table = pa.table(
+        {
+            "a": [1, 2, None, 3],
+            "city": [{"name": "Oslo"}] * 3 + [None],
+            "t": pa.array([None, datetime(2026, 1, 1), None, None], pa.timestamp("us")),  # noqa: DTZ001 - as Arrow has it
+        }
+    )
+    assert told(engine.publish_many(table)) == ["x", "y"]
+    assert told(engine.publish_many(iter(table.to_batches()))) == ["x", "y"]
+    assert engine.match(table).to_arrow().to_pydict() == {"row": [1, 1], "subscription": ["x", "y"]}
+
+
+def test_match_says_per_row_what_it_satisfies_and_publishes_nothing(engine: Engine) -> None:
+    engine.subscribe("a = 1", id="x")
+    engine.subscribe("a >= 1", id="w")
+    found = engine.match([{"a": 1}, {"a": float("nan")}, {"a": 0}, {"a": 2}, {"$stream": 1}])
+    assert list(found) == [("w", "x"), (), (), ("w",), ()]
+    assert [fault.reason[:14] for fault in found.faults] == ["attribute `a`:", "attribute `$st"]
+    assert engine.stats().published == 0
+    with pytest.raises(IndexError):
+        found[5]
+
+
+@pytest.mark.parametrize("event", [{"a": 1, "$delete": True}, {"a": 1, "_deleted": True}])
+def test_a_deletion_reaches_no_filter(engine: Engine, event: dict[str, object]) -> None:
+    engine.subscribe("a = 1", id="x")
+    assert engine.publish(event) == []
+    assert engine.publish({"a": 1}, delete=True) == []
+    assert list(engine.publish_many([event])) == []
+
+
+def test_arrays_are_dropped_and_counted(engine: Engine) -> None:
+    engine.subscribe("tags is missing", id="x")
+    assert told(engine.publish_many([{"tags": [1, 2]}])) == ["x"]
+    assert engine.stats().dropped_arrays == 1
+
+
+# validity
+
+
+def test_a_subscription_applies_from_and_until(engine: Engine) -> None:
+    engine.subscribe("true", id="x", valid_from=200, valid_until=300)
+    assert [bool(engine.publish({}, time=t)) for t in (199, 200, 299, 300)] == [False, True, True, False]
+
+
+def test_the_clock_reclaims_expired_subscriptions(engine: Engine, clock: ManualClock) -> None:
+    engine.subscribe("a = 1", id="x", valid_until=200)
+    engine.subscribe_many("a = :v", [{"v": 1}, {"v": 2}], valid_until=300)
+    clock.time = 200
+    assert "x" not in engine
+    clock.time = 300
+    stats = engine.stats()
+    assert (stats.subscriptions, stats.expired, stats.matcher.conjunctions) == (0, 3, 0)
+    engine.subscribe("a = 1", id="x")  # its id is free again
+
+
+def test_lateness_holds_expired_subscriptions_for_late_events(clock: ManualClock) -> None:
+    engine = Engine(clock=clock, lateness=50)
+    engine.subscribe("true", id="x", valid_until=200)
+    clock.time = 249
+    assert told(engine.publish({}, time=199)) == ["x"]
+    assert told(engine.publish({}, time=200)) == []
+    clock.time = 250
+    assert told(engine.publish({}, time=199)) == []
+
+
+def test_times_may_be_datetimes_and_texts(engine: Engine, clock: ManualClock) -> None:
+    clock.time = 0
+    engine.subscribe(
+        "true", id="x", valid_from=datetime(2026, 1, 1, tzinfo=UTC), valid_until="2026-01-02T00:00:00Z"
+    )
+    assert told(engine.publish({}, time="2026-01-01T12:00:00Z")) == ["x"]
+    assert told(engine.publish({}, time=datetime(2026, 1, 2, tzinfo=UTC))) == []
+    with pytest.raises(
+        SubscriptionError, match="subscription `y`: its validity cannot be read: `soon` is not"
+    ):
+        engine.subscribe("true", id="y", valid_until="soon")
+
+
+def test_an_expired_subscription_is_warned_of_and_an_event_clock_replays_the_past() -> None:
+    assert (
+        "it has expired already"
+        in Engine().subscribe("true", id="x", valid_until="2013-06-01T00:00:00Z").warnings[0]
+    )
+    replay = Engine(clock=EventClock())
+    assert replay.subscribe("true", id="x", valid_until="2013-06-01T00:00:00Z").warnings == ()
+    assert told(replay.publish({}, time="2013-05-31T00:00:00Z")) == ["x"]
+    assert told(replay.publish({}, time="2013-06-01T00:00:00Z")) == []
+    assert len(replay) == 0
+
+
+def test_kept_events_meet_a_new_subscription_at_once(engine: Engine, clock: ManualClock) -> None:
+    engine.publish({"a": 1}, id="kept", valid_until=200)
+    engine.publish({"a": 1}, id="gone", valid_until=150)
+    engine.publish({"a": 1}, id="passing")
+    clock.time = 150
+    assert [n.event_ids for n in engine.subscribe("a = 1", id="x").notifications] == [("kept",)]
+    assert engine.subscribe("a = 2", id="y").notifications == ()
+    assert engine.subscribe("a = 1", id="later", valid_from=101).notifications == ()
+    assert [n.subscription for n in engine.subscribe_many("a = :v", [{"v": 1}], id="t{v}").notifications] == [
+        "t1"
+    ]
+    assert [n.subscription for n in engine.apply({"z": "a = 1"}).notifications] == ["z"]
+    clock.time = 200
+    assert engine.subscribe("a = 1", id="w").notifications == ()
+    assert engine.stats().kept_events == 0
+
+
+def test_late_events_are_matched_by_filters(engine: Engine) -> None:
+    engine.subscribe("true", id="x")
+    assert told(engine.publish({}, time=50)) == ["x"]
+    assert told(engine.publish({}, time=10)) == ["x"]
+
+
+# explaining and testing
+
+
+def test_explain_shows_each_predicate_its_truth_and_what_failed(engine: Engine) -> None:
+    engine.subscribe("symbol = 'IBM' and (price > 100 or not volume < 5)", id="x")
+    why = engine.explain("x", {"symbol": "IBM", "price": 99, "volume": 3})
+    assert not why.matched
+    assert [(p.text, p.value, p.truth) for p in why.reason.predicates()] == [
+        ("symbol = 'IBM'", "IBM", True),
+        ("price > 100", 99, False),
+        ("volume < 5", 3, True),
+    ]
+    assert [p.text for p in why.failed] == ["price > 100", "volume < 5"]
+    hit = engine.explain("x", {"symbol": "IBM", "price": 101})
+    assert (hit.matched, hit.failed) == (True, ())
+
+
+def test_explain_says_what_keeps_an_event_outside(engine: Engine) -> None:
+    engine.subscribe("from s where true", id="x", valid_from=5, valid_until=500)
+    assert engine.explain("x", read_event({}, stream="t", time=500)).outside == (
+        "it looks at stream `s`, the event is of stream `t`",
+        "it is valid until 500, the event ended at 500",
+    )
+    assert engine.explain("x", read_event({"$delete": True}, time=4)).outside == (
+        "it looks at stream `s`, the event is of no stream",
+        "it is valid from 5, the event ended at 4",
+        "the event is a deletion, which reaches no filter",
+    )
+    assert engine.explain("x", {}, stream="s").matched
+    with pytest.raises(SubscriptionError, match="`y`: it is not subscribed"):
+        engine.explain("y", {})
+
+
+def test_test_says_what_would_have_fired_without_subscribing(engine: Engine) -> None:
+    trial = engine.test("a > 1", [{"a": 1}, {"a": 2}, {"a": float("nan")}, {"a": 3}])
+    assert ([e.attributes["a"] for e in trial.events], trial.examined, len(trial.faults)) == ([2, 3], 3, 1)
+    assert trial
+    assert not engine.test("from s where a > 1", [{"a": 2}])
+    assert engine.test("from s where a > 1", [{"a": 2}], stream="s")
+    assert len(engine) == 0
+
+
+# applying
+
+
+def test_apply_makes_an_owners_subscriptions_equal_to_a_set(engine: Engine) -> None:
+    engine.subscribe("a = 9", id="other")
+    first = engine.apply({"x": "a = 1", "y": "a = 2"}, owner="ann")
+    assert (first.added, first.changed, first.removed) == (("x", "y"), (), ())
+    before = engine.stats().generation
+    again = engine.apply({"x": "a = 1.0", "y": "a = 3", "z": "a = 4"}, owner="ann", dry_run=True)
+    assert (again.added, again.changed, again.removed, again.unchanged) == (("z",), ("y",), (), ("x",))
+    assert engine.stats().generation == before
+    engine.apply(
+        [Subscription("y", parse("a = 3")), Subscription("x", parse("a = 1"), valid_until=500)], owner="ann"
+    )
+    assert engine.apply({}, owner="bob") == engine.apply({}, owner="bob")
+    assert sorted(s.id for s in engine.subscriptions()) == ["other", "x", "y"]
+    assert engine.stats().generation == before + 1
+    assert engine.apply({}, owner="ann").removed == ("y", "x")
+
+
+def test_apply_is_all_or_nothing_and_names_every_error(engine: Engine) -> None:
+    engine.subscribe("a = 9", id="other")
+    engine.apply({"x": "a = 1"}, owner="ann")
+    with pytest.raises(ApplyError) as caught:
+        engine.apply({"x": "a => 1", "y": "a = 2", "z": "from s a next s b", "other": "a = 1"}, owner="ann")
+    assert [error.id for error in caught.value.errors] == ["x", "z", "other"]
+    assert "nothing was applied: 3 subscriptions are at fault" in str(caught.value)
+    assert sorted(s.id for s in engine.subscriptions()) == ["other", "x"]
+    with pytest.raises(ApplyError, match="wanted twice"):
+        engine.apply([Subscription("x", parse("a = 1"))] * 2, owner="ann")
+
+
+# several at once
+
+
+def test_publishing_from_asyncio(engine: Engine) -> None:
+    engine.subscribe("a = 1", id="x")
+
+    async def main() -> list[list[Notification]]:
+        return await asyncio.gather(*(engine.apublish({"a": i % 2}, time=i) for i in range(20)))
+
+    assert [len(notes) for notes in asyncio.run(main())] == [0, 1] * 10
+
+
+def test_many_threads_see_whole_changes_only(engine: Engine) -> None:
+    """One thread flips a set back and forth; no event ever sees half of it."""
+    sets = [{f"{name}{i}": "true" for i in range(5)} for name in "xy"]
+    engine.apply(sets[0])
+    done = threading.Event()
+    seen: set[frozenset[str]] = set()
+
+    def watch() -> None:
+        while not done.is_set():
+            seen.add(frozenset(told(engine.publish({}))))
+
+    watchers = [threading.Thread(target=watch) for _ in range(3)]
+    for thread in watchers:
+        thread.start()
+    for i in range(200):
+        engine.apply(sets[i % 2])
+    done.set()
+    for thread in watchers:
+        thread.join()
+    assert seen <= {frozenset(sets[0]), frozenset(sets[1])}
