@@ -30,13 +30,13 @@ def test_parse_prints_normal_forms() -> None:
     ]
     assert tocsin("parse", text, "--form", "cnf").stdout.splitlines() == ["c = 3", "a = 1 or b = 2"]
     refused = tocsin("parse", "select min(p) from table t", "--form", "dnf")
-    assert (refused.returncode, refused.stdout) == (1, "")
+    assert (refused.returncode, refused.stdout) == (2, "")
     assert "only filters have a normal form" in refused.stderr
 
 
 def test_an_error_shows_its_place_on_standard_error() -> None:
     done = tocsin("parse", "price => 100")
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines()[:3] == [
         "line 1, column 7: a comparison is missing, found `=>`",
         "    price => 100",

@@ -129,7 +129,7 @@ def test_one_subscription_per_row(engine: Engine) -> None:
     made = engine.subscribe_many("symbol = :s and price > :p", rows, id="{s}-{row}")
     assert made.ids == ("IBM-0", "MSFT-1", "X-3")
     assert [str(e) for e in made.errors] == [
-        "row 2, parameter `:s`: null is no value; leave the row out, or use `is missing` in another template"
+        "row 2, parameter `:s`: null is no value and equals nothing; ask for `is missing` or `is present` instead"
     ]
     assert told(engine.publish({"symbol": "MSFT", "price": 26})) == ["MSFT-1"]
     engine.unsubscribe("MSFT-1")

@@ -47,6 +47,9 @@ def test_a_selected_term_needs_no_name() -> None:
         ({"between": [A, 1]}, "`between` takes 3 arguments, got 2 - at `$.between`"),
         ({"is missing": [A, 1]}, "`is missing` takes 1 argument, got 2 - at `$.is missing`"),
         ({"=": [A, {"timestamp": ["yesterday"]}]}, "`yesterday` is not an RFC 3339 timestamp such as 2026-01-01T00:00:00Z - at `$.=[1].timestamp[0]`"),
+        ({"like": [A, 5]}, "`like` needs its pattern as a string - at `$.like[1]`"),
+        ({"=": [A, 10**5000]}, "the integer has more than 4,300 digits - at `$.=[1]`"),
+        ({"sequence": {"steps": [{"from": "s"}], "within": {"span": [1, []]}}}, "`span` takes a number and one of ticks, microseconds, milliseconds, seconds, minutes, hours, days, weeks - at `$.sequence.within.span`"),
         ({"like": [A, "x\\"]}, "the pattern cannot be read: it ends with a lone backslash; a backslash itself is written twice - at `$.like[1]`"),
         ({"filter": {"wher": True}}, "unknown key `wher`; known are from, select, where - at `$.filter`"),
         ({"sequence": {"steps": []}}, "a sequence needs at least one step - at `$.sequence.steps`"),
@@ -68,7 +71,9 @@ def test_a_faulty_form_is_refused_with_the_path_to_the_fault(form: object, messa
     ("form", "reason"),
     [
         ({"=": [A, {"parameter": ["p"]}]}, "the parameter `:p` needs a template"),
-        ({"=": [{"attribute": ["x", "b"]}, 1]}, ""),
+        ({"=": [{"attribute": ["x", "b"]}, 1]}, "holds more than its text can say"),
+        ({"filter": {"where": True, "select": [A]}}, "holds more than its text can say"),
+        ({"view": {"tables": ["t"], "on": {"=": [A, 1]}}}, "holds more than its text can say"),
         ({"~": [A, "("]}, "the regular expression is refused"),
         ({"=": [A, {"avg": [A]}]}, "an aggregate needs a table"),
         (
@@ -78,11 +83,21 @@ def test_a_faulty_form_is_refused_with_the_path_to_the_fault(form: object, messa
     ],
 )
 def test_what_the_language_does_not_allow_is_refused_in_json_too(form: object, reason: str) -> None:
-    if not reason:  # without a sequence, `b.x` is simply a dotted path
-        assert from_json(form) == parse("b.x = 1")
-        return
     with pytest.raises(FormError, match=reason):
         from_json(form)
+
+
+@pytest.mark.parametrize(
+    ("form", "reason"),
+    [
+        ({"=": [A, {"parameter": ["p or b = 2"]}]}, "a parameter's name is one word, not `p or b = 2`"),
+        ({"=": [A, {"parameters": ["p"]}]}, "holds more than its text can say"),
+        ({"in": [A, {"parameters": ["p"]}, 1]}, "holds more than its text can say"),
+    ],
+)
+def test_a_template_in_json_cannot_smuggle_text(form: object, reason: str) -> None:
+    with pytest.raises(FormError, match=reason):
+        from_json(form, template=True)
 
 
 def test_deep_nesting_is_refused() -> None:

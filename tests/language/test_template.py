@@ -49,7 +49,7 @@ def test_arrow_tables_keep_integers_exact(template: Template) -> None:
     bound = template.bind_many(table)
     assert conjunctions(template, table) == [["symbol = 'a'", f"price > {2**60 + 1}"]]
     assert [str(e) for e in bound.errors] == [
-        "row 1, parameter `:p`: null is no value; leave the row out, or use `is missing` in another template"
+        "row 1, parameter `:p`: null is no value and equals nothing; ask for `is missing` or `is present` instead"
     ]
 
 

@@ -1,16 +1,23 @@
-"""The commands and how they end: 0 if all went well, 1 if not, 2 if the command itself was wrong."""
+"""The commands, and how they end.
+
+As with `grep` and `diff`: 0 for yes or all well, 1 for no or for something left out, 2 for trouble; 130 after Ctrl-C.
+"""
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from tocsin import __version__
-from tocsin.cli import bench, parse
+from tocsin.cli import bench
+from tocsin.cli.apply import apply
+from tocsin.cli.check import check
+from tocsin.cli.explain import explain, try_out
+from tocsin.cli.match import match
+from tocsin.cli.parse import parse
+from tocsin.cli.terminal import complain
 from tocsin.model.errors import TocsinError
 
 __all__ = ["app", "main"]
@@ -22,7 +29,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("parse")(parse.parse)
+app.command("match")(match)
+app.command("check")(check)
+app.command("explain")(explain)
+app.command("test")(try_out)
+app.command("apply")(apply)
+app.command("parse")(parse)
 app.add_typer(bench.app, name="bench")
 
 
@@ -53,11 +65,5 @@ def main() -> None:
     try:
         app()
     except TocsinError as error:
-        Console(stderr=True).print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
-        sys.exit(1)
-    except BrokenPipeError:
-        # Whoever read our output has gone, as `head` does; there is nobody left to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
-    except KeyboardInterrupt:
-        sys.exit(130)
+        complain(str(error))
+        sys.exit(2)

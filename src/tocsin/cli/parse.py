@@ -8,8 +8,8 @@ from typing import Annotated
 
 import msgspec
 import typer
-from rich.console import Console
 
+from tocsin.cli.terminal import warn
 from tocsin.language import Dnf, check, condition_text, to_cnf, to_dnf, to_json, to_text
 from tocsin.model import Filter, Query
 from tocsin.model.conditions import all_of, any_of
@@ -33,9 +33,8 @@ def parse(
 ) -> None:
     """Show how a subscription is understood, or where it cannot be."""
     checked = check(sys.stdin.read() if text == "-" else text)
-    console = Console(stderr=True)
     for warning in checked.warnings:
-        console.print(f"warning: {warning}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+        warn(warning)
     typer.echo(_shown(checked.query, form))
 
 

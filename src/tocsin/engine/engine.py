@@ -86,7 +86,7 @@ class Engine:
         self,
         query: QuerySource,
         *,
-        id: str | None = None,  # noqa: A002 - the word users know
+        id: str | None = None,
         valid_from: object | None = None,
         valid_until: object | None = None,
         owner: str | None = None,
@@ -115,7 +115,7 @@ class Engine:
         template: str | Template,
         rows: Rows,
         *,
-        id: str | None = None,  # noqa: A002 - the word users know
+        id: str | None = None,
         valid_from: object | None = None,
         valid_until: object | None = None,
         owner: str | None = None,
@@ -142,7 +142,7 @@ class Engine:
         errors = sorted((*bound.errors, *repeated), key=lambda error: error.row or 0)
         return SubscribedMany(tuple(ids), tuple(errors), tuple(bound.never.tolist()), met)
 
-    def unsubscribe(self, id: str) -> None:  # noqa: A002 - the word users know
+    def unsubscribe(self, id: str) -> None:
         """Withdraw a question; one that is not there is an error."""
         with self._lock:
             self._expire()
@@ -181,12 +181,18 @@ class Engine:
             ids = self._book if owner is None else self._book.owned_by(owner)
             return iter([self._book.subscription(name) for name in ids])
 
+    def owner(self, id: str) -> str | None:
+        """Return whose subscription this is."""
+        with self._lock:
+            self._expire()
+            return self._book.owner(id)
+
     def __len__(self) -> int:
         with self._lock:
             self._expire()
             return len(self._book)
 
-    def __contains__(self, id: str) -> bool:  # noqa: A002 - the word users know
+    def __contains__(self, id: str) -> bool:
         with self._lock:
             self._expire()
             return id in self._book
@@ -200,7 +206,7 @@ class Engine:
         stream: str | None = None,
         time: object | None = None,
         start: object | None = None,
-        id: str | None = None,  # noqa: A002 - the word users know
+        id: str | None = None,
         valid_until: object | None = None,
         delete: bool = False,
     ) -> list[Notification]:

@@ -16,11 +16,11 @@ _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _BOOLEANS = {"true": True, "false": False, "True": True, "False": False, "TRUE": True, "FALSE": False}
 
 
-def csv_rows(text: IO[str]) -> Iterator[tuple[int, Mapping[str, object] | str]]:
+def csv_rows(text: IO[str], *, typed: bool = True) -> Iterator[tuple[int, Mapping[str, object] | str]]:
     """Return each row's line number and attributes, or what is wrong with it; raise `EventError` for the header.
 
     An empty field is absent. What is written as a number is one, unless its zeros say otherwise (`007` is a
-    string); `true` and `false` are booleans; everything else is a string.
+    string); `true` and `false` are booleans; everything else is a string. Unless `typed`, all are strings.
     """
     reader = csv.reader(text)
     try:
@@ -45,7 +45,8 @@ def csv_rows(text: IO[str]) -> Iterator[tuple[int, Mapping[str, object] | str]]:
         if len(row) != len(header):
             yield reader.line_num, f"{len(row)} fields, but the header names {len(header)}"
             continue
-        yield reader.line_num, {name: _value(field) for name, field in zip(header, row, strict=True) if field}
+        given = {name: field for name, field in zip(header, row, strict=True) if field}
+        yield reader.line_num, {name: _value(field) for name, field in given.items()} if typed else given
 
 
 def _value(field: str) -> object:

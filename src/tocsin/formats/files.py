@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import sys
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -19,7 +20,7 @@ from tocsin.formats.reader import EventReader, Fault
 from tocsin.model.errors import EventError
 from tocsin.model.event import Event
 
-__all__ = ["EventFile", "Format", "decompressed", "format_of", "open_events"]
+__all__ = ["EventFile", "Format", "decompressed", "format_of", "open_events", "raw_records"]
 
 
 class Format(StrEnum):
@@ -43,6 +44,13 @@ _SUFFIXES = {
     ".feather": Format.ARROW,
 }
 _COMPRESSED = (".gz", ".zst")
+_UNREADABLE = (
+    OSError,
+    EOFError,
+    zlib.error,
+    pa.ArrowException,
+)  # above all, compressed files that end too early
+_TABLES = (Format.PARQUET, Format.ARROW)
 
 
 class EventFile:
@@ -51,7 +59,7 @@ class EventFile:
     `size` is how much there is to read, in bytes or rows, or None; `position` how much has been read.
     """
 
-    def __init__(self, path: Path | None, format: Format, reader: EventReader) -> None:  # noqa: A002
+    def __init__(self, path: Path | None, format: Format, reader: EventReader) -> None:
         self.path = path
         self.format = format
         self.reader = reader
@@ -63,56 +71,38 @@ class EventFile:
     @property
     def position(self) -> int:
         """Return how much has been read, in the unit of `size`."""
-        if self._raw is None or self._raw is sys.stdin.buffer:
+        if self._raw is None:
             return self._row
         return (self.size or 0) if self._raw.closed else self._raw.tell()
 
     def __iter__(self) -> Iterator[Event | Fault]:
-        for line, record in self._records():
-            self._row = line
-            yield self.reader.event(record, self.name, line)
+        try:
+            for line, record in self._records():
+                self._row = line
+                yield self.reader.event(record, self.name, line)
+        except _UNREADABLE as fault:
+            raise EventError(f"{self.name} cannot be read further than record {self._row}: {fault}") from None
 
     def _records(self) -> Iterator[tuple[int, Mapping[str, object] | str]]:
-        if self.format in (Format.PARQUET, Format.ARROW):
-            yield from arrow_rows(self._batches())
+        if self.format in _TABLES:
+            if self.path is None:
+                raise EventError(f"{self.format} cannot be read from standard input; name the file")
+            self.size, batches = _batches(self.path, self.format)
+            yield from arrow_rows(batches)
             return
-        with self._open() as stream:
-            if self.format is Format.CSV:
-                # What is not UTF-8 becomes a lone surrogate, which is refused in its own record.
-                text = io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="")
-                yield from csv_rows(text)
-            elif self.format is Format.JSON:
-                yield from json_array(stream.read())
-            else:
-                yield from json_lines(stream)
-
-    def _batches(self) -> Iterable[Any]:
         if self.path is None:
-            raise EventError(f"{self.format} cannot be read from standard input; name the file")
-        try:
-            if self.format is Format.PARQUET:
-                self.size, batches = parquet_batches(str(self.path))
-                return batches
-            table = pa.ipc.open_file(pa.memory_map(str(self.path))).read_all()
-        except pa.ArrowInvalid as fault:
-            raise EventError(f"{self.name} is not a file of {self.format}: {fault}") from None
-        self.size = table.num_rows
-        return table.to_batches()  # type: ignore[no-any-return]
-
-    def _open(self) -> IO[bytes]:
-        if self.path is None:
-            self._raw = sys.stdin.buffer
-            return self._raw
-        self._raw = self.path.open("rb")
+            yield from _text_records(sys.stdin.buffer, self.format)
+            return
         self.size = self.path.stat().st_size
-        return decompressed(self._raw, self.path.suffix)
+        with self.path.open("rb") as self._raw:
+            yield from _text_records(decompressed(self._raw, self.path.suffix), self.format)
 
 
 def open_events(
     source: str | Path,
     reader: EventReader | None = None,
     *,
-    format: Format | None = None,  # noqa: A002
+    format: Format | None = None,
 ) -> EventFile:
     """Return the events of a file, or of standard input for `-`; raise `EventError` if it is not there."""
     if str(source) == "-":
@@ -131,6 +121,20 @@ def format_of(path: Path) -> Format:
     return _SUFFIXES.get(suffixes[-1] if suffixes else "", Format.JSONL)
 
 
+def raw_records(
+    path: Path,
+    format: Format,
+    *,
+    typed: bool = True,
+) -> Iterator[tuple[int, Mapping[str, object] | str]]:
+    """Return a file's records with their line numbers, or what is wrong with one; `typed` reads CSV's numbers."""
+    if format in _TABLES:
+        yield from arrow_rows(_batches(path, format)[1])
+        return
+    with path.open("rb") as raw:
+        yield from _text_records(decompressed(raw, path.suffix), format, typed=typed)
+
+
 def decompressed(raw: IO[bytes], suffix: str) -> IO[bytes]:
     """Return `raw` decompressed as its file's last suffix says."""
     if suffix == ".gz":
@@ -140,3 +144,29 @@ def decompressed(raw: IO[bytes], suffix: str) -> IO[bytes]:
             "IO[bytes]", io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(raw), "zstd"), 1 << 16)
         )
     return raw
+
+
+def _text_records(
+    stream: IO[bytes],
+    format: Format,
+    *,
+    typed: bool = True,
+) -> Iterator[tuple[int, Mapping[str, object] | str]]:
+    if format is Format.CSV:
+        # What is not UTF-8 becomes a lone surrogate, which is refused in its own record.
+        yield from csv_rows(io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline=""), typed=typed)
+    elif format is Format.JSON:
+        yield from json_array(stream.read())
+    else:
+        yield from json_lines(stream)
+
+
+def _batches(path: Path, format: Format) -> tuple[int, Iterable[Any]]:
+    """Return how many rows a table has, and its record batches."""
+    try:
+        if format is Format.PARQUET:
+            return parquet_batches(str(path))
+        table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+    except pa.ArrowInvalid as fault:
+        raise EventError(f"{path} is not a file of {format}: {fault}") from None
+    return table.num_rows, table.to_batches()

@@ -12,8 +12,12 @@ from msgspec.structs import replace
 from tocsin.language.conditions import like
 from tocsin.language.parser import canonical
 from tocsin.language.printer import condition_text, default_name, term_text
+from tocsin.language.terms import MAX_OPERATIONS, UNITS
+from tocsin.language.tokens import BARE_NAME
 from tocsin.model.conditions import NEGATED, TRUE, And, Condition, Not, Operator, Or, Predicate
-from tocsin.model.errors import KindError
+from tocsin.model.conditions import all_of as conjunction
+from tocsin.model.conditions import any_of as disjunction
+from tocsin.model.errors import KindError, LanguageError, TemplateError
 from tocsin.model.queries import (
     Computation,
     Filter,
@@ -39,15 +43,16 @@ from tocsin.model.terms import (
     Span,
     SpanUnit,
     Term,
-    literal,
+    constant,
 )
-from tocsin.model.values import read_value
 
 __all__ = [
     "Clause",
     "Expression",
     "StreamBuilder",
     "TableBuilder",
+    "all_of",
+    "any_of",
     "attr",
     "avg",
     "count",
@@ -69,19 +74,24 @@ class Clause:
     Clause("symbol = 'IBM' and not price <= 100")
     """
 
-    __slots__ = ("condition",)
+    __slots__ = ("condition", "depth")
 
-    def __init__(self, condition: Condition) -> None:
+    def __init__(self, condition: Condition, depth: int = 0) -> None:
         self.condition = condition
+        self.depth = depth
 
     def __and__(self, other: Clause) -> Clause:
-        return Clause(And((*_members(self, And), *_members(other, And))))
+        if not isinstance(other, Clause):
+            return NotImplemented
+        return Clause(And((*_members(self, And), *_members(other, And))), _deeper(self, other) - 1)
 
     def __or__(self, other: Clause) -> Clause:
-        return Clause(Or((*_members(self, Or), *_members(other, Or))))
+        if not isinstance(other, Clause):
+            return NotImplemented
+        return Clause(Or((*_members(self, Or), *_members(other, Or))), _deeper(self, other) - 1)
 
     def __invert__(self) -> Clause:
-        return Clause(Not(self.condition))
+        return Clause(Not(self.condition), _deeper(self))
 
     def __bool__(self) -> NoReturn:
         raise TypeError(
@@ -103,11 +113,12 @@ class Expression:
     Clause("price > 1.05 * open")
     """
 
-    __slots__ = ("term",)
+    __slots__ = ("depth", "term")
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, term: Term) -> None:
+    def __init__(self, term: Term, depth: int = 0) -> None:
         self.term = term
+        self.depth = depth
 
     def __repr__(self) -> str:
         return f'Expression("{term_text(self.term)}")'
@@ -140,13 +151,15 @@ class Expression:
             if not isinstance(members.term, Parameter):
                 raise TypeError("`is_in` takes a list of constants, or a parameter that stands for one")
             return Clause(Predicate(self.term, Operator.IN, (replace(members.term, many=True),)))
+        if isinstance(members, (str, bytes)):
+            raise TypeError("`is_in` takes a list of constants; for one text, use ==")
         return self._compare(Operator.IN, *members)
 
     def like(self, pattern: str | Expression) -> Clause:
         """Ask for a string that fits the pattern, in which % stands for any text and _ for one character."""
         if isinstance(pattern, Expression):
             return self._compare(Operator.LIKE, pattern)
-        return Clause(like(self.term, pattern, negated=False))
+        return Clause(_pattern(self.term, pattern), self.depth)
 
     def starts_with(self, text: object) -> Clause:
         """Ask for a string that begins with `text`."""
@@ -197,14 +210,15 @@ class Expression:
         return self._combine(ArithmeticOperator.DIVIDE, other, self)
 
     def __neg__(self) -> Expression:
-        return Expression(Negative(self.term))
+        return Expression(Negative(self.term), _deeper(self))
 
     def _compare(self, operator: Operator, *operands: object) -> Clause:
-        return Clause(Predicate(self.term, operator, tuple(_term(operand) for operand in operands)))
+        predicate = Predicate(self.term, operator, tuple(_term(operand) for operand in operands))
+        return Clause(predicate, _deeper(self, *operands) - 1)
 
     @staticmethod
     def _combine(operator: ArithmeticOperator, left: object, right: object) -> Expression:
-        return Expression(Arithmetic(operator, _term(left), _term(right)))
+        return Expression(Arithmetic(operator, _term(left), _term(right)), _deeper(left, right))
 
 
 Selected: TypeAlias = Expression | str
@@ -259,7 +273,7 @@ class StreamBuilder(Struct, frozen=True):
 
     def within(self, amount: int | float | Expression, unit: str = "ticks") -> StreamBuilder:
         """Bound the duration of the whole."""
-        bound = _term(amount) if isinstance(amount, Expression) else Span(amount, SpanUnit(unit))
+        bound = amount.term if isinstance(amount, Expression) else _span(amount, unit)
         if not isinstance(bound, (Span, Parameter)):
             raise TypeError("`within` takes a length of time, or a parameter")
         return replace(self, bound=bound)
@@ -327,7 +341,21 @@ def attr(path: str, of: str | None = None) -> Expression:
 
 def param(name: str) -> Expression:
     """Return a template's parameter."""
+    if not BARE_NAME.fullmatch(name) or "." in name:
+        raise TemplateError(f"a parameter's name is one word, not `{name}`")
     return Expression(Parameter(name))
+
+
+def all_of(clauses: Iterable[Clause]) -> Clause:
+    """Return the condition that all of the clauses make; of none, `true`."""
+    given = list(clauses)
+    return Clause(conjunction([clause.condition for clause in given]), _deeper(*given) - 1)
+
+
+def any_of(clauses: Iterable[Clause]) -> Clause:
+    """Return the condition that any of the clauses makes; of none, `false`."""
+    given = list(clauses)
+    return Clause(disjunction([clause.condition for clause in given]), _deeper(*given) - 1)
 
 
 def duration() -> Expression:
@@ -337,7 +365,7 @@ def duration() -> Expression:
 
 def span(amount: int | float, unit: str = "ticks") -> Expression:
     """Return a length of time, such as `span(10, "minutes")`."""
-    return Expression(Span(amount, SpanUnit(unit)))
+    return Expression(_span(amount, unit))
 
 
 def count(over: Expression | None = None) -> Expression:
@@ -376,14 +404,30 @@ def table(name: str, alias: str | None = None) -> TableBuilder:
 
 
 def _term(operand: object) -> Term:
-    if isinstance(operand, Expression):
-        return operand.term
-    value = read_value(operand)
-    if value is None:
-        raise KindError("null is the absence of a value and equals nothing; use is_missing() or is_present()")
-    if isinstance(value, float) and math.isinf(value):
-        raise KindError("a constant must be finite")
-    return literal(value)
+    return operand.term if isinstance(operand, Expression) else constant(operand)
+
+
+def _deeper(*parts: object) -> int:
+    """Return how deep an expression of these parts is, or raise `LanguageError` if that is too deep."""
+    depth = 1 + max((part.depth for part in parts if isinstance(part, (Clause, Expression))), default=0)
+    if depth > MAX_OPERATIONS:
+        raise LanguageError(f"nested more than {MAX_OPERATIONS} levels deep", text="", offset=0)
+    return depth
+
+
+def _pattern(subject: Term, pattern: str) -> Predicate:
+    try:
+        return like(subject, pattern, negated=False)
+    except ValueError as fault:
+        raise LanguageError(f"the pattern cannot be read: {fault}", text=pattern, offset=0) from None
+
+
+def _span(amount: object, unit: str) -> Span:
+    if isinstance(amount, bool) or not isinstance(amount, (int, float)) or not math.isfinite(amount):
+        raise KindError(f"a length of time is a number of some unit, not {amount!r}")
+    if unit not in UNITS:
+        raise KindError(f"`{unit}` is not a unit of time; there are {', '.join(SpanUnit)}")
+    return Span(amount, UNITS[unit])
 
 
 def _condition(clause: Clause | None) -> Condition:

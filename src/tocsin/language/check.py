@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec import Struct
 
 from tocsin.language.normal import to_dnf
 from tocsin.language.parser import read
-from tocsin.model.conditions import TRUE, Condition
+from tocsin.language.printer import condition_text
+from tocsin.model.conditions import TRUE, Condition, Operator, leaves
 from tocsin.model.errors import NormalFormError
 from tocsin.model.queries import Filter, Fold, Next, Query, View
 
@@ -42,9 +45,21 @@ def warnings_of(query: Query) -> tuple[str, ...]:
             continue  # whoever needs that normal form raises the error
         if not normal.conjunctions:
             found.append(f"it can never match: {'; '.join(normal.never) or 'its condition is false'}")
-        elif normal.never:
-            found += [f"one of its alternatives can never match: {reason}" for reason in normal.never]
+        else:
+            reasons = [
+                *normal.never,
+                *(f"nothing is in the empty list of `{p}`" for p in _empty_lists(condition)),
+            ]
+            found += [f"one of its alternatives can never match: {reason}" for reason in reasons]
     return tuple(found)
+
+
+def _empty_lists(condition: Condition) -> Iterator[str]:
+    return (
+        condition_text(p)
+        for p in leaves(condition)
+        if p.operator in (Operator.IN, Operator.NOT_IN) and not p.operands
+    )
 
 
 def _conditions(query: Query) -> list[Condition]:

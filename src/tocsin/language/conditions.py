@@ -31,6 +31,9 @@ _WORDED: Final = {
     "contains": Operator.CONTAINS,
 }
 _AFTER_PREDICATE: Final = frozenset(("and", "or", ")", ""))
+_ABSENT: Final = dict.fromkeys(
+    ("absent", "none", "undefined", "empty", "unknown", "gone"), "did you mean `missing`?"
+)
 _STARTERS: Final = ("select", "from")
 _AFTER_TERM: Final = ("=", "!=", "<", "<=", ">", ">=", "between", "in", "like", "starts with", "ends with",
                       "contains", "~", "is missing", "is present")  # fmt: skip
@@ -90,6 +93,7 @@ class ConditionReader(TermReader):
         at = self.at
         if self.kinds[at] is NAME and self.words[at + 1] in _COMPARISONS and self._is_simple(at):
             return self._simple(at)
+        before = self.operations
         left = self.sum()
         operator = _COMPARISONS.get(self.words[self.at])
         if operator is not None:
@@ -108,6 +112,7 @@ class ConditionReader(TermReader):
             if worded is None:
                 return left
             predicate = worded
+        self.operations = before
         if self.words[self.at] in _COMPARISONS:
             raise self.fail(
                 "comparisons do not chain",
@@ -168,6 +173,8 @@ class ConditionReader(TermReader):
         if self.words[self.at] != "and":
             raise self.unexpected("`between` needs `and` between its two ends", ("and",))
         self.at += 1
+        if self.kinds[self.at] == END or self.words[self.at] in ("and", "or", ")"):
+            raise self.unexpected("the upper end of `between` is missing", (), ("a value",))
         return low, self.term("the upper end of `between`")
 
     def _members(self) -> tuple[Term, ...]:
@@ -255,7 +262,9 @@ class ConditionReader(TermReader):
         elif word == "present":
             operator = Operator.PRESENT
         else:
-            suggestion = f"a boolean is compared: = {word}" if word in ("true", "false") else None
+            suggestion = (
+                f"a boolean is compared: = {word}" if word in ("true", "false") else _ABSENT.get(word)
+            )
             raise self.unexpected(
                 "`is` asks for presence only", ("missing", "present", "null"), (), suggestion
             )
@@ -300,6 +309,11 @@ class ConditionReader(TermReader):
                 return self.fail(
                     f"`{self.texts[0]}` begins no subscription", at=0, suggestion=f"did you mean `{starter}`?"
                 )
+        if self.words[self.at] == "not" and self.words[self.at + 1] in _COMPARISONS:
+            return self.fail(
+                "`not` does not stand before a comparison sign",
+                suggestion="write `!=`, or `not` before it all",
+            )
         if kind == END or self.words[self.at] in RESERVED or self.words[self.at] in (")", ";"):
             shown = self.text[offset_of(self.text, at) : offset_of(self.text, self.at)].strip()
             flag = isinstance(parsed, Attribute)

@@ -8,7 +8,7 @@ from typing import Final
 from tocsin.language.tokens import END, NAME, QUOTED, RESERVED, STRING, offset_of, tokenize
 from tocsin.model.errors import LanguageError
 
-__all__ = ["Cursor", "closest"]
+__all__ = ["HABITS", "Cursor", "closest"]
 
 MAX_DEPTH: Final = 64
 """How deep parentheses, `not` and minus signs may nest; flat lists of conditions have no limit."""
@@ -111,7 +111,7 @@ class Cursor:
         found = self.words[self.at]
         near = closest(found, words, 0.6) if self.kinds[self.at] == NAME else None
         if suggestion is None:
-            suggestion = _HABITS.get(found) or (f"did you mean `{near}`?" if near else None)
+            suggestion = HABITS.get(found) or (f"did you mean `{near}`?" if near else None)
         expected = (*phrases, *(f"`{w}`" for w in words))
         return self.fail(f"{context}, found {self.found()}", expected=expected, suggestion=suggestion)
 
@@ -141,7 +141,7 @@ class Cursor:
             ) from None
 
 
-_HABITS = {
+HABITS: Final = {
     "==": "equality is written `=`",
     "=>": "did you mean `>=`?",
     "=<": "did you mean `<=`?",
@@ -163,5 +163,13 @@ _HABITS = {
     "group": "Tocsin has no `group by`: leave one subscription per group, from a template",
     "order": "Tocsin has no `order by`: notifications come in the order of events",
     "limit": "Tocsin has no `limit`",
+    "left": "there is one kind of join: from table a join table b on …",
+    "right": "there is one kind of join: from table a join table b on …",
+    "inner": "there is one kind of join: from table a join table b on …",
+    "outer": "there is one kind of join: from table a join table b on …",
+    "cross": "there is one kind of join: from table a join table b on …",
+    "then": "did you mean `next`?",
+    "followed": "did you mean `next`?",
     "union": "a union is several subscriptions that `publish as` one name",
 }
+"""What people write out of habit, and what they should."""

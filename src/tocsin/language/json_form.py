@@ -20,6 +20,8 @@ from typing import Final, TypeAlias, cast
 from tocsin.language.conditions import like
 from tocsin.language.parser import canonical
 from tocsin.language.printer import default_name
+from tocsin.language.terms import UNITS
+from tocsin.language.tokens import BARE_NAME
 from tocsin.model.conditions import FALSE, TRUE, And, Condition, Constant, Not, Operator, Or, Predicate
 from tocsin.model.errors import FormError, KindError, LanguageError
 from tocsin.model.queries import (
@@ -49,10 +51,10 @@ from tocsin.model.terms import (
     Span,
     SpanUnit,
     Term,
-    literal,
+    constant,
 )
 from tocsin.model.timestamps import format_rfc3339, parse_rfc3339
-from tocsin.model.values import Kind, read_value
+from tocsin.model.values import Kind
 
 __all__ = ["Json", "from_json", "to_json"]
 
@@ -61,7 +63,6 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 _OPERATORS: Final = {operator.value: operator for operator in Operator}
 _ARITHMETIC: Final = {operator.value: operator for operator in ArithmeticOperator}
 _AGGREGATES: Final = {function.value: function for function in AggregateFunction}
-_UNITS: Final = {unit.value: unit for unit in SpanUnit}
 _COUNTS: Final = {Operator.BETWEEN: 2, Operator.NOT_BETWEEN: 2, Operator.MISSING: 0, Operator.PRESENT: 0}
 
 
@@ -313,6 +314,8 @@ def _read_condition(form: object, path: str) -> Condition:
 def _predicate(operator: Operator, terms: list[Term], path: str) -> Predicate:
     pattern = terms[1] if len(terms) > 1 else None
     if operator in (Operator.LIKE, Operator.NOT_LIKE) and isinstance(pattern, Literal):
+        if pattern.kind is not Kind.STRING:
+            raise FormError("`like` needs its pattern as a string", f"{path}[1]")
         try:
             return like(terms[0], str(pattern.value), negated=operator is Operator.NOT_LIKE)
         except ValueError as fault:
@@ -323,12 +326,9 @@ def _predicate(operator: Operator, terms: list[Term], path: str) -> Predicate:
 def _read_term(form: object, path: str) -> Term:
     if isinstance(form, (bool, int, float, str)):
         try:
-            value = read_value(form)
+            return constant(form)
         except KindError as fault:
             raise FormError(str(fault), path) from None
-        if value in (float("inf"), float("-inf")):
-            raise FormError("a constant must be finite", path)
-        return literal(cast("bool | int | float | str", value))
     word, raw, path = _node(form, path, "a term")
     if word in _ARITHMETIC:
         _count(word, raw, 2, 2, path)
@@ -360,9 +360,14 @@ def _read_timestamp(raw: list[object], path: str) -> Literal:
 def _read_span(raw: list[object], path: str) -> Span:
     _count("span", raw, 2, 2, path)
     amount, unit = raw
-    if isinstance(amount, bool) or not isinstance(amount, (int, float)) or unit not in _UNITS:
-        raise FormError(f"`span` takes a number and one of {', '.join(_UNITS)}", path)
-    return Span(amount, _UNITS[unit])
+    if (
+        isinstance(amount, bool)
+        or not isinstance(amount, (int, float))
+        or not isinstance(unit, str)
+        or unit not in UNITS
+    ):
+        raise FormError(f"`span` takes a number and one of {', '.join(SpanUnit)}", path)
+    return Span(amount, UNITS[unit])
 
 
 def _read_elapsed(raw: list[object], path: str) -> Elapsed:
@@ -376,8 +381,8 @@ _TERMS: Final[dict[str, Callable[[list[object], str], Term]]] = {
     "span": _read_span,
     "duration": _read_elapsed,
     "negative": lambda raw, path: Negative(_read_term(*_only(raw, path, "negative"))),
-    "parameter": lambda raw, path: Parameter(_name(*_only(raw, path, "parameter"))),
-    "parameters": lambda raw, path: Parameter(_name(*_only(raw, path, "parameters")), many=True),
+    "parameter": lambda raw, path: Parameter(_word(*_only(raw, path, "parameter"))),
+    "parameters": lambda raw, path: Parameter(_word(*_only(raw, path, "parameters")), many=True),
 }
 
 
@@ -415,6 +420,13 @@ def _name(form: object, path: str) -> str:
     if not isinstance(form, str) or not form:
         raise FormError(f"expected a name, got {_called(form)}", path)
     return form
+
+
+def _word(form: object, path: str) -> str:
+    name = _name(form, path)
+    if not BARE_NAME.fullmatch(name) or "." in name:
+        raise FormError(f"a parameter's name is one word, not `{name}`", path)
+    return name
 
 
 def _count(word: str, raw: list[object] | list[Term], least: int, most: int | None, path: str) -> None:

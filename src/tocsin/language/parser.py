@@ -6,7 +6,7 @@ from tocsin.language.printer import to_text
 from tocsin.language.queries import QueryReader
 from tocsin.model.conditions import Condition
 from tocsin.model.errors import LanguageError
-from tocsin.model.queries import Filter, Query
+from tocsin.model.queries import Filter, Query, Sequence, View
 
 __all__ = ["canonical", "parse", "parse_condition", "parse_template", "read"]
 
@@ -40,7 +40,23 @@ def canonical(query: Query, *, template: bool = False) -> Query:
 
     So every rule of the language holds for it, whatever it was made from; a `LanguageError` shows that text.
     """
-    return read(to_text(query), template=template).result
+    try:
+        text = to_text(query)
+    except RecursionError:
+        raise LanguageError("the query is nested too deeply", text="", offset=0) from None
+    result = read(text, template=template).result
+    if result != query and not _is_folded(query):
+        raise LanguageError(
+            "the query holds more than its text can say", text=text, offset=0, length=len(text)
+        )
+    return result
+
+
+def _is_folded(query: Query) -> bool:
+    """Tell whether the text of `query` is read as something simpler: a filter, or a table without its alias."""
+    if isinstance(query, Sequence):
+        return len(query.steps) == 1
+    return isinstance(query, View) and len(query.tables) == 1 and query.tables[0].alias is not None
 
 
 def read(text: str, *, template: bool = False) -> QueryReader:

@@ -47,7 +47,7 @@ def to_text(query: Query) -> str:
 
     >>> from tocsin.language.parser import parse
     >>> to_text(parse("select price FROM stock s WHERE s.name LIKE 'I%' and NOT (s.price<=1e2)"))
-    "select price from stock where name starts with 'I' and not price <= 100.0"
+    "select price from stock where name starts with 'I' and not price <= 100"
     """
     if isinstance(query, Filter):
         return _filter(query)
@@ -221,6 +221,6 @@ def _view(query: View) -> str:
 
 
 def _table(table: Table) -> str:
-    return f"table {name_text(table.name)}" + (
+    return f"table {_source_name(table.name)}" + (
         "" if table.alias is None else f" {name_text(table.alias, dots=False)}"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tocsin.language.conditions import ConditionReader
-from tocsin.language.cursor import closest
+from tocsin.language.cursor import HABITS, closest
 from tocsin.language.printer import default_name
 from tocsin.language.terms import COMPARISON_SIGNS, Scope
 from tocsin.language.tokens import END, NAME, NUMBER, PARAMETER, QUOTED, RESERVED, STRING
@@ -24,7 +24,7 @@ from tocsin.model.queries import (
     Table,
     View,
 )
-from tocsin.model.terms import Literal, Parameter, Span, SpanUnit
+from tocsin.model.terms import Literal, Parameter, Span, SpanUnit, Term
 from tocsin.model.values import Kind
 
 __all__ = ["QueryReader"]
@@ -78,7 +78,20 @@ class QueryReader(ConditionReader):
             if depth < 0:
                 break
         self.at = start - 1
-        raise self.fail("`select` without `from`", expected=("`from` and a stream or table",))
+        meant = next(
+            (
+                at
+                for at in range(start, len(self.words))
+                if self.words[at] in ("form", "fro", "frmo", "fom", "rfom")
+            ),
+            None,
+        )
+        raise self.fail(
+            "`select` without `from`",
+            at=meant,
+            expected=("`from` and a stream or table",),
+            suggestion="did you mean `from`?" if meant else None,
+        )
 
     def _items(self, selected: int) -> tuple[SelectItem, ...]:
         """Read the select list that begins at token `selected`, and come back to where the reader was."""
@@ -95,14 +108,17 @@ class QueryReader(ConditionReader):
         if self.words[self.at] == "from" or self.kinds[self.at] == END:
             raise self.fail("`select` names nothing", expected=("names", "`*`"))
         items: list[SelectItem] = []
+        names: set[str] = set()
         while True:
             at = self.at
-            term = self.term("a selected item")
+            self.operations = 0
+            term = self._plain_term("a selected item")
             name = self.name("a column's name") if self.accept("as") else default_name(term)
-            if any(item.name == name for item in items):
+            if name in names:
                 raise self.fail(
                     f"two columns are called `{name}`", at=at, suggestion=f"name one of them: as {name}_2"
                 )
+            names.add(name)
             items.append(SelectItem(term, name))
             if not self.accept(","):
                 return tuple(items)
@@ -144,7 +160,7 @@ class QueryReader(ConditionReader):
         scope.aggregates = "an aggregate needs a table: select min(price) from table stock"
         self.at += 1
         stream = self._dotted_name("the name of a stream")
-        scope.stripped = self._alias(scope)
+        scope.stripped = self._alias(scope) or stream
         where = self._where()
         select = self._tail_select(selected)
         return Filter(where, stream, select)
@@ -200,15 +216,25 @@ class QueryReader(ConditionReader):
 
     def _compute(self) -> tuple[Computation, ...]:
         computations: list[Computation] = []
+        names: set[str] = set()
         while True:
             at = self.at
             name = self.name("a computed value's name")
-            if any(c.name == name for c in computations):
+            if name in names:
                 raise self.fail(f"`{name}` is computed twice", at=at)
+            names.add(name)
             self.expect("=", "a computed value is written name = value")
-            computations.append(Computation(name, self.term("a computed value")))
+            self.operations = 0
+            computations.append(Computation(name, self._plain_term("a computed value")))
             if not self.accept(","):
                 return tuple(computations)
+
+    def _plain_term(self, what: str) -> Term:
+        at = self.at
+        term = self.term(what)
+        if isinstance(term, Span):
+            raise self.fail("a length of time can be compared with `duration` only", at=at)
+        return term
 
     def _within(self) -> Span | Parameter:
         at = self.at
@@ -243,6 +269,8 @@ class QueryReader(ConditionReader):
         alias = self._alias(scope)
         if alias is not None:
             scope.aliases.append(alias)
+        elif isinstance(source, str):
+            scope.unnamed.append(source)
         return source, alias
 
     def _nested(self) -> Sequence:
@@ -298,7 +326,7 @@ class QueryReader(ConditionReader):
             tables.append(self._table(scope))
             on = self._join(tables, scope)
         else:
-            scope.stripped = tables[0].alias
+            scope.stripped = tables[0].alias or tables[0].name
             tables = [Table(tables[0].name)]
         where = self._where()
         if self.words[self.at] in _OF_A_SEQUENCE:
@@ -356,8 +384,12 @@ class QueryReader(ConditionReader):
             raise self.fail(
                 f"the alias `{alias}` is given twice", at=at, suggestion="give each event its own alias"
             )
-        # A mistyped clause reads as an alias; what follows it gives it away.
         goes_on = self.words[self.at] not in RESERVED and self.kinds[self.at] in _VALUES
+        if not named and kind == NAME and (goes_on or self.words[self.at] == "join"):
+            hint = HABITS.get(self.words[at])
+            if hint:
+                raise self.fail(f"`{alias}` cannot stand here", at=at, suggestion=hint)
+        # A mistyped clause reads as an alias; what follows it gives it away.
         meant = closest(alias, _CLAUSES, 0.75) if goes_on and kind == NAME and not named else None
         if meant:
             raise self.fail(f"`{alias}` is no clause", at=at, suggestion=f"did you mean `{meant}`?")
@@ -368,6 +400,11 @@ class QueryReader(ConditionReader):
         word = self.words[self.at]
         if word == ")":
             return self.fail("this parenthesis closes nothing")
+        if word == "," and self.words[0] in ("from", "select"):
+            return self.fail(
+                "sources are not listed with commas",
+                suggestion="a sequence goes on with `next`; two tables are joined with `join table … on …`",
+            )
         if word == ",":
             return self.unexpected(
                 "nothing can be listed here",
@@ -383,7 +420,8 @@ class QueryReader(ConditionReader):
             )
         if self.kinds[self.at - 1] == NUMBER and self.words[self.at][:1] == "_":
             return self.fail("a number ends before `_`", suggestion="numbers have no separators: 12000")
-        error = self.unexpected("the condition before is complete", ("and", "or"), ("the end of the text",))
+        before = "the condition" if self.words[0] not in ("from", "select") else "what stands"
+        error = self.unexpected(f"{before} before is complete", ("and", "or"), ("the end of the text",))
         error.suggestion = error.suggestion or "two conditions are joined with `and` or `or`"
         return error
 

@@ -23,18 +23,21 @@ from tocsin.model.terms import (
     Span,
     SpanUnit,
     Term,
+    literal,
 )
 from tocsin.model.timestamps import parse_rfc3339
 from tocsin.model.values import Kind
 
-__all__ = ["COMPARISON_SIGNS", "Parsed", "Scope", "TermReader", "is_condition"]
+__all__ = ["COMPARISON_SIGNS", "MAX_OPERATIONS", "UNITS", "Parsed", "Scope", "TermReader", "is_condition"]
 
 Parsed: TypeAlias = Term | Condition
 """What parentheses may hold: which of the two it is shows only once it has been read."""
 
 COMPARISON_SIGNS: Final = frozenset(("=", "!=", "<>", "<", "<=", ">", ">="))
 
-_UNITS: Final = {unit.value: unit for unit in SpanUnit} | {unit.value[:-1]: unit for unit in SpanUnit}
+MAX_OPERATIONS: Final = 256
+
+UNITS: Final = {unit.value: unit for unit in SpanUnit} | {unit.value[:-1]: unit for unit in SpanUnit}
 _SHORT_UNITS: Final = {
     "us": "microseconds", "ms": "milliseconds", "s": "seconds", "sec": "seconds", "secs": "seconds",
     "m": "minutes", "min": "minutes", "mins": "minutes", "h": "hours", "hr": "hours", "hrs": "hours",
@@ -60,7 +63,8 @@ class Scope:
     aliases: list[str] = field(default_factory=list)
     sequence: bool = False
     joined: bool = False  # every name must say its table
-    stripped: str | None = None  # a single source's own alias, which names the event itself
+    stripped: str | None = None  # a single source's own alias or name, which names the event itself
+    unnamed: list[str] = field(default_factory=list)  # streams of a sequence whose events have no alias
     last: bool = False  # `last.x` has a meaning
     elapsed: bool = False  # `duration` has a meaning
     aggregates: str | None = "an aggregate needs a table: select min(price) from table stock"
@@ -72,7 +76,8 @@ class TermReader(Cursor):
     def __init__(self, text: str, *, template: bool = False) -> None:
         super().__init__(text)
         self.scope = Scope()
-        self.parameters: list[str] | None = [] if template else None
+        self.parameters: dict[str, None] | None = {} if template else None
+        self.operations = 0  # how many arithmetic ones the term that is being read has so far
         self.warnings: list[str] = []
         self.timed = False  # whether a length of time has been read
 
@@ -112,7 +117,14 @@ class TermReader(Cursor):
             left = self._arithmetic(sign, left, at, self._atom(), second)
         return left
 
+    def count_operation(self, at: int) -> None:
+        """Count one more operation; a term is as deep as it has operations."""
+        self.operations += 1
+        if self.operations > MAX_OPERATIONS:
+            raise self.fail(f"more than {MAX_OPERATIONS} operations in one term", at=at)
+
     def _arithmetic(self, sign: str, left: Parsed, at: int, right: Parsed, second: int) -> Arithmetic:
+        self.count_operation(second - 1)
         for parsed, place in ((left, at), (right, second)):
             term = self.as_term(parsed, place, f"a side of `{sign}`")
             if isinstance(term, Span) or (isinstance(term, Literal) and term.kind is not Kind.NUMBER):
@@ -190,7 +202,7 @@ class TermReader(Cursor):
     def _number(self, at: int, sign: int) -> Literal | Span:
         digits = self.texts[at]
         try:
-            value: int | float = sign * (int(digits) if digits.isdigit() else float(digits))
+            value = sign * (int(digits) if digits.isdigit() else float(digits))
         except ValueError:  # Python bounds how many digits it turns into an integer
             raise self.fail(f"a number of {len(digits):,} digits is too long", at=at) from None
         if isinstance(value, float) and math.isinf(value):
@@ -201,13 +213,13 @@ class TermReader(Cursor):
             if unit is not None:
                 self.at += 1
                 return self._span(value, unit, at)
-        return Literal(value, Kind.NUMBER)
+        return literal(value) if type(value) is float else Literal(value, Kind.NUMBER)
 
     def _unit(self, at: int) -> SpanUnit | None:
         word = self.words[at]
-        unit = _UNITS.get(word)
+        unit = UNITS.get(word)
         if unit is None:
-            meant = _SHORT_UNITS.get(word) or closest(word, tuple(_UNITS), 0.75)
+            meant = _SHORT_UNITS.get(word) or closest(word, tuple(UNITS), 0.75)
             if meant:
                 raise self.fail(
                     f"`{self.texts[at]}` is not a unit of time",
@@ -250,8 +262,7 @@ class TermReader(Cursor):
                 at=at,
                 suggestion="use `Template` or `subscribe_many`, or write the value itself",
             )
-        if name not in self.parameters:
-            self.parameters.append(name)
+        self.parameters[name] = None
         self.at += 1
         return Parameter(name, many)
 
@@ -275,6 +286,7 @@ class TermReader(Cursor):
         if self.kinds[self.at] == NUMBER:
             return self._number(self.at, -1)
         self.enter(at)
+        self.count_operation(at)
         inner = self.as_term(self._atom(), at + 1, "what follows a minus sign")
         self.depth -= 1
         if isinstance(inner, Span) or (isinstance(inner, Literal) and inner.kind is not Kind.NUMBER):
@@ -329,7 +341,7 @@ class TermReader(Cursor):
                 return Attribute(rest)
             if head in scope.aliases:
                 return Attribute(rest, head)
-            if scope.sequence and head == "last":
+            if scope.sequence and head.lower() == "last":
                 if not scope.last:
                     raise self.fail(
                         f"`last.{rest}` has a meaning in a fold's `on`, `while` and `compute` only", at=at
@@ -337,6 +349,16 @@ class TermReader(Cursor):
                 return Attribute(rest, "last")
             if scope.joined or (scope.sequence and scope.aliases):
                 raise self._unknown_alias(head, at)
+            if head in scope.unnamed:
+                raise self.fail(
+                    f"the events of `{head}` have no alias here",
+                    at=at,
+                    suggestion=f"give them one, such as `{head} a`, and write `a.{rest}`",
+                )
+            if scope.stripped is not None and head.lower() == scope.stripped.lower():
+                self.warnings.append(
+                    f"`{head}.{rest}` is an attribute of that name; the alias is written `{scope.stripped}`"
+                )
         elif scope.joined:
             raise self.fail(
                 f"say of which table `{head}` is",

@@ -63,7 +63,7 @@ class Matcher(Protocol):
     def match(self, events: EventBatch) -> Matches:
         """Return, per event, the ids of the subscriptions it satisfies, ascending and without repeats."""
 
-    def explain(self, event: Event, id: int) -> Explanation:  # noqa: A002 - the word users know
+    def explain(self, event: Event, id: int) -> Explanation:
         """Return why subscription `id` matches `event` or does not; raise `MatcherError` if it is not held."""
 
     def stats(self) -> MatcherStats:

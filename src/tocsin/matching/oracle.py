@@ -51,7 +51,7 @@ class Oracle:
             for event in events
         )
 
-    def explain(self, event: Event, id: int) -> Explanation:  # noqa: A002 - the word users know
+    def explain(self, event: Event, id: int) -> Explanation:
         """Return why subscription `id` matches `event` or does not."""
         if id not in self._conjunctions:
             raise MatcherError(f"no subscription has the id {id}")

@@ -40,6 +40,7 @@ from tocsin.model.terms import (
     Span,
     SpanUnit,
     Term,
+    constant,
     literal,
 )
 from tocsin.model.values import Kind, Value, kind_of, read_value
@@ -83,6 +84,7 @@ __all__ = [
     "Term",
     "Value",
     "View",
+    "constant",
     "kind_of",
     "literal",
     "read_event",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final, TypeAlias
 
@@ -24,6 +25,7 @@ __all__ = [
     "Predicate",
     "all_of",
     "any_of",
+    "leaves",
 ]
 
 
@@ -118,6 +120,17 @@ FLIPPED: Final[dict[Operator, Operator]] = {
     Operator.GE: Operator.LE,
 }
 """The operator that says the same with its two sides exchanged."""
+
+
+def leaves(condition: Condition) -> Iterator[Predicate]:
+    """Return the predicates of a condition, in the order they are written."""
+    if isinstance(condition, Predicate):
+        yield condition
+    elif isinstance(condition, Not):
+        yield from leaves(condition.condition)
+    elif isinstance(condition, (And, Or)):
+        for member in condition.conditions:
+            yield from leaves(member)
 
 
 def all_of(conditions: list[Condition]) -> Condition:

@@ -54,7 +54,11 @@ class LanguageError(TocsinError):
         self.column = offset - (before.rfind("\n") + 1) + 1
 
     def __str__(self) -> str:
-        parts = [f"line {self.line}, column {self.column}: {self.reason}", self._picture()]
+        return f"line {self.line}, column {self.column}: {self.reason}\n{self.details()}"
+
+    def details(self) -> str:
+        """Return the text with carets under the fault, what was expected, and the suggestion."""
+        parts = [self._picture()]
         if self.expected:
             parts.append(f"expected {_one_of(self.expected)}")
         if self.suggestion:
@@ -150,7 +154,7 @@ class KindError(TocsinError):
 class SubscriptionError(TocsinError):
     """A subscription is unknown, given twice, or asks for what the engine does not do; `id` names it."""
 
-    def __init__(self, reason: str, id: str | None = None) -> None:  # noqa: A002 - the word users know
+    def __init__(self, reason: str, id: str | None = None) -> None:
         super().__init__(reason, id)
         self.reason = reason
         self.id = id

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from itertools import count
-from typing import cast
+from typing import Any, cast
 from uuid import uuid4
 
 from msgspec import Struct
@@ -14,6 +14,9 @@ from tocsin.model.errors import EventError, KindError
 from tocsin.model.values import Value, read_time, read_value
 
 __all__ = ["Event", "flatten", "read_event"]
+
+
+_WIDE = 2**63  # what is within needs no further look
 
 
 class Event(Struct, frozen=True):
@@ -35,7 +38,7 @@ def read_event(
     data: Mapping[str, object],
     *,
     stream: str | None = None,
-    id: str | None = None,  # noqa: A002 - the word users know
+    id: str | None = None,
     time: object = 0,
     start: object | None = None,
     valid_until: object | None = None,
@@ -86,8 +89,7 @@ def flatten(data: Mapping[str, object], dropped: Callable[[str], None] | None = 
             if type(name) is not str:
                 raise EventError(f"an attribute's name is a string, not {name!r}")
             path = prefix + name if prefix else name
-            # What most values are is kept without a further look.
-            if kind is int or (kind is str and raw.isascii()) or (kind is float and raw == raw):  # type: ignore[attr-defined]  # noqa: PLR0124
+            if _is_plain(raw, kind):
                 _keep(flat, path, raw)
             elif kind is dict or isinstance(raw, Mapping):
                 waiting.append((path + ".", cast("Mapping[str, object]", raw)))
@@ -97,6 +99,15 @@ def flatten(data: Mapping[str, object], dropped: Callable[[str], None] | None = 
             else:
                 _keep(flat, path, _read(raw, path))
     return flat
+
+
+def _is_plain(raw: Any, kind: type) -> bool:
+    """Tell whether a value can be kept without a further look, as most can."""
+    if kind is str:
+        return bool(raw.isascii())
+    if kind is int:
+        return bool(-_WIDE < raw < _WIDE)
+    return kind is float and raw == raw  # noqa: PLR0124 - NaN alone differs from itself
 
 
 def _read(raw: object, path: str) -> Value | None:

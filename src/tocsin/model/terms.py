@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from tocsin.model.values import Kind, Value, kind_of
+from tocsin.model.errors import KindError
+from tocsin.model.values import Kind, Value, kind_of, read_value
 
 __all__ = [
     "Aggregate",
@@ -22,8 +24,12 @@ __all__ = [
     "Span",
     "SpanUnit",
     "Term",
+    "constant",
     "literal",
 ]
+
+
+_WRITTEN_OUT: Final = 1e22  # from here on a whole float is not written as its digits
 
 
 class Attribute(Struct, frozen=True, gc=False):
@@ -115,5 +121,21 @@ Term: TypeAlias = Attribute | Literal | Parameter | Arithmetic | Negative | Elap
 
 
 def literal(value: Value) -> Literal:
-    """Return the constant `value`, which has passed `read_value`."""
+    """Return the constant `value`, which has passed `read_value`.
+
+    A whole float becomes the integer it equals, so that equal constants are the same in arithmetic too, where
+    Python tells 1 from 1.0 beyond 2**53.
+    """
+    if type(value) is float and value.is_integer() and abs(value) < _WRITTEN_OUT:
+        return Literal(int(value), Kind.NUMBER)
     return Literal(value, kind_of(value))
+
+
+def constant(raw: object) -> Literal:
+    """Return `raw` as a constant, or raise `KindError` for what a subscription cannot hold."""
+    value = read_value(raw)
+    if value is None:
+        raise KindError("null is no value and equals nothing; ask for `is missing` or `is present` instead")
+    if isinstance(value, float) and math.isinf(value):
+        raise KindError("a constant must be finite")
+    return literal(value)

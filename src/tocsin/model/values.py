@@ -18,6 +18,8 @@ __all__ = ["Kind", "Value", "kind_of", "read_time", "read_value"]
 Value: TypeAlias = bool | int | float | str | datetime
 
 _TICKS = 2**63
+_DIGITS = 4300  # what Python turns into text, and back
+_HUGE = 10**_DIGITS
 
 
 class Kind(StrEnum):
@@ -46,8 +48,10 @@ def read_value(raw: object) -> Value | None:
     kind = type(raw)
     if kind is str:
         return _read_string(raw)  # type: ignore[arg-type]
-    if kind is int or kind is bool or raw is None:
+    if kind is bool or raw is None:
         return raw  # type: ignore[return-value]
+    if kind is int:
+        return _read_integer(raw)  # type: ignore[arg-type]
     if kind is float:
         return _read_float(raw)  # type: ignore[arg-type]
     return _read_foreign(raw)
@@ -92,6 +96,12 @@ def _read_string(raw: str) -> str:
     return raw
 
 
+def _read_integer(raw: int) -> int:
+    if abs(raw) >= _HUGE:
+        raise KindError(f"the integer has more than {_DIGITS:,} digits")
+    return raw
+
+
 def _read_float(raw: float) -> float:
     if math.isnan(raw):
         raise KindError("NaN is not a number that can be compared; leave the attribute out, or send null")
@@ -118,17 +128,21 @@ def _read_foreign(raw: object) -> Value | None:
     if isinstance(raw, Decimal):
         if raw.is_nan():
             return _read_float(math.nan)
+        if raw.is_finite() and raw.adjusted() >= _DIGITS:
+            raise KindError(f"the decimal has more than {_DIGITS:,} digits")
         return int(raw) if raw.is_finite() and raw == raw.to_integral_value() else float(raw)
     if isinstance(raw, (np.datetime64, np.timedelta64)):
         raise KindError(f"{_named(raw)} has no time zone; convert it to a datetime with one")
     if isinstance(raw, np.generic):
         return read_value(raw.item())
     if isinstance(raw, str):
-        return _read_string(str(raw))
+        return _read_string(str.__str__(raw))  # an enum's member is the string it is, not its name
     if isinstance(raw, int):
-        return int(raw)
+        return _read_integer(int(raw))
     if isinstance(raw, float):
         return _read_float(float(raw))
+    if type(raw).__name__ == "NAType":  # pandas' null
+        return None
     raise KindError(f"{_named(raw)} is neither a number, a string, a boolean nor a timestamp")
 
 

@@ -18,6 +18,7 @@ __all__ = ["MAX_CLAUSES", "MAX_CONJUNCTIONS", "Cnf", "Dnf", "to_cnf", "to_dnf"]
 
 MAX_CONJUNCTIONS: Final = 1024
 MAX_CLAUSES: Final = 1024
+_MERGED_EARLY: Final = 32  # beyond so many, what cannot match is dropped before it is multiplied further
 _ABSORBED: Final = 256  # up to so many conjunctions each is compared with every other
 
 Predicates: TypeAlias = tuple[Predicate, ...]
@@ -118,6 +119,8 @@ def _expand(
         if len(found) * len(part) > limit * 16:  # too many even to look at
             raise _too_large(product, limit)
         found = without_repeats([_united(left, right) for left in found for right in part])
+        if len(found) > _MERGED_EARLY:
+            found = _merged(found, never) if product is And else found
         found = _bounded(found, product, limit, never)
     return found
 

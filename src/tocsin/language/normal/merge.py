@@ -11,7 +11,7 @@ from tocsin.model.conditions import Conjunction, Operator, Predicate
 from tocsin.model.terms import Attribute, Literal
 from tocsin.model.values import Kind, Value
 
-__all__ = ["NeverError", "is_possible", "merge"]
+__all__ = ["NeverError", "admitted_kinds", "is_possible", "merge"]
 
 _ALL_KINDS: Final = frozenset(Kind)
 _BOUNDS: Final = {
@@ -108,7 +108,7 @@ def _refuse(group: Collection[Predicate]) -> NoReturn:
 def _merge_attribute(attribute: Attribute, group: list[Predicate]) -> list[Predicate]:
     kinds = _ALL_KINDS
     for predicate in group:
-        kinds &= _admits(predicate)
+        kinds &= admitted_kinds(predicate)
     if not kinds:
         _refuse(group)
     relevant = [_restrict(predicate, kinds) for predicate in group]
@@ -131,7 +131,7 @@ def _admitted_by(constant: Literal) -> frozenset[Kind]:
     return frozenset((Kind.TIMESTAMP, Kind.STRING) if constant.kind is Kind.TIMESTAMP else (constant.kind,))
 
 
-def _admits(predicate: Predicate) -> frozenset[Kind]:
+def admitted_kinds(predicate: Predicate) -> frozenset[Kind]:
     """Return the kinds of value that can satisfy `predicate`."""
     sets = [_admitted_by(o) for o in predicate.operands if isinstance(o, Literal)]
     if predicate.operator in (Operator.IN, Operator.NOT_IN):

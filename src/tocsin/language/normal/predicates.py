@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from tocsin.language.conditions import like
 from tocsin.language.semantics import arithmetic, truth
 from tocsin.model.conditions import FALSE, FLIPPED, TRUE, Constant, Operator, Predicate
@@ -12,6 +10,7 @@ from tocsin.model.values import Kind
 
 __all__ = ["LISTS", "attributes_of", "members", "membership", "rewrite"]
 
+_PRINTABLE = 10**300  # a larger result is left to be computed, so that it need not be written
 LISTS = (Operator.IN, Operator.NOT_IN)
 _RANGES = (Operator.BETWEEN, Operator.NOT_BETWEEN)
 
@@ -86,8 +85,10 @@ def _folded(term: Term) -> Term | None:
         return None
     if isinstance(left, Literal) and isinstance(right, Literal):
         value = arithmetic(term.operator, left.value, right.value)
-        if value is None or math.isfinite(value):
-            return None if value is None else literal(value)
+        if value is None:
+            return None
+        if abs(value) < _PRINTABLE:
+            return literal(value)
     return Arithmetic(term.operator, left, right)
 
 

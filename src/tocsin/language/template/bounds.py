@@ -61,7 +61,7 @@ def _exact(column: Column) -> bool:
     return (
         column.dtype.kind == "f"
         or not column.size
-        or bool(abs(column.min()) <= _EXACT and column.max() <= _EXACT)
+        or bool(column.min() >= -_EXACT and column.max() <= _EXACT)
     )
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from tocsin.model.errors import KindError, TemplateError
-from tocsin.model.values import Value, read_value
+from tocsin.model.terms import constant
 
 __all__ = ["Column", "Faults", "Rows", "as_table", "read_columns", "values_of"]
 
@@ -21,7 +23,7 @@ Faults: TypeAlias = dict[int, TemplateError]
 """The first fault of each faulty row."""
 
 _EXACT: Final = 2**53  # up to here every integer is a float
-_NULL: Final = "null is no value; leave the row out, or use `is missing` in another template"
+_NO_ROWS: Final = "rows are mappings of parameter to value, or a table"
 _NAN: Final = "NaN is not a number that can be compared"
 _INFINITE: Final = "a constant must be finite"
 
@@ -52,16 +54,20 @@ def read_columns(rows: Rows, names: Mapping[str, bool]) -> tuple[dict[str, Colum
 
 def _raw_columns(rows: Rows, names: list[str]) -> tuple[dict[str, Any], int]:
     if isinstance(rows, Mapping):
-        found = {name: rows[name] for name in names if name in rows}
-        sizes = {len(column) for column in (found or rows).values()}
-    elif hasattr(rows, "column_names") and hasattr(rows, "num_rows"):  # an Arrow table
-        found = {name: _from_arrow(rows.column(name)) for name in names if name in rows.column_names}
+        found = {name: _column(name, rows[name]) for name in names if name in rows}
+        sizes = {len(column) for column in found.values()}
+    elif isinstance(rows, (pa.Table, pa.RecordBatch)):
+        known = rows.schema.names
+        repeated = [name for name in names if known.count(name) > 1]
+        if repeated:
+            raise TemplateError("two columns have its name", parameter=repeated[0])
+        found = {name: _from_arrow(rows.column(name)) for name in names if name in known}
         sizes = {rows.num_rows}
     elif hasattr(rows, "columns") and hasattr(rows, "iloc"):  # a pandas frame
-        found = {name: rows[name].to_numpy() for name in names if name in rows.columns}
+        found = {name: _from_pandas(rows[name]) for name in names if name in rows.columns}
         sizes = {len(rows)}
     else:
-        return _transposed(list(rows), names)
+        return _transposed(rows, names)
     missing = [name for name in names if name not in found]
     if missing:
         raise TemplateError("no column gives it a value", parameter=missing[0])
@@ -70,22 +76,56 @@ def _raw_columns(rows: Rows, names: list[str]) -> tuple[dict[str, Any], int]:
     return found, sizes.pop() if sizes else 0
 
 
+def _column(name: str, raw: Any) -> Any:
+    """Return what a mapping holds under a parameter's name, if it is a column."""
+    if isinstance(raw, (pa.Array, pa.ChunkedArray)):
+        return _from_arrow(raw)
+    if hasattr(raw, "to_numpy"):  # a pandas series
+        return _from_pandas(raw)
+    if isinstance(raw, np.ma.MaskedArray):
+        return raw.tolist()  # what is masked is null
+    if isinstance(raw, np.ndarray) and raw.ndim:
+        return raw
+    if isinstance(raw, (str, bytes, Mapping)) or not isinstance(raw, Sequence):
+        raise TemplateError(
+            f"a column of values is needed, not {type(raw).__name__}; to bind one row, use `bind`",
+            parameter=name,
+        )
+    return raw
+
+
+def _from_pandas(series: Any) -> Any:
+    """Return a pandas series; what has nulls of its own must not turn them into NaN."""
+    return series.to_numpy() if isinstance(series.dtype, np.dtype) else series.to_numpy(dtype=object)
+
+
 def _from_arrow(column: Any) -> Any:
-    # Arrow turns integers with nulls into floats; as a list they stay exact.
-    return column.to_pylist() if column.null_count else column.to_numpy()
+    """Return an Arrow column; nulls and whatever NumPy does not hold as it is become Python objects."""
+    kind = column.type
+    plain = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    if plain and not column.null_count:
+        return column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy()
+    values = column.to_pylist()
+    if pa.types.is_timestamp(kind) and kind.tz is None:  # taken to be UTC, as in tables of events
+        return [None if value is None else value.replace(tzinfo=UTC) for value in values]
+    return values
 
 
-def _transposed(rows: list[Mapping[str, object]], names: list[str]) -> tuple[dict[str, Any], int]:
+def _transposed(rows: Any, names: list[str]) -> tuple[dict[str, Any], int]:
+    try:
+        listed = list(rows)
+    except TypeError:
+        raise TemplateError(_NO_ROWS) from None
     columns: dict[str, Any] = {}
     for name in names:
         try:
-            columns[name] = [row[name] for row in rows]
+            columns[name] = [row[name] for row in listed]
         except KeyError:
-            row = next(i for i, row in enumerate(rows) if name not in row)
+            row = next(i for i, row in enumerate(listed) if name not in row)
             raise TemplateError("the row does not give it", row=row, parameter=name) from None
-        except TypeError:
-            raise TemplateError("rows are mappings of parameter to value, or a table") from None
-    return columns, len(rows)
+        except (TypeError, IndexError, ValueError):
+            raise TemplateError(_NO_ROWS) from None
+    return columns, len(listed)
 
 
 def _checked(name: str, raw: Any, many: bool, faults: Faults) -> Column:
@@ -101,6 +141,10 @@ def _checked(name: str, raw: Any, many: bool, faults: Faults) -> Column:
         return _floats(name, array.astype(np.float64, copy=False), faults)
     if kind == "M":
         raise TemplateError("its times have no time zone; convert them, for example to UTC", parameter=name)
+    if kind not in "UO":
+        raise TemplateError(
+            f"its values, of type {array.dtype}, are of no kind that Tocsin keeps", parameter=name
+        )
     return _objects(name, array.astype(object, copy=False), faults)
 
 
@@ -123,13 +167,13 @@ def _objects(name: str, array: NDArray[np.object_], faults: Faults) -> Column:
         try:
             return array.astype(np.int64)
         except OverflowError:
-            return array  # beyond 64 bits an integer stays as Python has it
+            pass  # beyond 64 bits an integer stays as Python has it
     if kinds == {int, float} and all(type(v) is float or abs(v) <= _EXACT for v in values):
         return _floats(name, array.astype(np.float64), faults)
     read = np.empty(len(values), dtype=object)
     for row, value in enumerate(values):
         try:
-            read[row] = _constant(value)
+            read[row] = constant(value).value
         except KindError as fault:
             _fault(faults, row, name, str(fault))
     return read
@@ -142,19 +186,12 @@ def _lists(name: str, raw: Any, faults: Faults) -> Column:
             _fault(faults, row, name, f"`in :{name}` takes a list of values, not {type(members).__name__}")
             continue
         try:
-            read[row] = tuple(_constant(member) for member in members)
+            read[row] = tuple(constant(member).value for member in members)
+        except TypeError:
+            _fault(faults, row, name, f"`in :{name}` takes a list of values")
         except KindError as fault:
             _fault(faults, row, name, str(fault))
     return read
-
-
-def _constant(raw: object) -> Value:
-    value = read_value(raw)
-    if value is None:
-        raise KindError(_NULL)
-    if isinstance(value, float) and value in (float("inf"), float("-inf")):
-        raise KindError(_INFINITE)
-    return value
 
 
 def _fault(faults: Faults, row: int, name: str, reason: str) -> None:

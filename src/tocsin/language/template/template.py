@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import timedelta
 from typing import Final, cast
 
@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from tocsin.language.build import Clause, StreamBuilder, TableBuilder
 from tocsin.language.json_form import from_json
 from tocsin.language.normal import Dnf, to_dnf
 from tocsin.language.parser import canonical, parse_template
@@ -27,6 +28,7 @@ from tocsin.model.values import Value
 __all__ = ["Template", "TemplateRows"]
 
 _TEXTUAL: Final = {Role.TEXT, Role.LIKE, Role.REGEX}
+_COMPILERS: Final[dict[Role, Callable[[str], object]]] = {Role.LIKE: compile_like, Role.REGEX: compile_regex}
 
 
 class TemplateRows(Struct, frozen=True):
@@ -69,14 +71,21 @@ class Template:
     symbol = 'IBM' and price > 100
     >>> rows = template.bind_many({"s": ["IBM", "MSFT", None], "p": [100, 25.5, 1]})
     >>> len(rows), str(rows.errors[0])
-    (2, 'row 2, parameter `:s`: null is no value; leave the row out, or use `is missing` in another template')
+    (2, 'row 2, parameter `:s`: null is no value and equals nothing; ask for `is missing` or `is present` instead')
     """
 
-    def __init__(self, text: str | Mapping[str, object] | Query) -> None:
+    def __init__(
+        self, text: str | Mapping[str, object] | Query | Clause | StreamBuilder | TableBuilder
+    ) -> None:
         if isinstance(text, str):
             self.query, self.parameters = parse_template(text)
         else:
-            query = from_json(text, template=True) if isinstance(text, Mapping) else text
+            if isinstance(text, Mapping):
+                query = from_json(text, template=True)
+            elif isinstance(text, (Clause, StreamBuilder, TableBuilder)):
+                query = text.build(template=True)
+            else:
+                query = canonical(text, template=True)
             self.query, self.parameters = parse_template(to_text(query))
         if not self.parameters:
             raise TemplateError("a template needs a parameter, such as `:price`; this text has none")
@@ -147,8 +156,9 @@ class Template:
                 _check(name, column, faults, str, "a string is needed here")
             if roles & {Role.NUMBER, Role.SPAN, Role.WITHIN}:
                 _check(name, column, faults, (int, float), "a number is needed here")
-            if Role.LIKE in roles or Role.REGEX in roles:
-                _check_patterns(name, column, faults, regex=Role.REGEX in roles)
+            for role, compiler in _COMPILERS.items():
+                if role in roles:
+                    _check_patterns(name, column, faults, compiler)
 
 
 def constant_at(column: Column, row: int) -> Value | tuple[Value, ...]:
@@ -171,8 +181,7 @@ def _check(name: str, column: Column, faults: Faults, wanted: type | tuple[type,
             faults[row] = TemplateError(reason, row=row, parameter=name)
 
 
-def _check_patterns(name: str, column: Column, faults: Faults, *, regex: bool) -> None:
-    compiler = compile_regex if regex else compile_like
+def _check_patterns(name: str, column: Column, faults: Faults, compiler: Callable[[str], object]) -> None:
     refused: dict[str, str | None] = {}
     for row, pattern in enumerate(column.tolist()):
         if row in faults:

@@ -1,0 +1,122 @@
+"""`tocsin apply`: make a book of subscriptions equal to a set."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+
+from tocsin.cli.loading import check_entry, load_entries
+from tocsin.cli.terminal import complain, note
+from tocsin.engine import Difference, Engine, EventClock
+from tocsin.formats.subscription_files import read_subscriptions
+from tocsin.language import to_text
+from tocsin.model import Subscription
+from tocsin.model.errors import KindError, SubscriptionError, TocsinError
+from tocsin.model.values import read_time
+
+__all__ = ["apply"]
+
+
+def apply(
+    wanted: Annotated[Path, typer.Argument(help="The subscriptions as they should be.")],
+    to: Annotated[
+        Path,
+        typer.Option(
+            "--to",
+            help="The book they are kept in, a file of JSON lines that `match -f` reads.",
+            dir_okay=False,
+        ),
+    ],
+    owner: Annotated[str, typer.Option(help="Whose subscriptions in the book are meant.")] = "default",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the difference and change nothing.")
+    ] = False,
+) -> None:
+    """Make an owner's subscriptions in a book equal to a file: show the difference, ask, then change it at once.
+
+    Nothing is changed if any subscription is at fault. Ends with 0 if the book is as wanted, with 1 if not.
+    """
+    engine = Engine(clock=EventClock())
+    if to.is_file() and load_entries(engine, to, complain).bad:
+        raise TocsinError(f"the book {to} is damaged; mend it first, for what cannot be read would be lost")
+    sought = _read(wanted)
+    difference = engine.apply(sought, owner=owner, dry_run=True)
+    _show(difference, engine, {one.id: to_text(one.query) for one in sought})
+    if not difference:
+        return
+    if dry_run:
+        raise typer.Exit(1)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise TocsinError("nobody is there to be asked; give --yes to apply the difference")
+        if not typer.confirm(f"Apply to {to}?"):
+            raise typer.Exit(1)
+    engine.apply(sought, owner=owner)
+    _write(engine, to)
+    note(f"{to} holds {len(engine):,} subscriptions")
+
+
+def _read(path: Path) -> list[Subscription]:
+    """Return all subscriptions of a file, or tell every error and raise."""
+    found = []
+    bad = 0
+    for entry in read_subscriptions(path):
+        try:
+            checked = check_entry(entry)
+            assert not isinstance(entry, SubscriptionError)  # noqa: S101 - raised by `check_entry`
+            found.append(
+                Subscription(entry.id, checked.query, _ticks(entry.valid_from), _ticks(entry.valid_until))
+            )
+        except KindError as error:
+            bad += 1
+            complain(f"{entry.place if not isinstance(entry, SubscriptionError) else path}: {error}")
+        except TocsinError as error:
+            bad += 1
+            complain(str(error))
+    if bad:
+        raise TocsinError(f"nothing was applied: {bad} subscription{'s are' if bad > 1 else ' is'} at fault")
+    return found
+
+
+def _ticks(raw: object | None) -> int | None:
+    return None if raw is None else read_time(raw)
+
+
+def _show(difference: Difference, engine: Engine, texts: dict[str, str]) -> None:
+    console = Console(highlight=False)
+    held = {one.id: to_text(one.query) for one in engine.subscriptions()}
+    for name in difference.removed:
+        console.print(f"- {name}: {held[name]}", style="red", markup=False, soft_wrap=True)
+    for name in difference.changed:
+        console.print(f"- {name}: {held[name]}", style="red", markup=False, soft_wrap=True)
+        console.print(f"+ {name}: {texts[name]}", style="green", markup=False, soft_wrap=True)
+    for name in difference.added:
+        console.print(f"+ {name}: {texts[name]}", style="green", markup=False, soft_wrap=True)
+    console.print(
+        f"{len(difference.added)} added, {len(difference.changed)} changed, {len(difference.removed)} removed, "
+        f"{len(difference.unchanged)} unchanged"
+    )
+
+
+def _write(engine: Engine, path: Path) -> None:
+    """Write the book whole, then put it in the old one's place."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    with aside.open("wb") as file:
+        for owner, one in _owned(engine):
+            record = {"id": one.id, "text": to_text(one.query), "owner": owner}
+            record |= {"valid_from": one.valid_from, "valid_until": one.valid_until}  # type: ignore[dict-item]
+            file.write(msgspec.json.encode({k: v for k, v in record.items() if v is not None}) + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    aside.replace(path)
+
+
+def _owned(engine: Engine) -> list[tuple[str | None, Subscription]]:
+    return [(engine.owner(one.id), one) for one in engine.subscriptions()]

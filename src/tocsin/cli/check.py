@@ -1,0 +1,105 @@
+"""`tocsin check`: what is wrong with subscriptions, all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tocsin.cli import options
+from tocsin.cli.loading import check_entry
+from tocsin.cli.terminal import complain, note, progress, warn, watched
+from tocsin.formats import EventFields, Fault
+from tocsin.formats.subscription_files import Entry, read_subscriptions
+from tocsin.language.seen import Seen
+from tocsin.model.errors import SubscriptionError, TocsinError
+
+__all__ = ["check"]
+
+
+class _Entries:
+    """The subscriptions to check, and how many have been read."""
+
+    def __init__(self, files: list[Path], texts: list[str]) -> None:
+        self._files = files
+        self._texts = texts
+        self.size: int | None = None
+        self.position = 0
+
+    def __iter__(self) -> Iterator[Entry | SubscriptionError]:
+        for number, text in enumerate(self._texts, 1):
+            yield Entry("-s", number, 0, f"s{number}", text)
+        found = [list(read_subscriptions(file)) for file in self._files]
+        self.size = len(self._texts) + sum(map(len, found))
+        seen: dict[str, Entry] = {}
+        for entries in found:
+            for entry in entries:
+                self.position += 1
+                if isinstance(entry, Entry):
+                    first = seen.setdefault(entry.id, entry)
+                    if first is not entry:
+                        yield SubscriptionError(
+                            f"{entry.place}: the id `{entry.id}` is given at {first.place} already"
+                        )
+                        continue
+                yield entry
+
+
+def check(
+    files: Annotated[list[Path] | None, typer.Argument(help="Files of subscriptions.")] = None,
+    subscribe: Annotated[
+        list[str] | None,
+        typer.Option("--subscribe", "-s", help="A subscription; may be given several times."),
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            help="Events to check against: warn of attributes never seen and kinds that cannot match."
+        ),
+    ] = None,
+    input_format: options.InputFormat = None,
+    stream: options.Stream = None,
+    stream_field: options.StreamField = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Report every error and warning in subscriptions, each with its place.
+
+    Ends with 0 if there is no error, with 1 if there is one, with 2 if nothing could be checked.
+    """
+    if not files and not subscribe:
+        raise TocsinError("nothing to check: name files of subscriptions, or give -s TEXT")
+    entries = _Entries(files or [], subscribe or [])
+    bad = good = warned = 0
+    with progress("subscriptions", quiet=quiet) as bar:
+        seen = _seen(against, input_format, stream, stream_field) if against is not None else None
+        for entry in watched(entries, bar, "checking", entries):
+            try:
+                checked = check_entry(entry)
+            except TocsinError as error:
+                bad += 1
+                complain(str(error))
+                continue
+            good += 1
+            warnings = checked.warnings + (seen.warnings(checked.query) if seen is not None else ())
+            warned += len(warnings)
+            for warning in warnings:
+                assert isinstance(entry, Entry)  # noqa: S101 - an error was raised above
+                warn(f"{entry.place}: subscription `{entry.id}`: {warning}")
+    if not quiet:
+        note(f"{good + bad:,} subscriptions: {bad:,} at fault, {warned:,} warnings")
+    if bad:
+        raise typer.Exit(1)
+
+
+def _seen(source: str, format: options.InputFormat, stream: str | None, stream_field: str | None) -> Seen:
+    file = options.events_from(source, format, stream=stream, fields=EventFields(stream=stream_field))
+    seen = Seen()
+    with progress("events") as bar:
+        for event in watched(file, bar, "reading events", file):
+            if isinstance(event, Fault):
+                warn(str(event))
+            else:
+                seen.add(event)
+    return seen

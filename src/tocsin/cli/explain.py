@@ -1,0 +1,125 @@
+"""`tocsin explain` and `tocsin test`: would it match, and why."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.tree import Tree
+
+from tocsin.cli import options
+from tocsin.cli.terminal import FaultLog, note, progress, shown, warn, watched
+from tocsin.engine import Engine, EventClock
+from tocsin.formats import EventFields, EventReader, Fault
+from tocsin.formats.json_lines import json_array
+from tocsin.language.explanation import Reason
+from tocsin.language.printer import value_text
+from tocsin.model import Event
+from tocsin.model.errors import EventError
+
+__all__ = ["explain", "try_out"]
+
+_MARKS = {True: "[green]✓[/]", False: "[red]✗[/]", None: "[yellow]?[/]"}
+
+
+def explain(
+    subscription: Annotated[str, typer.Argument(help="A subscription.")],
+    event: Annotated[
+        str, typer.Argument(help="One event in JSON, a file that holds it, or - for standard input.")
+    ] = "-",
+    stream: options.Stream = None,
+) -> None:
+    """Show of each predicate whether it holds for an event, and what failed.
+
+    Ends with 0 if the event satisfies the subscription, with 1 if not.
+    """
+    engine = Engine(clock=EventClock(0))
+    for warning in engine.subscribe(subscription, id="it").warnings:
+        warn(warning)
+    why = engine.explain("it", _one_event(event, stream))
+    console = Console(highlight=False)
+    console.print(_tree(why.reason))
+    for outside in why.outside:
+        console.print(f"[red]✗[/] {escape(outside)}")
+    if why.matched:
+        console.print("[green]it matches[/]")
+        return
+    failed = ", ".join(f"{reason.text} ({_looked_at(reason)})" for reason in why.failed)
+    console.print(f"[red]it does not match[/]{': ' + escape(failed) if failed else ''}", soft_wrap=True)
+    raise typer.Exit(1)
+
+
+def try_out(
+    subscription: Annotated[str, typer.Argument(help="A subscription.")],
+    events: options.EventsArgument = "-",
+    limit: Annotated[int, typer.Option(min=0, help="How many of the events to show.")] = 10,
+    input_format: options.InputFormat = None,
+    stream: options.Stream = None,
+    stream_field: options.StreamField = None,
+    faults: options.Faults = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Tell how often a subscription would have fired, without subscribing.
+
+    Ends with 0 if it would have fired, with 1 if not.
+    """
+    source = options.events_from(events, input_format, stream=stream, fields=EventFields(stream=stream_field))
+    engine = Engine(clock=EventClock())
+    for warning in engine.subscribe(subscription, id="it").warnings:
+        warn(warning)
+    fired = 0
+    console = Console(highlight=False)
+    with FaultLog(faults) as log, progress("events", quiet=quiet) as bar:
+        incoming = watched(source, bar, "testing", source)
+        for one in engine.publish_many(incoming, on_error=log, batch_size=1 if source.path is None else 256):
+            fired += 1
+            if fired <= limit:
+                told = one.values if one.values is not None else one.events[0].attributes
+                pairs = ", ".join(f"{k}={'null' if v is None else value_text(v)}" for k, v in told.items())
+                console.print(f"{one.event_ids[0]}: {shown(pairs, 200)}", markup=False, soft_wrap=True)
+    examined = engine.stats().published
+    if fired > limit:
+        console.print(f"… and {fired - limit:,} more")
+    share = f" ({fired / examined:.2%})" if examined else ""
+    console.print(f"it would have fired {fired:,} times in {examined:,} events{share}")
+    if log.count:
+        note(f"{log.count:,} records were refused")
+    if not fired:
+        raise typer.Exit(1)
+
+
+def _one_event(text: str, stream: str | None) -> Event:
+    raw = sys.stdin.buffer.read() if text == "-" else text.encode()
+    if text != "-" and not text.lstrip().startswith("{"):
+        path = Path(text)
+        if not path.is_file():
+            raise EventError(f"`{shown(text, 60)}` is neither an event in JSON nor a file")
+        raw = path.read_bytes()
+    line, record = next(json_array(raw.strip()), (1, "there is no event"))
+    read = EventReader(stream=stream, clock=lambda: 0).event(record, "event", line)
+    if isinstance(read, Fault):
+        raise EventError(read.reason)
+    return read
+
+
+def _tree(reason: Reason) -> Tree:
+    mark = _MARKS[reason.truth]
+    if reason.connective is None:
+        return Tree(f"{mark} {escape(reason.text)}  [dim]{escape(_looked_at(reason))}[/]")
+    tree = Tree(f"{mark} {reason.connective}")
+    for part in reason.parts:
+        tree.add(_tree(part))
+    return tree
+
+
+def _looked_at(reason: Reason) -> str:
+    if reason.value is None:
+        return (
+            "absent" if reason.truth is None or "missing" in reason.text or "present" in reason.text else ""
+        )
+    unknown = ", not comparable" if reason.truth is None else ""
+    return f"it is {shown(value_text(reason.value), 60)}{unknown}"

@@ -1,0 +1,107 @@
+"""Bringing subscriptions from the command line and from files into an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from tocsin.cli.terminal import warn
+from tocsin.engine import Engine
+from tocsin.formats.files import format_of, raw_records
+from tocsin.formats.subscription_files import Entry, describe, read_subscriptions
+from tocsin.language import Template
+from tocsin.language.check import Checked
+from tocsin.language.sources import read_query
+from tocsin.model.errors import LanguageError, SubscriptionError, TemplateError, TocsinError
+
+__all__ = ["Loaded", "check_entry", "load_entries", "load_template", "load_texts"]
+
+
+class Loaded(Struct):
+    """How many subscriptions came in, and how many did not."""
+
+    good: int = 0
+    bad: int = 0
+
+
+def load_texts(engine: Engine, texts: list[str]) -> None:
+    """Subscribe to texts as `s1`, `s2`, …; the first that is faulty is raised."""
+    for number, text in enumerate(texts, 1):
+        _warn(f"s{number}", engine.subscribe(text, id=f"s{number}").warnings)
+
+
+def load_entries(engine: Engine, path: Path, report: Callable[[object], None]) -> Loaded:
+    """Subscribe to what a file holds; what is faulty is reported, and the rest goes on."""
+    loaded = Loaded()
+    for entry in read_subscriptions(path):
+        try:
+            if isinstance(entry, SubscriptionError):
+                raise entry
+            done = engine.subscribe(
+                entry.query,
+                id=entry.id,
+                valid_from=entry.valid_from,
+                valid_until=entry.valid_until,
+                owner=entry.owner,
+            )
+        except TocsinError as error:
+            loaded.bad += 1
+            report(_described(error, entry))
+            continue
+        loaded.good += 1
+        _warn(entry.id, done.warnings)
+    return loaded
+
+
+def check_entry(entry: Entry | SubscriptionError) -> Checked:
+    """Return an entry's query with its warnings, or raise what is wrong with it as one `TocsinError`."""
+    if isinstance(entry, SubscriptionError):
+        raise entry
+    try:
+        return read_query(entry.query)
+    except TocsinError as error:
+        raise TocsinError(_described(error, entry)) from None
+
+
+def load_template(
+    engine: Engine, template: str, parameters: Path, id_rule: str | None, report: Callable[[object], None]
+) -> Loaded:
+    """Subscribe to a template's rows; `template` is a text, or the name of a file that holds one."""
+    file = Path(template)
+    text = file.read_text(encoding="utf-8") if len(template) < 4096 and file.is_file() else template
+    rows: list[object] = []
+    loaded = Loaded()
+    for line, record in _parameter_rows(parameters):
+        if isinstance(record, str):
+            loaded.bad += 1
+            report(f"{parameters}:{line}: {record}")
+        else:
+            rows.append(record)
+    done = engine.subscribe_many(Template(text), rows, id=id_rule)
+    for error in done.errors:
+        report(f"{parameters}: {error}")
+    if done.never:
+        warn(f"{len(done.never):,} rows of {parameters} can never match")
+    return Loaded(len(done.ids), loaded.bad + len(done.errors))
+
+
+def _parameter_rows(path: Path) -> Iterator[tuple[int, object]]:
+    if not path.is_file():
+        raise TemplateError(f"there is no file {path}")
+    yield from raw_records(path, format_of(path))
+
+
+def _described(error: TocsinError, entry: Entry | SubscriptionError) -> str:
+    if isinstance(entry, SubscriptionError):
+        return str(error)
+    if isinstance(error, LanguageError):
+        return describe(error, entry)
+    named = "" if isinstance(error, SubscriptionError) and error.id else f"subscription `{entry.id}`: "
+    return f"{entry.place}: {named}{error}"
+
+
+def _warn(id_: str, warnings: tuple[str, ...]) -> None:
+    for warning in warnings:
+        warn(f"subscription `{id_}`: {warning}")

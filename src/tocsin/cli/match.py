@@ -1,0 +1,186 @@
+"""`tocsin match`: which subscription does each event satisfy?"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from tocsin.cli import options
+from tocsin.cli.loading import Loaded, load_entries, load_template, load_texts
+from tocsin.cli.terminal import FaultLog, note, progress, shown, watched
+from tocsin.engine import Engine, EventClock
+from tocsin.formats import EventFields
+from tocsin.formats.notifications import JsonNotifications, ParquetNotifications
+from tocsin.language.printer import value_text
+from tocsin.model import Notification
+from tocsin.model.errors import TocsinError
+
+__all__ = ["OutputFormat", "match"]
+
+_BATCH = 256
+
+
+class OutputFormat(StrEnum):
+    """How notifications are written."""
+
+    TABLE = "table"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+
+
+def match(
+    events: options.EventsArgument = "-",
+    subscribe: Annotated[
+        list[str] | None,
+        typer.Option("--subscribe", "-s", help="A subscription; may be given several times."),
+    ] = None,
+    subscriptions: Annotated[
+        list[Path] | None,
+        typer.Option("--subscriptions", "-f", help="A file of subscriptions; may be given several times."),
+    ] = None,
+    template: Annotated[
+        str | None,
+        typer.Option(help="A text with parameters, or a file that holds one.", metavar="TEXT|FILE"),
+    ] = None,
+    parameters: Annotated[
+        Path | None, typer.Option(help="The template's rows: JSON lines, CSV, Parquet or Arrow.")
+    ] = None,
+    id_rule: Annotated[
+        str | None,
+        typer.Option(
+            "--id", help="The ids of a template's rows: a column, or a pattern such as alert-{s}-{row}."
+        ),
+    ] = None,
+    format: Annotated[
+        OutputFormat | None,
+        typer.Option(
+            "--format", help="Table at a terminal, JSON lines otherwise, unless the output's name says."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write notifications to this file.", dir_okay=False)
+    ] = None,
+    matcher: Annotated[str, typer.Option(help="The index to match with.")] = "oracle",
+    input_format: options.InputFormat = None,
+    stream: options.Stream = None,
+    time_field: options.TimeField = None,
+    start_field: options.StartField = None,
+    id_field: options.IdField = None,
+    stream_field: options.StreamField = None,
+    valid_until_field: options.ValidUntilField = None,
+    faults: options.Faults = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Match events against subscriptions and print a notification for each that is satisfied.
+
+    Ends with 0; with 1 if a record or a subscription of a file had to be left out; with 2 if nothing could be done.
+    """
+    fields = EventFields(id_field, time_field, start_field, stream_field, valid_until_field)
+    source = options.events_from(events, input_format, stream=stream, fields=fields)
+    engine = Engine(matcher=matcher, clock=EventClock())
+    with ExitStack() as stack:
+        log = stack.enter_context(FaultLog(faults))
+        loaded = _load(engine, subscribe, subscriptions, (template, parameters, id_rule), log)
+        writer = _writer(output, format)
+        stack.enter_context(writer)
+        bar = stack.enter_context(progress("events", quiet=quiet))
+        count = 0
+        # From a pipe events come one by one, and each is answered before the next is waited for.
+        batch = 1 if source.path is None else _BATCH
+        incoming = watched(source, bar, "matching", source)
+        for notification in engine.publish_many(incoming, on_error=log, batch_size=batch):
+            writer.write(notification)
+            count += 1
+    stats = engine.stats()
+    if not quiet:
+        left_out = f", {stats.refused + source.reader.refused:,} refused" if log.count > loaded.bad else ""
+        note(f"{stats.published:,} events{left_out}, {len(engine):,} subscriptions, {count:,} notifications")
+        if source.reader.dropped:
+            names = ", ".join(shown(name, 40) for name in list(source.reader.dropped)[:5])
+            note(f"{source.reader.dropped.total():,} arrays were left out ({names})")
+    if log.count:
+        raise typer.Exit(1)
+
+
+def _load(
+    engine: Engine,
+    texts: list[str] | None,
+    files: list[Path] | None,
+    template: tuple[str | None, Path | None, str | None],
+    log: FaultLog,
+) -> Loaded:
+    text, parameters, id_rule = template
+    if (text is None) is not (parameters is None):
+        raise TocsinError("--template and --parameters go together: a text, and the rows that fill it")
+    if not texts and not files and text is None:
+        raise TocsinError("nothing is subscribed: give -s TEXT, -f FILE, or --template and --parameters")
+    load_texts(engine, texts or [])
+    loaded = Loaded(len(texts or []))
+    for file in files or []:
+        more = load_entries(engine, file, log)
+        loaded = Loaded(loaded.good + more.good, loaded.bad + more.bad)
+    if text is not None and parameters is not None:
+        more = load_template(engine, text, parameters, id_rule, log)
+        loaded = Loaded(loaded.good + more.good, loaded.bad + more.bad)
+    if not loaded.good:
+        raise TocsinError("no subscription could be read")
+    return loaded
+
+
+def _writer(
+    output: Path | None, format: OutputFormat | None
+) -> JsonNotifications | ParquetNotifications | _Table:
+    if format is None:
+        if output is not None and output.suffix in (".parquet", ".pq"):
+            format = OutputFormat.PARQUET
+        else:
+            format = OutputFormat.TABLE if output is None and sys.stdout.isatty() else OutputFormat.JSONL
+    if format is OutputFormat.PARQUET:
+        if output is None:
+            raise TocsinError("Parquet needs a file: --output FILE")
+        return ParquetNotifications(output)
+    if format is OutputFormat.JSONL:
+        return JsonNotifications(sys.stdout.buffer if output is None else output.open("wb"))
+    return _Table(output)
+
+
+class _Table:
+    """Writes notifications as lines of a table, each as it comes."""
+
+    def __init__(self, output: Path | None) -> None:
+        self._file = None if output is None else output.open("w", encoding="utf-8")
+        self._console = Console(file=self._file, highlight=False)
+        self._begun = False
+
+    def write(self, note: Notification) -> None:
+        """Write one line."""
+        if not self._begun:
+            self._console.print(f"{'SUBSCRIPTION':<20} {'EVENT':<20} VALUES", style="bold", soft_wrap=True)
+            self._begun = True
+        values = note.values if note.values is not None else note.events[-1].attributes
+        line = Text(f"{shown(note.subscription, 40):<20} ", style="green")
+        line.append(f"{shown(note.event_ids[-1], 40):<20} ", style="dim")
+        line.append(
+            ", ".join(
+                f"{name}={'null' if value is None else value_text(value)}" for name, value in values.items()
+            ),
+            style="default",
+        )
+        self._console.print(line, soft_wrap=True)
+
+    def __enter__(self) -> _Table:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            self._file.close()

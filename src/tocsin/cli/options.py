@@ -1,0 +1,70 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from tocsin.formats import EventFields, EventFile, EventReader, Format, open_events
+
+__all__ = [
+    "EventsArgument",
+    "Faults",
+    "IdField",
+    "InputFormat",
+    "Quiet",
+    "StartField",
+    "Stream",
+    "StreamField",
+    "TimeField",
+    "ValidUntilField",
+    "events_from",
+]
+
+_FIELDS = "Which attribute says what"
+
+EventsArgument: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="[EVENTS]",
+        help="A file of events (JSON lines, JSON, CSV, Parquet, Arrow; .gz and .zst too), or - for standard input.",
+    ),
+]
+InputFormat: TypeAlias = Annotated[
+    Format | None,
+    typer.Option("--input-format", help="How the events are written, if the name does not say."),
+]
+Stream: TypeAlias = Annotated[str | None, typer.Option(help="The stream that the events are of.")]
+TimeField: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--time-field", help="When the event ended; without it, now.", rich_help_panel=_FIELDS),
+]
+StartField: TypeAlias = Annotated[
+    str | None, typer.Option("--start-field", help="When it started.", rich_help_panel=_FIELDS)
+]
+IdField: TypeAlias = Annotated[
+    str | None, typer.Option("--id-field", help="Its id.", rich_help_panel=_FIELDS)
+]
+StreamField: TypeAlias = Annotated[
+    str | None, typer.Option("--stream-field", help="Its stream.", rich_help_panel=_FIELDS)
+]
+ValidUntilField: TypeAlias = Annotated[
+    str | None, typer.Option("--valid-until-field", help="Until when it is kept.", rich_help_panel=_FIELDS)
+]
+Faults: TypeAlias = Annotated[
+    Path | None, typer.Option("--faults", help="Write every fault to this file.", dir_okay=False)
+]
+Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no summary.")]
+
+
+def events_from(
+    source: str,
+    format: Format | None = None,
+    *,
+    stream: str | None = None,
+    fields: EventFields | None = None,
+) -> EventFile:
+    """Return the events of a file or of standard input."""
+    return open_events(source, EventReader(fields, stream=stream), format=format)

@@ -1,0 +1,137 @@
+"""What the commands share at the terminal: consoles, progress, faults that are told but not drowned in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Protocol, TypeVar
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+__all__ = ["FaultLog", "Sized", "complain", "errors", "note", "progress", "shown", "warn", "watched"]
+
+Item = TypeVar("Item")
+
+errors = Console(stderr=True, highlight=False)
+
+_SHOWN = 20
+_STEP = 256  # items between two looks at the progress
+
+
+class Sized(Protocol):
+    """Something that is read: how much there is, and how much has been read."""
+
+    @property
+    def size(self) -> int | None:
+        """Return how much there is, if that is known."""
+
+    @property
+    def position(self) -> int:
+        """Return how much has been read."""
+
+
+class FaultLog:
+    """Tells the first faults at the terminal and counts the rest; `file` takes them all."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        self.count = 0
+        self._file: IO[str] | None = file.open("w", encoding="utf-8") if file else None
+
+    def __call__(self, fault: object) -> None:
+        """Take a fault."""
+        self.count += 1
+        if self._file is not None:
+            self._file.write(f"{fault}\n")
+        if self.count <= _SHOWN:
+            complain(str(fault))
+        elif self.count == _SHOWN + 1:
+            note(
+                "further faults are counted only" + ("" if self._file else "; --faults FILE writes them all")
+            )
+
+    def __enter__(self) -> FaultLog:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def complain(text: object) -> None:
+    """Tell an error."""
+    errors.print(str(text), style="red", markup=False, soft_wrap=True)
+
+
+def warn(text: str) -> None:
+    """Tell a warning."""
+    errors.print(f"warning: {text}", style="yellow", markup=False, soft_wrap=True)
+
+
+def note(text: str) -> None:
+    """Tell something in passing."""
+    errors.print(text, style="dim", markup=False, soft_wrap=True)
+
+
+def shown(text: str, width: int) -> str:
+    """Return a text cut to a width, with a mark where it was cut."""
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+@contextmanager
+def progress(what: str, *, quiet: bool = False) -> Iterator[Progress]:
+    """Show progress on standard error, if somebody is looking: a bar, the rate, the time left."""
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        _Rate(what),
+        TimeRemainingColumn(),
+        console=errors,
+        transient=True,
+        disable=quiet or not errors.is_terminal,
+    )
+    with bar:
+        yield bar
+
+
+def watched(items: Iterable[Item], bar: Progress, description: str, source: Sized) -> Iterator[Item]:
+    """Go through `items` and show how far `source` has been read."""
+    task = bar.add_task(description, total=None, count=0)
+    count = 0
+    for item in items:
+        yield item
+        count += 1
+        if count % _STEP == 0:
+            bar.update(task, total=source.size, completed=source.position, count=count)
+    bar.update(task, total=source.size, completed=source.position, count=count)
+
+
+class _Rate(ProgressColumn):
+    """How many things there were, and how many a second."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self._what = what
+
+    def render(self, task: Task) -> Text:
+        """Return the count and the rate."""
+        count = task.fields.get("count", 0)
+        elapsed = task.elapsed or 0
+        rate = f", {count / elapsed:,.0f}/s" if elapsed > 0.5 else ""
+        return Text(f"{count:,} {self._what}{rate}", style="cyan")

@@ -1,0 +1,113 @@
+"""Notifications out: JSON lines, and Parquet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tocsin.model.event import Event
+from tocsin.model.subscription import Notification
+
+__all__ = ["JsonNotifications", "ParquetNotifications", "notification_record"]
+
+_encode: Final = msgspec.json.Encoder().encode
+_ROWS: Final = 50_000
+_SCHEMA: Final = pa.schema(
+    [
+        ("subscription", pa.string()),
+        ("event_id", pa.string()),
+        ("stream", pa.string()),
+        ("start", pa.int64()),
+        ("end", pa.int64()),
+        ("generation", pa.int64()),
+        ("values", pa.string()),
+        ("event", pa.string()),
+    ]
+)
+
+
+def notification_record(note: Notification) -> dict[str, Any]:
+    """Return a notification as JSON has it; what it does not have is left out."""
+    record: dict[str, Any] = {"subscription": note.subscription, "event_ids": list(note.event_ids)}
+    if note.values is not None:
+        record["values"] = dict(note.values)
+    record["events"] = [_event_record(event) for event in note.events]
+    for name in ("old", "new", "start", "end"):
+        if (value := getattr(note, name)) is not None:
+            record[name] = value
+    record["generation"] = note.generation
+    return record
+
+
+class JsonNotifications:
+    """Writes notifications as JSON lines."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def write(self, note: Notification) -> None:
+        """Write one notification."""
+        self._file.write(_encode(notification_record(note)) + b"\n")
+
+    def __enter__(self) -> JsonNotifications:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.flush()
+
+
+class ParquetNotifications:
+    """Writes notifications to a Parquet file; selected values and events are JSON texts."""
+
+    def __init__(self, path: Path) -> None:
+        self._writer = pq.ParquetWriter(path, _SCHEMA)
+        self._rows: list[dict[str, Any]] = []
+
+    def write(self, note: Notification) -> None:
+        """Write one notification."""
+        event = note.events[-1]
+        self._rows.append(
+            {
+                "subscription": note.subscription,
+                "event_id": note.event_ids[-1],
+                "stream": event.stream,
+                "start": note.start,
+                "end": note.end,
+                "generation": note.generation,
+                "values": None if note.values is None else _encode(dict(note.values)).decode(),
+                "event": _encode(dict(event.attributes)).decode(),
+            }
+        )
+        if len(self._rows) >= _ROWS:
+            self._flush()
+
+    def __enter__(self) -> ParquetNotifications:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._flush()
+        self._writer.close()
+
+    def _flush(self) -> None:
+        self._writer.write_table(pa.Table.from_pylist(self._rows, schema=_SCHEMA))
+        self._rows.clear()
+
+
+def _event_record(event: Event) -> dict[str, Any]:
+    stream = {} if event.stream is None else {"stream": event.stream}
+    return {
+        "id": event.id,
+        **stream,
+        "start": event.start,
+        "end": event.end,
+        "attributes": dict(event.attributes),
+    }

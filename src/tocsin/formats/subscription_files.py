@@ -1,0 +1,118 @@
+"""Files of subscriptions: plain text, JSON lines, or a table with a column `text`."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, cast
+
+from msgspec import Struct
+
+from tocsin.formats.files import decompressed, format_of, raw_records
+from tocsin.model.errors import EventError, LanguageError, SubscriptionError
+
+__all__ = ["Entry", "describe", "read_subscriptions"]
+
+_NAMED = re.compile(r"([^\s:'\"()=<>~,]+):(?=\s|$)\s*")
+_KNOWN = {"id", "text", "query", "valid_from", "valid_until", "owner"}
+
+
+class Entry(Struct, frozen=True):
+    """A subscription in a file: its id, its text or JSON form, and where that begins."""
+
+    source: str
+    line: int
+    column: int
+    id: str
+    query: str | Mapping[str, object]
+    valid_from: object | None = None
+    valid_until: object | None = None
+    owner: str | None = None
+
+    @property
+    def place(self) -> str:
+        """Return file and line, as editors know them."""
+        return f"{self.source}:{self.line}"
+
+
+def read_subscriptions(path: Path) -> Iterator[Entry | SubscriptionError]:
+    """Return the subscriptions of a file, or what is wrong with an entry.
+
+    In plain text a subscription begins at the beginning of a line, with `id:` before it if it has a name of its
+    own, and goes on over indented lines; `--` begins a comment. JSON lines and tables give `id` and `text` (or
+    `query`, the JSON form), and may give `valid_from`, `valid_until` and `owner`.
+    """
+    if not path.is_file():
+        raise SubscriptionError(f"there is no file {path}")
+    suffixes = {suffix.lower() for suffix in path.suffixes}
+    if not suffixes & {".jsonl", ".ndjson", ".json", ".csv", ".parquet", ".pq", ".arrow", ".feather"}:
+        with path.open("rb") as raw:
+            text = io.TextIOWrapper(decompressed(raw, path.suffix), "utf-8", "surrogateescape")
+            yield from _from_text(text, str(path))
+        return
+    try:
+        for line, record in raw_records(path, format_of(path), typed=False):
+            yield _from_record(record, str(path), line)
+    except EventError as fault:
+        raise SubscriptionError(f"{path}: {fault}") from None
+
+
+def describe(error: LanguageError, entry: Entry) -> str:
+    """Return an error in an entry's text with its place in the file."""
+    line = entry.line + error.line - 1
+    column = error.column + (entry.column if error.line == 1 else 0)
+    return f"{entry.source}:{line}:{column}: subscription `{entry.id}`: {error.reason}\n{error.details()}"
+
+
+def _from_text(lines: IO[str], source: str) -> Iterator[Entry]:
+    begun: tuple[int, int, str] | None = None
+    parts: list[str] = []
+    for number, line in enumerate(lines, 1):
+        if line[:1].isspace():
+            if begun is not None:
+                parts.append(line)
+            continue
+        if line.startswith("--"):
+            if begun is not None:
+                parts.append(line)
+            continue
+        if begun is not None:
+            yield Entry(source, *begun, "".join(parts).rstrip())
+        named = _NAMED.match(line)
+        column = named.end() if named else 0
+        begun, parts = (number, column, named.group(1) if named else f"line-{number}"), [line[column:]]
+    if begun is not None:
+        yield Entry(source, *begun, "".join(parts).rstrip())
+
+
+def _from_record(record: Mapping[str, object] | str, source: str, line: int) -> Entry | SubscriptionError:
+    place = f"{source}:{line}"
+    if not isinstance(record, Mapping):
+        return SubscriptionError(f"{place}: {record}")
+    given = {key: value for key, value in record.items() if value is not None}
+    unknown = [key for key in given if key not in _KNOWN]
+    if unknown:
+        return SubscriptionError(
+            f"{place}: unknown key `{unknown[0]}`; known are {', '.join(sorted(_KNOWN))}"
+        )
+    query = given.get("query", given.get("text"))
+    if not isinstance(query, (str, Mapping)) or ("query" in given and "text" in given):
+        return SubscriptionError(f"{place}: it needs either a `text`, or a `query` in JSON")
+    owner = given.get("owner")
+    return Entry(
+        source,
+        line,
+        0,
+        str(given.get("id", f"line-{line}")),
+        cast("str | Mapping[str, object]", query),
+        _time(given.get("valid_from")),
+        _time(given.get("valid_until")),
+        None if owner is None else str(owner),
+    )
+
+
+def _time(raw: object | None) -> object | None:
+    """Return ticks that a table without types holds as text."""
+    return int(raw) if isinstance(raw, str) and re.fullmatch(r"-?[0-9]{1,19}", raw) else raw
