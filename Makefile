@@ -31,7 +31,7 @@ endif
 	@touch $@
 
 run: $(READY) ## the main job, on embedded defaults
-	@$(BIN)/python examples/first_steps.py
+	@$(BIN)/tocsin demo
 
 test: $(READY) ## the whole test suite
 	@$(BIN)/python -m pytest

@@ -14,6 +14,7 @@ from tocsin import __version__
 from tocsin.cli import bench
 from tocsin.cli.apply import apply
 from tocsin.cli.check import check
+from tocsin.cli.demo import demo
 from tocsin.cli.explain import explain, try_out
 from tocsin.cli.match import match
 from tocsin.cli.parse import parse
@@ -35,6 +36,7 @@ app.command("explain")(explain)
 app.command("test")(try_out)
 app.command("apply")(apply)
 app.command("parse")(parse)
+app.command("demo")(demo)
 app.add_typer(bench.app, name="bench")
 
 

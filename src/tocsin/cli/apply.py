@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from tocsin.cli.loading import check_entry, load_entries
-from tocsin.cli.terminal import complain, note
+from tocsin.cli.terminal import complain, counted, note
 from tocsin.engine import Difference, Engine, EventClock
 from tocsin.formats.subscription_files import read_subscriptions
 from tocsin.language import to_text
@@ -60,7 +60,7 @@ def apply(
             raise typer.Exit(1)
     engine.apply(sought, owner=owner)
     _write(engine, to)
-    note(f"{to} holds {len(engine):,} subscriptions")
+    note(f"{to} holds {counted(len(engine), 'subscription')}")
 
 
 def _read(path: Path) -> list[Subscription]:

@@ -10,7 +10,7 @@ import typer
 
 from tocsin.cli import options
 from tocsin.cli.loading import check_entry
-from tocsin.cli.terminal import complain, note, progress, warn, watched
+from tocsin.cli.terminal import complain, counted, note, progress, warn, watched
 from tocsin.formats import EventFields, Fault
 from tocsin.formats.subscription_files import Entry, read_subscriptions
 from tocsin.language.seen import Seen
@@ -88,7 +88,7 @@ def check(
                 assert isinstance(entry, Entry)  # noqa: S101 - an error was raised above
                 warn(f"{entry.place}: subscription `{entry.id}`: {warning}")
     if not quiet:
-        note(f"{good + bad:,} subscriptions: {bad:,} at fault, {warned:,} warnings")
+        note(f"{counted(good + bad, 'subscription')}: {bad:,} at fault, {counted(warned, 'warning')}")
     if bad:
         raise typer.Exit(1)
 

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.tree import Tree
 
 from tocsin.cli import options
-from tocsin.cli.terminal import FaultLog, note, progress, shown, warn, watched
+from tocsin.cli.terminal import FaultLog, counted, note, progress, shown, warn, watched
 from tocsin.engine import Engine, EventClock
 from tocsin.formats import EventFields, EventReader, Fault
 from tocsin.formats.json_lines import json_array
@@ -85,9 +85,9 @@ def try_out(
     if fired > limit:
         console.print(f"… and {fired - limit:,} more")
     share = f" ({fired / examined:.2%})" if examined else ""
-    console.print(f"it would have fired {fired:,} times in {examined:,} events{share}")
+    console.print(f"it would have fired {counted(fired, 'time')} in {counted(examined, 'event')}{share}")
     if log.count:
-        note(f"{log.count:,} records were refused")
+        note(f"{counted(log.count, 'record')} refused")
     if not fired:
         raise typer.Exit(1)
 

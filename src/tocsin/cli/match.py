@@ -15,7 +15,7 @@ from rich.text import Text
 
 from tocsin.cli import options
 from tocsin.cli.loading import Loaded, load_entries, load_template, load_texts
-from tocsin.cli.terminal import FaultLog, note, progress, shown, watched
+from tocsin.cli.terminal import FaultLog, counted, errors, note, progress, shown, watched
 from tocsin.engine import Engine, EventClock
 from tocsin.formats import EventFields
 from tocsin.formats.notifications import JsonNotifications, ParquetNotifications
@@ -89,7 +89,7 @@ def match(
     with ExitStack() as stack:
         log = stack.enter_context(FaultLog(faults))
         loaded = _load(engine, subscribe, subscriptions, (template, parameters, id_rule), log)
-        writer = _writer(output, format)
+        writer = _writer(output, format, live=source.path is None)
         stack.enter_context(writer)
         bar = stack.enter_context(progress("events", quiet=quiet))
         count = 0
@@ -100,12 +100,15 @@ def match(
             writer.write(notification)
             count += 1
     stats = engine.stats()
-    if not quiet:
+    if not quiet and errors.is_terminal:
         left_out = f", {stats.refused + source.reader.refused:,} refused" if log.count > loaded.bad else ""
-        note(f"{stats.published:,} events{left_out}, {len(engine):,} subscriptions, {count:,} notifications")
+        note(
+            f"{counted(stats.published, 'event')}{left_out}, {counted(len(engine), 'subscription')}, "
+            f"{counted(count, 'notification')}"
+        )
         if source.reader.dropped:
             names = ", ".join(shown(name, 40) for name in list(source.reader.dropped)[:5])
-            note(f"{source.reader.dropped.total():,} arrays were left out ({names})")
+            note(f"{counted(source.reader.dropped.total(), 'array')} left out ({names})")
     if log.count:
         raise typer.Exit(1)
 
@@ -136,7 +139,7 @@ def _load(
 
 
 def _writer(
-    output: Path | None, format: OutputFormat | None
+    output: Path | None, format: OutputFormat | None, *, live: bool
 ) -> JsonNotifications | ParquetNotifications | _Table:
     if format is None:
         if output is not None and output.suffix in (".parquet", ".pq"):
@@ -148,7 +151,7 @@ def _writer(
             raise TocsinError("Parquet needs a file: --output FILE")
         return ParquetNotifications(output)
     if format is OutputFormat.JSONL:
-        return JsonNotifications(sys.stdout.buffer if output is None else output.open("wb"))
+        return JsonNotifications(sys.stdout.buffer if output is None else output.open("wb"), live=live)
     return _Table(output)
 
 

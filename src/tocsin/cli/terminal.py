@@ -21,7 +21,18 @@ from rich.progress import (
 )
 from rich.text import Text
 
-__all__ = ["FaultLog", "Sized", "complain", "errors", "note", "progress", "shown", "warn", "watched"]
+__all__ = [
+    "FaultLog",
+    "Sized",
+    "complain",
+    "counted",
+    "errors",
+    "note",
+    "progress",
+    "shown",
+    "warn",
+    "watched",
+]
 
 Item = TypeVar("Item")
 
@@ -85,6 +96,11 @@ def warn(text: str) -> None:
 def note(text: str) -> None:
     """Tell something in passing."""
     errors.print(text, style="dim", markup=False, soft_wrap=True)
+
+
+def counted(count: int, what: str) -> str:
+    """Return a number of things in words: `1 event`, `2 events`."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def shown(text: str, width: int) -> str:

@@ -63,7 +63,7 @@ class EventFile:
         self.path = path
         self.format = format
         self.reader = reader
-        self.name = "-" if path is None else str(path)
+        self.name = "stdin" if path is None else str(path)
         self.size: int | None = None
         self._raw: IO[bytes] | None = None
         self._row = 0

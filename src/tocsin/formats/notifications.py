@@ -45,14 +45,17 @@ def notification_record(note: Notification) -> dict[str, Any]:
 
 
 class JsonNotifications:
-    """Writes notifications as JSON lines."""
+    """Writes notifications as JSON lines; if `live`, each is passed on at once."""
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: IO[bytes], *, live: bool = False) -> None:
         self._file = file
+        self._live = live
 
     def write(self, note: Notification) -> None:
         """Write one notification."""
         self._file.write(_encode(notification_record(note)) + b"\n")
+        if self._live:
+            self._file.flush()
 
     def __enter__(self) -> JsonNotifications:
         return self

@@ -64,6 +64,16 @@ def truth(predicate: Predicate, attributes: Attributes) -> bool | None:
     (True, None)
     """
     operator = predicate.operator
+    subject = predicate.subject
+    if (
+        operator in _COMPARE
+        and type(subject) is Attribute
+        and type(constant := predicate.operands[0]) is Literal
+    ):
+        # By far the most frequent question, an attribute beside a constant of its kind, is answered at once.
+        value = attributes.get(subject.path)
+        if value is None or kind_of(value) is constant.kind:
+            return None if value is None else _COMPARE[operator](value, constant.value)
     if operator in _NEGATIVE:
         opposite = truth(Predicate(predicate.subject, NEGATED[operator], predicate.operands), attributes)
         return None if opposite is None else not opposite

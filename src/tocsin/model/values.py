@@ -109,6 +109,8 @@ def _read_float(raw: float) -> float:
 
 
 def _read_datetime(raw: datetime) -> datetime:
+    if raw.tzinfo is UTC and type(raw) is datetime:
+        return raw
     if raw.tzinfo is None:
         raise KindError(f"the datetime {raw.isoformat()} has no time zone; give it one, for example UTC")
     try:

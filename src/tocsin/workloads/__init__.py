@@ -1,0 +1,1 @@
+"""Events and subscriptions to measure and to try things out with."""

