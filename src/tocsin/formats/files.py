@@ -7,6 +7,7 @@ import io
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import IO, Any, cast
@@ -20,7 +21,7 @@ from tocsin.formats.reader import EventReader, Fault
 from tocsin.model.errors import EventError
 from tocsin.model.event import Event
 
-__all__ = ["EventFile", "Format", "decompressed", "format_of", "open_events", "raw_records"]
+__all__ = ["EventFile", "Format", "as_text", "decompressed", "format_of", "open_events", "raw_records"]
 
 
 class Format(StrEnum):
@@ -146,6 +147,16 @@ def decompressed(raw: IO[bytes], suffix: str) -> IO[bytes]:
     return raw
 
 
+@contextmanager
+def as_text(stream: IO[bytes]) -> Iterator[IO[str]]:
+    """Read bytes as text; what is not UTF-8 becomes a lone surrogate, which is refused in its own record."""
+    text = io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="")
+    try:
+        yield text
+    finally:
+        text.detach()  # whoever opened the stream closes it
+
+
 def _text_records(
     stream: IO[bytes],
     format: Format,
@@ -153,8 +164,8 @@ def _text_records(
     typed: bool = True,
 ) -> Iterator[tuple[int, Mapping[str, object] | str]]:
     if format is Format.CSV:
-        # What is not UTF-8 becomes a lone surrogate, which is refused in its own record.
-        yield from csv_rows(io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline=""), typed=typed)
+        with as_text(stream) as text:
+            yield from csv_rows(text, typed=typed)
     elif format is Format.JSON:
         yield from json_array(stream.read())
     else:

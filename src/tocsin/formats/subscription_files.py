@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import IO, cast
 
 from msgspec import Struct
 
-from tocsin.formats.files import decompressed, format_of, raw_records
+from tocsin.formats.files import as_text, decompressed, format_of, raw_records
 from tocsin.model.errors import EventError, LanguageError, SubscriptionError
 
 __all__ = ["Entry", "describe", "read_subscriptions"]
@@ -48,8 +47,7 @@ def read_subscriptions(path: Path) -> Iterator[Entry | SubscriptionError]:
         raise SubscriptionError(f"there is no file {path}")
     suffixes = {suffix.lower() for suffix in path.suffixes}
     if not suffixes & {".jsonl", ".ndjson", ".json", ".csv", ".parquet", ".pq", ".arrow", ".feather"}:
-        with path.open("rb") as raw:
-            text = io.TextIOWrapper(decompressed(raw, path.suffix), "utf-8", "surrogateescape")
+        with path.open("rb") as raw, as_text(decompressed(raw, path.suffix)) as text:
             yield from _from_text(text, str(path))
         return
     try:

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tocsin.formats import EventFields, EventReader, Fault, Format, format_of, open_events
+from tocsin.formats.arrow_rows import arrow_rows
+from tocsin.model import Event
+from tocsin.model.errors import EventError
+
+
+def read(path: Path, text: str | bytes, reader: EventReader | None = None) -> list[Event | Fault]:
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return list(open_events(path, reader))
+
+
+def attributes(found: list[Event | Fault]) -> list[object]:
+    return [dict(one.attributes) if isinstance(one, Event) else (one.line, one.reason) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("name", "format"),
+    [
+        ("events.jsonl", Format.JSONL),
+        ("events.ndjson.gz", Format.JSONL),
+        ("a.b.csv.zst", Format.CSV),
+        ("EVENTS.PARQUET", Format.PARQUET),
+        ("events.json", Format.JSON),
+        ("events.arrow", Format.ARROW),
+        ("events", Format.JSONL),
+    ],
+)
+def test_a_files_name_says_its_format(name: str, format: Format) -> None:
+    assert format_of(Path(name)) is format
+
+
+def test_csv_fields_are_typed_by_how_they_are_written(tmp_path: Path) -> None:
+    found = read(
+        tmp_path / "e.csv",
+        '\ufeffa,b,c,d,e\n1,-2.5,true,007,\n9007199254740993,1e3,FALSE,+1,"x,\ny"\n1,2\n\n0,0.0,nan,-,1_000\n',
+    )
+    assert attributes(found) == [
+        {"a": 1, "b": -2.5, "c": True, "d": "007"},
+        {"a": 9007199254740993, "b": 1000.0, "c": False, "d": "+1", "e": "x,\ny"},
+        (5, "2 fields, but the header names 5"),
+        {"a": 0, "b": 0.0, "c": "nan", "d": "-", "e": "1_000"},
+    ]
+
+
+def test_csv_with_a_bad_header_or_bad_bytes(tmp_path: Path) -> None:
+    with pytest.raises(EventError, match="two columns are called `a`"):
+        read(tmp_path / "e.csv", "a,a\n1,2\n")
+    assert read(tmp_path / "e.csv", "") == []
+    found = read(tmp_path / "e.csv", b"a\nok\n\xff\nfine\n")
+    assert attributes(found) == [{"a": "ok"}, (3, "attribute `a`: the string is not valid Unicode: a lone surrogate at position 0"), {"a": "fine"}]  # fmt: skip
+
+
+def test_a_json_document_holds_one_event_or_an_array_of_them(tmp_path: Path) -> None:
+    assert attributes(read(tmp_path / "e.json", '[{"a": 1},\n {"a": {"b": 2}}, 3]')) == [
+        {"a": 1},
+        {"a.b": 2},
+        (3, "an event is an object with attributes, not int"),
+    ]
+    assert attributes(read(tmp_path / "e.json", '{"a": 1}')) == [{"a": 1}]
+    assert attributes(read(tmp_path / "e.json", "[")) == [(1, "not JSON: Input data was truncated: [")]
+
+
+def test_arrow_types_become_kinds() -> None:
+    table = pa.table(
+        {
+            "number": pa.array([Decimal("2.50"), None], pa.decimal128(5, 2)),
+            "day": pa.array([date(2026, 1, 1), None]),
+            "moment": pa.array([datetime(2026, 1, 1), None], pa.timestamp("ns")),  # noqa: DTZ001 - as Arrow has it
+            "nested": [{"x": 1, "y": None}, None],
+            "list": [[1], None],
+            "bytes": [b"x", None],
+            "clock": [time(1), None],
+            "span": [timedelta(1), None],
+        }
+    )
+    reader = EventReader()
+    first, second = (reader.event(row, "t", n) for n, row in arrow_rows(table.to_batches()))
+    assert isinstance(first, Event)
+    assert isinstance(second, Event)
+    midnight = datetime(2026, 1, 1, tzinfo=UTC)
+    assert first.attributes == {"number": 2.5, "day": midnight, "moment": midnight, "nested.x": 1}
+    assert second.attributes == {}
+    assert reader.dropped == {"list": 1, "bytes": 2, "clock": 2, "span": 2}
+    with pytest.raises(EventError, match="two columns are called `a`"):
+        list(arrow_rows([pa.table([[1], [2]], names=["a", "a"])]))
+
+
+def test_fields_say_id_time_stream_and_validity(tmp_path: Path) -> None:
+    fields = EventFields(id="meta.id", time="end", start="begin", stream="kind", valid_until="until")
+    line = '{"meta":{"id":7},"end":20,"begin":10,"kind":"stock","until":30,"x":1}\n{"meta":{},"end":1}\n{"end":5}\n'
+    found = read(tmp_path / "e.jsonl", line, EventReader(fields))
+    event = found[0]
+    assert isinstance(event, Event)
+    assert (event.id, event.stream, event.start, event.end, event.valid_until) == ("7", "stock", 10, 20, 30)
+    assert [str(f) for f in found[1:]] == [
+        f"{tmp_path}/e.jsonl:2: it has no `kind`, which should give its stream",
+        f"{tmp_path}/e.jsonl:3: it has no `kind`, which should give its stream",
+    ]
+
+
+def test_a_cloud_event_brings_its_own_id_time_and_stream() -> None:
+    record: dict[str, object] = {
+        "specversion": "1.0", "id": "e1", "source": "/s", "type": "order", "time": "2026-01-01T00:00:01Z",
+        "expirytime": "2026-01-02T00:00:00Z", "subject": "x", "data": {"qty": 3, "tags": [1]},
+    }  # fmt: skip
+    reader = EventReader(clock=lambda: 99)
+    event = reader.event(record, "t", 1)
+    assert isinstance(event, Event)
+    assert (event.id, event.stream, event.end) == ("e1", "order", 1767225601000000)
+    assert event.valid_until == 1767312000000000
+    assert event.attributes["data.qty"] == 3
+    assert reader.dropped == {"data.tags": 1}
+    timeless = reader.event({k: v for k, v in record.items() if k != "time"}, "t", 2)
+    assert isinstance(timeless, Event)
+    assert timeless.end == 99
+    old = reader.event({**record, "specversion": "0.3"}, "t", 3)
+    assert isinstance(old, Fault)
+    assert old.reason == "CloudEvents version `0.3` is not known; Tocsin reads 1.0"
+    late = reader.event({**record, "time": "yesterday"}, "t", 4)
+    assert isinstance(late, Fault)
+    assert "`yesterday` is not an RFC 3339 time" in late.reason
+
+
+def test_progress_is_known_while_a_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "e.jsonl"
+    path.write_text('{"a":1}\n' * 10)
+    file = open_events(path)
+    list(file)
+    assert file.size == file.position == 80
+    assert file.reader.read == 10
+
+
+def test_a_file_that_is_not_what_its_name_says(tmp_path: Path) -> None:
+    for name in ("e.parquet", "e.arrow"):
+        (tmp_path / name).write_text("no such thing")
+        with pytest.raises(EventError, match=f"{name} is not a file of"):
+            list(open_events(tmp_path / name))
