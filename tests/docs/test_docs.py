@@ -1,11 +1,15 @@
 """What the documents show is true: subscriptions parse, and Python examples run (pytest collects those itself)."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 from tocsin import check
+from tocsin.cli.app import app
 from tocsin.language.tokens import RESERVED
 
 ROOT = Path(__file__).parents[2]
@@ -27,6 +31,25 @@ def test_the_reference_lists_every_reserved_word() -> None:
     listed = re.search(r"names only in double quotes: `([^`]*)`", page)
     assert listed is not None
     assert set(listed.group(1).split()) == RESERVED
+
+
+def _commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _commands(command, f"{path} {name}")
+        else:
+            yield f"{path} {name}", command
+
+
+def test_every_command_and_option_is_in_the_reference() -> None:
+    page = (ROOT / "docs/reference/command-line.md").read_text(encoding="utf-8")
+    for name, command in _commands(typer.main.get_command(app), "tocsin"):
+        assert f"`{name}" in page, name
+        for parameter in command.params:
+            for option in parameter.opts:
+                assert not option.startswith("-") or f"`{option}`" in page or option == "--help", (
+                    f"{name} {option}"
+                )
 
 
 def test_links_between_documents_lead_somewhere() -> None:
