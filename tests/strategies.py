@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import strategies as st
 
-from tocsin.language.conditions import like
+from tocsin.language.patterns import like
 from tocsin.model import (
     FALSE,
     TRUE,

@@ -10,7 +10,7 @@ import typer
 
 from tocsin import check
 from tocsin.cli.app import app
-from tocsin.language.tokens import RESERVED
+from tocsin.language.parsing.tokens import RESERVED
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("docs/**/*.md"), ROOT / "README.md"])

@@ -21,7 +21,7 @@ from tocsin.language import (
     table,
     total,
 )
-from tocsin.language.parser import parse_template
+from tocsin.language.parsing.parser import parse_template
 from tocsin.model.errors import KindError, LanguageError
 
 a, b = attr("a"), attr("b")

@@ -12,7 +12,7 @@ from lark.exceptions import LarkError
 from tests.language.examples import EXAMPLES, TEMPLATES
 from tests.strategies import queries
 from tocsin.language import to_text
-from tocsin.language.parser import parse_template
+from tocsin.language.parsing.parser import parse_template
 from tocsin.model import Query
 from tocsin.model.errors import LanguageError
 

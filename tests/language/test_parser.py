@@ -4,7 +4,7 @@ import pytest
 
 from tests.language.examples import EXAMPLES, TEMPLATES
 from tocsin.language import parse, parse_condition, to_text
-from tocsin.language.parser import canonical, parse_template
+from tocsin.language.parsing.parser import canonical, parse_template
 from tocsin.model import (
     TRUE,
     And,

@@ -22,7 +22,7 @@ from tocsin.language.build import (
 from tocsin.language.check import Checked, check, warnings_of
 from tocsin.language.json_form import Json, from_json, to_json
 from tocsin.language.normal import Cnf, Dnf, to_cnf, to_dnf, to_nnf
-from tocsin.language.parser import parse, parse_condition
+from tocsin.language.parsing.parser import parse, parse_condition
 from tocsin.language.printer import condition_text, to_text
 from tocsin.language.template import Template, TemplateRows
 

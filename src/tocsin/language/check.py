@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from tocsin.language.normal import to_dnf
-from tocsin.language.parser import read
+from tocsin.language.parsing.parser import read
 from tocsin.language.printer import condition_text
 from tocsin.model.conditions import TRUE, Condition, Operator, leaves
 from tocsin.model.errors import NormalFormError

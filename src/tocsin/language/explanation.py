@@ -40,7 +40,7 @@ class Reason(Struct, frozen=True):
 def explain_condition(condition: Condition, attributes: Mapping[str, Value]) -> Reason:
     """Return each part of `condition` with its truth.
 
-    >>> from tocsin.language.parser import parse_condition
+    >>> from tocsin.language.parsing.parser import parse_condition
     >>> why = explain_condition(parse_condition("symbol = 'IBM' and not price < 100"), {"symbol": "IBM", "price": 99})
     >>> why.truth, [(reason.text, reason.value) for reason in why.failed()]
     (False, [('price < 100', 99)])

@@ -7,9 +7,11 @@ from typing import Final, Protocol, cast
 
 import re2
 
-from tocsin.model.conditions import Operator
+from tocsin.model.conditions import NEGATED, Operator, Predicate
+from tocsin.model.terms import Literal, Term
+from tocsin.model.values import Kind
 
-__all__ = ["Pattern", "compile_like", "compile_regex", "plain_like"]
+__all__ = ["Pattern", "compile_like", "compile_regex", "like", "plain_like"]
 
 _MEMORY: Final = 8 << 20  # bytes one regular expression's program and automata may take
 _TWINS: Final = {
@@ -75,6 +77,13 @@ def plain_like(pattern: str) -> tuple[Operator, str] | None:
     if not middle and wild:
         return Operator.STARTS_WITH, ""
     return _TWINS[first > 0, last < len(pieces)], fixed
+
+
+def like(subject: Term, pattern: str, *, negated: bool) -> Predicate:
+    """Return `subject like pattern` as the simplest predicate that says it; raise `ValueError` if it is faulty."""
+    compile_like(pattern)
+    operator, text = plain_like(pattern) or (Operator.LIKE, pattern)
+    return Predicate(subject, NEGATED[operator] if negated else operator, (Literal(text, Kind.STRING),))
 
 
 def _pieces(pattern: str) -> list[tuple[str, bool]]:

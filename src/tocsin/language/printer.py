@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from tocsin.language.tokens import BARE_NAME, RESERVED
+from tocsin.language.parsing.tokens import BARE_NAME, RESERVED
 from tocsin.model.conditions import TRUE, And, Condition, Constant, Not, Operator, Or, Predicate
 from tocsin.model.queries import (
     Computation,
@@ -45,7 +45,7 @@ _LOOSE: Final = (ArithmeticOperator.ADD, ArithmeticOperator.SUBTRACT)
 def to_text(query: Query) -> str:
     """Return the canonical text of `query`: `parse(to_text(query)) == query`.
 
-    >>> from tocsin.language.parser import parse
+    >>> from tocsin.language.parsing.parser import parse
     >>> to_text(parse("select price FROM stock s WHERE s.name LIKE 'I%' and NOT (s.price<=1e2)"))
     "select price from stock where name starts with 'I' and not price <= 100"
     """

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from tocsin.language.cursor import closest
 from tocsin.language.normal.merge import admitted_kinds
 from tocsin.language.normal.predicates import attributes_of
+from tocsin.language.parsing.cursor import closest
 from tocsin.language.printer import condition_text
 from tocsin.model.conditions import Operator, Predicate, leaves
 from tocsin.model.event import Event

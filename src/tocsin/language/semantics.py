@@ -59,7 +59,7 @@ _NEGATIVE: Final = frozenset(
 def truth(predicate: Predicate, attributes: Attributes) -> bool | None:
     """Return whether the attributes satisfy `predicate`, or None where that is unknown.
 
-    >>> from tocsin.language.parser import parse_condition
+    >>> from tocsin.language.parsing.parser import parse_condition
     >>> truth(parse_condition("price > 100"), {"price": 101}), truth(parse_condition("price > 100"), {"price": "dear"})
     (True, None)
     """

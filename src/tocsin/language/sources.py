@@ -8,7 +8,7 @@ from typing import TypeAlias
 from tocsin.language.build import Clause, StreamBuilder, TableBuilder
 from tocsin.language.check import Checked, check, warnings_of
 from tocsin.language.json_form import from_json
-from tocsin.language.parser import canonical
+from tocsin.language.parsing.parser import canonical
 from tocsin.model.conditions import And, Condition, Constant, Not, Or, Predicate
 from tocsin.model.errors import SubscriptionError
 from tocsin.model.queries import Filter, Query, Sequence, View

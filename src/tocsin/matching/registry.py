@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TypeVar
 
-from tocsin.language.cursor import closest
+from tocsin.language.parsing.cursor import closest
 from tocsin.matching.matcher import Matcher
 from tocsin.model.errors import MatcherError
 

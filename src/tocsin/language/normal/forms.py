@@ -44,7 +44,7 @@ class Cnf(Struct, frozen=True):
 def to_dnf(condition: Condition, max_conjunctions: int = MAX_CONJUNCTIONS) -> Dnf:
     """Return the disjunctive normal form, simplified, or raise `NormalFormError` past the limit.
 
-    >>> from tocsin.language.parser import parse_condition
+    >>> from tocsin.language.parsing.parser import parse_condition
     >>> [len(c) for c in to_dnf(parse_condition("(a = 1 or b = 2) and c > 3")).conjunctions]
     [2, 2]
     >>> to_dnf(parse_condition("a = 1 and a = 2")).never
@@ -62,7 +62,7 @@ def to_dnf(condition: Condition, max_conjunctions: int = MAX_CONJUNCTIONS) -> Dn
 def to_cnf(condition: Condition, max_clauses: int = MAX_CLAUSES) -> Cnf:
     """Return the conjunctive normal form, simplified, or raise `NormalFormError` past the limit.
 
-    >>> from tocsin.language.parser import parse_condition
+    >>> from tocsin.language.parsing.parser import parse_condition
     >>> [len(c) for c in to_cnf(parse_condition("(a = 1 and b = 2) or c > 3")).clauses]
     [2, 2]
     """

@@ -33,7 +33,7 @@ class NeverError(Exception):
 def merge(conjunction: Conjunction) -> Conjunction:
     """Return the conjunction with each attribute's predicates merged, or raise `NeverError`.
 
-    >>> from tocsin.language.parser import parse_condition
+    >>> from tocsin.language.parsing.parser import parse_condition
     >>> from tocsin.model.conditions import And
     >>> print(condition_text(And(merge(parse_condition("a > 1 and a >= 3 and a <= 9 and a != 12 and b = 1").conditions))))
     a between 3 and 9 and b = 1

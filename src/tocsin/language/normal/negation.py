@@ -32,7 +32,7 @@ def to_nnf(condition: Condition) -> Condition:
     Nested `and` and `or` are flattened, constants and repeats removed, and alternatives for one attribute
     gathered: `a = 1 or a = 2` becomes `a in (1, 2)`.
 
-    >>> from tocsin.language.parser import parse_condition
+    >>> from tocsin.language.parsing.parser import parse_condition
     >>> from tocsin.language.printer import condition_text
     >>> condition_text(to_nnf(parse_condition("not (a < 3 and (b = 1 or b = 2))")))
     'a >= 3 or b not in (1, 2)'

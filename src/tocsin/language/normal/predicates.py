@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tocsin.language.conditions import like
+from tocsin.language.patterns import like
 from tocsin.language.semantics import arithmetic, truth
 from tocsin.model.conditions import FALSE, FLIPPED, TRUE, Constant, Operator, Predicate
 from tocsin.model.terms import Arithmetic, Attribute, Literal, Negative, Parameter, Term, literal

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import TypeAlias
 
-from tocsin.language.conditions import like
+from tocsin.language.patterns import like
 from tocsin.model.conditions import And, Condition, Constant, Not, Operator, Or, Predicate
 from tocsin.model.queries import (
     Computation,

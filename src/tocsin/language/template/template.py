@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tocsin.language.build import Clause, StreamBuilder, TableBuilder
 from tocsin.language.json_form import from_json
 from tocsin.language.normal import Dnf, to_dnf
-from tocsin.language.parser import canonical, parse_template
+from tocsin.language.parsing.parser import canonical, parse_template
 from tocsin.language.patterns import compile_like, compile_regex
 from tocsin.language.printer import to_text
 from tocsin.language.template.binding import Bindings, bind_predicate, bind_query

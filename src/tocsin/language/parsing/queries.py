@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from tocsin.language.conditions import ConditionReader
-from tocsin.language.cursor import HABITS, closest
-from tocsin.language.printer import default_name
-from tocsin.language.terms import COMPARISON_SIGNS, Scope
-from tocsin.language.tokens import END, NAME, NUMBER, PARAMETER, QUOTED, RESERVED, STRING
+from tocsin.language.parsing.clauses import ClauseReader
+from tocsin.language.parsing.cursor import closest
+from tocsin.language.parsing.terms import COMPARISON_SIGNS, Scope
+from tocsin.language.parsing.tokens import END, NAME, NUMBER, PARAMETER, QUOTED, RESERVED, STRING
 from tocsin.model.conditions import TRUE, Condition
 from tocsin.model.queries import (
     Computation,
@@ -24,7 +23,7 @@ from tocsin.model.queries import (
     Table,
     View,
 )
-from tocsin.model.terms import Literal, Parameter, Span, SpanUnit, Term
+from tocsin.model.terms import Literal, Parameter, Span, SpanUnit
 from tocsin.model.values import Kind
 
 __all__ = ["QueryReader"]
@@ -36,7 +35,7 @@ _VALUES: Final = (NAME, QUOTED, NUMBER, STRING, PARAMETER)
 _NO_AGGREGATE: Final = "aggregates belong to a fold's `compute`"
 
 
-class QueryReader(ConditionReader):
+class QueryReader(ClauseReader):
     """Reads one query, to the end of the text; `result` is there once it has been read."""
 
     result: Query
@@ -78,50 +77,14 @@ class QueryReader(ConditionReader):
             if depth < 0:
                 break
         self.at = start - 1
-        meant = next(
-            (
-                at
-                for at in range(start, len(self.words))
-                if self.words[at] in ("form", "fro", "frmo", "fom", "rfom")
-            ),
-            None,
-        )
+        slips = [at for at in range(start, len(self.words)) if closest(self.words[at], ("from",), 0.75)]
+        meant = slips[0] if slips else None
         raise self.fail(
             "`select` without `from`",
             at=meant,
             expected=("`from` and a stream or table",),
             suggestion="did you mean `from`?" if meant else None,
         )
-
-    def _items(self, selected: int) -> tuple[SelectItem, ...]:
-        """Read the select list that begins at token `selected`, and come back to where the reader was."""
-        back, self.at = self.at, selected
-        items = self._select_list()
-        if self.words[self.at] != "from":
-            raise self.unexpected("the select list does not end here", (",", "as", "from"))
-        self.at = back
-        return items
-
-    def _select_list(self) -> tuple[SelectItem, ...]:
-        if self.accept("*"):
-            return ()
-        if self.words[self.at] == "from" or self.kinds[self.at] == END:
-            raise self.fail("`select` names nothing", expected=("names", "`*`"))
-        items: list[SelectItem] = []
-        names: set[str] = set()
-        while True:
-            at = self.at
-            self.operations = 0
-            term = self._plain_term("a selected item")
-            name = self.name("a column's name") if self.accept("as") else default_name(term)
-            if name in names:
-                raise self.fail(
-                    f"two columns are called `{name}`", at=at, suggestion=f"name one of them: as {name}_2"
-                )
-            names.add(name)
-            items.append(SelectItem(term, name))
-            if not self.accept(","):
-                return tuple(items)
 
     # filters and sequences
 
@@ -159,9 +122,9 @@ class QueryReader(ConditionReader):
     def _filter(self, selected: int | None, scope: Scope) -> Filter:
         scope.aggregates = "an aggregate needs a table: select min(price) from table stock"
         self.at += 1
-        stream = self._dotted_name("the name of a stream")
-        scope.stripped = self._alias(scope) or stream
-        where = self._where()
+        stream = self.dotted_name("the name of a stream")
+        scope.stripped = self.alias(scope) or stream
+        where = self.where()
         select = self._tail_select(selected)
         return Filter(where, stream, select)
 
@@ -170,23 +133,23 @@ class QueryReader(ConditionReader):
             if selected is not None:
                 raise self.fail("`select` is given twice")
             self.at += 1
-            return self._select_list()
-        return () if selected is None else self._items(selected)
+            return self.select_list()
+        return () if selected is None else self.items(selected)
 
     def _first(self, scope: Scope) -> From:
         self.at += 1
         source, alias = self._source(scope)
-        where = self._where()
+        where = self.where()
         scope.elapsed = False
-        compute = self._compute() if self.accept("compute") else ()
+        compute = self.compute() if self.accept("compute") else ()
         scope.elapsed = True
         return From(source, alias, where, compute)
 
     def _next(self, scope: Scope) -> Next:
         self.at += 1
         source, alias = self._source(scope)
-        on = self._condition_after("on")
-        where = self._where()
+        on = self.condition_after("on")
+        where = self.where()
         if self.words[self.at] in ("compute", "while"):
             raise self.fail(f"`next` takes no `{self.words[self.at]}`", suggestion="did you mean `fold`?")
         return Next(source, alias, on, where)
@@ -195,46 +158,18 @@ class QueryReader(ConditionReader):
         self.at += 1
         source, alias = self._source(scope)
         scope.last = True
-        on = self._condition_after("on")
-        while_ = self._condition_after("while")
+        on = self.condition_after("on")
+        while_ = self.condition_after("while")
         compute: tuple[Computation, ...] = ()
         if self.accept("compute"):
             scope.aggregates, scope.elapsed = None, False
-            compute = self._compute()
+            compute = self.compute()
             scope.aggregates, scope.elapsed = _NO_AGGREGATE, True
         scope.last = False
-        where = self._where()
+        where = self.where()
         if self.words[self.at] in ("on", "while", "compute"):
             raise self.fail("a fold's clauses come in this order: `on`, `while`, `compute`, `where`")
         return Fold(source, alias, on, while_, compute, where)
-
-    def _where(self) -> Condition:
-        return self._condition_after("where")
-
-    def _condition_after(self, word: str) -> Condition:
-        return self.condition(f"what follows `{word}`") if self.accept(word) else TRUE
-
-    def _compute(self) -> tuple[Computation, ...]:
-        computations: list[Computation] = []
-        names: set[str] = set()
-        while True:
-            at = self.at
-            name = self.name("a computed value's name")
-            if name in names:
-                raise self.fail(f"`{name}` is computed twice", at=at)
-            names.add(name)
-            self.expect("=", "a computed value is written name = value")
-            self.operations = 0
-            computations.append(Computation(name, self._plain_term("a computed value")))
-            if not self.accept(","):
-                return tuple(computations)
-
-    def _plain_term(self, what: str) -> Term:
-        at = self.at
-        term = self.term(what)
-        if isinstance(term, Span):
-            raise self.fail("a length of time can be compared with `duration` only", at=at)
-        return term
 
     def _within(self) -> Span | Parameter:
         at = self.at
@@ -257,7 +192,7 @@ class QueryReader(ConditionReader):
             )
         self.at += 1
         self.expect("as", "`publish` is followed by `as` and a name")
-        return self._dotted_name("the published name")
+        return self.dotted_name("the published name")
 
     def _source(self, scope: Scope) -> tuple[Source, str | None]:
         if self._is_table(self.at):
@@ -265,8 +200,8 @@ class QueryReader(ConditionReader):
         if self.words[self.at] == "(":
             source: Source = self._nested()
         else:
-            source = self._dotted_name("the name of a stream")
-        alias = self._alias(scope)
+            source = self.dotted_name("the name of a stream")
+        alias = self.alias(scope)
         if alias is not None:
             scope.aliases.append(alias)
         elif isinstance(source, str):
@@ -328,7 +263,7 @@ class QueryReader(ConditionReader):
         else:
             scope.stripped = tables[0].alias or tables[0].name
             tables = [Table(tables[0].name)]
-        where = self._where()
+        where = self.where()
         if self.words[self.at] in _OF_A_SEQUENCE:
             raise self.fail(
                 "a view has no steps", suggestion="a sequence reads a stream: leave out the word `table`"
@@ -338,8 +273,8 @@ class QueryReader(ConditionReader):
 
     def _table(self, scope: Scope) -> Table:
         self.at += 1
-        name = self._dotted_name("the name of a table")
-        return Table(name, self._alias(scope))
+        name = self.dotted_name("the name of a table")
+        return Table(name, self.alias(scope))
 
     def _join(self, tables: list[Table], scope: Scope) -> Condition:
         names = [table.alias or table.name for table in tables]
@@ -350,50 +285,15 @@ class QueryReader(ConditionReader):
         scope.aliases, scope.joined = names, True
         if self.words[self.at] != "on":
             raise self.unexpected("a join needs the condition it joins on", ("on",))
-        return self._condition_after("on")
+        return self.condition_after("on")
 
     def _view_items(self, selected: int, scope: Scope) -> tuple[bool, tuple[SelectItem, ...]]:
         distinct = self.words[selected] == "distinct"
         scope.aggregates = None
-        items = self._items(selected + distinct)
+        items = self.items(selected + distinct)
         if distinct and not items:
             raise self.fail("`select distinct` needs the attribute whose values are told", at=selected + 1)
         return distinct, items
-
-    # names
-
-    def _dotted_name(self, what: str) -> str:
-        """Read the name of a stream or table, which may have dots."""
-        at = self.at
-        if self.kinds[at] == NAME:
-            if self.words[at] in RESERVED:
-                raise self.keyword_as_name(at)
-            self.at += 1
-            return self.texts[at]
-        return self.name(what)
-
-    def _alias(self, scope: Scope) -> str | None:
-        named = self.accept("as")
-        at, kind = self.at, self.kinds[self.at]
-        if not named and not (kind == QUOTED or (kind == NAME and self.words[at] not in RESERVED)):
-            return None
-        alias = self.name("an alias")
-        if alias.lower() == "last":
-            raise self.fail("`last` means the iteration before, so it cannot be an alias", at=at)
-        if alias in scope.aliases:
-            raise self.fail(
-                f"the alias `{alias}` is given twice", at=at, suggestion="give each event its own alias"
-            )
-        goes_on = self.words[self.at] not in RESERVED and self.kinds[self.at] in _VALUES
-        if not named and kind == NAME and (goes_on or self.words[self.at] == "join"):
-            hint = HABITS.get(self.words[at])
-            if hint:
-                raise self.fail(f"`{alias}` cannot stand here", at=at, suggestion=hint)
-        # A mistyped clause reads as an alias; what follows it gives it away.
-        meant = closest(alias, _CLAUSES, 0.75) if goes_on and kind == NAME and not named else None
-        if meant:
-            raise self.fail(f"`{alias}` is no clause", at=at, suggestion=f"did you mean `{meant}`?")
-        return alias
 
     def _leftover(self) -> Exception:
         """Return the error for text that goes on after a complete query."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Final
 
-from tocsin.language.tokens import END, NAME, QUOTED, RESERVED, STRING, offset_of, tokenize
+from tocsin.language.parsing.tokens import END, NAME, QUOTED, RESERVED, STRING, offset_of, tokenize
 from tocsin.model.errors import LanguageError
 
 __all__ = ["HABITS", "Cursor", "closest"]

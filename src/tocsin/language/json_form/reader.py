@@ -1,28 +1,16 @@
-"""The JSON form: a tree of the same operators.
-
-Every node is an object with one key, the operator, and its arguments in a list; a constant stands for itself.
-
-| node | means |
-|---|---|
-| `{"and": [c, …]}`, `{"or": [c, …]}`, `{"not": [c]}`, `true`, `false` | conditions |
-| `{"=": [t, t]}`, likewise every operator of the language: `{"between": [t, low, high]}`, `{"in": [t, v, …]}`, `{"is missing": [t]}` | predicates |
-| `"IBM"`, `1.5`, `true`, `{"timestamp": ["2026-01-01T00:00:00Z"]}` | constants |
-| `{"attribute": ["price"]}`, `{"attribute": ["price", "a"]}` | an attribute, and of which event |
-| `{"parameter": ["p"]}`, `{"parameters": ["ps"]}` | a template's value, or list of values |
-| `{"+": [t, t]}`, `{"negative": [t]}`, `{"duration": []}`, `{"span": [10, "minutes"]}`, `{"avg": [t]}`, `{"count": []}` | other terms |
-"""
+"""The JSON form to the model, with the path to every fault."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias, cast
+from typing import Final
 
-from tocsin.language.conditions import like
-from tocsin.language.parser import canonical
+from tocsin.language.parsing.parser import canonical
+from tocsin.language.parsing.terms import UNITS
+from tocsin.language.parsing.tokens import BARE_NAME
+from tocsin.language.patterns import like
 from tocsin.language.printer import default_name
-from tocsin.language.terms import UNITS
-from tocsin.language.tokens import BARE_NAME
-from tocsin.model.conditions import FALSE, TRUE, And, Condition, Constant, Not, Operator, Or, Predicate
+from tocsin.model.conditions import FALSE, TRUE, And, Condition, Not, Operator, Or, Predicate
 from tocsin.model.errors import FormError, KindError, LanguageError
 from tocsin.model.queries import (
     Computation,
@@ -53,32 +41,15 @@ from tocsin.model.terms import (
     Term,
     constant,
 )
-from tocsin.model.timestamps import format_rfc3339, parse_rfc3339
+from tocsin.model.timestamps import parse_rfc3339
 from tocsin.model.values import Kind
 
-__all__ = ["Json", "from_json", "to_json"]
-
-Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+__all__ = ["from_json"]
 
 _OPERATORS: Final = {operator.value: operator for operator in Operator}
 _ARITHMETIC: Final = {operator.value: operator for operator in ArithmeticOperator}
 _AGGREGATES: Final = {function.value: function for function in AggregateFunction}
 _COUNTS: Final = {Operator.BETWEEN: 2, Operator.NOT_BETWEEN: 2, Operator.MISSING: 0, Operator.PRESENT: 0}
-
-
-def to_json(query: Query) -> Json:
-    """Return the JSON form of `query`.
-
-    >>> from tocsin.language.parser import parse
-    >>> to_json(parse("symbol = 'IBM' and price > 100"))
-    {'filter': {'where': {'and': [{'=': [{'attribute': ['symbol']}, 'IBM']}, {'>': [{'attribute': ['price']}, 100]}]}}}
-    """
-    if isinstance(query, Filter):
-        from_ = {} if query.stream is None else {"from": query.stream}
-        return {"filter": {**from_, "where": _condition(query.condition), **_select(query.select)}}
-    if isinstance(query, View):
-        return {"view": _view(query)}
-    return {"sequence": _sequence(query)}
 
 
 def from_json(form: object, *, template: bool = False) -> Query:
@@ -96,83 +67,6 @@ def from_json(form: object, *, template: bool = False) -> Query:
         raise FormError(f"the form says what the language does not allow: {fault}") from None
     except RecursionError:
         raise FormError("nested too deeply") from None
-
-
-# the model to JSON
-
-
-def _select(items: tuple[SelectItem, ...]) -> dict[str, Json]:
-    return {"select": [[_term(item.term), item.name] for item in items]} if items else {}
-
-
-def _condition(condition: Condition) -> Json:
-    if isinstance(condition, Constant):
-        return condition.truth
-    if isinstance(condition, Predicate):
-        return {condition.operator.value: [_term(t) for t in (condition.subject, *condition.operands)]}
-    if isinstance(condition, Not):
-        return {"not": [_condition(condition.condition)]}
-    return {"and" if isinstance(condition, And) else "or": [_condition(c) for c in condition.conditions]}
-
-
-def _term(term: Term) -> Json:
-    if isinstance(term, Literal):
-        value = term.value
-        return {"timestamp": [format_rfc3339(value)]} if term.kind is Kind.TIMESTAMP else cast("Json", value)  # type: ignore[arg-type]
-    if isinstance(term, Attribute):
-        return {"attribute": [term.path] if term.alias is None else [term.path, term.alias]}
-    if isinstance(term, Parameter):
-        return {"parameters" if term.many else "parameter": [term.name]}
-    if isinstance(term, Arithmetic):
-        return {term.operator.value: [_term(term.left), _term(term.right)]}
-    if isinstance(term, Negative):
-        return {"negative": [_term(term.term)]}
-    if isinstance(term, Elapsed):
-        return {"duration": []}
-    if isinstance(term, Span):
-        return {"span": [term.amount, term.unit.value]}
-    return {term.function.value: [] if term.argument is None else [_term(term.argument)]}
-
-
-def _sequence(query: Sequence) -> Json:
-    form: dict[str, Json] = {"steps": [_step(step) for step in query.steps], **_select(query.select)}
-    if query.within is not None:
-        form["within"] = _term(query.within)
-    if query.publish is not None:
-        form["publish"] = query.publish
-    return form
-
-
-def _step(step: Step) -> Json:
-    word = type(step).__name__.lower()
-    source = step.source if isinstance(step.source, str) else _sequence(step.source)
-    form: dict[str, Json] = {word: source}
-    if step.alias is not None:
-        form["as"] = step.alias
-    for clause, condition in (
-        ("on", getattr(step, "on", TRUE)),
-        ("while", getattr(step, "while_", TRUE)),
-        ("where", step.where),
-    ):
-        if condition != TRUE:
-            form[clause] = _condition(condition)
-    if not isinstance(step, Next) and step.compute:
-        form["compute"] = [[c.name, _term(c.term)] for c in step.compute]
-    return form
-
-
-def _view(query: View) -> Json:
-    tables: list[Json] = [t.name if t.alias is None else [t.name, t.alias] for t in query.tables]
-    form: dict[str, Json] = {"tables": tables, **_select(query.select)}
-    if query.distinct:
-        form["distinct"] = True
-    for clause, condition in (("on", query.on), ("where", query.where)):
-        if condition != TRUE:
-            form[clause] = _condition(condition)
-    return form
-
-
-# JSON to the model
 
 
 def _read_query(form: object) -> Query:

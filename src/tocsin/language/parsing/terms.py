@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from sys import intern
 from typing import Final, TypeAlias
 
-from tocsin.language.cursor import Cursor, closest
-from tocsin.language.tokens import END, NAME, NUMBER, PARAMETER, QUOTED, RESERVED, STRING
+from tocsin.language.parsing.cursor import Cursor, closest
+from tocsin.language.parsing.tokens import END, NAME, NUMBER, PARAMETER, QUOTED, RESERVED, STRING
 from tocsin.model.conditions import And, Condition, Constant, Not, Or, Predicate
 from tocsin.model.terms import (
     Aggregate,

@@ -1,35 +1,25 @@
-"""Queries built in Python, from the same operators as the text."""
+"""Terms and conditions built in Python, with its own operators."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import NoReturn, TypeAlias
+from typing import NoReturn
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from tocsin.language.conditions import like
-from tocsin.language.parser import canonical
-from tocsin.language.printer import condition_text, default_name, term_text
-from tocsin.language.terms import MAX_OPERATIONS, UNITS
-from tocsin.language.tokens import BARE_NAME
-from tocsin.model.conditions import NEGATED, TRUE, And, Condition, Not, Operator, Or, Predicate
+from tocsin.language.parsing.parser import canonical
+from tocsin.language.parsing.terms import MAX_OPERATIONS, UNITS
+from tocsin.language.parsing.tokens import BARE_NAME
+from tocsin.language.patterns import like
+from tocsin.language.printer import condition_text, term_text
+from tocsin.model.conditions import NEGATED, And, Condition, Not, Operator, Or, Predicate
 from tocsin.model.conditions import all_of as conjunction
 from tocsin.model.conditions import any_of as disjunction
 from tocsin.model.errors import KindError, LanguageError, TemplateError
 from tocsin.model.queries import (
-    Computation,
     Filter,
-    Fold,
-    From,
-    Next,
     Query,
-    SelectItem,
-    Sequence,
-    Step,
-    Table,
-    View,
 )
 from tocsin.model.terms import (
     Aggregate,
@@ -49,10 +39,10 @@ from tocsin.model.terms import (
 __all__ = [
     "Clause",
     "Expression",
-    "StreamBuilder",
-    "TableBuilder",
     "all_of",
     "any_of",
+    "as_span",
+    "as_term",
     "attr",
     "avg",
     "count",
@@ -61,8 +51,6 @@ __all__ = [
     "minimum",
     "param",
     "span",
-    "stream",
-    "table",
     "total",
 ]
 
@@ -213,125 +201,12 @@ class Expression:
         return Expression(Negative(self.term), _deeper(self))
 
     def _compare(self, operator: Operator, *operands: object) -> Clause:
-        predicate = Predicate(self.term, operator, tuple(_term(operand) for operand in operands))
+        predicate = Predicate(self.term, operator, tuple(as_term(operand) for operand in operands))
         return Clause(predicate, _deeper(self, *operands) - 1)
 
     @staticmethod
     def _combine(operator: ArithmeticOperator, left: object, right: object) -> Expression:
-        return Expression(Arithmetic(operator, _term(left), _term(right)), _deeper(left, right))
-
-
-Selected: TypeAlias = Expression | str
-
-
-class StreamBuilder(Struct, frozen=True):
-    """A filter or a sequence under construction; `where` and `compute` belong to the step before them.
-
-    >>> from tocsin.language.printer import to_text
-    >>> rise = stream("stock", "a").next("stock", "b", on=attr("name", "b") == attr("name", "a"))
-    >>> print(to_text(rise.where(attr("price", "b") > 1.05 * attr("price", "a")).within(10, "minutes").build()))
-    from stock a
-    next stock b on b.name = a.name where b.price > 1.05 * a.price
-    within 10 minutes
-    """
-
-    steps: tuple[Step, ...]
-    bound: Span | Parameter | None = None
-    selected: tuple[SelectItem, ...] = ()
-    published: str | None = None
-
-    def where(self, clause: Clause) -> StreamBuilder:
-        """Ask this of what has matched up to here."""
-        last = self.steps[-1]
-        both = clause if last.where == TRUE else Clause(last.where) & clause
-        return self._with(replace(last, where=both.condition))
-
-    def compute(self, **terms: object) -> StreamBuilder:
-        """Compute values under these names."""
-        last = self.steps[-1]
-        if isinstance(last, Next):
-            raise TypeError("`next` computes nothing; `from` and `fold` do")
-        added = tuple(Computation(name, _term(term)) for name, term in terms.items())
-        return self._with(replace(last, compute=last.compute + added))
-
-    def next(
-        self, source: str | StreamBuilder, alias: str | None = None, *, on: Clause | None = None
-    ) -> StreamBuilder:
-        """Go on with the next event of `source` for which `on` holds."""
-        return self._then(Next(_source(source), alias, _condition(on)))
-
-    def fold(
-        self,
-        source: str | StreamBuilder,
-        alias: str | None = None,
-        *,
-        on: Clause | None = None,
-        while_: Clause | None = None,
-    ) -> StreamBuilder:
-        """Go on again and again, with each next event for which `on` holds, while `while_` does."""
-        return self._then(Fold(_source(source), alias, _condition(on), _condition(while_)))
-
-    def within(self, amount: int | float | Expression, unit: str = "ticks") -> StreamBuilder:
-        """Bound the duration of the whole."""
-        bound = amount.term if isinstance(amount, Expression) else _span(amount, unit)
-        if not isinstance(bound, (Span, Parameter)):
-            raise TypeError("`within` takes a length of time, or a parameter")
-        return replace(self, bound=bound)
-
-    def select(self, *items: Selected, **named: Selected) -> StreamBuilder:
-        """Tell these values instead of whole events."""
-        return replace(self, selected=self.selected + _items(items, named))
-
-    def publish_as(self, name: str) -> StreamBuilder:
-        """Make the result a stream of that name."""
-        return replace(self, published=name)
-
-    def build(self, *, template: bool = False) -> Query:
-        """Return the query, or raise `LanguageError` where it says what the language does not allow."""
-        return canonical(self._sequence(), template=template)
-
-    def _sequence(self) -> Sequence:
-        return Sequence(self.steps, self.bound, self.selected, self.published)
-
-    def _then(self, step: Step) -> StreamBuilder:
-        return replace(self, steps=(*self.steps, step))
-
-    def _with(self, last: Step) -> StreamBuilder:
-        return replace(self, steps=(*self.steps[:-1], last))
-
-
-class TableBuilder(Struct, frozen=True):
-    """A view under construction.
-
-    >>> from tocsin.language.printer import to_text
-    >>> to_text(table("stock").where(attr("risk").between(20, 60)).select(minimum(attr("per"))).build())
-    'select min(per) from table stock where risk between 20 and 60'
-    """
-
-    view: View
-
-    def where(self, clause: Clause) -> TableBuilder:
-        """Look only at rows for which this holds."""
-        both = clause if self.view.where == TRUE else Clause(self.view.where) & clause
-        return TableBuilder(replace(self.view, where=both.condition))
-
-    def join(self, name: str, alias: str | None = None, *, on: Clause) -> TableBuilder:
-        """Join a second table."""
-        return TableBuilder(
-            replace(self.view, tables=(*self.view.tables, Table(name, alias)), on=on.condition)
-        )
-
-    def select(self, *items: Selected, **named: Selected) -> TableBuilder:
-        """Ask for these columns or aggregates."""
-        return TableBuilder(replace(self.view, select=self.view.select + _items(items, named)))
-
-    def distinct(self, *items: Selected) -> TableBuilder:
-        """Ask for the different values of these columns."""
-        return replace(self.select(*items), view=replace(self.select(*items).view, distinct=True))
-
-    def build(self, *, template: bool = False) -> Query:
-        """Return the query, or raise `LanguageError` where it says what the language does not allow."""
-        return canonical(self.view, template=template)
+        return Expression(Arithmetic(operator, as_term(left), as_term(right)), _deeper(left, right))
 
 
 def attr(path: str, of: str | None = None) -> Expression:
@@ -365,7 +240,7 @@ def duration() -> Expression:
 
 def span(amount: int | float, unit: str = "ticks") -> Expression:
     """Return a length of time, such as `span(10, "minutes")`."""
-    return Expression(_span(amount, unit))
+    return Expression(as_span(amount, unit))
 
 
 def count(over: Expression | None = None) -> Expression:
@@ -393,17 +268,8 @@ def maximum(over: Expression) -> Expression:
     return Expression(Aggregate(AggregateFunction.MAX, over.term))
 
 
-def stream(source: str | StreamBuilder, alias: str | None = None) -> StreamBuilder:
-    """Begin a filter or a sequence over a stream."""
-    return StreamBuilder((From(_source(source), alias),))
-
-
-def table(name: str, alias: str | None = None) -> TableBuilder:
-    """Begin a view of a table."""
-    return TableBuilder(View((), (Table(name, alias),)))
-
-
-def _term(operand: object) -> Term:
+def as_term(operand: object) -> Term:
+    """Return an expression's term, or a value as a constant."""
     return operand.term if isinstance(operand, Expression) else constant(operand)
 
 
@@ -422,28 +288,13 @@ def _pattern(subject: Term, pattern: str) -> Predicate:
         raise LanguageError(f"the pattern cannot be read: {fault}", text=pattern, offset=0) from None
 
 
-def _span(amount: object, unit: str) -> Span:
+def as_span(amount: object, unit: str) -> Span:
+    """Return a length of time, or raise `KindError`."""
     if isinstance(amount, bool) or not isinstance(amount, (int, float)) or not math.isfinite(amount):
         raise KindError(f"a length of time is a number of some unit, not {amount!r}")
     if unit not in UNITS:
         raise KindError(f"`{unit}` is not a unit of time; there are {', '.join(SpanUnit)}")
     return Span(amount, UNITS[unit])
-
-
-def _condition(clause: Clause | None) -> Condition:
-    return TRUE if clause is None else clause.condition
-
-
-def _source(source: str | StreamBuilder) -> str | Sequence:
-    return source if isinstance(source, str) else source._sequence()  # noqa: SLF001 - of the same class
-
-
-def _items(items: tuple[Selected, ...], named: dict[str, Selected]) -> tuple[SelectItem, ...]:
-    plain = [Attribute(item) if isinstance(item, str) else item.term for item in items]
-    return tuple(SelectItem(term, default_name(term)) for term in plain) + tuple(
-        SelectItem(Attribute(item) if isinstance(item, str) else item.term, name)
-        for name, item in named.items()
-    )
 
 
 def _members(clause: Clause, kind: type[And] | type[Or]) -> tuple[Condition, ...]:

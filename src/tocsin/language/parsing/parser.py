@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tocsin.language.parsing.queries import QueryReader
 from tocsin.language.printer import to_text
-from tocsin.language.queries import QueryReader
 from tocsin.model.conditions import Condition
 from tocsin.model.errors import LanguageError
 from tocsin.model.queries import Filter, Query, Sequence, View

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from tocsin.language.patterns import compile_like, compile_regex, plain_like
-from tocsin.language.terms import Parsed, TermReader, is_condition
-from tocsin.language.tokens import END, NAME, NUMBER, PARAMETER, QUOTED, RESERVED, STRING, offset_of
+from tocsin.language.parsing.cursor import closest
+from tocsin.language.parsing.terms import Parsed, TermReader, is_condition
+from tocsin.language.parsing.tokens import END, NAME, NUMBER, PARAMETER, QUOTED, RESERVED, STRING, offset_of
+from tocsin.language.patterns import compile_regex, like
 from tocsin.model.conditions import FALSE, NEGATED, TRUE, And, Condition, Not, Operator, Or, Predicate
 from tocsin.model.terms import Attribute, Elapsed, Literal, Parameter, Span, Term
 from tocsin.model.values import Kind
 
-__all__ = ["ConditionReader", "like"]
+__all__ = ["ConditionReader"]
 
 _COMPARISONS: Final = {
     "=": Operator.EQ,
@@ -37,13 +38,6 @@ _ABSENT: Final = dict.fromkeys(
 _STARTERS: Final = ("select", "from")
 _AFTER_TERM: Final = ("=", "!=", "<", "<=", ">", ">=", "between", "in", "like", "starts with", "ends with",
                       "contains", "~", "is missing", "is present")  # fmt: skip
-
-
-def like(subject: Term, pattern: str, *, negated: bool) -> Predicate:
-    """Return `subject like pattern` as the simplest predicate that says it; raise `ValueError` if it is faulty."""
-    compile_like(pattern)
-    operator, text = plain_like(pattern) or (Operator.LIKE, pattern)
-    return Predicate(subject, NEGATED[operator] if negated else operator, (Literal(text, Kind.STRING),))
 
 
 class ConditionReader(TermReader):
@@ -304,7 +298,7 @@ class ConditionReader(TermReader):
         """Return the error for a value that stands where a condition should, as after a mistyped operator."""
         kind = self.kinds[self.at]
         if kind == NAME and self.words[self.at] not in RESERVED and at == 0 and self.at == 1:
-            starter = next((s for s in _STARTERS if _near(self.words[0], s)), None)
+            starter = closest(self.words[0], _STARTERS, 0.75)
             if starter:
                 return self.fail(
                     f"`{self.texts[0]}` begins no subscription", at=0, suggestion=f"did you mean `{starter}`?"
@@ -324,11 +318,3 @@ class ConditionReader(TermReader):
                 suggestion=f"if it is a boolean, write: {shown} = true" if flag else None,
             )
         return self.unexpected("a comparison is missing", _AFTER_TERM)
-
-
-def _near(word: str, keyword: str) -> bool:
-    return (
-        word != keyword
-        and abs(len(word) - len(keyword)) <= 1
-        and sorted(set(word) ^ set(keyword)) in ([], *[[c] for c in set(keyword)])
-    )

@@ -1,0 +1,118 @@
+"""The model to its JSON form."""
+
+from __future__ import annotations
+
+from typing import TypeAlias, cast
+
+from tocsin.model.conditions import TRUE, And, Condition, Constant, Not, Predicate
+from tocsin.model.queries import (
+    Filter,
+    Next,
+    Query,
+    SelectItem,
+    Sequence,
+    Step,
+    View,
+)
+from tocsin.model.terms import (
+    Arithmetic,
+    Attribute,
+    Elapsed,
+    Literal,
+    Negative,
+    Parameter,
+    Span,
+    Term,
+)
+from tocsin.model.timestamps import format_rfc3339
+from tocsin.model.values import Kind
+
+__all__ = ["Json", "to_json"]
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+
+def to_json(query: Query) -> Json:
+    """Return the JSON form of `query`.
+
+    >>> from tocsin.language.parsing.parser import parse
+    >>> to_json(parse("symbol = 'IBM' and price > 100"))
+    {'filter': {'where': {'and': [{'=': [{'attribute': ['symbol']}, 'IBM']}, {'>': [{'attribute': ['price']}, 100]}]}}}
+    """
+    if isinstance(query, Filter):
+        from_ = {} if query.stream is None else {"from": query.stream}
+        return {"filter": {**from_, "where": _condition(query.condition), **_select(query.select)}}
+    if isinstance(query, View):
+        return {"view": _view(query)}
+    return {"sequence": _sequence(query)}
+
+
+def _select(items: tuple[SelectItem, ...]) -> dict[str, Json]:
+    return {"select": [[_term(item.term), item.name] for item in items]} if items else {}
+
+
+def _condition(condition: Condition) -> Json:
+    if isinstance(condition, Constant):
+        return condition.truth
+    if isinstance(condition, Predicate):
+        return {condition.operator.value: [_term(t) for t in (condition.subject, *condition.operands)]}
+    if isinstance(condition, Not):
+        return {"not": [_condition(condition.condition)]}
+    return {"and" if isinstance(condition, And) else "or": [_condition(c) for c in condition.conditions]}
+
+
+def _term(term: Term) -> Json:
+    if isinstance(term, Literal):
+        value = term.value
+        return {"timestamp": [format_rfc3339(value)]} if term.kind is Kind.TIMESTAMP else cast("Json", value)  # type: ignore[arg-type]
+    if isinstance(term, Attribute):
+        return {"attribute": [term.path] if term.alias is None else [term.path, term.alias]}
+    if isinstance(term, Parameter):
+        return {"parameters" if term.many else "parameter": [term.name]}
+    if isinstance(term, Arithmetic):
+        return {term.operator.value: [_term(term.left), _term(term.right)]}
+    if isinstance(term, Negative):
+        return {"negative": [_term(term.term)]}
+    if isinstance(term, Elapsed):
+        return {"duration": []}
+    if isinstance(term, Span):
+        return {"span": [term.amount, term.unit.value]}
+    return {term.function.value: [] if term.argument is None else [_term(term.argument)]}
+
+
+def _sequence(query: Sequence) -> Json:
+    form: dict[str, Json] = {"steps": [_step(step) for step in query.steps], **_select(query.select)}
+    if query.within is not None:
+        form["within"] = _term(query.within)
+    if query.publish is not None:
+        form["publish"] = query.publish
+    return form
+
+
+def _step(step: Step) -> Json:
+    word = type(step).__name__.lower()
+    source = step.source if isinstance(step.source, str) else _sequence(step.source)
+    form: dict[str, Json] = {word: source}
+    if step.alias is not None:
+        form["as"] = step.alias
+    for clause, condition in (
+        ("on", getattr(step, "on", TRUE)),
+        ("while", getattr(step, "while_", TRUE)),
+        ("where", step.where),
+    ):
+        if condition != TRUE:
+            form[clause] = _condition(condition)
+    if not isinstance(step, Next) and step.compute:
+        form["compute"] = [[c.name, _term(c.term)] for c in step.compute]
+    return form
+
+
+def _view(query: View) -> Json:
+    tables: list[Json] = [t.name if t.alias is None else [t.name, t.alias] for t in query.tables]
+    form: dict[str, Json] = {"tables": tables, **_select(query.select)}
+    if query.distinct:
+        form["distinct"] = True
+    for clause, condition in (("on", query.on), ("where", query.where)):
+        if condition != TRUE:
+            form[clause] = _condition(condition)
+    return form
