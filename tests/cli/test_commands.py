@@ -62,7 +62,8 @@ def test_check_against_events_warns_of_what_they_cannot_answer(tmp_path: Path) -
         "warning: -s:1: subscription `s1`: no event has an attribute `symbl`; did you mean `symbol`?",
         "warning: -s:2: subscription `s2`: `price = '100'` never holds: `price` is a number in the events, not a string",
         "warning: -s:5: subscription `s5`: no event has an attribute `pric`; did you mean `price`?",
-        "5 subscriptions: 0 at fault, 3 warnings",
+        "warning: -s:5: subscription `s5`: the engine runs filters only so far, and would refuse it",
+        "5 subscriptions: 0 at fault, 4 warnings",
     ]
 
 
@@ -174,3 +175,73 @@ def test_every_command_helps(command: str) -> None:
     done = tocsin(command, "--help")
     assert done.returncode == 0
     assert "Usage: " in done.stdout
+
+
+def test_the_place_of_an_error_is_its_line_whatever_stands_before(tmp_path: Path) -> None:
+    file = tmp_path / "s.txt"
+    file.write_text("ok: x = 1\njump:\n  select x\n  from a\n  where x >> 3\n")
+    assert f"{file}:5:12: subscription `jump`" in tocsin("check", file).stderr
+
+
+def test_check_refuses_what_match_would(tmp_path: Path) -> None:
+    file = tmp_path / "s.jsonl"
+    file.write_text(
+        '{"id":"a","text":"x = 1","valid_until":"soon"}\n{"id":"","text":"x = 1"}\n{"id":"b","text":"x = 1"}\n"x"\n'
+    )
+    done = tocsin("check", file)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "4 subscriptions: 3 at fault, 0 warnings"
+
+
+def test_an_indented_beginning_is_told_and_empties_no_book(tmp_path: Path) -> None:
+    file, book = tmp_path / "s.txt", tmp_path / "book.jsonl"
+    book.write_text('{"id":"x","text":"a = 1","owner":"default"}\n')
+    file.write_text("  x = 1\n")
+    done = tocsin("apply", file, "--to", book, "--yes")
+    assert done.returncode == 2
+    assert f"{file}:1: an indented line goes on with a subscription, but none has begun" in done.stderr
+    assert "a = 1" in book.read_text()
+
+
+def test_a_book_has_one_format_and_keeps_its_link_and_mode(tmp_path: Path) -> None:
+    wanted, book, link = tmp_path / "w.txt", tmp_path / "book.jsonl", tmp_path / "link.jsonl"
+    wanted.write_text("x: a = 1\n")
+    refused = tocsin("apply", wanted, "--to", tmp_path / "book.csv", "--yes")
+    assert (refused.returncode, refused.stderr) == (2, f"a book is a file of JSON lines; call it {book}\n")
+    book.write_text("")
+    book.chmod(0o640)
+    link.symlink_to(book)
+    assert tocsin("apply", wanted, "--to", link, "--yes").returncode == 0
+    assert link.is_symlink()
+    assert '"x"' in book.read_text()
+    assert book.stat().st_mode & 0o777 == 0o640
+    timed = tmp_path / "w.jsonl"
+    timed.write_text('{"id":"x","text":"a = 1","valid_until":500}\n')
+    shown = tocsin("apply", timed, "--to", book, "--dry-run").stdout.splitlines()
+    assert shown[:2] == ["- x: a = 1", "+ x: a = 1  (valid until 500)"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("match", "-s", "a = 1", "-o", "/nonexistent/a.jsonl"),
+        ("match", "-s", "a = 1", "-o", "/nonexistent/a.parquet"),
+        ("match", "-s", "a = 1", "--faults", "/nonexistent/a"),
+        ("match", "--template", "a = :p and " + "b = 1 and " * 60 + "c = 2", "--parameters", "/nonexistent"),
+        ("explain", "a = 1", "[" * 500),
+    ],
+)
+def test_trouble_with_files_is_told_in_a_line(arguments: tuple[str, ...]) -> None:
+    done = tocsin(*arguments, stdin='{"a":1}\n')
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_file_and_a_pipe_give_the_same_answer(tmp_path: Path) -> None:
+    events, subscriptions = tmp_path / "e.jsonl", tmp_path / "s.jsonl"
+    events.write_text('{"t":200}\n{"t":50}\n')
+    subscriptions.write_text('{"id":"x","text":"true","valid_until":100}\n')
+    options = ("-f", subscriptions, "--time-field", "t")
+    file, pipe = tocsin("match", events, *options), tocsin("match", *options, stdin=events.read_text())
+    assert len(file.stdout.splitlines()) == len(pipe.stdout.splitlines()) == 1

@@ -52,8 +52,8 @@ def test_a_broken_line_is_reported_with_its_place_and_the_rest_goes_on(tmp_path:
     assert reported == [
         '2: not JSON: Input data was truncated: {"a":',
         '3: not JSON: invalid character (byte 5): {"a":NaN}',
-        "4: an event is an object with attributes, not int",
-        "7: an event is an object with attributes, not str",
+        "4: an event is an object with attributes, not a number",
+        "7: an event is an object with attributes, not a string",
     ]
     assert faults.read_text() == done.stderr
 
@@ -99,7 +99,7 @@ def test_subscriptions_from_a_file_are_told_by_their_ids_and_bad_ones_are_left_o
     )
     done = tocsin("match", "-f", subscriptions, stdin=IBM)
     assert done.returncode == 1
-    assert [note["subscription"] for note in lines(done.stdout)] == ["high", "line-7"]
+    assert [note["subscription"] for note in lines(done.stdout)] == ["high", "subscriptions.txt:7"]
     assert (
         done.stderr.splitlines()[0]
         == f"{subscriptions}:3:12: subscription `bad`: a comparison is missing, found `=>`"
@@ -126,7 +126,7 @@ def test_a_template_with_parameters(tmp_path: Path) -> None:
     done = tocsin("match", "--template", template, "--parameters", parameters, "--id", "{s}-{row}", stdin=IBM)
     assert [note["subscription"] for note in lines(done.stdout)] == ["IBM-0"]
     assert done.returncode == 1
-    assert "row 2, parameter `:s`: null is no value" in done.stderr
+    assert f"{parameters}:3: parameter `:s`: null is no value" in done.stderr
     alone = tocsin("match", "--template", "a = :s", stdin=IBM)
     assert (alone.returncode, alone.stderr) == (
         2,

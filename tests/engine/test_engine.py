@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from tocsin import Engine, attr, parse, read_event
 from tocsin.engine import EventClock, ManualClock
 from tocsin.errors import ApplyError, EventError, LanguageError, SubscriptionError, TemplateError
 from tocsin.formats import Fault
-from tocsin.model import Notification, Subscription
+from tocsin.model import Event, Notification, Subscription
 
 
 @pytest.fixture
@@ -204,7 +204,7 @@ def test_one_bad_record_never_stops_a_batch(engine: Engine, caplog: pytest.LogCa
     faults: list[Fault] = []
     records = [{"a": 1}, {"a": float("nan")}, "nonsense", {"$stream": 1}, {"a": 2}]
     assert told(engine.publish_many(records, on_error=faults.append)) == ["x", "x"]
-    assert [fault.line for fault in faults] == [2, 3, 0]
+    assert [fault.line for fault in faults] == [2, 3, 4]
     assert engine.stats().refused == 3
     with caplog.at_level(logging.WARNING, "tocsin"):
         assert told(engine.publish_many([{"a": float("nan")}, {"a": 3}])) == ["x"]
@@ -448,3 +448,122 @@ def test_many_threads_see_whole_changes_only(engine: Engine) -> None:
     for thread in watchers:
         thread.join()
     assert seen <= {frozenset(sets[0]), frozenset(sets[1])}
+
+
+# one answer, whichever way it is asked
+
+
+def test_the_stream_can_be_asked_for_in_every_way(engine: Engine) -> None:
+    text = "\"$stream\" in ('a', 'b')"
+    engine.publish({"x": 1}, stream="a", valid_until=200)
+    assert len(engine.subscribe(text, id="in").notifications) == 1
+    assert len(engine.subscribe('"$stream" is missing', id="none").notifications) == 0
+    assert told(engine.publish({"x": 1}, stream="b")) == ["in"]
+    assert told(engine.publish({"x": 1})) == ["none"]
+    assert engine.explain("in", {}, stream="a").matched
+    assert len(engine.test(text, [{}], stream="a").events) == 1
+    engine.subscribe('select "$stream" as s from a', id="select")
+    assert [n.values for n in engine.publish({}, stream="a") if n.values] == [{"s": "a"}]
+
+
+def test_batches_are_matched_as_if_one_by_one() -> None:
+    events = [read_event({}, time=t) for t in (200, 50)]
+    for lateness, wanted in ((0, []), (150, ["x"])):
+        answers = []
+        for size in (1, 2, 256):
+            engine = Engine(clock=EventClock(), lateness=lateness)
+            engine.subscribe("true", id="x", valid_until=100)
+            answers.append(told(engine.publish_many(events, batch_size=size)))
+        assert answers == [wanted] * 3
+
+
+def test_what_a_source_gave_before_it_failed_is_published(engine: Engine) -> None:
+    engine.subscribe("a > 0", id="x")
+
+    def failing() -> Iterable[Mapping[str, object]]:
+        for i in range(1, 6):
+            yield {"a": i}
+        raise OSError("the wire was cut")
+
+    heard: list[Notification] = []
+    with pytest.raises(OSError, match="the wire was cut"):
+        heard.extend(engine.publish_many(failing(), batch_size=10))
+    assert told(heard) == ["x"] * 5
+    assert engine.stats().published == 5
+
+
+def test_a_refused_event_is_neither_kept_nor_counted(engine: Engine) -> None:
+    faults: list[Fault] = []
+    smuggled = Event("e", {"x": 1, "$stream": "a"}, valid_until=200)
+    assert list(engine.publish_many([smuggled], on_error=faults.append)) == []
+    assert len(faults) == 1
+    assert (engine.stats().kept_events, engine.stats().published) == (0, 0)
+
+
+def test_a_cloud_event_is_one_whichever_way_it_comes(engine: Engine) -> None:
+    event: dict[str, object] = {
+        "specversion": "1.0",
+        "id": "1",
+        "source": "/s",
+        "type": "order",
+        "data": {"p": 5},
+    }
+    engine.subscribe("from order where data.p = 5", id="x")
+    assert told(engine.publish(event)) == told(engine.publish_many([event])) == ["x"]
+    assert list(engine.match([event])) == [("x",)]
+    assert engine.explain("x", event).matched
+
+
+def test_an_event_brings_its_own_stream_and_time(engine: Engine) -> None:
+    with pytest.raises(EventError, match="an `Event` brings its own stream, time"):
+        engine.publish(read_event({}), stream="s", time=5)
+    for nonsense in ("abc", None, 5):
+        with pytest.raises(EventError, match="an event is a mapping"):
+            engine.publish(nonsense)  # type: ignore[arg-type]
+
+
+def test_ids_made_for_events_are_never_repeated(engine: Engine) -> None:
+    engine.subscribe("true", id="x")
+    ids = [note.event_ids[0] for _ in range(2) for note in engine.publish_many([{}] * 10)]
+    assert len(set(ids)) == 20
+
+
+def test_the_last_tick_is_within_an_unlimited_validity(engine: Engine) -> None:
+    engine.subscribe("true", id="x")
+    engine.subscribe("false", id="y", valid_until=500)
+    assert told(engine.publish({}, time=2**63 - 1)) == ["x"]
+
+
+def test_templates_let_go_of_the_rows_that_have_gone(engine: Engine) -> None:
+    engine.subscribe_many("a = :v", {"v": list(range(1000))}, id="{v}")
+    for i in range(990):
+        engine.unsubscribe(str(i))
+    assert told(engine.publish({"a": 995})) == ["995"]
+    assert {len(batch.rows) for batch, _ in engine._book._batches.values()} < {*range(250)}
+    assert [s.query for s in engine.subscriptions()] == [parse(f"a = {i}") for i in range(990, 1000)]
+
+
+def test_many_kept_events_meet_many_rows_at_once(engine: Engine) -> None:
+    for i in range(100):
+        engine.publish({"a": i}, valid_until=500)
+    made = engine.subscribe_many("a = :v", {"v": list(range(50, 550))}, id="{v}")
+    assert sorted(told(made.notifications)) == sorted(str(i) for i in range(50, 100))
+
+
+@pytest.mark.parametrize("pattern", ["a-{", "{v!x}", "{v:d}", "a}{row}", "{row:99999999999}", "{}"])
+def test_a_faulty_pattern_for_ids_is_refused(engine: Engine, pattern: str) -> None:
+    with pytest.raises(TemplateError, match="the id's pattern"):
+        engine.subscribe_many("a = :v", [{"v": 1}], id=pattern)
+
+
+def test_a_row_without_an_id_is_reported(engine: Engine) -> None:
+    made = engine.subscribe_many("a = :v", {"v": [1, 2, 3], "name": ["x", None, ""]}, id="name")
+    assert made.ids == ("x",)
+    assert [str(error) for error in made.errors] == ["row 1: it has no id", "row 2: it has no id"]
+
+
+def test_apply_minds_ids_and_forms(engine: Engine) -> None:
+    with pytest.raises(ApplyError, match="an id is a string that is not empty, not 1"):
+        engine.apply({1: "x > 1", "": "x > 2"})  # type: ignore[arg-type]
+    with pytest.raises(SubscriptionError, match="not str"):
+        engine.apply(["x > 1"])  # type: ignore[list-item]

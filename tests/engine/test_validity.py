@@ -105,9 +105,7 @@ class EngineMachine(RuleBasedStateMachine):
             text, id=name, valid_from=begin, valid_until=end, owner=owner, replace=replace
         )
         self.held.pop(name, None)
-        self.held[name] = Held(
-            text, 0 if begin is None else begin, float("inf") if end is None else end, owner
-        )
+        self.held[name] = Held(text, since(begin), until(end), owner)
         assert self.told(done.notifications) == self.met([name])
 
     @rule(rows=st.lists(st.tuples(ids, st.integers(0, 3)), max_size=4), end=ends)

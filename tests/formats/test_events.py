@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -63,7 +64,7 @@ def test_a_json_document_holds_one_event_or_an_array_of_them(tmp_path: Path) -> 
     assert attributes(read(tmp_path / "e.json", '[{"a": 1},\n {"a": {"b": 2}}, 3]')) == [
         {"a": 1},
         {"a.b": 2},
-        (3, "an event is an object with attributes, not int"),
+        (3, "an event is an object with attributes, not a number"),
     ]
     assert attributes(read(tmp_path / "e.json", '{"a": 1}')) == [{"a": 1}]
     assert attributes(read(tmp_path / "e.json", "[")) == [(1, "not JSON: Input data was truncated: [")]
@@ -144,3 +145,68 @@ def test_a_file_that_is_not_what_its_name_says(tmp_path: Path) -> None:
         (tmp_path / name).write_text("no such thing")
         with pytest.raises(EventError, match=f"{name} is not a file of"):
             list(open_events(tmp_path / name))
+
+
+def test_one_odd_line_of_json_breaks_itself_alone(tmp_path: Path) -> None:
+    deep = b'{"a":' * 20_000 + b"1" + b"}" * 20_000
+    found = read(
+        tmp_path / "e.jsonl",
+        b'\xef\xbb\xbf{"a":1}\n{"n":"caf\xe9"}\n' + deep + b'\n["x", {"a":2}]\n{"a":3}\n',
+    )
+    kinds = [type(one).__name__ for one in found]
+    assert kinds == ["Event", "Fault", "Fault", "Fault", "Event", "Event"]
+    assert [one.line for one in found if isinstance(one, Fault)] == [2, 3, 4]
+    assert str(found[3]).endswith("an event is an object with attributes, not a string")
+    assert attributes(read(tmp_path / "e.json", b'\xef\xbb\xbf[{"a":1}]')) == [{"a": 1}]
+
+
+def test_csv_records_over_several_lines_and_open_quotes(tmp_path: Path) -> None:
+    found = read(tmp_path / "e.csv", 'a,b\n1,"x\ny"\n"1\n2"\n3,c\n4,"open\n5,d\n')
+    assert attributes(found)[:3] == [
+        {"a": 1, "b": "x\ny"},
+        (4, "1 fields, but the header names 2"),
+        {"a": 3, "b": "c"},
+    ]
+    assert isinstance(found[-1], Fault)
+    assert found[-1].line == 7
+
+
+def test_a_name_that_is_not_unicode_is_refused(tmp_path: Path) -> None:
+    (found,) = read(tmp_path / "e.csv", b"a,caf\xe9\n1,2\n")
+    assert isinstance(found, Fault)
+    assert "an attribute's name is a string of valid Unicode" in found.reason
+
+
+def test_one_cell_that_python_cannot_hold_breaks_its_row_alone() -> None:
+    table = pa.table({"t": pa.array([1, 10**15], pa.timestamp("s")), "d": pa.array([1, 2], pa.date32())})
+    reader = EventReader()
+    first, second = (reader.event(row, "t", n) for n, row in arrow_rows(table.to_batches()))
+    assert isinstance(first, Event)
+    assert isinstance(second, Fault)
+    assert "a cell cannot be read" in second.reason
+
+
+def test_types_within_structs_and_dictionaries_are_minded() -> None:
+    inner = pa.struct([("t", pa.timestamp("us")), ("b", pa.binary()), ("x", pa.int64())])
+    table = pa.table(
+        {
+            "s": pa.array([{"t": 0, "b": b"1", "x": 5}, None], inner),
+            "v": pa.array([b"x", None], pa.binary_view()),
+        }
+    )
+    reader = EventReader()
+    first, second = (reader.event(row, "t", n) for n, row in arrow_rows(table.to_batches()))
+    assert isinstance(first, Event)
+    assert isinstance(second, Event)
+    assert first.attributes == {"s.t": datetime(1970, 1, 1, tzinfo=UTC), "s.x": 5}
+    assert reader.dropped == {"s.b": 1, "v": 2}
+
+
+def test_suffixes_in_capitals_and_pipes_are_read(tmp_path: Path) -> None:
+    packed = tmp_path / "E.JSONL.GZ"
+    packed.write_bytes(gzip.compress(b'{"a":1}\n'))
+    assert attributes(list(open_events(packed))) == [{"a": 1}]
+    with pytest.raises(EventError, match="there is no file"):
+        open_events(tmp_path)
+    with pytest.raises(EventError, match="there is no file"):
+        open_events("x" * 5000)

@@ -134,7 +134,6 @@ def test_rows_that_can_never_match_are_found_for_all_at_once() -> None:
 @pytest.mark.parametrize(
     ("rows", "reason"),
     [
-        ([{"s": "x"}], "row 0, parameter `:p`: the row does not give it"),
         ({"s": ["x"]}, "parameter `:p`: no column gives it a value"),
         ({"s": ["x", "y"], "p": [1]}, "the columns differ in length"),
         ([1, 2], "rows are mappings"),
@@ -145,6 +144,16 @@ def test_rows_that_can_never_match_are_found_for_all_at_once() -> None:
 def test_rows_that_do_not_fit_the_template(template: Template, rows: object, reason: str) -> None:
     with pytest.raises(TemplateError, match=reason):
         template.bind_many(rows)
+
+
+def test_a_row_that_lacks_a_parameter_is_reported_and_the_rest_is_made(template: Template) -> None:
+    bound = template.bind_many([{"s": "x", "p": 1}, {"s": "y"}, {"p": 2}])
+    assert bound.rows.tolist() == [0]
+    assert [str(e) for e in bound.errors] == [
+        "row 1, parameter `:p`: the row does not give it",
+        "row 2, parameter `:s`: the row does not give it",
+    ]
+    assert "does not give it" in str(Template("a in :v").bind_many([{"v": [1]}, {}]).errors[0])
 
 
 def test_no_rows_make_no_subscriptions(template: Template) -> None:

@@ -6,8 +6,10 @@ As with `grep` and `diff`: 0 for yes or all well, 1 for no or for something left
 from __future__ import annotations
 
 import sys
+import zlib
 from typing import Annotated
 
+import pyarrow as pa
 import typer
 
 from tocsin import __version__
@@ -66,6 +68,6 @@ def main() -> None:
     """Run the command line and end the process."""
     try:
         app()
-    except TocsinError as error:
-        complain(str(error))
+    except (TocsinError, OSError, EOFError, zlib.error, UnicodeError, pa.ArrowException) as error:
+        complain(str(error) or type(error).__name__)
         sys.exit(2)

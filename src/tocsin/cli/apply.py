@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +15,7 @@ from rich.console import Console
 from tocsin.cli.loading import check_entry, load_entries
 from tocsin.cli.terminal import complain, counted, note
 from tocsin.engine import Difference, Engine, EventClock
+from tocsin.formats import Format
 from tocsin.formats.subscription_files import read_subscriptions
 from tocsin.language import to_text
 from tocsin.model import Subscription
@@ -43,12 +45,14 @@ def apply(
 
     Nothing is changed if any subscription is at fault. Ends with 0 if the book is as wanted, with 1 if not.
     """
+    if to.suffix not in (".jsonl", ".ndjson"):
+        raise TocsinError(f"a book is a file of JSON lines; call it {to.with_suffix('.jsonl')}")
     engine = Engine(clock=EventClock())
-    if to.is_file() and load_entries(engine, to, complain).bad:
+    if to.is_file() and load_entries(engine, to, complain, Format.JSONL).bad:
         raise TocsinError(f"the book {to} is damaged; mend it first, for what cannot be read would be lost")
     sought = _read(wanted)
     difference = engine.apply(sought, owner=owner, dry_run=True)
-    _show(difference, engine, {one.id: to_text(one.query) for one in sought})
+    _show(difference, engine, {one.id: _shown(one) for one in sought})
     if not difference:
         return
     if dry_run:
@@ -91,7 +95,7 @@ def _ticks(raw: object | None) -> int | None:
 
 def _show(difference: Difference, engine: Engine, texts: dict[str, str]) -> None:
     console = Console(highlight=False)
-    held = {one.id: to_text(one.query) for one in engine.subscriptions()}
+    held = {one.id: _shown(one) for one in engine.subscriptions()}
     for name in difference.removed:
         console.print(f"- {name}: {held[name]}", style="red", markup=False, soft_wrap=True)
     for name in difference.changed:
@@ -105,17 +109,29 @@ def _show(difference: Difference, engine: Engine, texts: dict[str, str]) -> None
     )
 
 
-def _write(engine: Engine, path: Path) -> None:
+def _shown(one: Subscription) -> str:
+    period = [f"from {one.valid_from}"] if one.valid_from is not None else []
+    period += [f"until {one.valid_until}"] if one.valid_until is not None else []
+    return to_text(one.query) + (f"  (valid {' '.join(period)})" if period else "")
+
+
+def _write(engine: Engine, book: Path) -> None:
     """Write the book whole, then put it in the old one's place."""
+    path = book.resolve()  # a link stays one
     aside = path.with_name(f".{path.name}.{os.getpid()}")
-    with aside.open("wb") as file:
-        for owner, one in _owned(engine):
-            record = {"id": one.id, "text": to_text(one.query), "owner": owner}
-            record |= {"valid_from": one.valid_from, "valid_until": one.valid_until}  # type: ignore[dict-item]
-            file.write(msgspec.json.encode({k: v for k, v in record.items() if v is not None}) + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
+    try:
+        with aside.open("wb") as file:
+            for owner, one in _owned(engine):
+                record = {"id": one.id, "text": to_text(one.query), "owner": owner}
+                record |= {"valid_from": one.valid_from, "valid_until": one.valid_until}  # type: ignore[dict-item]
+                file.write(msgspec.json.encode({k: v for k, v in record.items() if v is not None}) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            shutil.copymode(path, aside)
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 def _owned(engine: Engine) -> list[tuple[str | None, Subscription]]:

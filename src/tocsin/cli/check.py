@@ -10,10 +10,11 @@ import typer
 
 from tocsin.cli import options
 from tocsin.cli.loading import check_entry
-from tocsin.cli.terminal import complain, counted, note, progress, warn, watched
+from tocsin.cli.terminal import FaultLog, complain, counted, note, progress, warn, watched
 from tocsin.formats import EventFields, Fault
 from tocsin.formats.subscription_files import Entry, read_subscriptions
 from tocsin.language.seen import Seen
+from tocsin.model import Filter
 from tocsin.model.errors import SubscriptionError, TocsinError
 
 __all__ = ["check"]
@@ -83,6 +84,8 @@ def check(
                 continue
             good += 1
             warnings = checked.warnings + (seen.warnings(checked.query) if seen is not None else ())
+            if not isinstance(checked.query, Filter):
+                warnings += ("the engine runs filters only so far, and would refuse it",)
             warned += len(warnings)
             for warning in warnings:
                 assert isinstance(entry, Entry)  # noqa: S101 - an error was raised above
@@ -96,10 +99,10 @@ def check(
 def _seen(source: str, format: options.InputFormat, stream: str | None, stream_field: str | None) -> Seen:
     file = options.events_from(source, format, stream=stream, fields=EventFields(stream=stream_field))
     seen = Seen()
-    with progress("events") as bar:
+    with progress("events") as bar, FaultLog() as log:
         for event in watched(file, bar, "reading events", file):
             if isinstance(event, Fault):
-                warn(str(event))
+                log(event)
             else:
                 seen.add(event)
     return seen

@@ -15,7 +15,9 @@ from tocsin.cli import options
 from tocsin.cli.terminal import FaultLog, counted, note, progress, shown, warn, watched
 from tocsin.engine import Engine, EventClock
 from tocsin.formats import EventFields, EventReader, Fault
+from tocsin.formats.files import is_readable
 from tocsin.formats.json_lines import json_array
+from tocsin.formats.records import Broken
 from tocsin.language.explanation import Reason
 from tocsin.language.printer import value_text
 from tocsin.model import Event
@@ -68,7 +70,7 @@ def try_out(
     Ends with 0 if it would have fired, with 1 if not.
     """
     source = options.events_from(events, input_format, stream=stream, fields=EventFields(stream=stream_field))
-    engine = Engine(clock=EventClock())
+    engine = Engine(clock=EventClock(), lateness=2**62)
     for warning in engine.subscribe(subscription, id="it").warnings:
         warn(warning)
     fired = 0
@@ -96,10 +98,10 @@ def _one_event(text: str, stream: str | None) -> Event:
     raw = sys.stdin.buffer.read() if text == "-" else text.encode()
     if text != "-" and not text.lstrip().startswith("{"):
         path = Path(text)
-        if not path.is_file():
+        if not is_readable(path):
             raise EventError(f"`{shown(text, 60)}` is neither an event in JSON nor a file")
         raw = path.read_bytes()
-    line, record = next(json_array(raw.strip()), (1, "there is no event"))
+    line, record = next(json_array(raw.strip()), (1, Broken("there is no event")))
     read = EventReader(stream=stream, clock=lambda: 0).event(record, "event", line)
     if isinstance(read, Fault):
         raise EventError(read.reason)

@@ -9,11 +9,16 @@ from msgspec import Struct
 
 from tocsin.cli.terminal import warn
 from tocsin.engine import Engine
-from tocsin.formats.files import format_of, raw_records
+from tocsin.engine.filters import normal_form
+from tocsin.engine.wanted import check_id, read_terms
+from tocsin.formats import Format
+from tocsin.formats.files import format_of, is_readable, raw_records
+from tocsin.formats.records import Broken
 from tocsin.formats.subscription_files import Entry, describe, read_subscriptions
 from tocsin.language import Template
 from tocsin.language.check import Checked
 from tocsin.language.sources import read_query
+from tocsin.model import Filter
 from tocsin.model.errors import LanguageError, SubscriptionError, TemplateError, TocsinError
 
 __all__ = ["Loaded", "check_entry", "load_entries", "load_template", "load_texts"]
@@ -32,10 +37,12 @@ def load_texts(engine: Engine, texts: list[str]) -> None:
         _warn(f"s{number}", engine.subscribe(text, id=f"s{number}").warnings)
 
 
-def load_entries(engine: Engine, path: Path, report: Callable[[object], None]) -> Loaded:
+def load_entries(
+    engine: Engine, path: Path, report: Callable[[object], None], format: Format | None = None
+) -> Loaded:
     """Subscribe to what a file holds; what is faulty is reported, and the rest goes on."""
     loaded = Loaded()
-    for entry in read_subscriptions(path):
+    for entry in read_subscriptions(path, format):
         try:
             if isinstance(entry, SubscriptionError):
                 raise entry
@@ -60,9 +67,14 @@ def check_entry(entry: Entry | SubscriptionError) -> Checked:
     if isinstance(entry, SubscriptionError):
         raise entry
     try:
-        return read_query(entry.query)
+        checked = read_query(entry.query)
+        check_id(entry.id)
+        read_terms(entry.valid_from, entry.valid_until, entry.owner, entry.id)
+        if isinstance(checked.query, Filter):
+            normal_form(checked.query, entry.id)
     except TocsinError as error:
         raise TocsinError(_described(error, entry)) from None
+    return checked
 
 
 def load_template(
@@ -70,25 +82,29 @@ def load_template(
 ) -> Loaded:
     """Subscribe to a template's rows; `template` is a text, or the name of a file that holds one."""
     file = Path(template)
-    text = file.read_text(encoding="utf-8") if len(template) < 4096 and file.is_file() else template
+    text = file.read_text(encoding="utf-8") if is_readable(file) else template
     rows: list[object] = []
-    loaded = Loaded()
+    lines: list[int] = []
+    bad = 0
     for line, record in _parameter_rows(parameters):
-        if isinstance(record, str):
-            loaded.bad += 1
-            report(f"{parameters}:{line}: {record}")
+        if isinstance(record, Broken):
+            bad += 1
+            report(f"{parameters}:{line}: {record.reason}")
         else:
             rows.append(record)
+            lines.append(line)
     done = engine.subscribe_many(Template(text), rows, id=id_rule)
     for error in done.errors:
-        report(f"{parameters}: {error}")
+        place = parameters if error.row is None else f"{parameters}:{lines[error.row]}"
+        named = "" if error.parameter is None else f"parameter `:{error.parameter}`: "
+        report(f"{place}: {named}{error.reason}")
     if done.never:
         warn(f"{len(done.never):,} rows of {parameters} can never match")
-    return Loaded(len(done.ids), loaded.bad + len(done.errors))
+    return Loaded(len(done.ids), bad + len(done.errors))
 
 
 def _parameter_rows(path: Path) -> Iterator[tuple[int, object]]:
-    if not path.is_file():
+    if not is_readable(path):
         raise TemplateError(f"there is no file {path}")
     yield from raw_records(path, format_of(path))
 

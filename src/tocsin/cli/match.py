@@ -85,7 +85,8 @@ def match(
     """
     fields = EventFields(id_field, time_field, start_field, stream_field, valid_until_field)
     source = options.events_from(events, input_format, stream=stream, fields=fields)
-    engine = Engine(matcher=matcher, clock=EventClock())
+    # By the events' own time, and none is too late: what has expired is held to the end.
+    engine = Engine(matcher=matcher, clock=EventClock(), lateness=2**62)
     with ExitStack() as stack:
         log = stack.enter_context(FaultLog(faults))
         loaded = _load(engine, subscribe, subscriptions, (template, parameters, id_rule), log)
@@ -145,7 +146,13 @@ def _writer(
         if output is not None and output.suffix in (".parquet", ".pq"):
             format = OutputFormat.PARQUET
         else:
-            format = OutputFormat.TABLE if output is None and sys.stdout.isatty() else OutputFormat.JSONL
+            format = (
+                OutputFormat.TABLE
+                if output is None and sys.stdout is not None and sys.stdout.isatty()
+                else OutputFormat.JSONL
+            )
+    if output is None and sys.stdout is None:
+        raise TocsinError("standard output is closed; name a file: --output FILE")
     if format is OutputFormat.PARQUET:
         if output is None:
             raise TocsinError("Parquet needs a file: --output FILE")

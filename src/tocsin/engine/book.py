@@ -30,11 +30,12 @@ class Terms(Struct, frozen=True):
     owner: str | None = None
 
 
-class Batch(Struct):
+class Batch(Struct, eq=False):
     """The rows of one template, and how many of them are still subscribed."""
 
     template: Template
     rows: TemplateRows
+    numbers: list[int]  # by position; some have gone
     left: int
 
 
@@ -126,7 +127,7 @@ class Book:
     ) -> NDArray[np.int64]:
         """Enter a template's rows and return their numbers."""
         numbers = self._enter(ids, terms)
-        batch = Batch(template, rows, len(numbers))
+        batch = Batch(template, rows, numbers, len(numbers))
         self._batches.update((number, (batch, position)) for position, number in enumerate(numbers))
         return np.array(numbers, dtype=np.int64)
 
@@ -137,6 +138,8 @@ class Book:
         if self._filters.pop(number, None) is None:
             batch, _ = self._batches.pop(number)
             batch.left -= 1
+            if batch.left and 4 * batch.left < len(batch.numbers):
+                self._compact(batch)
         owner = self._owner_of.pop(number, None)
         if owner is not None:
             del self._owners[owner][id_]
@@ -155,6 +158,18 @@ class Book:
             if self._numbers.get(id_) == number and self.valid_until[number] == until:
                 found[id_] = None
         return list(found)
+
+    def _compact(self, batch: Batch) -> None:
+        """Let go of the rows that are no longer subscribed, once most have gone."""
+        kept = [
+            (position, number)
+            for position, number in enumerate(batch.numbers)
+            if self._batches.get(number, (None, -1)) == (batch, position)
+        ]
+        positions = np.array([position for position, _ in kept], dtype=np.int64)
+        batch.rows = batch.rows.take(positions)
+        batch.numbers = [number for _, number in kept]
+        self._batches.update((number, (batch, i)) for i, number in enumerate(batch.numbers))
 
     def _enter(self, ids: Sequence[str], terms: Terms) -> list[int]:
         numbers = [self._free.pop() for _ in range(min(len(self._free), len(ids)))]

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
 from threading import RLock
 from typing import Any, Final
 from uuid import uuid4
 
 import numpy as np
 
-from tocsin.engine.book import FOREVER, Book, Terms
+from tocsin.engine.book import ALWAYS, FOREVER, Book, Terms
 from tocsin.engine.clock import Clock, SystemClock
 from tocsin.engine.filters import (
     applies,
@@ -35,8 +34,9 @@ from tocsin.engine.results import (
     SubscribedMany,
     Trial,
 )
-from tocsin.engine.wanted import Wanted, WantedSet, read_terms, read_wanted
+from tocsin.engine.wanted import Wanted, WantedSet, check_id, read_terms, read_wanted
 from tocsin.formats import EventReader, Fault
+from tocsin.formats.cloud_events import is_cloud_event, read_cloud_event
 from tocsin.language import Template
 from tocsin.language.sources import QuerySource, read_query
 from tocsin.language.template.columns import Rows, as_table
@@ -68,6 +68,7 @@ class Engine:
     """
 
     def __init__(self, *, matcher: str = "oracle", clock: Clock | None = None, lateness: int = 0) -> None:
+        self._matcher_name = matcher
         self._matcher = create_matcher(matcher)
         self._clock = clock or SystemClock()
         self._lateness = lateness
@@ -98,17 +99,17 @@ class Engine:
         that is subscribed already is an error, unless `replace` is set. Kept events are met at once.
         """
         name = uuid4().hex if id is None else id
-        if type(name) is not str or not name:
-            raise SubscriptionError(f"an id is a string that is not empty, not {name!r}")
+        check_id(name)
         checked = read_query(query)
         wanted = Wanted(only_filters(checked.query, name), read_terms(valid_from, valid_until, owner, name))
-        normal_form(wanted.query, name)
+        normal = normal_form(wanted.query, name)
         with self._lock:
             self._make_room([name], replace=replace)
             number = self._add(name, wanted)
             self._generation += 1
             warnings = (*checked.warnings, *self._expiry_warning(wanted.terms))
-            return Subscribed(name, self._meet_history([number]), warnings)
+            met = self._meet_history([number], ConjunctionBatch.of([(number, normal)]))
+            return Subscribed(name, met, warnings)
 
     def subscribe_many(
         self,
@@ -136,9 +137,10 @@ class Engine:
         with self._lock:
             self._make_room(ids, replace=replace)
             numbers = self._book.add_batch(ids, form, kept, terms)
-            self._matcher.add(ConjunctionBatch.of_shapes(numbers, normal.conjunctions, kept.columns))
+            added = ConjunctionBatch.of_shapes(numbers, normal.conjunctions, kept.columns)
+            self._matcher.add(added)
             self._generation += 1
-            met = self._meet_history(numbers.tolist())
+            met = self._meet_history(numbers.tolist(), added)
         errors = sorted((*bound.errors, *repeated), key=lambda error: error.row or 0)
         return SubscribedMany(tuple(ids), tuple(errors), tuple(bound.never.tolist()), met)
 
@@ -169,9 +171,11 @@ class Engine:
             if dry_run or not difference:
                 return difference
             self._remove([*difference.removed, *difference.changed])
-            numbers = [self._add(name, sought[name]) for name in (*difference.added, *difference.changed)]
+            new = (*difference.added, *difference.changed)
+            numbers = [self._add(name, sought[name]) for name in new]
             self._generation += 1
-            met = self._meet_history(numbers)
+            forms = [normal_form(sought[name].query, name) for name in new] if len(self._history) else []
+            met = self._meet_history(numbers, ConjunctionBatch.of(zip(numbers, forms, strict=False)))
         return Difference(difference.added, difference.changed, difference.removed, difference.unchanged, met)
 
     def subscriptions(self, *, owner: str | None = None) -> Iterator[Subscription]:
@@ -215,10 +219,9 @@ class Engine:
         `time` is when it ended, and when it started unless `start` is given; without either, the clock is asked.
         An event with `valid_until` is kept until then for new subscriptions. A deletion reaches no filter.
         """
-        if not isinstance(event, Event):
-            moment = self._clock.now() if time is None else time
-            event = read_event(event, stream=stream, id=id, time=moment, start=start, valid_until=valid_until)
-        return [] if delete else self._publish([event])
+        given = {"stream": stream, "time": time, "start": start, "id": id, "valid_until": valid_until}
+        read = self._read(event, {name: value for name, value in given.items() if value is not None})
+        return [] if delete else self._publish([read])
 
     async def apublish(self, event: Mapping[str, object] | Event, **options: Any) -> list[Notification]:
         """Publish without holding up the event loop; takes what `publish` takes."""
@@ -239,12 +242,23 @@ class Engine:
         in batches, an iterator event by event unless `batch_size` says otherwise.
         """
         report = on_error or _log_fault
-        incoming = read_incoming(events, self._reader, stream)
-        while batch := list(islice(incoming, batch_size or (_BATCH if is_at_hand(events) else 1))):
-            for one in batch:
+        size = batch_size or (_BATCH if is_at_hand(events) else 1)
+        batch: list[Event] = []
+        failure: Exception | None = None
+        try:
+            for one in read_incoming(events, self._reader, stream):
                 if isinstance(one, Fault):
                     report(one)
-            yield from self._publish([one for one in batch if isinstance(one, Event)], report)
+                    continue
+                batch.append(one)
+                if len(batch) >= size:
+                    full, batch = batch, []
+                    yield from self._publish(full, report)
+        except Exception as fault:  # noqa: BLE001 - whatever ends the source, what it gave before is published
+            failure = fault
+        yield from self._publish(batch, report)
+        if failure is not None:
+            raise failure
 
     def match(self, events: Incoming, *, stream: str | None = None) -> NamedMatches:
         """Return, per row, the filters it satisfies, without publishing anything.
@@ -256,7 +270,7 @@ class Engine:
         with self._lock:
             self._expire()
             found = iter(self._match([row for row in rows if isinstance(row, Event)], faults.append))
-            per_row = [() if isinstance(row, Fault) else self._names(next(found)) for row in rows]
+            per_row = [() if isinstance(row, Fault) else self._names(next(found), row) for row in rows]
         offsets = np.zeros(len(rows) + 1, dtype=np.int64)
         np.cumsum([len(names) for names in per_row], out=offsets[1:])
         return NamedMatches(offsets, tuple(name for names in per_row for name in names), tuple(faults))
@@ -265,7 +279,7 @@ class Engine:
         self, subscription: str, event: Mapping[str, object] | Event, *, stream: str | None = None
     ) -> EventExplanation:
         """Return why a subscription would be notified of an event, or would not: each predicate with its truth."""
-        read = event if isinstance(event, Event) else read_event(event, stream=stream, time=self._clock.now())
+        read = self._read(event, {} if stream is None else {"stream": stream})
         with self._lock:
             self._expire()
             held = self._book.subscription(subscription)
@@ -294,6 +308,16 @@ class Engine:
                 dropped_arrays=self._reader.dropped.total(),
                 matcher=self._matcher.stats(),
             )
+
+    def _read(self, event: Mapping[str, object] | Event, given: dict[str, Any]) -> Event:
+        """Return an event with what was said beside it; a CloudEvent and an `Event` say it themselves."""
+        if isinstance(event, Event):
+            if given:
+                raise EventError(f"an `Event` brings its own {', '.join(given)}; make it with them")
+            return event
+        if not given and is_cloud_event(event):
+            return read_cloud_event(event, now=self._clock.now())
+        return read_event(event, **({"time": self._clock.now()} | given))
 
     # what follows is called under the lock
 
@@ -335,70 +359,84 @@ class Engine:
     def _difference(self, sought: Mapping[str, Wanted], owner: str) -> Difference:
         held = self._book.owned_by(owner)
         both = [name for name in sought if name in self._book]
-        changed = tuple(
+        changed = {
             name for name in both if not self._book.holds(name, sought[name].query, sought[name].terms)
-        )
+        }
         return Difference(
             added=tuple(name for name in sought if name not in self._book),
-            changed=changed,
+            changed=tuple(name for name in both if name in changed),
             removed=tuple(name for name in held if name not in sought),
             unchanged=tuple(name for name in both if name not in changed),
         )
 
-    def _meet_history(self, numbers: list[int]) -> tuple[Notification, ...]:
+    def _meet_history(self, numbers: list[int], added: ConjunctionBatch) -> tuple[Notification, ...]:
         """Return what new subscriptions are told of the events that are still kept."""
-        notes = []
-        for event in self._history:
-            for number in numbers:
-                name = self._book.id(number)
-                if applies(self._book.subscription(name), event):
-                    notes.append(notification(name, self._book.filter(number), event, self._generation))
+        if not len(self._history) or not numbers:
+            return ()
+        alone = create_matcher(self._matcher_name)
+        alone.add(added)
+        kept = list(self._history)
+        matches = alone.match(EventBatch.of(matchable(event) for event in kept)).to_lists()
+        notes = [
+            self._note(number, event)
+            for event, found in zip(kept, matches, strict=True)
+            for number in self._valid(found, event.end)
+        ]
         self._notified += len(notes)
         return tuple(notes)
 
-    def _names(self, numbers: list[int]) -> tuple[str, ...]:
-        return tuple(sorted(self._book.id(number) for number in numbers))
+    def _names(self, numbers: list[int] | None, event: Event) -> tuple[str, ...]:
+        if numbers is None or is_deletion(event):
+            return ()
+        return tuple(sorted(self._book.id(number) for number in self._valid(numbers, event.end)))
+
+    def _note(self, number: int, event: Event) -> Notification:
+        return notification(self._book.id(number), self._book.filter(number), event, self._generation)
 
     def _publish(
         self, events: list[Event], report: Callable[[Fault], object] | None = None
     ) -> list[Notification]:
+        """Publish events as if one by one: what the clock expires between them hears no later one."""
         with self._lock:
             self._expire()
             notes: list[Notification] = []
-            for event, numbers in zip(events, self._match(events, report), strict=True):
-                if not is_deletion(event):
-                    self._history.add(event, self._clock.now())
-                    self._clock.saw(event.end)
-                notes += [
-                    notification(self._book.id(number), self._book.filter(number), event, self._generation)
-                    for number in numbers
-                ]
-            self._published += len(events)
+            for event, found in zip(events, self._match(events, report), strict=True):
+                if found is None:
+                    continue
+                self._published += 1
+                if is_deletion(event):
+                    continue
+                now = self._clock.now()
+                notes += [self._note(number, event) for number in self._valid(found, event.end, now)]
+                self._history.add(event, now)
+                self._clock.saw(event.end)
             self._notified += len(notes)
             return notes
 
-    def _match(self, events: list[Event], report: Callable[[Fault], object] | None = None) -> list[list[int]]:
-        """Return, per event, the numbers of the subscriptions that apply to it; faults are reported, or raised."""
+    def _match(
+        self, events: list[Event], report: Callable[[Fault], object] | None = None
+    ) -> list[list[int] | None]:
+        """Return, per event, the numbers of the filters it satisfies; None if it is refused and that is reported."""
         seen: list[Event | None] = []
         for event in events:
             try:
-                seen.append(None if is_deletion(event) else matchable(event))
+                seen.append(matchable(event))
             except EventError as fault:
                 if report is None:
                     raise
                 self._reader.refused += 1
                 report(Fault("event", 0, str(fault)))
                 seen.append(None)
-        matches = iter(
-            self._matcher.match(EventBatch.of(event for event in seen if event is not None)).to_lists()
-        )
-        return [[] if event is None else self._valid(next(matches), event.end) for event in seen]
+        matches = iter(self._matcher.match(EventBatch.of(e for e in seen if e is not None)).to_lists())
+        return [None if event is None else next(matches) for event in seen]
 
-    def _valid(self, numbers: list[int], end: int) -> list[int]:
+    def _valid(self, numbers: list[int], end: int, now: int | None = None) -> list[int]:
+        """Return those that apply to an event that ended then, and have not expired by `now`."""
         if not self._book.has_terms:
             return numbers
         begins, ends = self._book.valid_from, self._book.valid_until
-        return [number for number in numbers if begins[number] <= end < ends[number]]
+        gone = ALWAYS if now is None else now - self._lateness
+        return [n for n in numbers if begins[n] <= end and (ends[n] == FOREVER or max(end, gone) < ends[n])]
 
 
 def _log_fault(fault: Fault) -> None:

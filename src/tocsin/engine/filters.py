@@ -21,9 +21,9 @@ from tocsin.model import (
     literal,
 )
 from tocsin.model.errors import EventError, NormalFormError, SubscriptionError
+from tocsin.model.event import STREAM
 
 __all__ = [
-    "STREAM",
     "applies",
     "explain_filter",
     "is_deletion",
@@ -32,9 +32,6 @@ __all__ = [
     "notification",
     "only_filters",
 ]
-
-STREAM: Final = "$stream"
-"""The attribute by which matchers know an event's stream, so that a filter on one stream is indexed by it."""
 
 _DELETIONS: Final = ("$delete", "_deleted")
 
@@ -102,17 +99,18 @@ def explain_filter(subscription: Subscription, event: Event) -> EventExplanation
     """Return why a subscription would be notified of an event, or would not."""
     query = only_filters(subscription.query, subscription.id)
     apart = outside(subscription, event)
-    reason = explain_condition(query.condition, event.attributes)
+    reason = explain_condition(query.condition, matchable(event).attributes)
     return EventExplanation(subscription.id, reason.truth is True and not apart, reason, apart)
 
 
 def notification(id_: str, query: Filter, event: Event, generation: int) -> Notification:
     """Return what the subscription is told of the event."""
+    attributes = matchable(event).attributes if query.select else {}
     return Notification(
         subscription=id_,
         event_ids=(event.id,),
         events=(event,),
-        values={item.name: value_of(item.term, event.attributes) for item in query.select}
+        values={item.name: value_of(item.term, attributes) for item in query.select}
         if query.select
         else None,
         start=event.start,
@@ -123,4 +121,4 @@ def notification(id_: str, query: Filter, event: Event, generation: int) -> Noti
 
 def _condition_holds(subscription: Subscription, event: Event) -> bool:
     query = only_filters(subscription.query, subscription.id)
-    return condition_truth(query.condition, event.attributes) is True
+    return condition_truth(query.condition, matchable(event).attributes) is True

@@ -14,7 +14,7 @@ __all__ = ["row_ids"]
 
 
 def row_ids(rule: str | None, table: Rows, rows: TemplateRows) -> tuple[list[str], list[TemplateError]]:
-    """Return an id for each kept row, and an error for each row whose id another one has already.
+    """Return the ids of the kept rows, and an error for each row that has none, or one that is taken.
 
     `rule` names the column that holds the ids, or is a pattern such as `"alert-{s}-{row}"`; without it, ids
     are made.
@@ -22,18 +22,27 @@ def row_ids(rule: str | None, table: Rows, rows: TemplateRows) -> tuple[list[str
     if rule is None:
         beginning = uuid4().hex[:16]
         return [f"{beginning}-{row}" for row in rows.rows.tolist()], []
-    made = _from_pattern(rule, rows) if "{" in rule else _from_column(rule, table, rows)
+    made = _from_pattern(rule, rows) if "{" in rule or "}" in rule else _from_column(rule, table, rows)
     ids: dict[str, None] = {}
-    repeated = []
+    faulty = []
     for row, name in zip(rows.rows.tolist(), made, strict=True):
-        if name in ids:
-            repeated.append(TemplateError(f"another row has made the id `{name}` already", row=row))
-        ids[name] = None
-    return list(ids), repeated
+        if not name:
+            faulty.append(TemplateError("it has no id", row=row))
+        elif name in ids:
+            faulty.append(TemplateError(f"another row has made the id `{name}` already", row=row))
+        else:
+            ids[name] = None
+    return list(ids), faulty
 
 
 def _from_pattern(pattern: str, rows: TemplateRows) -> list[str]:
-    names = {name for _, name, _, _ in Formatter().parse(pattern) if name is not None}
+    try:
+        parts = list(Formatter().parse(pattern))
+    except ValueError as fault:
+        raise TemplateError(f"the id's pattern `{pattern}` cannot be read: {fault}") from None
+    if any(style or conversion for _, _, style, conversion in parts):
+        raise TemplateError(f"the id's pattern `{pattern}` may hold plain names only, such as {{row}}")
+    names = {name for _, name, _, _ in parts if name is not None}
     unknown = names - set(rows.columns) - {"row"}
     if unknown:
         known = ", ".join(["row", *rows.columns])
@@ -52,4 +61,4 @@ def _from_column(name: str, table: Rows, rows: TemplateRows) -> list[str]:
         raise TemplateError(
             f"no column `{name}` holds the ids; a pattern has braces, such as `alert-{{row}}`"
         ) from None
-    return [str(values[row]) for row in rows.rows.tolist()]
+    return ["" if values[row] is None else str(values[row]) for row in rows.rows.tolist()]

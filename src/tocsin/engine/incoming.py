@@ -26,7 +26,7 @@ def read_incoming(events: Incoming, reader: EventReader, stream: str | None) -> 
         if isinstance(record, (Event, Fault)):
             yield record
         else:
-            yield reader.event(record, "event", number, stream)
+            yield reader.event(record, None, number, stream)
 
 
 def _records(events: Incoming) -> Iterator[tuple[int, Any]]:

@@ -14,7 +14,7 @@ from tocsin.model import Filter, Subscription
 from tocsin.model.errors import KindError, SubscriptionError, TocsinError
 from tocsin.model.values import read_time
 
-__all__ = ["Wanted", "WantedSet", "read_terms", "read_wanted"]
+__all__ = ["Wanted", "WantedSet", "check_id", "read_terms", "read_wanted"]
 
 WantedSet: TypeAlias = Mapping[str, QuerySource] | Iterable[Subscription]
 
@@ -38,12 +38,19 @@ def read_terms(
     return Terms(begin, end, owner)
 
 
+def check_id(id_: object) -> None:
+    """Raise `SubscriptionError` unless `id_` can name a subscription."""
+    if not isinstance(id_, str) or not id_:
+        raise SubscriptionError(f"an id is a string that is not empty, not {id_!r}")
+
+
 def read_wanted(wanted: WantedSet, owner: str) -> tuple[dict[str, Wanted], list[SubscriptionError]]:
     """Return the subscriptions by id, and every error there is among them."""
     found: dict[str, Wanted] = {}
     errors: list[SubscriptionError] = []
     for id_, source, begin, end in _each(wanted):
         try:
+            check_id(id_)
             if id_ in found:
                 raise SubscriptionError("it is wanted twice", id_)
             query = only_filters(read_query(source).query, id_)
@@ -62,4 +69,8 @@ def _each(wanted: WantedSet) -> Iterator[tuple[str, QuerySource, object | None, 
             yield id_, source, None, None
     else:
         for one in wanted:
+            if not isinstance(one, Subscription):
+                raise SubscriptionError(
+                    f"a set maps ids to queries, or lists `Subscription`s, not {type(one).__name__}"
+                )
             yield one.id, one.query, one.valid_from, one.valid_until

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tocsin.formats.records import Broken, Records
 from tocsin.model.errors import EventError
 
 __all__ = ["arrow_rows", "is_arrow", "parquet_batches"]
+
+Change: TypeAlias = Callable[[Any], Any]
 
 
 def is_arrow(source: object) -> bool:
@@ -19,11 +22,11 @@ def is_arrow(source: object) -> bool:
     return isinstance(source, (pa.Table, pa.RecordBatch))
 
 
-def arrow_rows(batches: Iterable[Any]) -> Iterator[tuple[int, Mapping[str, object] | str]]:
+def arrow_rows(batches: Iterable[Any]) -> Records:
     """Return each row's number, from 1, and its attributes.
 
     Nulls are absent, structs are nested attributes, and a timestamp without a zone is taken to be UTC. A column
-    of a type that is no kind of value is left out as arrays are.
+    of a type that is no kind of value is left out as arrays are. A cell that Python cannot hold breaks its row.
     """
     number = 0
     for batch in batches:
@@ -31,15 +34,12 @@ def arrow_rows(batches: Iterable[Any]) -> Iterator[tuple[int, Mapping[str, objec
         repeated = next((name for name in names if names.count(name) > 1), None)
         if repeated is not None:
             raise EventError(f"two columns are called `{repeated}`")
-        zoneless = [field.name for field in batch.schema if _is_zoneless(field.type)]
-        left_out = [field.name for field in batch.schema if any(test(field.type) for test in _NO_KIND)]
-        for row in batch.to_pylist():
+        changes = {field.name: change for field in batch.schema if (change := _change(field.type))}
+        for row in _rows(batch):
             number += 1
-            for name in zoneless:
-                if isinstance(row[name], datetime):
-                    row[name] = row[name].replace(tzinfo=UTC)
-            for name in left_out:
-                row[name] = ()
+            if not isinstance(row, Broken):
+                for name, change in changes.items():
+                    row[name] = change(row[name])
             yield number, row
 
 
@@ -49,14 +49,55 @@ def parquet_batches(path: str, rows: int = 10_000) -> tuple[int, Iterator[Any]]:
     return file.metadata.num_rows, file.iter_batches(batch_size=rows)
 
 
-def _is_zoneless(kind: Any) -> bool:
-    return pa.types.is_timestamp(kind) and kind.tz is None
+def _rows(batch: Any) -> Iterator[dict[str, Any] | Broken]:
+    try:
+        yield from batch.to_pylist()
+        return
+    except _UNHELD:
+        pass  # one cell is enough to refuse the whole batch; so each row is tried alone
+    for start in range(batch.num_rows):
+        try:
+            yield batch.slice(start, 1).to_pylist()[0]
+        except _UNHELD as fault:
+            yield Broken(f"a cell cannot be read: {fault}")
+
+
+def _change(kind: Any) -> Change | None:
+    """Return what is to be done to the values of a column, or None if nothing is."""
+    if pa.types.is_dictionary(kind):
+        return _change(kind.value_type)
+    if pa.types.is_timestamp(kind):
+        return _in_utc if kind.tz is None else None
+    if pa.types.is_struct(kind):
+        inner = {field.name: change for field in kind if (change := _change(field.type))}
+        return (lambda value: _changed(value, inner)) if inner else None
+    return (
+        _leave_out
+        if isinstance(kind, pa.BaseExtensionType) or any(is_kind(kind) for is_kind in _NO_KIND)
+        else None
+    )
+
+
+def _in_utc(value: Any) -> Any:
+    return value.replace(tzinfo=UTC) if isinstance(value, datetime) else value
+
+
+def _leave_out(_: Any) -> Any:
+    return ()  # arrays are left out and counted
+
+
+def _changed(value: Any, inner: dict[str, Change]) -> Any:
+    return (
+        value if value is None else {**value, **{name: change(value[name]) for name, change in inner.items()}}
+    )
 
 
 _NO_KIND = (
     pa.types.is_binary,
     pa.types.is_large_binary,
     pa.types.is_fixed_size_binary,
+    pa.types.is_binary_view,
     pa.types.is_time,
     pa.types.is_duration,
 )
+_UNHELD = (OverflowError, ValueError, KeyError, LookupError, pa.ArrowException)

@@ -12,9 +12,9 @@ __all__ = ["is_cloud_event", "read_cloud_event"]
 _REQUIRED = ("id", "source", "type")
 
 
-def is_cloud_event(record: Mapping[str, object]) -> bool:
+def is_cloud_event(record: object) -> bool:
     """Tell whether a record says that it is a CloudEvent."""
-    return "specversion" in record
+    return isinstance(record, Mapping) and "specversion" in record
 
 
 def read_cloud_event(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping
 from typing import IO
 
+from tocsin.formats.records import Broken, Records
 from tocsin.model.errors import EventError
 
 __all__ = ["csv_rows"]
@@ -16,13 +16,13 @@ _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _BOOLEANS = {"true": True, "false": False, "True": True, "False": False, "TRUE": True, "FALSE": False}
 
 
-def csv_rows(text: IO[str], *, typed: bool = True) -> Iterator[tuple[int, Mapping[str, object] | str]]:
+def csv_rows(text: IO[str], *, typed: bool = True) -> Records:
     """Return each row's line number and attributes, or what is wrong with it; raise `EventError` for the header.
 
     An empty field is absent. What is written as a number is one, unless its zeros say otherwise (`007` is a
     string); `true` and `false` are booleans; everything else is a string. Unless `typed`, all are strings.
     """
-    reader = csv.reader(text)
+    reader = csv.reader(text, strict=True)
     try:
         header = next(reader, None)
     except csv.Error as fault:
@@ -33,20 +33,21 @@ def csv_rows(text: IO[str], *, typed: bool = True) -> Iterator[tuple[int, Mappin
     if repeated is not None:
         raise EventError(f"two columns are called `{repeated}`")
     while True:
+        line = reader.line_num + 1  # a record may go on over several
         try:
             row = next(reader, None)
         except csv.Error as fault:
-            yield reader.line_num, f"not CSV: {fault}"
+            yield line, Broken(f"not CSV: {fault}")
             continue
         if row is None:
             return
         if not row:
             continue
         if len(row) != len(header):
-            yield reader.line_num, f"{len(row)} fields, but the header names {len(header)}"
+            yield line, Broken(f"{len(row)} fields, but the header names {len(header)}")
             continue
         given = {name: field for name, field in zip(header, row, strict=True) if field}
-        yield reader.line_num, {name: _value(field) for name, field in given.items()} if typed else given
+        yield line, {name: _value(field) for name, field in given.items()} if typed else given
 
 
 def _value(field: str) -> object:

@@ -6,7 +6,7 @@ import gzip
 import io
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -18,10 +18,20 @@ from tocsin.formats.arrow_rows import arrow_rows, parquet_batches
 from tocsin.formats.csv_rows import csv_rows
 from tocsin.formats.json_lines import json_array, json_lines
 from tocsin.formats.reader import EventReader, Fault
+from tocsin.formats.records import Records
 from tocsin.model.errors import EventError
 from tocsin.model.event import Event
 
-__all__ = ["EventFile", "Format", "as_text", "decompressed", "format_of", "open_events", "raw_records"]
+__all__ = [
+    "EventFile",
+    "Format",
+    "as_text",
+    "decompressed",
+    "format_of",
+    "is_readable",
+    "open_events",
+    "raw_records",
+]
 
 
 class Format(StrEnum):
@@ -84,7 +94,7 @@ class EventFile:
         except _UNREADABLE as fault:
             raise EventError(f"{self.name} cannot be read further than record {self._row}: {fault}") from None
 
-    def _records(self) -> Iterator[tuple[int, Mapping[str, object] | str]]:
+    def _records(self) -> Records:
         if self.format in _TABLES:
             if self.path is None:
                 raise EventError(f"{self.format} cannot be read from standard input; name the file")
@@ -94,7 +104,7 @@ class EventFile:
         if self.path is None:
             yield from _text_records(sys.stdin.buffer, self.format)
             return
-        self.size = self.path.stat().st_size
+        self.size = self.path.stat().st_size or None  # of a pipe nothing is known
         with self.path.open("rb") as self._raw:
             yield from _text_records(decompressed(self._raw, self.path.suffix), self.format)
 
@@ -109,9 +119,17 @@ def open_events(
     if str(source) == "-":
         return EventFile(None, format or Format.JSONL, reader or EventReader())
     path = Path(source)
-    if not path.is_file():
+    if not is_readable(path):
         raise EventError(f"there is no file {path}")
     return EventFile(path, format or format_of(path), reader or EventReader())
+
+
+def is_readable(path: Path) -> bool:
+    """Tell whether something can be read there: a file or a pipe, but no folder, and no name that is none."""
+    try:
+        return path.exists() and not path.is_dir()
+    except (OSError, ValueError):  # too long a name, or one with a null in it
+        return False
 
 
 def format_of(path: Path) -> Format:
@@ -127,7 +145,7 @@ def raw_records(
     format: Format,
     *,
     typed: bool = True,
-) -> Iterator[tuple[int, Mapping[str, object] | str]]:
+) -> Records:
     """Return a file's records with their line numbers, or what is wrong with one; `typed` reads CSV's numbers."""
     if format in _TABLES:
         yield from arrow_rows(_batches(path, format)[1])
@@ -138,9 +156,9 @@ def raw_records(
 
 def decompressed(raw: IO[bytes], suffix: str) -> IO[bytes]:
     """Return `raw` decompressed as its file's last suffix says."""
-    if suffix == ".gz":
+    if suffix.lower() == ".gz":
         return cast("IO[bytes]", gzip.open(raw))
-    if suffix == ".zst":
+    if suffix.lower() == ".zst":
         return cast(
             "IO[bytes]", io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(raw), "zstd"), 1 << 16)
         )
@@ -162,7 +180,7 @@ def _text_records(
     format: Format,
     *,
     typed: bool = True,
-) -> Iterator[tuple[int, Mapping[str, object] | str]]:
+) -> Records:
     if format is Format.CSV:
         with as_text(stream) as text:
             yield from csv_rows(text, typed=typed)

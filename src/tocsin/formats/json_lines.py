@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from codecs import BOM_UTF8 as BOM
+from collections.abc import Iterable, Mapping
 from typing import cast
 
 import msgspec
 
+from tocsin.formats.records import Broken, Records
+
 __all__ = ["json_array", "json_lines"]
 
+_NOT_JSON = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _decode = msgspec.json.Decoder().decode
 
 
-def json_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, Mapping[str, object] | str]]:
+def json_lines(lines: Iterable[bytes]) -> Records:
     """Return each line's number and object, or what is wrong with the line; blank lines are passed over."""
-    for number, line in enumerate(lines, 1):
-        if line.isspace():
+    for number, raw in enumerate(lines, 1):
+        line = raw.removeprefix(BOM) if number == 1 else raw
+        if not line or line.isspace():
             continue
         try:
             decoded = _decode(line)
-        except msgspec.MsgspecError as fault:
-            yield number, _reason(line, fault)
+        except _NOT_JSON as fault:
+            yield number, _broken(line, fault)
             continue
         if isinstance(decoded, dict):
             yield number, decoded
@@ -28,19 +33,21 @@ def json_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, Mapping[str, objec
             for record in decoded:
                 yield number, cast("Mapping[str, object]", record)
         else:
-            yield number, f"an event is an object with attributes, not {type(decoded).__name__}"
+            yield number, decoded
 
 
-def json_array(text: bytes) -> Iterator[tuple[int, Mapping[str, object] | str]]:
+def json_array(text: bytes) -> Records:
     """Return the objects of one array, or the one object, with the position of each."""
     try:
-        decoded = _decode(text)
-    except msgspec.MsgspecError as fault:
-        yield 1, _reason(text, fault)
+        decoded = _decode(text.removeprefix(BOM))
+    except _NOT_JSON as fault:
+        yield 1, _broken(text, fault)
         return
     yield from enumerate(decoded if isinstance(decoded, list) else [decoded], 1)
 
 
-def _reason(text: bytes, fault: msgspec.MsgspecError) -> str:
+def _broken(text: bytes, fault: Exception) -> Broken:
     shown = text.strip()[:60].decode(errors="replace")
-    return f"not JSON: {str(fault).removeprefix('JSON is malformed: ')}: {shown}{'…' if len(text.strip()) > 60 else ''}"
+    return Broken(
+        f"not JSON: {str(fault).removeprefix('JSON is malformed: ')}: {shown}{'…' if len(text.strip()) > 60 else ''}"
+    )

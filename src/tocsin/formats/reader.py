@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from tocsin.formats.cloud_events import is_cloud_event, read_cloud_event
+from tocsin.formats.records import Broken
 from tocsin.model.errors import EventError
 from tocsin.model.event import Event, read_event
 
@@ -58,20 +59,28 @@ class EventReader:
         self.dropped: Counter[str] = Counter()
 
     def event(
-        self, record: Mapping[str, object] | str, source: str, line: int, stream: str | None = None
+        self,
+        record: Mapping[str, object] | Broken,
+        source: str | None,
+        line: int,
+        stream: str | None = None,
     ) -> Event | Fault:
-        """Return the record as an event, or what is wrong with it; a `str` is a fault found before."""
+        """Return the record as an event, or what is wrong with it.
+
+        Without an id of its own, an event from a `source` is called by its place there.
+        """
         try:
-            if isinstance(record, str):
-                raise EventError(record)
-            event = self._event(record, f"{source}:{self.read + self.refused + 1}", stream or self.stream)
+            if isinstance(record, Broken):
+                raise EventError(record.reason)
+            name = None if source is None else f"{source}:{self.read + self.refused + 1}"
+            event = self._event(record, name, stream or self.stream)
         except EventError as fault:
             self.refused += 1
-            return Fault(source, line, str(fault))
+            return Fault(source or "event", line, str(fault))
         self.read += 1
         return event
 
-    def _event(self, record: Mapping[str, object], name: str, stream: str | None) -> Event:
+    def _event(self, record: Mapping[str, object], name: str | None, stream: str | None) -> Event:
         if not isinstance(record, Mapping):
             raise EventError(f"an event is an object with attributes, not {_called(record)}")
         if is_cloud_event(record):
@@ -115,4 +124,12 @@ def _lookup(record: Mapping[str, object], path: str, what: str) -> object:
 
 
 def _called(record: object) -> str:
-    return {list: "a list", str: "a string", type(None): "null"}.get(type(record), type(record).__name__)
+    names = {
+        list: "a list",
+        str: "a string",
+        type(None): "null",
+        bool: "a boolean",
+        int: "a number",
+        float: "a number",
+    }
+    return names.get(type(record), type(record).__name__)

@@ -9,12 +9,13 @@ from typing import IO, cast
 
 from msgspec import Struct
 
-from tocsin.formats.files import as_text, decompressed, format_of, raw_records
+from tocsin.formats.files import Format, as_text, decompressed, format_of, is_readable, raw_records
+from tocsin.formats.records import Broken
 from tocsin.model.errors import EventError, LanguageError, SubscriptionError
 
 __all__ = ["Entry", "describe", "read_subscriptions"]
 
-_NAMED = re.compile(r"([^\s:'\"()=<>~,]+):(?=\s|$)\s*")
+_NAMED = re.compile(r"([^\s:'\"()=<>~,]+):(?=\s|$)[ \t]*")
 _KNOWN = {"id", "text", "query", "valid_from", "valid_until", "owner"}
 
 
@@ -36,22 +37,31 @@ class Entry(Struct, frozen=True):
         return f"{self.source}:{self.line}"
 
 
-def read_subscriptions(path: Path) -> Iterator[Entry | SubscriptionError]:
+def read_subscriptions(path: Path, format: Format | None = None) -> Iterator[Entry | SubscriptionError]:
     """Return the subscriptions of a file, or what is wrong with an entry.
 
     In plain text a subscription begins at the beginning of a line, with `id:` before it if it has a name of its
     own, and goes on over indented lines; `--` begins a comment. JSON lines and tables give `id` and `text` (or
-    `query`, the JSON form), and may give `valid_from`, `valid_until` and `owner`.
+    `query`, the JSON form), and may give `valid_from`, `valid_until` and `owner`. `format` overrules the name.
     """
-    if not path.is_file():
+    if not is_readable(path):
         raise SubscriptionError(f"there is no file {path}")
     suffixes = {suffix.lower() for suffix in path.suffixes}
-    if not suffixes & {".jsonl", ".ndjson", ".json", ".csv", ".parquet", ".pq", ".arrow", ".feather"}:
+    if format is None and not suffixes & {
+        ".jsonl",
+        ".ndjson",
+        ".json",
+        ".csv",
+        ".parquet",
+        ".pq",
+        ".arrow",
+        ".feather",
+    }:
         with path.open("rb") as raw, as_text(decompressed(raw, path.suffix)) as text:
             yield from _from_text(text, str(path))
         return
     try:
-        for line, record in raw_records(path, format_of(path), typed=False):
+        for line, record in raw_records(path, format or format_of(path), typed=False):
             yield _from_record(record, str(path), line)
     except EventError as fault:
         raise SubscriptionError(f"{path}: {fault}") from None
@@ -64,31 +74,39 @@ def describe(error: LanguageError, entry: Entry) -> str:
     return f"{entry.source}:{line}:{column}: subscription `{entry.id}`: {error.reason}\n{error.details()}"
 
 
-def _from_text(lines: IO[str], source: str) -> Iterator[Entry]:
+def _from_text(lines: IO[str], source: str) -> Iterator[Entry | SubscriptionError]:
     begun: tuple[int, int, str] | None = None
     parts: list[str] = []
     for number, line in enumerate(lines, 1):
-        if line[:1].isspace():
+        if line[:1].isspace() or line.startswith("--"):
             if begun is not None:
                 parts.append(line)
-            continue
-        if line.startswith("--"):
-            if begun is not None:
-                parts.append(line)
+            elif line.strip() and not line.lstrip().startswith("--"):
+                yield SubscriptionError(
+                    f"{source}:{number}: an indented line goes on with a subscription, but none has begun"
+                )
             continue
         if begun is not None:
             yield Entry(source, *begun, "".join(parts).rstrip())
         named = _NAMED.match(line)
         column = named.end() if named else 0
-        begun, parts = (number, column, named.group(1) if named else f"line-{number}"), [line[column:]]
+        begun = number, column, named.group(1) if named else _made_id(source, number)
+        parts = [line[column:]]
     if begun is not None:
         yield Entry(source, *begun, "".join(parts).rstrip())
 
 
-def _from_record(record: Mapping[str, object] | str, source: str, line: int) -> Entry | SubscriptionError:
+def _made_id(source: str, line: int) -> str:
+    """Return an id for a subscription without one, that none in another file gets."""
+    return f"{Path(source).name}:{line}"
+
+
+def _from_record(record: Mapping[str, object] | Broken, source: str, line: int) -> Entry | SubscriptionError:
     place = f"{source}:{line}"
-    if not isinstance(record, Mapping):
-        return SubscriptionError(f"{place}: {record}")
+    if isinstance(record, Broken):
+        return SubscriptionError(f"{place}: {record.reason}")
+    if not hasattr(record, "items"):  # JSON may hold anything
+        return SubscriptionError(f"{place}: a subscription is an object with `id` and `text`, not {record!r}")
     given = {key: value for key, value in record.items() if value is not None}
     unknown = [key for key in given if key not in _KNOWN]
     if unknown:
@@ -103,7 +121,7 @@ def _from_record(record: Mapping[str, object] | str, source: str, line: int) -> 
         source,
         line,
         0,
-        str(given.get("id", f"line-{line}")),
+        str(given.get("id", _made_id(source, line))),
         cast("str | Mapping[str, object]", query),
         _time(given.get("valid_from")),
         _time(given.get("valid_until")),

@@ -15,7 +15,7 @@ from tocsin.language.patterns import compile_like, compile_regex
 from tocsin.model.conditions import NEGATED, And, Condition, Constant, Not, Operator, Predicate
 from tocsin.model.terms import Arithmetic, ArithmeticOperator, Attribute, Literal, Negative, Term
 from tocsin.model.timestamps import parse_rfc3339
-from tocsin.model.values import Value, kind_of
+from tocsin.model.values import HUGE, Value, kind_of
 
 __all__ = ["arithmetic", "compare", "condition_truth", "text_truth", "truth", "value_of"]
 
@@ -156,7 +156,9 @@ def arithmetic(operator: ArithmeticOperator, left: Value | None, right: Value | 
         result = _ARITHMETIC[operator](left, right)
     except (ZeroDivisionError, OverflowError):
         return None
-    return None if result != result else result  # noqa: PLR0124 - NaN alone differs from itself
+    if result != result or (type(result) is int and abs(result) >= HUGE):  # noqa: PLR0124 - NaN differs from itself
+        return None
+    return result
 
 
 def _member(predicate: Predicate, value: Value) -> bool | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from itertools import count
-from typing import Any, cast
+from typing import Any, Final, cast
 from uuid import uuid4
 
 from msgspec import Struct
@@ -13,8 +13,11 @@ from msgspec import Struct
 from tocsin.model.errors import EventError, KindError
 from tocsin.model.values import Value, read_time, read_value
 
-__all__ = ["Event", "flatten", "read_event"]
+__all__ = ["STREAM", "Event", "flatten", "read_event"]
 
+
+STREAM: Final = "$stream"
+"""The attribute by which matchers know an event's stream, so that a filter on one stream is indexed by it."""
 
 _WIDE = 2**63  # what is within needs no further look
 
@@ -52,13 +55,20 @@ def read_event(
     >>> read_event({"symbol": "IBM", "data": {"price": 101.5, "note": None}}, id="e1", time=17)
     Event(id='e1', attributes={'symbol': 'IBM', 'data.price': 101.5}, stream=None, start=17, end=17, ...)
     """
+    if not isinstance(data, Mapping):
+        raise EventError(f"an event is a mapping of attributes, not {type(data).__name__}")
     end = _moment(time, "time")
     begin = end if start is None else _moment(start, "start")
     if begin > end:
         raise EventError(f"the event starts at {begin}, after its end at {end}")
+    attributes = flatten(data, dropped)
+    if STREAM in attributes:
+        raise EventError(
+            "that name is Tocsin's own; an event's stream is given beside its attributes", STREAM
+        )
     return Event(
         id=_ids.make() if id is None else id,
-        attributes=flatten(data, dropped),
+        attributes=attributes,
         stream=stream,
         start=begin,
         end=end,
@@ -86,8 +96,8 @@ def flatten(data: Mapping[str, object], dropped: Callable[[str], None] | None = 
         prefix, level = waiting.pop()
         for name, raw in level.items():
             kind = type(raw)
-            if type(name) is not str:
-                raise EventError(f"an attribute's name is a string, not {name!r}")
+            if type(name) is not str or not (name.isascii() or _is_unicode(name)):
+                raise EventError(f"an attribute's name is a string of valid Unicode, not {name!r}")
             path = prefix + name if prefix else name
             if _is_plain(raw, kind):
                 _keep(flat, path, raw)
@@ -99,6 +109,14 @@ def flatten(data: Mapping[str, object], dropped: Callable[[str], None] | None = 
             else:
                 _keep(flat, path, _read(raw, path))
     return flat
+
+
+def _is_unicode(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_plain(raw: Any, kind: type) -> bool:

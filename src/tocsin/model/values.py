@@ -13,13 +13,13 @@ import numpy as np
 from tocsin.model.errors import KindError
 from tocsin.model.timestamps import microseconds, parse_rfc3339
 
-__all__ = ["Kind", "Value", "kind_of", "read_time", "read_value"]
+__all__ = ["HUGE", "Kind", "Value", "kind_of", "read_time", "read_value"]
 
 Value: TypeAlias = bool | int | float | str | datetime
 
 _TICKS = 2**63
 _DIGITS = 4300  # what Python turns into text, and back
-_HUGE = 10**_DIGITS
+HUGE = 10**_DIGITS
 
 
 class Kind(StrEnum):
@@ -97,7 +97,7 @@ def _read_string(raw: str) -> str:
 
 
 def _read_integer(raw: int) -> int:
-    if abs(raw) >= _HUGE:
+    if abs(raw) >= HUGE:
         raise KindError(f"the integer has more than {_DIGITS:,} digits")
     return raw
 

@@ -37,7 +37,10 @@ def as_table(rows: Rows) -> Rows:
 def values_of(rows: Rows, name: str) -> list[object]:
     """Return one column of a table as it is, whether or not it is a parameter."""
     column = _raw_columns(rows, [name])[0][name]
-    return column.tolist() if isinstance(column, np.ndarray) else list(column)
+    values = column.tolist() if isinstance(column, np.ndarray) else list(column)
+    if values and all(value is _NOT_GIVEN for value in values):
+        raise TemplateError("no row gives it a value", parameter=name)
+    return [None if value is _NOT_GIVEN else value for value in values]
 
 
 def read_columns(rows: Rows, names: Mapping[str, bool]) -> tuple[dict[str, Column], int, Faults]:
@@ -121,11 +124,17 @@ def _transposed(rows: Any, names: list[str]) -> tuple[dict[str, Any], int]:
         try:
             columns[name] = [row[name] for row in listed]
         except KeyError:
-            row = next(i for i, row in enumerate(listed) if name not in row)
-            raise TemplateError("the row does not give it", row=row, parameter=name) from None
+            columns[name] = [row.get(name, _NOT_GIVEN) for row in listed]
         except (TypeError, IndexError, ValueError):
             raise TemplateError(_NO_ROWS) from None
     return columns, len(listed)
+
+
+class _NotGiven:
+    """Stands for a value that a row does not give."""
+
+
+_NOT_GIVEN = _NotGiven()
 
 
 def _checked(name: str, raw: Any, many: bool, faults: Faults) -> Column:
@@ -172,6 +181,9 @@ def _objects(name: str, array: NDArray[np.object_], faults: Faults) -> Column:
         return _floats(name, array.astype(np.float64), faults)
     read = np.empty(len(values), dtype=object)
     for row, value in enumerate(values):
+        if value is _NOT_GIVEN:
+            _fault(faults, row, name, "the row does not give it")
+            continue
         try:
             read[row] = constant(value).value
         except KindError as fault:
@@ -182,6 +194,9 @@ def _objects(name: str, array: NDArray[np.object_], faults: Faults) -> Column:
 def _lists(name: str, raw: Any, faults: Faults) -> Column:
     read = np.empty(len(raw), dtype=object)
     for row, members in enumerate(raw):
+        if members is _NOT_GIVEN:
+            _fault(faults, row, name, "the row does not give it")
+            continue
         if isinstance(members, (str, bytes, Mapping)) or not isinstance(members, Iterable):
             _fault(faults, row, name, f"`in :{name}` takes a list of values, not {type(members).__name__}")
             continue

@@ -50,9 +50,12 @@ class TemplateRows(Struct, frozen=True):
 
     def without(self, rows: Collection[int]) -> TemplateRows:
         """Return these filters without some rows, given by their numbers."""
-        kept = ~np.isin(self.rows, list(rows))
-        columns = {name: column[kept] for name, column in self.columns.items()}
-        return TemplateRows(self.query, self.normal, columns, self.rows[kept], self.errors, self.never)
+        return self.take(np.flatnonzero(~np.isin(self.rows, list(rows))))
+
+    def take(self, positions: NDArray[np.int64]) -> TemplateRows:
+        """Return only the filters at these positions."""
+        columns = {name: column[positions] for name, column in self.columns.items()}
+        return TemplateRows(self.query, self.normal, columns, self.rows[positions], self.errors, self.never)
 
     def conjunctions(self, position: int) -> Iterator[Conjunction]:
         """Return the conjunctions of the kept row at `position`, with its constants in place."""
