@@ -20,7 +20,7 @@ def test_null_is_absence_and_arrays_are_dropped_and_told() -> None:
     [
         ({"a": {"b": float("nan")}}, "attribute `a.b`: NaN is not a number that can be compared; leave the attribute out, or send null"),
         ({"a.b": 1, "a": {"b": 2}}, "attribute `a.b`: given twice, once nested and once with a dot in its name"),
-        ({1: 2}, "an attribute's name is a string, not 1"),
+        ({1: 2}, "an attribute's name is a string of valid Unicode, not 1"),
         ({"a": object()}, "attribute `a`: an object is neither a number, a string, a boolean nor a timestamp"),
     ],
 )  # fmt: skip
