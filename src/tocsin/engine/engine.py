@@ -101,15 +101,16 @@ class Engine:
         name = uuid4().hex if id is None else id
         check_id(name)
         checked = read_query(query)
-        wanted = Wanted(only_filters(checked.query, name), read_terms(valid_from, valid_until, owner, name))
-        normal = normal_form(wanted.query, name)
+        asked = only_filters(checked.query, name)
+        terms = read_terms(valid_from, valid_until, owner, name)
+        wanted = Wanted(asked, normal_form(asked, name), terms)
         with self._lock:
             self._make_room([name], replace=replace)
-            number = self._add(name, wanted)
+            added = self._add({name: wanted})
             self._generation += 1
-            warnings = (*checked.warnings, *self._expiry_warning(wanted.terms))
-            met = self._meet_history([number], ConjunctionBatch.of([(number, normal)]))
-            return Subscribed(name, met, warnings)
+            return Subscribed(
+                name, self._meet_history(added), (*checked.warnings, *self._expiry_warning(terms))
+            )
 
     def subscribe_many(
         self,
@@ -140,7 +141,7 @@ class Engine:
             added = ConjunctionBatch.of_shapes(numbers, normal.conjunctions, kept.columns)
             self._matcher.add(added)
             self._generation += 1
-            met = self._meet_history(numbers.tolist(), added)
+            met = self._meet_history(added)
         errors = sorted((*bound.errors, *repeated), key=lambda error: error.row or 0)
         return SubscribedMany(tuple(ids), tuple(errors), tuple(bound.never.tolist()), met)
 
@@ -171,11 +172,9 @@ class Engine:
             if dry_run or not difference:
                 return difference
             self._remove([*difference.removed, *difference.changed])
-            new = (*difference.added, *difference.changed)
-            numbers = [self._add(name, sought[name]) for name in new]
+            added = self._add({name: sought[name] for name in (*difference.added, *difference.changed)})
             self._generation += 1
-            forms = [normal_form(sought[name].query, name) for name in new] if len(self._history) else []
-            met = self._meet_history(numbers, ConjunctionBatch.of(zip(numbers, forms, strict=False)))
+            met = self._meet_history(added)
         return Difference(difference.added, difference.changed, difference.removed, difference.unchanged, met)
 
     def subscriptions(self, *, owner: str | None = None) -> Iterator[Subscription]:
@@ -329,10 +328,13 @@ class Engine:
             raise SubscriptionError(_TAKEN, taken[0])
         self._remove(taken)
 
-    def _add(self, name: str, wanted: Wanted) -> int:
-        number = self._book.add(name, wanted.query, wanted.terms)
-        self._matcher.add(ConjunctionBatch.of([(number, normal_form(wanted.query, name))]))
-        return number
+    def _add(self, new: Mapping[str, Wanted]) -> ConjunctionBatch:
+        """Enter subscriptions into the book and the matcher, and return what was added."""
+        added = ConjunctionBatch.of(
+            (self._book.add(name, wanted.query, wanted.terms), wanted.normal) for name, wanted in new.items()
+        )
+        self._matcher.add(added)
+        return added
 
     def _remove(self, ids: Iterable[str]) -> None:
         self._matcher.remove(np.array([self._book.remove(name) for name in ids], dtype=np.int64))
@@ -369,9 +371,9 @@ class Engine:
             unchanged=tuple(name for name in both if name not in changed),
         )
 
-    def _meet_history(self, numbers: list[int], added: ConjunctionBatch) -> tuple[Notification, ...]:
+    def _meet_history(self, added: ConjunctionBatch) -> tuple[Notification, ...]:
         """Return what new subscriptions are told of the events that are still kept."""
-        if not len(self._history) or not numbers:
+        if not len(self._history) or not len(added):
             return ()
         alone = create_matcher(self._matcher_name)
         alone.add(added)

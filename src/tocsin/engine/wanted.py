@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from tocsin.engine.book import ALWAYS, FOREVER, Terms
 from tocsin.engine.filters import normal_form, only_filters
+from tocsin.language import Dnf
 from tocsin.language.sources import QuerySource, read_query
 from tocsin.model import Filter, Subscription
 from tocsin.model.errors import KindError, SubscriptionError, TocsinError
@@ -20,9 +21,10 @@ WantedSet: TypeAlias = Mapping[str, QuerySource] | Iterable[Subscription]
 
 
 class Wanted(Struct, frozen=True):
-    """One subscription as it should be."""
+    """One subscription as it should be: what it asks, also in normal form, and for how long."""
 
     query: Filter
+    normal: Dnf
     terms: Terms
 
 
@@ -54,8 +56,7 @@ def read_wanted(wanted: WantedSet, owner: str) -> tuple[dict[str, Wanted], list[
             if id_ in found:
                 raise SubscriptionError("it is wanted twice", id_)
             query = only_filters(read_query(source).query, id_)
-            normal_form(query, id_)  # so that whatever is wrong with it shows before anything is changed
-            found[id_] = Wanted(query, read_terms(begin, end, owner, id_))
+            found[id_] = Wanted(query, normal_form(query, id_), read_terms(begin, end, owner, id_))
         except SubscriptionError as error:
             errors.append(error)
         except TocsinError as error:
