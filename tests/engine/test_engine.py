@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import threading
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -567,3 +568,24 @@ def test_apply_minds_ids_and_forms(engine: Engine) -> None:
         engine.apply({1: "x > 1", "": "x > 2"})  # type: ignore[arg-type]
     with pytest.raises(SubscriptionError, match="not str"):
         engine.apply(["x > 1"])  # type: ignore[list-item]
+
+
+def test_counts_are_exact_when_several_threads_publish(engine: Engine) -> None:
+    batch: list[Mapping[str, object]] = [{"a": 1, "list": [1]}, {"a": float("nan")}]
+
+    def publish() -> None:
+        for _ in range(200):
+            list(engine.publish_many(batch, on_error=lambda _: None))
+
+    threads = [threading.Thread(target=publish) for _ in range(4)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    stats = engine.stats()
+    assert (stats.published, stats.refused, stats.dropped_arrays) == (800, 800, 800)

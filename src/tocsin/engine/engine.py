@@ -426,7 +426,7 @@ class Engine:
             except EventError as fault:
                 if report is None:
                     raise
-                self._reader.refused += 1
+                self._reader.refuse()
                 report(Fault("event", 0, str(fault)))
                 seen.append(None)
         matches = iter(self._matcher.match(EventBatch.of(e for e in seen if e is not None)).to_lists())

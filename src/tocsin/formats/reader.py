@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from threading import Lock
 
 from msgspec import Struct
 
@@ -57,6 +58,7 @@ class EventReader:
         self.read = 0
         self.refused = 0
         self.dropped: Counter[str] = Counter()
+        self._counting = Lock()
 
     def event(
         self,
@@ -75,10 +77,16 @@ class EventReader:
             name = None if source is None else f"{source}:{self.read + self.refused + 1}"
             event = self._event(record, name, stream or self.stream)
         except EventError as fault:
-            self.refused += 1
+            self.refuse()
             return Fault(source or "event", line, str(fault))
-        self.read += 1
+        with self._counting:
+            self.read += 1
         return event
+
+    def refuse(self) -> None:
+        """Count a record that was refused."""
+        with self._counting:
+            self.refused += 1
 
     def _event(self, record: Mapping[str, object], name: str | None, stream: str | None) -> Event:
         if not isinstance(record, Mapping):
@@ -97,7 +105,8 @@ class EventReader:
         )
 
     def _drop(self, path: str) -> None:
-        self.dropped[path] += 1
+        with self._counting:
+            self.dropped[path] += 1
 
 
 def now_in_microseconds() -> int:
