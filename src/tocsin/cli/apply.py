@@ -19,7 +19,7 @@ from tocsin.formats import Format
 from tocsin.formats.subscription_files import read_subscriptions
 from tocsin.language import to_text
 from tocsin.model import Subscription
-from tocsin.model.errors import KindError, SubscriptionError, TocsinError
+from tocsin.model.errors import SubscriptionError, TocsinError
 from tocsin.model.values import read_time
 
 __all__ = ["apply"]
@@ -78,9 +78,6 @@ def _read(path: Path) -> list[Subscription]:
             found.append(
                 Subscription(entry.id, checked.query, _ticks(entry.valid_from), _ticks(entry.valid_until))
             )
-        except KindError as error:
-            bad += 1
-            complain(f"{entry.place if not isinstance(entry, SubscriptionError) else path}: {error}")
         except TocsinError as error:
             bad += 1
             complain(str(error))

@@ -12,7 +12,8 @@ from rich.markup import escape
 from rich.tree import Tree
 
 from tocsin.cli import options
-from tocsin.cli.terminal import FaultLog, counted, note, progress, shown, warn, watched
+from tocsin.cli.loading import replaying_engine
+from tocsin.cli.terminal import FaultLog, counted, note, progress, shown, told, warn, watched
 from tocsin.engine import Engine, EventClock
 from tocsin.formats import EventFields, EventReader, Fault
 from tocsin.formats.files import is_readable
@@ -70,7 +71,7 @@ def try_out(
     Ends with 0 if it would have fired, with 1 if not.
     """
     source = options.events_from(events, input_format, stream=stream, fields=EventFields(stream=stream_field))
-    engine = Engine(clock=EventClock(), lateness=2**62)
+    engine = replaying_engine()
     for warning in engine.subscribe(subscription, id="it").warnings:
         warn(warning)
     fired = 0
@@ -80,9 +81,7 @@ def try_out(
         for one in engine.publish_many(incoming, on_error=log, batch_size=1 if source.path is None else 256):
             fired += 1
             if fired <= limit:
-                told = one.values if one.values is not None else one.events[0].attributes
-                pairs = ", ".join(f"{k}={'null' if v is None else value_text(v)}" for k, v in told.items())
-                console.print(f"{one.event_ids[0]}: {shown(pairs, 200)}", markup=False, soft_wrap=True)
+                console.print(f"{one.event_ids[0]}: {shown(told(one), 200)}", markup=False, soft_wrap=True)
     examined = engine.stats().published
     if fired > limit:
         console.print(f"… and {fired - limit:,} more")

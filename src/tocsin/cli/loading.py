@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from tocsin.cli.terminal import warn
-from tocsin.engine import Engine
+from tocsin.engine import Engine, EventClock
 from tocsin.engine.filters import normal_form
 from tocsin.engine.wanted import check_id, read_terms
 from tocsin.formats import Format
@@ -21,7 +21,7 @@ from tocsin.language.sources import read_query
 from tocsin.model import Filter
 from tocsin.model.errors import LanguageError, SubscriptionError, TemplateError, TocsinError
 
-__all__ = ["Loaded", "check_entry", "load_entries", "load_template", "load_texts"]
+__all__ = ["Loaded", "check_entry", "load_entries", "load_template", "load_texts", "replaying_engine"]
 
 
 class Loaded(Struct):
@@ -29,6 +29,14 @@ class Loaded(Struct):
 
     good: int = 0
     bad: int = 0
+
+    def __add__(self, other: Loaded) -> Loaded:
+        return Loaded(self.good + other.good, self.bad + other.bad)
+
+
+def replaying_engine(matcher: str = "oracle") -> Engine:
+    """Return an engine that goes by the events' own time, and to which none comes too late."""
+    return Engine(matcher=matcher, clock=EventClock(), lateness=2**62)
 
 
 def load_texts(engine: Engine, texts: list[str]) -> None:
@@ -71,7 +79,7 @@ def check_entry(entry: Entry | SubscriptionError) -> Checked:
         check_id(entry.id)
         read_terms(entry.valid_from, entry.valid_until, entry.owner, entry.id)
         if isinstance(checked.query, Filter):
-            normal_form(checked.query, entry.id)
+            normal_form(checked.query, entry.id, checked.normal)
     except TocsinError as error:
         raise TocsinError(_described(error, entry)) from None
     return checked

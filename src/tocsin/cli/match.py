@@ -14,12 +14,11 @@ from rich.console import Console
 from rich.text import Text
 
 from tocsin.cli import options
-from tocsin.cli.loading import Loaded, load_entries, load_template, load_texts
-from tocsin.cli.terminal import FaultLog, counted, errors, note, progress, shown, watched
-from tocsin.engine import Engine, EventClock
+from tocsin.cli.loading import Loaded, load_entries, load_template, load_texts, replaying_engine
+from tocsin.cli.terminal import FaultLog, counted, errors, note, progress, shown, told, watched
+from tocsin.engine import Engine
 from tocsin.formats import EventFields
 from tocsin.formats.notifications import JsonNotifications, ParquetNotifications
-from tocsin.language.printer import value_text
 from tocsin.model import Notification
 from tocsin.model.errors import TocsinError
 
@@ -85,8 +84,7 @@ def match(
     """
     fields = EventFields(id_field, time_field, start_field, stream_field, valid_until_field)
     source = options.events_from(events, input_format, stream=stream, fields=fields)
-    # By the events' own time, and none is too late: what has expired is held to the end.
-    engine = Engine(matcher=matcher, clock=EventClock(), lateness=2**62)
+    engine = replaying_engine(matcher)
     with ExitStack() as stack:
         log = stack.enter_context(FaultLog(faults))
         loaded = _load(engine, subscribe, subscriptions, (template, parameters, id_rule), log)
@@ -129,11 +127,9 @@ def _load(
     load_texts(engine, texts or [])
     loaded = Loaded(len(texts or []))
     for file in files or []:
-        more = load_entries(engine, file, log)
-        loaded = Loaded(loaded.good + more.good, loaded.bad + more.bad)
+        loaded += load_entries(engine, file, log)
     if text is not None and parameters is not None:
-        more = load_template(engine, text, parameters, id_rule, log)
-        loaded = Loaded(loaded.good + more.good, loaded.bad + more.bad)
+        loaded += load_template(engine, text, parameters, id_rule, log)
     if not loaded.good:
         raise TocsinError("no subscription could be read")
     return loaded
@@ -175,15 +171,9 @@ class _Table:
         if not self._begun:
             self._console.print(f"{'SUBSCRIPTION':<20} {'EVENT':<20} VALUES", style="bold", soft_wrap=True)
             self._begun = True
-        values = note.values if note.values is not None else note.events[-1].attributes
         line = Text(f"{shown(note.subscription, 40):<20} ", style="green")
         line.append(f"{shown(note.event_ids[-1], 40):<20} ", style="dim")
-        line.append(
-            ", ".join(
-                f"{name}={'null' if value is None else value_text(value)}" for name, value in values.items()
-            ),
-            style="default",
-        )
+        line.append(told(note), style="default")
         self._console.print(line, soft_wrap=True)
 
     def __enter__(self) -> _Table:

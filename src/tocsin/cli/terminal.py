@@ -21,6 +21,9 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from tocsin.language.printer import value_text
+from tocsin.model import Notification
+
 __all__ = [
     "FaultLog",
     "Sized",
@@ -30,6 +33,7 @@ __all__ = [
     "note",
     "progress",
     "shown",
+    "told",
     "warn",
     "watched",
 ]
@@ -106,6 +110,12 @@ def counted(count: int, what: str) -> str:
 def shown(text: str, width: int) -> str:
     """Return a text cut to a width, with a mark where it was cut."""
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def told(notification: Notification) -> str:
+    """Return what a notification tells, in one line: the selected values, or else the event."""
+    values = notification.events[-1].attributes if notification.values is None else notification.values
+    return ", ".join(f"{k}={'null' if v is None else value_text(v)}" for k, v in values.items())
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tocsin.language import Template, TemplateRows
 from tocsin.language.template.binding import bind_query
-from tocsin.language.template.template import constant_at
+from tocsin.language.template.template import bindings_at
 from tocsin.model import Filter, Subscription
 from tocsin.model.errors import SubscriptionError
 
@@ -89,8 +89,7 @@ class Book:
         if number in self._filters:
             return self._filters[number]
         batch, position = self._batches[number]
-        values = {name: constant_at(column, position) for name, column in batch.rows.columns.items()}
-        bound = bind_query(batch.template.query, values)
+        bound = bind_query(batch.template.query, bindings_at(batch.rows.columns, position))
         assert isinstance(bound, Filter)  # noqa: S101 - a batch holds filters only
         return bound
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from typing import Protocol
+
+from tocsin.formats.reader import now_in_microseconds
 
 __all__ = ["Clock", "EventClock", "ManualClock", "SystemClock"]
 
@@ -23,7 +24,7 @@ class SystemClock:
 
     def now(self) -> int:
         """Return the time of day."""
-        return time.time_ns() // 1000
+        return now_in_microseconds()
 
     def saw(self, end: int) -> None:
         """Take no notice: time passes by itself."""

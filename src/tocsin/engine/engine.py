@@ -103,7 +103,7 @@ class Engine:
         checked = read_query(query)
         asked = only_filters(checked.query, name)
         terms = read_terms(valid_from, valid_until, owner, name)
-        wanted = Wanted(asked, normal_form(asked, name), terms)
+        wanted = Wanted(asked, normal_form(asked, name, checked.normal), terms)
         with self._lock:
             self._make_room([name], replace=replace)
             added = self._add({name: wanted})

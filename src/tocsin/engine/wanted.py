@@ -55,8 +55,10 @@ def read_wanted(wanted: WantedSet, owner: str) -> tuple[dict[str, Wanted], list[
             check_id(id_)
             if id_ in found:
                 raise SubscriptionError("it is wanted twice", id_)
-            query = only_filters(read_query(source).query, id_)
-            found[id_] = Wanted(query, normal_form(query, id_), read_terms(begin, end, owner, id_))
+            checked = read_query(source)
+            query = only_filters(checked.query, id_)
+            normal = normal_form(query, id_, checked.normal)
+            found[id_] = Wanted(query, normal, read_terms(begin, end, owner, id_))
         except SubscriptionError as error:
             errors.append(error)
         except TocsinError as error:

@@ -29,6 +29,7 @@ __all__ = [
     "decompressed",
     "format_of",
     "is_readable",
+    "known_format",
     "open_events",
     "raw_records",
 ]
@@ -133,11 +134,16 @@ def is_readable(path: Path) -> bool:
 
 
 def format_of(path: Path) -> Format:
-    """Return the format that a file's name says: `events.jsonl.gz` holds JSON lines."""
+    """Return the format that a file's name says, JSON lines if it says none: `events.jsonl.gz` holds them."""
+    return known_format(path) or Format.JSONL
+
+
+def known_format(path: Path) -> Format | None:
+    """Return the format that a file's name says, or None."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     while suffixes and suffixes[-1] in _COMPRESSED:
         suffixes.pop()
-    return _SUFFIXES.get(suffixes[-1] if suffixes else "", Format.JSONL)
+    return _SUFFIXES.get(suffixes[-1] if suffixes else "")
 
 
 def raw_records(

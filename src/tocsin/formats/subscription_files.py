@@ -9,7 +9,7 @@ from typing import IO, cast
 
 from msgspec import Struct
 
-from tocsin.formats.files import Format, as_text, decompressed, format_of, is_readable, raw_records
+from tocsin.formats.files import Format, as_text, decompressed, is_readable, known_format, raw_records
 from tocsin.formats.records import Broken
 from tocsin.model.errors import EventError, LanguageError, SubscriptionError
 
@@ -46,22 +46,13 @@ def read_subscriptions(path: Path, format: Format | None = None) -> Iterator[Ent
     """
     if not is_readable(path):
         raise SubscriptionError(f"there is no file {path}")
-    suffixes = {suffix.lower() for suffix in path.suffixes}
-    if format is None and not suffixes & {
-        ".jsonl",
-        ".ndjson",
-        ".json",
-        ".csv",
-        ".parquet",
-        ".pq",
-        ".arrow",
-        ".feather",
-    }:
+    known = format or known_format(path)
+    if known is None:
         with path.open("rb") as raw, as_text(decompressed(raw, path.suffix)) as text:
             yield from _from_text(text, str(path))
         return
     try:
-        for line, record in raw_records(path, format or format_of(path), typed=False):
+        for line, record in raw_records(path, known, typed=False):
             yield _from_record(record, str(path), line)
     except EventError as fault:
         raise SubscriptionError(f"{path}: {fault}") from None

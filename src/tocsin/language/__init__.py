@@ -19,7 +19,7 @@ from tocsin.language.build import (
     table,
     total,
 )
-from tocsin.language.check import Checked, check, warnings_of
+from tocsin.language.check import Checked, check
 from tocsin.language.json_form import Json, from_json, to_json
 from tocsin.language.normal import Cnf, Dnf, to_cnf, to_dnf, to_nnf
 from tocsin.language.parsing.parser import parse, parse_condition
@@ -60,5 +60,4 @@ __all__ = [
     "to_nnf",
     "to_text",
     "total",
-    "warnings_of",
 ]

@@ -6,21 +6,25 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from tocsin.language.normal import to_dnf
+from tocsin.language.normal import Dnf, to_dnf
 from tocsin.language.parsing.parser import read
 from tocsin.language.printer import condition_text
 from tocsin.model.conditions import TRUE, Condition, Operator, leaves
 from tocsin.model.errors import NormalFormError
-from tocsin.model.queries import Filter, Fold, Next, Query, View
+from tocsin.model.queries import Filter, Query, View, conditions_of
 
-__all__ = ["Checked", "check", "warnings_of"]
+__all__ = ["Checked", "check", "check_query"]
 
 
 class Checked(Struct, frozen=True):
-    """A query, and what its writer should be warned of."""
+    """A query, and what its writer should be warned of.
+
+    `normal` is the normal form of a filter's condition, unless that is too large.
+    """
 
     query: Query
     warnings: tuple[str, ...] = ()
+    normal: Dnf | None = None
 
 
 def check(text: str, *, template: bool = False) -> Checked:
@@ -32,12 +36,13 @@ def check(text: str, *, template: bool = False) -> Checked:
     ('it can never match: no value of a satisfies `a = 1 and a = 2`',)
     """
     reader = read(text, template=template)
-    return Checked(reader.result, (*reader.warnings, *warnings_of(reader.result)))
+    return check_query(reader.result, tuple(reader.warnings))
 
 
-def warnings_of(query: Query) -> tuple[str, ...]:
-    """Return what to warn of in a query: conditions, or alternatives in them, that can never hold."""
-    found: list[str] = []
+def check_query(query: Query, warnings: tuple[str, ...] = ()) -> Checked:
+    """Return a query with `warnings` and those of conditions, or alternatives in them, that can never hold."""
+    found = list(warnings)
+    normal = None
     for condition in _conditions(query):
         try:
             normal = to_dnf(condition)
@@ -51,7 +56,7 @@ def warnings_of(query: Query) -> tuple[str, ...]:
                 *(f"nothing is in the empty list of `{p}`" for p in _empty_lists(condition)),
             ]
             found += [f"one of its alternatives can never match: {reason}" for reason in reasons]
-    return tuple(found)
+    return Checked(query, tuple(found), normal if isinstance(query, Filter) else None)
 
 
 def _empty_lists(condition: Condition) -> Iterator[str]:
@@ -71,9 +76,5 @@ def _conditions(query: Query) -> list[Condition]:
     for step in query.steps:
         if not isinstance(step.source, str):
             found += _conditions(step.source)
-        if isinstance(step, (Next, Fold)):
-            found.append(step.on)
-        if isinstance(step, Fold):
-            found.append(step.while_)
-        found.append(step.where)
+        found += conditions_of(step)
     return [condition for condition in found if condition != TRUE]

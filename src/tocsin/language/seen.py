@@ -11,7 +11,7 @@ from tocsin.language.parsing.cursor import closest
 from tocsin.language.printer import condition_text
 from tocsin.model.conditions import Operator, Predicate, leaves
 from tocsin.model.event import Event
-from tocsin.model.queries import Filter, Fold, Next, Query, Sequence, View
+from tocsin.model.queries import Filter, Query, Sequence, View, conditions_of
 from tocsin.model.terms import Attribute, Literal
 from tocsin.model.values import Kind, kind_of
 
@@ -91,12 +91,7 @@ def _of_a_sequence(query: Sequence) -> Iterator[tuple[str | None, Predicate]]:
             yield from _of_a_sequence(step.source)
         elif step.alias is not None:
             streams[step.alias] = step.source
-        conditions = [step.where]
-        if isinstance(step, (Next, Fold)):
-            conditions.append(step.on)
-        if isinstance(step, Fold):
-            conditions.append(step.while_)
-        for condition in conditions:
+        for condition in conditions_of(step):
             for predicate in leaves(condition):
                 subject = predicate.subject
                 if (

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from tocsin.language.build import Clause, StreamBuilder, TableBuilder
-from tocsin.language.check import Checked, check, warnings_of
+from tocsin.language.check import Checked, check, check_query
 from tocsin.language.json_form import from_json
 from tocsin.language.parsing.parser import canonical
 from tocsin.model.conditions import And, Condition, Constant, Not, Or, Predicate
@@ -40,4 +40,4 @@ def read_query(source: QuerySource) -> Checked:
         raise SubscriptionError(
             f"a subscription is a text, a JSON form or a built query, not {type(source).__name__}"
         )
-    return Checked(query, warnings_of(query))
+    return check_query(query)

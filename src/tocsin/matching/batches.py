@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tocsin.language.normal import Dnf
 from tocsin.language.template import Column, TemplateRows
 from tocsin.language.template.binding import bind_predicate
-from tocsin.language.template.template import constant_at
+from tocsin.language.template.template import bindings_at
 from tocsin.model.conditions import Conjunction
 from tocsin.model.event import Event
 
@@ -35,7 +35,7 @@ class ConjunctionGroup(Struct, frozen=True):
 
     def __iter__(self) -> Iterator[tuple[int, Conjunction]]:
         for row, subscription in enumerate(self.ids.tolist()):
-            values = {name: constant_at(column, row) for name, column in self.columns.items()}
+            values = bindings_at(self.columns, row)
             yield subscription, tuple(bind_predicate(p, values) for p in self.shape) if values else self.shape
 
 

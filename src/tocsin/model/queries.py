@@ -22,6 +22,7 @@ __all__ = [
     "Step",
     "Table",
     "View",
+    "conditions_of",
 ]
 
 
@@ -100,6 +101,13 @@ class View(Struct, frozen=True, gc=False):
     on: Condition = TRUE
     where: Condition = TRUE
     distinct: bool = False
+
+
+def conditions_of(step: Step) -> tuple[Condition, ...]:
+    """Return a step's conditions: `on`, `while` and `where`, as far as it has them."""
+    if isinstance(step, From):
+        return (step.where,)
+    return (step.on, step.where) if isinstance(step, Next) else (step.on, step.while_, step.where)
 
 
 Source: TypeAlias = str | Sequence

@@ -126,12 +126,8 @@ class ConditionReader(TermReader):
 
     def _simple(self, at: int) -> Predicate:
         subject = self.attribute()
-        self.at += 2
-        if self.kinds[at + 2] is STRING:
-            constant: Term = Literal(self.string(at + 2), Kind.STRING)
-        else:
-            self.at -= 1
-            constant = self._number(at + 2, 1)
+        self.at = at + 2
+        constant = self.term("the right side")
         return Predicate(subject, _COMPARISONS[self.words[at + 1]], (constant,))
 
     def _worded(self, left: Parsed, at: int) -> Predicate | None:

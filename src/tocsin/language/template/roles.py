@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from tocsin.model.conditions import And, Condition, Not, Operator, Or, Predicate
-from tocsin.model.queries import Filter, Fold, Next, Query, Sequence, View
+from tocsin.model.queries import Filter, Next, Query, Sequence, View, conditions_of
 from tocsin.model.terms import Aggregate, Arithmetic, Elapsed, Negative, Parameter, Term
 
 __all__ = ["Role", "roles_of"]
@@ -64,11 +64,8 @@ def _in_sequence(query: Sequence, roles: dict[str, set[Role]]) -> None:
     for step in query.steps:
         if isinstance(step.source, Sequence):
             _in_query(step.source, roles)
-        _in_condition(step.where, roles)
-        if isinstance(step, (Next, Fold)):
-            _in_condition(step.on, roles)
-        if isinstance(step, Fold):
-            _in_condition(step.while_, roles)
+        for condition in conditions_of(step):
+            _in_condition(condition, roles)
         if not isinstance(step, Next):
             for computation in step.compute:
                 _in_term(computation.term, roles, Role.VALUE)

@@ -59,7 +59,7 @@ class TemplateRows(Struct, frozen=True):
 
     def conjunctions(self, position: int) -> Iterator[Conjunction]:
         """Return the conjunctions of the kept row at `position`, with its constants in place."""
-        values: Bindings = {name: constant_at(column, position) for name, column in self.columns.items()}
+        values = bindings_at(self.columns, position)
         for conjunction in self.normal.conjunctions:
             yield tuple(bind_predicate(predicate, values) for predicate in conjunction)
 
@@ -117,7 +117,7 @@ class Template:
         if faults:
             fault = faults[0]
             raise TemplateError(fault.reason, parameter=fault.parameter)
-        values: Bindings = spans | {name: constant_at(column, 0) for name, column in columns.items()}
+        values: Bindings = {**spans, **bindings_at(columns, 0)}
         try:
             return canonical(bind_query(self.query, values))
         except LanguageError as fault:
@@ -162,6 +162,11 @@ class Template:
             for role, compiler in _COMPILERS.items():
                 if role in roles:
                     _check_patterns(name, column, faults, compiler)
+
+
+def bindings_at(columns: Mapping[str, Column], row: int) -> dict[str, Value | tuple[Value, ...]]:
+    """Return the constants of one row by parameter."""
+    return {name: constant_at(column, row) for name, column in columns.items()}
 
 
 def constant_at(column: Column, row: int) -> Value | tuple[Value, ...]:
