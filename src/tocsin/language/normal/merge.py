@@ -11,7 +11,7 @@ from tocsin.model.conditions import Conjunction, Operator, Predicate
 from tocsin.model.terms import Attribute, Literal
 from tocsin.model.values import Kind, Value
 
-__all__ = ["NeverError", "admitted_kinds", "is_possible", "merge"]
+__all__ = ["NeverError", "admitted_kinds", "is_plain", "is_possible", "merge"]
 
 _ALL_KINDS: Final = frozenset(Kind)
 _BOUNDS: Final = {
@@ -42,7 +42,7 @@ def merge(conjunction: Conjunction) -> Conjunction:
         if not is_possible(conjunction[0]):
             _refuse(conjunction)
         return conjunction
-    if _is_plain(conjunction):
+    if is_plain(conjunction):
         return conjunction
     constant, other = _sort_out(conjunction)
     merged: list[Predicate] = []
@@ -51,7 +51,7 @@ def merge(conjunction: Conjunction) -> Conjunction:
     return (*merged, *other)
 
 
-def _is_plain(conjunction: Conjunction) -> bool:
+def is_plain(conjunction: Conjunction) -> bool:
     """Tell whether each predicate has an attribute to itself and can hold, so that nothing merges."""
     attributes = {
         p.subject for p in conjunction if p.operator not in _PRESENCE and type(p.subject) is Attribute

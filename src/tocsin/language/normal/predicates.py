@@ -8,10 +8,10 @@ from tocsin.model.conditions import FALSE, FLIPPED, TRUE, Constant, Operator, Pr
 from tocsin.model.terms import Arithmetic, Attribute, Literal, Negative, Parameter, Term, literal
 from tocsin.model.values import Kind
 
-__all__ = ["LISTS", "attributes_of", "members", "membership", "rewrite"]
+__all__ = ["attributes_of", "members", "membership", "rewrite"]
 
 _PRINTABLE = 10**300  # a larger result is left to be computed, so that it need not be written
-LISTS = (Operator.IN, Operator.NOT_IN)
+_LISTS = (Operator.IN, Operator.NOT_IN)
 _RANGES = (Operator.BETWEEN, Operator.NOT_BETWEEN)
 
 
@@ -22,7 +22,7 @@ def rewrite(predicate: Predicate) -> Predicate | Constant:
         len(operands) == 1
         and isinstance(predicate.subject, Attribute)
         and isinstance(operands[0], Literal)
-        and predicate.operator not in LISTS
+        and predicate.operator not in _LISTS
     ):
         return predicate
     folded = _fold_constants(predicate)
@@ -103,7 +103,7 @@ def _orient(predicate: Predicate) -> Predicate:
 def _narrow(predicate: Predicate) -> Predicate | Constant:
     """Write lists of at most one member, and ranges of one value, as comparisons."""
     operands = predicate.operands
-    if predicate.operator in LISTS and all(isinstance(operand, Literal) for operand in operands):
+    if predicate.operator in _LISTS and all(isinstance(operand, Literal) for operand in operands):
         constants = members(operands)
         # Nothing is in an empty list; and nothing is known not to be, for no member is of its kind.
         return (
