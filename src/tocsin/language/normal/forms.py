@@ -81,10 +81,14 @@ def _plain(condition: Condition) -> Conjunction | None:
 
     The general way would give the same, more slowly.
     """
-    members = condition.conditions if type(condition) is And else (condition,)
-    found = tuple(rewrite(member) for member in members if type(member) is Predicate)
-    predicates = tuple(one for one in found if type(one) is Predicate)
-    return predicates if len(predicates) == len(members) and is_plain(predicates) else None
+    found: list[Predicate] = []
+    for member in condition.conditions if type(condition) is And else (condition,):
+        predicate = rewrite(member) if type(member) is Predicate else member
+        if type(predicate) is not Predicate:
+            return None
+        found.append(predicate)
+    conjunction = tuple(found)
+    return conjunction if is_plain(conjunction) else None
 
 
 def _expand(
