@@ -3,7 +3,10 @@
 from tocsin.matching.batches import ConjunctionBatch, ConjunctionGroup, EventBatch, IdArray, Matches
 from tocsin.matching.matcher import Explanation, Matcher, MatcherStats, PredicateTruth
 from tocsin.matching.oracle import Oracle
-from tocsin.matching.registry import create_matcher, register, registered_matchers
+from tocsin.matching.registry import create_matcher, declare, register, registered_matchers
+
+# These bring the compiler with them, so they are imported when they are needed.
+declare("tocsin.matching.le_subscribe.propagation", "propagation", "propagation-wp")
 
 __all__ = [
     "ConjunctionBatch",

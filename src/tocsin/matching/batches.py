@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -14,12 +14,15 @@ from tocsin.language.template import Column, TemplateRows
 from tocsin.language.template.binding import bind_predicate
 from tocsin.language.template.template import bindings_at
 from tocsin.model.conditions import Conjunction
-from tocsin.model.event import Event
+from tocsin.model.errors import EventError
+from tocsin.model.event import Event, flatten
+from tocsin.model.values import Value
 
 __all__ = ["ConjunctionBatch", "ConjunctionGroup", "EventBatch", "IdArray", "Matches"]
 
 IdArray: TypeAlias = NDArray[np.int64]
 _NO_IDS: Final = np.empty(0, dtype=np.int64)
+REFUSED: Final[Mapping[str, Value]] = {}
 
 
 class ConjunctionGroup(Struct, frozen=True):
@@ -77,21 +80,57 @@ class ConjunctionBatch(Struct, frozen=True):
             yield from group
 
 
-class EventBatch(Struct, frozen=True):
-    """Events to be matched; one event is a batch of one."""
+class EventBatch:
+    """Events to be matched; one event is a batch of one.
 
-    events: tuple[Event, ...]
+    What a matcher makes of a batch, it keeps in `encoded`, so that several matchers share the work.
+    """
+
+    def __init__(self, rows: Sequence[Mapping[str, Value]], events: tuple[Event, ...] | None = None) -> None:
+        self._rows = rows
+        self._events = events
+        self.encoded: tuple[object, object] | None = None  # what it was encoded for, and how
+        self.faults: Mapping[int, str] = {}
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> EventBatch:
         """Return the batch of these events."""
-        return cls(tuple(events))
+        held = tuple(events)
+        return cls([event.attributes for event in held], held)
+
+    @classmethod
+    def of_dicts(cls, rows: Iterable[Mapping[str, object]]) -> EventBatch:
+        """Return the batch of plain dicts, nested ones flattened.
+
+        One that is no event (it has a NaN, say) satisfies nothing, and `faults` says by its place what is wrong.
+        """
+        faults: dict[int, str] = {}
+        read: list[Mapping[str, Value]] = []
+        for place, row in enumerate(rows):
+            try:
+                read.append(flatten(row))
+            except EventError as fault:
+                faults[place] = str(fault)
+                read.append(REFUSED)
+        batch = cls(read)
+        batch.faults = faults
+        return batch
+
+    def attributes(self, place: int) -> Mapping[str, Value]:
+        """Return the attributes of one event."""
+        return self._rows[place]
+
+    def is_refused(self, place: int) -> bool:
+        """Tell whether a row is no event, and so satisfies nothing, not even `true`."""
+        return place in self.faults
 
     def __len__(self) -> int:
-        return len(self.events)
+        return len(self._rows)
 
     def __iter__(self) -> Iterator[Event]:
-        return iter(self.events)
+        if self._events is not None:
+            return iter(self._events)
+        return (Event(str(place), self.attributes(place)) for place in range(len(self)))
 
 
 class Matches(Struct, frozen=True):

@@ -48,7 +48,9 @@ class Oracle:
                 for id_, conjunctions in self._conjunctions.items()
                 if any(_satisfies(event, conjunction) for conjunction in conjunctions)
             ]
-            for event in events
+            if not events.is_refused(place)
+            else ()
+            for place, event in enumerate(events)
         )
 
     def explain(self, event: Event, id: int) -> Explanation:

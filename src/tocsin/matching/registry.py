@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from importlib import import_module
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -10,11 +12,17 @@ from tocsin.language.parsing.cursor import closest
 from tocsin.matching.matcher import Matcher
 from tocsin.model.errors import MatcherError
 
-__all__ = ["create_matcher", "register", "registered_matchers"]
+__all__ = ["create_matcher", "declare", "register", "registered_matchers"]
 
 Factory = TypeVar("Factory", bound=Callable[..., Matcher])
 
 _MATCHERS: dict[str, Callable[..., Matcher]] = {}
+_DECLARED: dict[str, str] = {}  # matchers whose module is imported when one is made
+
+
+def declare(module: str, *names: str) -> None:
+    """Make matchers known without importing the module that registers them."""
+    _DECLARED.update(dict.fromkeys(names, module))
 
 
 def register(name: str) -> Callable[[Factory], Factory]:
@@ -31,7 +39,8 @@ def register(name: str) -> Callable[[Factory], Factory]:
 
 def registered_matchers() -> Mapping[str, Callable[..., Matcher]]:
     """Return every matcher by its name."""
-    return MappingProxyType(_MATCHERS)
+    declared = {name: partial(create_matcher, name) for name in _DECLARED}
+    return MappingProxyType({**declared, **_MATCHERS})
 
 
 def create_matcher(name: str, **options: object) -> Matcher:
@@ -39,11 +48,14 @@ def create_matcher(name: str, **options: object) -> Matcher:
 
     >>> create_matcher("orcale")
     Traceback (most recent call last):
-    tocsin.model.errors.MatcherError: there is no matcher `orcale`; did you mean `oracle`? Known: oracle
+    tocsin.model.errors.MatcherError: there is no matcher `orcale`; did you mean `oracle`? Known: ...
     """
+    if name in _DECLARED and name not in _MATCHERS:
+        import_module(_DECLARED[name])
     factory = _MATCHERS.get(name)
     if factory is None:
-        near = closest(name, tuple(_MATCHERS))
+        known = sorted({*_MATCHERS, *_DECLARED})
+        near = closest(name, tuple(known))
         hint = f"did you mean `{near}`? " if near else ""
-        raise MatcherError(f"there is no matcher `{name}`; {hint}Known: {', '.join(sorted(_MATCHERS))}")
+        raise MatcherError(f"there is no matcher `{name}`; {hint}Known: {', '.join(known)}")
     return factory(**options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
-__all__ = ["format_rfc3339", "microseconds", "parse_rfc3339"]
+__all__ = ["format_rfc3339", "from_microseconds", "microseconds", "parse_rfc3339"]
 
 _RFC3339 = re.compile(
     r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}:)(\d{2})(?:\.(\d+))?(?:[Zz]|([+-]\d{2}:[0-5]\d))", re.ASCII
@@ -47,3 +47,8 @@ def format_rfc3339(time: datetime) -> str:
 def microseconds(time: datetime) -> int:
     """Return the microseconds from 1970-01-01T00:00:00Z to `time`, exactly."""
     return (time - _EPOCH) // _MICROSECOND
+
+
+def from_microseconds(ticks: int) -> datetime:
+    """Return the time that lies so many microseconds after 1970-01-01T00:00:00Z."""
+    return _EPOCH + ticks * _MICROSECOND

@@ -1,0 +1,1 @@
+"""Names, strings and values as integers, once, for every matcher."""

@@ -1,0 +1,165 @@
+"""How names, kinds, operators and values become integers.
+
+A *field* is an attribute and a kind. Every value has a *key*, and two values of one field are equal iff their
+keys are; of numbers, booleans and timestamps the key also keeps the order. What a float cannot hold (an
+integer beyond 2**53, say) and strings are symbols: their key is a code, and their place in the order is told
+by two neighbouring keys between which they lie.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from datetime import datetime
+from enum import IntEnum
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.model.conditions import Operator
+from tocsin.model.timestamps import microseconds
+from tocsin.model.values import Value
+
+__all__ = [
+    "FIELDS",
+    "FIELD_BITS",
+    "OPERATORS",
+    "OPS",
+    "Field",
+    "Keys",
+    "Op",
+    "field_of",
+    "is_exact",
+    "key_of",
+    "key_of_number",
+    "keys_of_numbers",
+    "neighbours",
+    "number_of",
+    "text_order",
+]
+
+Keys: TypeAlias = NDArray[np.int64]
+
+FIELDS: Final = 8  # an attribute has this many fields
+FIELD_BITS: Final = 40  # a tag is an operator above these bits, and a field below
+_EXACT: Final = 2**53
+_PREFIX: Final = 7
+_SIGN: Final = 0x7FFFFFFFFFFFFFFF
+_LARGEST: Final = int(np.finfo(np.float64).max)
+
+
+class Field(IntEnum):
+    """Which of an attribute's fields a value is in."""
+
+    NUMBER = 0
+    STRING = 1
+    BOOLEAN = 2
+    TIMESTAMP = 3
+    BIG = 4  # a number that no float equals
+    ANY = 5  # whether there is a value at all
+
+
+class Op(IntEnum):
+    """What a predicate asks of a field."""
+
+    EQ = 0
+    NE = 1
+    LT = 2
+    LE = 3
+    GT = 4
+    GE = 5
+    BETWEEN = 6
+    NOT_BETWEEN = 7
+    IN = 8  # its key is the code of a list
+    NOT_IN = 9
+    PRESENT = 10
+    RESIDUAL = 11  # its key is the code of a predicate that only Python can answer
+
+
+OPS: Final = {
+    Operator.EQ: Op.EQ,
+    Operator.NE: Op.NE,
+    Operator.LT: Op.LT,
+    Operator.LE: Op.LE,
+    Operator.GT: Op.GT,
+    Operator.GE: Op.GE,
+    Operator.BETWEEN: Op.BETWEEN,
+    Operator.NOT_BETWEEN: Op.NOT_BETWEEN,
+    Operator.IN: Op.IN,
+    Operator.NOT_IN: Op.NOT_IN,
+    Operator.PRESENT: Op.PRESENT,
+}
+OPERATORS: Final = {op: operator for operator, op in OPS.items()}
+
+
+def keys_of_numbers(numbers: NDArray[np.float64]) -> Keys:
+    """Return the keys of floats: integers in the same order, neighbours next to each other, -0.0 as 0.0."""
+    bits = (numbers + 0.0).view(np.int64)
+    return np.asarray(bits ^ ((bits >> 63) & _SIGN))
+
+
+def key_of_number(number: float) -> int:
+    """Return the key of one number that a float equals."""
+    bits: int = struct.unpack("<q", struct.pack("<d", number + 0.0))[0]
+    return bits if bits >= 0 else bits ^ _SIGN
+
+
+def number_of(key: int) -> float:
+    """Return the float that has this key."""
+    number: float = struct.unpack("<d", struct.pack("<q", key if key >= 0 else key ^ _SIGN))[0]
+    return number
+
+
+def is_exact(number: float) -> bool:
+    """Tell whether a float equals the number."""
+    if type(number) is float or -_EXACT <= number <= _EXACT:
+        return True
+    return -_LARGEST <= number <= _LARGEST and int(float(number)) == number
+
+
+def neighbours(number: int) -> tuple[int, int]:
+    """Return the keys of the two floats between which an integer lies that no float equals."""
+    if number > _LARGEST:
+        return key_of_number(float(_LARGEST)), key_of_number(math.inf)
+    if number < -_LARGEST:
+        return key_of_number(-math.inf), key_of_number(-float(_LARGEST))
+    nearest = float(number)
+    key = key_of_number(nearest)
+    return (key - 1, key) if int(nearest) > number else (key, key + 1)
+
+
+def text_order(text: str) -> tuple[int, int]:
+    """Return the two keys between which a string lies in the order of strings; equal if it is short.
+
+    The order of code points is that of their UTF-8 bytes. A key holds seven of them and how many there are; a
+    longer string lies just above all that have its first seven.
+    """
+    data = text.encode()[: _PREFIX + 1]
+    prefix = int.from_bytes(data[:_PREFIX].ljust(_PREFIX, b"\0")) - 2 ** (8 * _PREFIX - 1)
+    if len(data) <= _PREFIX:
+        key = (prefix << 8) + len(data)
+        return key, key
+    return (prefix << 8) + _PREFIX, (prefix << 8) + _PREFIX + 1
+
+
+def field_of(value: Value) -> Field:
+    """Return which field of its attribute a value is in."""
+    if isinstance(value, bool):
+        return Field.BOOLEAN
+    if isinstance(value, str):
+        return Field.STRING
+    if isinstance(value, datetime):
+        return Field.TIMESTAMP
+    return Field.NUMBER if is_exact(value) else Field.BIG
+
+
+def key_of(value: Value) -> int | None:
+    """Return the key of a value that is no symbol, or None."""
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, datetime):
+        return microseconds(value)
+    if isinstance(value, str) or not is_exact(value):
+        return None
+    return key_of_number(float(value))

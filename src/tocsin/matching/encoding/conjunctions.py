@@ -1,0 +1,140 @@
+"""Conjunctions as arrays of predicates."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.language.normal.predicates import rewrite
+from tocsin.language.template.binding import bind_predicate
+from tocsin.language.template.template import constant_at
+from tocsin.matching.batches import ConjunctionBatch, ConjunctionGroup, IdArray
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, OPS, Field, Keys, Op, keys_of_numbers
+from tocsin.matching.encoding.vocabulary import Encoded, Vocabulary
+from tocsin.model.conditions import Predicate
+from tocsin.model.terms import Attribute, Parameter
+
+__all__ = ["EncodedConjunctions", "encode_conjunctions"]
+
+_EXACT: Final = 2**53
+_COMPARED: Final = (Op.EQ, Op.NE, Op.LT, Op.LE, Op.GT, Op.GE, Op.BETWEEN, Op.NOT_BETWEEN)
+
+
+class EncodedConjunctions(NamedTuple):
+    """The predicates of conjunction i are those from `offsets[i]` to `offsets[i + 1]`."""
+
+    ids: IdArray  # int64[conjunctions] the subscription each belongs to
+    offsets: Keys  # int64[conjunctions + 1]
+    tags: Keys  # int64[predicates] operator and field
+    lows: Keys  # int64[predicates]
+    highs: Keys  # int64[predicates]
+
+
+def encode_conjunctions(batch: ConjunctionBatch, vocabulary: Vocabulary) -> EncodedConjunctions:
+    """Return a batch as arrays; its names and strings are given codes, but are not held yet.
+
+    The rows of a group are encoded by the column. Groups of one row are gathered first, for there may be very
+    many of them.
+    """
+    parts: list[EncodedConjunctions] = []
+    ids: list[int] = []
+    sizes: list[int] = []
+    flat: list[Encoded] = []
+    for group in batch.groups:
+        if len(group.ids) == 1 and not group.columns:
+            ids.append(int(group.ids[0]))
+            sizes.append(len(group.shape))
+            flat += [vocabulary.encode(predicate) for predicate in group.shape]
+        elif len(group.ids):
+            parts.append(_encode_group(group, vocabulary))
+    if ids:
+        parts.append(_joined(np.array(ids, dtype=np.int64), sizes, flat))
+    return parts[0] if len(parts) == 1 else _concatenated(parts)
+
+
+def _joined(ids: IdArray, sizes: list[int], flat: list[Encoded]) -> EncodedConjunctions:
+    offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    table = np.array(flat, dtype=np.int64).reshape(-1, 3)
+    return EncodedConjunctions(ids, offsets, *(np.ascontiguousarray(table[:, i]) for i in range(3)))
+
+
+def _concatenated(parts: list[EncodedConjunctions]) -> EncodedConjunctions:
+    if not parts:
+        none = np.empty(0, dtype=np.int64)
+        return EncodedConjunctions(none, np.zeros(1, dtype=np.int64), none, none, none)
+    sizes = np.concatenate([np.diff(part.offsets) for part in parts])
+    offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    ids, tags, lows, highs = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("ids", "tags", "lows", "highs")
+    )
+    return EncodedConjunctions(ids, offsets, tags, lows, highs)
+
+
+def _encode_group(group: ConjunctionGroup, vocabulary: Vocabulary) -> EncodedConjunctions:
+    rows, width = len(group.ids), len(group.shape)
+    table = np.empty((3, rows, width), dtype=np.int64)
+    for place, predicate in enumerate(group.shape):
+        table[:, :, place] = _encode_column(predicate, group, vocabulary)
+    offsets = np.arange(0, rows * width + 1, max(width, 1), dtype=np.int64)[: rows + 1]
+    if not width:
+        offsets = np.zeros(rows + 1, dtype=np.int64)
+    ids = np.ascontiguousarray(group.ids, dtype=np.int64)
+    return EncodedConjunctions(ids, offsets, *(np.ascontiguousarray(part.reshape(-1)) for part in table))
+
+
+def _encode_column(
+    predicate: Predicate, group: ConjunctionGroup, vocabulary: Vocabulary
+) -> NDArray[np.int64]:
+    """Return the tags, lows and highs of one predicate of the shape, a row each."""
+    names = [operand.name for operand in predicate.operands if type(operand) is Parameter]
+    rows = len(group.ids)
+    op = OPS.get(predicate.operator)
+    if not _parameters(predicate):
+        return np.repeat(np.array(vocabulary.encode(predicate), dtype=np.int64), rows).reshape(3, rows)
+    columns = [group.columns[name] for name in names]
+    if op in _COMPARED and type(predicate.subject) is Attribute and len(names) == len(predicate.operands):
+        base = vocabulary.names.code(predicate.subject.path) * FIELDS
+        if all(_is_exact(column) for column in columns):
+            keys = [keys_of_numbers(column.astype(np.float64)) for column in columns]
+            tag = (op << FIELD_BITS) | (base + Field.NUMBER)
+            return np.stack([np.full(rows, tag, dtype=np.int64), keys[0], keys[-1]])
+        if op in (Op.EQ, Op.NE) and set(map(type, columns[0].tolist())) == {str}:
+            code = vocabulary.symbols.code
+            symbols = np.fromiter(map(code, columns[0].tolist()), dtype=np.int64, count=rows)
+            tag = (op << FIELD_BITS) | (base + Field.STRING)
+            return np.stack([np.full(rows, tag, dtype=np.int64), symbols, symbols])
+    wanted = _parameters(predicate)
+    table = np.empty((rows, 3), dtype=np.int64)
+    for row in range(rows):
+        values: dict[str, Any] = {name: constant_at(group.columns[name], row) for name in wanted}
+        bound = bind_predicate(predicate, values)
+        folded = rewrite(bound)
+        table[row] = vocabulary.encode(folded if isinstance(folded, Predicate) else bound)
+    return table.T
+
+
+def _is_exact(column: NDArray[Any]) -> bool:
+    """Tell whether floats hold every number of a column."""
+    if column.dtype.kind == "f":
+        return True
+    if column.dtype.kind not in "iu":
+        return False
+    return not len(column) or (int(column.max()) <= _EXACT and int(column.min()) >= -_EXACT)
+
+
+def _parameters(predicate: Predicate) -> set[str]:
+    found: set[str] = set()
+    waiting: list[Any] = [predicate.subject, *predicate.operands]
+    while waiting:
+        term = waiting.pop()
+        if isinstance(term, Parameter):
+            found.add(term.name)
+        else:
+            waiting += [
+                part for name in ("left", "right", "term", "argument") if (part := getattr(term, name, None))
+            ]
+    return found

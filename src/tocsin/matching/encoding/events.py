@@ -1,0 +1,149 @@
+"""Events as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.matching.batches import EventBatch
+from tocsin.matching.encoding.codes import (
+    FIELDS,
+    Field,
+    Keys,
+    is_exact,
+    key_of_number,
+    keys_of_numbers,
+    neighbours,
+    text_order,
+)
+from tocsin.matching.encoding.vocabulary import Vocabulary
+from tocsin.model.timestamps import microseconds, parse_rfc3339
+from tocsin.model.values import Value
+
+__all__ = ["EncodedEvents", "Pairs", "encode_events"]
+
+_EXACT: Final = 2**53
+
+
+class EncodedEvents(NamedTuple):
+    """The pairs of event i are those from `offsets[i]` to `offsets[i + 1]`.
+
+    An attribute that no subscription names has no pair. Where a value's key does not tell its place in the
+    order, `lows` and `highs` say between which keys it lies.
+    """
+
+    offsets: Keys  # int64[events + 1]
+    fields: NDArray[np.int32]  # [pairs]
+    keys: Keys  # int64[pairs]
+    lows: Keys  # int64[pairs]
+    highs: Keys  # int64[pairs]
+
+
+def encode_events(batch: EventBatch, vocabulary: Vocabulary) -> EncodedEvents:
+    """Return a batch as arrays, from the batch itself if it was encoded for this vocabulary before."""
+    version = vocabulary.version
+    if batch.encoded is not None and batch.encoded[0] == version:
+        return cast("EncodedEvents", batch.encoded[1])
+    encode = getattr(batch, "encode", None)
+    encoded: EncodedEvents = (
+        encode(vocabulary)
+        if encode is not None
+        else encode_rows((batch.attributes(i) for i in range(len(batch))), vocabulary)
+    )
+    batch.encoded = (version, encoded)
+    return encoded
+
+
+def encode_rows(rows: Iterable[Mapping[str, Value]], vocabulary: Vocabulary) -> EncodedEvents:
+    """Return flat attributes as arrays."""
+    codes = vocabulary.names.codes
+    fields: list[int] = []
+    numbers: list[float] = []
+    offsets = [0]
+    rest = Pairs(vocabulary)
+    for row in rows:
+        for name, value in row.items():
+            attribute = codes.get(name)
+            if attribute is None:
+                continue
+            kind = type(value)
+            if kind is float or (kind is int and -_EXACT <= value <= _EXACT):  # type: ignore[operator]
+                fields.append(attribute * FIELDS)
+                numbers.append(value)  # type: ignore[arg-type]
+            else:
+                for field in rest.add(attribute, value, len(fields)):
+                    fields.append(field)
+                    numbers.append(0.0)
+        offsets.append(len(fields))
+    keys = keys_of_numbers(np.array(numbers, dtype=np.float64))
+    lows, highs = rest.settle(keys)
+    return EncodedEvents(
+        np.array(offsets, dtype=np.int64), np.array(fields, dtype=np.int32), keys, lows, highs
+    )
+
+
+class Pairs:
+    """The pairs of a batch that are not plain numbers, gathered while its events are gone through.
+
+    A string that no subscription holds gets a negative key, which equals nothing.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._symbols: Mapping[Any, int] = vocabulary.symbols.codes
+        self._ordered = vocabulary.ordered_texts > 0
+        self._places: list[int] = []
+        self._keys: list[int] = []
+        self._order_places: list[int] = []
+        self._orders: list[tuple[int, int]] = []
+
+    def add(self, attribute: int, value: Value, place: int) -> tuple[int, ...]:
+        """Take a value whose pair stands at `place`; return the fields of its pairs, one or two."""
+        base = attribute * FIELDS
+        kind = type(value)
+        self._places.append(place)
+        if kind is str:
+            self._keys.append(self._symbols.get(value, -1))
+            if self._ordered:
+                self._order_places.append(place)
+                self._orders.append(text_order(value))  # type: ignore[arg-type]
+            if self._vocabulary.is_timed(attribute):
+                read = parse_rfc3339(value)  # type: ignore[arg-type]
+                if read is not None:
+                    self._places.append(place + 1)
+                    self._keys.append(microseconds(read))
+                    return base + Field.STRING, base + Field.TIMESTAMP
+            return (base + Field.STRING,)
+        if kind is bool:
+            self._keys.append(int(value))  # type: ignore[arg-type]
+            return (base + Field.BOOLEAN,)
+        if isinstance(value, datetime):
+            self._keys.append(microseconds(value))
+            return (base + Field.TIMESTAMP,)
+        return (self._add_integer(base, cast("int", value), place),)
+
+    def _add_integer(self, base: int, value: int, place: int) -> int:
+        """Take an integer beyond 2**53; a float may equal it still."""
+        if is_exact(value):
+            self._keys.append(key_of_number(float(value)))
+            return base + Field.NUMBER
+        self._keys.append(self._symbols.get(value, -1))
+        self._order_places.append(place)
+        self._orders.append(neighbours(value))
+        return base + Field.BIG
+
+    def settle(self, keys: Keys) -> tuple[Keys, Keys]:
+        """Write the gathered keys into `keys`, and return the lows and the highs."""
+        if self._places:
+            keys[self._places] = self._keys
+        if not self._orders:
+            return keys, keys
+        orders = np.array(self._orders, dtype=np.int64)
+        lows, highs = keys.copy(), keys.copy()
+        lows[self._order_places] = orders[:, 0]
+        highs[self._order_places] = orders[:, 1]
+        return lows, highs

@@ -1,0 +1,218 @@
+"""The names, strings and lists that subscriptions speak of, as codes that matchers and events share."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.matching.encoding.codes import (
+    FIELD_BITS,
+    FIELDS,
+    OPERATORS,
+    OPS,
+    Field,
+    Keys,
+    Op,
+    field_of,
+    key_of,
+    number_of,
+    text_order,
+)
+from tocsin.model.conditions import Predicate
+from tocsin.model.terms import Attribute, Literal, literal
+from tocsin.model.timestamps import from_microseconds
+from tocsin.model.values import Value
+from tocsin.structures.symbols import SymbolTable
+
+__all__ = ["Encoded", "Vocabulary"]
+
+_FIELD_MASK: Final = (1 << FIELD_BITS) - 1
+_ORDERED: Final = (Op.LT, Op.LE, Op.GT, Op.GE, Op.BETWEEN, Op.NOT_BETWEEN)
+_numbers = count(1)
+
+
+class Encoded(NamedTuple):
+    """A predicate as three integers: operator and field, and one or two keys."""
+
+    tag: int
+    low: int
+    high: int
+
+
+class Vocabulary:
+    """What subscriptions speak of, in codes.
+
+    Every matcher that shares a vocabulary reads the same encoded events. Codes come with the first predicate
+    that needs them and go with the last: matchers say so with `hold` and `release`. Only who adds or removes
+    subscriptions writes here, one at a time.
+    """
+
+    def __init__(self) -> None:
+        self.names: SymbolTable[str] = SymbolTable()
+        self.symbols: SymbolTable[str | int] = SymbolTable()
+        self.predicates: SymbolTable[Predicate] = SymbolTable()  # lists, and what only Python can answer
+        self.ordered_texts = 0  # predicates that ask for the order of strings
+        self.number = next(_numbers)  # tells vocabularies apart, even where one has taken another's address
+        self._members: dict[int, tuple[Keys, Keys]] = {}
+        self._timed: dict[int, int] = {}  # attribute -> predicates that compare it with a timestamp
+
+    @property
+    def version(self) -> tuple[int, ...]:
+        """Return what changes whenever an event might be encoded otherwise."""
+        return (
+            self.number,
+            self.names.version,
+            self.symbols.version,
+            self.ordered_texts > 0,
+            len(self._timed),
+        )
+
+    def is_timed(self, attribute: int) -> bool:
+        """Tell whether an attribute's strings are to be read as timestamps too."""
+        return attribute in self._timed
+
+    def encode(self, predicate: Predicate) -> Encoded:
+        """Return a predicate over constants as integers; what arrays cannot answer is left to Python."""
+        op = OPS.get(predicate.operator)
+        subject = predicate.subject
+        if op is None or type(subject) is not Attribute:
+            return self._residual(predicate)
+        if op is Op.PRESENT:
+            return Encoded(self._tag(op, subject.path, Field.ANY), 0, 0)
+        constants = [operand.value for operand in predicate.operands if type(operand) is Literal]
+        if not constants or len(constants) < len(predicate.operands):
+            return self._residual(predicate)
+        fields = {field_of(value) for value in constants}
+        if op is Op.IN:
+            return self._list(op, subject.path, predicate, Field.ANY)
+        field = fields.pop()
+        if fields or (field is Field.BIG and op is not Op.EQ):
+            return self._residual(predicate)
+        if op is Op.NOT_IN:
+            return self._list(op, subject.path, predicate, field)
+        if op in (Op.EQ, Op.NE):
+            key = self.key(constants[0])
+            return Encoded(self._tag(op, subject.path, field), key, key)
+        bounds = [_order_key(value) for value in constants]
+        if None in bounds:
+            return self._residual(predicate)
+        return Encoded(self._tag(op, subject.path, field), bounds[0], bounds[-1])  # type: ignore[arg-type]
+
+    def key(self, value: Value) -> int:
+        """Return the key of a constant; a symbol is given a code."""
+        key = key_of(value)
+        return self.symbols.code(value) if key is None else key  # type: ignore[arg-type]
+
+    def decode(self, tag: int, low: int, high: int) -> Predicate:
+        """Return the predicate that was encoded so."""
+        op, place = Op(tag >> FIELD_BITS), tag & _FIELD_MASK
+        if op in (Op.IN, Op.NOT_IN, Op.RESIDUAL):
+            return self.predicates.symbol(low)
+        subject, field = Attribute(self.names.symbol(place // FIELDS)), Field(place % FIELDS)
+        if op is Op.PRESENT:
+            return Predicate(subject, OPERATORS[op])
+        keys = (low, high) if op in (Op.BETWEEN, Op.NOT_BETWEEN) else (low,)
+        read = _ordered_constant if op in _ORDERED else self._constant
+        return Predicate(subject, OPERATORS[op], tuple(literal(read(field, key)) for key in keys))
+
+    def members(self, code: int) -> tuple[Keys, Keys]:
+        """Return the fields and keys of a list's members."""
+        return self._members[code]
+
+    def hold(self, tags: Keys, lows: Keys) -> None:
+        """Take note that a matcher now holds these predicates, each once."""
+        self._count(tags, lows, 1)
+
+    def release(self, tags: Keys, lows: Keys) -> None:
+        """Take note that a matcher no longer holds these predicates."""
+        self._count(tags, lows, -1)
+
+    def note_timed(self, places: Keys, change: int) -> None:
+        """Count the predicates that compare an attribute with timestamps, given by their fields."""
+        for attribute in (places[places % FIELDS == Field.TIMESTAMP] // FIELDS).tolist():
+            held = self._timed.get(attribute, 0) + change
+            if held:
+                self._timed[attribute] = held
+            else:
+                self._timed.pop(attribute, None)
+
+    def _count(self, tags: Keys, lows: Keys, change: int) -> None:
+        ops, places = tags >> FIELD_BITS, tags & _FIELD_MASK
+        fields = places % FIELDS
+        named = ops != Op.RESIDUAL
+        plain = named & (ops != Op.IN) & (ops != Op.NOT_IN)
+        symbolic = ((fields == Field.STRING) | (fields == Field.BIG)) & ((ops == Op.EQ) | (ops == Op.NE))
+        ordered = (fields == Field.STRING) & (ops >= Op.LT) & (ops <= Op.NOT_BETWEEN)
+        self.ordered_texts += change * int(np.count_nonzero(ordered))
+        self.note_timed(places[plain], change)
+        if change > 0:
+            self.names.hold(places[named] // FIELDS)
+            self.symbols.hold(lows[symbolic])
+            self.predicates.hold(lows[~plain])
+            for code in lows[named & ~plain].tolist():
+                self._hold_members(code)
+        else:
+            self.names.release(places[named] // FIELDS)
+            self.symbols.release(lows[symbolic])
+            for code in lows[named & ~plain].tolist():
+                places_, keys = self._members[code]
+                self.note_timed(places_, -1)
+                self.symbols.release(keys[_is_symbolic(places_)])
+            codes = lows[~plain]
+            self.predicates.release(codes)
+            for code in set(codes.tolist()):
+                if not self.predicates.is_known(code):
+                    self._members.pop(code, None)
+
+    def _hold_members(self, code: int) -> None:
+        places, keys = self._members[code]
+        self.note_timed(places, 1)
+        self.symbols.hold(keys[_is_symbolic(places)])
+
+    def _tag(self, op: Op, name: str, field: Field) -> int:
+        return (op << FIELD_BITS) | (self.names.code(name) * FIELDS + field)
+
+    def _residual(self, predicate: Predicate) -> Encoded:
+        return Encoded(Op.RESIDUAL << FIELD_BITS, self.predicates.code(predicate), 0)
+
+    def _list(self, op: Op, name: str, predicate: Predicate, field: Field) -> Encoded:
+        code = self.predicates.code(predicate)
+        if code not in self._members:
+            values = [operand.value for operand in predicate.operands if isinstance(operand, Literal)]
+            base = self.names.code(name) * FIELDS
+            found = list(dict.fromkeys((base + field_of(value), self.key(value)) for value in values))
+            places, keys = np.array(found, dtype=np.int64).reshape(-1, 2).T.copy()
+            self._members[code] = (places, keys)
+        return Encoded(self._tag(op, name, field), code, 0)
+
+    def _constant(self, field: Field, key: int) -> Value:
+        if field in (Field.STRING, Field.BIG):
+            return self.symbols.symbol(key)
+        return _ordered_constant(field, key)
+
+
+def _is_symbolic(places: Keys) -> NDArray[np.bool_]:
+    fields = places % FIELDS
+    return np.asarray((fields == Field.STRING) | (fields == Field.BIG))
+
+
+def _order_key(value: Value) -> int | None:
+    """Return the key that tells a constant's place in the order, or None if no key tells it exactly."""
+    if isinstance(value, str):
+        low, high = text_order(value)
+        return low if low == high else None
+    return key_of(value)
+
+
+def _ordered_constant(field: Field, key: int) -> Value:
+    if field is Field.STRING:
+        data = ((key >> 8) + 2**55).to_bytes(7)
+        return data[: key & 0xFF].decode()
+    if field is Field.BOOLEAN:
+        return bool(key)
+    if field is Field.TIMESTAMP:
+        return from_microseconds(key)
+    return number_of(key)

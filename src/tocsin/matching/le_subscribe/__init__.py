@@ -1,0 +1,1 @@
+"""Le Subscribe: filtering millions of conjunctions (Fabret and others, SIGMOD 2001)."""

@@ -1,0 +1,337 @@
+"""Access predicates: which one a conjunction is kept under, and its way into and out of a cluster (2.2, 3)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.matching.encoding.codes import FIELD_BITS, Op
+from tocsin.matching.le_subscribe._kernels.predicates import release_slot, selectivity
+from tocsin.matching.le_subscribe.state import ASK, CLUSTER, FALLBACK, LATER, NO_SLOT, WIDEST, State
+from tocsin.structures import chunked_lists, hash_index, marks
+from tocsin.structures.chunked_lists import CAPACITY, FILL, HEAD, NEXT, OFFSET, OWNER, TAG, TOTAL, WIDTH
+from tocsin.structures.jit import helper, kernel
+
+__all__ = ["attach", "choose", "detach", "place", "slots_of", "take_out"]
+
+_MASK: Final = (1 << FIELD_BITS) - 1
+_EQ: Final = int(Op.EQ)
+
+
+@kernel
+def place(
+    state: State, ids: NDArray[np.int64], offsets: NDArray[np.int64], slots: NDArray[np.int64], start: int
+) -> int:
+    """Enter conjunctions from `start` on under the best access predicate there is.
+
+    Returns how many were done: fewer than all if there was no room.
+    """
+    conjunctions = state.conjunctions
+    for i in range(start, ids.shape[0]):
+        size = offsets[i + 1] - offsets[i]
+        if not _fits(state, size):
+            return i
+        entry = hash_index.find(state.ids, ids[i], 0, 0)
+        if entry < 0:
+            entry = hash_index.insert(state.ids, ids[i], 0, 0)
+            state.first[entry] = -1
+        number = conjunctions.counters[1]
+        if number >= 0:
+            conjunctions.counters[1] = conjunctions.sibling[number]
+        else:
+            number = conjunctions.counters[0]
+            conjunctions.counters[0] += 1
+        conjunctions.owner[number] = entry
+        conjunctions.sibling[number] = state.first[entry]
+        state.first[entry] = number
+        conjunctions.counters[2] += 1
+        conjunctions.counters[3] += size
+        for j in range(size):
+            slot = slots[offsets[i] + j]
+            state.scratch[j] = slot if slot >= 0 else -1 - slot
+        a, b, table, gain = choose(state, size, -1)
+        attach(state, number, size, a, b, table)
+        if table >= 0:
+            state.tables.gain[table] += gain
+    return ids.shape[0]
+
+
+@helper
+def _fits(state: State, size: int) -> bool:
+    conjunctions = state.conjunctions
+    return (
+        chunked_lists.has_room(state.clusters, size + 1)
+        and state.ids.counters[1] + 1 < state.first.shape[0]
+        and (conjunctions.counters[1] >= 0 or conjunctions.counters[0] < conjunctions.owner.shape[0])
+        and state.access.entries.counters[1] + 1 < state.access.members.shape[0]
+        and 4 * size + 32 <= state.scratch.shape[0]
+    )
+
+
+@helper
+def choose(state: State, size: int, without: int) -> tuple[int, int, int, float]:
+    """Return the access predicate for the conjunction whose `size` slots are in `scratch`, as (key, key, table).
+
+    It is the one that the fewest events satisfy, among the conjunction's equalities alone and those of the
+    tables whose schema it covers, `without` excepted; of equals, the one with most attributes, then the table
+    that came first. The fourth result is how much more probable the next best is: what the table is good for.
+    The slots' selectivities are left in `scratch` behind them, from `size` on, in units of 2**-60.
+    """
+    scratch, fields, keys = state.scratch, state.fields, state.predicates.entries.keys
+    best, second = 1.0, 1.0
+    chosen = np.int64(-1)
+    state.totals[2] += 1.0  # a stamp of our own
+    stamp = np.int64(state.totals[2])
+    equalities = np.int64(0)
+    for j in range(size):
+        tag = keys[scratch[j], 0]
+        scratch[size + j] = np.int64(1) << 60
+        if tag >> FIELD_BITS != _EQ:
+            continue
+        equalities += 1
+        probability = selectivity(state, scratch[j])
+        scratch[size + j] = np.int64(probability * (1 << 60))
+        fields.stamp[tag & _MASK] = stamp
+        fields.slot[tag & _MASK] = scratch[j]
+        fields.low[tag & _MASK] = scratch[size + j]
+        if probability < best or chosen < 0:
+            second = best
+            best, chosen = probability, scratch[j]
+        elif probability < second:
+            second = probability
+    if chosen < 0:
+        return np.int64(-1), np.int64(-1), np.int64(-1), 0.0
+    a, b, table = (chosen << 32) | NO_SLOT, np.int64(-1), np.int64(-1)
+    if equalities < 2:
+        return a, b, table, 0.0
+    tables = state.tables
+    for t in range(tables.used[0]):
+        width = np.int64(tables.width[t])
+        if width == 0 or width > equalities or t == without:
+            continue
+        probability = 1.0
+        for w in range(width):
+            field = tables.fields[t, w]
+            if fields.stamp[field] != stamp:
+                probability = 2.0
+                break
+            probability *= fields.low[field] * (1.0 / (1 << 60))
+        if probability < best or (probability == best and table >= 0 and width > tables.width[table]):
+            second = best
+            best, table = probability, t
+        elif probability < second:
+            second = probability
+    if table >= 0:
+        a, b = table_key(state, table)
+    return a, b, table, second - best
+
+
+@helper
+def table_key(state: State, table: int) -> tuple[int, int]:
+    """Return the key, within a table, of what `fields.slot` now holds for its schema."""
+    tables, fields = state.tables, state.fields
+    width = np.int64(tables.width[table])
+    a = (np.int64(fields.slot[tables.fields[table, 0]]) << 32) | np.int64(
+        fields.slot[tables.fields[table, 1]]
+    )
+    b = np.int64(-1)
+    if width > 2:
+        b = (np.int64(fields.slot[tables.fields[table, 2]]) << 32) | NO_SLOT
+    if width > 3:
+        b = (b & ~np.int64(NO_SLOT)) | np.int64(fields.slot[tables.fields[table, 3]])
+    return a, b
+
+
+@helper
+def key_slot(a: int, b: int, which: int) -> int:
+    """Return one slot of an access predicate's key, or -1 behind its last."""
+    half = a if which < 2 else b
+    slot = (half >> 32) & NO_SLOT if which % 2 == 0 else half & NO_SLOT
+    return np.int64(-1) if slot == NO_SLOT else slot
+
+
+@helper
+def attach(state: State, number: int, size: int, a: int, b: int, table: int) -> None:
+    """Put a conjunction, whose slots and selectivities are in `scratch`, into the cluster of an access predicate.
+
+    The slots of the access predicate are left out of the columns: who reaches the cluster has satisfied them.
+    The others are ordered so that what fails most often is looked at first. The caller has seen to the room.
+    """
+    access, clusters, scratch = state.access, state.clusters, state.scratch
+    entry = _entry_for(state, a, b, table)
+    kept = _order(state, size, entry)
+    cluster = access.entries.keys[entry, CLUSTER]
+    while cluster >= 0 and clusters.rows[cluster, WIDTH] != kept + 1:
+        cluster = np.int64(state.clusters.rows[cluster, NEXT])
+    if cluster < 0:
+        cluster = chunked_lists.new_list(clusters, kept + 1)
+        state.clusters.rows[cluster, TAG] = entry
+        state.clusters.rows[cluster, NEXT] = access.entries.keys[entry, CLUSTER]
+        access.entries.keys[entry, CLUSTER] = cluster
+    chunk, position = chunked_lists.append(clusters, cluster)
+    word = clusters.chunks[chunk, OFFSET] + position
+    clusters.words[word] = number
+    for j in range(kept):
+        word += clusters.chunks[chunk, CAPACITY]
+        clusters.words[word] = scratch[j]
+    state.conjunctions.chunk[number] = chunk
+    state.conjunctions.place[number] = position
+    access.members[entry] += 1
+    if table >= 0:
+        state.tables.members[table] += 1
+
+
+@helper
+def _entry_for(state: State, a: int, b: int, table: int) -> int:
+    """Return the access predicate with this key, a new one if there is none."""
+    access = state.access
+    entry = hash_index.find(access.entries, a, b, 0)
+    if entry < 0:
+        entry = hash_index.insert(access.entries, a, b, 0)
+        access.entries.keys[entry, CLUSTER] = -1
+        access.members[entry] = 0
+        access.hits[entry] = 0.0
+        access.table[entry] = table
+        access.mood[entry] = 0
+        access.settled[entry] = 0.0
+        if b == -1 and (a & NO_SLOT) == NO_SLOT:
+            state.predicates.access[a >> 32] = entry
+    return entry
+
+
+@helper
+def _order(state: State, size: int, entry: int) -> int:
+    """Leave only the slots in `scratch` that are to be checked, in the order of checking; return how many."""
+    scratch = state.scratch
+    a, b = state.access.entries.keys[entry, 0], state.access.entries.keys[entry, 1]
+    kept = np.int64(0)
+    for j in range(size):
+        slot, weight = scratch[j], scratch[size + j]
+        if entry != FALLBACK:
+            inside = False
+            for w in range(WIDEST):
+                if key_slot(a, b, w) == slot:
+                    inside = True
+            if inside:
+                continue
+        rest = state.predicates.marks.rest[slot]
+        if rest == ASK:
+            weight += np.int64(1) << 60
+        elif rest == LATER:
+            weight += np.int64(1) << 61
+        k = kept
+        while k > 0 and scratch[size + k - 1] > weight:
+            scratch[k] = scratch[k - 1]
+            scratch[size + k] = scratch[size + k - 1]
+            k -= 1
+        scratch[k] = slot
+        scratch[size + k] = weight
+        kept += 1
+    return kept
+
+
+@kernel
+def slots_of(state: State, number: int) -> int:
+    """Write all slots of a conjunction into `scratch`, those of its access predicate first; return how many."""
+    clusters, scratch = state.clusters, state.scratch
+    chunk = np.int64(state.conjunctions.chunk[number])
+    cluster = np.int64(clusters.chunks[chunk, OWNER])
+    entry = np.int64(state.clusters.rows[cluster, TAG])
+    size = np.int64(0)
+    if entry != FALLBACK:
+        a, b = state.access.entries.keys[entry, 0], state.access.entries.keys[entry, 1]
+        for w in range(WIDEST):
+            slot = key_slot(a, b, w)
+            if slot >= 0:
+                scratch[size] = slot
+                size += 1
+    word = clusters.chunks[chunk, OFFSET] + state.conjunctions.place[number]
+    for _ in range(1, clusters.rows[cluster, WIDTH]):
+        word += clusters.chunks[chunk, CAPACITY]
+        scratch[size] = clusters.words[word]
+        size += 1
+    return size
+
+
+@helper
+def detach(state: State, number: int) -> None:
+    """Take a conjunction out of its cluster; the last one of the cluster moves into its place. Constant time."""
+    clusters, access = state.clusters, state.access
+    chunk, position = np.int64(state.conjunctions.chunk[number]), np.int64(state.conjunctions.place[number])
+    cluster = np.int64(clusters.chunks[chunk, OWNER])
+    entry = np.int64(state.clusters.rows[cluster, TAG])
+    last_chunk = np.int64(clusters.rows[cluster, HEAD])
+    moved = np.int64(clusters.words[clusters.chunks[last_chunk, OFFSET] + clusters.rows[cluster, FILL] - 1])
+    chunked_lists.swap_remove(clusters, chunk, position)
+    state.conjunctions.chunk[moved] = chunk
+    state.conjunctions.place[moved] = position
+    access.members[entry] -= 1
+    if access.table[entry] >= 0:
+        table = np.int64(access.table[entry])
+        state.tables.gain[table] -= state.tables.gain[table] / state.tables.members[table]
+        state.tables.members[table] -= 1
+    if clusters.rows[cluster, TOTAL] == 0:
+        _drop_cluster(state, entry, cluster)
+    if access.members[entry] == 0 and entry != FALLBACK:
+        a, b = access.entries.keys[entry, 0], access.entries.keys[entry, 1]
+        if b == -1 and (a & NO_SLOT) == NO_SLOT:
+            state.predicates.access[a >> 32] = -1
+        access.mood[entry] = 0
+        hash_index.remove(access.entries, entry)
+
+
+@helper
+def _drop_cluster(state: State, entry: int, cluster: int) -> None:
+    following = state.clusters.rows[cluster, NEXT]
+    if state.access.entries.keys[entry, CLUSTER] == cluster:
+        state.access.entries.keys[entry, CLUSTER] = following
+    else:
+        before = state.access.entries.keys[entry, CLUSTER]
+        while state.clusters.rows[before, NEXT] != cluster:
+            before = np.int64(state.clusters.rows[before, NEXT])
+        state.clusters.rows[before, NEXT] = following
+    chunked_lists.drop_list(state.clusters, cluster)
+
+
+@kernel
+def take_out(
+    state: State, ids: NDArray[np.int64], start: int, gone: NDArray[np.int64], found: NDArray[np.int64]
+) -> int:
+    """Remove all conjunctions of the ids from `start` on.
+
+    Writes the slots that nobody uses any more, with their tag and key, to `gone`, and how many to `found[0]`.
+    Returns how many ids were done: fewer than all if `gone` was too short. One that is not held is passed over.
+    """
+    marks.clear(state.predicates.marks)
+    count = np.int64(0)
+    conjunctions = state.conjunctions
+    for i in range(start, ids.shape[0]):
+        entry = hash_index.find(state.ids, ids[i], 0, 0)
+        if entry < 0:
+            continue
+        number = np.int64(state.first[entry])
+        while number >= 0:
+            size = slots_of(state, number)
+            if count + size > gone.shape[0]:
+                # What is done of this id stays done; the rest follows in the next call.
+                state.first[entry] = number
+                found[0] = count
+                return i
+            detach(state, number)
+            for j in range(size):
+                slot = state.scratch[j]
+                tag, key = state.predicates.entries.keys[slot, 0], state.predicates.entries.keys[slot, 1]
+                if release_slot(state, slot):
+                    gone[count, 0], gone[count, 1], gone[count, 2] = slot, tag, key
+                    count += 1
+            following = np.int64(conjunctions.sibling[number])
+            conjunctions.sibling[number] = conjunctions.counters[1]
+            conjunctions.counters[1] = number
+            conjunctions.counters[2] -= 1
+            conjunctions.counters[3] -= size
+            number = following
+        hash_index.remove(state.ids, entry)
+    found[0] = count
+    return ids.shape[0]

@@ -1,0 +1,295 @@
+"""Phase 2: the clusters that an event's access predicates lead to (Le Subscribe, 2.2)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.matching.encoding.events import EncodedEvents
+from tocsin.matching.le_subscribe._kernels.access import table_key
+from tocsin.matching.le_subscribe._kernels.predicates import ask, observe
+from tocsin.matching.le_subscribe.state import (
+    ASK,
+    CHECKS,
+    CLUSTER,
+    FALLBACK,
+    LATER,
+    SEEN,
+    STAMP,
+    TRUE,
+    VISITS,
+    WEIGHT,
+    State,
+)
+from tocsin.structures import hash_index
+from tocsin.structures.chunked_lists import CAPACITY, FILL, HEAD, LARGEST, NEXT, OFFSET, OLDER, TOTAL, WIDTH
+from tocsin.structures.jit import helper, kernel, prefetch
+
+__all__ = ["UNSURE", "gather_ids", "match", "observe_all"]
+
+UNSURE: Final = 1 << 40  # added to a conjunction that holds if Python says so of its residual predicates
+_LINE: Final = 16  # slots in a cache line
+_AHEAD: Final = 8 * _LINE
+
+
+@kernel
+def match(
+    state: State,
+    events: EncodedEvents,
+    start: int,
+    prefetching: bool,
+    found: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+) -> int:
+    """Write the conjunctions that each event from `start` on satisfies; return how many events were done.
+
+    Those of event i are `found[offsets[i]:offsets[i + 1]]`. Fewer events than all are done if `found` is full.
+    """
+    count = offsets[start]
+    for event in range(start, events.offsets.shape[0] - 1):
+        observe(state, events, event)
+        visits = _reached(state, events, event)
+        if prefetching:
+            _fetch_ahead(state, visits)
+        for v in range(visits):
+            count = _visit(state, state.scratch[v], prefetching, count, found)
+            if count < 0:
+                return event
+        offsets[event + 1] = count
+        state.totals[SEEN] += 1.0
+    return events.offsets.shape[0] - 1
+
+
+@kernel
+def observe_all(state: State, events: EncodedEvents) -> None:
+    """Run phase 1 alone, to time it."""
+    for event in range(events.offsets.shape[0] - 1):
+        observe(state, events, event)
+
+
+@helper
+def _reached(state: State, events: EncodedEvents, event: int) -> int:
+    """Write the access predicates that the event satisfies into `scratch` and return how many."""
+    fields = state.fields
+    count = np.int64(0)
+    if state.access.members[FALLBACK] > 0:
+        state.scratch[0] = FALLBACK
+        count = 1
+    for j in range(events.offsets[event], events.offsets[event + 1]):
+        slot = np.int64(fields.slot[events.fields[j]])
+        if slot >= 0 and state.predicates.access[slot] >= 0:
+            state.scratch[count] = state.predicates.access[slot]
+            count += 1
+    if state.tables.used[0] > 0:
+        count = _look_up(state, count)
+    weight = state.totals[WEIGHT]
+    for i in range(count):
+        state.access.hits[state.scratch[i]] += weight
+    return count
+
+
+@helper
+def _look_up(state: State, count: int) -> int:
+    """Add what the tables hold for the event to the `count` access predicates in `scratch`.
+
+    Each look-up is a chain of cache misses. All tables go through it side by side, a step at a time, and each
+    step asks for the next one's lines, so that the misses overlap.
+    """
+    access, fields, tables, scratch = state.access, state.fields, state.tables, state.scratch
+    stamp = np.int64(state.totals[STAMP])
+    begin = count + tables.used[0]
+    end = begin
+    for table in range(tables.used[0]):
+        width = np.int64(tables.width[table])
+        complete = width > 0
+        for w in range(width):
+            field = tables.fields[table, w]
+            complete &= fields.stamp[field] == stamp and fields.slot[field] >= 0
+        if complete:
+            a, b = table_key(state, table)
+            bucket = hash_index.bucket_of(access.entries, a, b, 0)
+            scratch[end], scratch[end + 1], scratch[end + 2] = a, b, bucket
+            end += 3
+            prefetch(access.entries.heads, bucket)
+    for i in range(begin, end, 3):
+        entry = np.int64(access.entries.heads[scratch[i + 2]])
+        if entry >= 0:
+            prefetch(access.entries.keys, entry * access.entries.keys.shape[1])
+    for i in range(begin, end, 3):
+        entry = hash_index.find_in(access.entries, scratch[i + 2], scratch[i], scratch[i + 1], 0)
+        if entry >= 0:
+            prefetch(state.clusters.rows, access.entries.keys[entry, CLUSTER] * state.clusters.rows.shape[1])
+            prefetch(access.hits, entry)
+            scratch[count] = entry
+            count += 1
+    return count
+
+
+@helper
+def _fetch_ahead(state: State, visits: int) -> None:
+    """Ask for the first cache lines of all clusters that are about to be visited."""
+    clusters = state.clusters
+    for v in range(visits):
+        cluster = state.access.entries.keys[state.scratch[v], CLUSTER]
+        prefetch(clusters.chunks, np.int64(clusters.rows[cluster, HEAD]) * clusters.chunks.shape[1])
+    for v in range(visits):
+        cluster = state.access.entries.keys[state.scratch[v], CLUSTER]
+        chunk = np.int64(clusters.rows[cluster, HEAD])
+        if clusters.rows[cluster, WIDTH] > 1:
+            prefetch(clusters.words, clusters.chunks[chunk, OFFSET] + clusters.chunks[chunk, CAPACITY])
+
+
+@helper
+def _fetch_column(state: State, chunk: int) -> None:
+    """Ask for the beginning of a chunk's first column: what follows, the processor foresees by itself."""
+    capacity = state.clusters.chunks[chunk, CAPACITY]
+    first = state.clusters.chunks[chunk, OFFSET] + capacity
+    for word in range(first, first + min(capacity, _AHEAD), _LINE):
+        prefetch(state.clusters.words, word)
+
+
+@helper
+def _visit(state: State, entry: int, prefetching: bool, count: int, found: NDArray[np.int64]) -> int:
+    """Check all clusters of an access predicate; return the new count, or -1 if `found` is full."""
+    rows, chunks = state.clusters.rows, state.clusters.chunks
+    cluster = state.access.entries.keys[entry, CLUSTER]
+    while cluster >= 0:
+        columns = np.int64(rows[cluster, WIDTH]) - 1
+        chunk = np.int64(rows[cluster, HEAD])
+        fill = np.int64(rows[cluster, FILL])
+        state.totals[CHECKS] += rows[cluster, TOTAL]
+        state.totals[VISITS] += 1.0
+        while chunk >= 0:
+            if count + LARGEST > found.shape[0]:
+                return np.int64(-1)
+            older = chunks[chunk, OLDER]
+            if prefetching and older >= 0 and columns > 0:
+                _fetch_column(state, older)
+            count = _scan(state, chunk, columns, fill, count, found)
+            chunk = older
+            if chunk >= 0:
+                fill = chunks[chunk, CAPACITY]
+        cluster = np.int64(rows[cluster, NEXT])
+    return count
+
+
+@helper
+def _scan(state: State, chunk: int, columns: int, fill: int, count: int, found: NDArray[np.int64]) -> int:
+    """Check the conjunctions of one chunk against the predicate vector, a column at a time.
+
+    The first column is gone through from end to end; each further one only where those before did not fail, so
+    its other cache lines are left alone. No loop has a branch that could be mispredicted.
+    """
+    words, vector = state.clusters.words, state.predicates.marks.value
+    base = state.clusters.chunks[chunk, OFFSET]
+    if columns == 0:
+        for j in range(fill):
+            found[count + j] = words[base + j]
+        return count + fill
+    step = np.uint64(state.clusters.chunks[chunk, CAPACITY])
+    column = np.uint64(base) + step
+    left = state.scratch.shape[0] - LARGEST
+    end = np.uint64(left)
+    for j in range(np.uint64(fill)):
+        state.scratch[end] = np.int64(j)
+        end += np.uint64(vector[np.uint32(words[column + j])] != 0)
+    for _ in range(1, columns):
+        if end == np.uint64(left):
+            return count
+        column += step
+        last, end = end, np.uint64(left)
+        for i in range(np.uint64(left), last):
+            j = state.scratch[i]
+            state.scratch[end] = j
+            end += np.uint64(vector[np.uint32(words[column + np.uint64(j)])] != 0)
+    for i in range(left, np.int64(end)):
+        count = _settle(state, chunk, columns, state.scratch[i], count, found)
+    return count
+
+
+@helper
+def _settle(state: State, chunk: int, columns: int, j: int, count: int, found: NDArray[np.int64]) -> int:
+    """Decide a conjunction whose first columns did not fail: look at the rest, and ask what was not told."""
+    words, vector = state.clusters.words, state.predicates.marks.value
+    first = state.clusters.chunks[chunk, OFFSET] + j
+    word = first
+    later = np.int64(0)
+    for _ in range(columns):
+        word += state.clusters.chunks[chunk, CAPACITY]
+        slot = np.int64(words[word])
+        said = vector[slot]
+        if said == TRUE:
+            continue
+        if said == LATER:
+            later = UNSURE
+        elif said != ASK or not ask(state, slot):
+            return count
+    found[count] = words[first] + later
+    return count + 1
+
+
+@kernel
+def gather_ids(
+    keys: NDArray[np.int64],
+    owner: NDArray[np.int32],
+    found: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    ids: NDArray[np.int64],
+    ends: NDArray[np.int64],
+) -> None:
+    """Turn conjunctions into their subscriptions' ids, per event ascending and without repeats.
+
+    `keys` are the ids by entry, `owner` the entry by conjunction. Those of event i are `ids[ends[i]:ends[i + 1]]`. A negative conjunction was refused, and is left out.
+    """
+    count = np.int64(0)
+    ends[0] = 0
+    for event in range(offsets.shape[0] - 1):
+        begin = count
+        for i in range(offsets[event], offsets[event + 1]):
+            if found[i] >= 0:
+                ids[count] = keys[owner[found[i]], 0]
+                count += 1
+        _sort(ids, begin, count)
+        kept = begin
+        for i in range(begin, count):
+            if kept == begin or ids[kept - 1] != ids[i]:
+                ids[kept] = ids[i]
+                kept += 1
+        count = kept
+        ends[event + 1] = count
+
+
+@helper
+def _sort(values: NDArray[np.int64], begin: int, end: int) -> None:
+    """Sort a stretch in place: heap sort, or insertion where it is short."""
+    size = end - begin
+    if size <= 24:
+        for i in range(begin + 1, end):
+            value = values[i]
+            k = i
+            while k > begin and values[k - 1] > value:
+                values[k] = values[k - 1]
+                k -= 1
+            values[k] = value
+        return
+    for root in range(size // 2 - 1, -1, -1):
+        _sift(values, begin, root, size)
+    for last in range(size - 1, 0, -1):
+        values[begin], values[begin + last] = values[begin + last], values[begin]
+        _sift(values, begin, np.int64(0), last)
+
+
+@helper
+def _sift(values: NDArray[np.int64], begin: int, root: int, size: int) -> None:
+    value = values[begin + root]
+    while 2 * root + 1 < size:
+        child = 2 * root + 1
+        if child + 1 < size and values[begin + child + 1] > values[begin + child]:
+            child += 1
+        if values[begin + child] <= value:
+            break
+        values[begin + root] = values[begin + child]
+        root = child
+    values[begin + root] = value

@@ -1,0 +1,377 @@
+"""Phase 1: the registry of predicates, their indexes, and which of them an event satisfies (Le Subscribe, 2.1)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
+from tocsin.matching.encoding.conjunctions import EncodedConjunctions
+from tocsin.matching.encoding.events import EncodedEvents
+from tocsin.matching.le_subscribe.state import ASK, EVENTS, FALSE, LATER, STAMP, TRUE, WEIGHT, Postings, State
+from tocsin.structures import hash_index, marks, sorted_runs
+from tocsin.structures.jit import helper, kernel
+
+__all__ = ["ask", "decay", "observe", "post", "register", "release_slot", "selectivity", "unpost"]
+
+_MASK: Final = (1 << FIELD_BITS) - 1
+_EQ, _NE, _LT, _LE, _GT, _GE = int(Op.EQ), int(Op.NE), int(Op.LT), int(Op.LE), int(Op.GT), int(Op.GE)
+_BETWEEN, _NOT_BETWEEN, _IN, _NOT_IN = int(Op.BETWEEN), int(Op.NOT_BETWEEN), int(Op.IN), int(Op.NOT_IN)
+_PRESENT, _RESIDUAL = int(Op.PRESENT), int(Op.RESIDUAL)
+_NUMBER, _BIG, _ANY = int(Field.NUMBER), int(Field.BIG), int(Field.ANY)
+
+WIDE: Final = 1024  # a run with more constants than this is asked, not told
+_NARROW: Final = 256  # and with fewer than this is told again
+PRIOR: Final = 64.0  # how many events' worth of doubt a selectivity begins with
+
+
+@kernel
+def register(
+    state: State, batch: EncodedConjunctions, start: int, asking: bool, slots: NDArray[np.int64]
+) -> int:
+    """Find or make the slot of each predicate from `start` on, and count its use.
+
+    Returns how many were done: fewer than all if there was no room. A new slot is written as -1 - slot.
+    """
+    index = state.predicates.entries
+    marks.clear(state.predicates.marks)
+    for i in range(start, batch.tags.shape[0]):
+        tag, low, high = batch.tags[i], batch.lows[i], batch.highs[i]
+        slot = hash_index.find(index, tag, low, high)
+        if slot >= 0:
+            state.predicates.uses[slot] += 1
+            slots[i] = slot
+            continue
+        if not _fits(state, tag):
+            return i
+        slot = hash_index.insert(index, tag, low, high)
+        state.predicates.uses[slot] = 1
+        state.predicates.hits[slot] = 0.0
+        state.predicates.access[slot] = -1
+        _enter(state, slot, asking)
+        slots[i] = -1 - slot
+    return batch.tags.shape[0]
+
+
+@helper
+def _fits(state: State, tag: int) -> bool:
+    op, field = tag >> FIELD_BITS, tag & _MASK
+    if state.predicates.entries.counters[1] + 1 >= state.predicates.uses.shape[0]:
+        return False
+    if _LT <= op <= _GE:
+        return sorted_runs.has_room(state.runs, np.int64(state.fields.runs[field, op - _LT]))
+    if op == _NE:
+        return _posting_fits(state.postings)
+    return True
+
+
+@helper
+def _posting_fits(postings: Postings) -> bool:
+    return postings.entries.counters[1] + 1 < postings.first.shape[0] and (
+        postings.counters[1] >= 0 or postings.counters[0] < postings.slot.shape[0]
+    )
+
+
+@helper
+def _enter(state: State, slot: int, asking: bool) -> None:
+    """Put a new slot into the index that its operator asks for."""
+    keys = state.predicates.entries.keys
+    op, field, key = keys[slot, 0] >> FIELD_BITS, keys[slot, 0] & _MASK, keys[slot, 1]
+    rest = FALSE
+    _count_other(state, op, field, 1)
+    if op == _EQ:
+        state.fields.equalities[field] += 1
+    elif _LT <= op <= _GE:
+        run = np.int64(state.fields.runs[field, op - _LT])
+        if run < 0:
+            run = sorted_runs.new_run(state.runs)
+            state.fields.runs[field, op - _LT] = run
+        sorted_runs.insert(state.runs, run, key, slot)
+        if asking and state.runs.size[run] > WIDE and not state.fields.asked[field, op - _LT]:
+            state.fields.asked[field, op - _LT] = 1
+            _rest_all(state, run, ASK)
+        rest = ASK if state.fields.asked[field, op - _LT] else FALSE
+    elif op == _NE:
+        _post_one(state.fields.posted, state.postings, slot, field, key)
+        rest = ASK
+    elif op == _PRESENT:
+        state.fields.present[field] = slot
+    elif op == _RESIDUAL:
+        rest = LATER
+    elif op != _IN:
+        rest = ASK
+    marks.set_rest(state.predicates.marks, slot, rest)
+
+
+@helper
+def _count_other(state: State, op: int, field: int, change: int) -> None:
+    """Count a predicate that is no equality where `observe` looks for it."""
+    if op in (_EQ, _RESIDUAL):
+        return
+    kind = field % FIELDS
+    if kind != _ANY:
+        state.fields.others[field] += change
+        return
+    for other in range(FIELDS):
+        state.fields.others[field - kind + other] += change
+
+
+@helper
+def _rest_all(state: State, run: int, rest: int) -> None:
+    """Change the resting value of all of a run's slots; a wide run is not walked for each event."""
+    runs = state.runs
+    for at in range(runs.leaves[run]):
+        leaf = runs.words[runs.shelf[run] + at]
+        for i in range(runs.count[leaf]):
+            marks.set_rest(state.predicates.marks, runs.values[leaf, i], rest)
+
+
+@helper
+def _post_one(posted: NDArray[np.int32], postings: Postings, slot: int, field: int, key: int) -> None:
+    entry = hash_index.find(postings.entries, field, key, 0)
+    if entry < 0:
+        entry = hash_index.insert(postings.entries, field, key, 0)
+        postings.first[entry] = -1
+    node = postings.counters[1]
+    if node >= 0:
+        postings.counters[1] = postings.following[node]
+    else:
+        node = postings.counters[0]
+        postings.counters[0] += 1
+    postings.slot[node] = slot
+    postings.following[node] = postings.first[entry]
+    postings.first[entry] = node
+    posted[field] += 1
+
+
+@helper
+def _unpost_one(posted: NDArray[np.int32], postings: Postings, slot: int, field: int, key: int) -> None:
+    entry = hash_index.find(postings.entries, field, key, 0)
+    before, node = np.int64(-1), np.int64(postings.first[entry])
+    while postings.slot[node] != slot:
+        before = node
+        node = np.int64(postings.following[node])
+    if before < 0:
+        postings.first[entry] = postings.following[node]
+    else:
+        postings.following[before] = postings.following[node]
+    postings.following[node] = postings.counters[1]
+    postings.counters[1] = node
+    posted[field] -= 1
+    if postings.first[entry] < 0:
+        hash_index.remove(postings.entries, entry)
+
+
+@kernel
+def post(
+    posted: NDArray[np.int32],
+    postings: Postings,
+    slot: int,
+    fields: NDArray[np.int64],
+    keys: NDArray[np.int64],
+    start: int,
+) -> int:
+    """Enter a list's members from `start` on; return how many were done: fewer than all if there was no room."""
+    for i in range(start, fields.shape[0]):
+        if not _posting_fits(postings):
+            return i
+        _post_one(posted, postings, slot, fields[i], keys[i])
+    return fields.shape[0]
+
+
+@kernel
+def unpost(
+    posted: NDArray[np.int32],
+    postings: Postings,
+    slot: int,
+    fields: NDArray[np.int64],
+    keys: NDArray[np.int64],
+) -> None:
+    """Take out a list's members."""
+    for i in range(fields.shape[0]):
+        _unpost_one(posted, postings, slot, fields[i], keys[i])
+
+
+@helper
+def release_slot(state: State, slot: int) -> bool:
+    """Take back one use of a slot; return True if it was the last, and the slot is gone."""
+    predicates = state.predicates
+    predicates.uses[slot] -= 1
+    if predicates.uses[slot] > 0:
+        return False
+    tag, key = predicates.entries.keys[slot, 0], predicates.entries.keys[slot, 1]
+    op, field = tag >> FIELD_BITS, tag & _MASK
+    _count_other(state, op, field, -1)
+    if op == _EQ:
+        state.fields.equalities[field] -= 1
+    elif _LT <= op <= _GE:
+        run = np.int64(state.fields.runs[field, op - _LT])
+        sorted_runs.delete(state.runs, run, key)
+        if state.fields.asked[field, op - _LT] and state.runs.size[run] < _NARROW:
+            state.fields.asked[field, op - _LT] = 0
+            _rest_all(state, run, FALSE)
+    elif op == _NE:
+        _unpost_one(state.fields.posted, state.postings, slot, field, key)
+    elif op == _PRESENT:
+        state.fields.present[field] = -1
+    hash_index.remove(predicates.entries, slot)
+    return True
+
+
+@helper
+def observe(state: State, events: EncodedEvents, event: int) -> None:
+    """Set the predicate vector for an event: every told predicate that it satisfies, and what may be asked of it.
+
+    Costs one look-up for each pair, and one write for each satisfied predicate. Equalities are counted.
+    """
+    predicates, fields, vector = state.predicates, state.fields, state.predicates.marks
+    marks.clear(vector)
+    state.totals[STAMP] += 1.0
+    stamp = np.int64(state.totals[STAMP])
+    weight = state.totals[WEIGHT]
+    state.totals[EVENTS] += weight
+    touched = np.int64(0)
+    busy = False
+    for j in range(events.offsets[event], events.offsets[event + 1]):
+        field = np.int64(events.fields[j])
+        slot = np.int64(-1)
+        if fields.equalities[field] > 0:
+            slot = hash_index.find(predicates.entries, field, events.keys[j], events.keys[j])
+            if slot >= 0:
+                touched = marks.touch(vector, slot, TRUE, touched)
+                predicates.hits[slot] += weight
+        fields.stamp[field] = stamp
+        fields.slot[field] = slot
+        busy |= fields.others[field] > 0 or field % FIELDS == _BIG
+    vector.count[0] = touched
+    if busy:
+        for j in range(events.offsets[event], events.offsets[event + 1]):
+            _observe_others(
+                state, np.int64(events.fields[j]), events.keys[j], events.lows[j], events.highs[j]
+            )
+
+
+@helper
+def _observe_others(state: State, field: int, key: int, low: int, high: int) -> None:
+    """Tell the predicates other than equalities that a value satisfies, and keep it for those that ask."""
+    fields = state.fields
+    if fields.posted[field] > 0:
+        _strike(state, field, key)
+    kind = field % FIELDS
+    present = np.int64(fields.present[field - kind + _ANY])
+    if present >= 0:
+        marks.mark(state.predicates.marks, present, TRUE)
+    if kind == _BIG:  # it has a place in the order of numbers, but equals none
+        field += _NUMBER - _BIG
+        fields.stamp[field] = np.int64(state.totals[STAMP])
+        fields.slot[field] = -1
+    if fields.others[field] > 0:
+        fields.low[field] = low
+        fields.high[field] = high
+        _tell_runs(state, field, low, high)
+
+
+@helper
+def _strike(state: State, field: int, key: int) -> None:
+    """Settle the lists that name a value: `in` is true, `not in` and `!=` are false."""
+    postings, predicates = state.postings, state.predicates
+    entry = hash_index.find(postings.entries, field, key, 0)
+    if entry < 0:
+        return
+    node = np.int64(postings.first[entry])
+    while node >= 0:
+        slot = np.int64(postings.slot[node])
+        is_in = (predicates.entries.keys[slot, 0] >> FIELD_BITS) == _IN
+        marks.mark(predicates.marks, slot, TRUE if is_in else FALSE)
+        node = np.int64(postings.following[node])
+
+
+@helper
+def _tell_runs(state: State, field: int, low: int, high: int) -> None:
+    """Tell the ordered predicates that hold: a value lies at or between `low` and `high`, which are neighbours."""
+    for which in range(4):
+        run = np.int64(state.fields.runs[field, which])
+        if run < 0 or state.fields.asked[field, which]:
+            continue
+        if which >= _GT - _LT:
+            limit = high if which == _GT - _LT else low + 1
+            _tell_below(state, run, limit)
+        else:
+            limit = low + 1 if which == 0 else high
+            _tell_from(state, run, limit)
+
+
+@helper
+def _tell_below(state: State, run: int, limit: int) -> None:
+    runs, vector = state.runs, state.predicates.marks
+    for at in range(runs.leaves[run]):
+        leaf = np.int64(runs.words[runs.shelf[run] + at])
+        for i in range(runs.count[leaf]):
+            if runs.keys[leaf, i] >= limit:
+                return
+            marks.mark(vector, runs.values[leaf, i], TRUE)
+
+
+@helper
+def _tell_from(state: State, run: int, limit: int) -> None:
+    runs, vector = state.runs, state.predicates.marks
+    for at in range(runs.leaves[run] - 1, -1, -1):
+        leaf = np.int64(runs.words[runs.shelf[run] + at])
+        for i in range(runs.count[leaf] - 1, -1, -1):
+            if runs.keys[leaf, i] < limit:
+                return
+            marks.mark(vector, runs.values[leaf, i], TRUE)
+
+
+@helper
+def ask(state: State, slot: int) -> bool:
+    """Tell whether the event at hand satisfies a predicate that the indexes do not tell."""
+    keys, fields = state.predicates.entries.keys, state.fields
+    tag = keys[slot, 0]
+    op, field = tag >> FIELD_BITS, tag & _MASK
+    if fields.stamp[field] != np.int64(state.totals[STAMP]):
+        return False
+    low, high = fields.low[field], fields.high[field]
+    if op == _LT:
+        return low < keys[slot, 1]
+    if op == _LE:
+        return high <= keys[slot, 1]
+    if op == _GT:
+        return high > keys[slot, 1]
+    if op == _GE:
+        return low >= keys[slot, 1]
+    if op == _BETWEEN:
+        return low >= keys[slot, 1] and high <= keys[slot, 2]
+    if op == _NOT_BETWEEN:
+        return low < keys[slot, 1] or high > keys[slot, 2]
+    return True  # `!=` or `not in`: had the value been named, the predicate would be struck
+
+
+@helper
+def selectivity(state: State, slot: int) -> float:
+    """Return the probability that an event satisfies an equality: counted, and while little is known, assumed.
+
+    Where no event has been seen, the constants of a field are taken to be equally likely.
+    """
+    field = state.predicates.entries.keys[slot, 0] & _MASK
+    assumed = 1.0 / (1.0 + state.fields.equalities[field])
+    doubt = PRIOR * state.totals[WEIGHT]
+    return (state.predicates.hits[slot] + doubt * assumed) / (state.totals[EVENTS] + doubt)
+
+
+@kernel
+def decay(
+    totals: NDArray[np.float64], hits: NDArray[np.float64], reached: NDArray[np.float64], factor: float
+) -> None:
+    """Let what was counted so far weigh less by `factor`. Costs nothing: what comes next weighs more."""
+    totals[WEIGHT] /= factor
+    if totals[WEIGHT] > 1e100:
+        scale = 1.0 / totals[WEIGHT]
+        for i in range(hits.shape[0]):
+            hits[i] *= scale
+        for i in range(reached.shape[0]):
+            reached[i] *= scale
+        totals[EVENTS] *= scale
+        totals[WEIGHT] = 1.0

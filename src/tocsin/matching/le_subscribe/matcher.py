@@ -1,0 +1,246 @@
+"""What Le Subscribe's matchers have in common: a registry of predicates, and conjunctions in clusters."""
+
+from __future__ import annotations
+
+from threading import RLock
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.language.semantics import truth
+from tocsin.matching.batches import ConjunctionBatch, EventBatch, IdArray, Matches
+from tocsin.matching.encoding.codes import FIELD_BITS, Keys, Op
+from tocsin.matching.encoding.conjunctions import EncodedConjunctions, encode_conjunctions
+from tocsin.matching.encoding.events import EncodedEvents, encode_events
+from tocsin.matching.encoding.vocabulary import Vocabulary
+from tocsin.matching.le_subscribe import state as arrays
+from tocsin.matching.le_subscribe._kernels.access import place, slots_of, take_out
+from tocsin.matching.le_subscribe._kernels.matching import UNSURE, gather_ids, match
+from tocsin.matching.le_subscribe._kernels.predicates import decay, post, register, unpost
+from tocsin.matching.le_subscribe.state import CHECKS, LATER, SEEN, VISITS, State, new_state
+from tocsin.matching.matcher import Explanation, MatcherStats
+from tocsin.matching.oracle import explain_conjunctions
+from tocsin.model.conditions import Conjunction, Predicate
+from tocsin.model.errors import MatcherError
+from tocsin.model.event import Event
+from tocsin.structures import hash_index
+from tocsin.structures.chunked_lists import LARGEST
+from tocsin.structures.growth import bytes_of
+
+__all__ = ["ClusteredMatcher"]
+
+_SLICE: Final = 1 << 16  # conjunctions that are given room at a time
+_MEMORY: Final = 50_000  # events after which a count weighs half
+
+
+class ClusteredMatcher:
+    """Keeps each conjunction in one cluster, under an access predicate that an event must satisfy to reach it.
+
+    Safe to use from several threads: one call at a time reads or writes. `vocabulary` may be shared by several
+    matchers, which then read the same encoded events.
+    """
+
+    prefetching = True
+    asking = True  # whether a wide run of ordered predicates may be asked instead of told
+
+    def __init__(self, *, vocabulary: Vocabulary | None = None) -> None:
+        self.vocabulary = vocabulary or Vocabulary()
+        self._state: State = new_state()
+        self._lock = RLock()
+
+    # changes
+
+    def add(self, subscriptions: ConjunctionBatch) -> None:
+        """Add conjunctions; any one of those that carry an id satisfies it."""
+        with self._lock:
+            self.add_encoded(encode_conjunctions(subscriptions, self.vocabulary))
+
+    def add_encoded(self, batch: EncodedConjunctions) -> None:
+        """Add conjunctions that are encoded already, with this matcher's vocabulary."""
+        with self._lock:
+            slots = self._register(batch)
+            sizes = np.diff(batch.offsets)
+            for begin in range(0, len(batch.ids), _SLICE):
+                end = min(begin + _SLICE, len(batch.ids))
+                widest = int(sizes[begin:end].max())
+                done = begin
+                while done < end:
+                    self._state = arrays.with_room(self._state, end - done, 1, widest)
+                    done = self._place(batch, slots, done, end)
+
+    def remove(self, ids: IdArray) -> None:
+        """Remove all conjunctions of these ids."""
+        wanted = np.ascontiguousarray(ids, dtype=np.int64)
+        with self._lock:
+            gone = np.empty((max(256, 8 * min(len(wanted), _SLICE)), 3), dtype=np.int64)
+            found = np.zeros(1, dtype=np.int64)
+            done = 0
+            while done < len(wanted):
+                reached = self._take_out(wanted, done, gone, found)
+                if reached == done and not found[0]:
+                    gone = np.empty((2 * len(gone), 3), dtype=np.int64)
+                self._release(gone[: found[0]])
+                done = reached
+
+    def _register(self, batch: EncodedConjunctions) -> Keys:
+        """Return the slot of each predicate; see to the lists and to the vocabulary of new ones."""
+        self._state = arrays.with_fields(self._state, self.vocabulary.names.top)
+        slots = np.empty(len(batch.tags), dtype=np.int64)
+        ops = batch.tags >> FIELD_BITS
+        indexed = int(np.count_nonzero((ops >= Op.NE) & (ops <= Op.GE)))
+        done = 0
+        while done < len(slots):
+            left = len(slots) - done
+            held = hash_index.top_entry(self._state.predicates.entries)
+            self._state = arrays.with_room(self._state, 0, min(left, 1024 + held // 4), 1)
+            self._state = arrays.with_runs(self._state, min(left, indexed, 1024 + held // 4))
+            done = register(self._state, batch, done, self.asking, slots)
+        new = slots < 0
+        if new.any():
+            self.vocabulary.hold(batch.tags[new], batch.lows[new])
+            lists = new & ((ops == Op.IN) | (ops == Op.NOT_IN))
+            for slot, code in zip((-1 - slots[lists]).tolist(), batch.lows[lists].tolist(), strict=True):
+                fields, keys = self.vocabulary.members(code)
+                done = 0
+                while done < len(fields):
+                    self._state = arrays.with_runs(self._state, len(fields) - done)
+                    done = post(self._state.fields.posted, self._state.postings, slot, fields, keys, done)
+        return slots
+
+    def _place(self, batch: EncodedConjunctions, slots: Keys, begin: int, end: int) -> int:
+        return place(self._state, batch.ids[:end], batch.offsets, slots, begin)
+
+    def _take_out(self, ids: IdArray, begin: int, gone: Keys, found: Keys) -> int:
+        return take_out(self._state, ids, begin, gone, found)
+
+    def _release(self, gone: Keys) -> None:
+        """Take the lists of slots that are gone out of the index, and their words out of the vocabulary."""
+        ops = gone[:, 1] >> FIELD_BITS
+        for slot, code in gone[(ops == Op.IN) | (ops == Op.NOT_IN)][:, (0, 2)].tolist():
+            unpost(self._state.fields.posted, self._state.postings, slot, *self.vocabulary.members(code))
+        self.vocabulary.release(gone[:, 1], gone[:, 2])
+
+    # questions
+
+    def match(self, events: EventBatch) -> Matches:
+        """Return, per event, the ids of the subscriptions it satisfies, ascending and without repeats."""
+        with self._lock:
+            encoded = encode_events(events, self.vocabulary)
+            found, offsets = self.match_encoded(encoded)
+            self._verify(events, found, offsets)
+            ids = np.empty(len(found), dtype=np.int64)
+            ends = np.empty(len(offsets), dtype=np.int64)
+            gather_ids(self._state.ids.keys, self._state.conjunctions.owner, found, offsets, ids, ends)
+            return Matches(ends, ids[: ends[-1]])
+
+    def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
+        """Return the conjunctions that each event satisfies, and where each event's begin.
+
+        One above `UNSURE` has predicates left that only Python can tell.
+        """
+        count = len(events.offsets) - 1
+        offsets = np.zeros(count + 1, dtype=np.int64)
+        found = np.empty(max(8 * LARGEST, 2 * count), dtype=np.int64)
+        self._prepare(events)
+        done = 0
+        while done < count:
+            reached = self._match(events, done, found, offsets)
+            if reached < count:
+                more = np.empty(4 * len(found), dtype=np.int64)
+                more[: offsets[reached]] = found[: offsets[reached]]
+                found = more
+            done = reached
+        decay(
+            self._state.totals, self._state.predicates.hits, self._state.access.hits, 0.5 ** (count / _MEMORY)
+        )
+        return found[: offsets[-1]], offsets
+
+    def _prepare(self, events: EncodedEvents) -> None:
+        """Make room for what an event may reach."""
+        pairs = int(np.diff(events.offsets).max(initial=0))
+        needed = pairs + 4 * int(self._state.tables.used[0]) + 8 + LARGEST
+        if needed > len(self._state.scratch):
+            self._state = self._state._replace(scratch=np.zeros(2 * needed, dtype=np.int64))
+
+    def _match(self, events: EncodedEvents, begin: int, found: Keys, offsets: Keys) -> int:
+        return match(self._state, events, begin, self.prefetching, found, offsets)
+
+    def _verify(self, events: EventBatch, found: Keys, offsets: Keys) -> None:
+        """Settle what only Python can tell: a conjunction that fails is written as -1."""
+        for place_ in events.faults:
+            found[offsets[place_] : offsets[place_ + 1]] = -1
+        unsure = np.flatnonzero(found >= UNSURE)
+        if not len(unsure):
+            return
+        places = np.searchsorted(offsets, unsure, side="right") - 1
+        known: dict[tuple[int, int], bool] = {}
+        for at, event in zip(unsure.tolist(), places.tolist(), strict=True):
+            number = int(found[at]) - UNSURE
+            held = True
+            for slot in self._residuals(number):
+                answer = known.get((event, slot))
+                if answer is None:
+                    answer = truth(self._predicate(slot), events.attributes(event)) is True
+                    known[event, slot] = answer
+                if not answer:
+                    held = False
+                    break
+            found[at] = number if held else -1
+
+    def _slots(self, number: int) -> NDArray[np.int64]:
+        size = slots_of(self._state, number)
+        return self._state.scratch[:size].copy()
+
+    def _residuals(self, number: int) -> list[int]:
+        slots = self._slots(number)
+        return [int(slot) for slot in slots if self._state.predicates.marks.rest[slot] == LATER]
+
+    def _predicate(self, slot: int) -> Predicate:
+        tag, low, high = self._state.predicates.entries.keys[slot].tolist()
+        return self.vocabulary.decode(tag, low, high)
+
+    def _conjunction(self, number: int) -> Conjunction:
+        """Return a conjunction as it was given, but for the order of its predicates."""
+        keys = self._state.predicates.entries.keys
+        mask = (1 << FIELD_BITS) - 1
+
+        def order(slot: int) -> tuple[bool, int, int, int]:
+            tag = int(keys[slot, 0])
+            return tag >> FIELD_BITS == Op.RESIDUAL, tag & mask, tag >> FIELD_BITS, int(keys[slot, 1])
+
+        return tuple(self._predicate(slot) for slot in sorted(self._slots(number).tolist(), key=order))
+
+    def explain(self, event: Event, id: int) -> Explanation:
+        """Return why subscription `id` matches `event` or does not."""
+        with self._lock:
+            entry = hash_index.find(self._state.ids, id, 0, 0)
+            if entry < 0:
+                raise MatcherError(f"no subscription has the id {id}")
+            held = []
+            number = int(self._state.first[entry])
+            while number >= 0:
+                held.append(self._conjunction(number))
+                number = int(self._state.conjunctions.sibling[number])
+        return explain_conjunctions(event, id, held[::-1])
+
+    def stats(self) -> MatcherStats:
+        """Return what is held and what that costs."""
+        with self._lock:
+            state = self._state
+            _, _, conjunctions, predicates = state.conjunctions.counters.tolist()
+            return MatcherStats(
+                hash_index.live_entries(state.ids), conjunctions, predicates, bytes_of(state), self._details()
+            )
+
+    def _details(self) -> dict[str, Any]:
+        state = self._state
+        seen = max(float(state.totals[SEEN]), 1.0)
+        return {
+            "distinct predicates": hash_index.live_entries(state.predicates.entries),
+            "access predicates": hash_index.live_entries(state.access.entries) - 1,
+            "clusters": int(state.clusters.counters[5]),
+            "tables": int(np.count_nonzero(state.tables.width)),
+            "checks per event": float(state.totals[CHECKS]) / seen,
+            "clusters per event": float(state.totals[VISITS]) / seen,
+        }

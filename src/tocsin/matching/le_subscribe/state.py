@@ -1,0 +1,259 @@
+"""The arrays that Le Subscribe's matchers are made of."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.matching.encoding.codes import FIELDS
+from tocsin.structures import chunked_lists, hash_index, marks, sorted_runs
+from tocsin.structures.chunked_lists import ChunkedLists
+from tocsin.structures.growth import grown
+from tocsin.structures.hash_index import HashIndex
+from tocsin.structures.marks import Marks
+from tocsin.structures.sorted_runs import SortedRuns
+
+__all__ = [
+    "ASK",
+    "FALLBACK",
+    "FALSE",
+    "LATER",
+    "TRUE",
+    "WIDEST",
+    "Access",
+    "Conjunctions",
+    "FieldState",
+    "Postings",
+    "Predicates",
+    "State",
+    "Tables",
+    "new_state",
+    "with_room",
+]
+
+# What the predicate vector says of a predicate while an event is looked at.
+FALSE: Final = 0
+TRUE: Final = 1
+ASK: Final = 2  # not told by the indexes: compare the event's value with the constants
+LATER: Final = 3  # only Python can tell
+
+FALLBACK: Final = 0  # the access predicate of conjunctions without an equality: every event satisfies it
+CLUSTER: Final = 2  # the column, beside an access predicate's key, of its first cluster
+WIDEST: Final = 4  # attributes in a table's schema: their slots fill a key of two integers
+NO_SLOT: Final = 0xFFFFFFFF
+
+# Places in `State.totals`
+EVENTS: Final = 0  # decayed number of events seen
+WEIGHT: Final = 1  # what the next event adds
+STAMP: Final = 2  # a number that each event has for itself
+CHECKS: Final = 3  # conjunctions looked at, ever
+SEEN: Final = 4  # events matched, ever
+VISITS: Final = 5  # clusters looked at, ever
+
+
+class Predicates(NamedTuple):
+    """The registry: one slot for each distinct predicate. By slot."""
+
+    entries: HashIndex  # keys: tag, low, high
+    marks: Marks  # the predicate vector
+    uses: NDArray[np.int32]  # conjunctions that hold it
+    hits: NDArray[np.float64]  # of an equality: decayed number of events that satisfied it
+    access: NDArray[np.int32]  # of an equality: the access predicate it is alone, or -1
+
+
+class FieldState(NamedTuple):
+    """What is asked of each field, and what the event at hand has there. By field."""
+
+    equalities: NDArray[np.int32]  # distinct constants of `=`
+    others: NDArray[np.int32]  # distinct other predicates; one on ANY counts in all fields of its attribute
+    posted: NDArray[np.int32]  # members of lists, and constants of `!=`
+    present: NDArray[np.int32]  # of ANY: the slot of `is present`, or -1
+    runs: NDArray[np.int32]  # [fields, 4] run of `<`, `<=`, `>`, `>=`, or -1
+    asked: NDArray[np.uint8]  # [fields, 4] whether the run is too wide to be told
+    stamp: NDArray[np.int64]  # the event that last had a value here
+    slot: NDArray[np.int32]  # the equality its value satisfies, or -1
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+
+
+class Postings(NamedTuple):
+    """Which list predicates name a (field, key)."""
+
+    entries: HashIndex  # keys: field, key
+    first: NDArray[np.int32]  # by entry: its first node
+    slot: NDArray[np.int32]  # by node
+    following: NDArray[np.int32]  # by node: the next of its entry, or of the free list
+    counters: NDArray[np.int64]  # nodes ever used, first free node
+
+
+class Conjunctions(NamedTuple):
+    """Where each conjunction is. By its number."""
+
+    owner: NDArray[np.int32]  # entry of its subscription's id
+    sibling: NDArray[np.int32]  # the next conjunction of the same id, or of the free list
+    chunk: NDArray[np.int32]
+    place: NDArray[np.int32]
+    counters: NDArray[np.int64]  # numbers ever used, first free one, conjunctions, predicates
+
+
+class Access(NamedTuple):
+    """Access predicates: one or more equality slots, and the clusters of conjunctions they lead to. By number."""
+
+    entries: HashIndex  # keys: slots, two to an integer; beside them, its first cluster or -1
+    members: NDArray[np.int32]  # conjunctions in all its clusters
+    hits: NDArray[np.float64]  # decayed number of events that satisfied it
+    table: NDArray[np.int32]  # the table it belongs to, or -1
+    mood: NDArray[np.uint8]  # what maintenance thinks of it
+    settled: NDArray[np.float32]  # its benefit margin when maintenance last left it as it is
+
+
+class Tables(NamedTuple):
+    """Multi-attribute hash tables. By number; those of width 0 are not in use."""
+
+    fields: NDArray[np.int32]  # [tables, WIDEST] ascending
+    width: NDArray[np.int32]
+    members: NDArray[np.int64]  # conjunctions
+    gain: NDArray[np.float64]  # checks per event that its conjunctions would cost more elsewhere
+    used: NDArray[np.int64]  # [1] numbers ever used
+
+
+class State(NamedTuple):
+    """All of a matcher's arrays. Only who holds the matcher's lock may write."""
+
+    predicates: Predicates
+    fields: FieldState
+    runs: SortedRuns
+    postings: Postings
+    ids: HashIndex  # keys: a subscription's id
+    first: NDArray[np.int32]  # by entry of `ids`: its newest conjunction
+    conjunctions: Conjunctions
+    access: Access
+    clusters: ChunkedLists  # columns: conjunctions, then the slots still to be checked
+    # in a cluster's row: NEXT, the next of the same access predicate, or -1, and TAG, that predicate
+    tables: Tables
+    totals: NDArray[np.float64]  # [8]
+    scratch: NDArray[np.int64]  # room for one conjunction or one event's work
+
+
+def new_state(scratch: int = 4096) -> State:
+    """Return the arrays of an empty matcher."""
+    state = State(
+        Predicates(hash_index.new_hash_index(3), marks.new_marks(), _int32(), _float64(), _int32()),
+        FieldState(
+            _int32(),
+            _int32(),
+            _int32(),
+            np.full(64, -1, np.int32),
+            np.full((64, 4), -1, np.int32),
+            np.zeros((64, 4), np.uint8),
+            _int64(),
+            _int32(),
+            _int64(),
+            _int64(),
+        ),
+        sorted_runs.new_sorted_runs(),
+        Postings(
+            hash_index.new_hash_index(2), _int32(), _int32(), _int32(), np.array([0, -1], dtype=np.int64)
+        ),
+        hash_index.new_hash_index(1),
+        _int32(),
+        Conjunctions(_int32(), _int32(), _int32(), _int32(), np.array([0, -1, 0, 0], dtype=np.int64)),
+        Access(
+            hash_index.new_hash_index(2, extra=1),
+            _int32(),
+            _float64(),
+            _int32(),
+            np.zeros(64, np.uint8),
+            np.zeros(64, np.float32),
+        ),
+        chunked_lists.new_chunked_lists(),
+        Tables(
+            np.zeros((64, WIDEST), np.int32),
+            _int32(),
+            _int64(),
+            _float64(),
+            np.zeros(1, np.int64),
+        ),
+        np.zeros(8, dtype=np.float64),
+        np.zeros(scratch, dtype=np.int64),
+    )
+    state.totals[WEIGHT] = 1.0
+    hash_index.insert(state.access.entries, -1, -1, 0)  # entry 0 is FALLBACK
+    state.access.entries.keys[FALLBACK, CLUSTER] = -1
+    state.access.table[FALLBACK] = -1
+    return state
+
+
+def with_fields(state: State, attributes: int) -> State:
+    """Return the state with room for so many attributes."""
+    fields = state.fields
+    old = len(fields.stamp)
+    fields = grown(
+        fields,
+        ("equalities", "others", "posted", "present", "runs", "asked", "stamp", "slot", "low", "high"),
+        attributes * FIELDS,
+    )
+    fields.present[old:] = -1
+    fields.runs[old:] = -1
+    return state._replace(fields=fields)
+
+
+def with_room(state: State, conjunctions: int, predicates: int, widest: int) -> State:
+    """Return the state with room for more conjunctions, with so many predicates in all and at most `widest` each."""
+    held, access = state.predicates, state.access
+    index = hash_index.with_room(held.entries, predicates)
+    slots = len(index.chain)
+    held = grown(held._replace(entries=index), ("uses", "hits", "access"), slots)
+    held = held._replace(marks=marks.with_room(held.marks, slots))
+    ids = hash_index.with_room(state.ids, conjunctions)
+    entries = hash_index.with_room(access.entries, conjunctions)
+    access = grown(
+        access._replace(entries=entries),
+        ("members", "hits", "table", "mood", "settled"),
+        len(entries.chain),
+    )
+    clusters = chunked_lists.with_room(state.clusters, conjunctions, widest + 1)
+    rows = int(state.conjunctions.counters[0]) + conjunctions
+    state = state._replace(
+        predicates=held,
+        ids=ids,
+        access=access,
+        clusters=clusters,
+        conjunctions=grown(state.conjunctions, ("owner", "sibling", "chunk", "place"), rows),
+    )
+    state = grown(state, ("first",), len(ids.chain))
+    return grown(state, ("scratch",), max(8 * widest + 64, 4 * slots // 64))
+
+
+def with_runs(state: State, predicates: int) -> State:
+    """Return the state with room for more ordered constants and list members."""
+    postings = state.postings
+    index = hash_index.with_room(postings.entries, predicates)
+    postings = grown(postings._replace(entries=index), ("first",), len(index.chain))
+    postings = grown(postings, ("slot", "following"), int(postings.counters[0]) + predicates)
+    return state._replace(runs=sorted_runs.with_room(state.runs, predicates), postings=postings)
+
+
+def _int32() -> NDArray[np.int32]:
+    return np.zeros(64, dtype=np.int32)
+
+
+def _int64() -> NDArray[np.int64]:
+    return np.zeros(64, dtype=np.int64)
+
+
+def _float64() -> NDArray[np.float64]:
+    return np.zeros(64, dtype=np.float64)
+
+
+def arrays_of(state: tuple[Any, ...], prefix: str = "") -> dict[str, NDArray[Any]]:
+    """Return every array of a state by its dotted name."""
+    found: dict[str, NDArray[Any]] = {}
+    for name, part in zip(state._fields, state, strict=True):  # type: ignore[attr-defined]
+        if isinstance(part, tuple):
+            found |= arrays_of(part, f"{prefix}{name}.")
+        else:
+            found[prefix + name] = part
+    return found

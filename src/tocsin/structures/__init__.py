@@ -1,0 +1,1 @@
+"""Arrays only: the structures that every matcher is made of."""

@@ -1,0 +1,190 @@
+"""A hash index from keys of up to three integers to entry numbers, which grows one bucket at a time.
+
+Linear hashing (Litwin 1980) with chains: when entries outnumber buckets, one bucket is split, so that no
+insertion ever pays for a whole table. A removed entry's number is given again to the next key.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.structures.growth import grown
+from tocsin.structures.jit import helper, kernel
+
+__all__ = [
+    "NONE",
+    "HashIndex",
+    "bucket_of",
+    "find",
+    "find_in",
+    "insert",
+    "live_entries",
+    "new_hash_index",
+    "remove",
+    "top_entry",
+    "with_room",
+]
+
+NONE: Final = -1
+
+_LIVE: Final = 0  # entries in use
+_TOP: Final = 1  # entries ever used: numbers from here on are fresh
+_FREE: Final = 2  # first entry to be used again
+_MASK: Final = 3  # buckets at the last doubling, less one
+_SPLIT: Final = 4  # the bucket to be split next
+_WIDTH: Final = 5  # integers in a key
+
+
+class HashIndex(NamedTuple):
+    """All arrays but `counters` have one length, the capacity in entries and in buckets."""
+
+    heads: NDArray[np.int32]  # [capacity] by bucket: its first entry
+    chain: NDArray[np.int32]  # [capacity] by entry: the next in its bucket, or in the free list
+    keys: NDArray[np.int64]  # [capacity, width + extra] by entry: its key, then what the user keeps beside it
+    counters: NDArray[np.int64]  # [6]
+
+
+def new_hash_index(width: int, extra: int = 0, capacity: int = 64) -> HashIndex:
+    """Return an empty index whose keys have `width` integers, with `extra` more beside each for the user."""
+    counters = np.zeros(6, dtype=np.int64)
+    counters[_WIDTH] = width
+    counters[_FREE] = NONE
+    heads = np.zeros(capacity, dtype=np.int32)
+    heads[0] = NONE
+    chain = np.zeros(capacity, dtype=np.int32)
+    return HashIndex(heads, chain, np.zeros((capacity, width + extra), dtype=np.int64), counters)
+
+
+def with_room(index: HashIndex, more: int) -> HashIndex:
+    """Return the index with room for `more` further entries."""
+    return grown(index, ("heads", "chain", "keys"), top_entry(index) + more + 1)
+
+
+def live_entries(index: HashIndex) -> int:
+    """Return how many keys are held."""
+    return int(index.counters[_LIVE])
+
+
+def top_entry(index: HashIndex) -> int:
+    """Return the number above all that were ever given to an entry."""
+    return int(index.counters[_TOP])
+
+
+@helper
+def _hashed(a: int, b: int, c: int) -> int:
+    mixed = np.uint64(a) * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= mixed >> np.uint64(32)
+    mixed = (mixed + np.uint64(b)) * np.uint64(0xD6E8FEB86659FD93)
+    mixed ^= mixed >> np.uint64(32)
+    mixed = (mixed + np.uint64(c)) * np.uint64(0xD6E8FEB86659FD93)
+    mixed ^= mixed >> np.uint64(32)
+    return np.int64(mixed & np.uint64(0x7FFFFFFFFFFFFFFF))
+
+
+@helper
+def _bucket(counters: NDArray[np.int64], hashed: int) -> int:
+    mask = counters[_MASK]
+    bucket = hashed & mask
+    if bucket < counters[_SPLIT]:
+        bucket = hashed & (2 * mask + 1)
+    return bucket
+
+
+@helper
+def _equal(index: HashIndex, entry: int, a: int, b: int, c: int) -> bool:
+    width, keys = index.counters[_WIDTH], index.keys
+    return keys[entry, 0] == a and (width < 2 or keys[entry, 1] == b) and (width < 3 or keys[entry, 2] == c)
+
+
+@helper
+def _hash_of(index: HashIndex, entry: int) -> int:
+    width, keys = index.counters[_WIDTH], index.keys
+    b = keys[entry, 1] if width > 1 else np.int64(0)
+    c = keys[entry, 2] if width > 2 else np.int64(0)
+    return _hashed(keys[entry, 0], b, c)
+
+
+@helper
+def bucket_of(index: HashIndex, a: int, b: int, c: int) -> int:
+    """Return the bucket of a key, for who wants to fetch `heads[bucket]` ahead of `find_in`."""
+    return _bucket(index.counters, _hashed(a, b, c))
+
+
+@helper
+def find_in(index: HashIndex, bucket: int, a: int, b: int, c: int) -> int:
+    """Return the entry of a key whose bucket is known, or NONE."""
+    entry = np.int64(index.heads[bucket])
+    while entry >= 0 and not _equal(index, entry, a, b, c):
+        entry = np.int64(index.chain[entry])
+    return entry
+
+
+@kernel
+def find(index: HashIndex, a: int, b: int, c: int) -> int:
+    """Return the entry of a key, or NONE. Integers beyond the width must be zero."""
+    return find_in(index, bucket_of(index, a, b, c), a, b, c)
+
+
+@kernel
+def insert(index: HashIndex, a: int, b: int, c: int) -> int:
+    """Enter a key that is not there and return its entry; there must be room for it."""
+    heads, chain, keys, counters = index
+    entry = counters[_FREE]
+    if entry >= 0:
+        counters[_FREE] = chain[entry]
+    else:
+        entry = counters[_TOP]
+        counters[_TOP] += 1
+    keys[entry, 0] = a
+    if counters[_WIDTH] > 1:
+        keys[entry, 1] = b
+    if counters[_WIDTH] > 2:
+        keys[entry, 2] = c
+    counters[_LIVE] += 1
+    if counters[_LIVE] > counters[_MASK] + 1 + counters[_SPLIT]:
+        _split(index)
+    bucket = _bucket(counters, _hashed(a, b, c))
+    chain[entry] = heads[bucket]
+    heads[bucket] = entry
+    return entry
+
+
+@helper
+def _split(index: HashIndex) -> None:
+    """Divide the chain of the next bucket between it and a new one."""
+    heads, chain, _, counters = index
+    mask, old = counters[_MASK], counters[_SPLIT]
+    new = old + mask + 1
+    entry = np.int64(heads[old])
+    heads[old] = NONE
+    heads[new] = NONE
+    while entry >= 0:
+        following = np.int64(chain[entry])
+        bucket = _hash_of(index, entry) & (2 * mask + 1)
+        chain[entry] = heads[bucket]
+        heads[bucket] = entry
+        entry = following
+    counters[_SPLIT] += 1
+    if counters[_SPLIT] > mask:
+        counters[_MASK] = 2 * mask + 1
+        counters[_SPLIT] = 0
+
+
+@kernel
+def remove(index: HashIndex, entry: int) -> None:
+    """Take out an entry; its number goes to the free list."""
+    heads, chain, _, counters = index
+    bucket = _bucket(counters, _hash_of(index, entry))
+    if heads[bucket] == entry:
+        heads[bucket] = chain[entry]
+    else:
+        before = np.int64(heads[bucket])
+        while chain[before] != entry:
+            before = np.int64(chain[before])
+        chain[before] = chain[entry]
+    chain[entry] = counters[_FREE]
+    counters[_FREE] = entry
+    counters[_LIVE] -= 1

@@ -1,0 +1,70 @@
+"""A vector of bytes that is cleared by the list of those that were touched, not by its length."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.structures.growth import grown
+from tocsin.structures.jit import kernel
+
+__all__ = ["Marks", "clear", "mark", "new_marks", "set_rest", "touch", "with_room"]
+
+
+class Marks(NamedTuple):
+    """All arrays but `count` have one length. Every byte outside `touched[:count]` equals its resting value."""
+
+    value: NDArray[np.uint8]  # [size]
+    rest: NDArray[np.uint8]  # [size] what it is cleared to
+    touched: NDArray[np.int32]  # [size]
+    count: NDArray[np.int64]  # [1] how many are touched
+
+
+def new_marks(size: int = 64) -> Marks:
+    """Return a vector of zeros."""
+    return Marks(
+        np.zeros(size, dtype=np.uint8),
+        np.zeros(size, dtype=np.uint8),
+        np.zeros(size, dtype=np.int32),
+        np.zeros(1, dtype=np.int64),
+    )
+
+
+def with_room(marks: Marks, size: int) -> Marks:
+    """Return the vector with at least `size` bytes."""
+    return grown(marks, ("value", "rest", "touched"), size)
+
+
+@kernel
+def mark(marks: Marks, place: int, value: int) -> bool:
+    """Set an untouched byte away from its resting value; return False if it was set before."""
+    if marks.value[place] != marks.rest[place]:
+        return False
+    marks.count[0] = touch(marks, place, value, marks.count[0])
+    return True
+
+
+@kernel
+def touch(marks: Marks, place: int, value: int, count: int) -> int:
+    """Set a byte that is known to be at rest, when `count` are touched already; return how many are then."""
+    marks.value[place] = value
+    marks.touched[count] = place
+    return count + 1
+
+
+@kernel
+def clear(marks: Marks) -> None:
+    """Put every touched byte to rest."""
+    for i in range(marks.count[0]):
+        place = np.int64(marks.touched[i])
+        marks.value[place] = marks.rest[place]
+    marks.count[0] = 0
+
+
+@kernel
+def set_rest(marks: Marks, place: int, value: int) -> None:
+    """Change the resting value of a byte; call it while nothing is touched."""
+    marks.rest[place] = value
+    marks.value[place] = value

@@ -1,0 +1,239 @@
+"""Many sorted sequences of (key, value) in one memory, with cheap inserts.
+
+A run is a row of leaves in key order, each a short sorted array; a full leaf is split in two. A directory
+names a run's leaves in order, so that a search costs two binary searches and an insertion moves at most one
+leaf's elements and, once in many, one directory.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.structures.growth import grown
+from tocsin.structures.jit import helper, kernel
+
+__all__ = [
+    "LEAF",
+    "SortedRuns",
+    "delete",
+    "has_room",
+    "insert",
+    "new_run",
+    "new_sorted_runs",
+    "with_room",
+]
+
+LEAF: Final = 64  # elements in a leaf
+_LOW_SHELF: Final = 8
+
+_TOP_LEAF: Final = 0
+_FREE_LEAF: Final = 1
+_TOP_SHELF: Final = 2
+_TOP_RUN: Final = 3
+
+
+class SortedRuns(NamedTuple):
+    """Leaves, runs and shelves (the words of the directories) grow apart."""
+
+    keys: NDArray[np.int64]  # [leaves, LEAF] ascending
+    values: NDArray[np.int32]  # [leaves, LEAF]
+    count: NDArray[np.int32]  # [leaves] elements; in the free list, the next free leaf
+    shelf: NDArray[np.int64]  # [runs] first word of the directory
+    room: NDArray[np.int32]  # [runs] words of the directory
+    leaves: NDArray[np.int32]  # [runs] leaves in use
+    size: NDArray[np.int64]  # [runs] elements
+    words: NDArray[np.int32]  # [shelves] leaf numbers, in key order
+    free: NDArray[np.int64]  # [32] by the logarithm of its room: first directory to be used again, or -1
+    counters: NDArray[np.int64]  # [4]
+
+
+def new_sorted_runs() -> SortedRuns:
+    """Return an empty memory for runs."""
+    counters = np.zeros(4, dtype=np.int64)
+    counters[_FREE_LEAF] = -1
+    return SortedRuns(
+        np.zeros((8, LEAF), dtype=np.int64),
+        np.zeros((8, LEAF), dtype=np.int32),
+        np.zeros(8, dtype=np.int32),
+        np.zeros(8, dtype=np.int64),
+        np.zeros(8, dtype=np.int32),
+        np.zeros(8, dtype=np.int32),
+        np.zeros(8, dtype=np.int64),
+        np.zeros(64, dtype=np.int32),
+        np.full(32, -1, dtype=np.int64),
+        counters,
+    )
+
+
+def with_room(runs: SortedRuns, elements: int) -> SortedRuns:
+    """Return the memory with room for `elements` more, even if each begins a run."""
+    top = runs.counters
+    leaves = elements // (LEAF // 4) + 2
+    largest = int(runs.room.max(initial=0))
+    runs = grown(runs, ("keys", "values", "count"), int(top[_TOP_LEAF]) + leaves)
+    runs = grown(runs, ("shelf", "room", "leaves", "size"), int(top[_TOP_RUN]) + leaves)
+    shelves = max(2 * largest, _LOW_SHELF) + _LOW_SHELF * leaves
+    return grown(runs, ("words",), int(top[_TOP_SHELF]) + shelves)
+
+
+@kernel
+def has_room(runs: SortedRuns, run: int) -> bool:
+    """Tell whether one more element fits into a run, even if its leaf and its directory are full."""
+    top = runs.counters
+    shelves = np.int64(_LOW_SHELF) if run < 0 else 2 * np.int64(runs.room[run])
+    return (
+        (top[_TOP_LEAF] + 2 <= runs.keys.shape[0])
+        and top[_TOP_RUN] < runs.shelf.shape[0]
+        and top[_TOP_SHELF] + shelves <= runs.words.shape[0]
+    )
+
+
+@kernel
+def new_run(runs: SortedRuns) -> int:
+    """Return the number of a new, empty run; `has_room` must hold."""
+    run = runs.counters[_TOP_RUN]
+    runs.counters[_TOP_RUN] += 1
+    runs.room[run] = _LOW_SHELF
+    runs.shelf[run] = _new_shelf(runs, np.int64(_LOW_SHELF))
+    runs.leaves[run] = 1
+    runs.size[run] = 0
+    runs.words[runs.shelf[run]] = _new_leaf(runs)
+    return run
+
+
+@helper
+def _new_leaf(runs: SortedRuns) -> int:
+    leaf = runs.counters[_FREE_LEAF]
+    if leaf >= 0:
+        runs.counters[_FREE_LEAF] = runs.count[leaf]
+    else:
+        leaf = runs.counters[_TOP_LEAF]
+        runs.counters[_TOP_LEAF] += 1
+    runs.count[leaf] = 0
+    return leaf
+
+
+@helper
+def _logarithm(room: int) -> int:
+    found = np.int64(0)
+    while (np.int64(1) << found) < room:
+        found += 1
+    return found
+
+
+@helper
+def _new_shelf(runs: SortedRuns, room: int) -> int:
+    place = _logarithm(room)
+    shelf = runs.free[place]
+    if shelf >= 0:
+        runs.free[place] = (np.int64(runs.words[shelf]) << 31) + np.int64(runs.words[shelf + 1])
+    else:
+        shelf = runs.counters[_TOP_SHELF]
+        runs.counters[_TOP_SHELF] += room
+    return shelf
+
+
+@kernel
+def leaf_for(runs: SortedRuns, run: int, key: int) -> int:
+    """Return the place, within the run's directory, of the last leaf that begins at or below `key`."""
+    shelf = runs.shelf[run]
+    low, high = np.int64(0), np.int64(runs.leaves[run]) - 1
+    while low < high:
+        middle = (low + high + 1) >> 1
+        if runs.keys[runs.words[shelf + middle], 0] <= key:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+@kernel
+def place_in(runs: SortedRuns, leaf: int, key: int) -> int:
+    """Return how many of a leaf's keys lie below `key`."""
+    low, high = np.int64(0), np.int64(runs.count[leaf])
+    while low < high:
+        middle = (low + high) >> 1
+        if runs.keys[leaf, middle] < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def insert(runs: SortedRuns, run: int, key: int, value: int) -> None:
+    """Put (key, value) into a run that does not hold the key; `has_room` must hold."""
+    at = leaf_for(runs, run, key)
+    leaf = np.int64(runs.words[runs.shelf[run] + at])
+    if runs.count[leaf] == LEAF:
+        _split_leaf(runs, run, at)
+        at = leaf_for(runs, run, key)
+        leaf = np.int64(runs.words[runs.shelf[run] + at])
+    place = place_in(runs, leaf, key)
+    for i in range(runs.count[leaf], place, -1):
+        runs.keys[leaf, i] = runs.keys[leaf, i - 1]
+        runs.values[leaf, i] = runs.values[leaf, i - 1]
+    runs.keys[leaf, place] = key
+    runs.values[leaf, place] = value
+    runs.count[leaf] += 1
+    runs.size[run] += 1
+
+
+@helper
+def _split_leaf(runs: SortedRuns, run: int, at: int) -> None:
+    leaf = np.int64(runs.words[runs.shelf[run] + at])
+    other = _new_leaf(runs)
+    half = LEAF // 2
+    for i in range(half, LEAF):
+        runs.keys[other, i - half] = runs.keys[leaf, i]
+        runs.values[other, i - half] = runs.values[leaf, i]
+    runs.count[leaf] = half
+    runs.count[other] = LEAF - half
+    if runs.leaves[run] == runs.room[run]:
+        _double_shelf(runs, run)
+    shelf = runs.shelf[run]
+    for i in range(runs.leaves[run], at + 1, -1):
+        runs.words[shelf + i] = runs.words[shelf + i - 1]
+    runs.words[shelf + at + 1] = other
+    runs.leaves[run] += 1
+
+
+@helper
+def _double_shelf(runs: SortedRuns, run: int) -> None:
+    old, room = runs.shelf[run], np.int64(runs.room[run])
+    new = _new_shelf(runs, 2 * room)
+    for i in range(room):
+        runs.words[new + i] = runs.words[old + i]
+    runs.shelf[run] = new
+    runs.room[run] = 2 * room
+    place = _logarithm(room)
+    following = runs.free[place]
+    runs.words[old] = following >> 31
+    runs.words[old + 1] = following & 0x7FFFFFFF
+    runs.free[place] = old
+
+
+@kernel
+def delete(runs: SortedRuns, run: int, key: int) -> bool:
+    """Take a key out of a run; return whether it was there. The run stays, even if it is empty."""
+    at = leaf_for(runs, run, key)
+    leaf = np.int64(runs.words[runs.shelf[run] + at])
+    place = place_in(runs, leaf, key)
+    if place == runs.count[leaf] or runs.keys[leaf, place] != key:
+        return False
+    runs.count[leaf] -= 1
+    for i in range(place, runs.count[leaf]):
+        runs.keys[leaf, i] = runs.keys[leaf, i + 1]
+        runs.values[leaf, i] = runs.values[leaf, i + 1]
+    runs.size[run] -= 1
+    if runs.count[leaf] == 0 and runs.leaves[run] > 1:
+        shelf = runs.shelf[run]
+        runs.leaves[run] -= 1
+        for i in range(at, runs.leaves[run]):
+            runs.words[shelf + i] = runs.words[shelf + i + 1]
+        runs.count[leaf] = runs.counters[_FREE_LEAF]
+        runs.counters[_FREE_LEAF] = leaf
+    return True
