@@ -6,6 +6,9 @@ from tocsin.matching.oracle import Oracle
 from tocsin.matching.registry import create_matcher, declare, register, registered_matchers
 
 # These bring the compiler with them, so they are imported when they are needed.
+declare("tocsin.matching.le_subscribe.counting", "counting")
+declare("tocsin.matching.le_subscribe.dynamic", "dynamic")
+declare("tocsin.matching.le_subscribe.static", "static")
 declare("tocsin.matching.le_subscribe.propagation", "propagation", "propagation-wp")
 
 __all__ = [

@@ -47,6 +47,7 @@ class ClusteredMatcher:
     def __init__(self, *, vocabulary: Vocabulary | None = None) -> None:
         self.vocabulary = vocabulary or Vocabulary()
         self._state: State = new_state()
+        self._widest = 0  # predicates of the longest conjunction so far
         self._lock = RLock()
 
     # changes
@@ -61,6 +62,7 @@ class ClusteredMatcher:
         with self._lock:
             slots = self._register(batch)
             sizes = np.diff(batch.offsets)
+            self._widest = max(self._widest, int(sizes.max(initial=0)))
             for begin in range(0, len(batch.ids), _SLICE):
                 end = min(begin + _SLICE, len(batch.ids))
                 widest = int(sizes[begin:end].max())
@@ -230,8 +232,11 @@ class ClusteredMatcher:
             state = self._state
             _, _, conjunctions, predicates = state.conjunctions.counters.tolist()
             return MatcherStats(
-                hash_index.live_entries(state.ids), conjunctions, predicates, bytes_of(state), self._details()
+                hash_index.live_entries(state.ids), conjunctions, predicates, self._bytes(), self._details()
             )
+
+    def _bytes(self) -> int:
+        return bytes_of(self._state)
 
     def _details(self) -> dict[str, Any]:
         state = self._state

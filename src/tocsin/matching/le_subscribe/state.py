@@ -51,6 +51,15 @@ STAMP: Final = 2  # a number that each event has for itself
 CHECKS: Final = 3  # conjunctions looked at, ever
 SEEN: Final = 4  # events matched, ever
 VISITS: Final = 5  # clusters looked at, ever
+REACHED: Final = 6  # access predicates that the last event satisfied; they are in `scratch`
+SUSPECTS: Final = 7  # how many there are
+PENDING: Final = 8  # their benefit margins
+TOLERANCE: Final = 9  # the benefit margin from which an access predicate is suspect
+
+# Places in an access predicate's mood
+CALM: Final = 0
+SUSPECT: Final = 1
+SETTLED: Final = 2  # maintenance has left it as it is
 
 
 class Predicates(NamedTuple):
@@ -93,7 +102,7 @@ class Conjunctions(NamedTuple):
 
     owner: NDArray[np.int32]  # entry of its subscription's id
     sibling: NDArray[np.int32]  # the next conjunction of the same id, or of the free list
-    chunk: NDArray[np.int32]
+    chunk: NDArray[np.int32]  # of the clusters; -1 if the number is free
     place: NDArray[np.int32]
     counters: NDArray[np.int64]  # numbers ever used, first free one, conjunctions, predicates
 
@@ -110,7 +119,7 @@ class Access(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """Multi-attribute hash tables. By number; those of width 0 are not in use."""
+    """Multi-attribute hash tables. By number; those of width 0 are not in use, those below 0 are being emptied."""
 
     fields: NDArray[np.int32]  # [tables, WIDEST] ascending
     width: NDArray[np.int32]
@@ -133,7 +142,8 @@ class State(NamedTuple):
     clusters: ChunkedLists  # columns: conjunctions, then the slots still to be checked
     # in a cluster's row: NEXT, the next of the same access predicate, or -1, and TAG, that predicate
     tables: Tables
-    totals: NDArray[np.float64]  # [8]
+    suspects: NDArray[np.int32]  # access predicates that are satisfied too often for what they hold
+    totals: NDArray[np.float64]  # [10]
     scratch: NDArray[np.int64]  # room for one conjunction or one event's work
 
 
@@ -176,10 +186,12 @@ def new_state(scratch: int = 4096) -> State:
             _float64(),
             np.zeros(1, np.int64),
         ),
-        np.zeros(8, dtype=np.float64),
+        np.zeros(4096, dtype=np.int32),
+        np.zeros(10, dtype=np.float64),
         np.zeros(scratch, dtype=np.int64),
     )
     state.totals[WEIGHT] = 1.0
+    state.totals[TOLERANCE] = np.inf
     hash_index.insert(state.access.entries, -1, -1, 0)  # entry 0 is FALLBACK
     state.access.entries.keys[FALLBACK, CLUSTER] = -1
     state.access.table[FALLBACK] = -1

@@ -8,13 +8,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.matching.encoding.codes import FIELD_BITS, Op
-from tocsin.matching.le_subscribe._kernels.predicates import release_slot, selectivity
-from tocsin.matching.le_subscribe.state import ASK, CLUSTER, FALLBACK, LATER, NO_SLOT, WIDEST, State
+from tocsin.matching.le_subscribe._kernels.predicates import PRIOR, release_slot, selectivity
+from tocsin.matching.le_subscribe.state import (
+    ASK,
+    CALM,
+    CLUSTER,
+    EVENTS,
+    FALLBACK,
+    LATER,
+    NO_SLOT,
+    PENDING,
+    SETTLED,
+    SUSPECT,
+    SUSPECTS,
+    TOLERANCE,
+    WEIGHT,
+    WIDEST,
+    State,
+)
 from tocsin.structures import chunked_lists, hash_index, marks
 from tocsin.structures.chunked_lists import CAPACITY, FILL, HEAD, NEXT, OFFSET, OWNER, TAG, TOTAL, WIDTH
 from tocsin.structures.jit import helper, kernel
 
-__all__ = ["attach", "choose", "detach", "place", "slots_of", "take_out"]
+__all__ = [
+    "attach",
+    "choose",
+    "detach",
+    "enter",
+    "fits",
+    "independent",
+    "key_slot",
+    "leave",
+    "place",
+    "probability_of",
+    "slots_of",
+    "suspect",
+    "table_key",
+    "take_out",
+]
 
 _MASK: Final = (1 << FIELD_BITS) - 1
 _EQ: Final = int(Op.EQ)
@@ -28,38 +59,48 @@ def place(
 
     Returns how many were done: fewer than all if there was no room.
     """
-    conjunctions = state.conjunctions
     for i in range(start, ids.shape[0]):
         size = offsets[i + 1] - offsets[i]
-        if not _fits(state, size):
+        if not fits(state, size):
             return i
-        entry = hash_index.find(state.ids, ids[i], 0, 0)
-        if entry < 0:
-            entry = hash_index.insert(state.ids, ids[i], 0, 0)
-            state.first[entry] = -1
-        number = conjunctions.counters[1]
-        if number >= 0:
-            conjunctions.counters[1] = conjunctions.sibling[number]
-        else:
-            number = conjunctions.counters[0]
-            conjunctions.counters[0] += 1
-        conjunctions.owner[number] = entry
-        conjunctions.sibling[number] = state.first[entry]
-        state.first[entry] = number
-        conjunctions.counters[2] += 1
-        conjunctions.counters[3] += size
-        for j in range(size):
-            slot = slots[offsets[i] + j]
-            state.scratch[j] = slot if slot >= 0 else -1 - slot
-        a, b, table, gain = choose(state, size, -1)
-        attach(state, number, size, a, b, table)
+        number = enter(state, ids[i], slots[offsets[i] : offsets[i + 1]])
+        a, b, table, probability, gain = choose(state, size)
+        entry = attach(state, number, size, a, b, table)
         if table >= 0:
             state.tables.gain[table] += gain
+        if state.access.mood[entry] == SUSPECT:
+            state.totals[PENDING] += probability
+        elif probability * state.access.members[entry] > state.totals[TOLERANCE]:
+            suspect(state, entry, probability * state.access.members[entry])
     return ids.shape[0]
 
 
 @helper
-def _fits(state: State, size: int) -> bool:
+def enter(state: State, id_: int, slots: NDArray[np.int64]) -> int:
+    """Give a conjunction a number under its subscription's id, and write its slots into `scratch`."""
+    conjunctions = state.conjunctions
+    entry = hash_index.find(state.ids, id_, 0, 0)
+    if entry < 0:
+        entry = hash_index.insert(state.ids, id_, 0, 0)
+        state.first[entry] = -1
+    number = conjunctions.counters[1]
+    if number >= 0:
+        conjunctions.counters[1] = conjunctions.sibling[number]
+    else:
+        number = conjunctions.counters[0]
+        conjunctions.counters[0] += 1
+    conjunctions.owner[number] = entry
+    conjunctions.sibling[number] = state.first[entry]
+    state.first[entry] = number
+    conjunctions.counters[2] += 1
+    conjunctions.counters[3] += slots.shape[0]
+    for j in range(slots.shape[0]):
+        state.scratch[j] = slots[j] if slots[j] >= 0 else -1 - slots[j]
+    return number
+
+
+@helper
+def fits(state: State, size: int) -> bool:
     conjunctions = state.conjunctions
     return (
         chunked_lists.has_room(state.clusters, size + 1)
@@ -71,12 +112,12 @@ def _fits(state: State, size: int) -> bool:
 
 
 @helper
-def choose(state: State, size: int, without: int) -> tuple[int, int, int, float]:
+def choose(state: State, size: int) -> tuple[int, int, int, float, float]:
     """Return the access predicate for the conjunction whose `size` slots are in `scratch`, as (key, key, table).
 
     It is the one that the fewest events satisfy, among the conjunction's equalities alone and those of the
-    tables whose schema it covers, `without` excepted; of equals, the one with most attributes, then the table
-    that came first. The fourth result is how much more probable the next best is: what the table is good for.
+    tables whose schema it covers; of equals, the one with most attributes, then the table that came first. Then
+    come its probability, and how much more probable the next best is: what the table is good for.
     The slots' selectivities are left in `scratch` behind them, from `size` on, in units of 2**-60.
     """
     scratch, fields, keys = state.scratch, state.fields, state.predicates.entries.keys
@@ -102,14 +143,14 @@ def choose(state: State, size: int, without: int) -> tuple[int, int, int, float]
         elif probability < second:
             second = probability
     if chosen < 0:
-        return np.int64(-1), np.int64(-1), np.int64(-1), 0.0
+        return np.int64(-1), np.int64(-1), np.int64(-1), 1.0, 0.0
     a, b, table = (chosen << 32) | NO_SLOT, np.int64(-1), np.int64(-1)
     if equalities < 2:
-        return a, b, table, 0.0
+        return a, b, table, best, 0.0
     tables = state.tables
     for t in range(tables.used[0]):
         width = np.int64(tables.width[t])
-        if width == 0 or width > equalities or t == without:
+        if width <= 0 or width > equalities:
             continue
         probability = 1.0
         for w in range(width):
@@ -125,14 +166,14 @@ def choose(state: State, size: int, without: int) -> tuple[int, int, int, float]
             second = probability
     if table >= 0:
         a, b = table_key(state, table)
-    return a, b, table, second - best
+    return a, b, table, best, second - best
 
 
 @helper
 def table_key(state: State, table: int) -> tuple[int, int]:
     """Return the key, within a table, of what `fields.slot` now holds for its schema."""
     tables, fields = state.tables, state.fields
-    width = np.int64(tables.width[table])
+    width = abs(np.int64(tables.width[table]))
     a = (np.int64(fields.slot[tables.fields[table, 0]]) << 32) | np.int64(
         fields.slot[tables.fields[table, 1]]
     )
@@ -153,11 +194,12 @@ def key_slot(a: int, b: int, which: int) -> int:
 
 
 @helper
-def attach(state: State, number: int, size: int, a: int, b: int, table: int) -> None:
+def attach(state: State, number: int, size: int, a: int, b: int, table: int) -> int:
     """Put a conjunction, whose slots and selectivities are in `scratch`, into the cluster of an access predicate.
 
     The slots of the access predicate are left out of the columns: who reaches the cluster has satisfied them.
     The others are ordered so that what fails most often is looked at first. The caller has seen to the room.
+    Returns the access predicate.
     """
     access, clusters, scratch = state.access, state.clusters, state.scratch
     entry = _entry_for(state, a, b, table)
@@ -181,6 +223,46 @@ def attach(state: State, number: int, size: int, a: int, b: int, table: int) -> 
     access.members[entry] += 1
     if table >= 0:
         state.tables.members[table] += 1
+    return entry
+
+
+@helper
+def suspect(state: State, entry: int, margin: float) -> None:
+    """Remember an access predicate whose benefit margin is beyond tolerance, unless maintenance knows of it.
+
+    One that was left as it is becomes suspect again when its margin has grown by half.
+    """
+    access, totals = state.access, state.totals
+    count = np.int64(totals[SUSPECTS])
+    if entry == FALLBACK or access.mood[entry] == SUSPECT or count >= state.suspects.shape[0]:
+        return
+    if access.mood[entry] == SETTLED and margin < 1.5 * access.settled[entry]:
+        return
+    totals[PENDING] += margin - access.settled[entry]
+    access.mood[entry] = SUSPECT
+    state.suspects[count] = entry
+    totals[SUSPECTS] += 1.0
+
+
+@helper
+def independent(state: State, entry: int) -> float:
+    """Return the probability that an event satisfies an access predicate if its equalities are independent."""
+    a, b = state.access.entries.keys[entry, 0], state.access.entries.keys[entry, 1]
+    probability = 1.0
+    for w in range(WIDEST):
+        slot = key_slot(a, b, w)
+        if slot >= 0:
+            probability *= selectivity(state, slot)
+    return probability
+
+
+@helper
+def probability_of(state: State, entry: int) -> float:
+    """Return the probability that an event satisfies an access predicate: counted, from an independent guess on."""
+    if entry == FALLBACK:
+        return 1.0
+    doubt = PRIOR * state.totals[WEIGHT]
+    return (state.access.hits[entry] + doubt * independent(state, entry)) / (state.totals[EVENTS] + doubt)
 
 
 @helper
@@ -192,9 +274,9 @@ def _entry_for(state: State, a: int, b: int, table: int) -> int:
         entry = hash_index.insert(access.entries, a, b, 0)
         access.entries.keys[entry, CLUSTER] = -1
         access.members[entry] = 0
-        access.hits[entry] = 0.0
+        access.hits[entry] = independent(state, entry) * state.totals[EVENTS]
         access.table[entry] = table
-        access.mood[entry] = 0
+        access.mood[entry] = CALM
         access.settled[entry] = 0.0
         if b == -1 and (a & NO_SLOT) == NO_SLOT:
             state.predicates.access[a >> 32] = entry
@@ -278,7 +360,7 @@ def detach(state: State, number: int) -> None:
         a, b = access.entries.keys[entry, 0], access.entries.keys[entry, 1]
         if b == -1 and (a & NO_SLOT) == NO_SLOT:
             state.predicates.access[a >> 32] = -1
-        access.mood[entry] = 0
+        access.mood[entry] = CALM
         hash_index.remove(access.entries, entry)
 
 
@@ -295,6 +377,24 @@ def _drop_cluster(state: State, entry: int, cluster: int) -> None:
     chunked_lists.drop_list(state.clusters, cluster)
 
 
+@helper
+def leave(state: State, number: int, size: int, gone: NDArray[np.int64], count: int) -> int:
+    """Give up a detached conjunction whose slots are in `scratch`; return how many rows of `gone` are then filled."""
+    conjunctions, keys = state.conjunctions, state.predicates.entries.keys
+    for j in range(size):
+        slot = state.scratch[j]
+        tag, key = keys[slot, 0], keys[slot, 1]
+        if release_slot(state, slot):
+            gone[count, 0], gone[count, 1], gone[count, 2] = slot, tag, key
+            count += 1
+    conjunctions.chunk[number] = -1
+    conjunctions.sibling[number] = conjunctions.counters[1]
+    conjunctions.counters[1] = number
+    conjunctions.counters[2] -= 1
+    conjunctions.counters[3] -= size
+    return count
+
+
 @kernel
 def take_out(
     state: State, ids: NDArray[np.int64], start: int, gone: NDArray[np.int64], found: NDArray[np.int64]
@@ -306,32 +406,19 @@ def take_out(
     """
     marks.clear(state.predicates.marks)
     count = np.int64(0)
-    conjunctions = state.conjunctions
     for i in range(start, ids.shape[0]):
         entry = hash_index.find(state.ids, ids[i], 0, 0)
         if entry < 0:
             continue
-        number = np.int64(state.first[entry])
-        while number >= 0:
+        while state.first[entry] >= 0:
+            number = np.int64(state.first[entry])
             size = slots_of(state, number)
             if count + size > gone.shape[0]:
-                # What is done of this id stays done; the rest follows in the next call.
-                state.first[entry] = number
                 found[0] = count
                 return i
+            state.first[entry] = state.conjunctions.sibling[number]
             detach(state, number)
-            for j in range(size):
-                slot = state.scratch[j]
-                tag, key = state.predicates.entries.keys[slot, 0], state.predicates.entries.keys[slot, 1]
-                if release_slot(state, slot):
-                    gone[count, 0], gone[count, 1], gone[count, 2] = slot, tag, key
-                    count += 1
-            following = np.int64(conjunctions.sibling[number])
-            conjunctions.sibling[number] = conjunctions.counters[1]
-            conjunctions.counters[1] = number
-            conjunctions.counters[2] -= 1
-            conjunctions.counters[3] -= size
-            number = following
+            count = leave(state, number, size, gone, count)
         hash_index.remove(state.ids, entry)
     found[0] = count
     return ids.shape[0]

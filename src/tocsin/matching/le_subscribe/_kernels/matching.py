@@ -16,6 +16,7 @@ from tocsin.matching.le_subscribe.state import (
     CLUSTER,
     FALLBACK,
     LATER,
+    REACHED,
     SEEN,
     STAMP,
     TRUE,
@@ -27,7 +28,7 @@ from tocsin.structures import hash_index
 from tocsin.structures.chunked_lists import CAPACITY, FILL, HEAD, LARGEST, NEXT, OFFSET, OLDER, TOTAL, WIDTH
 from tocsin.structures.jit import helper, kernel, prefetch
 
-__all__ = ["UNSURE", "gather_ids", "match", "observe_all"]
+__all__ = ["UNSURE", "gather_ids", "match", "observe_all", "settle"]
 
 UNSURE: Final = 1 << 40  # added to a conjunction that holds if Python says so of its residual predicates
 _LINE: Final = 16  # slots in a cache line
@@ -59,6 +60,7 @@ def match(
                 return event
         offsets[event + 1] = count
         state.totals[SEEN] += 1.0
+        state.totals[REACHED] = visits
     return events.offsets.shape[0] - 1
 
 
@@ -102,7 +104,7 @@ def _look_up(state: State, count: int) -> int:
     begin = count + tables.used[0]
     end = begin
     for table in range(tables.used[0]):
-        width = np.int64(tables.width[table])
+        width = abs(np.int64(tables.width[table]))
         complete = width > 0
         for w in range(width):
             field = tables.fields[table, w]
@@ -205,12 +207,12 @@ def _scan(state: State, chunk: int, columns: int, fill: int, count: int, found: 
             state.scratch[end] = j
             end += np.uint64(vector[np.uint32(words[column + np.uint64(j)])] != 0)
     for i in range(left, np.int64(end)):
-        count = _settle(state, chunk, columns, state.scratch[i], count, found)
+        count = settle(state, chunk, columns, state.scratch[i], count, found)
     return count
 
 
 @helper
-def _settle(state: State, chunk: int, columns: int, j: int, count: int, found: NDArray[np.int64]) -> int:
+def settle(state: State, chunk: int, columns: int, j: int, count: int, found: NDArray[np.int64]) -> int:
     """Decide a conjunction whose first columns did not fail: look at the rest, and ask what was not told."""
     words, vector = state.clusters.words, state.predicates.marks.value
     first = state.clusters.chunks[chunk, OFFSET] + j

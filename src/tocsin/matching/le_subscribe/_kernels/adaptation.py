@@ -1,0 +1,222 @@
+"""Keeping the clusters good while subscriptions and events change (Le Subscribe, 4), a bounded step at a time."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.matching.le_subscribe._kernels.access import (
+    attach,
+    choose,
+    detach,
+    fits,
+    probability_of,
+    slots_of,
+    suspect,
+)
+from tocsin.matching.le_subscribe._kernels.greedy import Sample, draw
+from tocsin.matching.le_subscribe.state import (
+    CALM,
+    CLUSTER,
+    FALLBACK,
+    REACHED,
+    SETTLED,
+    SUSPECT,
+    TOLERANCE,
+    State,
+)
+from tocsin.structures.chunked_lists import CAPACITY, FILL, HEAD, NEXT, OFFSET, OLDER, TOTAL
+from tocsin.structures.jit import helper, kernel
+
+__all__ = ["examine_reached", "redistribute", "sample_all", "sample_suspects", "sweep"]
+
+_BETTER: Final = 0.9  # a conjunction moves only to what is more selective by this factor
+
+# Places in a cursor
+WIDE: Final = 0  # clusters of the access predicate that are done
+KEPT: Final = 1  # conjunctions at the end of the cluster that were looked at and stay
+DONE: Final = 2  # whether all clusters are done
+NO_ROOM: Final = 3
+
+
+@kernel
+def examine_reached(state: State) -> None:
+    """Suspect what the last event reached, where it holds too much for how often it is reached."""
+    for i in range(np.int64(state.totals[REACHED])):
+        _examine(state, state.scratch[i])
+
+
+@helper
+def _examine(state: State, entry: int) -> None:
+    members = state.access.members[entry]
+    if entry == FALLBACK or members <= state.totals[TOLERANCE]:
+        return  # its margin cannot be beyond tolerance
+    margin = probability_of(state, entry) * members
+    if margin > state.totals[TOLERANCE]:
+        suspect(state, entry, margin)
+
+
+@kernel
+def sample_suspects(state: State, entries: NDArray[np.int32], each: int, sample: Sample) -> None:
+    """Draw up to `each` conjunctions from every suspect access predicate."""
+    for i in range(entries.shape[0]):
+        entry = np.int64(entries[i])
+        if state.access.mood[entry] != SUSPECT:
+            continue
+        probability = probability_of(state, entry)
+        members = np.int64(state.access.members[entry])
+        wanted = min(each, members)
+        cluster = state.access.entries.keys[entry, CLUSTER]
+        while cluster >= 0:
+            total = np.int64(state.clusters.rows[cluster, TOTAL])
+            share = max((wanted * total + members - 1) // members, np.int64(1))
+            step = max(total // share, np.int64(1))
+            taken = (total + step - 1) // step
+            _draw_from(state, cluster, step, probability, total / taken, sample)
+            cluster = np.int64(state.clusters.rows[cluster, NEXT])
+
+
+@helper
+def _draw_from(
+    state: State, cluster: int, step: int, probability: float, weight: float, sample: Sample
+) -> None:
+    """Draw every `step`th conjunction of a cluster."""
+    clusters = state.clusters
+    chunk, fill = np.int64(clusters.rows[cluster, HEAD]), np.int64(clusters.rows[cluster, FILL])
+    place = np.int64(0)
+    while chunk >= 0:
+        while place < fill and sample.count[0] < sample.weight.shape[0]:
+            draw(
+                state,
+                sample,
+                np.int64(clusters.words[clusters.chunks[chunk, OFFSET] + place]),
+                probability,
+                weight,
+            )
+            place += step
+        place -= fill
+        chunk = clusters.chunks[chunk, OLDER]
+        if chunk >= 0:
+            fill = clusters.chunks[chunk, CAPACITY]
+
+
+@kernel
+def sample_all(state: State, step: int, sample: Sample) -> None:
+    """Draw every `step`th conjunction there is, as if it were under its best equality alone."""
+    conjunctions = state.conjunctions
+    for number in range(0, conjunctions.counters[0], step):
+        if conjunctions.chunk[number] < 0:
+            continue
+        if sample.count[0] >= sample.weight.shape[0]:
+            return
+        draw(state, sample, np.int64(number), 1.0, np.float64(step))
+
+
+@kernel
+def redistribute(state: State, entry: int, budget: int, cursor: NDArray[np.int64]) -> int:
+    """Move the conjunctions of an access predicate to better ones, where there are; return how many were looked at.
+
+    Goes on where `cursor` says, and stops after `budget`, or for want of room. When all are done, the access
+    predicate is calm, or settled if its margin is still beyond tolerance.
+    """
+    looked = np.int64(0)
+    while looked < budget:
+        cluster = _nth_cluster(state, entry, cursor[WIDE])
+        if cluster < 0:
+            cursor[DONE] = 1
+            break
+        left = np.int64(state.clusters.rows[cluster, TOTAL]) - cursor[KEPT]
+        if left <= 0:
+            cursor[WIDE] += 1
+            cursor[KEPT] = 0
+            continue
+        number = _nth(state, cluster, left - 1)
+        moved = _improve(state, entry, number, cursor)
+        if cursor[NO_ROOM]:
+            return looked
+        looked += 1
+        if not moved:
+            cursor[KEPT] += 1
+        elif state.access.members[entry] == 0:
+            cursor[DONE] = 1
+            return looked
+    if cursor[DONE] and state.access.members[entry] > 0:
+        margin = probability_of(state, entry) * state.access.members[entry]
+        state.access.mood[entry] = SETTLED if margin > state.totals[TOLERANCE] else CALM
+        state.access.settled[entry] = margin if margin > state.totals[TOLERANCE] else 0.0
+    return looked
+
+
+@helper
+def _nth_cluster(state: State, entry: int, which: int) -> int:
+    """Return the cluster behind `which` others; one that is emptied leaves the chain, and the rest move up."""
+    cluster = state.access.entries.keys[entry, CLUSTER]
+    for _ in range(which):
+        if cluster >= 0:
+            cluster = np.int64(state.clusters.rows[cluster, NEXT])
+    return cluster
+
+
+@helper
+def _nth(state: State, cluster: int, place: int) -> int:
+    """Return the conjunction at a place of a cluster, counted from its oldest."""
+    clusters = state.clusters
+    chunk = np.int64(clusters.rows[cluster, HEAD])
+    begin = np.int64(clusters.rows[cluster, TOTAL] - clusters.rows[cluster, FILL])
+    while place < begin:
+        chunk = clusters.chunks[chunk, OLDER]
+        begin -= clusters.chunks[chunk, CAPACITY]
+    return np.int64(clusters.words[clusters.chunks[chunk, OFFSET] + place - begin])
+
+
+@helper
+def _improve(state: State, entry: int, number: int, cursor: NDArray[np.int64]) -> bool:
+    """Move a conjunction if there is a better access predicate for it; return whether it moved."""
+    size = slots_of(state, number)
+    a, b, table, probability, gain = choose(state, size)
+    keys = state.access.entries.keys
+    if keys[entry, 0] == a and keys[entry, 1] == b:
+        return False
+    closing = state.access.table[entry] >= 0 and state.tables.width[state.access.table[entry]] < 0
+    if not closing and probability > _BETTER * probability_of(state, entry):
+        return False
+    if not fits(state, size):
+        cursor[NO_ROOM] = 1
+        return False
+    detach(state, number)
+    target = attach(state, number, size, a, b, table)
+    if table >= 0:
+        state.tables.gain[table] += gain
+    margin = probability * state.access.members[target]
+    if margin > state.totals[TOLERANCE]:
+        suspect(state, target, margin)
+    return True
+
+
+@kernel
+def sweep(state: State, start: int, count: int, gains: NDArray[np.float64]) -> int:
+    """Look at `count` access predicates from `start` on; return where to go on, or 0 when all have been seen.
+
+    Suspects what has become too heavy, and adds to `gains`, by table, what each table saves: for the first
+    conjunction of an access predicate, how much more probable its next best would be.
+    """
+    top = state.access.entries.counters[1]
+    end = min(start + count, top)
+    for entry in range(max(start, FALLBACK + 1), end):
+        if state.access.members[entry] <= 0 or state.access.entries.keys[entry, CLUSTER] < 0:
+            continue
+        _examine(state, np.int64(entry))
+        table = np.int64(state.access.table[entry])
+        if table < 0 or state.tables.width[table] <= 0:
+            continue
+        cluster = state.access.entries.keys[entry, CLUSTER]
+        size = slots_of(state, _nth(state, cluster, np.int64(0)))
+        here = probability_of(state, np.int64(entry))
+        width = state.tables.width[table]
+        state.tables.width[table] = -width  # as if it were not there
+        _, _, _, elsewhere, _ = choose(state, size)
+        state.tables.width[table] = width
+        gains[table] += max(elsewhere - here, 0.0) * state.access.members[entry]
+    return 0 if end >= top else end

@@ -1,0 +1,286 @@
+"""The counting algorithm: for each conjunction, how many of its predicates the event satisfies (2, the baseline)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.matching.encoding.events import EncodedEvents
+from tocsin.matching.le_subscribe._kernels.access import attach, detach, enter, fits, leave, slots_of
+from tocsin.matching.le_subscribe._kernels.matching import settle
+from tocsin.matching.le_subscribe._kernels.predicates import observe
+from tocsin.matching.le_subscribe.state import CHECKS, FALSE, SEEN, TRUE, VISITS, State
+from tocsin.structures import chunked_lists, hash_index, marks
+from tocsin.structures.chunked_lists import (
+    CAPACITY,
+    FILL,
+    HEAD,
+    OFFSET,
+    OLDER,
+    OWNER,
+    TOTAL,
+    WIDTH,
+    ChunkedLists,
+)
+from tocsin.structures.jit import helper, kernel
+
+__all__ = ["Counters", "count_in", "count_out", "match_counting"]
+
+
+class Counters(NamedTuple):
+    """Who holds each predicate, and how many of its predicates each conjunction has seen satisfied.
+
+    A conjunction's own record, with all its slots, is in a cluster of the state; `chunk` and `place` stand
+    beside the words of that cluster and say where, in the list of each slot, the conjunction is.
+    """
+
+    holders: ChunkedLists  # a list for each slot: conjunction, and the slot's column in its record
+    of_slot: NDArray[np.int32]  # [slots] its list, or -1
+    chunk: NDArray[np.int32]  # [words of the clusters]
+    place: NDArray[np.int32]  # [words of the clusters]
+    told: NDArray[np.int32]  # [conjunctions] predicates that the indexes tell
+    seen: NDArray[np.int32]  # [conjunctions] of those, satisfied by the event at hand
+    touched: NDArray[np.int32]  # [conjunctions] whose count is not zero
+    untold: NDArray[np.int64]  # [1] the list of conjunctions of which the indexes tell nothing, or -1
+
+
+@kernel
+def count_in(
+    state: State,
+    counters: Counters,
+    ids: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    slots: NDArray[np.int64],
+    start: int,
+) -> int:
+    """Enter conjunctions from `start` on; return how many were done: fewer than all if there was no room."""
+    for i in range(start, ids.shape[0]):
+        size = offsets[i + 1] - offsets[i]
+        if not fits(state, size) or not _has_room(state, counters, size):
+            return i
+        number = enter(state, ids[i], slots[offsets[i] : offsets[i + 1]])
+        for j in range(size):
+            state.scratch[size + j] = 0
+        attach(state, number, size, -1, -1, -1)
+        _hold(state, counters, number)
+    return ids.shape[0]
+
+
+@helper
+def _has_room(state: State, counters: Counters, size: int) -> bool:
+    top = counters.holders.counters
+    return (
+        counters.chunk.shape[0] >= state.clusters.words.shape[0]
+        and counters.of_slot.shape[0] >= state.predicates.uses.shape[0]
+        and counters.told.shape[0] >= state.conjunctions.owner.shape[0]
+        and top[0] + 2 * (size + 1) * chunked_lists.LARGEST <= counters.holders.words.shape[0]
+        and top[1] + size + 1 < counters.holders.rows.shape[0]
+        and top[3] + size + 1 < counters.holders.chunks.shape[0]
+    )
+
+
+@helper
+def _hold(state: State, counters: Counters, number: int) -> None:
+    """Enter a conjunction into the list of each slot that the indexes tell."""
+    clusters = state.clusters
+    chunk = np.int64(state.conjunctions.chunk[number])
+    word = clusters.chunks[chunk, OFFSET] + state.conjunctions.place[number]
+    told = np.int64(0)
+    for column in range(1, clusters.rows[clusters.chunks[chunk, OWNER], WIDTH]):
+        word += clusters.chunks[chunk, CAPACITY]
+        slot = np.int64(clusters.words[word])
+        if state.predicates.marks.rest[slot] != FALSE:
+            continue
+        told += 1
+        if counters.of_slot[slot] < 0:
+            counters.of_slot[slot] = chunked_lists.new_list(counters.holders, 2)
+        _append(counters, np.int64(counters.of_slot[slot]), number, column, word)
+    counters.told[number] = told
+    counters.seen[number] = 0
+    if told == 0:
+        if counters.untold[0] < 0:
+            counters.untold[0] = chunked_lists.new_list(counters.holders, 2)
+        word = clusters.chunks[chunk, OFFSET] + state.conjunctions.place[number]
+        _append(counters, counters.untold[0], number, 0, word)
+
+
+@helper
+def _append(counters: Counters, holders: int, number: int, column: int, word: int) -> None:
+    chunk, place = chunked_lists.append(counters.holders, holders)
+    first = counters.holders.chunks[chunk, OFFSET] + place
+    counters.holders.words[first] = number
+    counters.holders.words[first + counters.holders.chunks[chunk, CAPACITY]] = column
+    counters.chunk[word] = chunk
+    counters.place[word] = place
+
+
+@kernel
+def count_out(
+    state: State,
+    counters: Counters,
+    ids: NDArray[np.int64],
+    start: int,
+    gone: NDArray[np.int64],
+    found: NDArray[np.int64],
+) -> int:
+    """Remove all conjunctions of the ids from `start` on; arguments and result are those of `take_out`."""
+    marks.clear(state.predicates.marks)
+    count = np.int64(0)
+    for i in range(start, ids.shape[0]):
+        entry = hash_index.find(state.ids, ids[i], 0, 0)
+        if entry < 0:
+            continue
+        while state.first[entry] >= 0:
+            number = np.int64(state.first[entry])
+            size = slots_of(state, number)
+            if count + size > gone.shape[0]:
+                found[0] = count
+                return i
+            state.first[entry] = state.conjunctions.sibling[number]
+            _let_go(state, counters, number)
+            _carry_spots(state, counters, number)
+            detach(state, number)
+            count = leave(state, number, size, gone, count)
+        hash_index.remove(state.ids, entry)
+    found[0] = count
+    return ids.shape[0]
+
+
+@helper
+def _let_go(state: State, counters: Counters, number: int) -> None:
+    """Take a conjunction out of the lists of its slots."""
+    clusters = state.clusters
+    chunk = np.int64(state.conjunctions.chunk[number])
+    word = clusters.chunks[chunk, OFFSET] + state.conjunctions.place[number]
+    if counters.told[number] == 0:
+        _unlist(state, counters, word)
+        return
+    for _ in range(1, clusters.rows[clusters.chunks[chunk, OWNER], WIDTH]):
+        word += clusters.chunks[chunk, CAPACITY]
+        slot = np.int64(clusters.words[word])
+        if state.predicates.marks.rest[slot] == FALSE:
+            _unlist(state, counters, word)
+            if counters.holders.rows[counters.of_slot[slot], TOTAL] == 0:
+                chunked_lists.drop_list(counters.holders, np.int64(counters.of_slot[slot]))
+                counters.of_slot[slot] = -1
+
+
+@helper
+def _unlist(state: State, counters: Counters, word: int) -> None:
+    """Remove the record that `word` points at from its list, and mend the pointer of the one that takes its place."""
+    holders, clusters = counters.holders, state.clusters
+    chunk, place = np.int64(counters.chunk[word]), np.int64(counters.place[word])
+    row = holders.chunks[chunk, OWNER]
+    last = np.int64(holders.rows[row, HEAD])
+    source = holders.chunks[last, OFFSET] + holders.rows[row, FILL] - 1
+    number = np.int64(holders.words[source])
+    column = np.int64(holders.words[source + holders.chunks[last, CAPACITY]])
+    chunked_lists.swap_remove(holders, chunk, place)
+    home = np.int64(state.conjunctions.chunk[number])
+    moved = (
+        clusters.chunks[home, OFFSET]
+        + state.conjunctions.place[number]
+        + column * clusters.chunks[home, CAPACITY]
+    )
+    counters.chunk[moved] = chunk
+    counters.place[moved] = place
+
+
+@helper
+def _carry_spots(state: State, counters: Counters, number: int) -> None:
+    """Move the pointers of the cluster's last record to where `detach` will move that record."""
+    clusters = state.clusters
+    chunk = np.int64(state.conjunctions.chunk[number])
+    row = clusters.chunks[chunk, OWNER]
+    last = np.int64(clusters.rows[row, HEAD])
+    source = clusters.chunks[last, OFFSET] + clusters.rows[row, FILL] - 1
+    target = clusters.chunks[chunk, OFFSET] + state.conjunctions.place[number]
+    for _ in range(clusters.rows[row, WIDTH]):
+        counters.chunk[target] = counters.chunk[source]
+        counters.place[target] = counters.place[source]
+        source += clusters.chunks[last, CAPACITY]
+        target += clusters.chunks[chunk, CAPACITY]
+
+
+@kernel
+def match_counting(
+    state: State,
+    counters: Counters,
+    events: EncodedEvents,
+    start: int,
+    found: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+) -> int:
+    """Write the conjunctions that each event from `start` on satisfies; arguments and result are those of `match`."""
+    count = offsets[start]
+    vector = state.predicates.marks
+    for event in range(start, events.offsets.shape[0] - 1):
+        observe(state, events, event)
+        touched = np.int64(0)
+        for i in range(vector.count[0]):
+            slot = np.int64(vector.touched[i])
+            if vector.value[slot] == TRUE and counters.of_slot[slot] >= 0:
+                touched = _count_list(state, counters, np.int64(counters.of_slot[slot]), touched)
+        full = False
+        for i in range(touched):
+            number = np.int64(counters.touched[i])
+            if counters.seen[number] == counters.told[number] and not full:
+                if count >= found.shape[0]:
+                    full = True
+                else:
+                    count = _settle_number(state, number, count, found)
+            counters.seen[number] = 0
+        if counters.untold[0] >= 0 and not full:
+            count = _settle_untold(state, counters, count, found)
+        if full or count < 0:
+            return event
+        offsets[event + 1] = count
+        state.totals[SEEN] += 1.0
+    return events.offsets.shape[0] - 1
+
+
+@helper
+def _count_list(state: State, counters: Counters, number: int, touched: int) -> int:
+    """Count a satisfied predicate for every conjunction that holds it; return how many are touched."""
+    holders = counters.holders
+    chunk, fill = np.int64(holders.rows[number, HEAD]), np.int64(holders.rows[number, FILL])
+    state.totals[CHECKS] += holders.rows[number, TOTAL]
+    state.totals[VISITS] += 1.0
+    while chunk >= 0:
+        first = holders.chunks[chunk, OFFSET]
+        for j in range(fill):
+            conjunction = np.int64(holders.words[first + j])
+            counters.touched[touched] = conjunction
+            touched += np.int64(counters.seen[conjunction] == 0)
+            counters.seen[conjunction] += 1
+        chunk = holders.chunks[chunk, OLDER]
+        if chunk >= 0:
+            fill = holders.chunks[chunk, CAPACITY]
+    return touched
+
+
+@helper
+def _settle_number(state: State, number: int, count: int, found: NDArray[np.int64]) -> int:
+    chunk = np.int64(state.conjunctions.chunk[number])
+    columns = np.int64(state.clusters.rows[state.clusters.chunks[chunk, OWNER], WIDTH]) - 1
+    return settle(state, chunk, columns, np.int64(state.conjunctions.place[number]), count, found)
+
+
+@helper
+def _settle_untold(state: State, counters: Counters, count: int, found: NDArray[np.int64]) -> int:
+    """Look at the conjunctions of which the indexes tell nothing; return -1 if `found` is full."""
+    holders = counters.holders
+    number = counters.untold[0]
+    if count + holders.rows[number, TOTAL] > found.shape[0]:
+        return np.int64(-1)
+    chunk, fill = np.int64(holders.rows[number, HEAD]), np.int64(holders.rows[number, FILL])
+    while chunk >= 0:
+        first = holders.chunks[chunk, OFFSET]
+        for j in range(fill):
+            count = _settle_number(state, np.int64(holders.words[first + j]), count, found)
+        chunk = holders.chunks[chunk, OLDER]
+        if chunk >= 0:
+            fill = holders.chunks[chunk, CAPACITY]
+    return count

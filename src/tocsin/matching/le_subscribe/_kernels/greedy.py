@@ -1,0 +1,253 @@
+"""The choice of tables: greedy, by what each saves for a sample of conjunctions (Le Subscribe, 3.2 and 4)."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.matching.encoding.codes import FIELD_BITS, Op
+from tocsin.matching.le_subscribe._kernels.access import choose, slots_of
+from tocsin.matching.le_subscribe.state import WIDEST, State
+from tocsin.structures import hash_index
+from tocsin.structures.hash_index import HashIndex
+from tocsin.structures.jit import helper, kernel
+
+__all__ = ["MOST", "Candidates", "Sample", "choose_tables", "draw"]
+
+MOST: Final = 8  # equalities of a conjunction that are considered: the most selective ones
+_MASK: Final = (1 << FIELD_BITS) - 1
+_EQ: Final = int(Op.EQ)
+NO_FIELD: Final = 0x7FFFFFFF
+
+# Places in `costs`, all in units of one check
+PER_TABLE: Final = 0
+PER_ATTRIBUTE: Final = 1
+LEAST_GAIN: Final = 2  # how many times its cost a table must save
+SPACE: Final = 3  # bytes that all new tables may take
+PER_KEY: Final = 4  # bytes of a table's key
+SCALE: Final = 5  # conjunctions that one of the sample stands for, on the whole
+
+
+class Sample(NamedTuple):
+    """Conjunctions, by the equalities they have."""
+
+    fields: NDArray[np.int32]  # [size, MOST] ascending
+    probability: NDArray[np.float64]  # [size, MOST]
+    equalities: NDArray[np.int32]  # [size]
+    weight: NDArray[np.float64]  # [size] how many conjunctions this one stands for
+    current: NDArray[np.float64]  # [size] the probability that it is looked at
+    count: NDArray[np.int64]  # [1]
+
+
+class Candidates(NamedTuple):
+    """Schemas that would save something. By entry."""
+
+    schemas: HashIndex  # keys: fields, two to an integer
+    gain: NDArray[np.float64]  # checks per event it would save
+    covered: NDArray[np.float64]  # conjunctions that could move there
+    taken: NDArray[np.uint8]
+    distinct: NDArray[np.int32]  # by field: constants of its equalities
+
+
+@helper
+def draw(state: State, sample: Sample, number: int, probability: float, weight: float) -> None:
+    """Add a conjunction that an event looks at with this probability to the sample, if it has two equalities."""
+    size = slots_of(state, number)
+    _, _, _, best, _ = choose(state, size)
+    at = sample.count[0]
+    found = np.int64(0)
+    for j in range(size):
+        tag = state.predicates.entries.keys[state.scratch[j], 0]
+        if tag >> FIELD_BITS != _EQ:
+            continue
+        chance = state.scratch[size + j] * (1.0 / (1 << 60))
+        if found == MOST:
+            worst = np.int64(0)
+            for k in range(1, MOST):
+                if sample.probability[at, k] > sample.probability[at, worst]:
+                    worst = k
+            if sample.probability[at, worst] <= chance:
+                continue
+            for k in range(worst, MOST - 1):
+                sample.fields[at, k] = sample.fields[at, k + 1]
+                sample.probability[at, k] = sample.probability[at, k + 1]
+            found -= 1
+        k = found
+        while k > 0 and sample.fields[at, k - 1] > (tag & _MASK):
+            sample.fields[at, k] = sample.fields[at, k - 1]
+            sample.probability[at, k] = sample.probability[at, k - 1]
+            k -= 1
+        sample.fields[at, k] = tag & _MASK
+        sample.probability[at, k] = chance
+        found += 1
+    if found < 2:
+        return
+    sample.equalities[at] = found
+    sample.weight[at] = weight
+    sample.current[at] = min(probability, best)
+    sample.count[0] += 1
+
+
+@helper
+def _schema(sample: Sample, i: int, mask: int) -> tuple[int, int, float, int]:
+    """Return the key, the probability and the width of the subset `mask` of a conjunction's equalities."""
+    a, b = np.int64(-1), np.int64(-1)
+    probability, width = 1.0, np.int64(0)
+    for k in range(sample.equalities[i]):
+        if (mask >> k) & 1:
+            field = np.int64(sample.fields[i, k])
+            if width == 0:
+                a = (field << 32) | NO_FIELD
+            elif width == 1:
+                a = (a & ~np.int64(NO_FIELD)) | field
+            elif width == 2:
+                b = (field << 32) | NO_FIELD
+            else:
+                b = (b & ~np.int64(NO_FIELD)) | field
+            probability *= sample.probability[i, k]
+            width += 1
+    return a, b, probability, width
+
+
+@helper
+def _ones(mask: int) -> int:
+    count = np.int64(0)
+    while mask:
+        mask &= mask - 1
+        count += 1
+    return count
+
+
+@kernel
+def choose_tables(
+    tables: NDArray[np.int64],
+    sample: Sample,
+    candidates: Candidates,
+    widest: int,
+    costs: NDArray[np.float64],
+    chosen: NDArray[np.int64],
+) -> int:
+    """Write the schemas worth a table into `chosen`, the best first; return how many, or -1 for want of room.
+
+    `tables` are the schemas there are already. Each choice takes the schema that saves most for the space it
+    needs, given those chosen before it; what the others would save is brought up to date for the conjunctions
+    that move, and for no others.
+    """
+    for i in range(sample.count[0]):
+        if not _enter_schemas(sample, candidates, i, widest):
+            return -1
+    for t in range(tables.shape[0]):
+        entry = hash_index.find(candidates.schemas, tables[t, 0], tables[t, 1], 0)
+        if entry >= 0:
+            candidates.taken[entry] = 1
+    space = 0.0
+    for n in range(chosen.shape[0]):
+        best, best_worth = np.int64(-1), 0.0
+        for entry in range(candidates.schemas.counters[1]):
+            if candidates.taken[entry]:
+                continue
+            width = _width(candidates, entry)
+            cost = costs[PER_TABLE] + costs[PER_ATTRIBUTE] * width
+            if candidates.gain[entry] < costs[LEAST_GAIN] * cost:
+                continue
+            keys = _keys(candidates, entry, costs[SCALE]) * costs[PER_KEY]
+            worth = (
+                (candidates.gain[entry] - cost) / max(keys, 1.0)
+                if costs[SPACE] < np.inf
+                else candidates.gain[entry]
+            )
+            if worth > best_worth and space + keys <= costs[SPACE]:
+                best, best_worth = entry, worth
+        if best < 0:
+            return n
+        candidates.taken[best] = 1
+        space += _keys(candidates, best, costs[SCALE]) * costs[PER_KEY]
+        chosen[n, 0], chosen[n, 1] = candidates.schemas.keys[best, 0], candidates.schemas.keys[best, 1]
+        for i in range(sample.count[0]):
+            _move(sample, candidates, i, best, widest)
+    return chosen.shape[0]
+
+
+@helper
+def _width(candidates: Candidates, entry: int) -> int:
+    b = candidates.schemas.keys[entry, 1]
+    if b == -1:
+        return np.int64(2)
+    return np.int64(3) if (b & NO_FIELD) == NO_FIELD else np.int64(WIDEST)
+
+
+@helper
+def _keys(candidates: Candidates, entry: int, scale: float) -> float:
+    """Return how many keys a table would have: one for each combination of constants, or for each conjunction."""
+    combinations = 1.0
+    for w in range(WIDEST):
+        field = _field(candidates, entry, w)
+        if field >= 0:
+            combinations *= candidates.distinct[field]
+    return min(combinations, candidates.covered[entry] * scale)
+
+
+@helper
+def _field(candidates: Candidates, entry: int, which: int) -> int:
+    """Return one field of a schema, or -1 behind its last."""
+    half = candidates.schemas.keys[entry, which // 2]
+    field = (half >> 32) if which % 2 == 0 else half & 0xFFFFFFFF
+    return np.int64(-1) if half == -1 or field == NO_FIELD else field
+
+
+@helper
+def _enter_schemas(sample: Sample, candidates: Candidates, i: int, widest: int) -> bool:
+    """Count what every subset of a conjunction's equalities would save for it."""
+    for mask in range(3, 1 << sample.equalities[i]):
+        if not 2 <= _ones(mask) <= widest:
+            continue
+        a, b, probability, _ = _schema(sample, i, mask)
+        entry = hash_index.find(candidates.schemas, a, b, 0)
+        if entry < 0:
+            if candidates.schemas.counters[1] + 1 >= candidates.gain.shape[0]:
+                return False
+            entry = hash_index.insert(candidates.schemas, a, b, 0)
+        candidates.gain[entry] += sample.weight[i] * max(sample.current[i] - probability, 0.0)
+        candidates.covered[entry] += sample.weight[i]
+    return True
+
+
+@helper
+def _move(sample: Sample, candidates: Candidates, i: int, chosen: int, widest: int) -> None:
+    """If a conjunction is better off under the chosen schema, lower what the others would save for it."""
+    mask = _mask_of(sample, candidates, i, chosen)
+    if mask == 0:
+        return
+    _, _, new, _ = _schema(sample, i, mask)
+    old = sample.current[i]
+    if new >= old:
+        return
+    sample.current[i] = new
+    for other in range(3, 1 << sample.equalities[i]):
+        if not 2 <= _ones(other) <= widest:
+            continue
+        a, b, probability, _ = _schema(sample, i, other)
+        entry = hash_index.find(candidates.schemas, a, b, 0)
+        candidates.gain[entry] -= sample.weight[i] * (
+            max(old - probability, 0.0) - max(new - probability, 0.0)
+        )
+
+
+@helper
+def _mask_of(sample: Sample, candidates: Candidates, i: int, entry: int) -> int:
+    """Return which of a conjunction's equalities make up a schema, or 0 if it lacks one."""
+    mask = np.int64(0)
+    for w in range(WIDEST):
+        field = _field(candidates, entry, w)
+        if field < 0:
+            continue
+        inside = False
+        for k in range(sample.equalities[i]):
+            if sample.fields[i, k] == field:
+                mask |= np.int64(1) << k
+                inside = True
+        if not inside:
+            return np.int64(0)
+    return mask

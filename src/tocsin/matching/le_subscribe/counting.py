@@ -1,0 +1,70 @@
+"""The counting matcher: the baseline against which clustering is measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tocsin.matching.batches import IdArray
+from tocsin.matching.encoding.codes import Keys
+from tocsin.matching.encoding.conjunctions import EncodedConjunctions
+from tocsin.matching.encoding.events import EncodedEvents
+from tocsin.matching.encoding.vocabulary import Vocabulary
+from tocsin.matching.le_subscribe._kernels.counting import Counters, count_in, count_out, match_counting
+from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
+from tocsin.matching.registry import register
+from tocsin.structures import chunked_lists
+from tocsin.structures.growth import bytes_of, grown
+
+__all__ = ["Counting"]
+
+
+@register("counting")
+class Counting(ClusteredMatcher):
+    """Counts, for each event, the satisfied predicates of every conjunction that has any.
+
+    `between`, `!=` and `not in` are not counted; they are asked of the conjunctions whose count is complete.
+    """
+
+    asking = False
+
+    def __init__(self, *, vocabulary: Vocabulary | None = None) -> None:
+        super().__init__(vocabulary=vocabulary)
+        none = np.zeros(64, dtype=np.int32)
+        self._counters = Counters(
+            chunked_lists.new_chunked_lists(),
+            none - 1,
+            *(none, none.copy()),
+            *(none.copy(), none.copy(), none.copy()),
+            np.full(1, -1, dtype=np.int64),
+        )
+
+    def _place(self, batch: EncodedConjunctions, slots: Keys, begin: int, end: int) -> int:
+        sizes = np.diff(batch.offsets[begin : end + 1])
+        state, counters = self._state, self._counters
+        counters = grown(counters, ("chunk", "place"), len(state.clusters.words))
+        counters = grown(counters, ("told", "seen", "touched"), len(state.conjunctions.owner) + 1)
+        known = len(counters.of_slot)
+        counters = grown(counters, ("of_slot",), len(state.predicates.uses))
+        counters.of_slot[known:] = -1
+        holders = chunked_lists.with_room(
+            counters.holders,
+            min(int(sizes.sum()), 1 << 16) + (int(sizes.max()) + 1) * chunked_lists.LARGEST,
+            2,
+        )
+        self._counters = counters._replace(holders=holders)
+        return count_in(self._state, self._counters, batch.ids[:end], batch.offsets, slots, begin)
+
+    def _take_out(self, ids: IdArray, begin: int, gone: Keys, found: Keys) -> int:
+        return count_out(self._state, self._counters, ids, begin, gone, found)
+
+    def _match(self, events: EncodedEvents, begin: int, found: Keys, offsets: Keys) -> int:
+        return match_counting(self._state, self._counters, events, begin, found, offsets)
+
+    def _details(self) -> dict[str, Any]:
+        details = super()._details()
+        return {name: details[name] for name in ("distinct predicates", "checks per event")}
+
+    def _bytes(self) -> int:
+        return super()._bytes() + bytes_of(self._counters)

@@ -1,0 +1,226 @@
+"""The dynamic matcher: tables come and go with what is asked and what arrives (Le Subscribe, 4)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from tocsin.matching.batches import IdArray
+from tocsin.matching.encoding.codes import Keys
+from tocsin.matching.encoding.conjunctions import EncodedConjunctions
+from tocsin.matching.encoding.events import EncodedEvents
+from tocsin.matching.encoding.vocabulary import Vocabulary
+from tocsin.matching.le_subscribe import state as arrays
+from tocsin.matching.le_subscribe._kernels.adaptation import (
+    DONE,
+    NO_ROOM,
+    examine_reached,
+    redistribute,
+    sample_suspects,
+    sweep,
+)
+from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
+from tocsin.matching.le_subscribe.state import FALLBACK, PENDING, SUSPECT, SUSPECTS, TOLERANCE
+from tocsin.matching.le_subscribe.tables import Costs, add_table, new_sample, schemas_for
+from tocsin.matching.registry import register
+from tocsin.structures import hash_index
+
+__all__ = ["Dynamic"]
+
+_SAMPLE: Final = 8192
+_STEP: Final = 2048  # conjunctions that are looked at in one step of maintenance
+
+
+@register("dynamic")
+class Dynamic(ClusteredMatcher):
+    """Keeps each conjunction under the access predicate that the fewest events satisfy, and makes the tables for it.
+
+    An access predicate whose benefit margin (how often it is reached, times what it holds) is beyond tolerance is
+    suspect. When the suspects could save a table's worth, tables are chosen for a sample of their conjunctions,
+    and the conjunctions are redistributed. A table that no longer saves what it costs is emptied and given up. All
+    of it happens a bounded step at a time, after each change and each match; `adaptive` turns it off and on.
+
+    `max_attributes` limits how many attributes a table may have; `tolerance` (the paper's BM_max) is how many checks
+    per event one access predicate may cause and stay unexamined.
+    """
+
+    def __init__(
+        self,
+        *,
+        vocabulary: Vocabulary | None = None,
+        max_attributes: int = 4,
+        adaptive: bool = True,
+        tolerance: float = 2.0,
+        costs: Costs | None = None,
+    ) -> None:
+        super().__init__(vocabulary=vocabulary)
+        if not 1 <= max_attributes <= arrays.WIDEST:
+            raise ValueError(f"max_attributes is between 1 and {arrays.WIDEST}, not {max_attributes}")
+        self.max_attributes = max_attributes
+        self.adaptive = adaptive
+        self.costs = costs or Costs()
+        self._state.totals[TOLERANCE] = tolerance
+        self._queue: list[int] = []  # access predicates to be redistributed
+        self._cursor = np.zeros(4, dtype=np.int64)
+        self._closing: int | None = None  # the table that is being emptied
+        self._closing_at = 0
+        self._swept = np.zeros(64, dtype=np.float64)
+        self._sweep_at = 0
+        self.rounds = 0
+        self.tables_made = 0
+        self.tables_deleted = 0
+
+    def maintain(self, budget: int | None = None) -> bool:
+        """Do maintenance worth `budget` conjunctions, all there is if None; return whether any is left."""
+        with self._lock:
+            left = np.inf if budget is None else budget
+            while left > 0:
+                if self._queue:
+                    left -= self._redistribute(int(min(left, _STEP)))
+                elif self._closing is not None:
+                    left -= self._empty(int(min(left, _STEP)))
+                elif self._is_worth_a_round():
+                    self._start_round()
+                    left -= _SAMPLE // 8
+                else:
+                    return False
+            return True
+
+    def sweep(self) -> None:
+        """Look at every access predicate once, with what is known of the events now, and do what follows from it."""
+        with self._lock:
+            self._sweep_at = self._sweep(0, 1 << 62)
+            self.maintain()
+
+    def add_encoded(self, batch: EncodedConjunctions) -> None:
+        """Add conjunctions that are encoded already, with this matcher's vocabulary."""
+        with self._lock:
+            super().add_encoded(batch)
+            self._after(len(batch.ids))
+
+    def _place(self, batch: EncodedConjunctions, slots: Keys, begin: int, end: int) -> int:
+        # A few at first, so that the tables that they ask for are there for the many.
+        held = int(self._state.conjunctions.counters[2])
+        done = super()._place(batch, slots, begin, min(end, begin + max(1024, held // 4)))
+        if self.adaptive and done < len(batch.ids):
+            self.maintain(8 * (done - begin))
+        return done
+
+    def remove(self, ids: IdArray) -> None:
+        """Remove all conjunctions of these ids."""
+        with self._lock:
+            super().remove(ids)
+            self._after(len(ids))
+
+    def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
+        """Return the conjunctions that each event satisfies, and where each event's begin."""
+        with self._lock:
+            result = super().match_encoded(events)
+            if self.adaptive:
+                examine_reached(self._state)
+                self._after((len(events.offsets) - 1) // 8)
+            return result
+
+    def _after(self, work: int) -> None:
+        """Spend on maintenance in proportion to the work that was done."""
+        if not self.adaptive:
+            return
+        self._sweep_at = self._sweep(self._sweep_at, work // 4 + 1)
+        self.maintain(8 * work + 64)
+
+    def _is_worth_a_round(self) -> bool:
+        return bool(self._state.totals[PENDING] >= self.costs.create * self.costs.of(2))
+
+    def _start_round(self) -> None:
+        """Choose tables for what the suspects hold, and queue the suspects to be redistributed."""
+        state = self._state
+        suspects = state.suspects[: int(state.totals[SUSPECTS])].copy()
+        state.totals[SUSPECTS] = state.totals[PENDING] = 0.0
+        suspects = suspects[state.access.mood[suspects] == SUSPECT]
+        if not len(suspects):
+            return
+        self.rounds += 1
+        if self.max_attributes > 1:
+            sample = new_sample(_SAMPLE)
+            sample_suspects(state, suspects, max(_SAMPLE // len(suspects), 1), sample)
+            for schema in schemas_for(state, sample, self.max_attributes, self.costs):
+                self._state = add_table(self._state, schema)
+                self.tables_made += 1
+        self._queue = suspects.tolist()
+
+    def _redistribute(self, budget: int) -> int:
+        """Look at up to `budget` conjunctions of the queued access predicates; return how many."""
+        entry = self._queue[-1]
+        if self._state.access.mood[entry] != SUSPECT or self._state.access.members[entry] <= 0:
+            done = 1
+            self._cursor[DONE] = 1
+        else:
+            done = self._move_from(entry, budget)
+        if self._cursor[DONE]:
+            self._queue.pop()
+            self._cursor[:] = 0
+        return max(done, 1)
+
+    def _move_from(self, entry: int, budget: int) -> int:
+        self._state = arrays.with_room(self._state, min(budget, _STEP), 1, self._widest)
+        done = redistribute(self._state, entry, budget, self._cursor)
+        self._cursor[NO_ROOM] = 0  # there is room again the next time
+        return done
+
+    def _empty(self, budget: int) -> int:
+        """Move conjunctions out of the table that is given up; return how many were looked at."""
+        state, table = self._state, self._closing
+        top = hash_index.top_entry(state.access.entries)
+        window = state.access.table[self._closing_at : min(top, self._closing_at + 65_536)]
+        members = state.access.members[self._closing_at : self._closing_at + len(window)]
+        held = np.flatnonzero((window == table) & (members > 0))
+        if not len(held):
+            self._closing_at += len(window)
+            self._cursor[:] = 0
+            if self._closing_at >= top:
+                self._end_closing()
+            return len(window) // 16 + 1
+        self._closing_at += int(held[0])
+        done = self._move_from(self._closing_at, budget)
+        if self._cursor[DONE]:
+            self._cursor[:] = 0
+            self._closing_at += 1
+        return max(done, 1)
+
+    def _end_closing(self) -> None:
+        if self._closing is not None and self._state.tables.members[self._closing] == 0:
+            self._state.tables.width[self._closing] = 0
+            self.tables_deleted += 1
+            self._closing = None
+        self._closing_at = FALLBACK + 1
+
+    def _sweep(self, start: int, count: int) -> int:
+        """Look at some access predicates; at the end of a full turn, see which table saves too little."""
+        tables = self._state.tables
+        if len(self._swept) < len(tables.width):
+            self._swept = np.concatenate([self._swept, np.zeros(len(tables.width) - len(self._swept))])
+        if start == 0:
+            self._swept[:] = 0.0
+        following = sweep(self._state, start, count, self._swept)
+        if following == 0:
+            used = int(tables.used[0])
+            tables.gain[:used] = self._swept[:used]
+            poor = [
+                (self._swept[table] / self.costs.of(int(tables.width[table])), table)
+                for table in range(used)
+                if tables.width[table] > 0
+            ]
+            least = min(poor, default=(np.inf, -1))
+            if least[0] < self.costs.delete and self._closing is None:
+                self._closing, self._closing_at = least[1], FALLBACK + 1
+                tables.width[least[1]] *= -1
+        return following
+
+    def _details(self) -> dict[str, Any]:
+        return {
+            **super()._details(),
+            "rounds of maintenance": self.rounds,
+            "tables made": self.tables_made,
+            "tables deleted": self.tables_deleted,
+        }

@@ -1,0 +1,101 @@
+"""The static matcher: tables chosen at once for all subscriptions, by cost and under a limit of space (3.2)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from tocsin.matching.encoding.codes import Keys
+from tocsin.matching.encoding.events import EncodedEvents
+from tocsin.matching.encoding.vocabulary import Vocabulary
+from tocsin.matching.le_subscribe import state as arrays
+from tocsin.matching.le_subscribe._kernels.adaptation import DONE, NO_ROOM, redistribute, sample_all
+from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
+from tocsin.matching.le_subscribe.state import FALLBACK
+from tocsin.matching.le_subscribe.tables import Costs, add_table, new_sample, schemas_for
+from tocsin.matching.registry import register
+from tocsin.structures import hash_index
+
+__all__ = ["Static"]
+
+_SAMPLE: Final = 200_000
+_STEP: Final = 65_536
+
+
+@register("static")
+class Static(ClusteredMatcher):
+    """Clusters all conjunctions at once: greedily, by what a table saves for the space it takes.
+
+    `cluster` does it; a match does it too when the conjunctions have doubled in number since. In between, a new
+    conjunction goes under the best access predicate there is. `space` is how many bytes the tables may take for
+    each conjunction. From more than 200,000 conjunctions, every so many are looked at for the choice.
+    """
+
+    def __init__(
+        self,
+        *,
+        vocabulary: Vocabulary | None = None,
+        max_attributes: int = 4,
+        space: float = 64.0,
+        costs: Costs | None = None,
+    ) -> None:
+        super().__init__(vocabulary=vocabulary)
+        self.max_attributes = max_attributes
+        self.space = space
+        self.costs = costs or Costs()
+        self._clustered = 0  # conjunctions when they were last clustered
+
+    def cluster(self) -> None:
+        """Choose the tables anew for what is held and what is known of the events, and move everything there."""
+        with self._lock:
+            self._state.tables.width[: self._state.tables.used[0]] *= -1
+            sample = new_sample(_SAMPLE)
+            held = int(self._state.conjunctions.counters[2])
+            sample_all(self._state, max(1, held // _SAMPLE), sample)
+            self._state.tables.width[: self._state.tables.used[0]] *= -1
+            kept = self._schemas()
+            wanted = schemas_for(
+                self._state,
+                sample,
+                self.max_attributes,
+                self.costs,
+                space=max(self.space * held, 1 << 20),
+                fresh=True,
+            )
+            for table, schema in kept.items():
+                if schema not in wanted:
+                    self._state.tables.width[table] *= -1
+            for schema in wanted:
+                if schema not in kept.values():
+                    self._state = add_table(self._state, schema)
+            self._move_all()
+            emptied = self._state.tables.width < 0
+            self._state.tables.width[emptied] = 0
+            self._clustered = held
+
+    def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
+        """Return the conjunctions that each event satisfies, and where each event's begin."""
+        with self._lock:
+            if int(self._state.conjunctions.counters[2]) > max(2 * self._clustered, 64):
+                self.cluster()
+            return super().match_encoded(events)
+
+    def _schemas(self) -> dict[int, tuple[int, ...]]:
+        tables = self._state.tables
+        return {
+            table: tuple(tables.fields[table, : tables.width[table]].tolist())
+            for table in range(int(tables.used[0]))
+            if tables.width[table] > 0
+        }
+
+    def _move_all(self) -> None:
+        """Redistribute every access predicate that there is now."""
+        top = hash_index.top_entry(self._state.access.entries)
+        cursor = np.zeros(4, dtype=np.int64)
+        for entry in range(FALLBACK + 1, top):
+            while self._state.access.members[entry] > 0 and not cursor[DONE]:
+                self._state = arrays.with_room(self._state, _STEP, 1, self._widest)
+                redistribute(self._state, entry, _STEP, cursor)
+                cursor[NO_ROOM] = 0  # there is room again the next time
+            cursor[:] = 0

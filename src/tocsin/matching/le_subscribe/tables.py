@@ -1,0 +1,119 @@
+"""Choosing and making multi-attribute tables, for the matchers that have them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tocsin.matching.encoding.codes import Keys
+from tocsin.matching.le_subscribe._kernels.greedy import MOST, NO_FIELD, Candidates, Sample, choose_tables
+from tocsin.matching.le_subscribe.state import WIDEST, State
+from tocsin.structures.growth import grown
+from tocsin.structures.hash_index import new_hash_index
+
+__all__ = ["Costs", "add_table", "new_sample", "schemas_for"]
+
+_AT_ONCE: Final = 64  # tables that one choice may make
+
+
+class Costs(Struct, frozen=True):
+    """What a table costs, in checks of one conjunction, and in bytes.
+
+    The figures are measured: a check takes a nanosecond, and a look-up the time of some cache misses.
+    """
+
+    table: float = 40.0  # K_r: to see whether an event has a table's attributes
+    attribute: float = 40.0  # K_h: to hash and to look up, for each attribute
+    create: float = 1.5  # a table is made if it saves so many times its cost
+    delete: float = 0.5  # and given up if it saves less than so many times its cost
+    key: float = 120.0  # K_e: bytes of an access predicate and its first chunk
+
+    def of(self, width: int) -> float:
+        """Return what a table of this many attributes costs for each event."""
+        return self.table + self.attribute * width
+
+
+def new_sample(size: int) -> Sample:
+    """Return an empty sample with room for `size` conjunctions."""
+    return Sample(
+        np.zeros((size, MOST), dtype=np.int32),
+        np.zeros((size, MOST), dtype=np.float64),
+        np.zeros(size, dtype=np.int32),
+        np.zeros(size, dtype=np.float64),
+        np.zeros(size, dtype=np.float64),
+        np.zeros(1, dtype=np.int64),
+    )
+
+
+def schemas_for(
+    state: State,
+    sample: Sample,
+    widest: int,
+    costs: Costs,
+    *,
+    space: float = np.inf,
+    fresh: bool = False,
+) -> list[tuple[int, ...]]:
+    """Return the schemas worth a table for a sample, the best first; `space` bounds what they may take.
+
+    Schemas that have a table are left out, unless the choice is to be made `fresh`.
+    """
+    held = int(state.conjunctions.counters[2])
+    stands_for = float(sample.weight[: sample.count[0]].sum()) or 1.0
+    figures = np.array(
+        [costs.table, costs.attribute, costs.create, space, costs.key, min(held / stands_for, 1.0)],
+        dtype=np.float64,
+    )
+    known = np.zeros((0, 2), dtype=np.int64) if fresh else _schema_keys(state)
+    chosen = np.zeros((_AT_ONCE, 2), dtype=np.int64)
+    before = sample.current.copy()
+    room = 1 << 14
+    while True:
+        candidates = Candidates(
+            new_hash_index(2, capacity=room),
+            np.zeros(room),
+            np.zeros(room),
+            np.zeros(room, dtype=np.uint8),
+            state.fields.equalities,
+        )
+        count = choose_tables(known, sample, candidates, widest, figures, chosen)
+        if count >= 0:
+            return [_fields(a, b) for a, b in chosen[:count].tolist()]
+        sample.current[:] = before
+        room *= 4
+
+
+def add_table(state: State, schema: tuple[int, ...]) -> State:
+    """Return the state with a new, empty table over these fields."""
+    tables = state.tables
+    free = np.flatnonzero(tables.width[: tables.used[0]] == 0)
+    number = int(free[0]) if len(free) else int(tables.used[0])
+    tables = grown(tables, ("fields", "width", "members", "gain"), number + 1)
+    tables.fields[number, : len(schema)] = schema
+    tables.width[number] = len(schema)
+    tables.members[number] = 0
+    tables.gain[number] = 0.0
+    tables.used[0] = max(int(tables.used[0]), number + 1)
+    return state._replace(tables=tables)
+
+
+def _schema_keys(state: State) -> Keys:
+    """Return the schemas of all tables, as `choose_tables` writes them."""
+    tables = state.tables
+    rows = np.flatnonzero(tables.width[: tables.used[0]])
+    padded = np.full((len(rows), WIDEST), NO_FIELD, dtype=np.int64)
+    for i, row in enumerate(rows.tolist()):
+        width = abs(int(tables.width[row]))
+        padded[i, :width] = tables.fields[row, :width]
+    keys: NDArray[np.int64] = (padded[:, ::2] << 32) | padded[:, 1::2]
+    keys[padded[:, 2] == NO_FIELD, 1] = -1
+    return np.ascontiguousarray(keys)
+
+
+def _fields(a: int, b: int) -> tuple[int, ...]:
+    halves = [a] if b == -1 else [a, b]
+    found = [part for half in halves for part in (half >> 32, half & 0xFFFFFFFF)]
+    return tuple(field for field in found if field != NO_FIELD)

@@ -1,0 +1,62 @@
+"""What must hold of a clustered matcher's arrays after every operation."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
+from tocsin.matching.le_subscribe.state import CLUSTER, FALLBACK
+from tocsin.structures.chunked_lists import CAPACITY, FILL, HEAD, NEXT, OFFSET, OLDER, TAG, TOTAL
+
+__all__ = ["check_invariants"]
+
+
+def check_invariants(matcher: ClusteredMatcher) -> None:
+    """Every conjunction is in exactly one cluster, where its locator says, and every count is exact."""
+    state = matcher._state
+    uses: Counter[int] = Counter()
+    seen: list[int] = []
+    of_table: Counter[int] = Counter()
+    for entry in range(int(state.access.entries.counters[1])):
+        members = 0
+        cluster = int(state.access.entries.keys[entry, CLUSTER]) if state.access.members[entry] > 0 else -1
+        while cluster >= 0:
+            row = state.clusters.rows[cluster]
+            assert row[TAG] == entry
+            numbers = _numbers(matcher, cluster)
+            assert len(numbers) == row[TOTAL] > 0
+            for number, chunk, place in numbers:
+                assert (state.conjunctions.chunk[number], state.conjunctions.place[number]) == (chunk, place)
+                uses.update(matcher._slots(number).tolist())
+            seen += [number for number, _, _ in numbers]
+            members += len(numbers)
+            cluster = int(row[NEXT])
+        assert members == max(int(state.access.members[entry]), 0)
+        if members and entry != FALLBACK and state.access.table[entry] >= 0:
+            of_table[int(state.access.table[entry])] += members
+    assert len(seen) == len(set(seen)) == state.conjunctions.counters[2]
+    live = {slot: int(state.predicates.uses[slot]) for slot in uses}
+    assert live == dict(uses)
+    assert state.predicates.entries.counters[0] == len(uses)
+    assert sum(uses.values()) == state.conjunctions.counters[3]
+    for table in range(int(state.tables.used[0])):
+        assert state.tables.members[table] == of_table[table]
+    if not seen:
+        for words in (matcher.vocabulary.names, matcher.vocabulary.symbols, matcher.vocabulary.predicates):
+            assert len(words) == 0
+        assert not np.any(state.fields.equalities)
+        assert not np.any(state.fields.others)
+
+
+def _numbers(matcher: ClusteredMatcher, cluster: int) -> list[tuple[int, int, int]]:
+    clusters = matcher._state.clusters
+    found = []
+    chunk, fill = int(clusters.rows[cluster, HEAD]), int(clusters.rows[cluster, FILL])
+    while chunk >= 0:
+        first = int(clusters.chunks[chunk, OFFSET])
+        found += [(int(clusters.words[first + place]), chunk, place) for place in range(fill)]
+        chunk = int(clusters.chunks[chunk, OLDER])
+        fill = int(clusters.chunks[chunk, CAPACITY]) if chunk >= 0 else 0
+    return found
