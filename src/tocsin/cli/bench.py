@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -38,6 +39,30 @@ def language(
     show(report)
     if json is not None:
         report.write(json)
+
+
+@app.command()
+def replay(
+    subs: Annotated[
+        Path, typer.Argument(help="Subscriptions, as 32-bit integers.", exists=True, dir_okay=False)
+    ],
+    events: Annotated[Path, typer.Argument(help="Events, as 32-bit integers.", exists=True, dir_okay=False)],
+    matcher: Annotated[str, typer.Option(help="Which matcher to measure.")],
+    json: Annotated[Path | None, typer.Option(help="Write the figures to this file.", dir_okay=False)] = None,
+) -> None:
+    """Measure a matcher on a pair of neutral files, on which other systems can be measured too."""
+    from tocsin.bench.replay import replay  # noqa: PLC0415 - only when asked for
+
+    with Console(stderr=True).status("reading") as status:
+        figures = msgspec.to_builtins(replay(subs, events, matcher, status.update))
+    table = Table(title=f"{subs.name} and {events.name}")
+    table.add_column("what")
+    table.add_column("figure", justify="right")
+    for name, figure in figures.items():
+        table.add_row(name, f"{figure:,.3f}" if isinstance(figure, float) else str(figure))
+    Console().print(table)
+    if json is not None:
+        json.write_bytes(msgspec.json.format(msgspec.json.encode(figures), indent=2) + b"\n")
 
 
 def show(report: Report) -> None:
