@@ -100,9 +100,9 @@ def test_fixed_predicates_may_be_ranges() -> None:
 
 def test_each_second_the_oldest_go_and_as_many_come() -> None:
     incoming = Workload(W4, first_id=1_000)
-    seconds = list(Churn(changes=20, events=5).seconds(incoming, oldest=100, count=4, begin=40))
+    seconds = list(Churn(changes=20, events=5).seconds(incoming, 5, 9))
     assert [gone.tolist()[0] for gone, _, _ in seconds] == [100, 120, 140, 160]
-    assert [new.ids.tolist()[0] for _, new, _ in seconds] == [1_040, 1_060, 1_080, 1_100]
+    assert [new.ids.tolist()[0] for _, new, _ in seconds] == [1_100, 1_120, 1_140, 1_160]
     assert all(len(gone) == len(new.ids) == 20 for gone, new, _ in seconds)
     assert all(len(events.offsets) == 6 for _, _, events in seconds)
     assert all(not np.array_equal(a[2].values, b[2].values) for a, b in pairwise(seconds))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tocsin.bench import Report
+from tocsin.cli.figures import show_by_matcher, show_targets
 
 __all__ = ["app"]
 
@@ -63,6 +65,42 @@ def replay(
     Console().print(table)
     if json is not None:
         json.write_bytes(msgspec.json.format(msgspec.json.encode(figures), indent=2) + b"\n")
+
+
+class ScaleName(StrEnum):
+    """How large an experiment is."""
+
+    SMALL = "small"
+    PAPER = "paper"
+
+
+@app.command()
+def lesubscribe(
+    scale: Annotated[
+        ScaleName, typer.Option(help="small: about a minute; paper: up to 6,000,000 subscriptions.")
+    ] = ScaleName.SMALL,
+    json: Annotated[Path | None, typer.Option(help="Write the figures to this file.", dir_okay=False)] = None,
+    plots: Annotated[
+        Path | None, typer.Option(help="Draw the paper's figures into this folder.", file_okay=False)
+    ] = None,
+    matcher: Annotated[
+        list[str] | None, typer.Option(help="Only this matcher; may be given several times.")
+    ] = None,
+) -> None:
+    """Run Le Subscribe's experiments: time per event, memory, loading, drift, churn, by matcher."""
+    from tocsin.bench.le_subscribe import EXPERIMENTS, SCALES, run  # noqa: PLC0415 - only when asked for
+    from tocsin.bench.le_subscribe.plots import draw, require_matplotlib  # noqa: PLC0415
+
+    if plots is not None:
+        require_matplotlib()  # told now, not after the run
+    with Console(stderr=True).status("measuring") as status:
+        report = run(SCALES[scale.value], matcher or (), status.update)
+    if json is not None:
+        report.write(json)
+    show_by_matcher(report, {name: (one.title, one.varied) for name, one in EXPERIMENTS.items()})
+    show_targets(report)
+    if plots is not None:
+        draw(report, plots)
 
 
 def show(report: Report) -> None:

@@ -193,16 +193,16 @@ class Churn(Struct, frozen=True):
     events: int = 100  # events a second
 
     def seconds(
-        self, incoming: Workload, oldest: int, count: int, *, begin: int = 0
+        self, incoming: Workload, begin: int, end: int
     ) -> Iterator[tuple[NDArray[np.int64], NumberedSubscriptions, NumberedEvents]]:
-        """Return, for each of `count` seconds, the ids that go, the subscriptions that come, and the events.
+        """Return, for each second from `begin` to `end`, the ids that go, the subscriptions that come, and the events.
 
-        The ids that go are those from `oldest` on, in order; those that come are `incoming`'s from `begin` on.
+        The first ids to go are those from 0 on; the first subscriptions to come are the first of `incoming`.
         """
-        coming = incoming.subscriptions(begin, begin + count * self.changes, batch=self.changes)
-        arriving = incoming.events(0, count * self.events, batch=self.events)
-        for second, (new, events) in enumerate(zip(coming, arriving, strict=True)):
-            first = oldest + second * self.changes
+        coming = incoming.subscriptions(begin * self.changes, end * self.changes, batch=self.changes)
+        arriving = incoming.events(begin * self.events, end * self.events, batch=self.events)
+        for second, new, events in zip(range(begin, end), coming, arriving, strict=True):
+            first = second * self.changes
             yield np.arange(first, first + self.changes, dtype=np.int64), new, events
 
 
