@@ -12,6 +12,7 @@ from tocsin.model.errors import TocsinError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 __all__ = ["draw", "require_matplotlib"]
@@ -24,7 +25,7 @@ _COLOURS: Final = {
     "dynamic": "#0072b2",
     "dynamic, no change": "#cc79a7",
 }
-_MARKS: Final = dict(zip(_COLOURS, "sv^Do.", strict=True))
+_MARKS: Final = dict(zip(_COLOURS, "sv^DoX", strict=True))
 _STYLE: Final[Any] = {
     "font.size": 9,
     "axes.titlesize": 10,
@@ -38,6 +39,8 @@ _STYLE: Final[Any] = {
     "lines.linewidth": 1.6,
     "lines.markersize": 4.5,
     "legend.frameon": False,
+    "legend.columnspacing": 1.4,
+    "legend.handletextpad": 0.5,
     "figure.constrained_layout.use": True,
 }
 _PER_EVENT: Final = "time per event (µs)"
@@ -94,7 +97,7 @@ def _sizes(figure: Figure, measurements: Sequence[Measurement]) -> bool:
         _lines(axes, _of(measurements, experiment, "time per event"), lambda one: one.value)
         _logarithmic(axes, title, "subscriptions")
     left.set_ylabel(_PER_EVENT)
-    return _with_legend(left)
+    return _with_legend(figure)
 
 
 def _phases(figure: Figure, measurements: Sequence[Measurement]) -> bool:
@@ -107,7 +110,7 @@ def _phases(figure: Figure, measurements: Sequence[Measurement]) -> bool:
         _lines(axes, chosen, lambda one, phase=phase: _detail(one, phase))  # type: ignore[misc]
         _logarithmic(axes, f"W0, {title}", "subscriptions")
     left.set_ylabel(_PER_EVENT)
-    return _with_legend(left)
+    return _with_legend(figure)
 
 
 def _operators(figure: Figure, measurements: Sequence[Measurement]) -> bool:
@@ -125,23 +128,26 @@ def _operators(figure: Figure, measurements: Sequence[Measurement]) -> bool:
         )
         axes.bar_label(bars, fmt=_short, fontsize=7, padding=1.5, color="#444444")
     axes.set_yscale("log")
+    _plain(axes.yaxis)
+    axes.set_title("mix of operators")
     axes.set_xticks(range(len(workloads)), [_DESCRIBED.get(name, name) for name in workloads])
     axes.tick_params(axis="x", length=0)
     axes.grid(visible=False, axis="x")
     axes.margins(y=0.12)
     axes.set_ylabel(_PER_EVENT)
-    return _with_legend(axes, columns=len(labels))
+    return _with_legend(figure)
 
 
 def _memory(figure: Figure, measurements: Sequence[Measurement]) -> bool:
     axes = figure.subplots()
     _lines(axes, _of(measurements, "subscriptions", "memory per subscription"), lambda one: one.value)
     axes.set_xscale("log")
+    _plain(axes.xaxis)
     axes.set_ylim(bottom=0)
     axes.set_title("W0: memory in the matcher")
     axes.set_xlabel("subscriptions")
     axes.set_ylabel("bytes per subscription")
-    return _with_legend(axes)
+    return _with_legend(figure)
 
 
 def _loading(figure: Figure, measurements: Sequence[Measurement]) -> bool:
@@ -149,7 +155,7 @@ def _loading(figure: Figure, measurements: Sequence[Measurement]) -> bool:
     _lines(axes, _of(measurements, "subscriptions", "loading rate"), lambda one: _detail(one, "seconds"))
     _logarithmic(axes, "W0: loading", "subscriptions")
     axes.set_ylabel("loading time (s)")
-    return _with_legend(axes)
+    return _with_legend(figure)
 
 
 def _shapes(figure: Figure, measurements: Sequence[Measurement]) -> bool:
@@ -163,7 +169,7 @@ def _shapes(figure: Figure, measurements: Sequence[Measurement]) -> bool:
     right.set_title("number of predicates")
     right.set_xlabel("predicates in a subscription")
     right.set_xticks(sorted({int(one.details["at"]) for one in chosen}))
-    return _with_legend(left)
+    return _with_legend(figure)
 
 
 def _over_time(experiment: str, title: str) -> Callable[[Figure, Sequence[Measurement]], bool]:
@@ -178,7 +184,7 @@ def _over_time(experiment: str, title: str) -> Callable[[Figure, Sequence[Measur
         axes.set_title(title)
         axes.set_xlabel("hours, at 50 subscriptions replaced a second")
         axes.set_ylabel(_PER_EVENT)
-        return _with_legend(axes)
+        return _with_legend(figure)
 
     return plot
 
@@ -194,8 +200,8 @@ _PLOTS: Final[dict[str, tuple[tuple[float, float], Callable[[Figure, Sequence[Me
     "time_per_event": ((8.0, 3.6), _sizes),
     "phases": ((8.0, 3.6), _phases),
     "operators": ((8.0, 3.6), _operators),
-    "memory": ((4.6, 3.4), _memory),
-    "loading": ((4.6, 3.4), _loading),
+    "memory": ((6.4, 3.4), _memory),
+    "loading": ((6.4, 3.4), _loading),
     "values_and_predicates": ((8.0, 3.6), _shapes),
     "drift": ((6.4, 3.4), _over_time("drift", "new subscriptions use the other half of the names")),
     "skew": ((6.4, 3.4), _over_time("skew", "fixed attributes come down to two values")),
@@ -222,16 +228,27 @@ def _detail(one: Measurement, name: str) -> float | None:
 def _logarithmic(axes: Axes, title: str, along: str) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
+    _plain(axes.xaxis)
+    _plain(axes.yaxis)
     axes.set_title(title)
     axes.set_xlabel(along)
 
 
-def _with_legend(axes: Axes, columns: int = 1) -> bool:
-    """Add a legend if anything is drawn; tell whether it is."""
-    handles, _ = axes.get_legend_handles_labels()
-    if handles:
-        axes.legend(ncols=columns)
-    return bool(handles)
+def _plain(axis: Axis) -> None:
+    """Write numbers out, for few readers think in powers."""
+    axis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
+    axis.set_minor_formatter("")
+
+
+def _with_legend(figure: Figure) -> bool:
+    """Add a legend above the plots, if anything is drawn; tell whether it is."""
+    found: dict[str, Any] = {}
+    for axes in figure.axes:
+        handles, labels = axes.get_legend_handles_labels()
+        found.update(zip(labels, handles, strict=True))
+    if found:
+        figure.legend(list(found.values()), list(found), loc="outside upper left", ncols=len(found))
+    return bool(found)
 
 
 def _short(value: float) -> str:

@@ -13,6 +13,7 @@ from tocsin.matching import EventBatch, IdArray, Matcher, create_matcher
 from tocsin.matching.encoding.events import encode_events
 from tocsin.matching.le_subscribe._kernels.matching import observe_all
 from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
+from tocsin.model.errors import MatcherError
 from tocsin.workloads.le_subscribe import Workload
 from tocsin.workloads.numbered import NumberedEvents, NumberedSubscriptions, add_to, prepared_for
 
@@ -103,8 +104,11 @@ class Subject:
 
     def freeze(self) -> None:
         """Let the matcher stay as it is from now on, if the contender is to."""
-        if self.contender.frozen:
-            self.matcher.adaptive = False  # type: ignore[attr-defined]
+        if not self.contender.frozen:
+            return
+        if not hasattr(self.matcher, "adaptive"):
+            raise MatcherError(f"matcher `{self.contender.matcher}` cannot be told to stay as it is")
+        self.matcher.adaptive = False
 
     def time(self, batches: Iterable[NumberedEvents], budget: float = float("inf")) -> Timing:
         """Match distinct events, a batch at a time, until there are no more or the time is up."""
