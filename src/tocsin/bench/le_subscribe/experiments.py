@@ -80,13 +80,8 @@ def _by_size(session: Session, parameters: Parameters) -> None:
 def _record_loading(session: Session, contender: Contender, loading: Loading) -> None:
     at = loading.subscriptions
     session.record("loading rate", contender, at, (loading.rate, "subscriptions/s"), seconds=loading.seconds)
-    session.record(
-        "memory per subscription",
-        contender,
-        at,
-        (loading.bytes_each, "bytes"),
-        resident_MB=loading.resident_mb,
-    )
+    session.record("memory per subscription", contender, at, (loading.bytes_each, "bytes"))
+    session.record("growth of resident memory", contender, at, (max(loading.resident_mb, 0.0), "MB"))
 
 
 def _pace(session: Session, loading: Loading, timing: Timing) -> float:
