@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from tocsin.bench import Report
+from tocsin.cli.figures import show_by_matcher, show_targets
 
 __all__ = ["app"]
 
@@ -38,6 +41,66 @@ def language(
     show(report)
     if json is not None:
         report.write(json)
+
+
+@app.command()
+def replay(
+    subs: Annotated[
+        Path, typer.Argument(help="Subscriptions, as 32-bit integers.", exists=True, dir_okay=False)
+    ],
+    events: Annotated[Path, typer.Argument(help="Events, as 32-bit integers.", exists=True, dir_okay=False)],
+    matcher: Annotated[str, typer.Option(help="Which matcher to measure.")],
+    json: Annotated[Path | None, typer.Option(help="Write the figures to this file.", dir_okay=False)] = None,
+) -> None:
+    """Measure a matcher on a pair of neutral files, on which other systems can be measured too."""
+    from tocsin.bench.replay import replay  # noqa: PLC0415 - only when asked for
+
+    with Console(stderr=True).status("reading") as status:
+        figures = msgspec.to_builtins(replay(subs, events, matcher, status.update))
+    table = Table(title=f"{subs.name} and {events.name}")
+    table.add_column("what")
+    table.add_column("figure", justify="right")
+    for name, figure in figures.items():
+        table.add_row(name, f"{figure:,.3f}" if isinstance(figure, float) else str(figure))
+    Console().print(table)
+    if json is not None:
+        json.write_bytes(msgspec.json.format(msgspec.json.encode(figures), indent=2) + b"\n")
+
+
+class ScaleName(StrEnum):
+    """How large an experiment is."""
+
+    SMALL = "small"
+    PAPER = "paper"
+
+
+@app.command()
+def lesubscribe(
+    scale: Annotated[
+        ScaleName, typer.Option(help="small: about a minute; paper: up to 6,000,000 subscriptions.")
+    ] = ScaleName.SMALL,
+    json: Annotated[Path | None, typer.Option(help="Write the figures to this file.", dir_okay=False)] = None,
+    plots: Annotated[
+        Path | None, typer.Option(help="Draw the paper's figures into this folder.", file_okay=False)
+    ] = None,
+    matcher: Annotated[
+        list[str] | None, typer.Option(help="Only this matcher; may be given several times.")
+    ] = None,
+) -> None:
+    """Run Le Subscribe's experiments: time per event, memory, loading, drift, churn, by matcher."""
+    from tocsin.bench.le_subscribe import EXPERIMENTS, SCALES, run  # noqa: PLC0415 - only when asked for
+    from tocsin.bench.le_subscribe.plots import draw, require_matplotlib  # noqa: PLC0415
+
+    if plots is not None:
+        require_matplotlib()  # told now, not after the run
+    with Console(stderr=True).status("measuring") as status:
+        report = run(SCALES[scale.value], matcher or (), status.update)
+    if json is not None:
+        report.write(json)
+    show_by_matcher(report, {name: (one.title, one.varied) for name, one in EXPERIMENTS.items()})
+    show_targets(report)
+    if plots is not None:
+        draw(report, plots)
 
 
 def show(report: Report) -> None:

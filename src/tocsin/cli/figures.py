@@ -1,0 +1,76 @@
+"""Reports as tables: what was measured down the side, the matchers across."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from tocsin.bench import Measurement, Report
+
+__all__ = ["show_by_matcher", "show_targets"]
+
+
+def show_by_matcher(report: Report, titles: Mapping[str, tuple[str, str]]) -> None:
+    """Print a table for each experiment and figure; `titles` says what an experiment is, and what it varies."""
+    console = Console()
+    groups: dict[tuple[str, str], list[Measurement]] = {}
+    for one in report.measurements:
+        groups.setdefault((str(one.details["experiment"]), one.name), []).append(one)
+    for (experiment, name), measurements in groups.items():
+        title, varied = titles[experiment]
+        has_phases = any("phase 2" in one.details for one in measurements)
+        phases = " (of which phase 2)" if has_phases else ""
+        console.print(f"\n{title}: {name}, {measurements[0].unit}{phases}", style="bold", highlight=False)
+        console.print(_table(varied, measurements))
+    console.print(f"left out: {report.parameters['left_out']}", highlight=False)
+
+
+def show_targets(report: Report) -> None:
+    """Print the figures that have a target, if there are any."""
+    table = Table(title="targets on one core", title_justify="left")
+    for heading in ("what", "matcher", "at"):
+        table.add_column(heading)
+    for heading in ("figure", "target"):
+        table.add_column(heading, justify="right")
+    for one in report.measurements:
+        if one.target is not None:
+            sign = "≥" if one.unit.endswith("/s") else "≤"
+            is_met = one.value >= one.target if sign == "≥" else one.value <= one.target
+            table.add_row(
+                one.name,
+                str(one.details["matcher"]),
+                _place(one.details["at"]),
+                f"{_number(one.value)} {one.unit}",
+                f"{sign} {_number(one.target)}{'' if is_met else ' (missed)'}",
+            )
+    if table.row_count:
+        Console().print(table)
+
+
+def _table(varied: str, measurements: Sequence[Measurement]) -> Table:
+    table = Table()
+    labels = list(dict.fromkeys(str(one.details["matcher"]) for one in measurements))
+    table.add_column(varied, justify="right")
+    for label in labels:
+        table.add_column(label, justify="right")
+    cells = {(one.details["at"], one.details["matcher"]): _cell(one) for one in measurements}
+    for at in dict.fromkeys(one.details["at"] for one in measurements):
+        table.add_row(_place(at), *(cells.get((at, label), "-") for label in labels))
+    return table
+
+
+def _cell(one: Measurement) -> str:
+    second = one.details.get("phase 2")
+    return f"{_number(one.value)} ({_number(second)})" if isinstance(second, float) else _number(one.value)
+
+
+def _place(at: float | str) -> str:
+    if isinstance(at, str):
+        return at
+    return f"{at:,}" if isinstance(at, int) else f"{at:,.2f}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

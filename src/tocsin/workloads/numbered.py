@@ -1,0 +1,201 @@
+"""Subscriptions and events over numbered attributes and whole numbers, as arrays.
+
+Attribute 7 is called `a7`. Millions of subscriptions are a few arrays; Python objects are made only for a
+matcher that wants them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple, Protocol, overload, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.matching import ConjunctionBatch, ConjunctionGroup, EventBatch, IdArray, Matcher
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, OPERATORS, Field, Keys, Op, keys_of_numbers
+from tocsin.matching.encoding.conjunctions import EncodedConjunctions
+from tocsin.matching.encoding.events import EncodedEvents, encode_events
+from tocsin.matching.encoding.vocabulary import Vocabulary
+from tocsin.model.conditions import Conjunction, Predicate
+from tocsin.model.terms import Attribute, literal
+from tocsin.model.values import Value
+
+__all__ = [
+    "EncodingMatcher",
+    "NumberedEventBatch",
+    "NumberedEvents",
+    "NumberedSubscriptions",
+    "add_to",
+    "names_of",
+    "prepared_for",
+]
+
+
+@runtime_checkable
+class EncodingMatcher(Protocol):
+    """A matcher that takes subscriptions and events as arrays."""
+
+    vocabulary: Vocabulary
+
+    def add_encoded(self, batch: EncodedConjunctions) -> None:
+        """Add conjunctions that are encoded already."""
+
+    def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
+        """Return the conjunctions that each event satisfies, and where each event's begin."""
+
+
+class NumberedSubscriptions(NamedTuple):
+    """The predicates of subscription i are those from `offsets[i]` to `offsets[i + 1]`.
+
+    Each asks for a value from `lows` to `highs`; of `<=` only `highs` counts, and of `>=` only `lows`.
+    """
+
+    ids: IdArray  # int64[subscriptions]
+    offsets: Keys  # int64[subscriptions + 1]
+    attributes: NDArray[np.int32]  # [predicates]
+    ops: NDArray[np.int8]  # [predicates] EQ, LE, GE or BETWEEN
+    lows: NDArray[np.int32]  # [predicates]
+    highs: NDArray[np.int32]  # [predicates]
+
+    def slice(self, begin: int, end: int) -> NumberedSubscriptions:
+        """Return the subscriptions at the places from `begin` to `end`."""
+        offsets = self.offsets[begin : end + 1]
+        cells = slice(int(offsets[0]), int(offsets[-1]))
+        return NumberedSubscriptions(
+            self.ids[begin:end],
+            offsets - offsets[0],
+            self.attributes[cells],
+            self.ops[cells],
+            self.lows[cells],
+            self.highs[cells],
+        )
+
+    def encode(self, vocabulary: Vocabulary) -> EncodedConjunctions:
+        """Return the subscriptions in a vocabulary's codes; names that are new are given one."""
+        used = np.unique(self.attributes)
+        codes = np.zeros(int(used[-1]) + 1 if len(used) else 1, dtype=np.int64)
+        names = names_of(len(codes))
+        codes[used] = [vocabulary.names.code(names[attribute]) for attribute in used.tolist()]
+        ops = self.ops.astype(np.int64)
+        tags = (ops << FIELD_BITS) | (codes[self.attributes] * FIELDS + Field.NUMBER)
+        lows = np.where(ops == Op.LE, self.highs, self.lows)
+        highs = np.where(ops == Op.GE, self.lows, self.highs)
+        return EncodedConjunctions(
+            np.ascontiguousarray(self.ids, dtype=np.int64),
+            np.ascontiguousarray(self.offsets, dtype=np.int64),
+            tags,
+            keys_of_numbers(lows.astype(np.float64)),
+            keys_of_numbers(highs.astype(np.float64)),
+        )
+
+    def to_batch(self) -> ConjunctionBatch:
+        """Return the subscriptions as predicates, a Python object each."""
+        return ConjunctionBatch(
+            tuple(
+                ConjunctionGroup(self._conjunction(i), self.ids[i : i + 1], {}) for i in range(len(self.ids))
+            )
+        )
+
+    def _conjunction(self, place: int) -> Conjunction:
+        found = []
+        for j in range(int(self.offsets[place]), int(self.offsets[place + 1])):
+            op, low, high = Op(int(self.ops[j])), int(self.lows[j]), int(self.highs[j])
+            constants = (low, high) if op is Op.BETWEEN else (high,) if op is Op.LE else (low,)
+            subject = Attribute(f"a{int(self.attributes[j])}")
+            found.append(Predicate(subject, OPERATORS[op], tuple(literal(value) for value in constants)))
+        return tuple(found)
+
+
+class NumberedEvents(NamedTuple):
+    """The pairs of event i are those from `offsets[i]` to `offsets[i + 1]`."""
+
+    offsets: Keys  # int64[events + 1]
+    attributes: NDArray[np.int32]  # [pairs]
+    values: NDArray[np.int32]  # [pairs]
+
+    def slice(self, begin: int, end: int) -> NumberedEvents:
+        """Return the events at the places from `begin` to `end`."""
+        offsets = self.offsets[begin : end + 1]
+        cells = slice(int(offsets[0]), int(offsets[-1]))
+        return NumberedEvents(offsets - offsets[0], self.attributes[cells], self.values[cells])
+
+    def batches(self, size: int) -> Iterator[NumberedEvents]:
+        """Return the events in batches of at most `size`."""
+        count = len(self.offsets) - 1
+        return (self.slice(begin, min(begin + size, count)) for begin in range(0, count, size))
+
+    def encode(self, vocabulary: Vocabulary) -> EncodedEvents:
+        """Return the events in a vocabulary's codes; an attribute that it does not know is left out."""
+        names = names_of(int(self.attributes.max(initial=0)) + 1)
+        known = vocabulary.names.codes
+        codes = np.fromiter((known.get(name, -1) for name in names), dtype=np.int64, count=len(names))
+        kept = codes[self.attributes] >= 0
+        ends = np.zeros(len(kept) + 1, dtype=np.int64)
+        np.cumsum(kept, out=ends[1:])
+        fields = (codes[self.attributes[kept]] * FIELDS + Field.NUMBER).astype(np.int32)
+        keys = keys_of_numbers(self.values[kept].astype(np.float64))
+        return EncodedEvents(ends[self.offsets], fields, keys, keys, keys)
+
+    def to_dicts(self) -> list[dict[str, Value]]:
+        """Return each event as a dict."""
+        return [_row(self, place) for place in range(len(self.offsets) - 1)]
+
+
+class NumberedEventBatch(EventBatch):
+    """Numbered events for any matcher: as arrays, or as dicts that are made when they are looked at."""
+
+    def __init__(self, events: NumberedEvents) -> None:
+        super().__init__(_Rows(events))
+        self._numbered = events
+
+    def encode(self, vocabulary: Vocabulary) -> EncodedEvents:
+        """Return the events in a vocabulary's codes."""
+        return self._numbered.encode(vocabulary)
+
+
+class _Rows(Sequence[Mapping[str, Value]]):
+    def __init__(self, events: NumberedEvents) -> None:
+        self._events = events
+
+    def __len__(self) -> int:
+        return len(self._events.offsets) - 1
+
+    @overload
+    def __getitem__(self, place: int) -> Mapping[str, Value]: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Mapping[str, Value]]: ...
+    def __getitem__(self, place: int | slice) -> Mapping[str, Value] | Sequence[Mapping[str, Value]]:
+        if isinstance(place, slice):
+            return [_row(self._events, one) for one in range(*place.indices(len(self)))]
+        return _row(self._events, place)
+
+
+def add_to(matcher: Matcher, subscriptions: NumberedSubscriptions) -> None:
+    """Add subscriptions, as arrays if the matcher takes them so."""
+    if isinstance(matcher, EncodingMatcher):
+        matcher.add_encoded(subscriptions.encode(matcher.vocabulary))
+    else:
+        matcher.add(subscriptions.to_batch())
+
+
+def prepared_for(matcher: Matcher, events: NumberedEvents) -> EventBatch:
+    """Return events as the matcher likes them best, so that `match` has nothing left to encode."""
+    if isinstance(matcher, EncodingMatcher):
+        batch = NumberedEventBatch(events)
+        encode_events(batch, matcher.vocabulary)
+        return batch
+    return EventBatch(events.to_dicts())
+
+
+@lru_cache(maxsize=8)
+def names_of(count: int) -> tuple[str, ...]:
+    """Return the names of the first `count` attributes."""
+    return tuple(f"a{number}" for number in range(count))
+
+
+def _row(events: NumberedEvents, place: int) -> dict[str, Value]:
+    begin, end = int(events.offsets[place]), int(events.offsets[place + 1])
+    attributes, values = events.attributes[begin:end].tolist(), events.values[begin:end].tolist()
+    return {f"a{attribute}": value for attribute, value in zip(attributes, values, strict=True)}
