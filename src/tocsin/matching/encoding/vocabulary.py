@@ -59,6 +59,7 @@ class Vocabulary:
         self.ordered_texts = 0  # predicates that ask for the order of strings
         self.number = next(_numbers)  # tells vocabularies apart, even where one has taken another's address
         self.timed: dict[int, int] = {}  # attribute -> predicates that compare it with a timestamp
+        self._timings = 0  # how often an attribute came to be in `timed`, or ceased to be
         self._read: dict[int, Predicate] = {}  # of those `predicates` that were asked for
         self._members: dict[int, tuple[Keys, Keys]] = {}  # of the lists that were asked for
 
@@ -70,7 +71,7 @@ class Vocabulary:
             self.names.version,
             self.symbols.version,
             self.ordered_texts > 0,
-            len(self.timed),
+            self._timings,
         )
 
     def is_timed(self, attribute: int) -> bool:
@@ -169,11 +170,13 @@ class Vocabulary:
         self.ordered_texts += other.ordered_texts
         for attribute, uses in other.timed.items():
             self.timed[attribute] = self.timed.get(attribute, 0) + uses
+        self._timings += 1
 
     def note_timed(self, places: Keys, change: int) -> None:
         """Count the predicates that compare an attribute with timestamps, given by their fields."""
         for attribute in (places[places % FIELDS == Field.TIMESTAMP] // FIELDS).tolist():
             held = self.timed.get(attribute, 0) + change
+            self._timings += not held or attribute not in self.timed
             if held:
                 self.timed[attribute] = held
             else:
