@@ -101,6 +101,16 @@ def test_a_removed_subscription_no_longer_matches(matcher: Matcher) -> None:
     assert match(matcher, {"a": 1}) == [[2]]
 
 
+def test_a_batch_is_read_anew_when_other_attributes_are_compared_with_timestamps(matcher: Matcher) -> None:
+    batch = EventBatch.of_dicts([{"a": "2026-02-01T00:00:00Z", "b": "2026-02-01T00:00:00Z"}])
+    add(matcher, (1, parse_condition("a > timestamp '2026-01-01T00:00:00Z'")))
+    add(matcher, (2, parse_condition("a is present")), (3, parse_condition("b is present")))
+    assert matcher.match(batch).to_lists() == [[1, 2, 3]]
+    remove(matcher, 1)
+    add(matcher, (4, parse_condition("b > timestamp '2026-01-01T00:00:00Z'")))
+    assert matcher.match(batch).to_lists() == [[2, 3, 4]]
+
+
 def test_an_id_can_be_added_again_after_removal(matcher: Matcher) -> None:
     add(matcher, (1, parse_condition("a = 1")))
     remove(matcher, 1)

@@ -4,6 +4,7 @@ from tocsin.matching.batches import ConjunctionBatch, ConjunctionGroup, EventBat
 from tocsin.matching.matcher import Explanation, Matcher, MatcherStats, PredicateTruth
 from tocsin.matching.oracle import Oracle
 from tocsin.matching.registry import create_matcher, declare, register, registered_matchers
+from tocsin.matching.saved import MatcherParts, Savable, open_matcher, save_matcher
 
 # These bring the compiler with them, so they are imported when they are needed.
 declare("tocsin.matching.le_subscribe.counting", "counting")
@@ -18,11 +19,15 @@ __all__ = [
     "Explanation",
     "IdArray",
     "Matcher",
+    "MatcherParts",
     "MatcherStats",
     "Matches",
     "Oracle",
     "PredicateTruth",
+    "Savable",
     "create_matcher",
+    "open_matcher",
     "register",
     "registered_matchers",
+    "save_matcher",
 ]

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
 
+import numpy as np
+
+from tocsin.language.json_form import predicate_from_json, predicate_to_json
 from tocsin.language.semantics import truth, value_of
 from tocsin.matching.batches import ConjunctionBatch, EventBatch, IdArray, Matches
 from tocsin.matching.matcher import Explanation, MatcherStats, PredicateTruth
 from tocsin.matching.registry import register
+from tocsin.matching.saved import MatcherParts
 from tocsin.model.conditions import Conjunction
-from tocsin.model.errors import MatcherError
+from tocsin.model.errors import FormError, MatcherError, SavedMatcherError
 from tocsin.model.event import Event
 
 __all__ = ["Oracle", "explain_conjunctions"]
@@ -65,6 +72,30 @@ class Oracle:
         size = sys.getsizeof(self._conjunctions) + sum(map(sys.getsizeof, self._conjunctions.values()))
         size += sum(sys.getsizeof(c) + sum(map(sys.getsizeof, c)) for c in conjunctions)
         return MatcherStats(len(self._conjunctions), len(conjunctions), sum(map(len, conjunctions)), size)
+
+    @contextmanager
+    def parts(self) -> Iterator[MatcherParts]:
+        """Return the conjunctions by id and size, and their predicates one after another."""
+        held = [(id_, c) for id_, conjunctions in self._conjunctions.items() for c in conjunctions]
+        yield MatcherParts(
+            {},
+            {
+                "ids": np.array([id_ for id_, _ in held], dtype=np.int64),
+                "sizes": np.array([len(c) for _, c in held], dtype=np.int64),
+            },
+            {"predicates": [predicate_to_json(p) for _, c in held for p in c]},
+        )
+
+    def restore(self, parts: MatcherParts) -> None:
+        """Become the oracle that gave these parts."""
+        try:
+            predicates = map(predicate_from_json, parts.documents["predicates"])
+            for id_, size in zip(parts.arrays["ids"].tolist(), parts.arrays["sizes"].tolist(), strict=True):
+                self._conjunctions.setdefault(id_, []).append(tuple(islice(predicates, size)))
+        except KeyError as fault:
+            raise SavedMatcherError(f"it has no `{fault.args[0]}`; save the matcher anew") from None
+        except FormError as fault:
+            raise SavedMatcherError(f"a predicate cannot be read: {fault}; save the matcher anew") from None
 
 
 def explain_conjunctions(event: Event, id_: int, conjunctions: list[Conjunction]) -> Explanation:

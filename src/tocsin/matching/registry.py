@@ -12,7 +12,7 @@ from tocsin.language.parsing.cursor import closest
 from tocsin.matching.matcher import Matcher
 from tocsin.model.errors import MatcherError
 
-__all__ = ["create_matcher", "declare", "register", "registered_matchers"]
+__all__ = ["create_matcher", "declare", "name_of", "register", "registered_matchers"]
 
 Factory = TypeVar("Factory", bound=Callable[..., Matcher])
 
@@ -59,3 +59,11 @@ def create_matcher(name: str, **options: object) -> Matcher:
         hint = f"did you mean `{near}`? " if near else ""
         raise MatcherError(f"there is no matcher `{name}`; {hint}Known: {', '.join(known)}")
     return factory(**options)
+
+
+def name_of(matcher: Matcher) -> str:
+    """Return the name that a matcher's class is registered under."""
+    for name, factory in _MATCHERS.items():
+        if factory is type(matcher):
+            return name
+    raise MatcherError(f"`{type(matcher).__name__}` is not a registered matcher")

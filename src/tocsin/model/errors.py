@@ -12,6 +12,7 @@ __all__ = [
     "LanguageError",
     "MatcherError",
     "NormalFormError",
+    "SavedMatcherError",
     "SubscriptionError",
     "TemplateError",
     "TocsinError",
@@ -182,6 +183,18 @@ class ApplyError(TocsinError):
 
 class MatcherError(TocsinError):
     """A matcher is unknown, or was asked for what it cannot do."""
+
+
+class SavedMatcherError(TocsinError):
+    """A saved matcher cannot be opened, or nothing can be saved there; `path` names the folder or file at fault."""
+
+    def __init__(self, reason: str, path: str = "") -> None:
+        super().__init__(reason, path)
+        self.reason = reason
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}" if self.path else self.reason
 
 
 def _rebuild_language_error(kind: type[LanguageError], reason: str, rest: dict[str, object]) -> LanguageError:

@@ -94,9 +94,38 @@ class SymbolTable(Generic[Symbol]):
         self._symbols = list(symbols)
         self._uses = np.zeros(max(64, len(symbols)), dtype=np.int64)
         self._uses[: len(symbols)] = uses[: len(symbols)]
-        self.codes = {symbol: code for code, symbol in enumerate(symbols) if symbol is not None}
-        self._free = [code for code, symbol in enumerate(symbols) if symbol is None]
+        codes: dict[Symbol | None, int] = dict(zip(symbols, range(len(symbols)), strict=True))
+        self._free = self._gaps() if codes.pop(None, None) is not None else []
+        self.codes = codes
         self._unused = set()
+        self.version += 1
+
+    def copy(self) -> SymbolTable[Symbol]:
+        """Return a table of the same symbols and codes, none of them in use."""
+        table: SymbolTable[Symbol] = SymbolTable()
+        table.restore(self._symbols, np.zeros(self.top, dtype=np.int64))
+        table._unused = set(self.codes.values())
+        return table
+
+    def agrees_with(self, other: SymbolTable[Symbol]) -> bool:
+        """Tell whether no symbol and no code would mean two things if the other table were taken in."""
+        return all(
+            self.codes[symbol] == code if symbol in self.codes else not self.is_known(code)
+            for symbol, code in other.codes.items()
+        )
+
+    def take_in(self, other: SymbolTable[Symbol]) -> None:
+        """Add the symbols of a table that this one agrees with, under the same codes and with their uses."""
+        more = other.top - self.top
+        self._symbols += [None] * more
+        if other.top > len(self._uses):
+            self._uses = np.concatenate([self._uses, np.zeros(other.top, dtype=np.int64)])
+        for symbol, code in other.codes.items():
+            self._symbols[code] = symbol
+            self.codes[symbol] = code
+        self._uses[: other.top] += other._uses[: other.top]
+        self._unused -= set(other.codes.values())
+        self._free = self._gaps()
         self.version += 1
 
     def contents(self) -> tuple[list[Symbol | None], NDArray[np.int64]]:
@@ -111,3 +140,6 @@ class SymbolTable(Generic[Symbol]):
         self._free.append(code)
         self.version += 1
         return symbol
+
+    def _gaps(self) -> list[int]:
+        return [code for code, symbol in enumerate(self._symbols) if symbol is None]

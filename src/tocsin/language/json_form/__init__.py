@@ -12,7 +12,7 @@ Every node is an object with one key, the operator, and its arguments in a list;
 | `{"+": [t, t]}`, `{"negative": [t]}`, `{"duration": []}`, `{"span": [10, "minutes"]}`, `{"avg": [t]}`, `{"count": []}` | other terms |
 """
 
-from tocsin.language.json_form.reader import from_json
-from tocsin.language.json_form.writer import Json, to_json
+from tocsin.language.json_form.reader import from_json, predicate_from_json
+from tocsin.language.json_form.writer import Json, predicate_to_json, to_json
 
-__all__ = ["Json", "from_json", "to_json"]
+__all__ = ["Json", "from_json", "predicate_from_json", "predicate_to_json", "to_json"]

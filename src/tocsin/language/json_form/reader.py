@@ -44,7 +44,7 @@ from tocsin.model.terms import (
 from tocsin.model.timestamps import parse_rfc3339
 from tocsin.model.values import Kind
 
-__all__ = ["from_json"]
+__all__ = ["from_json", "predicate_from_json"]
 
 _OPERATORS: Final = {operator.value: operator for operator in Operator}
 _ARITHMETIC: Final = {operator.value: operator for operator in ArithmeticOperator}
@@ -67,6 +67,19 @@ def from_json(form: object, *, template: bool = False) -> Query:
         raise FormError(f"the form says what the language does not allow: {fault}") from None
     except RecursionError:
         raise FormError("nested too deeply") from None
+
+
+def predicate_from_json(form: object) -> Predicate:
+    """Return the predicate whose form `predicate_to_json` wrote, exactly as it was.
+
+    Unlike `from_json` it rewrites nothing and leaves the rules of the language aside, so it is many times faster.
+    """
+    word, raw, path = _node(form, "$", "a predicate")
+    operator = _OPERATORS.get(word)
+    if operator is None or not raw:
+        raise FormError("expected an operator with its subject", path)
+    subject, *operands = (_read_term(term, f"{path}[{i}]") for i, term in enumerate(raw))
+    return Predicate(subject, operator, tuple(operands))
 
 
 def _read_query(form: object) -> Query:

@@ -27,7 +27,7 @@ from tocsin.model.terms import (
 from tocsin.model.timestamps import format_rfc3339
 from tocsin.model.values import Kind
 
-__all__ = ["Json", "to_json"]
+__all__ = ["Json", "predicate_to_json", "to_json"]
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
@@ -47,6 +47,11 @@ def to_json(query: Query) -> Json:
     return {"sequence": _sequence(query)}
 
 
+def predicate_to_json(predicate: Predicate) -> Json:
+    """Return the JSON form of one predicate."""
+    return {predicate.operator.value: [_term(t) for t in (predicate.subject, *predicate.operands)]}
+
+
 def _select(items: tuple[SelectItem, ...]) -> dict[str, Json]:
     return {"select": [[_term(item.term), item.name] for item in items]} if items else {}
 
@@ -55,7 +60,7 @@ def _condition(condition: Condition) -> Json:
     if isinstance(condition, Constant):
         return condition.truth
     if isinstance(condition, Predicate):
-        return {condition.operator.value: [_term(t) for t in (condition.subject, *condition.operands)]}
+        return predicate_to_json(condition)
     if isinstance(condition, Not):
         return {"not": [_condition(condition.condition)]}
     return {"and" if isinstance(condition, And) else "or": [_condition(c) for c in condition.conditions]}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from itertools import count
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.language.json_form import predicate_from_json, predicate_to_json
 from tocsin.matching.encoding.codes import (
     FIELD_BITS,
     FIELDS,
@@ -53,11 +55,13 @@ class Vocabulary:
     def __init__(self) -> None:
         self.names: SymbolTable[str] = SymbolTable()
         self.symbols: SymbolTable[str | int] = SymbolTable()
-        self.predicates: SymbolTable[Predicate] = SymbolTable()  # lists, and what only Python can answer
+        self.predicates: SymbolTable[str] = SymbolTable()  # lists, and what only Python can answer, as JSON
         self.ordered_texts = 0  # predicates that ask for the order of strings
         self.number = next(_numbers)  # tells vocabularies apart, even where one has taken another's address
-        self._members: dict[int, tuple[Keys, Keys]] = {}
-        self._timed: dict[int, int] = {}  # attribute -> predicates that compare it with a timestamp
+        self.timed: dict[int, int] = {}  # attribute -> predicates that compare it with a timestamp
+        self._timings = 0  # how often an attribute came to be in `timed`, or ceased to be
+        self._read: dict[int, Predicate] = {}  # of those `predicates` that were asked for
+        self._members: dict[int, tuple[Keys, Keys]] = {}  # of the lists that were asked for
 
     @property
     def version(self) -> tuple[int, ...]:
@@ -67,12 +71,12 @@ class Vocabulary:
             self.names.version,
             self.symbols.version,
             self.ordered_texts > 0,
-            len(self._timed),
+            self._timings,
         )
 
     def is_timed(self, attribute: int) -> bool:
         """Tell whether an attribute's strings are to be read as timestamps too."""
-        return attribute in self._timed
+        return attribute in self.timed
 
     def encode(self, predicate: Predicate) -> Encoded:
         """Return a predicate over constants as integers; what arrays cannot answer is left to Python."""
@@ -110,7 +114,7 @@ class Vocabulary:
         """Return the predicate that was encoded so."""
         op, place = Op(tag >> FIELD_BITS), tag & _FIELD_MASK
         if op in (Op.IN, Op.NOT_IN, Op.RESIDUAL):
-            return self.predicates.symbol(low)
+            return self.predicate(low)
         subject, field = Attribute(self.names.symbol(place // FIELDS)), Field(place % FIELDS)
         if op is Op.PRESENT:
             return Predicate(subject, OPERATORS[op])
@@ -118,8 +122,17 @@ class Vocabulary:
         read = _ordered_constant if op in _ORDERED else self._constant
         return Predicate(subject, OPERATORS[op], tuple(literal(read(field, key)) for key in keys))
 
+    def predicate(self, code: int) -> Predicate:
+        """Return the list, or the predicate that only Python can answer, that has this code."""
+        read = self._read.get(code)
+        if read is None:
+            read = self._read[code] = predicate_from_json(json.loads(self.predicates.symbol(code)))
+        return read
+
     def members(self, code: int) -> tuple[Keys, Keys]:
-        """Return the fields and keys of a list's members."""
+        """Return the fields and keys of a list's members; the list must be held, or about to be."""
+        if code not in self._members:
+            self._members[code] = self._read_members(self.predicate(code))
         return self._members[code]
 
     def hold(self, tags: Keys, lows: Keys) -> None:
@@ -130,14 +143,44 @@ class Vocabulary:
         """Take note that a matcher no longer holds these predicates."""
         self._count(tags, lows, -1)
 
+    def part(self, tags: Keys, lows: Keys) -> Vocabulary:
+        """Return a vocabulary with the same codes that holds these predicates alone, each once."""
+        part = Vocabulary()
+        part.names = self.names.copy()
+        part.symbols = self.symbols.copy()
+        part.predicates = self.predicates.copy()
+        part.hold(tags, lows)
+        for table in (part.names, part.symbols, part.predicates):
+            table.forget_unused()
+        return part
+
+    def agrees_with(self, other: Vocabulary) -> bool:
+        """Tell whether another vocabulary gives no code that stands for something else here."""
+        return (
+            self.names.agrees_with(other.names)
+            and self.symbols.agrees_with(other.symbols)
+            and self.predicates.agrees_with(other.predicates)
+        )
+
+    def take_in(self, other: Vocabulary) -> None:
+        """Hold, besides its own, what a vocabulary holds that this one agrees with."""
+        self.names.take_in(other.names)
+        self.symbols.take_in(other.symbols)
+        self.predicates.take_in(other.predicates)
+        self.ordered_texts += other.ordered_texts
+        for attribute, uses in other.timed.items():
+            self.timed[attribute] = self.timed.get(attribute, 0) + uses
+        self._timings += 1
+
     def note_timed(self, places: Keys, change: int) -> None:
         """Count the predicates that compare an attribute with timestamps, given by their fields."""
         for attribute in (places[places % FIELDS == Field.TIMESTAMP] // FIELDS).tolist():
-            held = self._timed.get(attribute, 0) + change
+            held = self.timed.get(attribute, 0) + change
+            self._timings += not held or attribute not in self.timed
             if held:
-                self._timed[attribute] = held
+                self.timed[attribute] = held
             else:
-                self._timed.pop(attribute, None)
+                self.timed.pop(attribute, None)
 
     def _count(self, tags: Keys, lows: Keys, change: int) -> None:
         ops, places = tags >> FIELD_BITS, tags & _FIELD_MASK
@@ -155,38 +198,47 @@ class Vocabulary:
             for code in lows[named & ~plain].tolist():
                 self._hold_members(code)
         else:
+            # Members are read while the words they are made of are still held.
+            lists = [self.members(code) for code in lows[named & ~plain].tolist()]
             self.names.release(places[named] // FIELDS)
             self.symbols.release(lows[symbolic])
-            for code in lows[named & ~plain].tolist():
-                places_, keys = self._members[code]
+            for places_, keys in lists:
                 self.note_timed(places_, -1)
                 self.symbols.release(keys[_is_symbolic(places_)])
             codes = lows[~plain]
             self.predicates.release(codes)
             for code in set(codes.tolist()):
                 if not self.predicates.is_known(code):
+                    self._read.pop(code, None)
                     self._members.pop(code, None)
 
     def _hold_members(self, code: int) -> None:
-        places, keys = self._members[code]
+        places, keys = self.members(code)
         self.note_timed(places, 1)
         self.symbols.hold(keys[_is_symbolic(places)])
 
     def _tag(self, op: Op, name: str, field: Field) -> int:
         return (op << FIELD_BITS) | (self.names.code(name) * FIELDS + field)
 
+    def _code(self, predicate: Predicate) -> int:
+        code = self.predicates.code(json.dumps(predicate_to_json(predicate), ensure_ascii=False))
+        self._read.setdefault(code, predicate)
+        return code
+
     def _residual(self, predicate: Predicate) -> Encoded:
-        return Encoded(Op.RESIDUAL << FIELD_BITS, self.predicates.code(predicate), 0)
+        return Encoded(Op.RESIDUAL << FIELD_BITS, self._code(predicate), 0)
 
     def _list(self, op: Op, name: str, predicate: Predicate, field: Field) -> Encoded:
-        code = self.predicates.code(predicate)
-        if code not in self._members:
-            values = [operand.value for operand in predicate.operands if isinstance(operand, Literal)]
-            base = self.names.code(name) * FIELDS
-            found = list(dict.fromkeys((base + field_of(value), self.key(value)) for value in values))
-            places, keys = np.array(found, dtype=np.int64).reshape(-1, 2).T.copy()
-            self._members[code] = (places, keys)
+        code = self._code(predicate)
+        self.members(code)  # so that its strings have codes
         return Encoded(self._tag(op, name, field), code, 0)
+
+    def _read_members(self, predicate: Predicate) -> tuple[Keys, Keys]:
+        values = [operand.value for operand in predicate.operands if isinstance(operand, Literal)]
+        base = self.names.code(predicate.subject.path) * FIELDS  # type: ignore[union-attr]
+        found = list(dict.fromkeys((base + field_of(value), self.key(value)) for value in values))
+        places, keys = np.array(found, dtype=np.int64).reshape(-1, 2).T.copy()
+        return places, keys
 
     def _constant(self, field: Field, key: int) -> Value:
         if field in (Field.STRING, Field.BIG):

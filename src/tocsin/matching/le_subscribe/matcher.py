@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import RLock
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,7 @@ from tocsin.matching.le_subscribe._kernels.predicates import decay, post, regist
 from tocsin.matching.le_subscribe.state import CHECKS, LATER, SEEN, VISITS, State, new_state
 from tocsin.matching.matcher import Explanation, MatcherStats
 from tocsin.matching.oracle import explain_conjunctions
+from tocsin.matching.saved import MatcherParts
 from tocsin.model.conditions import Conjunction, Predicate
 from tocsin.model.errors import MatcherError
 from tocsin.model.event import Event
@@ -43,6 +46,12 @@ class ClusteredMatcher:
 
     prefetching = True
     asking = True  # whether a wide run of ordered predicates may be asked instead of told
+
+    # A subclass that keeps more adds its names here, and is saved and opened with them.
+    saved_options: ClassVar[tuple[str, ...]] = ()  # attributes that are keywords of the class too
+    saved_states: ClassVar[tuple[str, ...]] = (
+        "_state",
+    )  # attributes that are an array, or a tuple of arrays
 
     def __init__(self, *, vocabulary: Vocabulary | None = None) -> None:
         self.vocabulary = vocabulary or Vocabulary()
@@ -159,7 +168,8 @@ class ClusteredMatcher:
         return found[: offsets[-1]], offsets
 
     def _prepare(self, events: EncodedEvents) -> None:
-        """Make room for what an event may reach."""
+        """Make room for what an event may reach, and for attributes that another matcher has brought."""
+        self._state = arrays.with_fields(self._state, self.vocabulary.names.top)
         pairs = int(np.diff(events.offsets).max(initial=0))
         needed = pairs + 4 * int(self._state.tables.used[0]) + 8 + LARGEST
         if needed > len(self._state.scratch):
@@ -249,3 +259,29 @@ class ClusteredMatcher:
             "checks per event": float(state.totals[CHECKS]) / seen,
             "clusters per event": float(state.totals[VISITS]) / seen,
         }
+
+    # saving
+
+    @contextmanager
+    def parts(self) -> Iterator[MatcherParts]:
+        """Return all arrays by name, and the words of the predicates that this matcher holds."""
+        with self._lock:
+            held = self._state.predicates
+            top = hash_index.top_entry(held.entries)
+            keys = held.entries.keys[:top][held.uses[:top] > 0]
+            yield MatcherParts(
+                {name: getattr(self, name) for name in self.saved_options},
+                {
+                    array: values
+                    for name in self.saved_states
+                    for array, values in arrays.arrays_of(getattr(self, name), name.lstrip("_")).items()
+                },
+                vocabulary=self.vocabulary.part(keys[:, 0], keys[:, 1]),
+            )
+
+    def restore(self, parts: MatcherParts) -> None:
+        """Become the matcher that gave these parts."""
+        with self._lock:
+            for name in self.saved_states:
+                like = getattr(self, name)
+                setattr(self, name, arrays.rebuilt(like, parts.arrays, name.lstrip("_")))
