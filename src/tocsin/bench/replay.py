@@ -100,6 +100,8 @@ def _compile(name: str, subscriptions: Path, events: NumberedEvents) -> float:
     matcher = create_matcher(name)
     some = events.slice(0, min(len(events.offsets) - 1, _TRIED_EVENTS))
     start = time.perf_counter()
+    if (warm_up := getattr(matcher, "warm_up", None)) is not None:
+        warm_up()
     if sample is not None:
         add_to(matcher, sample)
         _match(matcher, some)

@@ -15,11 +15,10 @@ from tocsin.matching import ConjunctionBatch, EventBatch, Oracle, create_matcher
 from tocsin.matching.le_subscribe.dynamic import Dynamic
 from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
 from tocsin.matching.le_subscribe.static import Static
-from tocsin.matching.le_subscribe.tables import Costs
+from tocsin.matching.le_subscribe.tables import EAGER, Costs
 from tocsin.model import read_event
 
 LONG = os.environ.get("TOCSIN_TEST_PROFILE") == "long"
-EAGER = Costs(table=0.02, attribute=0.02)
 NAMES = "abcde"
 
 _texts = st.lists(

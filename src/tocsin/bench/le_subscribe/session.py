@@ -51,6 +51,7 @@ class Session:
         for contender in self.contenders:
             self.tell(contender, "compiling what is not compiled yet")
             subject = Subject(contender)
+            subject.warm_up()
             subject.load(workload, 2_000)
             subject.time(workload.events(0, 100))
             subject.remove(np.arange(100, dtype=np.int64))

@@ -28,6 +28,7 @@ class Counting(ClusteredMatcher):
     """
 
     asking = False
+    saved_states = (*ClusteredMatcher.saved_states, "_counters")
 
     def __init__(self, *, vocabulary: Vocabulary | None = None) -> None:
         super().__init__(vocabulary=vocabulary)

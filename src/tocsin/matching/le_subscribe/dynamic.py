@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -21,9 +22,10 @@ from tocsin.matching.le_subscribe._kernels.adaptation import (
     sweep,
 )
 from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
-from tocsin.matching.le_subscribe.state import FALLBACK, PENDING, SUSPECT, SUSPECTS, TOLERANCE
-from tocsin.matching.le_subscribe.tables import Costs, add_table, new_sample, schemas_for
+from tocsin.matching.le_subscribe.state import CALM, FALLBACK, PENDING, SUSPECT, SUSPECTS, TOLERANCE
+from tocsin.matching.le_subscribe.tables import EAGER, Costs, add_table, new_sample, read_costs, schemas_for
 from tocsin.matching.registry import register
+from tocsin.matching.saved import MatcherParts
 from tocsin.structures import hash_index
 
 __all__ = ["Dynamic"]
@@ -45,6 +47,8 @@ class Dynamic(ClusteredMatcher):
     per event one access predicate may cause and stay unexamined.
     """
 
+    saved_options = ("max_attributes", "adaptive", "tolerance", "costs")
+
     def __init__(
         self,
         *,
@@ -52,14 +56,15 @@ class Dynamic(ClusteredMatcher):
         max_attributes: int = 4,
         adaptive: bool = True,
         tolerance: float = 2.0,
-        costs: Costs | None = None,
+        costs: Costs | Mapping[str, float] | None = None,
     ) -> None:
         super().__init__(vocabulary=vocabulary)
         if not 1 <= max_attributes <= arrays.WIDEST:
             raise ValueError(f"max_attributes is between 1 and {arrays.WIDEST}, not {max_attributes}")
         self.max_attributes = max_attributes
         self.adaptive = adaptive
-        self.costs = costs or Costs()
+        self.costs = read_costs(costs)
+        self.tolerance = tolerance
         self._state.totals[TOLERANCE] = tolerance
         self._queue: list[int] = []  # access predicates to be redistributed
         self._cursor = np.zeros(4, dtype=np.int64)
@@ -92,6 +97,21 @@ class Dynamic(ClusteredMatcher):
         with self._lock:
             self._sweep_at = self._sweep(0, 1 << 62)
             self.maintain()
+
+    def restore(self, parts: MatcherParts) -> None:
+        """Become the matcher that gave these parts; maintenance that was under way begins anew."""
+        with self._lock:
+            super().restore(parts)
+            state = self._state
+            state.access.mood[:] = CALM
+            state.access.settled[:] = 0.0
+            state.tables.width[:] = np.abs(state.tables.width)
+            state.totals[SUSPECTS] = state.totals[PENDING] = 0.0
+            state.totals[TOLERANCE] = self.tolerance
+
+    @classmethod
+    def _eager(cls) -> Dynamic:
+        return cls(costs=EAGER, tolerance=0.05)
 
     def add_encoded(self, batch: EncodedConjunctions) -> None:
         """Add conjunctions that are encoded already, with this matcher's vocabulary."""

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.language import parse_condition, to_dnf
 from tocsin.language.semantics import truth
 from tocsin.matching.batches import ConjunctionBatch, EventBatch, IdArray, Matches
 from tocsin.matching.encoding.codes import FIELD_BITS, Keys, Op
@@ -28,7 +29,7 @@ from tocsin.model.conditions import Conjunction, Predicate
 from tocsin.model.errors import MatcherError
 from tocsin.model.event import Event
 from tocsin.structures import hash_index
-from tocsin.structures.chunked_lists import LARGEST
+from tocsin.structures.chunked_lists import LARGEST, WIDTH
 from tocsin.structures.growth import bytes_of
 
 __all__ = ["ClusteredMatcher"]
@@ -285,3 +286,20 @@ class ClusteredMatcher:
             for name in self.saved_states:
                 like = getattr(self, name)
                 setattr(self, name, arrays.rebuilt(like, parts.arrays, name.lstrip("_")))
+            self._widest = int(self._state.clusters.rows[:, WIDTH].max()) + arrays.WIDEST
+
+    @classmethod
+    def warm_up(cls) -> None:
+        """Compile what is not compiled yet, by using a small matcher of this kind in every way."""
+        matcher = cls._eager()
+        texts = [f"a = {i % 4} and b = {i // 4 % 4} and c > {i % 3} and d != {i % 2}" for i in range(200)]
+        texts += ["a in (1, 2) and e is present", "b between 1 and 2", "s like '%x'"]
+        matcher.add(ConjunctionBatch.of((i, to_dnf(parse_condition(text))) for i, text in enumerate(texts)))
+        matcher.match(EventBatch.of_dicts([{"a": 1, "b": 1, "c": 2, "d": 3, "s": "x"}]))
+        matcher.remove(np.arange(1, len(texts)))
+        matcher.match(EventBatch.of_dicts([{"a": 0}]))
+
+    @classmethod
+    def _eager(cls) -> ClusteredMatcher:
+        """Return a matcher that does at once whatever it may ever do."""
+        return cls()

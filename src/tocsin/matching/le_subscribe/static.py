@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -13,8 +14,9 @@ from tocsin.matching.le_subscribe import state as arrays
 from tocsin.matching.le_subscribe._kernels.adaptation import DONE, NO_ROOM, redistribute, sample_all
 from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
 from tocsin.matching.le_subscribe.state import FALLBACK
-from tocsin.matching.le_subscribe.tables import Costs, add_table, new_sample, schemas_for
+from tocsin.matching.le_subscribe.tables import EAGER, Costs, add_table, new_sample, read_costs, schemas_for
 from tocsin.matching.registry import register
+from tocsin.matching.saved import MatcherParts
 from tocsin.structures import hash_index
 
 __all__ = ["Static"]
@@ -32,18 +34,20 @@ class Static(ClusteredMatcher):
     each conjunction. From more than 200,000 conjunctions, every so many are looked at for the choice.
     """
 
+    saved_options = ("max_attributes", "space", "costs")
+
     def __init__(
         self,
         *,
         vocabulary: Vocabulary | None = None,
         max_attributes: int = 4,
         space: float = 64.0,
-        costs: Costs | None = None,
+        costs: Costs | Mapping[str, float] | None = None,
     ) -> None:
         super().__init__(vocabulary=vocabulary)
         self.max_attributes = max_attributes
         self.space = space
-        self.costs = costs or Costs()
+        self.costs = read_costs(costs)
         self._clustered = 0  # conjunctions when they were last clustered
 
     def cluster(self) -> None:
@@ -80,6 +84,15 @@ class Static(ClusteredMatcher):
             if int(self._state.conjunctions.counters[2]) > max(2 * self._clustered, 64):
                 self.cluster()
             return super().match_encoded(events)
+
+    def restore(self, parts: MatcherParts) -> None:
+        """Become the matcher that gave these parts."""
+        super().restore(parts)
+        self._clustered = int(self._state.conjunctions.counters[2])
+
+    @classmethod
+    def _eager(cls) -> Static:
+        return cls(costs=EAGER)
 
     def _schemas(self) -> dict[int, tuple[int, ...]]:
         tables = self._state.tables

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, convert
 from numpy.typing import NDArray
 
 from tocsin.matching.encoding.codes import Keys
@@ -14,7 +15,7 @@ from tocsin.matching.le_subscribe.state import WIDEST, State
 from tocsin.structures.growth import grown
 from tocsin.structures.hash_index import new_hash_index
 
-__all__ = ["Costs", "add_table", "new_sample", "schemas_for"]
+__all__ = ["EAGER", "Costs", "add_table", "new_sample", "read_costs", "schemas_for"]
 
 _AT_ONCE: Final = 64  # tables that one choice may make
 
@@ -34,6 +35,15 @@ class Costs(Struct, frozen=True):
     def of(self, width: int) -> float:
         """Return what a table of this many attributes costs for each event."""
         return self.table + self.attribute * width
+
+
+EAGER: Final = Costs(table=0.02, attribute=0.02)
+"""Costs so low that tables come and go at the least cause."""
+
+
+def read_costs(given: Costs | Mapping[str, float] | None) -> Costs:
+    """Return costs that are given as such, by name, or not at all."""
+    return given if isinstance(given, Costs) else convert(dict(given or {}), Costs)
 
 
 def new_sample(size: int) -> Sample:
