@@ -65,7 +65,7 @@ def tables(draw: st.DrawFn, *, odd: bool = True) -> Any:
         return table.slice(begin, size)
     if shape == 2:
         return pa.concat_tables([table.slice(begin), table.slice(0, begin)])
-    if shape >= 3 and columns:
+    if shape >= 3:
         batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
         return batch if shape == 3 else batch.slice(begin, size)
     return table
@@ -73,7 +73,7 @@ def tables(draw: st.DrawFn, *, odd: bool = True) -> Any:
 
 @st.composite
 def _columns(draw: st.DrawFn, count: int, odd: bool) -> dict[str, Any]:
-    names = draw(st.lists(st.sampled_from(["a", "b", "c", "price"]), unique=True, max_size=3))
+    names = draw(st.lists(st.sampled_from(["a", "b", "c", "price"]), unique=True, min_size=1, max_size=3))
     columns = {name: draw(_arrays(count, odd)) for name in names}
     if draw(st.booleans()):
         inner = {name: draw(_arrays(count, odd)) for name in ("city", "other")}
@@ -104,7 +104,8 @@ def _arrays(draw: st.DrawFn, count: int, odd: bool) -> Any:
 @st.composite
 def _leaves(draw: st.DrawFn, odd: bool) -> tuple[Any, list[Any]]:
     if odd and draw(st.integers(0, 2)) == 0:
-        return draw(st.sampled_from(_REFUSED if draw(st.integers(0, 4)) else _BY_ROW))
+        kinds = _REFUSED if draw(st.integers(0, 4)) else _BY_ROW
+        return kinds[draw(st.integers(0, len(kinds) - 1))]
     choice = draw(st.integers(0, len(_PLAIN) + 2))
     if choice < len(_PLAIN):
         return _PLAIN[choice]
