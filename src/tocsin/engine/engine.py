@@ -34,6 +34,7 @@ from tocsin.engine.results import (
     SubscribedMany,
     Trial,
 )
+from tocsin.engine.tables import named, publishable, table_events
 from tocsin.engine.wanted import Wanted, WantedSet, check_id, read_terms, read_wanted
 from tocsin.formats import EventReader, Fault
 from tocsin.formats.cloud_events import is_cloud_event, read_cloud_event
@@ -41,6 +42,7 @@ from tocsin.language import Template
 from tocsin.language.sources import QuerySource, read_query
 from tocsin.language.template.columns import Rows, as_table
 from tocsin.matching import ConjunctionBatch, EventBatch, create_matcher
+from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.model import Event, Notification, Subscription, read_event
 from tocsin.model.errors import ApplyError, EventError, SubscriptionError
 
@@ -242,6 +244,10 @@ class Engine:
         """
         report = on_error or _log_fault
         size = batch_size or (_BATCH if is_at_hand(events) else 1)
+        table = table_events(events, stream)
+        if table is not None:
+            yield from self._publish_table(table, report, size)
+            return
         batch: list[Event] = []
         failure: Exception | None = None
         try:
@@ -262,8 +268,12 @@ class Engine:
     def match(self, events: Incoming, *, stream: str | None = None) -> NamedMatches:
         """Return, per row, the filters it satisfies, without publishing anything.
 
-        A row that cannot be read satisfies none and is reported in `faults`.
+        A row that cannot be read satisfies none and is reported in `faults`. An Arrow table is matched by the
+        column: its rows become events only where Python has to look at one.
         """
+        table = table_events(events, stream)
+        if table is not None:
+            return self._match_table(table)
         rows = list(read_incoming(events, self._reader, stream))
         faults = [row for row in rows if isinstance(row, Fault)]
         with self._lock:
@@ -317,6 +327,33 @@ class Engine:
         if not given and is_cloud_event(event):
             return read_cloud_event(event, now=self._clock.now())
         return read_event(event, **({"time": self._clock.now()} | given))
+
+    def _match_table(self, table: ArrowEvents) -> NamedMatches:
+        end = self._clock.now()
+        self._reader.count(read=len(table) - len(table.faults), refused=len(table.faults))
+        with self._lock:
+            self._expire()
+            return named(self._matcher.match(table), self._book, end, table.faults)
+
+    def _publish_table(
+        self, table: ArrowEvents, report: Callable[[Fault], object], size: int
+    ) -> Iterator[Notification]:
+        """Publish a table's rows, `size` events at a time; if `report` fails, what came before is published."""
+        for part in publishable(table, self._reader, report, size):
+            end = self._clock.now()
+            with self._lock:
+                self._expire()
+                found = self._matcher.match(part)
+                self._published += len(part) - len(part.faults)
+                notes: list[Notification] = []
+                for place in np.flatnonzero(np.diff(found.offsets)).tolist():
+                    numbers = self._valid(found[place].tolist(), end, self._clock.now())
+                    if numbers:
+                        event = read_event(part.row(place), stream=part.stream, time=end)
+                        notes += [self._note(number, event) for number in numbers]
+                self._clock.saw(end)
+                self._notified += len(notes)
+            yield from notes
 
     # what follows is called under the lock
 

@@ -24,6 +24,7 @@ from tocsin.model.errors import EventError, NormalFormError, SubscriptionError
 from tocsin.model.event import STREAM
 
 __all__ = [
+    "DELETIONS",
     "applies",
     "explain_filter",
     "is_deletion",
@@ -33,7 +34,7 @@ __all__ = [
     "only_filters",
 ]
 
-_DELETIONS: Final = ("$delete", "_deleted")
+DELETIONS: Final = ("$delete", "_deleted")
 
 
 def only_filters(query: Query, id_: str) -> Filter:
@@ -71,7 +72,7 @@ def matchable(event: Event) -> Event:
 
 def is_deletion(event: Event) -> bool:
     """Tell whether an event deletes a row; such an event reaches no filter."""
-    return any(event.attributes.get(name) is True for name in _DELETIONS)
+    return any(event.attributes.get(name) is True for name in DELETIONS)
 
 
 def outside(subscription: Subscription, event: Event) -> tuple[str, ...]:

@@ -79,14 +79,18 @@ class EventReader:
         except EventError as fault:
             self.refuse()
             return Fault(source or "event", line, str(fault))
-        with self._counting:
-            self.read += 1
+        self.count(read=1)
         return event
 
     def refuse(self) -> None:
         """Count a record that was refused."""
+        self.count(refused=1)
+
+    def count(self, *, read: int = 0, refused: int = 0) -> None:
+        """Count records that were read or refused elsewhere."""
         with self._counting:
-            self.refused += 1
+            self.read += read
+            self.refused += refused
 
     def _event(self, record: Mapping[str, object], name: str | None, stream: str | None) -> Event:
         if not isinstance(record, Mapping):

@@ -1,0 +1,206 @@
+"""Arrow tables as events, encoded by the column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tocsin.formats.arrow_rows import arrow_rows
+from tocsin.formats.records import Broken
+from tocsin.matching.batches import REFUSED, EventBatch
+from tocsin.matching.encoding.columns import (
+    FieldColumn,
+    constant_columns,
+    doubtful,
+    field_columns,
+    leaf_paths,
+    leaves,
+    pairs,
+)
+from tocsin.matching.encoding.events import EncodedEvents
+from tocsin.matching.encoding.vocabulary import Vocabulary
+from tocsin.model.errors import EventError
+from tocsin.model.event import STREAM, Event, flatten
+from tocsin.model.values import Value
+
+__all__ = ["ArrowEvents", "arrow_events"]
+
+_CELLS: Final = 1 << 18  # of a piece that is encoded at a time, so that it stays in the cache
+_FEWEST: Final = 1 << 10  # rows of such a piece
+_MOST: Final = 1 << 16
+_BLOCK: Final = 32  # rows that are read together where one of them is asked for
+
+
+def arrow_events(table: Any, *, stream: str | None = None) -> EventBatch:
+    """Return the batch of a table's or record batch's rows, all of one stream.
+
+    A row that is no event satisfies nothing, and `faults` says by its place what is wrong.
+    """
+    return ArrowEvents.by_column(table, stream=stream) or _by_row(table, stream)
+
+
+class ArrowEvents(EventBatch):
+    """The rows of a table, which become Python objects only where one of them is asked for.
+
+    Nulls are absent, structs are nested attributes, and a timestamp without a zone is taken to be UTC.
+    """
+
+    def __init__(
+        self, table: Any, paths: Iterable[str], faults: Mapping[int, str], stream: str | None
+    ) -> None:
+        super().__init__(())
+        self.paths = tuple(paths)
+        self.stream = stream
+        self.faults = faults
+        self._table = table
+        self._block: tuple[int, list[Mapping[str, Value]]] = (-1, [])
+
+    @classmethod
+    def by_column(cls, table: Any, *, stream: str | None = None) -> ArrowEvents | None:
+        """Return the batch, or None if some column can only be read row by row."""
+        if isinstance(table, pa.RecordBatch):
+            table = pa.Table.from_batches([table])
+        paths = leaf_paths(table.schema)
+        if not paths or STREAM in paths:
+            return None
+        try:
+            faults = _faults(table)
+        except (ValueError, pa.ArrowException):
+            return None
+        return cls(table, paths, faults, stream)
+
+    def slice(self, begin: int, end: int) -> ArrowEvents:
+        """Return the batch of the rows from `begin` to `end`."""
+        faults = {
+            place - begin: fault
+            for place in (range(begin, end) if self.faults else ())
+            if (fault := self.faults.get(place)) is not None
+        }
+        return ArrowEvents(self._table.slice(begin, end - begin), self.paths, faults, self.stream)
+
+    def encode(self, vocabulary: Vocabulary) -> EncodedEvents:
+        """Return the batch as arrays; columns that no subscription names are left alone."""
+        kept = self._kept()
+        done = 0
+        found: list[EncodedEvents] = []
+        for piece in _pieces(self._table):
+            end = done + piece.num_rows
+            found.append(self._encode(piece, vocabulary, None if kept is None else kept[done:end]))
+            done = end
+        return _joined(found)
+
+    def row(self, place: int) -> Mapping[str, Value]:
+        """Return the attributes of one event, without its stream."""
+        number = place // _BLOCK
+        block = self._block
+        if block[0] != number:
+            rows = _read(self._table.slice(number * _BLOCK, _BLOCK).to_batches())
+            block = self._block = number, [REFUSED if isinstance(row, str) else row for row in rows]
+        return block[1][place % _BLOCK]
+
+    def attributes(self, place: int) -> Mapping[str, Value]:
+        """Return the attributes of one event."""
+        return self._with_stream(REFUSED if self.is_refused(place) else self.row(place))
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    def __iter__(self) -> Iterator[Event]:
+        for place, row in enumerate(_read(self._table.to_batches(max_chunksize=_MOST))):
+            yield Event(str(place), self._with_stream(REFUSED if isinstance(row, str) else row))
+
+    def _with_stream(self, row: Mapping[str, Value]) -> Mapping[str, Value]:
+        return row if self.stream is None or row is REFUSED else {**row, STREAM: self.stream}
+
+    def _kept(self) -> NDArray[np.bool_] | None:
+        if not self.faults:
+            return None
+        kept = np.ones(len(self), dtype=np.bool_)
+        kept[list(self.faults)] = False
+        return kept
+
+    def _encode(self, piece: Any, vocabulary: Vocabulary, kept: NDArray[np.bool_] | None) -> EncodedEvents:
+        codes = vocabulary.names.codes
+        columns: list[FieldColumn] = []
+        with np.errstate(invalid="ignore"):  # a NaN, whose row is refused
+            for path, leaf in zip(self.paths, leaves(piece), strict=True):
+                attribute = codes.get(path)
+                if attribute is not None:
+                    columns += field_columns(leaf, attribute, vocabulary)
+        if self.stream is not None and STREAM in codes:
+            columns += constant_columns(self.stream, piece.num_rows, codes[STREAM], vocabulary)
+        return pairs(piece.num_rows, columns, kept)
+
+
+def _by_row(table: Any, stream: str | None) -> EventBatch:
+    batches = [table] if isinstance(table, pa.RecordBatch) else table.to_batches()
+    faults: dict[int, str] = {}
+    rows: list[Mapping[str, Value]] = []
+    for place, row in enumerate(_read(batches)):
+        if isinstance(row, str):
+            faults[place] = row
+            rows.append(REFUSED)
+        else:
+            rows.append(row if stream is None else {**row, STREAM: stream})
+    batch = EventBatch(rows)
+    batch.faults = faults
+    return batch
+
+
+def _read(batches: Iterable[Any]) -> Iterator[Mapping[str, Value] | str]:
+    """Return each row's attributes, or what is wrong with it."""
+    for _, record in arrow_rows(batches):
+        if isinstance(record, Broken):
+            yield record.reason
+        else:
+            try:
+                yield flatten(record)
+            except EventError as fault:
+                yield str(fault)
+
+
+def _faults(table: Any) -> dict[int, str]:
+    """Return by its place what is wrong with each row that is no event: only rows in doubt are read."""
+    faults: dict[int, str] = {}
+    begin = 0
+    for piece in _pieces(table):
+        doubts = [mask for leaf in leaves(piece) if (mask := doubtful(leaf)) is not None]
+        if doubts:
+            places = np.flatnonzero(np.logical_or.reduce(doubts))
+            for start in (np.unique(places // _BLOCK) * _BLOCK).tolist():
+                rows = enumerate(_read([piece.slice(start, _BLOCK)]), begin + start)
+                faults.update((place, row) for place, row in rows if isinstance(row, str))
+        begin += piece.num_rows
+    return faults
+
+
+def _pieces(table: Any) -> list[Any]:
+    """Return the table as record batches that are neither large nor needlessly small."""
+    most = min(max(_CELLS // max(len(table.schema), 1), _FEWEST), _MOST)
+    pieces: list[Any] = table.to_batches(max_chunksize=most)
+    if len(pieces) > 1 and len(pieces) * _FEWEST > table.num_rows:
+        pieces = table.combine_chunks().to_batches(max_chunksize=most)
+    return pieces
+
+
+def _joined(pieces: list[EncodedEvents]) -> EncodedEvents:
+    """Return the events of all pieces, one after another."""
+    if len(pieces) == 1:
+        return pieces[0]
+    ends = np.cumsum([0, *(len(piece.keys) for piece in pieces)])
+    offsets = [piece.offsets[1:] + end for piece, end in zip(pieces, ends[:-1], strict=True)]
+    keys = _concatenated([piece.keys for piece in pieces])
+    lows = highs = keys
+    if any(piece.lows is not piece.keys for piece in pieces):
+        lows = _concatenated([piece.lows for piece in pieces])
+        highs = _concatenated([piece.highs for piece in pieces])
+    fields = np.concatenate([piece.fields for piece in pieces]) if pieces else np.empty(0, dtype=np.int32)
+    return EncodedEvents(_concatenated([np.zeros(1, dtype=np.int64), *offsets]), fields, keys, lows, highs)
+
+
+def _concatenated(arrays: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.concatenate(arrays) if arrays else np.empty(0, dtype=np.int64)

@@ -1,0 +1,282 @@
+"""Arrow columns as pairs: one column of keys for each field, and then all of them by event.
+
+A *leaf* is a column that holds values: a struct is no leaf, its fields are, under their dotted paths. Each kind
+of leaf is turned into keys as a whole; only distinct strings, and distinct integers that no float equals, are
+looked at one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tocsin.matching.encoding.codes import FIELDS, Field, Keys, keys_of_numbers, text_order
+from tocsin.matching.encoding.events import EncodedEvents
+from tocsin.matching.encoding.vocabulary import Vocabulary
+from tocsin.model.timestamps import microseconds, parse_rfc3339
+
+__all__ = ["FieldColumn", "constant_columns", "doubtful", "field_columns", "leaf_paths", "leaves", "pairs"]
+
+Mask: TypeAlias = NDArray[np.bool_]
+
+_EXACT: Final = 2**53
+_DAY: Final = 86_400_000_000
+_PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+# Python's datetimes reach from the year 1 to 9999. A day less, and no zone leads beyond.
+_FIRST_SECOND: Final = -62_135_596_800 + 86_400
+_LAST_SECOND: Final = 253_402_300_799 - 86_400
+
+
+class FieldColumn(NamedTuple):
+    """A pair of every event, or of those that `held` marks; what stands at others means nothing."""
+
+    field: int
+    keys: Keys  # int64[events]
+    held: Mask | None = None  # [events]
+    orders: tuple[Keys, Keys] | None = None  # lows and highs, where they are not the keys
+
+
+def leaf_paths(schema: Iterable[Any]) -> list[str] | None:
+    """Return the paths of the leaves, or None if rows of this form can only be read one by one."""
+    fields = list(schema)
+    paths: list[str] = []
+    for field in fields:
+        inner = leaf_paths(field.type) if pa.types.is_struct(field.type) else None
+        if inner is not None:
+            paths += [f"{field.name}.{path}" for path in inner]
+        elif _is_leaf(field.type):
+            paths.append(field.name)
+        else:
+            return None
+    repeated = len({field.name for field in fields}) < len(fields) or len(set(paths)) < len(paths)
+    return None if repeated else paths
+
+
+def leaves(batch: Any) -> Iterator[Any]:
+    """Return the arrays of a record batch's leaves, in the order of their paths."""
+    for array in batch.columns:
+        yield from _leaves_of(array)
+
+
+def doubtful(leaf: Any) -> Mask | None:
+    """Return the cells of which only reading their row tells whether they hold a value; None if there are none.
+
+    Raises `ValueError` if there may be such cells anywhere.
+    """
+    kind = leaf.type
+    if pa.types.is_dictionary(kind):
+        leaf.validate(full=True)
+        return None if _is_text(kind.value_type) else doubtful(leaf.dictionary_decode())
+    if _is_text(kind):
+        leaf.validate(full=True)
+        return None
+    if pa.types.is_floating(kind):
+        numbers, held = _values(leaf)
+        return _if_any(np.isnan(numbers), held)
+    if not pa.types.is_temporal(kind):
+        return None
+    ticks, held = _values(leaf)
+    if pa.types.is_date32(kind):
+        return _outside(ticks, held, _FIRST_SECOND // 86_400 + 1, _LAST_SECOND // 86_400)
+    if kind.tz is not None:
+        _check_zone(kind)
+    if kind.unit == "ns":
+        if (ticks % 1_000).any():
+            raise ValueError("a timestamp lies between two microseconds")
+        return None
+    per = _PER_SECOND[kind.unit]
+    return _outside(ticks, held, _FIRST_SECOND * per, _LAST_SECOND * per)
+
+
+def field_columns(leaf: Any, attribute: int, vocabulary: Vocabulary) -> Iterator[FieldColumn]:
+    """Return a leaf's values by field."""
+    kind, base = leaf.type, attribute * FIELDS
+    if pa.types.is_null(kind) or leaf.null_count == len(leaf):
+        return
+    if pa.types.is_dictionary(kind) and not _is_text(kind.value_type):
+        yield from field_columns(leaf.dictionary_decode(), attribute, vocabulary)
+    elif pa.types.is_dictionary(kind) or _is_text(kind):
+        words, places, held = _distinct(leaf)
+        yield from _texts(words, places, held, attribute, vocabulary)
+    elif pa.types.is_boolean(kind):
+        values, held = _values(leaf)
+        yield FieldColumn(base + Field.BOOLEAN, values.astype(np.int64), held)
+    elif pa.types.is_temporal(kind):
+        ticks, held = _values(leaf)
+        yield FieldColumn(base + Field.TIMESTAMP, _in_microseconds(ticks, kind), held)
+    elif pa.types.is_floating(kind):
+        values, held = _values(leaf)
+        yield FieldColumn(base + Field.NUMBER, keys_of_numbers(values.astype(np.float64)), held)
+    else:
+        values, held = _values(leaf)
+        yield from _integers(values, held, base, vocabulary.symbols.codes)
+
+
+def constant_columns(text: str, count: int, attribute: int, vocabulary: Vocabulary) -> Iterator[FieldColumn]:
+    """Return a string that all events share by field."""
+    return _texts([text], np.zeros(count, dtype=np.intp), None, attribute, vocabulary)
+
+
+def pairs(count: int, columns: Sequence[FieldColumn], kept: Mask | None) -> EncodedEvents:
+    """Return the columns of `count` events as pairs by event; events that `kept` does not mark have none."""
+    keys = _rows_of([column.keys for column in columns], count)
+    lows = highs = keys
+    if any(column.orders is not None for column in columns):
+        lows = _rows_of([column.orders[0] if column.orders else column.keys for column in columns], count)
+        highs = _rows_of([column.orders[1] if column.orders else column.keys for column in columns], count)
+    fields = np.tile(np.array([column.field for column in columns], dtype=np.int32), count)
+    if kept is None and all(column.held is None for column in columns):
+        return EncodedEvents(np.arange(count + 1, dtype=np.int64) * len(columns), fields, keys, lows, highs)
+    held = np.ones((count, len(columns)), dtype=np.bool_)
+    for j, column in enumerate(columns):
+        if column.held is not None:
+            held[:, j] = column.held
+    if kept is not None:
+        held &= kept[:, np.newaxis]
+    offsets = np.zeros(count + 1, dtype=np.int64)
+    np.cumsum(np.count_nonzero(held, axis=1), out=offsets[1:])
+    places = np.flatnonzero(held)
+    taken = keys[places]
+    if lows is keys:
+        return EncodedEvents(offsets, fields[places], taken, taken, taken)
+    return EncodedEvents(offsets, fields[places], taken, lows[places], highs[places])
+
+
+def _is_leaf(kind: Any) -> bool:
+    if pa.types.is_dictionary(kind):
+        return not pa.types.is_dictionary(kind.value_type) and _is_leaf(kind.value_type)
+    return (
+        _is_text(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_timestamp(kind)
+        or pa.types.is_date32(kind)
+        or pa.types.is_null(kind)
+    )
+
+
+def _is_text(kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _leaves_of(array: Any) -> Iterator[Any]:
+    if pa.types.is_struct(array.type):
+        for inner in array.flatten():  # a field is null where its struct is
+            yield from _leaves_of(inner)
+    else:
+        yield array
+
+
+def _check_zone(kind: Any) -> None:
+    try:
+        zone = pa.scalar(0, kind).as_py().tzinfo
+    except LookupError:
+        zone = None
+    if zone is None:
+        raise ValueError(f"there is no time zone {kind.tz}")
+
+
+def _outside(ticks: NDArray[Any], held: Mask | None, first: int, last: int) -> Mask | None:
+    return _if_any((ticks < first) | (ticks > last), held)
+
+
+def _if_any(mask: Mask, held: Mask | None) -> Mask | None:
+    found = mask if held is None else mask & held
+    return found if found.any() else None
+
+
+def _values(leaf: Any) -> tuple[NDArray[Any], Mask | None]:
+    """Return a leaf's values, those at nulls being zero, and where it has a value; None if it has no nulls."""
+    kind = leaf.type
+    if pa.types.is_timestamp(kind):
+        leaf = leaf.view(pa.int64())
+    elif pa.types.is_date32(kind):
+        leaf = leaf.view(pa.int32())
+    held = None
+    if leaf.null_count:
+        held = leaf.is_valid().to_numpy(zero_copy_only=False)
+        leaf = leaf.fill_null(False if pa.types.is_boolean(kind) else 0)
+    return leaf.to_numpy(zero_copy_only=False), held
+
+
+def _in_microseconds(ticks: NDArray[Any], kind: Any) -> Keys:
+    if pa.types.is_date32(kind):
+        return ticks.astype(np.int64) * _DAY
+    if kind.unit == "ns":
+        return ticks // 1_000
+    return ticks * (1_000_000 // _PER_SECOND[kind.unit])
+
+
+def _integers(
+    values: NDArray[Any], held: Mask | None, base: int, codes: Mapping[Any, int]
+) -> Iterator[FieldColumn]:
+    numbers = values.astype(np.float64)
+    keys = keys_of_numbers(numbers)
+    if values.dtype.itemsize < 8 or (values.max() <= _EXACT and values.min() >= -_EXACT):
+        yield FieldColumn(base + Field.NUMBER, keys, held)
+        return
+    limit = float(2 ** (64 if values.dtype.kind == "u" else 63))
+    beyond = numbers >= limit  # rounded up to what no such integer reaches
+    back = np.where(beyond, 0.0, numbers).astype(values.dtype)
+    big = beyond | (back != values)
+    yield FieldColumn(base + Field.NUMBER, keys, ~big if held is None else held & ~big)
+    if big.any():
+        distinct, places = np.unique(values[big], return_inverse=True)
+        symbols = np.full(len(values), -1, dtype=np.int64)
+        symbols[big] = np.array([codes.get(n, -1) for n in distinct.tolist()], dtype=np.int64)[places]
+        lows = keys - (beyond | (back > values))
+        yield FieldColumn(base + Field.BIG, symbols, big if held is None else held & big, (lows, lows + 1))
+
+
+def _distinct(leaf: Any) -> tuple[list[str | None], NDArray[np.intp], Mask | None]:
+    """Return a leaf's distinct strings, which of them each cell holds, and which cells hold any."""
+    if pa.types.is_string_view(leaf.type):
+        leaf = leaf.cast(pa.large_string())
+    encoded = leaf if pa.types.is_dictionary(leaf.type) else leaf.dictionary_encode()
+    indices, held = _values(encoded.indices)
+    places = indices.astype(np.intp)
+    words = encoded.dictionary
+    if pa.types.is_string_view(words.type):
+        words = words.cast(pa.large_string())
+    if len(words) > len(leaf):  # few of many: only those are looked at
+        used, places = np.unique(places, return_inverse=True)
+        words = words.take(pa.array(used))
+    if words.null_count:
+        named = words.is_valid().to_numpy(zero_copy_only=False)[places]
+        held = named if held is None else held & named
+    return words.to_numpy(zero_copy_only=False).tolist(), places, held
+
+
+def _texts(
+    words: Sequence[str | None],
+    places: NDArray[np.intp],
+    held: Mask | None,
+    attribute: int,
+    vocabulary: Vocabulary,
+) -> Iterator[FieldColumn]:
+    base, codes = attribute * FIELDS, vocabulary.symbols.codes
+    known = np.array([-1 if word is None else codes.get(word, -1) for word in words], dtype=np.int64)
+    orders = None
+    if vocabulary.ordered_texts > 0:
+        both = np.array([text_order(word or "") for word in words], dtype=np.int64)
+        orders = both[:, 0][places], both[:, 1][places]
+    yield FieldColumn(base + Field.STRING, known[places], held, orders)
+    if vocabulary.is_timed(attribute):
+        times = [None if word is None else parse_rfc3339(word) for word in words]
+        timed = np.array([time is not None for time in times], dtype=np.bool_)[places]
+        if timed.any():
+            ticks = np.array([0 if time is None else microseconds(time) for time in times], dtype=np.int64)
+            yield FieldColumn(base + Field.TIMESTAMP, ticks[places], timed if held is None else held & timed)
+
+
+def _rows_of(columns: Sequence[Keys], count: int) -> Keys:
+    """Return the columns' values by row, one row after another."""
+    rows = np.empty((count, len(columns)), dtype=np.int64)
+    for j, column in enumerate(columns):
+        rows[:, j] = column
+    return rows.reshape(-1)
