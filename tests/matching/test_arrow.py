@@ -96,8 +96,7 @@ def test_a_table_of_known_types_and_good_cells_is_read_by_the_column(table: Any)
 @given(tables(), asked)
 def test_a_table_matches_as_its_rows_do(table: Any, asked: list[Condition]) -> None:
     rows, faults = by_row(table)
-    wanted = EventBatch(rows)
-    wanted.faults = faults
+    wanted = EventBatch(rows, faults=faults)
     oracle = holding("oracle", asked)
     batch = arrow_events(table)
     assert batch.faults == faults

@@ -14,8 +14,7 @@ from tocsin.language.template import Column, TemplateRows
 from tocsin.language.template.binding import bind_predicate
 from tocsin.language.template.template import bindings_at
 from tocsin.model.conditions import Conjunction
-from tocsin.model.errors import EventError
-from tocsin.model.event import Event, flatten
+from tocsin.model.event import Event
 from tocsin.model.values import Value
 
 __all__ = ["ConjunctionBatch", "ConjunctionGroup", "EventBatch", "IdArray", "Matches"]
@@ -86,11 +85,21 @@ class EventBatch:
     What a matcher makes of a batch, it keeps in `encoded`, so that several matchers share the work.
     """
 
-    def __init__(self, rows: Sequence[Mapping[str, Value]], events: tuple[Event, ...] | None = None) -> None:
+    def __init__(
+        self,
+        rows: Sequence[Mapping[str, Value]],
+        events: tuple[Event, ...] | None = None,
+        faults: Mapping[int, str] | None = None,
+    ) -> None:
         self._rows = rows
         self._events = events
+        self._faults = faults or {}
         self.encoded: tuple[object, object] | None = None  # what it was encoded for, and how
-        self.faults: Mapping[int, str] = {}
+
+    @property
+    def faults(self) -> Mapping[int, str]:
+        """Return, by its place, what is wrong with each row that is no event."""
+        return self._faults
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> EventBatch:
@@ -104,17 +113,9 @@ class EventBatch:
 
         One that is no event (it has a NaN, say) satisfies nothing, and `faults` says by its place what is wrong.
         """
-        faults: dict[int, str] = {}
-        read: list[Mapping[str, Value]] = []
-        for place, row in enumerate(rows):
-            try:
-                read.append(flatten(row))
-            except EventError as fault:
-                faults[place] = str(fault)
-                read.append(REFUSED)
-        batch = cls(read)
-        batch.faults = faults
-        return batch
+        from tocsin.matching.encoding.dicts import DictEvents  # noqa: PLC0415 - it is a batch itself
+
+        return DictEvents(rows)
 
     def attributes(self, place: int) -> Mapping[str, Value]:
         """Return the attributes of one event."""

@@ -69,6 +69,11 @@ class Subject:
         self.matcher: Matcher = create_matcher(contender.matcher, **contender.options)
         self._seen = 0
 
+    def warm_up(self) -> None:
+        """Compile what is not compiled yet."""
+        if (warm_up := getattr(self.matcher, "warm_up", None)) is not None:
+            warm_up()
+
     def load(
         self, workload: Workload, count: int, progress: Callable[[str], None] = lambda _: None
     ) -> Loading:

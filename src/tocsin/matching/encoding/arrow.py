@@ -52,10 +52,9 @@ class ArrowEvents(EventBatch):
     def __init__(
         self, table: Any, paths: Iterable[str], faults: Mapping[int, str], stream: str | None
     ) -> None:
-        super().__init__(())
+        super().__init__((), faults=faults)
         self.paths = tuple(paths)
         self.stream = stream
-        self.faults = faults
         self._table = table
         self._block: tuple[int, list[Mapping[str, Value]]] = (-1, [])
 
@@ -146,9 +145,7 @@ def _by_row(table: Any, stream: str | None) -> EventBatch:
             rows.append(REFUSED)
         else:
             rows.append(row if stream is None else {**row, STREAM: stream})
-    batch = EventBatch(rows)
-    batch.faults = faults
-    return batch
+    return EventBatch(rows, faults=faults)
 
 
 def _read(batches: Iterable[Any]) -> Iterator[Mapping[str, Value] | str]:

@@ -24,9 +24,9 @@ from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.model.timestamps import microseconds, parse_rfc3339
 from tocsin.model.values import Value
 
-__all__ = ["EncodedEvents", "Pairs", "encode_events"]
+__all__ = ["EncodedEvents", "Pairs", "RowEncoding", "encode_events", "encode_rows"]
 
-_EXACT: Final = 2**53
+EXACT: Final = 2**53  # integers up to here are floats
 
 
 class EncodedEvents(NamedTuple):
@@ -60,30 +60,49 @@ def encode_events(batch: EventBatch, vocabulary: Vocabulary) -> EncodedEvents:
 
 def encode_rows(rows: Iterable[Mapping[str, Value]], vocabulary: Vocabulary) -> EncodedEvents:
     """Return flat attributes as arrays."""
-    codes = vocabulary.names.codes
-    fields: list[int] = []
-    numbers: list[float] = []
-    offsets = [0]
-    rest = Pairs(vocabulary)
+    encoding = RowEncoding(vocabulary)
     for row in rows:
+        encoding.add(row)
+    return encoding.settled()
+
+
+class RowEncoding:
+    """The pairs of the rows that were gone through so far."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.codes = vocabulary.names.codes
+        self.fields: list[int] = []
+        self.numbers: list[float] = []  # 0 where the pair is no plain number
+        self.offsets = [0]
+        self._rest = Pairs(vocabulary)
+
+    def add(self, row: Mapping[str, Value]) -> None:
+        """Take a row of flat attributes."""
         for name, value in row.items():
-            attribute = codes.get(name)
+            attribute = self.codes.get(name)
             if attribute is None:
                 continue
             kind = type(value)
-            if kind is float or (kind is int and -_EXACT <= value <= _EXACT):  # type: ignore[operator]
-                fields.append(attribute * FIELDS)
-                numbers.append(value)  # type: ignore[arg-type]
+            if kind is float or (kind is int and -EXACT <= value <= EXACT):  # type: ignore[operator]
+                self.fields.append(attribute * FIELDS)
+                self.numbers.append(value)  # type: ignore[arg-type]
             else:
-                for field in rest.add(attribute, value, len(fields)):
-                    fields.append(field)
-                    numbers.append(0.0)
-        offsets.append(len(fields))
-    keys = keys_of_numbers(np.array(numbers, dtype=np.float64))
-    lows, highs = rest.settle(keys)
-    return EncodedEvents(
-        np.array(offsets, dtype=np.int64), np.array(fields, dtype=np.int32), keys, lows, highs
-    )
+                self.add_other(attribute, value)
+        self.offsets.append(len(self.fields))
+
+    def add_other(self, attribute: int, value: Value) -> None:
+        """Take one value that is no plain number."""
+        for field in self._rest.add(attribute, value, len(self.fields)):
+            self.fields.append(field)
+            self.numbers.append(0.0)
+
+    def settled(self) -> EncodedEvents:
+        """Return all pairs as arrays."""
+        keys = keys_of_numbers(np.array(self.numbers, dtype=np.float64))
+        lows, highs = self._rest.settle(keys)
+        return EncodedEvents(
+            np.array(self.offsets, dtype=np.int64), np.array(self.fields, dtype=np.int32), keys, lows, highs
+        )
 
 
 class Pairs:
