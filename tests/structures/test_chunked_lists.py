@@ -202,14 +202,15 @@ def test_freed_chunks_are_used_again_for_records_of_the_same_stride(before: int,
     assert both.lists.counters[[_TOP_WORD, _TOP_LIST, _TOP_CHUNK]].tolist() == used
 
 
-def test_freed_chunks_of_another_stride_are_left_alone() -> None:
+@pytest.mark.parametrize(("before", "after", "stride"), [(2, 3, 3), (3, 2, 2), (16, 17, 32), (32, 33, 64)])
+def test_freed_chunks_of_another_stride_are_left_alone(before: int, after: int, stride: int) -> None:
     both = ListsBesideLists()
-    both.append(narrow := both.new(2), 4)
+    both.append(first := both.new(before), 4)
     used = int(both.lists.counters[_TOP_WORD])
-    both.drop(narrow)
-    both.append(both.new(3), 4)
+    both.drop(first)
+    both.append(both.new(after), 4)
     both.check()
-    assert both.lists.counters[_TOP_WORD] == used + 3 * 4
+    assert both.lists.counters[_TOP_WORD] == used + 4 * stride
 
 
 @given(st.sampled_from(WIDTHS), st.integers(1, 5000))

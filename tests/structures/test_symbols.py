@@ -113,6 +113,14 @@ def test_a_table_grows_to_any_size() -> None:
     assert sorted(table) == [(number, number) for number in range(1, 1000, 2)]
 
 
+def test_all_uses_may_be_taken_back_at_once() -> None:
+    table: SymbolTable[str] = SymbolTable()
+    first, second = table.code("a"), table.code("b")
+    table.hold(codes(first, second, first))
+    assert table.release(codes(first, first)) == ["a"]
+    assert dict(table.codes) == {"b": second}
+
+
 def test_holding_and_releasing_nothing_changes_nothing() -> None:
     table: SymbolTable[str] = SymbolTable()
     table.hold(codes())
