@@ -58,6 +58,7 @@ class Vocabulary:
         self.number = next(_numbers)  # tells vocabularies apart, even where one has taken another's address
         self._members: dict[int, tuple[Keys, Keys]] = {}
         self._timed: dict[int, int] = {}  # attribute -> predicates that compare it with a timestamp
+        self._timings = 0  # how often an attribute came to be timed, or ceased to be
 
     @property
     def version(self) -> tuple[int, ...]:
@@ -67,7 +68,7 @@ class Vocabulary:
             self.names.version,
             self.symbols.version,
             self.ordered_texts > 0,
-            len(self._timed),
+            self._timings,
         )
 
     def is_timed(self, attribute: int) -> bool:
@@ -133,11 +134,14 @@ class Vocabulary:
     def note_timed(self, places: Keys, change: int) -> None:
         """Count the predicates that compare an attribute with timestamps, given by their fields."""
         for attribute in (places[places % FIELDS == Field.TIMESTAMP] // FIELDS).tolist():
-            held = self._timed.get(attribute, 0) + change
-            if held:
-                self._timed[attribute] = held
+            before = self._timed.get(attribute, 0)
+            after = before + change
+            if after:
+                self._timed[attribute] = after
             else:
                 self._timed.pop(attribute, None)
+            if not (before and after):
+                self._timings += 1
 
     def _count(self, tags: Keys, lows: Keys, change: int) -> None:
         ops, places = tags >> FIELD_BITS, tags & _FIELD_MASK
