@@ -92,7 +92,10 @@ def new_chunked_lists() -> ChunkedLists:
 
 
 def with_room(lists: ChunkedLists, records: int, width: int) -> ChunkedLists:
-    """Return the memory with room for `records` more, of up to `width` words, and at least one new chunk."""
+    """Return the memory with room for one more list and chunk, and in long lists for about `records` records.
+
+    Those have up to `width` words. Where they go into many lists, `has_room` says when to ask again.
+    """
     top = lists.counters
     stride = int(_stride(width))
     words = stride * max(records + records // 2, LARGEST)

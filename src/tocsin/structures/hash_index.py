@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.structures.growth import grown
-from tocsin.structures.jit import helper, kernel
+from tocsin.structures.jit import helper, kernel, wrapping_helper
 
 __all__ = [
     "NONE",
@@ -73,13 +73,14 @@ def top_entry(index: HashIndex) -> int:
     return int(index.counters[_TOP])
 
 
-@helper
+@wrapping_helper
 def _hashed(a: int, b: int, c: int) -> int:
-    mixed = np.uint64(a) * np.uint64(0x9E3779B97F4A7C15)
+    # By way of int64, because a negative integer of Python's own is no uint64.
+    mixed = np.uint64(np.int64(a)) * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= mixed >> np.uint64(32)
-    mixed = (mixed + np.uint64(b)) * np.uint64(0xD6E8FEB86659FD93)
+    mixed = (mixed + np.uint64(np.int64(b))) * np.uint64(0xD6E8FEB86659FD93)
     mixed ^= mixed >> np.uint64(32)
-    mixed = (mixed + np.uint64(c)) * np.uint64(0xD6E8FEB86659FD93)
+    mixed = (mixed + np.uint64(np.int64(c))) * np.uint64(0xD6E8FEB86659FD93)
     mixed ^= mixed >> np.uint64(32)
     return np.int64(mixed & np.uint64(0x7FFFFFFFFFFFFFFF))
 

@@ -10,11 +10,20 @@ from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 import numba
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["cache_folder", "compiled_kernels", "helper", "is_compiled_before", "kernel", "prefetch"]
+__all__ = [
+    "cache_folder",
+    "compiled_kernels",
+    "helper",
+    "is_compiled_before",
+    "kernel",
+    "prefetch",
+    "wrapping_helper",
+]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -75,6 +84,11 @@ def kernel(function: Function) -> Function:
 def helper(function: Function) -> Function:
     """Compile `function` for kernels alone: Python cannot call it, and so most of its compile time is saved."""
     return _compiled(function, {"no_cpython_wrapper": True})
+
+
+def wrapping_helper(function: Function) -> Function:
+    """Compile a helper whose unsigned integers are meant to wrap around: NumPy, without the JIT, would warn."""
+    return helper(np.errstate(over="ignore")(function) if numba.config.DISABLE_JIT else function)
 
 
 def _compiled(function: Function, options: dict[str, Any]) -> Function:

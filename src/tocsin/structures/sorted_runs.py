@@ -69,7 +69,10 @@ def new_sorted_runs() -> SortedRuns:
 
 
 def with_room(runs: SortedRuns, elements: int) -> SortedRuns:
-    """Return the memory with room for `elements` more, even if each begins a run."""
+    """Return the memory with room for one more element in any run or a new one, and in a few runs for `elements`.
+
+    Where they go into many runs, `has_room` says when to ask again.
+    """
     top = runs.counters
     leaves = elements // (LEAF // 4) + 2
     largest = int(runs.room.max(initial=0))

@@ -82,7 +82,8 @@ def _encode_group(group: ConjunctionGroup, vocabulary: Vocabulary) -> EncodedCon
     offsets = np.arange(0, rows * width + 1, max(width, 1), dtype=np.int64)[: rows + 1]
     if not width:
         offsets = np.zeros(rows + 1, dtype=np.int64)
-    ids = np.ascontiguousarray(group.ids, dtype=np.int64)
+    # Kernels are compiled once more for an array that they may not write to.
+    ids = np.require(group.ids, dtype=np.int64, requirements=["C", "W"])
     return EncodedConjunctions(ids, offsets, *(np.ascontiguousarray(part.reshape(-1)) for part in table))
 
 

@@ -83,7 +83,8 @@ class ClusteredMatcher:
 
     def remove(self, ids: IdArray) -> None:
         """Remove all conjunctions of these ids."""
-        wanted = np.ascontiguousarray(ids, dtype=np.int64)
+        # Kernels are compiled once more for an array that they may not write to.
+        wanted = np.require(ids, dtype=np.int64, requirements=["C", "W"])
         with self._lock:
             gone = np.empty((max(256, 8 * min(len(wanted), _SLICE)), 3), dtype=np.int64)
             found = np.zeros(1, dtype=np.int64)

@@ -228,7 +228,7 @@ def settle(state: State, chunk: int, columns: int, j: int, count: int, found: ND
             later = UNSURE
         elif said != ASK or not ask(state, slot):
             return count
-    found[count] = words[first] + later
+    found[count] = np.int64(words[first]) + later
     return count + 1
 
 

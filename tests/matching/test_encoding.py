@@ -1,0 +1,503 @@
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from tests.strategies import TEXTS, TIMES, conditions, crowded, events, predicates, values
+from tocsin.language import Template, parse_condition, to_dnf
+from tocsin.language.normal import Dnf
+from tocsin.language.normal.predicates import rewrite
+from tocsin.language.semantics import truth
+from tocsin.matching import ConjunctionBatch, EventBatch
+from tocsin.matching.encoding.codes import (
+    FIELD_BITS,
+    FIELDS,
+    Field,
+    Keys,
+    Op,
+    field_of,
+    is_exact,
+    key_of,
+    key_of_number,
+    keys_of_numbers,
+    neighbours,
+    number_of,
+    text_order,
+)
+from tocsin.matching.encoding.conjunctions import EncodedConjunctions, encode_conjunctions
+from tocsin.matching.encoding.events import EncodedEvents, encode_events
+from tocsin.matching.encoding.vocabulary import Encoded, Vocabulary
+from tocsin.model import Condition, Conjunction, Event, Predicate, Value, literal
+
+HUGEST = int(np.finfo(np.float64).max)
+
+floats = st.floats(allow_nan=False)
+integers = st.one_of(
+    st.integers(-(2**53), 2**53),
+    st.integers(-(2**70), 2**70),
+    st.integers(-(10**320), 10**320),
+    st.builds(
+        lambda power, offset, sign: sign * (2**power + offset),
+        st.integers(50, 1030),
+        st.integers(-2, 2),
+        st.sampled_from([1, -1]),
+    ),
+    st.sampled_from([HUGEST, HUGEST + 1, -HUGEST, -HUGEST - 1]),
+)
+numbers = st.one_of(floats, integers)
+texts = st.one_of(
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=10),
+    st.text(st.sampled_from("a\0\x01z\x7f\x80ÿ\u0800\uffff\U0010ffff"), max_size=9),
+    st.sampled_from(TEXTS),
+)
+times = st.datetimes(timezones=st.just(UTC))
+
+
+def order_of(number: float) -> tuple[int, int]:
+    """Return the two keys at or between which a number lies."""
+    if is_exact(number):
+        return (key_of_number(float(number)),) * 2
+    assert isinstance(number, int)
+    return neighbours(number)
+
+
+# keys
+
+
+@given(floats, floats)
+def test_keys_keep_the_order_and_equality_of_floats(one: float, other: float) -> None:
+    assert (key_of_number(one) < key_of_number(other)) is (one < other)
+    assert (key_of_number(one) == key_of_number(other)) is (one == other)
+
+
+@given(st.lists(floats))
+def test_keys_by_the_column_are_those_of_each_float(column: list[float]) -> None:
+    assert keys_of_numbers(np.array(column, dtype=np.float64)).tolist() == list(map(key_of_number, column))
+
+
+@given(floats)
+def test_a_float_is_read_back_from_its_key(number: float) -> None:
+    assert number_of(key_of_number(number)) == number
+
+
+@given(st.floats(allow_nan=False, max_value=HUGEST))
+def test_neighbouring_floats_have_neighbouring_keys(number: float) -> None:
+    above = math.nextafter(number, math.inf)
+    apart = key_of_number(above) - key_of_number(number)
+    # Zero is one number with two representations, and the key of the other one is never given.
+    assert apart == (2 if above == 0 else 1)
+
+
+def test_zero_has_one_key_and_infinity_lies_beyond_every_float() -> None:
+    assert key_of_number(-0.0) == key_of_number(0.0) == key_of_number(0) == 0
+    assert keys_of_numbers(np.array([-0.0, 0.0])).tolist() == [0, 0]
+    assert key_of_number(math.inf) == key_of_number(HUGEST) + 1
+    assert key_of_number(-math.inf) == key_of_number(-HUGEST) - 1
+
+
+@given(numbers)
+def test_a_number_is_exact_if_some_float_equals_it(number: float) -> None:
+    try:
+        equal = float(number) == number
+    except OverflowError:
+        equal = False
+    assert is_exact(number) is equal
+    assert field_of(number) is (Field.NUMBER if equal else Field.BIG)
+    assert key_of(number) == (key_of_number(float(number)) if equal else None)
+
+
+@given(integers)
+def test_an_integer_that_no_float_equals_lies_between_two_neighbours(number: int) -> None:
+    assume(not is_exact(number))
+    low, high = neighbours(number)
+    assert high == low + 1
+    assert number_of(low) < number < number_of(high)
+
+
+@given(numbers, numbers)
+def test_order_keys_compare_any_number_with_any_float(one: float, other: float) -> None:
+    assume(is_exact(other))
+    (low, high), key = order_of(one), key_of_number(float(other))
+    assert (low < key) is (one < other)
+    assert (high <= key) is (one <= other)
+    assert (high > key) is (one > other)
+    assert (low >= key) is (one >= other)
+
+
+@given(texts, texts)
+def test_text_order_brackets_a_string_among_strings(one: str, other: str) -> None:
+    (low, high), (key, same) = text_order(one), text_order(other)
+    assert high - low == (len(one.encode()) > 7)
+    if one < other:
+        assert low <= key
+        assert high <= same
+    if key == same:  # a short constant: the keys tell all there is to tell
+        assert (low < key) is (one < other)
+        assert (high <= key) is (one <= other)
+        assert (high > key) is (one > other)
+        assert (low >= key) is (one >= other)
+        assert (low == high == key) is (one == other)
+
+
+@given(texts)
+def test_text_order_fits_into_64_bits(text: str) -> None:
+    assert all(-(2**63) <= key < 2**63 - 1 for key in text_order(text))
+
+
+@given(st.one_of(st.booleans(), times), st.one_of(st.booleans(), times))
+def test_keys_keep_the_order_of_booleans_and_timestamps(one: Any, other: Any) -> None:
+    assume(type(one) is type(other))
+    first, second = key_of(one), key_of(other)
+    assert first is not None
+    assert second is not None
+    assert (first < second) is (one < other)
+    assert (first == second) is (one == other)
+
+
+def test_a_string_has_no_key_but_a_code() -> None:
+    assert key_of("x") is None
+    assert field_of("x") is Field.STRING
+    assert field_of(True) is Field.BOOLEAN
+    assert field_of(datetime(2026, 1, 1, tzinfo=UTC)) is Field.TIMESTAMP
+
+
+# predicates
+
+constants: st.SearchStrategy[Value] = st.one_of(
+    values, st.floats(allow_nan=False, allow_infinity=False), integers, texts, times
+)
+some_predicates = st.one_of(predicates(), predicates(literals=constants.map(literal)))
+
+
+def normalised(predicate: Predicate) -> Predicate:
+    """Return a predicate as a normal form would hold it; one that is settled stays as it is."""
+    rewritten = rewrite(predicate)
+    return rewritten if isinstance(rewritten, Predicate) else predicate
+
+
+def tags_and_lows(encoded: list[Encoded]) -> tuple[Keys, Keys]:
+    table = np.array(encoded, dtype=np.int64).reshape(-1, 3)
+    return table[:, 0].copy(), table[:, 1].copy()
+
+
+def assert_empty(vocabulary: Vocabulary) -> None:
+    assert len(vocabulary.names) == len(vocabulary.symbols) == len(vocabulary.predicates) == 0
+    assert vocabulary.ordered_texts == 0
+    assert not any(vocabulary.is_timed(attribute) for attribute in range(vocabulary.names.top))
+    assert not vocabulary._members
+
+
+@given(st.lists(some_predicates.map(normalised), max_size=5))
+def test_a_predicate_is_decoded_as_it_was_encoded(several: list[Predicate]) -> None:
+    vocabulary = Vocabulary()
+    encoded = [vocabulary.encode(predicate) for predicate in several]
+    assert [vocabulary.decode(*each) for each in encoded] == several
+    assert len(set(encoded)) == len(set(several))
+    assert [vocabulary.encode(predicate) for predicate in several] == encoded
+
+
+@given(st.lists(some_predicates.map(normalised), max_size=5, unique=True), st.data())
+def test_what_is_held_and_released_leaves_the_vocabulary_empty(
+    several: list[Predicate], data: st.DataObject
+) -> None:
+    vocabulary = Vocabulary()
+    encoded = [vocabulary.encode(predicate) for predicate in several]
+    vocabulary.hold(*tags_and_lows(encoded))
+    vocabulary.hold(*tags_and_lows(encoded))
+    vocabulary.release(*tags_and_lows(encoded))
+    going = data.draw(st.permutations(range(len(several))))
+    for done, which in enumerate(going, 1):
+        vocabulary.release(*tags_and_lows([encoded[which]]))
+        left = [encoded[i] for i in going[done:]]
+        assert [vocabulary.decode(*each) for each in left] == [several[i] for i in going[done:]]
+    assert_empty(vocabulary)
+
+
+def test_equal_constants_are_one_predicate_and_kinds_are_not() -> None:
+    vocabulary = Vocabulary()
+    texts = ["a = 1", "a = 1.0", "a = true", "a = '1'", f"a = {2**53}", f"a = {2**53 + 1}"]
+    encoded = [vocabulary.encode(_predicate(text)) for text in texts]
+    assert encoded[0] == encoded[1]
+    assert len(set(encoded)) == len(texts) - 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a like 'x_y'",
+        "a is missing",
+        "a > b",
+        "a + 1 > 2",
+        "a between 1 and 'x'",
+        "a not in (1, 'x')",
+        f"a > {2**53 + 1}",
+        "a < 'eight by'",
+    ],
+)
+def test_what_arrays_cannot_answer_is_left_to_python(text: str) -> None:
+    vocabulary = Vocabulary()
+    encoded = vocabulary.encode(_predicate(text))
+    assert encoded.tag >> FIELD_BITS == Op.RESIDUAL
+    assert vocabulary.decode(*encoded) == _predicate(text)
+    assert len(vocabulary.names) == 0
+
+
+def _predicate(text: str) -> Predicate:
+    predicate = parse_condition(text)
+    assert isinstance(predicate, Predicate)
+    return predicate
+
+
+# versions
+
+
+def hold(vocabulary: Vocabulary, text: str) -> tuple[Keys, Keys]:
+    held = tags_and_lows([vocabulary.encode(_predicate(text))])
+    vocabulary.hold(*held)
+    return held
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "new = 1",
+        "a = 'new'",
+        "a in (1, 'new')",
+        f"a = {2**60 + 1}",
+        "a < 'x'",
+        "a > timestamp '2026-01-01T00:00:00Z'",
+        "a in (timestamp '2026-01-01T00:00:00Z', 1)",
+    ],
+)
+def test_the_version_changes_when_an_event_might_be_encoded_otherwise(text: str) -> None:
+    vocabulary = Vocabulary()
+    hold(vocabulary, "a = 1")
+    before = vocabulary.version
+    held = hold(vocabulary, text)
+    during = vocabulary.version
+    vocabulary.release(*held)
+    assert before != during != vocabulary.version
+
+
+def test_the_version_changes_when_another_attribute_is_compared_with_timestamps() -> None:
+    vocabulary = Vocabulary()
+    for text in ("a = 1", "b = 1"):
+        hold(vocabulary, text)
+    first = hold(vocabulary, "a > timestamp '2026-01-01T00:00:00Z'")
+    batch = EventBatch.of([Event("e", {"a": "2027-01-01T00:00:00Z", "b": "2027-01-01T00:00:00Z"})])
+    before = encode_events(batch, vocabulary)
+    vocabulary.release(*first)
+    hold(vocabulary, "b > timestamp '2026-01-01T00:00:00Z'")
+    after = encode_events(batch, vocabulary)
+    assert [[int(field) % FIELDS for field in each.fields] for each in (before, after)] == [
+        [Field.STRING, Field.TIMESTAMP, Field.STRING],
+        [Field.STRING, Field.STRING, Field.TIMESTAMP],
+    ]
+
+
+def test_the_version_stays_when_events_are_encoded_as_before() -> None:
+    vocabulary = Vocabulary()
+    hold(vocabulary, "a = 'x'")
+    before = vocabulary.version
+    for text in ("a = 1", "a > 2.5", "a != 'x'", "a is present", "a = true"):
+        vocabulary.release(*hold(vocabulary, text))
+    assert vocabulary.version == before
+
+
+def test_two_vocabularies_never_have_one_version() -> None:
+    assert Vocabulary().version != Vocabulary().version
+
+
+# conjunctions
+
+
+def decoded(encoded: EncodedConjunctions, vocabulary: Vocabulary) -> list[tuple[int, Conjunction]]:
+    """Return the conjunctions that were encoded, each with its id."""
+    found = []
+    table = list(zip(encoded.tags.tolist(), encoded.lows.tolist(), encoded.highs.tolist(), strict=True))
+    assert len(table) == encoded.offsets[-1]
+    for row, id_ in enumerate(encoded.ids.tolist()):
+        inside = table[encoded.offsets[row] : encoded.offsets[row + 1]]
+        found.append((id_, tuple(normalised(vocabulary.decode(*each)) for each in inside)))
+    return sorted(found, key=lambda pair: pair[0])
+
+
+@given(st.lists(st.one_of(conditions(), crowded), max_size=3))
+def test_conjunctions_are_decoded_as_they_were_given(several: list[Condition]) -> None:
+    vocabulary = Vocabulary()
+    batch = ConjunctionBatch.of(enumerate(map(to_dnf, several)))
+    found = decoded(encode_conjunctions(batch, vocabulary), vocabulary)
+    assert found == [(id_, tuple(map(normalised, conjunction))) for id_, conjunction in batch]
+
+
+finite = st.one_of(st.integers(-3, 9), st.sampled_from([0.5, 2.0, 1e300, 2**53, 2**53 + 1, 2**70]))
+cells: list[st.SearchStrategy[Value]] = [
+    st.integers(-3, 9),
+    st.sampled_from([0.5, -0.0, 2.0, 2.5]),
+    st.sampled_from([2**53 - 1, 2**53, 2**53 + 1, 2**62]),
+    finite,
+    st.sampled_from(TEXTS),
+    st.sampled_from(TIMES),
+    st.booleans(),
+    st.one_of(finite, st.sampled_from(TEXTS), st.booleans(), st.sampled_from(TIMES)),
+]
+TEMPLATES = [
+    "a = :x and b != :y",
+    "a < :x and b >= :y and a is present",
+    "a between :x and :y",
+    "a not between :x and :y or b = 3",
+    "a between :x and :x and c between 1 and :y",
+    "a in :many and b not in :many and c > :x",
+    "a in (:x, :y, 7) and b = 'fixed'",
+    "a = b and c = :x or a > b and c = :y",
+]
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> dict[str, list[Any]]:
+    """Columns of values; those of one column may be alike, which is the faster way, or not."""
+    size = draw(st.integers(1, 5))
+    columns: dict[str, list[Any]] = {
+        name: draw(st.lists(draw(st.sampled_from(cells)), min_size=size, max_size=size)) for name in "xy"
+    }
+    many = st.lists(draw(st.sampled_from(cells)), max_size=3)
+    columns["many"] = draw(st.lists(many, min_size=size, max_size=size))
+    return columns
+
+
+@given(st.sampled_from(TEMPLATES), rows())
+def test_a_group_encoded_by_the_column_is_what_its_rows_are_one_by_one(
+    text: str, columns: dict[str, list[Any]]
+) -> None:
+    bound = Template(text).bind_many(columns)
+    group = ConjunctionBatch.of_rows(np.arange(len(bound), dtype=np.int64), bound)
+    singles = ConjunctionBatch.of((id_, Dnf((conjunction,))) for id_, conjunction in group)
+    by_column, by_row = Vocabulary(), Vocabulary()
+    found = decoded(encode_conjunctions(group, by_column), by_column)
+    assert found == decoded(encode_conjunctions(singles, by_row), by_row)
+
+
+def test_a_group_of_patterns_is_encoded_as_what_each_of_them_means() -> None:
+    bound = Template("name like :n").bind_many({"n": ["abc", "a%", "a_c"]})
+    vocabulary = Vocabulary()
+    encoded = encode_conjunctions(ConjunctionBatch.of_rows(np.arange(3), bound), vocabulary)
+    assert [tag >> FIELD_BITS for tag in encoded.tags.tolist()] == [Op.EQ, Op.RESIDUAL, Op.RESIDUAL]
+    assert decoded(encoded, vocabulary) == [
+        (row, (_predicate(text),))
+        for row, text in enumerate(["name = 'abc'", "name starts with 'a'", "name like 'a_c'"])
+    ]
+
+
+def test_empty_conjunctions_and_no_conjunctions_are_encoded_too() -> None:
+    vocabulary = Vocabulary()
+    nothing = encode_conjunctions(ConjunctionBatch.of([]), vocabulary)
+    assert (nothing.ids.tolist(), nothing.offsets.tolist(), nothing.tags.tolist()) == ([], [0], [])
+    ids = np.array([4, 5], dtype=np.int64)
+    for batch in (
+        ConjunctionBatch.of([(4, Dnf(((),))), (5, Dnf(((),)))]),
+        ConjunctionBatch.of_shapes(ids, ((),), {}),
+    ):
+        encoded = encode_conjunctions(batch, vocabulary)
+        assert (encoded.ids.tolist(), encoded.offsets.tolist()) == ([4, 5], [0, 0, 0])
+
+
+# events
+
+
+def told(vocabulary: Vocabulary, encoded: Encoded, events: EncodedEvents, event: int) -> bool:
+    """Tell from integers alone whether an event satisfies a predicate that is not left to Python."""
+    op, wanted = Op(encoded.tag >> FIELD_BITS), encoded.tag & ((1 << FIELD_BITS) - 1)
+    for place in range(events.offsets[event], events.offsets[event + 1]):
+        field, key = int(events.fields[place]), int(events.keys[place])
+        low, high = int(events.lows[place]), int(events.highs[place])
+        # An integer that no float equals has a place in the order of numbers all the same.
+        ordered = field + Field.NUMBER - Field.BIG if field % FIELDS == Field.BIG else field
+        if op is Op.PRESENT:
+            holds = field // FIELDS == wanted // FIELDS
+        elif op is Op.EQ:
+            holds = field == wanted and key == encoded.low
+        elif op is Op.IN:
+            holds = (field, key) in _members(vocabulary, encoded.low)
+        elif op is Op.NE:
+            holds = ordered == wanted and not (field == wanted and key == encoded.low)
+        elif op is Op.NOT_IN:
+            holds = ordered == wanted and (field, key) not in _members(vocabulary, encoded.low)
+        else:
+            holds = ordered == wanted and _in_order(op, encoded, low, high)
+        if holds:
+            return True
+    return False
+
+
+def _members(vocabulary: Vocabulary, code: int) -> set[tuple[int, int]]:
+    fields, keys = vocabulary.members(code)
+    return set(zip(fields.tolist(), keys.tolist(), strict=True))
+
+
+def _in_order(op: Op, encoded: Encoded, low: int, high: int) -> bool:
+    return {
+        Op.LT: low < encoded.low,
+        Op.LE: high <= encoded.low,
+        Op.GT: high > encoded.low,
+        Op.GE: low >= encoded.low,
+        Op.BETWEEN: low >= encoded.low and high <= encoded.high,
+        Op.NOT_BETWEEN: low < encoded.low or high > encoded.high,
+    }[op]
+
+
+any_events = st.builds(
+    Event,
+    id=st.just("e"),
+    attributes=st.dictionaries(
+        st.sampled_from(["a", "b", "c"]), st.one_of(constants, st.sampled_from([math.inf, -math.inf]))
+    ),
+)
+
+
+@given(
+    st.lists(some_predicates.map(normalised), min_size=1, max_size=6),
+    st.lists(st.one_of(events, any_events), min_size=1, max_size=4),
+)
+def test_integers_tell_what_the_predicate_tells_of_the_event(
+    several: list[Predicate], events: list[Event]
+) -> None:
+    vocabulary = Vocabulary()
+    encoded = [vocabulary.encode(predicate) for predicate in several]
+    vocabulary.hold(*tags_and_lows(encoded))
+    found = encode_events(EventBatch.of(events), vocabulary)
+    for predicate, each in zip(several, encoded, strict=True):
+        if each.tag >> FIELD_BITS != Op.RESIDUAL:
+            wanted = [truth(predicate, event.attributes) is True for event in events]
+            assert [told(vocabulary, each, found, place) for place in range(len(events))] == wanted
+
+
+def test_attributes_that_no_subscription_names_are_left_out() -> None:
+    vocabulary = Vocabulary()
+    hold(vocabulary, "a = 1")
+    found = encode_events(EventBatch.of([Event("e", {"b": 1, "a": 2, "c": "x"}), Event("f", {})]), vocabulary)
+    assert found.offsets.tolist() == [0, 1, 1]
+    assert found.keys.tolist() == [key_of_number(2)]
+
+
+def test_a_string_that_no_subscription_holds_equals_nothing() -> None:
+    vocabulary = Vocabulary()
+    hold(vocabulary, "a = 'x'")
+    batch = EventBatch.of([Event("e", {"a": "y"}), Event("f", {"a": 2**60 + 1})])
+    assert all(key < 0 for key in encode_events(batch, vocabulary).keys.tolist())
+
+
+def test_a_batch_is_encoded_once_for_each_version() -> None:
+    vocabulary = Vocabulary()
+    hold(vocabulary, "a = 1")
+    batch = EventBatch.of([Event("e", {"a": 1})])
+    first = encode_events(batch, vocabulary)
+    assert encode_events(batch, vocabulary) is first
+    hold(vocabulary, "b = 1")
+    assert encode_events(batch, vocabulary) is not first
+    assert encode_events(batch, Vocabulary()).offsets.tolist() == [0, 0]
