@@ -15,8 +15,9 @@ from tocsin.language import (
     to_text,
 )
 from tocsin.model import Event, Notification, Subscription, read_event
+from tocsin.model.version import VERSION
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "Engine",

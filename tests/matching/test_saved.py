@@ -178,6 +178,11 @@ def test_no_kernel_is_compiled_once_more_for_mapped_arrays(
     condition = parse_condition("a = 1 and b > 2 and c in ('x', 'y') or d like '%x_y%' and e != 2")
     add(matcher, (1, condition))
     save_matcher(matcher, tmp_path / "saved")
+    add(matcher, *((i, condition) for i in range(2, 500)))
+    remove(matcher, *range(0, 500, 2))
+    match(matcher, {"a": 1, "b": 3, "c": "x"})
+    matcher.explain(read_event({}), 1)
+    before = compiled_kernels()
     opened = open_matcher(tmp_path / "saved")
     assert isinstance(opened, ClusteredMatcher)
     assert type(opened._state.first) is np.ndarray
@@ -187,7 +192,7 @@ def test_no_kernel_is_compiled_once_more_for_mapped_arrays(
     remove(opened, *range(0, 500, 2))
     assert match(opened, {"a": 1, "b": 3, "c": "x"}) == [list(range(1, 500, 2))]
     opened.explain(read_event({}), 1)
-    assert {kernel: n for kernel, n in compiled_kernels().items() if n > 1} == {}
+    assert compiled_kernels() == before
 
 
 @pytest.mark.parametrize("name", CLUSTERED)

@@ -20,7 +20,7 @@ from tocsin.cli.demo import demo
 from tocsin.cli.explain import explain, try_out
 from tocsin.cli.match import match
 from tocsin.cli.parse import parse
-from tocsin.cli.terminal import complain
+from tocsin.cli.terminal import complain, show_log
 from tocsin.model.errors import TocsinError
 
 __all__ = ["app", "main"]
@@ -62,6 +62,7 @@ def _options(
     ] = False,
 ) -> None:
     """Leave standing questions behind, and hear at once and exactly what events answer them."""
+    show_log()
 
 
 def main() -> None:

@@ -34,7 +34,7 @@ class Loaded(Struct):
         return Loaded(self.good + other.good, self.bad + other.bad)
 
 
-def replaying_engine(matcher: str = "oracle") -> Engine:
+def replaying_engine(matcher: str | None = None) -> Engine:
     """Return an engine that goes by the events' own time, and to which none comes too late."""
     return Engine(matcher=matcher, clock=EventClock(), lateness=2**62)
 

@@ -19,6 +19,7 @@ from tocsin.cli.terminal import FaultLog, counted, errors, note, progress, shown
 from tocsin.engine import Engine
 from tocsin.formats import EventFields
 from tocsin.formats.notifications import JsonNotifications, ParquetNotifications
+from tocsin.matching import registered_matchers
 from tocsin.model import Notification
 from tocsin.model.errors import TocsinError
 
@@ -67,7 +68,12 @@ def match(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write notifications to this file.", dir_okay=False)
     ] = None,
-    matcher: Annotated[str, typer.Option(help="The index to match with.")] = "oracle",
+    matcher: Annotated[
+        str | None,
+        typer.Option(
+            help=f"The index to match with: {', '.join(registered_matchers())}.", show_default="dynamic"
+        ),
+    ] = None,
     input_format: options.InputFormat = None,
     stream: options.Stream = None,
     time_field: options.TimeField = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,6 +33,7 @@ __all__ = [
     "errors",
     "note",
     "progress",
+    "show_log",
     "shown",
     "told",
     "warn",
@@ -161,3 +163,18 @@ class _Rate(ProgressColumn):
         elapsed = task.elapsed or 0
         rate = f", {count / elapsed:,.0f}/s" if elapsed > 0.5 else ""
         return Text(f"{count:,} {self._what}{rate}", style="cyan")
+
+
+class _Notes(logging.Handler):
+    """Shows what the library has to say as notes."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        note(record.getMessage())
+
+
+def show_log() -> None:
+    """Show what the library tells of long work, such as compiling."""
+    log = logging.getLogger("tocsin")
+    if not any(isinstance(handler, _Notes) for handler in log.handlers):
+        log.addHandler(_Notes())
+        log.setLevel(logging.INFO)

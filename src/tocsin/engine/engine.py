@@ -22,6 +22,7 @@ from tocsin.engine.filters import (
     notification,
     only_filters,
 )
+from tocsin.engine.growing import GrowingMatcher
 from tocsin.engine.history import History
 from tocsin.engine.ids import row_ids
 from tocsin.engine.incoming import Incoming, is_at_hand, read_incoming
@@ -41,7 +42,7 @@ from tocsin.formats.cloud_events import is_cloud_event, read_cloud_event
 from tocsin.language import Template
 from tocsin.language.sources import QuerySource, read_query
 from tocsin.language.template.columns import Rows, as_table
-from tocsin.matching import ConjunctionBatch, EventBatch, create_matcher
+from tocsin.matching import ConjunctionBatch, EventBatch, Matcher, create_matcher
 from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.model import Event, Notification, Subscription, read_event
 from tocsin.model.errors import ApplyError, EventError, SubscriptionError
@@ -59,6 +60,9 @@ class Engine:
     Safe to use from several threads: one call at a time changes or reads the subscriptions, and a match sees
     them either before a change or after it. `apublish` is `publish` for asyncio; the other calls are short.
 
+    `matcher` names the index to match with. Without it there is none while there is little to do, and `dynamic` as
+    soon as there is more.
+
     `clock` tells the time of events that say none, and when what has expired is let go; `lateness` is how many
     ticks longer an expired subscription is held for events that come late.
 
@@ -69,9 +73,9 @@ class Engine:
     ['ibm-high']
     """
 
-    def __init__(self, *, matcher: str = "oracle", clock: Clock | None = None, lateness: int = 0) -> None:
+    def __init__(self, *, matcher: str | None = None, clock: Clock | None = None, lateness: int = 0) -> None:
         self._matcher_name = matcher
-        self._matcher = create_matcher(matcher)
+        self._matcher = self._new_matcher()
         self._clock = clock or SystemClock()
         self._lateness = lateness
         self._book = Book()
@@ -355,6 +359,9 @@ class Engine:
                 self._notified += len(notes)
             yield from notes
 
+    def _new_matcher(self) -> Matcher:
+        return GrowingMatcher() if self._matcher_name is None else create_matcher(self._matcher_name)
+
     # what follows is called under the lock
 
     def _make_room(self, ids: list[str], *, replace: bool) -> None:
@@ -412,7 +419,7 @@ class Engine:
         """Return what new subscriptions are told of the events that are still kept."""
         if not len(self._history) or not len(added):
             return ()
-        alone = create_matcher(self._matcher_name)
+        alone = self._new_matcher()
         alone.add(added)
         kept = list(self._history)
         matches = alone.match(EventBatch.of(matchable(event) for event in kept)).to_lists()

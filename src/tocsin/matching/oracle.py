@@ -36,16 +36,27 @@ class Oracle:
 
     def __init__(self) -> None:
         self._conjunctions: dict[int, list[Conjunction]] = {}
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def conjunctions(self) -> Iterator[tuple[IdArray, Conjunction]]:
+        """Return every conjunction with its subscription's id, as an array of one."""
+        for id_, held in self._conjunctions.items():
+            ids = np.array([id_], dtype=np.int64)
+            yield from ((ids, conjunction) for conjunction in held)
 
     def add(self, subscriptions: ConjunctionBatch) -> None:
         """Add conjunctions; any one of those that carry an id satisfies it."""
         for id_, conjunction in subscriptions:
             self._conjunctions.setdefault(id_, []).append(conjunction)
+            self._size += 1
 
     def remove(self, ids: IdArray) -> None:
         """Remove all conjunctions of these ids."""
         for id_ in ids.tolist():
-            self._conjunctions.pop(id_, None)
+            self._size -= len(self._conjunctions.pop(id_, ()))
 
     def match(self, events: EventBatch) -> Matches:
         """Return, per event, the ids of the subscriptions it satisfies, ascending and without repeats."""
@@ -92,6 +103,7 @@ class Oracle:
             predicates = map(predicate_from_json, parts.documents["predicates"])
             for id_, size in zip(parts.arrays["ids"].tolist(), parts.arrays["sizes"].tolist(), strict=True):
                 self._conjunctions.setdefault(id_, []).append(tuple(islice(predicates, size)))
+                self._size += 1
         except KeyError as fault:
             raise SavedMatcherError(f"it has no `{fault.args[0]}`; save the matcher anew") from None
         except FormError as fault:

@@ -24,11 +24,11 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-import tocsin
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.matcher import Matcher
 from tocsin.matching.registry import create_matcher, name_of
 from tocsin.model.errors import MatcherError, SavedMatcherError
+from tocsin.model.version import VERSION
 
 __all__ = ["MatcherParts", "Savable", "open_matcher", "save_matcher"]
 
@@ -200,7 +200,7 @@ def _write_parts(matcher: Matcher, name: str, parts: MatcherParts, place: Path) 
     return _Manifest(
         saved="tocsin matcher",
         format=FORMAT,
-        tocsin=tocsin.__version__,
+        tocsin=VERSION,
         matcher=name,
         options=dict(parts.options),
         subscriptions=stats.subscriptions,
@@ -257,7 +257,7 @@ def _read_manifest(home: Path) -> _Manifest:
     heading = _read_heading(home)
     if heading.format > FORMAT:
         raise SavedMatcherError(
-            f"it was saved by Tocsin {heading.tocsin} in format {heading.format}, and Tocsin {tocsin.__version__} "
+            f"it was saved by Tocsin {heading.tocsin} in format {heading.format}, and Tocsin {VERSION} "
             f"reads formats up to {FORMAT}; update Tocsin, or save the matcher with this version",
             str(home),
         )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tocsin.matching.batches import IdArray
 from tocsin.matching.encoding.codes import Keys
@@ -31,6 +32,7 @@ from tocsin.structures import hash_index
 __all__ = ["Dynamic"]
 
 _SAMPLE: Final = 8192
+_OWED: Final = 32  # changes, or eight times as many events, after which something is done
 _STEP: Final = 2048  # conjunctions that are looked at in one step of maintenance
 
 
@@ -67,11 +69,15 @@ class Dynamic(ClusteredMatcher):
         self.tolerance = tolerance
         self._state.totals[TOLERANCE] = tolerance
         self._queue: list[int] = []  # access predicates to be redistributed
+        self._repair: NDArray[np.int32] = np.zeros(
+            0, dtype=np.int32
+        )  # those beyond tolerance, some calm again
         self._cursor = np.zeros(4, dtype=np.int64)
         self._closing: int | None = None  # the table that is being emptied
         self._closing_at = 0
         self._swept = np.zeros(64, dtype=np.float64)
         self._sweep_at = 0
+        self._owed = 0.0
         self.rounds = 0
         self.tables_made = 0
         self.tables_deleted = 0
@@ -135,39 +141,56 @@ class Dynamic(ClusteredMatcher):
 
     def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
         """Return the conjunctions that each event satisfies, and where each event's begin."""
+        count = len(events.offsets) - 1
         with self._lock:
             result = super().match_encoded(events)
-            if self.adaptive:
-                examine_reached(self._state)
-                self._after((len(events.offsets) - 1) // 8)
+            if self.adaptive and self._owed + count / 8 >= _OWED:
+                examine_reached(self._state)  # while it is known what the last event reached
+            self._after(count / 8)
             return result
 
-    def _after(self, work: int) -> None:
-        """Spend on maintenance in proportion to the work that was done."""
-        if not self.adaptive:
+    def _after(self, work: float) -> None:
+        """Spend on maintenance in proportion to the work that was done, once there is enough of it."""
+        self._owed += work
+        if not self.adaptive or self._owed < _OWED:
             return
-        self._sweep_at = self._sweep(self._sweep_at, work // 4 + 1)
-        self.maintain(8 * work + 64)
+        work, self._owed = self._owed, 0.0
+        self._sweep_at = self._sweep(self._sweep_at, int(work) // 4 + 1)
+        self.maintain(8 * int(work) + 64)
 
     def _is_worth_a_round(self) -> bool:
         return bool(self._state.totals[PENDING] >= self.costs.create * self.costs.of(2))
 
     def _start_round(self) -> None:
-        """Choose tables for what the suspects hold, and queue the suspects to be redistributed."""
+        """Choose tables for what suspect and settled access predicates hold, and queue whom they may concern.
+
+        What one access predicate alone would save is never worth a table. So those that were left as they are count
+        again with each new suspect: together they are the paper's repair set.
+        """
         state = self._state
+        mood, members = state.access.mood, state.access.members
         suspects = state.suspects[: int(state.totals[SUSPECTS])].copy()
         state.totals[SUSPECTS] = state.totals[PENDING] = 0.0
-        suspects = suspects[state.access.mood[suspects] == SUSPECT]
+        repair = np.unique(np.concatenate([self._repair, suspects]))
+        self._repair = repair = repair[(mood[repair] != CALM) & (members[repair] > 0)]
+        suspects = repair[mood[repair] == SUSPECT]
         if not len(suspects):
             return
         self.rounds += 1
-        if self.max_attributes > 1:
-            sample = new_sample(_SAMPLE)
-            sample_suspects(state, suspects, max(_SAMPLE // len(suspects), 1), sample)
-            for schema in schemas_for(state, sample, self.max_attributes, self.costs):
-                self._state = add_table(self._state, schema)
-                self.tables_made += 1
         self._queue = suspects.tolist()
+        if self.max_attributes > 1 and self._make_tables(repair):
+            self._state.access.mood[repair] = SUSPECT
+            self._queue = repair.tolist()
+
+    def _make_tables(self, entries: NDArray[np.int32]) -> int:
+        """Make the tables that are worth it for what these access predicates hold; return how many."""
+        sample = new_sample(_SAMPLE)
+        sample_suspects(self._state, entries, max(_SAMPLE // len(entries), 1), sample)
+        schemas = schemas_for(self._state, sample, self.max_attributes, self.costs)
+        for schema in schemas:
+            self._state = add_table(self._state, schema)
+        self.tables_made += len(schemas)
+        return len(schemas)
 
     def _redistribute(self, budget: int) -> int:
         """Look at up to `budget` conjunctions of the queued access predicates; return how many."""

@@ -23,7 +23,6 @@ from tocsin.matching.le_subscribe.state import (
     FALLBACK,
     REACHED,
     SETTLED,
-    SUSPECT,
     TOLERANCE,
     State,
 )
@@ -60,11 +59,9 @@ def _examine(state: State, entry: int) -> None:
 
 @kernel
 def sample_suspects(state: State, entries: NDArray[np.int32], each: int, sample: Sample) -> None:
-    """Draw up to `each` conjunctions from every suspect access predicate."""
+    """Draw up to `each` conjunctions from every one of these access predicates."""
     for i in range(entries.shape[0]):
         entry = np.int64(entries[i])
-        if state.access.mood[entry] != SUSPECT:
-            continue
         probability = probability_of(state, entry)
         members = np.int64(state.access.members[entry])
         wanted = min(each, members)
