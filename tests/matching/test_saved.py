@@ -300,7 +300,7 @@ def test_the_manifest_says_what_was_saved(folder: Path) -> None:
     manifest = msgspec.json.decode((folder / "manifest.json").read_bytes())
     assert manifest["matcher"] == "propagation"
     assert (manifest["subscriptions"], manifest["conjunctions"], manifest["predicates"]) == (1, 1, 2)
-    assert manifest["arrays"]["state.totals"] == {"dtype": "<f8", "shape": [8]}
+    assert manifest["arrays"]["state.totals"] == {"dtype": "<f8", "shape": [10]}
     assert manifest["parts"] == parts_of(folder).name
 
 

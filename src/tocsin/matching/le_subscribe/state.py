@@ -47,6 +47,8 @@ LATER: Final = 3  # only Python can tell
 
 FALLBACK: Final = 0  # the access predicate of conjunctions without an equality: every event satisfies it
 CLUSTER: Final = 2  # the column, beside an access predicate's key, of its first cluster
+SLOTS: Final = 2  # the first column of slots in a cluster; without slots there is no hint either
+HINTED: Final = 1 << 16  # while there are no more slots than this, a hint holds the first two
 WIDEST: Final = 4  # attributes in a table's schema: their slots fill a key of two integers
 NO_SLOT: Final = 0xFFFFFFFF
 
@@ -145,7 +147,7 @@ class State(NamedTuple):
     first: NDArray[np.int32]  # by entry of `ids`: its newest conjunction
     conjunctions: Conjunctions
     access: Access
-    clusters: ChunkedLists  # columns: conjunctions, then the slots still to be checked
+    clusters: ChunkedLists  # columns: conjunctions, hints, the slots still to be checked
     # in a cluster's row: NEXT, the next of the same access predicate, or -1, and TAG, that predicate
     tables: Tables
     suspects: NDArray[np.int32]  # access predicates that are satisfied too often for what they hold
@@ -232,7 +234,7 @@ def with_room(state: State, conjunctions: int, predicates: int, widest: int) -> 
         ("members", "hits", "table", "mood", "settled"),
         len(entries.chain),
     )
-    clusters = chunked_lists.with_room(state.clusters, conjunctions, widest + 1)
+    clusters = chunked_lists.with_room(state.clusters, conjunctions, widest + SLOTS)
     rows = int(state.conjunctions.counters[0]) + conjunctions
     state = state._replace(
         predicates=held,

@@ -19,6 +19,7 @@ from tocsin.matching.le_subscribe.state import (
     NO_SLOT,
     PENDING,
     SETTLED,
+    SLOTS,
     SUSPECT,
     SUSPECTS,
     TOLERANCE,
@@ -103,7 +104,7 @@ def enter(state: State, id_: int, slots: NDArray[np.int64]) -> int:
 def fits(state: State, size: int) -> bool:
     conjunctions = state.conjunctions
     return (
-        chunked_lists.has_room(state.clusters, size + 1)
+        chunked_lists.has_room(state.clusters, size + SLOTS)
         and state.ids.counters[1] + 1 < state.first.shape[0]
         and (conjunctions.counters[1] >= 0 or conjunctions.counters[0] < conjunctions.owner.shape[0])
         and state.access.entries.counters[1] + 1 < state.access.members.shape[0]
@@ -186,6 +187,12 @@ def table_key(state: State, table: int) -> tuple[int, int]:
 
 
 @helper
+def hint_of(first: int, second: int) -> int:
+    """Return the last 16 bits of two slots in one word."""
+    return np.int32(np.uint32((first & 0xFFFF) | ((second & 0xFFFF) << 16)).view(np.int32))
+
+
+@helper
 def key_slot(a: int, b: int, which: int) -> int:
     """Return one slot of an access predicate's key, or -1 behind its last."""
     half = a if which < 2 else b
@@ -204,17 +211,21 @@ def attach(state: State, number: int, size: int, a: int, b: int, table: int) -> 
     access, clusters, scratch = state.access, state.clusters, state.scratch
     entry = _entry_for(state, a, b, table)
     kept = _order(state, size, entry)
+    width = kept + SLOTS if kept > 0 else np.int64(1)
     cluster = access.entries.keys[entry, CLUSTER]
-    while cluster >= 0 and clusters.rows[cluster, WIDTH] != kept + 1:
+    while cluster >= 0 and clusters.rows[cluster, WIDTH] != width:
         cluster = np.int64(state.clusters.rows[cluster, NEXT])
     if cluster < 0:
-        cluster = chunked_lists.new_list(clusters, kept + 1)
+        cluster = chunked_lists.new_list(clusters, width)
         state.clusters.rows[cluster, TAG] = entry
         state.clusters.rows[cluster, NEXT] = access.entries.keys[entry, CLUSTER]
         access.entries.keys[entry, CLUSTER] = cluster
     chunk, position = chunked_lists.append(clusters, cluster)
     word = clusters.chunks[chunk, OFFSET] + position
     clusters.words[word] = number
+    if kept > 0:
+        word += clusters.chunks[chunk, CAPACITY]
+        clusters.words[word] = hint_of(scratch[0], scratch[min(kept - 1, 1)])
     for j in range(kept):
         word += clusters.chunks[chunk, CAPACITY]
         clusters.words[word] = scratch[j]
@@ -329,8 +340,10 @@ def slots_of(state: State, number: int) -> int:
             if slot >= 0:
                 scratch[size] = slot
                 size += 1
-    word = clusters.chunks[chunk, OFFSET] + state.conjunctions.place[number]
-    for _ in range(1, clusters.rows[cluster, WIDTH]):
+    word = (
+        clusters.chunks[chunk, OFFSET] + state.conjunctions.place[number] + clusters.chunks[chunk, CAPACITY]
+    )
+    for _ in range(SLOTS, clusters.rows[cluster, WIDTH]):
         word += clusters.chunks[chunk, CAPACITY]
         scratch[size] = clusters.words[word]
         size += 1

@@ -11,7 +11,7 @@ from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.le_subscribe._kernels.access import attach, detach, enter, fits, leave, slots_of
 from tocsin.matching.le_subscribe._kernels.matching import settle
 from tocsin.matching.le_subscribe._kernels.predicates import observe
-from tocsin.matching.le_subscribe.state import CHECKS, FALSE, SEEN, TRUE, VISITS, State
+from tocsin.matching.le_subscribe.state import CHECKS, FALSE, SEEN, SLOTS, TRUE, VISITS, State
 from tocsin.structures import chunked_lists, hash_index, marks
 from tocsin.structures.chunked_lists import (
     CAPACITY,
@@ -86,9 +86,11 @@ def _hold(state: State, counters: Counters, number: int) -> None:
     """Enter a conjunction into the list of each slot that the indexes tell."""
     clusters = state.clusters
     chunk = np.int64(state.conjunctions.chunk[number])
-    word = clusters.chunks[chunk, OFFSET] + state.conjunctions.place[number]
+    word = (
+        clusters.chunks[chunk, OFFSET] + state.conjunctions.place[number] + clusters.chunks[chunk, CAPACITY]
+    )
     told = np.int64(0)
-    for column in range(1, clusters.rows[clusters.chunks[chunk, OWNER], WIDTH]):
+    for column in range(SLOTS, clusters.rows[clusters.chunks[chunk, OWNER], WIDTH]):
         word += clusters.chunks[chunk, CAPACITY]
         slot = np.int64(clusters.words[word])
         if state.predicates.marks.rest[slot] != FALSE:
@@ -157,7 +159,8 @@ def _let_go(state: State, counters: Counters, number: int) -> None:
     if counters.told[number] == 0:
         _unlist(state, counters, word)
         return
-    for _ in range(1, clusters.rows[clusters.chunks[chunk, OWNER], WIDTH]):
+    word += clusters.chunks[chunk, CAPACITY]
+    for _ in range(SLOTS, clusters.rows[clusters.chunks[chunk, OWNER], WIDTH]):
         word += clusters.chunks[chunk, CAPACITY]
         slot = np.int64(clusters.words[word])
         if state.predicates.marks.rest[slot] == FALSE:
@@ -264,7 +267,9 @@ def _count_list(state: State, counters: Counters, number: int, touched: int) -> 
 @helper
 def _settle_number(state: State, number: int, count: int, found: NDArray[np.int64]) -> int:
     chunk = np.int64(state.conjunctions.chunk[number])
-    columns = np.int64(state.clusters.rows[state.clusters.chunks[chunk, OWNER], WIDTH]) - 1
+    columns = max(
+        np.int64(state.clusters.rows[state.clusters.chunks[chunk, OWNER], WIDTH]) - SLOTS, np.int64(0)
+    )
     return settle(state, chunk, columns, np.int64(state.conjunctions.place[number]), count, found)
 
 

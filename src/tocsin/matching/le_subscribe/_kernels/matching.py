@@ -15,9 +15,11 @@ from tocsin.matching.le_subscribe.state import (
     CHECKS,
     CLUSTER,
     FALLBACK,
+    HINTED,
     LATER,
     REACHED,
     SEEN,
+    SLOTS,
     STAMP,
     TRUE,
     VISITS,
@@ -158,7 +160,7 @@ def _visit(state: State, entry: int, prefetching: bool, count: int, found: NDArr
     rows, chunks = state.clusters.rows, state.clusters.chunks
     cluster = state.access.entries.keys[entry, CLUSTER]
     while cluster >= 0:
-        columns = np.int64(rows[cluster, WIDTH]) - 1
+        columns = max(np.int64(rows[cluster, WIDTH]) - SLOTS, np.int64(0))
         chunk = np.int64(rows[cluster, HEAD])
         fill = np.int64(rows[cluster, FILL])
         state.totals[CHECKS] += rows[cluster, TOTAL]
@@ -182,7 +184,8 @@ def _scan(state: State, chunk: int, columns: int, fill: int, count: int, found: 
     """Check the conjunctions of one chunk against the predicate vector, a column at a time.
 
     The first column is gone through from end to end; each further one only where those before did not fail, so
-    its other cache lines are left alone. No loop has a branch that could be mispredicted.
+    its other cache lines are left alone. No loop has a branch that could be mispredicted. While slots fit into 16
+    bits, the hint holds the first two, and what passes the first is in the cache already for the second.
     """
     words, vector = state.clusters.words, state.predicates.marks.value
     base = state.clusters.chunks[chunk, OFFSET]
@@ -194,10 +197,24 @@ def _scan(state: State, chunk: int, columns: int, fill: int, count: int, found: 
     column = np.uint64(base) + step
     left = state.scratch.shape[0] - LARGEST
     end = np.uint64(left)
-    for j in range(np.uint64(fill)):
-        state.scratch[end] = np.int64(j)
-        end += np.uint64(vector[np.uint32(words[column + j])] != 0)
-    for _ in range(1, columns):
+    done = np.int64(1)
+    if state.predicates.entries.counters[1] <= HINTED:
+        for j in range(np.uint64(fill)):
+            state.scratch[end] = np.int64(j)
+            end += np.uint64(vector[np.uint32(words[column + j]) & np.uint32(0xFFFF)] != 0)
+        last, end = end, np.uint64(left)
+        for i in range(np.uint64(left), last):
+            j = state.scratch[i]
+            state.scratch[end] = j
+            end += np.uint64(vector[np.uint32(words[column + np.uint64(j)]) >> np.uint32(16)] != 0)
+        done = np.int64(2)
+        column += step + step
+    else:
+        column += step
+        for j in range(np.uint64(fill)):
+            state.scratch[end] = np.int64(j)
+            end += np.uint64(vector[np.uint32(words[column + j])] != 0)
+    for _ in range(done, columns):
         if end == np.uint64(left):
             return count
         column += step
@@ -216,7 +233,7 @@ def settle(state: State, chunk: int, columns: int, j: int, count: int, found: ND
     """Decide a conjunction whose first columns did not fail: look at the rest, and ask what was not told."""
     words, vector = state.clusters.words, state.predicates.marks.value
     first = state.clusters.chunks[chunk, OFFSET] + j
-    word = first
+    word = first + state.clusters.chunks[chunk, CAPACITY]  # behind the hint
     later = np.int64(0)
     for _ in range(columns):
         word += state.clusters.chunks[chunk, CAPACITY]
