@@ -250,7 +250,7 @@ class Dynamic(ClusteredMatcher):
             used = int(tables.used[0])
             tables.gain[:used] = self._swept[:used]
             poor = [
-                (self._swept[table] / self.costs.of(int(tables.width[table])), table)
+                (self._swept[table] / self._cost(table), table)
                 for table in range(used)
                 if tables.width[table] > 0
             ]
@@ -259,6 +259,13 @@ class Dynamic(ClusteredMatcher):
                 self._closing, self._closing_at = least[1], FALLBACK + 1
                 tables.width[least[1]] *= -1
         return following
+
+    def _cost(self, table: int) -> float:
+        """Return what a table costs; its keys are as many as its fields have constants, or it has conjunctions."""
+        tables = self._state.tables
+        width = int(tables.width[table])
+        distinct = self._state.fields.equalities[tables.fields[table, :width]].astype(np.float64)
+        return self.costs.of(width, min(float(distinct.prod()), float(tables.members[table])))
 
     def _details(self) -> dict[str, Any]:
         return {

@@ -23,22 +23,24 @@ _AT_ONCE: Final = 64  # tables that one choice may make
 class Costs(Struct, frozen=True):
     """What a table costs, in checks of one conjunction, and in bytes.
 
-    The figures are measured at 6,000,000 subscriptions: a check takes a nanosecond, and a look-up in a table that
-    is larger than the caches 0.6 to 0.8 microseconds, the time of some cache misses.
+    The figures are measured: a check takes a nanosecond; a look-up in a table that fits into the caches a tenth of
+    a microsecond, in one that does not, 0.6 to 0.8 microseconds.
     """
 
-    table: float = 100.0  # K_r: to see whether an event has a table's attributes
-    attribute: float = 200.0  # K_h: to hash and to look up, for each attribute
+    table: float = 40.0  # K_r: to see whether an event has a table's attributes
+    attribute: float = 30.0  # K_h: to hash and to look up, for each attribute
+    misses: float = 500.0  # the cache misses of a look-up, in a table too large for the caches
+    cached: float = 16_384.0  # keys of a table from which on every look-up misses
     create: float = 1.5  # a table is made if it saves so many times its cost
     delete: float = 0.5  # and given up if it saves less than so many times its cost
     key: float = 120.0  # K_e: bytes of an access predicate and its first chunk
 
-    def of(self, width: int) -> float:
-        """Return what a table of this many attributes costs for each event."""
-        return self.table + self.attribute * width
+    def of(self, width: int, keys: float = 0.0) -> float:
+        """Return what a table of this many attributes and keys costs for each event."""
+        return self.table + self.attribute * width + self.misses * min(keys / self.cached, 1.0)
 
 
-EAGER: Final = Costs(table=0.02, attribute=0.02)
+EAGER: Final = Costs(table=0.02, attribute=0.02, misses=0.0)
 """Costs so low that tables come and go at the least cause."""
 
 
@@ -75,7 +77,16 @@ def schemas_for(
     held = int(state.conjunctions.counters[2])
     stands_for = float(sample.weight[: sample.count[0]].sum()) or 1.0
     figures = np.array(
-        [costs.table, costs.attribute, costs.create, space, costs.key, min(held / stands_for, 1.0)],
+        [
+            costs.table,
+            costs.attribute,
+            costs.create,
+            space,
+            costs.key,
+            max(held / stands_for, 1.0),
+            costs.misses,
+            costs.cached,
+        ],
         dtype=np.float64,
     )
     known = np.zeros((0, 2), dtype=np.int64) if fresh else _schema_keys(state)

@@ -27,7 +27,9 @@ PER_ATTRIBUTE: Final = 1
 LEAST_GAIN: Final = 2  # how many times its cost a table must save
 SPACE: Final = 3  # bytes that all new tables may take
 PER_KEY: Final = 4  # bytes of a table's key
-SCALE: Final = 5  # conjunctions that one of the sample stands for, on the whole
+SCALE: Final = 5  # conjunctions for each one that the sample stands for
+MISSES: Final = 6  # the cache misses of a look-up in a table too large for the caches
+CACHED: Final = 7  # keys of a table from which on every look-up misses
 
 
 class Sample(NamedTuple):
@@ -148,11 +150,12 @@ def choose_tables(
         for entry in range(candidates.schemas.counters[1]):
             if candidates.taken[entry]:
                 continue
-            width = _width(candidates, entry)
-            cost = costs[PER_TABLE] + costs[PER_ATTRIBUTE] * width
+            keys = _keys(candidates, entry, costs[SCALE])
+            cost = costs[PER_TABLE] + costs[PER_ATTRIBUTE] * _width(candidates, entry)
+            cost += costs[MISSES] * min(keys / costs[CACHED], 1.0)
             if candidates.gain[entry] < costs[LEAST_GAIN] * cost:
                 continue
-            keys = _keys(candidates, entry, costs[SCALE]) * costs[PER_KEY]
+            keys *= costs[PER_KEY]
             worth = (
                 (candidates.gain[entry] - cost) / max(keys, 1.0)
                 if costs[SPACE] < np.inf
