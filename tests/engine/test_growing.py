@@ -1,0 +1,91 @@
+"""The engine's own matcher: brute force at first, an index when there is work for one."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from tocsin import Engine
+from tocsin.engine import growing
+from tocsin.engine.growing import GrowingMatcher
+from tocsin.language import parse_condition, to_dnf
+from tocsin.matching import ConjunctionBatch, EventBatch, Oracle
+from tocsin.structures import jit
+
+
+def batch(first: int, count: int) -> ConjunctionBatch:
+    texts = ((i, f"a = {i % 7} and b > {i % 5} or c like '%{i % 3}'") for i in range(first, first + count))
+    return ConjunctionBatch.of((i, to_dnf(parse_condition(text))) for i, text in texts)
+
+
+EVENTS = EventBatch.of_dicts([{"a": i % 7, "b": i % 6, "c": f"x{i % 4}"} for i in range(40)])
+
+
+def test_a_few_subscriptions_are_tried_one_by_one() -> None:
+    matcher = GrowingMatcher()
+    matcher.add(batch(0, 10))
+    matcher.match(EVENTS)
+    assert isinstance(matcher.current, Oracle)
+
+
+def test_many_subscriptions_go_into_the_index_with_those_that_were_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(growing, "_FEW", 50)
+    monkeypatch.setattr(jit, "is_compiled_before", lambda: True)
+    matcher, oracle = GrowingMatcher(), Oracle()
+    for first, count in ((0, 10), (10, 30), (40, 100), (140, 10)):
+        for each in (matcher, oracle):
+            each.add(batch(first, count))
+            each.remove(np.arange(first, first + count, 4))
+        assert matcher.match(EVENTS).to_lists() == oracle.match(EVENTS).to_lists()
+    assert type(matcher.current).__name__ == "Dynamic"
+    assert matcher.stats().subscriptions == oracle.stats().subscriptions
+
+
+def test_much_work_goes_to_the_index_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growing, "_WORTH", 1000)
+    monkeypatch.setattr(jit, "is_compiled_before", lambda: True)
+    matcher = GrowingMatcher()
+    matcher.add(batch(0, 10))
+    expected = matcher.match(EVENTS).to_lists()
+    assert matcher.match(EVENTS).to_lists() == expected
+    assert type(matcher.current).__name__ == "Dynamic"
+
+
+def test_brute_force_goes_on_while_the_index_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    finished = False
+
+    def compile_slowly() -> None:
+        while not finished:
+            time.sleep(0.001)
+
+    monkeypatch.setattr(growing, "_WORTH", 10)
+    monkeypatch.setattr(growing, "_warm_up", compile_slowly)
+    monkeypatch.setattr(jit, "is_compiled_before", lambda: False)
+    matcher = GrowingMatcher()
+    matcher.add(batch(0, 10))
+    expected = matcher.match(EVENTS).to_lists()
+    assert isinstance(matcher.current, Oracle)
+    finished = True
+    assert matcher._compiling is not None
+    matcher._compiling.join()
+    assert matcher.match(EVENTS).to_lists() == expected
+    assert type(matcher.current).__name__ == "Dynamic"
+
+
+@pytest.mark.parametrize("name", ["oracle", "counting", "propagation-wp", "static", "dynamic"])
+def test_an_engine_tells_the_same_with_every_matcher(name: str) -> None:
+    def told(engine: Engine) -> list[tuple[str, str]]:
+        engine.subscribe_many("a = :a and b > :b", {"a": [1, 2, 3], "b": [0, 1, 2]}, id="r{row}")
+        engine.subscribe("from s where c like 'x%' and a is missing", id="pattern")
+        events = [{"a": i % 4, "b": i % 3} for i in range(12)] + [{"c": "xyz"}, {"c": "yx"}]
+        found = [
+            (n.subscription, str(n.events[0].attributes)) for n in engine.publish_many(events, stream="s")
+        ]
+        engine.unsubscribe("r1")
+        return found + [(n.subscription, "later") for n in engine.publish_many(events, stream="s")]
+
+    assert told(Engine(matcher=name)) == told(Engine())
