@@ -18,10 +18,10 @@ from tocsin.matching.encoding.conjunctions import EncodedConjunctions, encode_co
 from tocsin.matching.encoding.events import EncodedEvents, encode_events
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.le_subscribe import state as arrays
-from tocsin.matching.le_subscribe._kernels.access import place, slots_of, take_out
+from tocsin.matching.le_subscribe._kernels.access import place, residuals_of, slots_of, take_out
 from tocsin.matching.le_subscribe._kernels.matching import UNSURE, gather_ids, match
 from tocsin.matching.le_subscribe._kernels.predicates import decay, post, register, unpost
-from tocsin.matching.le_subscribe.state import CHECKS, LATER, SEEN, VISITS, State, new_state
+from tocsin.matching.le_subscribe.state import CHECKS, SEEN, VISITS, State, new_state
 from tocsin.matching.matcher import Explanation, MatcherStats
 from tocsin.matching.oracle import explain_conjunctions
 from tocsin.matching.saved import MatcherParts
@@ -172,10 +172,11 @@ class ClusteredMatcher:
     def _prepare(self, events: EncodedEvents) -> None:
         """Make room for what an event may reach, and for attributes that another matcher has brought."""
         self._state = arrays.with_fields(self._state, self.vocabulary.names.top)
-        pairs = int(np.diff(events.offsets).max(initial=0))
-        needed = pairs + 4 * int(self._state.tables.used[0]) + 8 + LARGEST
-        if needed > len(self._state.scratch):
-            self._state = self._state._replace(scratch=np.zeros(2 * needed, dtype=np.int64))
+        spare = 4 * int(self._state.tables.used[0]) + 8 + LARGEST
+        if len(events.fields) + spare > len(self._state.scratch):
+            needed = int(np.diff(events.offsets).max(initial=0)) + spare
+            if needed > len(self._state.scratch):
+                self._state = self._state._replace(scratch=np.zeros(2 * needed, dtype=np.int64))
 
     def _match(self, events: EncodedEvents, begin: int, found: Keys, offsets: Keys) -> int:
         return match(self._state, events, begin, self.prefetching, found, offsets)
@@ -184,31 +185,31 @@ class ClusteredMatcher:
         """Settle what only Python can tell: a conjunction that fails is written as -1."""
         for place_ in events.faults:
             found[offsets[place_] : offsets[place_ + 1]] = -1
-        unsure = np.flatnonzero(found >= UNSURE)
+        unsure = np.flatnonzero(found >= UNSURE) if len(found) else found
         if not len(unsure):
             return
+        numbers = found[unsure] - UNSURE
+        slots = np.empty(len(unsure) * (self._widest + 1), dtype=np.int64)
+        ends = np.empty(len(unsure) + 1, dtype=np.int64)
+        residuals_of(self._state, numbers, slots, ends)
         places = np.searchsorted(offsets, unsure, side="right") - 1
+        wanted, bounds = slots[: ends[-1]].tolist(), ends.tolist()
+        predicates = {slot: self._predicate(slot) for slot in set(wanted)}
         known: dict[tuple[int, int], bool] = {}
-        for at, event in zip(unsure.tolist(), places.tolist(), strict=True):
-            number = int(found[at]) - UNSURE
-            held = True
-            for slot in self._residuals(number):
+        for i, event in enumerate(places.tolist()):
+            for slot in wanted[bounds[i] : bounds[i + 1]]:
                 answer = known.get((event, slot))
                 if answer is None:
-                    answer = truth(self._predicate(slot), events.attributes(event)) is True
+                    answer = truth(predicates[slot], events.attributes(event)) is True
                     known[event, slot] = answer
                 if not answer:
-                    held = False
+                    numbers[i] = -1
                     break
-            found[at] = number if held else -1
+        found[unsure] = numbers
 
     def _slots(self, number: int) -> NDArray[np.int64]:
         size = slots_of(self._state, number)
         return self._state.scratch[:size].copy()
-
-    def _residuals(self, number: int) -> list[int]:
-        slots = self._slots(number)
-        return [int(slot) for slot in slots if self._state.predicates.marks.rest[slot] == LATER]
 
     def _predicate(self, slot: int) -> Predicate:
         tag, low, high = self._state.predicates.entries.keys[slot].tolist()

@@ -210,6 +210,8 @@ def with_fields(state: State, attributes: int) -> State:
     """Return the state with room for so many attributes."""
     fields = state.fields
     old = len(fields.stamp)
+    if attributes * FIELDS <= old:
+        return state
     fields = grown(
         fields,
         ("equalities", "others", "posted", "present", "runs", "asked", "stamp", "slot", "low", "high"),

@@ -42,6 +42,7 @@ __all__ = [
     "leave",
     "place",
     "probability_of",
+    "residuals_of",
     "slots_of",
     "suspect",
     "table_key",
@@ -348,6 +349,24 @@ def slots_of(state: State, number: int) -> int:
         scratch[size] = clusters.words[word]
         size += 1
     return size
+
+
+@kernel
+def residuals_of(
+    state: State, numbers: NDArray[np.int64], slots: NDArray[np.int64], ends: NDArray[np.int64]
+) -> None:
+    """Write the slots that only Python can tell, of each of these conjunctions.
+
+    Those of conjunction i are `slots[ends[i]:ends[i + 1]]`; there must be room for all slots of all of them.
+    """
+    count = np.int64(0)
+    ends[0] = 0
+    for i in range(numbers.shape[0]):
+        for j in range(slots_of(state, numbers[i])):
+            if state.predicates.marks.rest[state.scratch[j]] == LATER:
+                slots[count] = state.scratch[j]
+                count += 1
+        ends[i + 1] = count
 
 
 @helper
