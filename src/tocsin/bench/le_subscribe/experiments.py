@@ -159,14 +159,18 @@ def churn(session: Session) -> None:
         incoming = Workload(W0, seed=2, first_id=size)
         session.tell(contender, "changing")
         changing = matching = 0.0
+        rounds = 0
         for gone, new, events in CHURN.seconds(incoming, 0, scale.rounds):
             changing += subject.remove(gone) + subject.add(new)
             matching += subject.match(events)[0]
-        done = 2 * scale.rounds * CHURN.changes
+            rounds += 1
+            if changing + matching > scale.patience / 10:
+                break  # a slow matcher's rate is known after fewer rounds
+        done = 2 * rounds * CHURN.changes
         share = matching / (changing + matching)
         session.record("changes", contender, size, (done / changing, "changes/s"), share_matching=share)
         session.tell(contender, "changing one by one")
-        begin = scale.rounds * CHURN.changes
+        begin = rounds * CHURN.changes
         singles = Churn(changes=1, events=1).seconds(incoming, begin, begin + scale.single)
         taken = [max(subject.remove(gone), subject.add(new)) for gone, new, _ in singles]
         typical = float(np.median(taken)) * 1e3
