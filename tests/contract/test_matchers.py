@@ -191,3 +191,17 @@ def test_stats_count_what_is_held(matcher: Matcher) -> None:
 
 def test_a_matcher_keeps_to_the_interface(matcher: Matcher) -> None:
     assert isinstance(matcher, Matcher)
+
+
+def test_a_template_may_ask_twice_of_one_attribute(matcher: Matcher) -> None:
+    template = Template("a = :x and a = :y and b > 0")
+    values = [f"s{i % 3}" for i in range(300)]
+    rows = {"x": values, "y": values[::-1]}
+    bound = template.bind_many(rows)
+    matcher.add(ConjunctionBatch.of_rows(np.arange(len(bound), dtype=np.int64), bound))
+    wanted = [i for i, (x, y) in enumerate(zip(values, values[::-1], strict=True)) if x == y == "s1"]
+    assert wanted
+    assert match(matcher, {"a": "s1", "b": 1}) == [wanted]
+    remove(matcher, *range(300))
+    assert match(matcher, {"a": "s1", "b": 1}) == [[]]
+    assert (matcher.stats().conjunctions, matcher.stats().predicates) == (0, 0)

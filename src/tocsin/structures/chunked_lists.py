@@ -40,6 +40,7 @@ __all__ = [
 
 LARGEST: Final = 1024  # records in a chunk
 _SMALLEST: Final = 4
+_MOST_WORDS: Final = 1 << 17  # in a chunk, unless four records take more
 _CLASSES: Final = 9  # 4, 8, ... 1024
 _NARROW: Final = (
     16  # widths up to here have chunks of their own; wider ones share those of the next power of two
@@ -94,11 +95,12 @@ def new_chunked_lists() -> ChunkedLists:
 def with_room(lists: ChunkedLists, records: int, width: int) -> ChunkedLists:
     """Return the memory with room for one more list and chunk, and in long lists for about `records` records.
 
-    Those have up to `width` words. Where they go into many lists, `has_room` says when to ask again.
+    Those have up to `width` words, but few are taken to have more than 16. Where that is wrong, or they go into
+    many lists, `has_room` says when to ask again.
     """
     top = lists.counters
     stride = int(_stride(width))
-    words = stride * max(records + records // 2, LARGEST)
+    words = min(stride, _NARROW) * (records + records // 2) + stride * int(_largest(width))
     lists = grown(lists, ("words",), int(top[_TOP_WORD]) + words)
     lists = grown(lists, ("rows",), int(top[_TOP_LIST]) + records // 8 + 1)
     return grown(lists, ("chunks",), int(top[_TOP_CHUNK]) + records // 8 + 1)
@@ -109,7 +111,7 @@ def has_room(lists: ChunkedLists, width: int) -> bool:
     """Tell whether one more list and one more chunk of the largest size fit."""
     top = lists.counters
     return (
-        top[_TOP_WORD] + _stride(width) * LARGEST <= lists.words.shape[0]
+        top[_TOP_WORD] + _stride(width) * _largest(width) <= lists.words.shape[0]
         and (top[_TOP_LIST] < lists.rows.shape[0] or top[_FREE_LIST] >= 0)
         and (top[_TOP_CHUNK] < lists.chunks.shape[0] or top[_FREE_CHUNK] >= 0)
     )
@@ -135,6 +137,15 @@ def _stride(width: int) -> int:
     while reach < width:
         reach *= 2
     return reach
+
+
+@kernel
+def _largest(width: int) -> int:
+    """Return how many records the largest chunk of a list holds: fewer where they are very wide."""
+    largest = np.int64(LARGEST)
+    while largest > _SMALLEST and largest * _stride(width) > _MOST_WORDS:
+        largest //= 2
+    return largest
 
 
 @kernel
@@ -179,7 +190,7 @@ def append(lists: ChunkedLists, number: int) -> tuple[int, int]:
 def _new_chunk(lists: ChunkedLists, number: int) -> int:
     counters = lists.counters
     size_class, capacity = np.int64(0), np.int64(_SMALLEST)
-    while capacity < LARGEST and capacity < lists.rows[number, TOTAL]:
+    while capacity < _largest(np.int64(lists.rows[number, WIDTH])) and capacity < lists.rows[number, TOTAL]:
         capacity *= 2
         size_class += 1
     width = np.int64(lists.rows[number, WIDTH])

@@ -19,6 +19,7 @@ from tocsin.model.terms import Attribute, Parameter
 __all__ = ["EncodedConjunctions", "encode_conjunctions"]
 
 _EXACT: Final = 2**53
+_FEW: Final = 2  # rows for which columns are not worth it
 _COMPARED: Final = (Op.EQ, Op.NE, Op.LT, Op.LE, Op.GT, Op.GE, Op.BETWEEN, Op.NOT_BETWEEN)
 
 
@@ -35,19 +36,20 @@ class EncodedConjunctions(NamedTuple):
 def encode_conjunctions(batch: ConjunctionBatch, vocabulary: Vocabulary) -> EncodedConjunctions:
     """Return a batch as arrays; its names and strings are given codes, but are not held yet.
 
-    The rows of a group are encoded by the column. Groups of one row are gathered first, for there may be very
-    many of them.
+    The rows of a group are encoded by the column. Groups of a row or two are gathered first, for there may be
+    very many of them.
     """
     parts: list[EncodedConjunctions] = []
     ids: list[int] = []
     sizes: list[int] = []
     flat: list[Encoded] = []
     for group in batch.groups:
-        if len(group.ids) == 1 and not group.columns:
-            ids.append(int(group.ids[0]))
-            sizes.append(len(group.shape))
-            flat += [vocabulary.encode(predicate) for predicate in group.shape]
-        elif len(group.ids):
+        if len(group.ids) <= _FEW:
+            for id_, conjunction in group:
+                ids.append(id_)
+                sizes.append(len(conjunction))
+                flat += [_encode(predicate, vocabulary) for predicate in conjunction]
+        else:
             parts.append(_encode_group(group, vocabulary))
     if ids:
         parts.append(_joined(np.array(ids, dtype=np.int64), sizes, flat))
@@ -112,10 +114,14 @@ def _encode_column(
     table = np.empty((rows, 3), dtype=np.int64)
     for row in range(rows):
         values: dict[str, Any] = {name: constant_at(group.columns[name], row) for name in wanted}
-        bound = bind_predicate(predicate, values)
-        folded = rewrite(bound)
-        table[row] = vocabulary.encode(folded if isinstance(folded, Predicate) else bound)
+        table[row] = _encode(bind_predicate(predicate, values), vocabulary)
     return table.T
+
+
+def _encode(predicate: Predicate, vocabulary: Vocabulary) -> Encoded:
+    """Encode a predicate over constants; what can be computed of them is."""
+    folded = rewrite(predicate)
+    return vocabulary.encode(folded if isinstance(folded, Predicate) else predicate)
 
 
 def _is_exact(column: NDArray[Any]) -> bool:

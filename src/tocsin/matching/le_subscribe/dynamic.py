@@ -24,7 +24,15 @@ from tocsin.matching.le_subscribe._kernels.adaptation import (
 )
 from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
 from tocsin.matching.le_subscribe.state import CALM, FALLBACK, PENDING, SUSPECT, SUSPECTS, TOLERANCE
-from tocsin.matching.le_subscribe.tables import EAGER, Costs, add_table, new_sample, read_costs, schemas_for
+from tocsin.matching.le_subscribe.tables import (
+    EAGER,
+    Costs,
+    add_table,
+    new_sample,
+    read_costs,
+    schemas_for,
+    subsets,
+)
 from tocsin.matching.registry import register
 from tocsin.matching.saved import MatcherParts
 from tocsin.structures import hash_index
@@ -32,6 +40,7 @@ from tocsin.structures import hash_index
 __all__ = ["Dynamic"]
 
 _SAMPLE: Final = 8192
+_AT_ONCE: Final = 8  # tables that one round may make
 _OWED: Final = 32  # changes, or eight times as many events, after which something is done
 _STEP: Final = 2048  # conjunctions that are looked at in one step of maintenance
 
@@ -144,15 +153,17 @@ class Dynamic(ClusteredMatcher):
         count = len(events.offsets) - 1
         with self._lock:
             result = super().match_encoded(events)
-            if self.adaptive and self._owed + count / 8 >= _OWED:
+            if self.adaptive and count and self._owed + count / 8 >= _OWED:
                 examine_reached(self._state)  # while it is known what the last event reached
             self._after(count / 8)
             return result
 
     def _after(self, work: float) -> None:
         """Spend on maintenance in proportion to the work that was done, once there is enough of it."""
+        if not self.adaptive:
+            return
         self._owed += work
-        if not self.adaptive or self._owed < _OWED:
+        if self._owed < _OWED:
             return
         work, self._owed = self._owed, 0.0
         self._sweep_at = self._sweep(self._sweep_at, int(work) // 4 + 1)
@@ -184,9 +195,11 @@ class Dynamic(ClusteredMatcher):
 
     def _make_tables(self, entries: NDArray[np.int32]) -> int:
         """Make the tables that are worth it for what these access predicates hold; return how many."""
-        sample = new_sample(_SAMPLE)
-        sample_suspects(self._state, entries, max(_SAMPLE // len(entries), 1), sample)
-        schemas = schemas_for(self._state, sample, self.max_attributes, self.costs)
+        # The more equalities a conjunction has, the more schemas it adds: fewer are drawn then.
+        size = _SAMPLE * 25 // max(25, subsets(self._widest, self.max_attributes))
+        sample = new_sample(size)
+        sample_suspects(self._state, entries, max(size // len(entries), 1), sample)
+        schemas = schemas_for(self._state, sample, self.max_attributes, self.costs, most=_AT_ONCE)
         for schema in schemas:
             self._state = add_table(self._state, schema)
         self.tables_made += len(schemas)

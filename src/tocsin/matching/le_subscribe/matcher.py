@@ -129,6 +129,8 @@ class ClusteredMatcher:
 
     def _release(self, gone: Keys) -> None:
         """Take the lists of slots that are gone out of the index, and their words out of the vocabulary."""
+        if not len(gone):
+            return
         ops = gone[:, 1] >> FIELD_BITS
         for slot, code in gone[(ops == Op.IN) | (ops == Op.NOT_IN)][:, (0, 2)].tolist():
             unpost(self._state.fields.posted, self._state.postings, slot, *self.vocabulary.members(code))

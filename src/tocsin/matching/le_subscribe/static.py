@@ -45,6 +45,8 @@ class Static(ClusteredMatcher):
         costs: Costs | Mapping[str, float] | None = None,
     ) -> None:
         super().__init__(vocabulary=vocabulary)
+        if not 1 <= max_attributes <= arrays.WIDEST:
+            raise ValueError(f"max_attributes is between 1 and {arrays.WIDEST}, not {max_attributes}")
         self.max_attributes = max_attributes
         self.space = space
         self.costs = read_costs(costs)
@@ -108,7 +110,8 @@ class Static(ClusteredMatcher):
         cursor = np.zeros(4, dtype=np.int64)
         for entry in range(FALLBACK + 1, top):
             while self._state.access.members[entry] > 0 and not cursor[DONE]:
-                self._state = arrays.with_room(self._state, _STEP, 1, self._widest)
+                members = int(self._state.access.members[entry])
+                self._state = arrays.with_room(self._state, min(_STEP, members), 1, self._widest)
                 redistribute(self._state, entry, _STEP, cursor)
                 cursor[NO_ROOM] = 0  # there is room again the next time
             cursor[:] = 0

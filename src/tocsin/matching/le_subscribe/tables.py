@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import comb
 from typing import Final
 
 import numpy as np
@@ -15,9 +16,7 @@ from tocsin.matching.le_subscribe.state import WIDEST, State
 from tocsin.structures.growth import grown
 from tocsin.structures.hash_index import new_hash_index
 
-__all__ = ["EAGER", "Costs", "add_table", "new_sample", "read_costs", "schemas_for"]
-
-_AT_ONCE: Final = 64  # tables that one choice may make
+__all__ = ["EAGER", "Costs", "add_table", "new_sample", "read_costs", "schemas_for", "subsets"]
 
 
 class Costs(Struct, frozen=True):
@@ -69,8 +68,9 @@ def schemas_for(
     *,
     space: float = np.inf,
     fresh: bool = False,
+    most: int = 64,
 ) -> list[tuple[int, ...]]:
-    """Return the schemas worth a table for a sample, the best first; `space` bounds what they may take.
+    """Return up to `most` schemas worth a table for a sample, the best first; `space` bounds what they may take.
 
     Schemas that have a table are left out, unless the choice is to be made `fresh`.
     """
@@ -90,9 +90,9 @@ def schemas_for(
         dtype=np.float64,
     )
     known = np.zeros((0, 2), dtype=np.int64) if fresh else _schema_keys(state)
-    chosen = np.zeros((_AT_ONCE, 2), dtype=np.int64)
+    chosen = np.zeros((most, 2), dtype=np.int64)
     before = sample.current.copy()
-    room = 1 << 14
+    room = 1 << 16
     while True:
         candidates = Candidates(
             new_hash_index(2, capacity=room),
@@ -106,6 +106,11 @@ def schemas_for(
             return [_fields(a, b) for a, b in chosen[:count].tolist()]
         sample.current[:] = before
         room *= 4
+
+
+def subsets(equalities: int, widest: int) -> int:
+    """Return how many schemas of two to `widest` attributes a conjunction with so many equalities has."""
+    return sum(comb(min(equalities, MOST), width) for width in range(2, widest + 1))
 
 
 def add_table(state: State, schema: tuple[int, ...]) -> State:

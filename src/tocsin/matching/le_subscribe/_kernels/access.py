@@ -65,7 +65,7 @@ def place(
         size = offsets[i + 1] - offsets[i]
         if not fits(state, size):
             return i
-        number = enter(state, ids[i], slots[offsets[i] : offsets[i + 1]])
+        number, size = enter(state, ids[i], slots[offsets[i] : offsets[i + 1]])
         a, b, table, probability, gain = choose(state, size)
         entry = attach(state, number, size, a, b, table)
         if table >= 0:
@@ -78,8 +78,11 @@ def place(
 
 
 @helper
-def enter(state: State, id_: int, slots: NDArray[np.int64]) -> int:
-    """Give a conjunction a number under its subscription's id, and write its slots into `scratch`."""
+def enter(state: State, id_: int, slots: NDArray[np.int64]) -> tuple[int, int]:
+    """Give a conjunction a number under its subscription's id, and write its slots into `scratch`, each once.
+
+    Returns the number, and how many slots it has.
+    """
     conjunctions = state.conjunctions
     entry = hash_index.find(state.ids, id_, 0, 0)
     if entry < 0:
@@ -95,10 +98,19 @@ def enter(state: State, id_: int, slots: NDArray[np.int64]) -> int:
     conjunctions.sibling[number] = state.first[entry]
     state.first[entry] = number
     conjunctions.counters[2] += 1
-    conjunctions.counters[3] += slots.shape[0]
+    size = np.int64(0)
     for j in range(slots.shape[0]):
-        state.scratch[j] = slots[j] if slots[j] >= 0 else -1 - slots[j]
-    return number
+        slot = slots[j] if slots[j] >= 0 else -1 - slots[j]
+        known = False
+        for k in range(size):
+            known |= state.scratch[k] == slot
+        if known:
+            state.predicates.uses[slot] -= 1
+        else:
+            state.scratch[size] = slot
+            size += 1
+    conjunctions.counters[3] += size
+    return number, size
 
 
 @helper

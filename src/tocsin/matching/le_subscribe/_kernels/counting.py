@@ -60,7 +60,7 @@ def count_in(
         size = offsets[i + 1] - offsets[i]
         if not fits(state, size) or not _has_room(state, counters, size):
             return i
-        number = enter(state, ids[i], slots[offsets[i] : offsets[i + 1]])
+        number, size = enter(state, ids[i], slots[offsets[i] : offsets[i + 1]])
         for j in range(size):
             state.scratch[size + j] = 0
         attach(state, number, size, -1, -1, -1)

@@ -62,7 +62,7 @@ def draw(state: State, sample: Sample, number: int, probability: float, weight: 
     found = np.int64(0)
     for j in range(size):
         tag = state.predicates.entries.keys[state.scratch[j], 0]
-        if tag >> FIELD_BITS != _EQ:
+        if tag >> FIELD_BITS != _EQ or _has(sample, at, found, tag & _MASK):
             continue
         chance = state.scratch[size + j] * (1.0 / (1 << 60))
         if found == MOST:
@@ -90,6 +90,15 @@ def draw(state: State, sample: Sample, number: int, probability: float, weight: 
     sample.weight[at] = weight
     sample.current[at] = min(probability, best)
     sample.count[0] += 1
+
+
+@helper
+def _has(sample: Sample, i: int, count: int, field: int) -> bool:
+    """Tell whether a field is among the first `count` of a conjunction: two constants of one field never hold."""
+    known = False
+    for k in range(count):
+        known |= sample.fields[i, k] == field
+    return known
 
 
 @helper
