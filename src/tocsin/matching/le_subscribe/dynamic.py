@@ -39,8 +39,8 @@ from tocsin.structures import hash_index
 
 __all__ = ["Dynamic"]
 
-_SAMPLE: Final = 8192
-_AT_ONCE: Final = 8  # tables that one round may make
+_SAMPLE: Final = 4096
+_AT_ONCE: Final = 4  # tables that one round may make
 _OWED: Final = 32  # changes, or eight times as many events, after which something is done
 _STEP: Final = 2048  # conjunctions that are looked at in one step of maintenance
 
