@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
-from tocsin.language import parse_condition, to_dnf
+from tocsin.language import Template, parse_condition, to_dnf
 from tocsin.matching import ConjunctionBatch, EventBatch, Matcher, create_matcher, registered_matchers
 from tocsin.matching.le_subscribe._kernels.greedy import Candidates, Sample, choose_tables
 from tocsin.matching.le_subscribe.dynamic import Dynamic
@@ -75,7 +75,50 @@ def test_a_table_saves_the_check_of_what_it_divides() -> None:
     assert checks(matcher, {"a": 1, "b": 2, "c": 4}) == ([1, 3], 2)
 
 
-# E2 and E3: a million conjunctions for each non-empty subset of {a, b, c}, each with a hundred values
+# E2: as many conjunctions for each non-empty subset of {a, b, c}, each equality with ten values. What is to be the
+# access predicate is an equality; the rest is asked as ranges of one value, so that each can be put where it belongs.
+
+EACH = 9_000
+
+
+def configured(places: dict[str, str], *tables: str) -> PropagationWithPrefetch:
+    """Return a matcher in which the subsets are divided evenly among the access predicates that `places` names."""
+    matcher = PropagationWithPrefetch()
+    add(matcher, "a = 0 and b = 0 and c = 0", first=10**6)
+    codes = matcher.vocabulary.names.codes
+    for table in tables:
+        matcher._state = add_table(matcher._state, tuple(sorted(codes[name] * 8 for name in table)))
+    first = 0
+    for subset, accesses in places.items():
+        for access in accesses.split():
+            count = EACH // len(accesses.split())
+            asked = [f"{n} = :{n}" if n in access else f"{n} between :{n} and :{n}" for n in subset]
+            numbers = np.arange(count)
+            columns = {name: numbers // 10**power % 10 for power, name in enumerate(sorted(subset))}
+            rows = Template(" and ".join(asked)).bind_many(columns)
+            matcher.add(ConjunctionBatch.of_rows(numbers + first, rows))
+            first += count
+    matcher.remove(np.array([10**6]))
+    return matcher
+
+
+def test_single_equalities_share_the_conjunctions_evenly() -> None:
+    shared = {"a": "a", "b": "b", "c": "c", "ab": "a b", "ac": "a c", "bc": "b c", "abc": "a b c"}
+    matcher = configured(shared)
+    population = EACH + EACH // 2 + EACH // 2 + EACH // 3  # 7/3 of a subset under each attribute
+    assert checks(matcher, {"a": 1, "b": 2})[1] == 2 * population // 10
+    assert matcher.stats().details["access predicates"] == 30
+
+
+def test_two_pair_tables_leave_a_share_of_the_checks() -> None:
+    shared = {"a": "a", "b": "b", "c": "c", "ab": "ab", "ac": "a c", "bc": "bc", "abc": "ab bc"}
+    matcher = configured(shared, "ab", "bc")
+    assert matcher._state.tables.members[:2].tolist() == [EACH + EACH // 2] * 2
+    wanted = (EACH + EACH // 2) // 10 + EACH // 10 + (EACH + EACH // 2) // 100
+    assert checks(matcher, {"a": 1, "b": 2})[1] == wanted
+
+
+# E3: a million conjunctions for each of those subsets, each with a hundred values
 
 SUBSETS = [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)]
 
