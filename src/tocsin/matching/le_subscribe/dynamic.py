@@ -261,7 +261,6 @@ class Dynamic(ClusteredMatcher):
         following = sweep(self._state, start, count, self._swept)
         if following == 0:
             used = int(tables.used[0])
-            tables.gain[:used] = self._swept[:used]
             poor = [
                 (self._swept[table] / self._cost(table), table)
                 for table in range(used)

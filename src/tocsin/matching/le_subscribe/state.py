@@ -132,7 +132,6 @@ class Tables(NamedTuple):
     fields: NDArray[np.int32]  # [tables, WIDEST] ascending
     width: NDArray[np.int32]
     members: NDArray[np.int64]  # conjunctions
-    gain: NDArray[np.float64]  # checks per event that its conjunctions would cost more elsewhere
     used: NDArray[np.int64]  # [1] numbers ever used
 
 
@@ -191,7 +190,6 @@ def new_state(scratch: int = 4096) -> State:
             np.zeros((64, WIDEST), np.int32),
             _int32(),
             _int64(),
-            _float64(),
             np.zeros(1, np.int64),
         ),
         np.zeros(4096, dtype=np.int32),

@@ -118,11 +118,10 @@ def add_table(state: State, schema: tuple[int, ...]) -> State:
     tables = state.tables
     free = np.flatnonzero(tables.width[: tables.used[0]] == 0)
     number = int(free[0]) if len(free) else int(tables.used[0])
-    tables = grown(tables, ("fields", "width", "members", "gain"), number + 1)
+    tables = grown(tables, ("fields", "width", "members"), number + 1)
     tables.fields[number, : len(schema)] = schema
     tables.width[number] = len(schema)
     tables.members[number] = 0
-    tables.gain[number] = 0.0
     tables.used[0] = max(int(tables.used[0]), number + 1)
     return state._replace(tables=tables)
 

@@ -66,10 +66,8 @@ def place(
         if not fits(state, size):
             return i
         number, size = enter(state, ids[i], slots[offsets[i] : offsets[i + 1]])
-        a, b, table, probability, gain = choose(state, size)
+        a, b, table, probability = choose(state, size)
         entry = attach(state, number, size, a, b, table)
-        if table >= 0:
-            state.tables.gain[table] += gain
         if state.access.mood[entry] == SUSPECT:
             state.totals[PENDING] += probability
         elif probability * state.access.members[entry] > state.totals[TOLERANCE]:
@@ -126,16 +124,15 @@ def fits(state: State, size: int) -> bool:
 
 
 @helper
-def choose(state: State, size: int) -> tuple[int, int, int, float, float]:
-    """Return the access predicate for the conjunction whose `size` slots are in `scratch`, as (key, key, table).
+def choose(state: State, size: int) -> tuple[int, int, int, float]:
+    """Return the access predicate for the conjunction whose `size` slots are in `scratch`, as (key, key, table, probability).
 
     It is the one that the fewest events satisfy, among the conjunction's equalities alone and those of the
-    tables whose schema it covers; of equals, the one with most attributes, then the table that came first. Then
-    come its probability, and how much more probable the next best is: what the table is good for.
-    The slots' selectivities are left in `scratch` behind them, from `size` on, in units of 2**-60.
+    tables whose schema it covers; of equals, the one with most attributes, then the table that came first. The
+    slots' selectivities are left in `scratch` behind them, from `size` on, in units of 2**-60.
     """
     scratch, fields, keys = state.scratch, state.fields, state.predicates.entries.keys
-    best, second = 1.0, 1.0
+    best = 1.0
     chosen = np.int64(-1)
     state.totals[2] += 1.0  # a stamp of our own
     stamp = np.int64(state.totals[2])
@@ -152,15 +149,12 @@ def choose(state: State, size: int) -> tuple[int, int, int, float, float]:
         fields.slot[tag & _MASK] = scratch[j]
         fields.low[tag & _MASK] = scratch[size + j]
         if probability < best or chosen < 0:
-            second = best
             best, chosen = probability, scratch[j]
-        elif probability < second:
-            second = probability
     if chosen < 0:
-        return np.int64(-1), np.int64(-1), np.int64(-1), 1.0, 0.0
+        return np.int64(-1), np.int64(-1), np.int64(-1), 1.0
     a, b, table = (chosen << 32) | NO_SLOT, np.int64(-1), np.int64(-1)
     if equalities < 2:
-        return a, b, table, best, 0.0
+        return a, b, table, best
     tables = state.tables
     for t in range(tables.used[0]):
         width = np.int64(tables.width[t])
@@ -174,13 +168,10 @@ def choose(state: State, size: int) -> tuple[int, int, int, float, float]:
                 break
             probability *= fields.low[field] * (1.0 / (1 << 60))
         if probability < best or (probability == best and table >= 0 and width > tables.width[table]):
-            second = best
             best, table = probability, t
-        elif probability < second:
-            second = probability
     if table >= 0:
         a, b = table_key(state, table)
-    return a, b, table, best, second - best
+    return a, b, table, best
 
 
 @helper
@@ -395,9 +386,7 @@ def detach(state: State, number: int) -> None:
     state.conjunctions.place[moved] = position
     access.members[entry] -= 1
     if access.table[entry] >= 0:
-        table = np.int64(access.table[entry])
-        state.tables.gain[table] -= state.tables.gain[table] / state.tables.members[table]
-        state.tables.members[table] -= 1
+        state.tables.members[access.table[entry]] -= 1
     if clusters.rows[cluster, TOTAL] == 0:
         _drop_cluster(state, entry, cluster)
     if access.members[entry] == 0 and entry != FALLBACK:

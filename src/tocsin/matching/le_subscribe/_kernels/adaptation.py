@@ -172,7 +172,7 @@ def _nth(state: State, cluster: int, place: int) -> int:
 def _improve(state: State, entry: int, number: int, cursor: NDArray[np.int64]) -> bool:
     """Move a conjunction if there is a better access predicate for it; return whether it moved."""
     size = slots_of(state, number)
-    a, b, table, probability, gain = choose(state, size)
+    a, b, table, probability = choose(state, size)
     keys = state.access.entries.keys
     if keys[entry, 0] == a and keys[entry, 1] == b:
         return False
@@ -184,8 +184,6 @@ def _improve(state: State, entry: int, number: int, cursor: NDArray[np.int64]) -
         return False
     detach(state, number)
     target = attach(state, number, size, a, b, table)
-    if table >= 0:
-        state.tables.gain[table] += gain
     margin = probability * state.access.members[target]
     if margin > state.totals[TOLERANCE]:
         suspect(state, target, margin)
@@ -213,7 +211,7 @@ def sweep(state: State, start: int, count: int, gains: NDArray[np.float64]) -> i
         here = probability_of(state, np.int64(entry))
         width = state.tables.width[table]
         state.tables.width[table] = -width  # as if it were not there
-        _, _, _, elsewhere, _ = choose(state, size)
+        _, _, _, elsewhere = choose(state, size)
         state.tables.width[table] = width
         gains[table] += max(elsewhere - here, 0.0) * state.access.members[entry]
     return 0 if end >= top else end

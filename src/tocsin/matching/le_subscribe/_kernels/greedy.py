@@ -57,7 +57,7 @@ class Candidates(NamedTuple):
 def draw(state: State, sample: Sample, number: int, probability: float, weight: float) -> None:
     """Add a conjunction that an event looks at with this probability to the sample, if it has two equalities."""
     size = slots_of(state, number)
-    _, _, _, best, _ = choose(state, size)
+    _, _, _, best = choose(state, size)
     at = sample.count[0]
     found = np.int64(0)
     for j in range(size):
