@@ -12,6 +12,8 @@ __all__ = [
     "LanguageError",
     "MatcherError",
     "NormalFormError",
+    "SavedError",
+    "SavedIndexError",
     "SavedMatcherError",
     "SubscriptionError",
     "TemplateError",
@@ -185,8 +187,8 @@ class MatcherError(TocsinError):
     """A matcher is unknown, or was asked for what it cannot do."""
 
 
-class SavedMatcherError(TocsinError):
-    """A saved matcher cannot be opened, or nothing can be saved there; `path` names the folder or file at fault."""
+class SavedError(TocsinError):
+    """What was saved cannot be opened, or nothing can be saved there; `path` names the folder or file at fault."""
 
     def __init__(self, reason: str, path: str = "") -> None:
         super().__init__(reason, path)
@@ -195,6 +197,14 @@ class SavedMatcherError(TocsinError):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}" if self.path else self.reason
+
+
+class SavedMatcherError(SavedError):
+    """A saved matcher cannot be opened, or no matcher can be saved there."""
+
+
+class SavedIndexError(SavedError):
+    """An index of subscriptions cannot be opened, read or changed."""
 
 
 def _rebuild_language_error(kind: type[LanguageError], reason: str, rest: dict[str, object]) -> LanguageError:
