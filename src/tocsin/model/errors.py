@@ -13,6 +13,7 @@ __all__ = [
     "MatcherError",
     "NormalFormError",
     "SavedMatcherError",
+    "SparkError",
     "SubscriptionError",
     "TemplateError",
     "TocsinError",
@@ -195,6 +196,10 @@ class SavedMatcherError(TocsinError):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}" if self.path else self.reason
+
+
+class SparkError(TocsinError):
+    """What Spark needs is not there, or a Spark job was asked for something it cannot do."""
 
 
 def _rebuild_language_error(kind: type[LanguageError], reason: str, rest: dict[str, object]) -> LanguageError:
