@@ -15,6 +15,7 @@ __all__ = [
     "SavedError",
     "SavedIndexError",
     "SavedMatcherError",
+    "SparkError",
     "SubscriptionError",
     "TemplateError",
     "TocsinError",
@@ -205,6 +206,10 @@ class SavedMatcherError(SavedError):
 
 class SavedIndexError(SavedError):
     """An index of subscriptions cannot be opened, read or changed."""
+
+
+class SparkError(TocsinError):
+    """What Spark needs is not there, or a Spark job was asked for something it cannot do."""
 
 
 def _rebuild_language_error(kind: type[LanguageError], reason: str, rest: dict[str, object]) -> LanguageError:
