@@ -1,0 +1,183 @@
+"""Where the parts of an event stand in a DataFrame's rows, and how a worker reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tocsin.engine.filters import DELETIONS, is_deletion, matchable
+from tocsin.formats.arrow_rows import arrow_rows
+from tocsin.formats.json_lines import json_record
+from tocsin.formats.reader import EventFields, EventReader, Fault, find
+from tocsin.formats.records import Broken
+from tocsin.matching import EventBatch
+from tocsin.matching.encoding.arrow import ArrowEvents
+from tocsin.model.errors import EventError, KindError
+from tocsin.model.event import STREAM, Event
+from tocsin.model.values import Value, read_time
+
+__all__ = ["Decoded", "Layout", "Part"]
+
+_TELLING: Final = frozenset({STREAM, "specversion", *DELETIONS})  # these say what a row is, row by row
+_NO_ID: Final = "it has no event id"
+_NOTHING: Final[Mapping[str, Value]] = {}
+
+
+class Layout(Struct, frozen=True):
+    """Which columns hold what. Just one of `columns`, `struct` and `payload` is given.
+
+    `time` names a column; `time_inside` an attribute of the payload that overrules it, and `is_clock` says that the
+    column holds no time of the events' own, so that a CloudEvent's overrules it too. `stream` is the stream of all
+    events, `stream_column` the column that names each one's own.
+    """
+
+    event_id: str
+    time: str
+    is_clock: bool = False
+    time_inside: str | None = None
+    columns: tuple[str, ...] | None = None
+    struct: str | None = None
+    payload: str | None = None
+    stream: str | None = None
+    stream_column: str | None = None
+
+    def read(self, batch: Any) -> Decoded:
+        """Return a record batch's rows as events."""
+        faults: dict[int, str] = {}
+        ids = batch.column(self.event_id)
+        if ids.null_count:
+            faults.update(dict.fromkeys(np.flatnonzero(ids.is_null()).tolist(), _NO_ID))
+        ends = self._ends(batch, faults)
+        if self.payload is not None:
+            return self._from_payloads(batch, ends, faults)
+        table = self._attributes(batch)
+        if not _TELLING.isdisjoint(table.schema.names):
+            return self._from_rows(arrow_rows([table]), batch, ends, faults)
+        parts = []
+        for stream, rows in self._by_stream(batch):
+            part = table if rows is None else table.take(pa.array(rows))
+            events = ArrowEvents.by_column(part, stream=stream)
+            if events is None:  # a column that has to be read row by row
+                return self._from_rows(arrow_rows([table]), batch, ends, faults)
+            parts.append(Part(events, rows))
+        return Decoded(tuple(parts), ends, faults)
+
+    def _ends(self, batch: Any, faults: dict[int, str]) -> NDArray[np.int64]:
+        """Return when each event ended, in ticks."""
+        column = batch.column(self.time)
+        if column.null_count:
+            missing = f"it has no `{self.time}`, which should give its time"
+            faults.update(dict.fromkeys(np.flatnonzero(column.is_null()).tolist(), missing))
+        return np.asarray(column.cast(pa.int64()).fill_null(0))
+
+    def _attributes(self, batch: Any) -> Any:
+        if self.struct is None:
+            return batch.select(list(self.columns or ()))
+        column = batch.column(self.struct)
+        return pa.RecordBatch.from_arrays(column.flatten(), schema=pa.schema(list(column.type)))
+
+    def _by_stream(self, batch: Any) -> Iterator[tuple[str | None, NDArray[np.int64] | None]]:
+        """Return each stream with the places of its rows; None for all rows."""
+        if self.stream_column is None:
+            yield self.stream, None
+            return
+        streams = batch.column(self.stream_column).dictionary_encode()
+        codes = np.asarray(streams.indices.fill_null(-1))
+        for code in np.unique(codes).tolist():
+            yield None if code < 0 else streams.dictionary[code].as_py(), np.flatnonzero(codes == code)
+
+    def _from_payloads(self, batch: Any, ends: NDArray[np.int64], faults: dict[int, str]) -> Decoded:
+        payloads = batch.column(self.payload).to_pylist()
+        numbered = enumerate(map(json_record, payloads), 1)
+        return self._from_rows(numbered, batch, ends, faults)
+
+    def _from_rows(
+        self,
+        records: Iterator[tuple[int, Mapping[str, Any] | Broken]],
+        batch: Any,
+        ends: NDArray[np.int64],
+        faults: dict[int, str],
+    ) -> Decoded:
+        """Return events that are read one by one; most dicts are left for the matcher to look into."""
+        ends = ends.copy()
+        streams = (
+            batch.column(self.stream_column).to_pylist()
+            if self.stream_column is not None
+            else [self.stream] * batch.num_rows
+        )
+        rows: list[Mapping[str, Any]] = []
+        silent: list[int] = []
+        for place, (_, record) in enumerate(records):
+            if place in faults:
+                rows.append(_NOTHING)
+                continue
+            try:
+                if type(record) is dict and record.keys().isdisjoint(_TELLING):
+                    rows.append(record if streams[place] is None else {**record, STREAM: streams[place]})
+                else:
+                    event = _event(record, int(ends[place]), streams[place])
+                    if is_deletion(event):
+                        silent.append(place)
+                    if self.is_clock:
+                        ends[place] = event.end
+                    rows.append(matchable(event).attributes)
+                if self.time_inside is not None:
+                    ends[place] = _time_of(record, self.time_inside)
+            except EventError as fault:
+                faults[place] = str(fault)
+                rows[place:] = [_NOTHING]
+        return Decoded((Part(EventBatch.of_dicts(rows), None),), ends, faults, frozenset(silent))
+
+
+class Part(Struct, frozen=True):
+    """Events of one batch, and their places in it; None if these are all."""
+
+    events: EventBatch
+    rows: NDArray[np.int64] | None
+
+
+class Decoded(Struct, frozen=True):
+    """A record batch as events: when each ended, what was found wrong with which row, and which rows reach no filter."""
+
+    parts: tuple[Part, ...]
+    ends: NDArray[np.int64]
+    faults: Mapping[int, str]
+    silent: frozenset[int] = frozenset()
+
+    def all_faults(self) -> dict[int, str]:
+        """Return what is wrong with which row, the events themselves included; cheap once they were matched."""
+        found = dict(self.faults)
+        for part in self.parts:
+            for place, fault in part.events.faults.items():
+                found.setdefault(place if part.rows is None else int(part.rows[place]), fault)
+        return found
+
+    def silenced(self) -> NDArray[np.bool_] | None:
+        """Return which rows may not match although the events are right; None if all may."""
+        if not self.faults and not self.silent:
+            return None
+        silenced = np.zeros(len(self.ends), dtype=np.bool_)
+        silenced[[*self.faults, *self.silent]] = True
+        return silenced
+
+
+def _event(record: Any, now: int, stream: str | None) -> Event:
+    event = EventReader(EventFields(), clock=lambda: now).event(record, None, 0, stream)
+    if isinstance(event, Fault):
+        raise EventError(event.reason)
+    return event
+
+
+def _time_of(record: Any, path: str) -> int:
+    found = find(record, path)
+    if found is None:
+        raise EventError(f"it has no `{path}`, which should give its time")
+    try:
+        return read_time(found)
+    except KindError as fault:
+        raise EventError(f"`{path}`: {fault}") from None
