@@ -228,9 +228,9 @@ def _check_columns(events: DataFrame, **named: str | None) -> None:
     for what, name in named.items():
         if name is not None and name not in events.columns:
             near = closest(name, tuple(events.columns))
-            hint = f"did you mean `{near}`? " if near else ""
+            hint = f"; did you mean `{near}`?" if near else ";"
             raise SparkError(
-                f"the events have no column `{name}`, which `{what}` names; {hint}There are: {', '.join(events.columns)}"
+                f"the events have no column `{name}`, which `{what}` names{hint} there are: {', '.join(events.columns)}"
             )
         if name is not None and events.columns.count(name) > 1:
             raise SparkError(f"two columns of the events are called `{name}`; rename one of them")

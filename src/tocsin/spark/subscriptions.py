@@ -21,7 +21,7 @@ from tocsin.language import Template
 from tocsin.model import Subscription
 from tocsin.model.errors import SparkError, SubscriptionError, TocsinError
 
-__all__ = ["FromTemplate", "Report", "SubscriptionSource", "fill", "index_of", "is_index"]
+__all__ = ["FromTemplate", "Report", "SubscriptionSource", "fill", "index_of", "is_index", "log_error"]
 
 Report: TypeAlias = Callable[[TocsinError], object]
 _log = logging.getLogger("tocsin")
@@ -88,7 +88,7 @@ def index_of(
             "can read"
         )
     index = SubscriptionIndex(_temporary() if folder is None else folder, shards=shards, matcher=matcher)
-    fill(index, source, on_error or _log_error)
+    fill(index, source, on_error or log_error)
     if not len(index):
         raise SparkError("no subscription could be read")
     index.publish()
@@ -100,7 +100,7 @@ def fill(index: SubscriptionIndex, source: SubscriptionSource, report: Report) -
     if isinstance(source, FromTemplate):
         _fill_from_template(index, source, report)
     elif isinstance(source, (str, os.PathLike)):
-        index.apply(_entries(Path(source), report), on_error=report)
+        _fill_from_file(index, Path(source), report)
     elif isinstance(source, DataFrame):
         index.apply(_rows(source), on_error=report)
     else:
@@ -121,13 +121,21 @@ def _fill_from_template(index: SubscriptionIndex, source: FromTemplate, report: 
         _log.warning("%s rows of the template can never match", f"{len(done.never):,}")
 
 
-def _entries(path: Path, report: Report) -> Iterator[Entry]:
-    """Return the subscriptions of a file; what cannot be read is reported with its place."""
+def _fill_from_file(index: SubscriptionIndex, path: Path, report: Report) -> None:
+    """Take over a file's subscriptions; an error is told with its place."""
+    places: dict[str | None, str] = {}
+    entries = []
     for entry in read_subscriptions(path):
         if isinstance(entry, SubscriptionError):
             report(entry)
         else:
-            yield entry
+            entries.append(entry)
+            places[entry.id] = entry.place
+    index.apply(entries, on_error=lambda error: report(_placed(error, places.get(error.id))))
+
+
+def _placed(error: SubscriptionError, place: str | None) -> TocsinError:
+    return error if place is None else SubscriptionError(f"{place}: {error}")
 
 
 def _rows(frame: DataFrame) -> Iterator[Entry]:
@@ -162,5 +170,6 @@ def _temporary() -> str:
     return f"{folder}/index"
 
 
-def _log_error(error: TocsinError) -> None:
+def log_error(error: TocsinError) -> None:
+    """Log a subscription that is at fault."""
     _log.warning("%s", error)
