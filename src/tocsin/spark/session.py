@@ -52,7 +52,7 @@ def local_session(
     except ImportError as fault:
         raise SparkError(f"PySpark is not installed ({fault}): `pip install 'tocsin[spark]'`") from fault
     if SparkContext._gateway is None:  # noqa: SLF001 - there is no public way to ask whether a JVM runs
-        os.environ["JAVA_HOME"] = str(find_java())
+        os.environ["JAVA_HOME"] = str(find_java(quiet=True))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     partitions = str(cores or os.cpu_count() or 2)
