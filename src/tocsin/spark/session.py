@@ -77,7 +77,7 @@ def local_session(
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     if SparkContext._gateway is None:  # noqa: SLF001 - there is no public way to ask whether a JVM runs
-        os.environ["JAVA_HOME"] = str(find_java())
+        os.environ["JAVA_HOME"] = str(find_java(quiet=True))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     partitions = str(cores or os.cpu_count() or 2)
