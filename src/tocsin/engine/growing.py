@@ -32,11 +32,13 @@ class GrowingMatcher:
     """Begins as the oracle, which costs nothing to start, and becomes the index when there is work for it.
 
     Both answer alike. Where the index has never been compiled on this machine, that is done in the background,
-    unless there are so many subscriptions that to wait for it is quicker. The engine's lock guards it.
+    unless there are so many subscriptions that to wait for it is quicker; if it may not be compiled at all, it is
+    used only where it has been. The engine's lock guards it.
     """
 
-    def __init__(self) -> None:
-        self._oracle: Oracle | None = Oracle()
+    def __init__(self, oracle: Oracle | None = None, *, may_compile: bool = True) -> None:
+        self._oracle: Oracle | None = oracle or Oracle()
+        self._may_compile = may_compile
         self._index: Matcher | None = None
         self._tried = 0
         self._compiling: Thread | None = None
@@ -80,6 +82,9 @@ class GrowingMatcher:
 
         oracle = self._oracle
         if oracle is None:
+            return
+        if not self._may_compile and not is_compiled_before():
+            self._tried = 0  # asked again after as much work
             return
         if self._compiling is None and not is_compiled_before() and size <= _TOO_MANY:
             self._compiling = Thread(target=_warm_up, daemon=True)

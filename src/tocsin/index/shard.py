@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tocsin.engine.book import FOREVER
-from tocsin.engine.growing import INDEX, held_by
+from tocsin.engine.growing import INDEX, GrowingMatcher, held_by
 from tocsin.index.roll import NOTHING, Roll, SavedRoll, open_roll
 from tocsin.language.semantics import value_of
 from tocsin.matching import EventBatch, IdArray, Matcher, Oracle, create_matcher, open_matcher, save_matcher
@@ -40,7 +40,10 @@ class Shard:
     """A saved shard, opened to be matched. Its files are mapped, and never written to."""
 
     def __init__(self, folder: Path) -> None:
-        self.matcher = open_matcher(folder / _MATCHER)
+        matcher = open_matcher(folder / _MATCHER)
+        self.matcher: Matcher = (
+            GrowingMatcher(matcher, may_compile=False) if isinstance(matcher, Oracle) else matcher
+        )
         self.roll: SavedRoll = open_roll(folder)
         self._items: dict[int, tuple[SelectItem, ...]] = {}
 
@@ -107,8 +110,12 @@ class ShardDraft:
 
     def grow(self) -> None:
         """Become an index, if this is brute force still."""
+        from tocsin.structures.jit import is_compiled_before  # noqa: PLC0415 - it brings the compiler
+
         if isinstance(self.matcher, Oracle):
             index = create_matcher(INDEX)
+            if not is_compiled_before():  # once here, rather than in every worker
+                index.warm_up()  # type: ignore[attr-defined]
             index.add(held_by(self.matcher))
             self.matcher = index
 

@@ -1,5 +1,12 @@
 """The same questions on Spark: DataFrames of events in, DataFrames of notifications out, batch and streaming alike."""
 
+from tocsin.model.errors import SparkError
+
+try:
+    import pyspark  # noqa: F401
+except ImportError as fault:
+    raise SparkError(f"PySpark is not installed ({fault}): `pip install 'tocsin[spark]'`") from fault
+
 from tocsin.spark.backtest import Backtest, backtest
 from tocsin.spark.matching import dead_letters, match
 from tocsin.spark.pipeline import Pipeline

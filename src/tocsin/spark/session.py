@@ -6,13 +6,14 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from pyspark import SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
 
 from tocsin.model.errors import SparkError
 from tocsin.spark.java import find_java
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 __all__ = ["local_session", "session"]
 
@@ -49,9 +50,6 @@ def session(
             raise SparkError(f"a local master is written as local[2] or local[*], not {master}")
         number = cores[1] or "1"
         return local_session(None if number == "*" else int(number), name=name, **settings)
-    _require_pyspark()
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - part of an extra
-
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
     if master is not None:
@@ -71,11 +69,6 @@ def local_session(
     variables that Spark reads (JAVA_HOME, PYSPARK_PYTHON, SPARK_LOCAL_IP) are set where they are not, and JAVA_HOME
     also where Spark would refuse what it names.
     """
-    _require_pyspark()
-    from pyspark import SparkContext  # noqa: PLC0415 - part of an extra
-    from pyspark.errors import PySparkRuntimeError  # noqa: PLC0415
-    from pyspark.sql import SparkSession  # noqa: PLC0415
-
     if SparkContext._gateway is None:  # noqa: SLF001 - there is no public way to ask whether a JVM runs
         os.environ["JAVA_HOME"] = str(find_java(quiet=True))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -101,13 +94,6 @@ def local_session(
         raise SparkError(
             f"Spark did not start on the Java in {os.environ['JAVA_HOME']}; standard error says why"
         ) from fault
-
-
-def _require_pyspark() -> None:
-    try:
-        import pyspark  # noqa: F401, PLC0415 - part of an extra
-    except ImportError as fault:
-        raise SparkError(f"PySpark is not installed ({fault}): `pip install 'tocsin[spark]'`") from fault
 
 
 def _as_text(value: str | float | bool) -> str:
