@@ -277,3 +277,12 @@ def test_subscriptions_of_the_model_are_taken_as_they_are(tmp_path: Path) -> Non
     reader = IndexReader(tmp_path / "index")
     assert found_by(reader, number, [{"a": 1}], end=4) == [{"x"}]
     assert found_by(reader, number, [{"a": 1}], end=5) == [set()]
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_row_whose_list_is_empty_matches_nothing_and_spoils_nothing(tmp_path: Path, shards: int) -> None:
+    index = SubscriptionIndex(tmp_path / "index", shards=shards)
+    rows = [{"l": [], "id": "x"}, {"l": [1, 2], "id": "y"}, {"l": [2], "id": "z"}]
+    index.subscribe_many("a in :l and b > 0", rows, id="id")
+    found = found_by(IndexReader(tmp_path / "index"), index.publish(), [{"a": 2, "b": 1}, {"a": 1, "b": 1}])
+    assert found == [{"y", "z"}, {"y"}]

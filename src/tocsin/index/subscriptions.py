@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, Final
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -38,8 +38,6 @@ from tocsin.model.conditions import Conjunction, Operator
 from tocsin.model.errors import ApplyError, SavedIndexError, SubscriptionError, TemplateError
 
 __all__ = ["SubscriptionIndex"]
-
-_SAMPLE: Final = 50_000
 
 
 class SubscriptionIndex:
