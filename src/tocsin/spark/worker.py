@@ -19,10 +19,22 @@ from tocsin.index.storage import LocalStorage
 from tocsin.model.errors import SparkError
 from tocsin.spark.layout import Decoded, Layout
 
-__all__ = ["GENERATION", "SHARD", "Job", "Meters", "dead_letters", "notifications", "routed"]
+__all__ = [
+    "BATCH",
+    "GENERATION",
+    "QUERY",
+    "SHARD",
+    "Job",
+    "Meters",
+    "dead_letters",
+    "notifications",
+    "routed",
+]
 
 GENERATION: Final = "__tocsin_generation"
 SHARD: Final = "__tocsin_shard"
+BATCH: Final = "streaming.sql.batchId"  # what Spark tells a micro-batch's tasks
+QUERY: Final = "sql.streaming.queryId"
 _PATIENCE: Final = 120.0  # seconds that a task waits for the first one to decide on a generation
 _POLL: Final = 0.05
 
@@ -46,13 +58,18 @@ class Job(Struct, frozen=True):
     faults: bool = False
     time_type: Any = None  # the Arrow type of the column `time`
     meters: Meters | None = None
+    names: tuple[str, ...] = ()  # the columns' own names, if they are called by their places
+
+    def named(self, batch: Any) -> Any:
+        """Return a record batch with its columns' own names; what was added to them keeps its name."""
+        return batch.rename_columns([*self.names, *batch.schema.names[len(self.names) :]])
 
 
 def notifications(job: Job, batches: Iterable[Any], *, is_routed: bool = False) -> Iterator[Any]:
     """Return the notifications of each record batch of events."""
     reader = _reader(job.index)
     generation = None if is_routed else _generation(job, reader, is_sharded=False)
-    for batch in batches:
+    for batch in map(job.named, batches):
         if not batch.num_rows:
             continue
         if not is_routed:
@@ -71,7 +88,7 @@ def routed(job: Job, batches: Iterable[Any]) -> Iterator[Any]:
     for batch in batches:
         if not batch.num_rows:
             continue
-        decoded = job.layout.read(batch)
+        decoded = job.layout.read(job.named(batch))
         router = reader.router(generation)
         found = [(part, router.route(part.events)) for part in decoded.parts]
         places = np.concatenate(
@@ -93,7 +110,7 @@ def routed(job: Job, batches: Iterable[Any]) -> Iterator[Any]:
 
 def dead_letters(job: Job, batches: Iterable[Any]) -> Iterator[Any]:
     """Return the rows that are no events, each with its reason."""
-    for batch in batches:
+    for batch in map(job.named, batches):
         if batch.num_rows:
             faults = job.layout.read(batch).all_faults()
             if faults:
@@ -201,8 +218,8 @@ def _generation(job: Job, reader: IndexReader, *, is_sharded: bool) -> int:
 def _decided(job: Job, reader: IndexReader) -> int:
     """Return the generation of the micro-batch that this task is part of, or the job's own."""
     context = TaskContext.get()
-    batch = None if context is None else context.getLocalProperty("streaming.sql.batchId")
-    query = None if context is None else context.getLocalProperty("sql.streaming.queryId")
+    batch = None if context is None else context.getLocalProperty(BATCH)
+    query = None if context is None else context.getLocalProperty(QUERY)
     if job.is_pinned or context is None or batch is None or query is None:
         return job.generation
     # Where two can create one file, only the first task may decide, and the others wait for it.
