@@ -7,7 +7,7 @@ import time as clock
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from typing import Any, Final, TypeAlias
 
 from pyspark.errors import StreamingQueryException
@@ -84,6 +84,7 @@ class Pipeline:
         self._layout: dict[str, Any] = layout
         self._watch = Watch(source)
         self._ended = Event()
+        self._filling = Lock()
         self._follower: Thread | None = None
         self._queries: list[StreamingQuery] = []
         self._index: SubscriptionIndex | None = None
@@ -92,8 +93,10 @@ class Pipeline:
 
     def start(self, *, available_now: bool = False) -> StreamingQuery:
         """Start the stream and return its query; with `available_now` it ends when what there is has been matched."""
-        if self._queries:
+        if any(one.isActive for one in self._queries):
             raise SparkError("the pipeline runs already; `stop` it first, or make another")
+        self.stop()  # what is left of the run before
+        self._ended.clear()
         layout = layout_of(self._source, **self._layout)
         time = None if layout.is_clock or layout.time_inside is not None else layout.time
         told = matched(
@@ -105,11 +108,10 @@ class Pipeline:
             meters=self._watch.meters,
         )
         query = self._begin(self._watch.notifications(told), self._sink, "notifications", available_now)
-        self._queries = [query]
         if self._letters is not None:
             kept = [name for name in (layout.payload,) if name is not None]
             letters = dead_letters(self._source, **self._layout, keep=kept)
-            self._queries.append(self._begin(letters, self._letters, "dead-letters", available_now))
+            self._begin(letters, self._letters, "dead-letters", available_now)
         if self._index is not None and self._is_followed():
             self._follower = Thread(target=self._follow, name="tocsin-subscriptions", daemon=True)
             self._follower.start()
@@ -124,17 +126,18 @@ class Pipeline:
     ) -> None:
         """Run until the stream ends, is stopped, or `timeout` seconds have passed; tell of each micro-batch."""
         query = self.start(available_now=available_now)
+        queries = tuple(self._queries)
         until = None if timeout is None else clock.monotonic() + timeout
         try:
-            while any(one.isActive for one in self._queries) and (until is None or clock.monotonic() < until):
-                if not all(one.isActive or one.exception() is None for one in self._queries):
+            while any(one.isActive for one in queries) and (until is None or clock.monotonic() < until):
+                if not all(one.isActive or one.exception() is None for one in queries):
                     break
                 self._tell(query, on_progress)
                 self._ended.wait(_POLL)
                 if self._ended.is_set():
                     break
             self._tell(query, on_progress)
-            for one in self._queries:
+            for one in queries:
                 if (fault := one.exception()) is not None:
                     raise SparkError(f"the stream failed: {_cause(fault)}") from fault
         finally:
@@ -148,16 +151,23 @@ class Pipeline:
                 query.stop()
         if self._follower is not None:
             self._follower.join()
+        self._queries, self._follower = [], None
 
     def refresh(self) -> int:
-        """Take over the subscriptions as they are now, and return the generation from which on they are matched."""
+        """Take over the subscriptions as they are now, and return the generation from which on they are matched.
+
+        If there are none at all, as in a file that is just being written, `SparkError` is raised and those before stay.
+        """
         if self._index is None:
             raise SparkError(
                 "the pipeline follows an index that others publish to; it has nothing to refresh"
             )
         source = self._subscriptions() if callable(self._subscriptions) else self._subscriptions
-        fill(self._index, source, self._report)
-        return self._index.publish()
+        with self._filling:
+            fill(self._index, source, self._report)
+            if not len(self._index):
+                raise SparkError("no subscription could be read")
+            return self._index.publish()
 
     def _open(self, folder: str | os.PathLike[str] | None, shards: int | None, matcher: str | None) -> str:
         """Return where the index is; make it, or bring it up to date, if it is the pipeline's own."""
@@ -171,8 +181,6 @@ class Pipeline:
         self._index = SubscriptionIndex(place, shards=shards, matcher=matcher)
         self._seen = self._state()
         self.refresh()
-        if not len(self._index):
-            raise SparkError("no subscription could be read")
         return self._index.generations.storage.uri
 
     def _begin(self, frame: DataFrame, sink: Sink, name: str, available_now: bool) -> StreamingQuery:
@@ -181,7 +189,12 @@ class Pipeline:
             writer = writer.trigger(availableNow=True)
         elif self._trigger is not None:
             writer = writer.trigger(processingTime=self._trigger)
-        return writer.start()
+        try:
+            self._queries.append(writer.start())
+        except Exception as fault:
+            self.stop()  # what was started before it
+            raise SparkError(f"the stream of {name} cannot be started: {_reason(fault)}") from fault
+        return self._queries[-1]
 
     def _is_followed(self) -> bool:
         return callable(self._subscriptions) or isinstance(self._subscriptions, (str, os.PathLike))
@@ -205,6 +218,8 @@ class Pipeline:
                 self.refresh()
             except TocsinError as error:  # the stream goes on with what there was
                 self._report(error)
+            except Exception as fault:  # noqa: BLE001 - whatever a caller's function or a disk may do
+                self._report(SparkError(f"the subscriptions cannot be read now: {fault}"))
             self._seen = state
 
     def _tell(self, query: StreamingQuery, on_progress: Callable[[BatchProgress], object] | None) -> None:
@@ -222,6 +237,12 @@ def _writer(frame: DataFrame, sink: Sink) -> DataStreamWriter:
             raise SparkError('a sink names its format: {"format": "kafka", …}')
         return frame.writeStream.format(sink["format"]).options(**options)
     return frame.writeStream.format("parquet").option("path", os.fspath(sink))
+
+
+def _reason(fault: Exception) -> str:
+    """Return what Spark says of a query that it does not start, without Java's stack."""
+    java = getattr(fault, "java_exception", None)
+    return str(fault if java is None else java.getMessage()).strip().partition("\n")[0]
 
 
 def _cause(fault: StreamingQueryException) -> str:
