@@ -33,7 +33,10 @@ class Day(Struct, frozen=True):
 
 
 class Backtest(Struct, frozen=True):
-    """What subscriptions would have sent, by day and in all; a day without an event is left out."""
+    """What subscriptions would have sent, by day and in all; a day without an event is left out.
+
+    `faults` counts the rows that are no events, or whose time no calendar has.
+    """
 
     days: tuple[Day, ...]
     subscriptions: tuple[str, ...]
@@ -104,12 +107,13 @@ def backtest(
     ticks = not isinstance(told.schema["time"].dataType, TimestampType)
     moment = functions.timestamp_micros("time") if ticks else functions.col("time")
     is_fault = functions.col("subscription").isNull()
-    day = functions.when(~is_fault, functions.to_date(moment)).alias("day")
+    is_dated = functions.year(moment).between(date.min.year, date.max.year)
+    day = functions.when(~is_fault & is_dated, functions.to_date(moment)).alias("day")
     days: dict[date, dict[str, int]] = {}
     faults = 0
     for row in told.groupBy(day, "subscription").count().collect():
-        if row["subscription"] is None:
-            faults += row["count"]
+        if row["day"] is None:
+            faults += row["count"] if row["subscription"] in (None, _EVERY) else 0
         else:
             days.setdefault(row["day"], {})[row["subscription"]] = row["count"]
     return Backtest(

@@ -64,7 +64,7 @@ def read_events(
     """Return the events at a path, or at an address such as `nats://host:4222/STREAM` or `kafka://host:9092/topic`.
 
     Files are JSON lines unless their name, or that of the first in a folder, says otherwise; JSON lines are read as
-    payloads, tables as columns. `id_field` and `time_field` are attributes of the events. Without `id_field`, a
+    payloads, blank ones passed over, tables as columns. `id_field` and `time_field` are attributes of the events. Without `id_field`, a
     message is called by its place in its stream, and a row of a file by a number, which a stream does not have.
     `options` go to Spark's reader.
     """
@@ -84,7 +84,8 @@ def read_events(
         raise SparkError(f"{source}: Spark does not read Arrow files; write them as Parquet")
     try:
         if kind is Format.JSONL:
-            return _payloads(asked, asked.load("text", asked.options, source, "value string"), "value", None)
+            lines = asked.load("text", asked.options, source, "value string")
+            return _payloads(asked, lines.where(functions.col("value").rlike(r"\S")), "value", None)
         given = {**_OPTIONS.get(kind, {}), **asked.options}
         schema = spark.read.format(_READERS[kind]).options(**given).load(source).schema if is_stream else None
         return _columns(asked, asked.load(_READERS[kind], given, source, schema))
@@ -107,8 +108,10 @@ def _payloads(asked: _Asked, frame: DataFrame, payload: str, time: str | None) -
     if asked.time_field is not None or time is not None:
         layout["time"] = asked.time_field or str(time)
     if asked.id_field is not None:
-        path = "$" + "".join(f"['{part}']" for part in asked.id_field.split("."))
-        frame = frame.withColumn(_ID, functions.get_json_object(functions.col(payload).cast("string"), path))
+        nested = "".join(f"['{part}']" for part in asked.id_field.split("."))
+        text = functions.col(payload).cast("string")
+        found = [functions.get_json_object(text, f"${path}") for path in (f"['{asked.id_field}']", nested)]
+        frame = frame.withColumn(_ID, functions.coalesce(*found))
     elif _ID not in frame.columns:
         frame = frame.withColumn(_ID, functions.monotonically_increasing_id())
     return EventSource(frame, layout)

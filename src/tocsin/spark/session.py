@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,7 @@ from tocsin.spark.java import find_java
 
 __all__ = ["local_session", "session"]
 
+_MASTERS: Final = ("local", "yarn", "spark://", "k8s://")
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 _STREAMING: Final = "org.apache.spark.sql.execution.streaming"
@@ -50,13 +52,13 @@ def session(
             raise SparkError(f"a local master is written as local[2] or local[*], not {master}")
         number = cores[1] or "1"
         return local_session(None if number == "*" else int(number), name=name, **settings)
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if master is not None and not master.startswith(_MASTERS):
+        raise SparkError(f"Spark runs on local[N], {', '.join(_MASTERS[1:])}…, not on {master}")
+    _prepare_environment()
     builder = SparkSession.builder.appName(name)
     if master is not None:
         builder = builder.master(master)
-    for key, value in settings.items():
-        builder = builder.config(key, _as_text(value))
-    return builder.getOrCreate()
+    return _started(builder, {key: _as_text(value) for key, value in settings.items()})
 
 
 def local_session(
@@ -69,9 +71,7 @@ def local_session(
     variables that Spark reads (JAVA_HOME, PYSPARK_PYTHON, SPARK_LOCAL_IP) are set where they are not, and JAVA_HOME
     also where Spark would refuse what it names.
     """
-    if SparkContext._gateway is None:  # noqa: SLF001 - there is no public way to ask whether a JVM runs
-        os.environ["JAVA_HOME"] = str(find_java(quiet=True))
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    _prepare_environment()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     partitions = str(cores or os.cpu_count() or 2)
     wanted = {
@@ -83,8 +83,18 @@ def local_session(
     # Without a configuration of its own, Spark announces on standard error that it takes its default.
     logging = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
     wanted[_JAVA_OPTIONS] = f"{logging} {wanted.get(_JAVA_OPTIONS, '')}".strip()
-    builder = SparkSession.builder.master(f"local[{cores or '*'}]").appName(name)
-    for key, text in wanted.items():
+    return _started(SparkSession.builder.master(f"local[{cores or '*'}]").appName(name), wanted)
+
+
+def _prepare_environment() -> None:
+    """Name the Java and the Python that Spark is to run with, unless a JVM runs already or is about to."""
+    if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:  # noqa: SLF001 - nothing public tells
+        os.environ["JAVA_HOME"] = str(find_java(quiet=True))
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+
+def _started(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession:
+    for key, text in settings.items():
         builder = builder.config(key, text)
     try:
         return builder.getOrCreate()
