@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from msgspec.structs import replace
+from pyspark import Accumulator
 from pyspark.sql import DataFrame, functions
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import (
@@ -31,7 +32,7 @@ from tocsin.language.parsing.cursor import closest
 from tocsin.model.errors import SparkError
 from tocsin.spark.layout import Layout
 from tocsin.spark.subscriptions import Report, SubscriptionSource, index_of
-from tocsin.spark.worker import GENERATION, SHARD, Job, Meters, notifications, routed
+from tocsin.spark.worker import GENERATION, SHARD, Job, notifications, routed
 from tocsin.spark.worker import dead_letters as dead_letters_of
 
 __all__ = ["dead_letters", "layout_of", "match", "matched"]
@@ -112,7 +113,7 @@ def matched(
     values: bool = False,
     faults: bool = False,
     generation: int | None = None,
-    meters: Meters | None = None,
+    seconds: Accumulator[dict[int, float]] | None = None,
 ) -> DataFrame:
     """Return the notifications of events that are laid out so, by the index that is there."""
     reader = IndexReader(index)
@@ -134,7 +135,7 @@ def matched(
         values,
         faults,
         to_arrow_type(time_type, timezone="UTC"),
-        meters,
+        seconds,
     )
     told = _told(prepared, job, time_type)
     if len(made_of.shards) == 1:

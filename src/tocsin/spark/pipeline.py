@@ -102,7 +102,7 @@ class Pipeline:
             layout,
             keep=self._keep,
             values=self._values,
-            meters=self._watch.meters,
+            seconds=self._watch.seconds,
         )
         query = self._begin(self._watch.notifications(told), self._sink, "notifications", available_now)
         self._queries = [query]
