@@ -13,6 +13,7 @@ __all__ = [
     "MatcherError",
     "NormalFormError",
     "SavedMatcherError",
+    "StatisticsError",
     "SubscriptionError",
     "TemplateError",
     "TocsinError",
@@ -187,6 +188,18 @@ class MatcherError(TocsinError):
 
 class SavedMatcherError(TocsinError):
     """A saved matcher cannot be opened, or nothing can be saved there; `path` names the folder or file at fault."""
+
+    def __init__(self, reason: str, path: str = "") -> None:
+        super().__init__(reason, path)
+        self.reason = reason
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}" if self.path else self.reason
+
+
+class StatisticsError(TocsinError):
+    """Statistics of events cannot be read; `path` names the file at fault."""
 
     def __init__(self, reason: str, path: str = "") -> None:
         super().__init__(reason, path)
