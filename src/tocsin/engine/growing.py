@@ -19,7 +19,7 @@ from tocsin.matching import (
 )
 from tocsin.model.event import Event
 
-__all__ = ["INDEX", "GrowingMatcher"]
+__all__ = ["INDEX", "GrowingMatcher", "held_by"]
 
 INDEX: Final = "dynamic"
 
@@ -87,7 +87,7 @@ class GrowingMatcher:
         if self._compiling is not None and self._compiling.is_alive() and size <= _TOO_MANY:
             return
         index = create_matcher(INDEX)
-        index.add(_held_by(oracle))
+        index.add(held_by(oracle))
         self._index, self._oracle = index, None
 
 
@@ -95,5 +95,6 @@ def _warm_up() -> None:
     create_matcher(INDEX).warm_up()  # type: ignore[attr-defined]
 
 
-def _held_by(oracle: Oracle) -> ConjunctionBatch:
+def held_by(oracle: Oracle) -> ConjunctionBatch:
+    """Return all that brute force holds, to be added to an index."""
     return ConjunctionBatch(tuple(ConjunctionGroup(c, ids, {}) for ids, c in oracle.conjunctions()))

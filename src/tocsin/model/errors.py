@@ -12,8 +12,11 @@ __all__ = [
     "LanguageError",
     "MatcherError",
     "NormalFormError",
+    "SavedError",
+    "SavedIndexError",
     "SavedMatcherError",
-    "StatisticsError",
+    "SavedStatisticsError",
+    "SparkError",
     "SubscriptionError",
     "TemplateError",
     "TocsinError",
@@ -186,8 +189,8 @@ class MatcherError(TocsinError):
     """A matcher is unknown, or was asked for what it cannot do."""
 
 
-class SavedMatcherError(TocsinError):
-    """A saved matcher cannot be opened, or nothing can be saved there; `path` names the folder or file at fault."""
+class SavedError(TocsinError):
+    """What was saved cannot be opened, or nothing can be saved there; `path` names the folder or file at fault."""
 
     def __init__(self, reason: str, path: str = "") -> None:
         super().__init__(reason, path)
@@ -198,16 +201,20 @@ class SavedMatcherError(TocsinError):
         return f"{self.path}: {self.reason}" if self.path else self.reason
 
 
-class StatisticsError(TocsinError):
-    """Statistics of events cannot be read; `path` names the file at fault."""
+class SavedMatcherError(SavedError):
+    """A saved matcher cannot be opened, or no matcher can be saved there."""
 
-    def __init__(self, reason: str, path: str = "") -> None:
-        super().__init__(reason, path)
-        self.reason = reason
-        self.path = path
 
-    def __str__(self) -> str:
-        return f"{self.path}: {self.reason}" if self.path else self.reason
+class SavedIndexError(SavedError):
+    """An index of subscriptions cannot be opened, read or changed."""
+
+
+class SavedStatisticsError(SavedError):
+    """Saved statistics of events cannot be read."""
+
+
+class SparkError(TocsinError):
+    """What Spark needs is not there, or a Spark job was asked for something it cannot do."""
 
 
 def _rebuild_language_error(kind: type[LanguageError], reason: str, rest: dict[str, object]) -> LanguageError:

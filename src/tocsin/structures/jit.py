@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
@@ -14,6 +12,8 @@ import numpy as np
 from llvmlite import ir
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from tocsin.structures.folders import user_cache
 
 __all__ = [
     "cache_folder",
@@ -55,16 +55,7 @@ def _sources_digest() -> str:
 
 def cache_folder() -> Path:
     """Return where compiled code is kept: `TOCSIN_CACHE_DIR`, or the user's cache, one folder per version."""
-    given = os.environ.get("TOCSIN_CACHE_DIR")
-    if given:
-        return Path(given) / _DIGEST
-    if sys.platform == "win32":
-        home = Path(os.environ.get("LOCALAPPDATA", Path.home()))
-    elif sys.platform == "darwin":
-        home = Path.home() / "Library" / "Caches"
-    else:
-        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return home / "tocsin" / _DIGEST
+    return user_cache() / _DIGEST
 
 
 _DIGEST: Final = _sources_digest()

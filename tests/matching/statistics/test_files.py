@@ -12,7 +12,7 @@ from tests.strategies import events, values
 from tocsin.matching import EventBatch, Statistics
 from tocsin.matching.statistics.texts import combination_of, combination_text, text_of, value_of
 from tocsin.model import Event, Value, kind_of
-from tocsin.model.errors import StatisticsError
+from tocsin.model.errors import SavedStatisticsError
 from tocsin.model.version import VERSION
 
 
@@ -42,7 +42,7 @@ def test_a_text_stands_for_one_value_of_a_kind(one: Value, other: Value) -> None
 
 
 def refusal(path: Path) -> str:
-    with pytest.raises(StatisticsError) as refused:
+    with pytest.raises(SavedStatisticsError) as refused:
         Statistics.load(path)
     assert refused.value.path == str(path)
     return refused.value.reason

@@ -228,18 +228,31 @@ class ClusteredMatcher:
 
         return tuple(self._predicate(slot) for slot in sorted(self._slots(number).tolist(), key=order))
 
+    def conjunctions(self) -> Iterator[tuple[IdArray, Conjunction]]:
+        """Return every conjunction with its subscription's id, as an array of one."""
+        with self._lock:
+            for entry in range(hash_index.top_entry(self._state.ids)):
+                ids = self._state.ids.keys[entry, :1].copy()
+                if hash_index.find(self._state.ids, ids[0], 0, 0) == entry:  # others were removed
+                    yield from ((ids, conjunction) for conjunction in self._held(entry))
+
+    def _held(self, entry: int) -> list[Conjunction]:
+        """Return the conjunctions of a subscription, in the order they came."""
+        held = []
+        number = int(self._state.first[entry])
+        while number >= 0:
+            held.append(self._conjunction(number))
+            number = int(self._state.conjunctions.sibling[number])
+        return held[::-1]
+
     def explain(self, event: Event, id: int) -> Explanation:
         """Return why subscription `id` matches `event` or does not."""
         with self._lock:
             entry = hash_index.find(self._state.ids, id, 0, 0)
             if entry < 0:
                 raise MatcherError(f"no subscription has the id {id}")
-            held = []
-            number = int(self._state.first[entry])
-            while number >= 0:
-                held.append(self._conjunction(number))
-                number = int(self._state.conjunctions.sibling[number])
-        return explain_conjunctions(event, id, held[::-1])
+            held = self._held(entry)
+        return explain_conjunctions(event, id, held)
 
     def stats(self) -> MatcherStats:
         """Return what is held and what that costs."""

@@ -13,7 +13,7 @@ from tocsin.matching.statistics.distribution import Distribution
 from tocsin.matching.statistics.estimates import AttributeStatistics
 from tocsin.matching.statistics.joint import Group, Joint
 from tocsin.matching.statistics.texts import combination_of, combination_text, text_of, value_of
-from tocsin.model.errors import StatisticsError
+from tocsin.model.errors import SavedStatisticsError
 from tocsin.model.values import Kind
 from tocsin.model.version import VERSION
 
@@ -101,38 +101,38 @@ def write_file(contents: Contents, path: Path) -> None:
 
 
 def read_file(path: Path) -> Contents:
-    """Return what a file holds, or raise `StatisticsError` if it holds no statistics that can be read."""
+    """Return what a file holds, or raise `SavedStatisticsError` if it holds no statistics that can be read."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        raise StatisticsError("there is no such file; `Statistics.save` writes one", str(path)) from None
+        raise SavedStatisticsError("there is no such file; `Statistics.save` writes one", str(path)) from None
     except IsADirectoryError:
-        raise StatisticsError("this is a folder; statistics are saved to a file", str(path)) from None
+        raise SavedStatisticsError("this is a folder; statistics are saved to a file", str(path)) from None
     try:
         return read_document(msgspec.json.decode(data))
     except msgspec.MsgspecError as fault:
-        raise StatisticsError(f"these are no statistics: {fault}", str(path)) from None
-    except StatisticsError as fault:
-        raise StatisticsError(fault.reason, str(path)) from None
+        raise SavedStatisticsError(f"these are no statistics: {fault}", str(path)) from None
+    except SavedStatisticsError as fault:
+        raise SavedStatisticsError(fault.reason, str(path)) from None
 
 
 def read_document(document: Any) -> Contents:
-    """Return what a document holds, or raise `StatisticsError` if it is another's or a newer one's."""
+    """Return what a document holds, or raise `SavedStatisticsError` if it is another's or a newer one's."""
     try:
         heading = msgspec.convert(document, _Heading)
     except msgspec.ValidationError as fault:
-        raise StatisticsError(f"these are no statistics: {fault}") from None
+        raise SavedStatisticsError(f"these are no statistics: {fault}") from None
     if heading.saved != _SAVED:
-        raise StatisticsError(f"these are no statistics, but a `{heading.saved}`")
+        raise SavedStatisticsError(f"these are no statistics, but a `{heading.saved}`")
     if heading.format > FORMAT:
-        raise StatisticsError(
+        raise SavedStatisticsError(
             f"they were saved by Tocsin {heading.tocsin} in format {heading.format}, and Tocsin {VERSION} "
             f"reads formats up to {FORMAT}; update Tocsin, or compute them with this version"
         )
     try:
         return _contents(msgspec.convert(document, _Document))
     except (msgspec.ValidationError, ValueError) as fault:
-        raise StatisticsError(f"they cannot be read: {fault}; compute them anew") from None
+        raise SavedStatisticsError(f"they cannot be read: {fault}; compute them anew") from None
 
 
 def _contents(document: _Document) -> Contents:

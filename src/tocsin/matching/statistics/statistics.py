@@ -219,7 +219,7 @@ class Statistics(Struct, frozen=True):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Statistics:
-        """Return the statistics that a file holds; raise `StatisticsError` if it holds none that can be read."""
+        """Return the statistics that a file holds; raise `SavedStatisticsError` if it holds none that can be read."""
         return cls(*read_file(Path(path)))
 
     def to_document(self) -> Any:
@@ -228,7 +228,7 @@ class Statistics(Struct, frozen=True):
 
     @classmethod
     def from_document(cls, document: Any) -> Statistics:
-        """Return the statistics that `to_document` gave; raise `StatisticsError` for anything else."""
+        """Return the statistics that `to_document` gave; raise `SavedStatisticsError` for anything else."""
         return cls(*read_document(document))
 
     @property

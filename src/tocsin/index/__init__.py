@@ -1,0 +1,8 @@
+"""Subscriptions in a folder, published as generations that any number of processes match with."""
+
+from tocsin.index.generations import Generation, Generations
+from tocsin.index.reader import IndexReader
+from tocsin.index.shard import Found, Shard
+from tocsin.index.subscriptions import SubscriptionIndex
+
+__all__ = ["Found", "Generation", "Generations", "IndexReader", "Shard", "SubscriptionIndex"]

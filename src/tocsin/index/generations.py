@@ -1,0 +1,183 @@
+"""Generations: an index as it was at one time. What is published is never changed, only followed by another.
+
+| in the index's folder | is |
+|---|---|
+| `index.json` | what never changes: the format, the number of shards |
+| `generations/000000000007.json` | a generation: which shards it is made of. The one with the highest number is current |
+| `shards/…`, `routers/…` | folders of arrays that generations name; those that did not change are named again |
+| `batches/<query>/<batch>` | which generation a micro-batch of a stream was first matched with |
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from tocsin.index.placement import Placement
+from tocsin.index.storage import Storage
+from tocsin.model.errors import SavedIndexError
+from tocsin.model.version import VERSION
+
+__all__ = ["Generation", "Generations", "Home", "ShardEntry"]
+
+FORMAT: Final = 1
+_HOME: Final = "index.json"
+_GENERATIONS: Final = "generations"
+_BATCHES: Final = "batches"
+_FOLDERS: Final = ("shards", "routers")
+_REPLAYED: Final = (
+    100  # batches that a checkpoint may go back to: what Spark keeps of them, unless told otherwise
+)
+_HOUR: Final = 3600.0
+
+
+class Home(Struct, frozen=True):
+    """What never changes about an index."""
+
+    saved: str
+    format: int
+    tocsin: str
+    shards: int
+    matcher: str | None
+
+
+class ShardEntry(Struct, frozen=True):
+    """A shard of a generation."""
+
+    folder: str
+    subscriptions: int
+    bytes: int
+
+
+class Generation(Struct, frozen=True):
+    """What an index consists of at one time; `attributes` are all that its subscriptions speak of."""
+
+    number: int
+    created: float
+    shards: tuple[ShardEntry, ...]
+    router: str | None
+    attributes: tuple[str, ...] | None
+    placement: Placement
+
+    @property
+    def subscriptions(self) -> int:
+        """Return how many subscriptions there are."""
+        return sum(shard.subscriptions for shard in self.shards)
+
+
+class Generations:
+    """The generations in an index's folder."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+
+    def home(self) -> Home | None:
+        """Return what never changes about the index, or None if there is none here."""
+        content = self.storage.read(_HOME)
+        if content is None:
+            return None
+        try:
+            home = msgspec.json.decode(content, type=Home)
+        except msgspec.MsgspecError as fault:
+            raise self.fault(f"its {_HOME} says something else ({fault})") from None
+        if home.saved != "tocsin index":
+            raise self.fault(f"its {_HOME} is of a `{home.saved}`")
+        if home.format > FORMAT:
+            raise self.fault(
+                f"it was made by Tocsin {home.tocsin} in format {home.format}, and this is Tocsin {VERSION}, which reads "
+                f"formats up to {FORMAT}; update Tocsin"
+            )
+        return home
+
+    def found(self, shards: int, matcher: str | None) -> Home:
+        """Make a new index and return what never changes about it, or what another process just made it of."""
+        home = Home("tocsin index", FORMAT, VERSION, shards, matcher)
+        self.storage.create(_HOME, msgspec.json.format(msgspec.json.encode(home)) + b"\n")
+        return self.home() or home
+
+    def current(self) -> int:
+        """Return the number of the newest generation; 0 if there is none."""
+        names = self.storage.names(_GENERATIONS)
+        return max((int(name.partition(".")[0]) for name in names), default=0)
+
+    def read(self, number: int) -> Generation:
+        """Return a generation."""
+        content = self.storage.read(_file(number))
+        if content is None:
+            there = ", ".join(str(int(name.partition(".")[0])) for name in self.storage.names(_GENERATIONS))
+            raise self.fault(f"it has no generation {number}; there are: {there or 'none'}")
+        try:
+            return msgspec.json.decode(content, type=Generation)
+        except msgspec.MsgspecError as fault:
+            raise self.fault(f"generation {number} cannot be read: {fault}") from None
+
+    def publish(self, generation: Generation) -> None:
+        """Make a generation current; raise `SavedIndexError` if another process was quicker."""
+        if not self.storage.create(_file(generation.number), msgspec.json.encode(generation)):
+            raise self.fault(
+                f"generation {generation.number} is there already: another process has changed the index meanwhile; "
+                "open it anew and repeat the change"
+            )
+
+    def of_batch(self, query: str, batch: int, *, may_decide: bool = True) -> int | None:
+        """Return the generation that a micro-batch is matched with, whenever and wherever it is asked for.
+
+        The first who asks decides for the one that is current, and that is written down. Who may not decide is
+        answered None until it is.
+        """
+        path = f"{_BATCHES}/{query}/{batch:012d}"
+        while True:
+            content = self.storage.read(path)
+            if content:
+                return int(content)
+            if not may_decide:
+                return None
+            self.storage.create(path, str(self.current()).encode())
+
+    def vacuum(self, *, older_than: float = _HOUR) -> list[str]:
+        """Remove what nobody can need any more, and return the paths of that.
+
+        Kept are the current generation, those of the last batches of every stream, which a restart may replay,
+        whatever is younger than `older_than` seconds, and what any of them is made of.
+        """
+        now = time.time()
+        current = self.current()
+        needed = {current}
+        for query in self.storage.names(_BATCHES):
+            for batch in self.storage.names(f"{_BATCHES}/{query}")[-_REPLAYED:]:
+                content = self.storage.read(f"{_BATCHES}/{query}/{batch}")
+                needed |= {int(content)} if content else set()
+        removed = []
+        used: set[str] = set()
+        for name in self.storage.names(_GENERATIONS):
+            number = int(name.partition(".")[0])
+            path = f"{_GENERATIONS}/{name}"
+            if number not in needed and self.storage.age(path, now) > older_than:
+                removed.append(path)
+                continue
+            generation = self.read(number)
+            used |= {shard.folder for shard in generation.shards} | {generation.router or ""}
+        for folder in _FOLDERS:
+            for name in self.storage.names(folder):
+                path = f"{folder}/{name}"
+                if path not in used and self.storage.age(path, now) > older_than:
+                    removed.append(path)
+        for query in self.storage.names(_BATCHES):
+            removed += [
+                f"{_BATCHES}/{query}/{batch}"
+                for batch in self.storage.names(f"{_BATCHES}/{query}")[: -10 * _REPLAYED]
+            ]
+        for path in removed:
+            self.storage.remove(path)
+        return removed
+
+    def fault(self, reason: str) -> SavedIndexError:
+        """Return an error that names the index."""
+        return SavedIndexError(reason, self.storage.uri)
+
+
+def _file(number: int) -> str:
+    return f"{_GENERATIONS}/{number:012d}.json"

@@ -1,0 +1,52 @@
+"""The router: which shards an event has to see. It is a matcher, in which a shard is a subscription."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from tocsin.engine.growing import INDEX
+from tocsin.index.placement import Routes
+from tocsin.index.shard import FEW, Found
+from tocsin.language.json_form import predicate_from_json, predicate_to_json
+from tocsin.matching import EventBatch, create_matcher, open_matcher, save_matcher
+
+__all__ = ["Router", "open_routes", "save_router"]
+
+_ENTRIES: Final = "entries.json"
+_MATCHER: Final = "matcher"
+
+
+class Router:
+    """A saved router, opened to be asked."""
+
+    def __init__(self, folder: Path) -> None:
+        self._matcher = open_matcher(folder / _MATCHER)
+
+    def route(self, events: EventBatch) -> Found:
+        """Return, one after another, each event's place with the number of a shard that it has to see."""
+        matches = self._matcher.match(events)
+        return Found(np.repeat(np.arange(len(matches)), np.diff(matches.offsets)), matches.ids)
+
+
+def save_router(routes: Routes, folder: Path) -> None:
+    """Write a router to a folder that is not there yet."""
+    folder.mkdir(parents=True)
+    matcher = create_matcher("oracle" if len(routes.entries) <= FEW else INDEX)
+    matcher.add(routes.conjunctions())
+    save_matcher(matcher, folder / _MATCHER)
+    entries = [
+        [shard, None if access is None else predicate_to_json(access)] for shard, access in routes.entries
+    ]
+    (folder / _ENTRIES).write_text(json.dumps(entries), encoding="utf-8")
+
+
+def open_routes(folder: Path) -> Routes:
+    """Return what a saved router was made of, to be added to."""
+    routes = Routes()
+    for shard, access in json.loads((folder / _ENTRIES).read_text(encoding="utf-8")):
+        routes.add(shard, None if access is None else predicate_from_json(access))
+    return routes

@@ -1,0 +1,138 @@
+"""A shard: some of an index's subscriptions, saved, and matched by whoever opens it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tocsin.engine.book import FOREVER
+from tocsin.engine.growing import INDEX, held_by
+from tocsin.index.roll import NOTHING, Roll, SavedRoll, open_roll
+from tocsin.language.semantics import value_of
+from tocsin.matching import EventBatch, IdArray, Matcher, Oracle, create_matcher, open_matcher, save_matcher
+from tocsin.matching.saved import Savable
+from tocsin.model.conditions import Conjunction
+from tocsin.model.errors import MatcherError
+from tocsin.model.queries import SelectItem
+
+__all__ = ["FEW", "Found", "Shard", "ShardDraft"]
+
+_MATCHER: Final = "matcher"
+FEW: Final = 1_000  # conjunctions that brute force may hold where nothing has been compiled
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class Found(NamedTuple):
+    """Matches, one after another: the event's place in its batch, and the subscription's number."""
+
+    rows: NDArray[np.int64]
+    numbers: NDArray[np.int64]
+
+
+class Shard:
+    """A saved shard, opened to be matched. Its files are mapped, and never written to."""
+
+    def __init__(self, folder: Path) -> None:
+        self.matcher = open_matcher(folder / _MATCHER)
+        self.roll: SavedRoll = open_roll(folder)
+        self._items: dict[int, tuple[SelectItem, ...]] = {}
+
+    def match(self, events: EventBatch, ends: NDArray[np.int64]) -> Found:
+        """Return which subscriptions are to be told of which events, that ended at `ends`."""
+        matches = self.matcher.match(events)
+        numbers = matches.ids
+        rows = np.repeat(np.arange(len(matches)), np.diff(matches.offsets))
+        if self.roll.has_terms and len(numbers):
+            until, at = self.roll.valid_until[numbers], ends[rows]
+            applies = (self.roll.valid_from[numbers] <= at) & ((until == FOREVER) | (at < until))
+            return Found(rows[applies], numbers[applies])
+        return Found(rows, numbers)
+
+    def ids(self, numbers: NDArray[np.int64]) -> Any:
+        """Return the ids of subscriptions as an Arrow array of strings."""
+        return self.roll.ids.take(pa.array(numbers)).cast(pa.string())
+
+    def values(self, found: Found, events: EventBatch) -> Any:
+        """Return what each match's subscription selects of its event, as JSON; null where it takes the whole."""
+        selects = self.roll.select[found.numbers]
+        told: list[str | None] = [None] * len(selects)
+        for place in np.flatnonzero(selects != NOTHING).tolist():
+            code = int(selects[place])
+            if code not in self._items:
+                self._items[code] = self.roll.items(code)
+            told[place] = _selected(self._items[code], events.attributes(int(found.rows[place])))
+        return pa.array(told, pa.string())
+
+
+def _selected(items: tuple[SelectItem, ...], attributes: Mapping[str, Any]) -> str:
+    return _encode({item.name: value_of(item.term, attributes) for item in items}).decode()
+
+
+@runtime_checkable
+class _Telling(Protocol):
+    """A matcher that tells what it holds."""
+
+    def conjunctions(self) -> Iterator[tuple[IdArray, Conjunction]]:
+        """Return every conjunction with its subscription's id, as an array of one."""
+
+
+class ShardDraft:
+    """A shard that is being put together or changed, to be saved as a new one."""
+
+    def __init__(self, matcher: Matcher, roll: Roll) -> None:
+        self.matcher = matcher
+        self.roll = roll
+
+    @classmethod
+    def new(cls, matcher: str | None, options: Mapping[str, Any]) -> ShardDraft:
+        """Return an empty shard; without a matcher's name it begins small and grows."""
+        return cls(Oracle() if matcher is None else create_matcher(matcher, **options), Roll())
+
+    @classmethod
+    def of(cls, folder: Path) -> ShardDraft:
+        """Return a saved shard, to be changed; its files stay as they are."""
+        return cls(open_matcher(folder / _MATCHER), Roll.of(open_roll(folder)))
+
+    def make_room(self, conjunctions: int) -> None:
+        """Become an index before so many conjunctions are added, if brute force would be slow with them."""
+        if isinstance(self.matcher, Oracle) and len(self.matcher) + conjunctions > FEW:
+            self.grow()
+
+    def grow(self) -> None:
+        """Become an index, if this is brute force still."""
+        if isinstance(self.matcher, Oracle):
+            index = create_matcher(INDEX)
+            index.add(held_by(self.matcher))
+            self.matcher = index
+
+    def save(self, folder: Path) -> None:
+        """Write the shard to a folder that is not there yet."""
+        assert isinstance(self.matcher, Savable)  # noqa: S101 - all registered matchers are
+        folder.mkdir(parents=True)
+        try:
+            save_matcher(self.matcher, folder / _MATCHER)
+            self.roll.save(folder)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+    def conjunctions(self) -> dict[int, list[Conjunction]]:
+        """Return the conjunctions of every subscription by its number; raise `MatcherError` if they are not told."""
+        if not isinstance(self.matcher, _Telling):
+            raise MatcherError(f"a matcher of kind {type(self.matcher).__name__} does not tell what it holds")
+        found: dict[int, list[Conjunction]] = {number: [] for number in self.roll.numbers.values()}
+        for ids, conjunction in self.matcher.conjunctions():
+            found[int(ids[0])].append(conjunction)
+        return found
+
+    @property
+    def bytes(self) -> int:
+        """Return the memory that the matcher takes."""
+        return self.matcher.stats().bytes

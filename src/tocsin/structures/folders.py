@@ -1,0 +1,23 @@
+"""Where Tocsin keeps what it can make again: compiled code, and the like."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+__all__ = ["user_cache"]
+
+
+def user_cache() -> Path:
+    """Return `TOCSIN_CACHE_DIR`, or Tocsin's folder in the user's cache; neither need be there yet."""
+    given = os.environ.get("TOCSIN_CACHE_DIR")
+    if given:
+        return Path(given)
+    if sys.platform == "win32":
+        home = Path(os.environ.get("LOCALAPPDATA", Path.home()))
+    elif sys.platform == "darwin":
+        home = Path.home() / "Library" / "Caches"
+    else:
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return home / "tocsin"
