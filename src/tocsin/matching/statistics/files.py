@@ -17,7 +17,17 @@ from tocsin.model.errors import SavedStatisticsError
 from tocsin.model.values import Kind
 from tocsin.model.version import VERSION
 
-__all__ = ["Contents", "encode", "read_document", "read_file", "write_file"]
+__all__ = [
+    "Contents",
+    "decode_distribution",
+    "decode_joint",
+    "encode",
+    "encode_distribution",
+    "encode_joint",
+    "read_document",
+    "read_file",
+    "write_file",
+]
 
 FORMAT: Final = 1  # raised whenever an older Tocsin could misread what this one writes
 _SAVED: Final = "tocsin statistics"
@@ -56,10 +66,14 @@ class _Attribute(Struct, frozen=True):
 
 
 class _Joint(Struct, frozen=True):
-    attributes: list[str]
     count: int
     distinct: int
     frequent: list[tuple[str, int]]
+
+
+class _Group(Struct, frozen=True):
+    attributes: list[str]
+    combinations: _Joint
 
 
 class _Document(_Heading, frozen=True, kw_only=True):
@@ -67,7 +81,7 @@ class _Document(_Heading, frozen=True, kw_only=True):
     refused: int
     groups_left_out: int
     attributes: dict[str, _Attribute]
-    groups: list[_Joint]
+    groups: list[_Group]
 
 
 def encode(contents: Contents) -> bytes:
@@ -85,12 +99,29 @@ def encode(contents: Contents) -> bytes:
             )
             for path, one in contents.attributes.items()
         },
-        groups=[
-            _Joint(list(group), one.count, one.distinct, _combinations(one))
-            for group, one in contents.groups.items()
-        ],
+        groups=[_Group(list(group), _written_joint(one)) for group, one in contents.groups.items()],
     )
     return msgspec.json.encode(document) + b"\n"
+
+
+def encode_distribution(values: Distribution) -> bytes:
+    """Return one attribute's values of one kind as JSON."""
+    return msgspec.json.encode(_written(values))
+
+
+def decode_distribution(kind: Kind, data: str | bytes) -> Distribution:
+    """Return what `encode_distribution` wrote."""
+    return _read(kind, msgspec.json.decode(data, type=_Distribution))
+
+
+def encode_joint(one: Joint) -> bytes:
+    """Return one group's combinations as JSON."""
+    return msgspec.json.encode(_written_joint(one))
+
+
+def decode_joint(data: str | bytes) -> Joint:
+    """Return what `encode_joint` wrote."""
+    return _read_joint(msgspec.json.decode(data, type=_Joint))
 
 
 def write_file(contents: Contents, path: Path) -> None:
@@ -144,12 +175,7 @@ def _contents(document: _Document) -> Contents:
             )
             for path, one in document.attributes.items()
         },
-        {
-            tuple(one.attributes): Joint(
-                one.count, one.distinct, {combination_of(text): count for text, count in one.frequent}
-            )
-            for one in document.groups
-        },
+        {tuple(one.attributes): _read_joint(one.combinations) for one in document.groups},
         document.refused,
         document.groups_left_out,
     )
@@ -178,8 +204,13 @@ def _read(kind: Kind, values: _Distribution) -> Distribution:
     )
 
 
-def _combinations(one: Joint) -> list[tuple[str, int]]:
-    return [
+def _written_joint(one: Joint) -> _Joint:
+    frequent = [
         (combination_text([(part.kind, part.value) for part in combination]), count)
         for combination, count in one.frequent.items()
     ]
+    return _Joint(one.count, one.distinct, frequent)
+
+
+def _read_joint(one: _Joint) -> Joint:
+    return Joint(one.count, one.distinct, {combination_of(text): count for text, count in one.frequent})

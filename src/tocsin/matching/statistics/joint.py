@@ -52,15 +52,15 @@ class CandidateGroups(Struct, frozen=True):
 
 
 def joint(
-    counts: Sequence[tuple[str, int]], *, top: int, distinct: int | None = None, count: int | None = None
+    counts: Sequence[tuple[str, int]], *, top: int, distinct: int | None = None, more: int = 0
 ) -> Joint:
     """Return the counts of combinations that are given as texts, each once.
 
-    `distinct` and `count` are of all combinations, where only the most frequent of them are given.
+    Where only the most frequent are given, `more` events have others, and `distinct` counts all combinations.
     """
     frequent, _ = most_frequent(counts, top)
     return Joint(
-        sum(number for _, number in counts) if count is None else count,
+        sum(number for _, number in counts) + more,
         len(counts) if distinct is None else distinct,
         {combination_of(text): number for text, number in frequent.items()},
     )
