@@ -180,10 +180,19 @@ class Statistics(Struct, frozen=True):
             else:
                 probability *= self.probability(predicate)
         for group, constants in self._grouped(by_path):
-            together = self._share(self.groups[group].equal_to(constants))
             least = min(self.probability(predicate) for path in group for predicate in by_path.pop(path))
-            probability *= min(together, least)
+            probability *= min(self._together(group, constants), least)
         return probability * prod(min(map(self.probability, asked)) for asked in by_path.values())
+
+    def combination(self, group: Group, constants: tuple[Literal, ...]) -> float | None:
+        """Return the probability that an event has all of these values in a group's attributes.
+
+        None if they are not counted that way: a string that reads as a timestamp is a string in a group.
+        """
+        if not all(map(self._is_grouped, group, constants)):
+            return None
+        alone = (self.equality(path, one.kind, one.value) for path, one in zip(group, constants, strict=True))
+        return min(self._together(group, constants), *alone)
 
     def _grouped(
         self, by_path: Mapping[str, Sequence[Predicate]]
@@ -192,21 +201,17 @@ class Statistics(Struct, frozen=True):
         constants = {
             path: constant
             for path, asked in by_path.items()
-            if (constant := self._equality(path, asked)) is not None
+            if (constant := _equality(asked)) is not None and self._is_grouped(path, constant)
         }
         for group in sorted(self.groups, key=lambda group: (-len(group), group)):
             if all(path in constants for path in group):
                 yield group, tuple(constants.pop(path) for path in group)
 
-    def _equality(self, path: str, asked: Sequence[Predicate]) -> Literal | None:
-        """Return the constant that an attribute is to equal, if it is one that groups are counted by."""
-        for predicate in asked:
-            if predicate.operator is Operator.EQ and isinstance(constant := predicate.operands[0], Literal):
-                read = (
-                    constant.kind is Kind.TIMESTAMP and self.attribute(path).texts
-                )  # groups count it as text
-                return None if read else constant
-        return None
+    def _is_grouped(self, path: str, constant: Literal) -> bool:
+        return not (constant.kind is Kind.TIMESTAMP and self.attribute(path).texts)
+
+    def _together(self, group: Group, constants: tuple[Literal, ...]) -> float:
+        return self._share(self.groups[group].equal_to(constants))
 
     def _share(self, count: float) -> float:
         return min(max(count / self.events, 0.0), 1.0) if self.events else 0.0
@@ -270,3 +275,11 @@ def group_of(names: Sequence[str]) -> Group:
     if isinstance(names, str) or len(group) < 2:
         raise ValueError(f"a group is two attributes or more, not {names!r}")
     return group
+
+
+def _equality(asked: Sequence[Predicate]) -> Literal | None:
+    """Return the constant that predicates on one attribute ask for, if there is one."""
+    for predicate in asked:
+        if predicate.operator is Operator.EQ and isinstance(constant := predicate.operands[0], Literal):
+            return constant
+    return None
