@@ -29,6 +29,11 @@ class Terms(Struct, frozen=True):
     valid_until: int = FOREVER
     owner: str | None = None
 
+    @property
+    def period(self) -> tuple[int, int]:
+        """Return when they begin and when they cease to apply."""
+        return self.valid_from, self.valid_until
+
 
 class Batch(Struct, eq=False):
     """The rows of one template, and how many of them are still subscribed."""

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from tocsin.engine.book import ALWAYS, FOREVER, Terms
 from tocsin.engine.filters import normal_form, only_filters
+from tocsin.formats.subscription_files import Entry
 from tocsin.language import Dnf
 from tocsin.language.sources import QuerySource, read_query
 from tocsin.model import Filter, Subscription
@@ -17,7 +18,7 @@ from tocsin.model.values import read_time
 
 __all__ = ["Wanted", "WantedSet", "check_id", "read_terms", "read_wanted"]
 
-WantedSet: TypeAlias = Mapping[str, QuerySource] | Iterable[Subscription]
+WantedSet: TypeAlias = Mapping[str, QuerySource] | Iterable[Subscription | Entry]
 
 
 class Wanted(Struct, frozen=True):
@@ -72,7 +73,7 @@ def _each(wanted: WantedSet) -> Iterator[tuple[str, QuerySource, object | None, 
             yield id_, source, None, None
     else:
         for one in wanted:
-            if not isinstance(one, Subscription):
+            if not isinstance(one, (Subscription, Entry)):
                 raise SubscriptionError(
                     f"a set maps ids to queries, or lists `Subscription`s, not {type(one).__name__}"
                 )

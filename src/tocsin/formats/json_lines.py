@@ -10,7 +10,7 @@ import msgspec
 
 from tocsin.formats.records import Broken, Records
 
-__all__ = ["json_array", "json_lines"]
+__all__ = ["json_array", "json_lines", "json_record"]
 
 _NOT_JSON = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _decode = msgspec.json.Decoder().decode
@@ -44,6 +44,17 @@ def json_array(text: bytes) -> Records:
         yield 1, _broken(text, fault)
         return
     yield from enumerate(decoded if isinstance(decoded, list) else [decoded], 1)
+
+
+def json_record(text: bytes | str | None) -> Mapping[str, object] | Broken:
+    """Return the one object of a text, or what is wrong with it."""
+    if text is None:
+        return Broken("there is no payload")
+    try:
+        decoded = _decode(text)
+    except _NOT_JSON as fault:
+        return _broken(text.encode(errors="replace") if isinstance(text, str) else text, fault)
+    return cast("Mapping[str, object]", decoded)
 
 
 def _broken(text: bytes, fault: Exception) -> Broken:

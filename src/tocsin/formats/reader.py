@@ -14,7 +14,7 @@ from tocsin.formats.records import Broken
 from tocsin.model.errors import EventError
 from tocsin.model.event import Event, read_event
 
-__all__ = ["EventFields", "EventReader", "Fault", "now_in_microseconds"]
+__all__ = ["EventFields", "EventReader", "Fault", "find", "now_in_microseconds"]
 
 
 class Fault(Struct, frozen=True):
@@ -104,7 +104,7 @@ class EventReader:
             id=name if fields.id is None else str(_lookup(record, fields.id, "id")),
             time=self.clock() if fields.time is None else _lookup(record, fields.time, "time"),
             start=None if fields.start is None else _lookup(record, fields.start, "start"),
-            valid_until=_find(record, fields.valid_until),
+            valid_until=find(record, fields.valid_until),
             dropped=self._drop,
         )
 
@@ -118,7 +118,7 @@ def now_in_microseconds() -> int:
     return time.time_ns() // 1000
 
 
-def _find(record: Mapping[str, object], path: str | None) -> object | None:
+def find(record: Mapping[str, object], path: str | None) -> object | None:
     """Return what stands at a dotted path of a nested record, or None."""
     if path is None:
         return None
@@ -126,11 +126,11 @@ def _find(record: Mapping[str, object], path: str | None) -> object | None:
         return record[path]
     head, _, rest = path.partition(".")
     inner = record.get(head)
-    return _find(inner, rest) if rest and isinstance(inner, Mapping) else None
+    return find(inner, rest) if rest and isinstance(inner, Mapping) else None
 
 
 def _lookup(record: Mapping[str, object], path: str, what: str) -> object:
-    found = _find(record, path)
+    found = find(record, path)
     if found is None:
         raise EventError(f"it has no `{path}`, which should give its {what}")
     return found

@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, Final
@@ -14,42 +14,32 @@ from uuid import uuid4
 
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from tocsin.engine.filters import normal_form, only_filters
 from tocsin.engine.ids import row_ids
 from tocsin.engine.results import Difference, SubscribedMany
-from tocsin.engine.wanted import WantedSet, check_id, read_terms, read_wanted
+from tocsin.engine.wanted import Wanted, WantedSet, check_id, read_terms, read_wanted
 from tocsin.formats.reader import now_in_microseconds
+from tocsin.index.additions import Addition, batch_of, merged, sampled
 from tocsin.index.generations import Generation, Generations, ShardEntry
 from tocsin.index.placement import Placement, Routes
-from tocsin.index.roll import digest_of, digests_of, select_text
+from tocsin.index.roll import digest_of, digests_of
 from tocsin.index.router import open_routes, save_router
 from tocsin.index.shard import ShardDraft
 from tocsin.index.storage import storage_of
-from tocsin.language import Template
+from tocsin.language import Template, TemplateRows
 from tocsin.language.normal.predicates import attributes_of
 from tocsin.language.sources import QuerySource, read_query
-from tocsin.language.template.binding import bind_query
 from tocsin.language.template.columns import Rows, as_table
-from tocsin.language.template.template import bindings_at
 from tocsin.matching import ConjunctionBatch, ConjunctionGroup
 from tocsin.model import Filter, Predicate
 from tocsin.model.conditions import Conjunction, Operator
-from tocsin.model.errors import ApplyError, SavedIndexError, SubscriptionError
+from tocsin.model.errors import ApplyError, SavedIndexError, SubscriptionError, TemplateError
 
 __all__ = ["SubscriptionIndex"]
 
 _SAMPLE: Final = 50_000
-
-
-class _Addition(Struct, frozen=True):
-    """Subscriptions that wait to be placed; their numbers in `batch` count from 0."""
-
-    ids: Sequence[str]
-    batch: ConjunctionBatch
-    terms: tuple[int, int]
-    digests: Sequence[int]
-    selects: Sequence[str | None]
 
 
 class SubscriptionIndex:
@@ -88,7 +78,7 @@ class SubscriptionIndex:
         self._matcher = matcher or home.matcher
         self._options = dict(options or {})
         self.generation = 0
-        self._waiting: list[_Addition] = []
+        self._waiting: list[Addition] = []
         self._waiting_ids: dict[str, None] = {}
         self._drafts = [self._new_draft() for _ in range(self.shards)]
         self._changed: set[int] = set()  # shards that differ from the generation
@@ -121,7 +111,8 @@ class SubscriptionIndex:
         terms = read_terms(valid_from, valid_until, None, name)
         normal = normal_form(asked, name, checked.normal)
         self._make_room([name], replace=replace)
-        self._enter([(name, asked, normal.conjunctions)], (terms.valid_from, terms.valid_until))
+        self._note(normal.conjunctions, asked)
+        self._wait(Addition.of_filters([(name, asked, normal.conjunctions)], terms.period))
         return name
 
     def subscribe_many(
@@ -135,25 +126,11 @@ class SubscriptionIndex:
         replace: bool = False,
     ) -> SubscribedMany:
         """Enter a subscription for each row of a template's parameters; faulty rows are reported."""
-        form = template if isinstance(template, Template) else Template(template)
-        table = as_table(rows)
-        bound = form.bind_many(table)
-        ids, repeated = row_ids(id, table, bound)
-        kept = bound.without([error.row or 0 for error in repeated]) if repeated else bound
+        made = _Made.of(template, rows, id)
         terms = read_terms(valid_from, valid_until, None)
-        asked = only_filters(form.query, "template")
-        normal = normal_form(asked, "template", kept.normal)
-        self._make_room(ids, replace=replace)
-        batch = ConjunctionBatch.of_shapes(
-            np.arange(len(ids), dtype=np.int64), normal.conjunctions, kept.columns
-        )
-        selects: Sequence[str | None] = [None] * len(ids)
-        if asked.select:
-            selects = [select_text(_bound(asked, kept.columns, row)) for row in range(len(ids))]
-        self._note(normal.conjunctions, asked)
-        self._wait(_Addition(ids, batch, (terms.valid_from, terms.valid_until), digests_of(kept), selects))
-        errors = sorted((*bound.errors, *repeated), key=lambda error: error.row or 0)
-        return SubscribedMany(tuple(ids), tuple(errors), tuple(bound.never.tolist()))
+        self._make_room(made.ids, replace=replace)
+        self._enter_rows(made, np.arange(len(made.ids)), terms.period)
+        return made.told()
 
     def unsubscribe(self, id: str) -> None:
         """Withdraw a subscription; one that is not there is an error."""
@@ -161,35 +138,57 @@ class SubscriptionIndex:
             raise SubscriptionError("it is not in the index", id)
         self._remove([id])
 
-    def apply(self, wanted: WantedSet) -> Difference:
-        """Make the subscriptions equal to `wanted`, all at once or not at all; return the difference.
+    def apply(
+        self, wanted: WantedSet, *, on_error: Callable[[SubscriptionError], object] | None = None
+    ) -> Difference:
+        """Make the subscriptions equal to `wanted`, and return the difference.
 
-        `wanted` maps ids to queries, or lists `Subscription`s.
+        `wanted` maps ids to queries, or lists `Subscription`s. If any is at fault, nothing is changed and
+        `ApplyError` is raised; with `on_error`, it is told of each, they are left as they were, and the rest goes on.
         """
         sought, errors = read_wanted(wanted, "index")
-        if errors:
+        if errors and on_error is None:
             raise ApplyError(tuple(errors))
+        for error in errors:
+            on_error(error)  # type: ignore[misc]
+        faulty = {error.id for error in errors}
         self._place_waiting()
-        added, changed, unchanged = [], [], []
-        for name, one in sought.items():
-            shard = self._where.get(name)
-            terms = (one.terms.valid_from, one.terms.valid_until)
-            if shard is None:
-                added.append(name)
-            elif self._drafts[shard].roll.holds(name, terms, digest_of(one.query)):
-                unchanged.append(name)
-            else:
-                changed.append(name)
-        removed = [name for name in self._where if name not in sought]
+        added = [name for name in sought if name not in self._where]
+        both = [name for name in sought if name in self._where]
+        changed = [name for name in both if not self._holds(name, sought[name])]
+        removed = [name for name in self._where if name not in sought and name not in faulty]
         self._remove([*removed, *changed])
         by_terms: dict[tuple[int, int], list[tuple[str, Filter, tuple[Conjunction, ...]]]] = {}
         for name in (*added, *changed):
             one = sought[name]
+            self._note(one.normal.conjunctions, one.query)
             entry = (name, one.query, one.normal.conjunctions)
-            by_terms.setdefault((one.terms.valid_from, one.terms.valid_until), []).append(entry)
+            by_terms.setdefault(one.terms.period, []).append(entry)
         for terms, entries in by_terms.items():
-            self._enter(entries, terms)
-        return Difference(tuple(added), tuple(changed), tuple(removed), tuple(unchanged))
+            self._wait(Addition.of_filters(entries, terms))
+        kept = set(both).difference(changed)
+        return Difference(
+            tuple(added), tuple(changed), tuple(removed), tuple(name for name in both if name in kept)
+        )
+
+    def apply_many(self, template: str | Template, rows: Rows, *, id: str) -> SubscribedMany:
+        """Make the subscriptions equal to those of a template's rows; faulty rows are reported.
+
+        `id` names the column that holds the ids, or is a pattern, so that rows are known again.
+        """
+        made = _Made.of(template, rows, id)
+        self._place_waiting()
+        period = read_terms(None, None, None).period
+        new = []
+        for place, name in enumerate(made.ids):
+            shard = self._where.get(name)
+            if shard is None or not self._drafts[shard].roll.holds(name, period, made.digests[place]):
+                new.append(place)
+        wanted = set(made.ids)
+        self._remove([name for name in self._where if name not in wanted])
+        self._remove([made.ids[place] for place in new if made.ids[place] in self._where])
+        self._enter_rows(made, np.array(new, dtype=np.int64), period)
+        return made.told()
 
     def __len__(self) -> int:
         return len(self._where) + len(self._waiting_ids)
@@ -249,9 +248,9 @@ class SubscriptionIndex:
         self._changed.update(range(self.shards))
         for draft, conjunctions in zip(before, held, strict=True):
             for terms, records in draft.roll.records().items():
-                batch = _batch([conjunctions[draft.roll.numbers[record.id]] for record in records])
+                batch = batch_of([conjunctions[draft.roll.numbers[record.id]] for record in records])
                 self._wait(
-                    _Addition(
+                    Addition(
                         [record.id for record in records],
                         batch,
                         terms,
@@ -291,20 +290,18 @@ class SubscriptionIndex:
             raise SubscriptionError("it is in the index already; to change it, set `replace`", taken[0])
         self._remove(taken)
 
-    def _enter(
-        self, entries: Sequence[tuple[str, Filter, tuple[Conjunction, ...]]], terms: tuple[int, int]
-    ) -> None:
-        for _, query, conjunctions in entries:
-            self._note(conjunctions, query)
-        self._wait(
-            _Addition(
-                [name for name, _, _ in entries],
-                _batch([conjunctions for _, _, conjunctions in entries]),
-                terms,
-                [digest_of(query) for _, query, _ in entries],
-                [select_text(query) for _, query, _ in entries],
-            )
-        )
+    def _enter_rows(self, made: _Made, places: NDArray[np.int64], terms: tuple[int, int]) -> None:
+        if not len(places):
+            return
+        ids = [made.ids[place] for place in places.tolist()]
+        digests = [made.digests[place] for place in places.tolist()]
+        rows = made.rows if len(ids) == len(made.ids) else made.rows.take(places)
+        self._note(made.shapes, made.query)
+        self._wait(Addition.of_rows(ids, made.query, made.shapes, rows, terms=terms, digests=digests))
+
+    def _holds(self, name: str, one: Wanted) -> bool:
+        roll = self._drafts[self._where[name]].roll
+        return roll.holds(name, one.terms.period, digest_of(one.query))
 
     def _note(self, conjunctions: Iterable[Conjunction], query: Filter) -> None:
         """Take note of the attributes that a subscription speaks of."""
@@ -315,7 +312,7 @@ class SubscriptionIndex:
             asked = Predicate(item.term, Operator.PRESENT)
             self._attributes.update(attribute.path for attribute in attributes_of(asked))
 
-    def _wait(self, addition: _Addition) -> None:
+    def _wait(self, addition: Addition) -> None:
         self._waiting.append(addition)
         self._waiting_ids.update(dict.fromkeys(addition.ids))
 
@@ -337,13 +334,13 @@ class SubscriptionIndex:
         waiting, self._waiting = self._waiting, []
         self._waiting_ids = {}
         if self.shards > 1 and not self._where:
-            self._placement = Placement.of(_sampled([one.batch for one in waiting]), self.shards)
-        for one in _merged(waiting):
+            self._placement = Placement.of(sampled([one.batch for one in waiting]), self.shards)
+        for one in merged(waiting):
             shards = self._routes.place(one.batch, one.ids, self._placement)
             for shard in np.unique(shards).tolist():
                 self._fill(shard, one, np.flatnonzero(shards == shard))
 
-    def _fill(self, shard: int, one: _Addition, places: Any) -> None:
+    def _fill(self, shard: int, one: Addition, places: Any) -> None:
         draft = self._drafts[shard]
         ids = [one.ids[place] for place in places.tolist()]
         numbers = draft.roll.enter(
@@ -386,55 +383,27 @@ class SubscriptionIndex:
         return f"{kind}/{token}"
 
 
-def _batch(subscriptions: Sequence[Sequence[Conjunction]]) -> ConjunctionBatch:
-    return ConjunctionBatch(
-        tuple(
-            ConjunctionGroup(conjunction, np.array([number], dtype=np.int64), {})
-            for number, conjunctions in enumerate(subscriptions)
-            for conjunction in conjunctions
-        )
-    )
+class _Made(Struct, frozen=True):
+    """The subscriptions of a template's rows, before they are entered."""
 
+    ids: list[str]
+    query: Filter
+    shapes: tuple[Conjunction, ...]
+    rows: TemplateRows
+    digests: list[int]
+    errors: tuple[TemplateError, ...]
 
-def _bound(query: Filter, columns: Mapping[str, Any], row: int) -> Filter:
-    bound = bind_query(query, bindings_at(columns, row))
-    assert isinstance(bound, Filter)  # noqa: S101 - what was a filter is one
-    return bound
+    @classmethod
+    def of(cls, template: str | Template, rows: Rows, id_rule: str | None) -> _Made:
+        form = template if isinstance(template, Template) else Template(template)
+        table = as_table(rows)
+        bound = form.bind_many(table)
+        ids, repeated = row_ids(id_rule, table, bound)
+        kept = bound.without([error.row or 0 for error in repeated]) if repeated else bound
+        query = only_filters(form.query, "template")
+        normal = normal_form(query, "template", kept.normal)
+        errors = sorted((*bound.errors, *repeated), key=lambda error: error.row or 0)
+        return cls(ids, query, normal.conjunctions, kept, digests_of(kept), tuple(errors))
 
-
-def _merged(waiting: Sequence[_Addition]) -> Iterator[_Addition]:
-    """Return the additions, those that came one by one and for the same time as one."""
-    single: dict[tuple[int, int], list[_Addition]] = {}
-    for one in waiting:
-        if len(one.ids) == 1:
-            single.setdefault(one.terms, []).append(one)
-        else:
-            yield one
-    for terms, several in single.items():
-        groups = [
-            ConjunctionGroup(group.shape, np.full(len(group.ids), number, dtype=np.int64), group.columns)
-            for number, one in enumerate(several)
-            for group in one.batch.groups
-        ]
-        yield _Addition(
-            [one.ids[0] for one in several],
-            ConjunctionBatch(tuple(groups)),
-            terms,
-            [one.digests[0] for one in several],
-            [one.selects[0] for one in several],
-        )
-
-
-def _sampled(batches: Sequence[ConjunctionBatch]) -> Iterator[Conjunction]:
-    """Return some conjunctions of all, evenly spread, with their constants in place."""
-    total = sum(len(batch) for batch in batches)
-    step = max(1, -(-total // _SAMPLE))
-    seen = 0
-    for batch in batches:
-        for group in batch.groups:
-            first = -seen % step
-            rows = np.arange(first, len(group.ids), step)
-            seen += len(group.ids)
-            columns = {name: column[rows] for name, column in group.columns.items()}
-            for _, conjunction in ConjunctionGroup(group.shape, group.ids[rows], columns):
-                yield conjunction
+    def told(self) -> SubscribedMany:
+        return SubscribedMany(tuple(self.ids), self.errors, tuple(self.rows.never.tolist()))

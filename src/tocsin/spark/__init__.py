@@ -1,1 +1,21 @@
-"""Tocsin on Spark: the same questions over streams and histories that outgrow one process."""
+"""The same questions on Spark: DataFrames of events in, DataFrames of notifications out, batch and streaming alike."""
+
+from tocsin.spark.backtest import Backtest, backtest
+from tocsin.spark.matching import dead_letters, match
+from tocsin.spark.pipeline import Pipeline
+from tocsin.spark.progress import BatchProgress
+from tocsin.spark.session import local_session
+from tocsin.spark.statistics import statistics
+from tocsin.spark.subscriptions import FromTemplate
+
+__all__ = [
+    "Backtest",
+    "BatchProgress",
+    "FromTemplate",
+    "Pipeline",
+    "backtest",
+    "dead_letters",
+    "local_session",
+    "match",
+    "statistics",
+]

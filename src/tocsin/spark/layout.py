@@ -1,85 +1,183 @@
-"""Where a DataFrame's rows hold the events: in typed columns, in one struct, or in a column of JSON."""
+"""Where the parts of an event stand in a DataFrame's rows, and how a worker reads them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
-import msgspec
+import numpy as np
 import pyarrow as pa
 from msgspec import Struct
+from numpy.typing import NDArray
 
-from tocsin.matching.batches import EventBatch
-from tocsin.matching.encoding.arrow import arrow_events
-from tocsin.model.errors import SparkError
+from tocsin.engine.filters import DELETIONS, is_deletion, matchable
+from tocsin.formats.arrow_rows import arrow_rows
+from tocsin.formats.json_lines import json_record
+from tocsin.formats.reader import EventFields, EventReader, Fault, find
+from tocsin.formats.records import Broken
+from tocsin.matching import EventBatch
+from tocsin.matching.encoding.arrow import ArrowEvents
+from tocsin.model.errors import EventError, KindError
+from tocsin.model.event import STREAM, Event
+from tocsin.model.values import Value, read_time
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+__all__ = ["Decoded", "Layout", "Part"]
 
-__all__ = ["Layout", "find_layout"]
-
-_NOT_JSON = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-_decode = msgspec.json.Decoder().decode
+_TELLING: Final = frozenset({STREAM, "specversion", *DELETIONS})  # these say what a row is, row by row
+_NO_ID: Final = "it has no event id"
+_NOTHING: Final[Mapping[str, Value]] = {}
 
 
 class Layout(Struct, frozen=True):
-    """Which columns hold the events; a payload or a struct is one column alone."""
+    """Which columns hold what. Just one of `columns`, `struct` and `payload` is given.
 
-    columns: tuple[str, ...]
-    is_payload: bool = False
-    is_struct: bool = False
-
-    def selected(self, events: DataFrame) -> DataFrame:
-        """Return the DataFrame with the columns that hold the events, and no others."""
-        return events.select(*(f"`{name.replace('`', '``')}`" for name in self.columns))
-
-    def table(self, batch: pa.RecordBatch) -> Any:
-        """Return selected rows with a column for each attribute, or None if they are JSON.
-
-        A null struct is an event without attributes.
-        """
-        if self.is_payload:
-            return None
-        return pa.RecordBatch.from_struct_array(batch.column(0)) if self.is_struct else batch
-
-    def events(self, batch: pa.RecordBatch) -> EventBatch:
-        """Return selected rows as events; `faults` tells what is wrong with those that are none."""
-        if self.is_payload:
-            return EventBatch.of_dicts([_read(payload) for payload in batch.column(0).to_pylist()])
-        return arrow_events(self.table(batch))
-
-
-def find_layout(
-    events: DataFrame, *, event_id: str | None = None, payload: str | None = None, struct: str | None = None
-) -> Layout:
-    """Return where the events are: in the column of JSON `payload`, in the column `struct`, or in all columns.
-
-    The column `event_id` is none of an event's attributes. Columns of lists, maps and bytes are left out, as
-    arrays are. Raise `SparkError` if there is no such column, or if it is of another type.
+    `time` names a column; `time_inside` an attribute of the payload that overrules it, and `is_clock` says that the
+    column holds no time of the events' own, so that a CloudEvent's overrules it too. `stream` is the stream of all
+    events, `stream_column` the column that names each one's own.
     """
-    types = dict(events.dtypes)
-    for name in (event_id, payload, struct):
-        if name is not None and name not in types:
-            raise SparkError(f"the DataFrame has no column `{name}`; it has {', '.join(types) or 'none'}")
-    if payload is not None and struct is not None:
-        raise SparkError("events are in a payload or in a struct; give one of `payload` and `struct`")
-    if payload is not None:
-        if types[payload] not in ("string", "binary"):
-            raise SparkError(f"a payload is JSON in a string or in bytes; `{payload}` is {types[payload]}")
-        return Layout((payload,), is_payload=True)
-    if struct is not None:
-        if not types[struct].startswith("struct<"):
-            raise SparkError(f"`{struct}` is {types[struct]}, and no struct")
-        return Layout((struct,), is_struct=True)
-    return Layout(tuple(name for name, kind in types.items() if name != event_id and _holds_values(kind)))
+
+    event_id: str
+    time: str
+    is_clock: bool = False
+    time_inside: str | None = None
+    columns: tuple[str, ...] | None = None
+    struct: str | None = None
+    payload: str | None = None
+    stream: str | None = None
+    stream_column: str | None = None
+
+    def read(self, batch: Any) -> Decoded:
+        """Return a record batch's rows as events."""
+        faults: dict[int, str] = {}
+        ids = batch.column(self.event_id)
+        if ids.null_count:
+            faults.update(dict.fromkeys(np.flatnonzero(ids.is_null()).tolist(), _NO_ID))
+        ends = self._ends(batch, faults)
+        if self.payload is not None:
+            return self._from_payloads(batch, ends, faults)
+        table = self._attributes(batch)
+        if not _TELLING.isdisjoint(table.schema.names):
+            return self._from_rows(arrow_rows([table]), batch, ends, faults)
+        parts = []
+        for stream, rows in self._by_stream(batch):
+            part = table if rows is None else table.take(pa.array(rows))
+            events = ArrowEvents.by_column(part, stream=stream)
+            if events is None:  # a column that has to be read row by row
+                return self._from_rows(arrow_rows([table]), batch, ends, faults)
+            parts.append(Part(events, rows))
+        return Decoded(tuple(parts), ends, faults)
+
+    def _ends(self, batch: Any, faults: dict[int, str]) -> NDArray[np.int64]:
+        """Return when each event ended, in ticks."""
+        column = batch.column(self.time)
+        if column.null_count:
+            missing = f"it has no `{self.time}`, which should give its time"
+            faults.update(dict.fromkeys(np.flatnonzero(column.is_null()).tolist(), missing))
+        return np.asarray(column.cast(pa.int64()).fill_null(0))
+
+    def _attributes(self, batch: Any) -> Any:
+        if self.struct is None:
+            return batch.select(list(self.columns or ()))
+        column = batch.column(self.struct)
+        return pa.RecordBatch.from_arrays(column.flatten(), schema=pa.schema(list(column.type)))
+
+    def _by_stream(self, batch: Any) -> Iterator[tuple[str | None, NDArray[np.int64] | None]]:
+        """Return each stream with the places of its rows; None for all rows."""
+        if self.stream_column is None:
+            yield self.stream, None
+            return
+        streams = batch.column(self.stream_column).dictionary_encode()
+        codes = np.asarray(streams.indices.fill_null(-1))
+        for code in np.unique(codes).tolist():
+            yield None if code < 0 else streams.dictionary[code].as_py(), np.flatnonzero(codes == code)
+
+    def _from_payloads(self, batch: Any, ends: NDArray[np.int64], faults: dict[int, str]) -> Decoded:
+        payloads = batch.column(self.payload).to_pylist()
+        numbered = enumerate(map(json_record, payloads), 1)
+        return self._from_rows(numbered, batch, ends, faults)
+
+    def _from_rows(
+        self,
+        records: Iterator[tuple[int, Mapping[str, Any] | Broken]],
+        batch: Any,
+        ends: NDArray[np.int64],
+        faults: dict[int, str],
+    ) -> Decoded:
+        """Return events that are read one by one; most dicts are left for the matcher to look into."""
+        ends = ends.copy()
+        streams = (
+            batch.column(self.stream_column).to_pylist()
+            if self.stream_column is not None
+            else [self.stream] * batch.num_rows
+        )
+        rows: list[Mapping[str, Any]] = []
+        silent: list[int] = []
+        for place, (_, record) in enumerate(records):
+            if place in faults:
+                rows.append(_NOTHING)
+                continue
+            try:
+                if type(record) is dict and record.keys().isdisjoint(_TELLING):
+                    rows.append(record if streams[place] is None else {**record, STREAM: streams[place]})
+                else:
+                    event = _event(record, int(ends[place]), streams[place])
+                    if is_deletion(event):
+                        silent.append(place)
+                    if self.is_clock:
+                        ends[place] = event.end
+                    rows.append(matchable(event).attributes)
+                if self.time_inside is not None:
+                    ends[place] = _time_of(record, self.time_inside)
+            except EventError as fault:
+                faults[place] = str(fault)
+                rows[place:] = [_NOTHING]
+        return Decoded((Part(EventBatch.of_dicts(rows), None),), ends, faults, frozenset(silent))
 
 
-def _holds_values(kind: str) -> bool:
-    return not kind.startswith(("array<", "map<", "binary", "interval", "variant"))
+class Part(Struct, frozen=True):
+    """Events of one batch, and their places in it; None if these are all."""
+
+    events: EventBatch
+    rows: NDArray[np.int64] | None
 
 
-def _read(payload: str | bytes | None) -> Any:
-    """Return what a payload says, or None, which is no event, if that cannot be read."""
+class Decoded(Struct, frozen=True):
+    """A record batch as events: when each ended, what was found wrong with which row, and which rows reach no filter."""
+
+    parts: tuple[Part, ...]
+    ends: NDArray[np.int64]
+    faults: Mapping[int, str]
+    silent: frozenset[int] = frozenset()
+
+    def all_faults(self) -> dict[int, str]:
+        """Return what is wrong with which row, the events themselves included; cheap once they were matched."""
+        found = dict(self.faults)
+        for part in self.parts:
+            for place, fault in part.events.faults.items():
+                found.setdefault(place if part.rows is None else int(part.rows[place]), fault)
+        return found
+
+    def silenced(self) -> NDArray[np.bool_] | None:
+        """Return which rows may not match although the events are right; None if all may."""
+        if not self.faults and not self.silent:
+            return None
+        silenced = np.zeros(len(self.ends), dtype=np.bool_)
+        silenced[[*self.faults, *self.silent]] = True
+        return silenced
+
+
+def _event(record: Any, now: int, stream: str | None) -> Event:
+    event = EventReader(EventFields(), clock=lambda: now).event(record, None, 0, stream)
+    if isinstance(event, Fault):
+        raise EventError(event.reason)
+    return event
+
+
+def _time_of(record: Any, path: str) -> int:
+    found = find(record, path)
+    if found is None:
+        raise EventError(f"it has no `{path}`, which should give its time")
     try:
-        return None if payload is None else _decode(payload)
-    except _NOT_JSON:
-        return None
+        return read_time(found)
+    except KindError as fault:
+        raise EventError(f"`{path}`: {fault}") from None

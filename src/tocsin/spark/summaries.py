@@ -12,6 +12,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from tocsin.matching.statistics.distribution import condensed, distribution, most_frequent
@@ -20,7 +21,7 @@ from tocsin.matching.statistics.joint import Group, joint
 from tocsin.matching.statistics.tally import EVENTS, GROUP, REFUSED, TEXTS, Tally
 from tocsin.matching.statistics.texts import text_of, value_of
 from tocsin.model.values import Kind
-from tocsin.spark.layout import Layout
+from tocsin.spark.layout import Layout, Part
 
 __all__ = ["COUNTS", "PARTS", "SUMMARIES", "condense", "count", "summarise"]
 
@@ -46,11 +47,11 @@ def count(layout: Layout, groups: Sequence[Group], batches: Batches) -> Iterator
     """Return the counts of the events in these batches, added up as far as a worker's memory goes."""
     tally = Tally(groups)
     for batch in batches:
-        table = layout.table(batch)
-        if table is None:
-            tally.add(layout.events(batch))
-        else:
-            tally.add_table(table)
+        decoded = layout.read(batch)
+        tally.refuse(len(decoded.faults))
+        unheard = {*decoded.faults, *decoded.silent}
+        for part in decoded.parts:
+            tally.add(part.events, without=_within(part, unheard))
         if tally.size > _HELD:
             yield from _given_out(tally.rows(), COUNTS)
             tally.clear()
@@ -110,6 +111,13 @@ def _summarised(top: int, bins: int, batches: Batches) -> Iterator[tuple[str, st
                 distinct=distinct,
             )
             yield subject, kind, values.count, encode_distribution(values).decode()
+
+
+def _within(part: Part, places: set[int]) -> set[int]:
+    """Return which of a part's own places are among these of the batch."""
+    if part.rows is None or not places:
+        return places
+    return set(np.flatnonzero(np.isin(part.rows, list(places))).tolist())
 
 
 def _value(kind: str, text: str) -> Any:

@@ -9,6 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 
 from tests.matching.arrow_tables import tables
+from tocsin.matching import EventBatch
 from tocsin.matching.encoding.arrow import arrow_events
 from tocsin.matching.statistics.tally import Tally
 
@@ -20,12 +21,18 @@ def rows(tally: Tally) -> Counter[tuple[str, str, str]]:
     return +counts
 
 
+def rows_of(table: Any, stream: str) -> EventBatch:
+    """Return a table's rows as events that are not in columns."""
+    events = arrow_events(table, stream=stream)
+    return EventBatch([events.attributes(place) for place in range(len(events))], faults=events.faults)
+
+
 @given(tables())
 def test_columns_are_counted_as_rows_are(table: Any) -> None:
-    groups = [("a", "b"), ("a", "data.city"), ("a", "b", "price")]
+    groups = [("a", "b"), ("a", "data.city"), ("a", "b", "price"), ("$stream", "a")]
     by_column, by_row = Tally(groups), Tally(groups)
-    by_column.add_table(table)
-    by_row.add(arrow_events(table))
+    by_column.add(arrow_events(table, stream="stock"))
+    by_row.add(rows_of(table, "stock"))
     assert rows(by_column) == rows(by_row)
 
 
@@ -39,7 +46,7 @@ def test_a_table_is_counted_with_its_nested_columns_and_without_refused_rows() -
         }
     )
     tally = Tally([("a", "b"), ("b", "c.d")])
-    tally.add_table(table)
+    tally.add(arrow_events(table))
     day = "2026-01-01T00:00:00Z"
     assert rows(tally) == {
         ("", "events", ""): 3,
@@ -56,3 +63,14 @@ def test_a_table_is_counted_with_its_nested_columns_and_without_refused_rows() -
         ("1", "group", f'["t{day}","btrue"]'): 1,
         ("1", "group", f'["t{day}","bfalse"]'): 1,
     }
+
+
+def test_some_places_may_be_left_out_of_columns_and_of_rows() -> None:
+    table = pa.table({"a": [1.0, 2.0, float("nan"), float("nan")]})
+    for events in (arrow_events(table), rows_of(table, "stock")):
+        tally = Tally()
+        tally.add(events, without={1, 3})
+        tally.refuse(2)
+        assert rows(tally)["", "events", ""] == 1
+        assert rows(tally)["", "refused", ""] == 3
+        assert rows(tally)["a", "number", "1.0"] == 1

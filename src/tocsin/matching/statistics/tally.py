@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from tocsin.formats.arrow_rows import arrow_rows
 from tocsin.matching.batches import EventBatch
-from tocsin.matching.encoding.arrow import ArrowEvents, arrow_events
+from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.matching.encoding.columns import leaf_paths, leaves
 from tocsin.matching.statistics.joint import Group
 from tocsin.matching.statistics.texts import combination_text, text_of
+from tocsin.model.event import STREAM
 from tocsin.model.timestamps import parse_rfc3339
 from tocsin.model.values import Kind, Value, kind_of, read_value
 
@@ -62,20 +63,22 @@ class Tally:
         """Return how many counts are held."""
         return sum(map(len, self._values.values())) + sum(map(len, self._combinations))
 
-    def add(self, events: EventBatch) -> None:
-        """Count the events of a batch; what is refused is counted as such."""
+    def add(self, events: EventBatch, *, without: Collection[int] = ()) -> None:
+        """Count the events of a batch but for some places; what is refused is counted as such."""
+        if isinstance(events, ArrowEvents) and self._add_columns(events, without):
+            return
         for place in range(len(events)):
+            if place in without:
+                continue
             row = events.attributes(place)
             if events.is_refused(place):
                 self._refused += 1
             else:
                 self._add_row(row)
 
-    def add_table(self, table: Any) -> None:
-        """Count the rows of an Arrow table, by the column where its types allow it."""
-        events = ArrowEvents.by_column(table)
-        if events is None or not self._add_columns(table, events.faults):
-            self.add(arrow_events(table))
+    def refuse(self, count: int) -> None:
+        """Count records that are no events."""
+        self._refused += count
 
     def rows(self) -> Iterator[Row]:
         """Return all counts; a subject, kind and value may come more than once."""
@@ -100,20 +103,24 @@ class Tally:
                 values = tuple([row[path] for path in group])
                 counts[_typed(values)] += 1
 
-    def _add_columns(self, table: Any, faults: Mapping[int, str]) -> bool:
-        """Count a table by the column; return False, and count nothing, if Arrow cannot count some type."""
-        if faults:
-            kept = np.ones(table.num_rows, dtype=np.bool_)
-            kept[list(faults)] = False
+    def _add_columns(self, events: ArrowEvents, without: Collection[int]) -> bool:
+        """Count a batch by the column; return False, and count nothing, if Arrow cannot count some type."""
+        table = events.table
+        refused = events.faults.keys() - set(without)
+        if refused or without:
+            kept = np.ones(len(events), dtype=np.bool_)
+            kept[[*refused, *without]] = False
             table = table.filter(pa.array(kept))
         try:
             columns = _columns(table)
+            if events.stream is not None:
+                columns[STREAM] = pa.repeat(events.stream, table.num_rows)
             alone = {path: list(_values(column)) for path, column in columns.items()}
             together = [list(_combinations(columns, group)) for group in self._groups]
         except pa.ArrowNotImplementedError:
             return False
         self._events += table.num_rows
-        self._refused += len(faults)
+        self._refused += len(refused)
         for path, values in alone.items():
             for value, count in values:
                 self._values[path, type(value)][value] += count
@@ -141,7 +148,7 @@ def _timestamps(path: str, counts: Mapping[str, int]) -> Iterator[Row]:
 
 def _columns(table: Any) -> dict[str, Any]:
     """Return a table's leaves by path, each as one array."""
-    batches = [table] if isinstance(table, pa.RecordBatch) else table.to_batches()
+    batches = table.to_batches()
     paths = leaf_paths(table.schema) or ()
     if not batches:
         return {}

@@ -1,0 +1,231 @@
+"""`Pipeline`: a stream of events that is matched for as long as it runs."""
+
+from __future__ import annotations
+
+import os
+import time as clock
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any, Final, TypeAlias
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from tocsin.index import SubscriptionIndex
+from tocsin.index.storage import storage_of
+from tocsin.model.errors import SparkError, TocsinError
+from tocsin.spark.matching import dead_letters, layout_of, matched
+from tocsin.spark.progress import BatchProgress, Watch
+from tocsin.spark.subscriptions import Report, SubscriptionSource, fill, is_index, log_error
+
+__all__ = ["Pipeline", "Sink"]
+
+Sink: TypeAlias = str | os.PathLike[str] | Mapping[str, Any] | Callable[[DataFrame], DataStreamWriter]
+"""A folder for Parquet files; a format with its options, such as `{"format": "kafka", "topic": "notes", …}`; or a
+function that makes a writer of the notifications."""
+
+_POLL: Final = 0.2
+_LAYOUT: Final = ("event_id", "time", "stream", "stream_column", "payload", "struct")
+
+
+class Pipeline:
+    """Matches a stream with subscriptions that may change, and sends the notifications to a sink.
+
+    `source` is a streaming DataFrame. `subscriptions` is whatever `match` takes. The folder of an index is followed
+    as others publish to it. A file of subscriptions is followed too: when it changes, what it says becomes the next
+    generation of an index that the pipeline keeps in `folder`, beside the checkpoint unless told otherwise. So is
+    what a function returns, asked every `refresh` seconds.
+
+    `dead_letters` is a sink for rows that are no events. `layout` says where events stand in the source's rows, with
+    the names that `match` has for that: `event_id`, `time`, `payload` and so on. `trigger` is how often a
+    micro-batch begins; without it, as soon as the one before has ended.
+    """
+
+    def __init__(
+        self,
+        source: DataFrame,
+        subscriptions: SubscriptionSource | Callable[[], SubscriptionSource],
+        sink: Sink,
+        checkpoint: str | os.PathLike[str],
+        *,
+        keep: Sequence[str] = (),
+        values: bool = False,
+        shards: int | None = None,
+        matcher: str | None = None,
+        folder: str | os.PathLike[str] | None = None,
+        dead_letters: Sink | None = None,
+        trigger: str | None = None,
+        refresh: float = 2.0,
+        on_error: Report | None = None,
+        **layout: str | None,
+    ) -> None:
+        if not source.isStreaming:
+            raise SparkError(
+                "a pipeline needs a streaming DataFrame, from `readStream`; for a batch, use `match`"
+            )
+        unknown = [name for name in layout if name not in _LAYOUT]
+        if unknown:
+            raise SparkError(
+                f"`{unknown[0]}` is no option of a pipeline; where events stand is said by {', '.join(_LAYOUT)}"
+            )
+        self._source = source
+        self._subscriptions = subscriptions
+        self._sink = sink
+        self._checkpoint = os.fspath(checkpoint)
+        self._keep, self._values = keep, values
+        self._letters = dead_letters
+        self._trigger = trigger
+        self._refresh = refresh
+        self._report = on_error or log_error
+        self._layout: dict[str, Any] = layout
+        self._watch = Watch(source)
+        self._ended = Event()
+        self._follower: Thread | None = None
+        self._queries: list[StreamingQuery] = []
+        self._index: SubscriptionIndex | None = None
+        self._seen: object = None
+        self.index = self._open(folder, shards, matcher)
+
+    def start(self, *, available_now: bool = False) -> StreamingQuery:
+        """Start the stream and return its query; with `available_now` it ends when what there is has been matched."""
+        if self._queries:
+            raise SparkError("the pipeline runs already; `stop` it first, or make another")
+        layout = layout_of(self._source, **self._layout)
+        time = None if layout.is_clock or layout.time_inside is not None else layout.time
+        told = matched(
+            self._watch.events(self._source, time),
+            self.index,
+            layout,
+            keep=self._keep,
+            values=self._values,
+            meters=self._watch.meters,
+        )
+        query = self._begin(self._watch.notifications(told), self._sink, "notifications", available_now)
+        self._queries = [query]
+        if self._letters is not None:
+            kept = [name for name in (layout.payload,) if name is not None]
+            letters = dead_letters(self._source, **self._layout, keep=kept)
+            self._queries.append(self._begin(letters, self._letters, "dead-letters", available_now))
+        if self._index is not None and self._is_followed():
+            self._follower = Thread(target=self._follow, name="tocsin-subscriptions", daemon=True)
+            self._follower.start()
+        return query
+
+    def run(
+        self,
+        *,
+        available_now: bool = False,
+        on_progress: Callable[[BatchProgress], object] | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Run until the stream ends, is stopped, or `timeout` seconds have passed; tell of each micro-batch."""
+        query = self.start(available_now=available_now)
+        until = None if timeout is None else clock.monotonic() + timeout
+        try:
+            while any(one.isActive for one in self._queries) and (until is None or clock.monotonic() < until):
+                if not all(one.isActive or one.exception() is None for one in self._queries):
+                    break
+                self._tell(query, on_progress)
+                self._ended.wait(_POLL)
+                if self._ended.is_set():
+                    break
+            self._tell(query, on_progress)
+            for one in self._queries:
+                if (fault := one.exception()) is not None:
+                    raise SparkError(f"the stream failed: {_cause(fault)}") from fault
+        finally:
+            self.stop()
+
+    def stop(self) -> None:
+        """End the stream; what a micro-batch had not finished is done again when the pipeline is next started."""
+        self._ended.set()
+        for query in self._queries:
+            with suppress(Exception):  # one that has failed has told so already
+                query.stop()
+        if self._follower is not None:
+            self._follower.join()
+
+    def refresh(self) -> int:
+        """Take over the subscriptions as they are now, and return the generation from which on they are matched."""
+        if self._index is None:
+            raise SparkError(
+                "the pipeline follows an index that others publish to; it has nothing to refresh"
+            )
+        source = self._subscriptions() if callable(self._subscriptions) else self._subscriptions
+        fill(self._index, source, self._report)
+        return self._index.publish()
+
+    def _open(self, folder: str | os.PathLike[str] | None, shards: int | None, matcher: str | None) -> str:
+        """Return where the index is; make it, or bring it up to date, if it is the pipeline's own."""
+        source = self._subscriptions
+        if not callable(source) and is_index(source):
+            if isinstance(source, SubscriptionIndex):
+                source.publish()
+                return source.generations.storage.uri
+            return storage_of(source).uri  # type: ignore[arg-type]
+        place = folder or f"{self._checkpoint.rstrip('/')}/tocsin-index"
+        self._index = SubscriptionIndex(place, shards=shards, matcher=matcher)
+        self._seen = self._state()
+        self.refresh()
+        if not len(self._index):
+            raise SparkError("no subscription could be read")
+        return self._index.generations.storage.uri
+
+    def _begin(self, frame: DataFrame, sink: Sink, name: str, available_now: bool) -> StreamingQuery:
+        writer = _writer(frame, sink).option("checkpointLocation", f"{self._checkpoint.rstrip('/')}/{name}")
+        if available_now:
+            writer = writer.trigger(availableNow=True)
+        elif self._trigger is not None:
+            writer = writer.trigger(processingTime=self._trigger)
+        return writer.start()
+
+    def _is_followed(self) -> bool:
+        return callable(self._subscriptions) or isinstance(self._subscriptions, (str, os.PathLike))
+
+    def _state(self) -> object:
+        """Return what changes when a file of subscriptions does."""
+        if callable(self._subscriptions):
+            return object()
+        if isinstance(self._subscriptions, (str, os.PathLike)):
+            with suppress(OSError):
+                found = Path(self._subscriptions).stat()
+                return found.st_mtime_ns, found.st_size, found.st_ino
+        return None
+
+    def _follow(self) -> None:
+        while not self._ended.wait(self._refresh):
+            state = self._state()
+            if state is None or state == self._seen:
+                continue
+            try:
+                self.refresh()
+            except TocsinError as error:  # the stream goes on with what there was
+                self._report(error)
+            self._seen = state
+
+    def _tell(self, query: StreamingQuery, on_progress: Callable[[BatchProgress], object] | None) -> None:
+        for one in self._watch.new(query):
+            if on_progress is not None:
+                on_progress(one)
+
+
+def _writer(frame: DataFrame, sink: Sink) -> DataStreamWriter:
+    if callable(sink):
+        return sink(frame)
+    if isinstance(sink, Mapping):
+        options = {str(key): value for key, value in sink.items() if key != "format"}
+        if "format" not in sink:
+            raise SparkError('a sink names its format: {"format": "kafka", …}')
+        return frame.writeStream.format(sink["format"]).options(**options)
+    return frame.writeStream.format("parquet").option("path", os.fspath(sink))
+
+
+def _cause(fault: StreamingQueryException) -> str:
+    """Return what happened, without Spark's plan and Java's stack."""
+    lines = [line.strip() for line in str(fault).splitlines() if line.strip()]
+    told = [line for line in lines if "Error: " in line and not line.startswith(("at ", "File "))]
+    return (told or lines or ["no reason was given"])[-1 if told else 0]

@@ -1,0 +1,110 @@
+"""How a stream is getting on, micro-batch by micro-batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from msgspec import Struct
+from pyspark.sql import DataFrame, functions
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import TimestampType
+
+from tocsin.spark.worker import Meters
+
+__all__ = ["BatchProgress", "Watch"]
+
+_EVENTS: Final = "tocsin_events"
+_NOTES: Final = "tocsin_notifications"
+
+
+class BatchProgress(Struct, frozen=True):
+    """One micro-batch: what came, what was sent, and what that took.
+
+    `match_seconds` are spent in workers on reading and matching events, all tasks together. `lag` is by how many
+    seconds the newest event's own time was behind when the batch ended; None where events have none.
+    """
+
+    batch: int
+    ended: datetime
+    events: int
+    notifications: int
+    seconds: float
+    match_seconds: float
+    generation: int | None
+    lag: float | None
+
+    @property
+    def events_per_second(self) -> float:
+        """Return how many events a second this batch took in."""
+        return self.events / self.seconds if self.seconds else 0.0
+
+    @property
+    def notifications_per_second(self) -> float:
+        """Return how many notifications a second this batch sent."""
+        return self.notifications / self.seconds if self.seconds else 0.0
+
+    def __str__(self) -> str:
+        lag = "" if self.lag is None else f", {self.lag:,.1f} s behind"
+        return (
+            f"batch {self.batch}: {self.events:,} events at {self.events_per_second:,.0f}/s, {self.notifications:,} "
+            f"notifications at {self.notifications_per_second:,.0f}/s, matched in {self.match_seconds:.2f} s, "
+            f"generation {self.generation if self.generation is not None else '-'}{lag}"
+        )
+
+
+class Watch:
+    """Counts what passes through a stream, and tells of each micro-batch once."""
+
+    def __init__(self, frame: DataFrame) -> None:
+        context = frame.sparkSession.sparkContext
+        self.meters = Meters(context.accumulator(0.0), context.accumulator(0))
+        self._matched = 0.0
+        self._told = -1
+
+    def events(self, frame: DataFrame, time: str | None) -> DataFrame:
+        """Return the events, with their newest time taken note of."""
+        if time is None or not isinstance(frame.schema[time].dataType, TimestampType):
+            return frame
+        return frame.observe(_EVENTS, functions.max(functions.unix_micros(time)).alias("newest"))
+
+    def notifications(self, frame: DataFrame) -> DataFrame:
+        """Return the notifications, counted."""
+        return frame.observe(
+            _NOTES,
+            functions.count("subscription").alias("count"),
+            functions.max("generation").alias("generation"),
+        )
+
+    def new(self, query: StreamingQuery) -> Iterator[BatchProgress]:
+        """Return the micro-batches that have ended since this was last asked."""
+        ended = [
+            one for one in query.recentProgress if one.batchId > self._told and "addBatch" in one.durationMs
+        ]
+        spent = self.meters.seconds.value - self._matched
+        self._matched += spent
+        events = sum(one.numInputRows for one in ended) or 1
+        for one in ended:
+            self._told = one.batchId
+            yield _read(one, spent * one.numInputRows / events)
+
+
+def _read(progress: Any, match_seconds: float) -> BatchProgress:
+    seconds = progress.durationMs.get("triggerExecution", 0) / 1000
+    begun = datetime.fromisoformat(progress.timestamp.replace("Z", "+00:00")).astimezone(UTC)
+    ended = begun + timedelta(seconds=seconds)
+    notes, newest = progress.observedMetrics.get(_NOTES), progress.observedMetrics.get(_EVENTS)
+    lag = None
+    if newest is not None and newest["newest"] is not None:
+        lag = ended.timestamp() - newest["newest"] / 1e6
+    return BatchProgress(
+        progress.batchId,
+        ended,
+        progress.numInputRows,
+        0 if notes is None else notes["count"],
+        seconds,
+        match_seconds,
+        None if notes is None else notes["generation"],
+        lag,
+    )

@@ -1,0 +1,175 @@
+"""Subscriptions in whatever form they are given to Spark, as an index that workers can open."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+from pyspark.sql import DataFrame
+
+from tocsin.formats.subscription_files import Entry, read_subscriptions
+from tocsin.index import Generations, SubscriptionIndex
+from tocsin.index.storage import storage_of
+from tocsin.language import Template
+from tocsin.model import Subscription
+from tocsin.model.errors import SparkError, SubscriptionError, TocsinError
+
+__all__ = ["FromTemplate", "Report", "SubscriptionSource", "fill", "index_of", "is_index", "log_error"]
+
+Report: TypeAlias = Callable[[TocsinError], object]
+_log = logging.getLogger("tocsin")
+_COLUMNS: Final = ("id", "text", "valid_from", "valid_until")
+
+
+class FromTemplate(Struct, frozen=True):
+    """One text with parameters and a table of rows: a DataFrame, a pandas or Arrow table, or an iterable of dicts.
+
+    `id` names the column that holds the ids, or is a pattern such as `"alert-{s}-{row}"`.
+    """
+
+    text: str | Template
+    rows: Any
+    id: str | None = None
+
+
+SubscriptionSource: TypeAlias = (
+    str
+    | os.PathLike[str]
+    | SubscriptionIndex
+    | DataFrame
+    | FromTemplate
+    | Mapping[str, Any]
+    | Iterable[Subscription]
+)
+"""An index or its folder, a file of subscriptions, a DataFrame of rows with `id` and `text` (and `valid_from`,
+`valid_until`), a template with its rows, a mapping of ids to queries, or `Subscription`s."""
+
+
+def is_index(source: object) -> bool:
+    """Tell whether a source is an index, or the folder of one, so that its subscriptions may change."""
+    if isinstance(source, SubscriptionIndex):
+        return True
+    return isinstance(source, (str, os.PathLike)) and Generations(storage_of(source)).home() is not None
+
+
+def index_of(
+    source: SubscriptionSource,
+    *,
+    folder: str | os.PathLike[str] | None = None,
+    shards: int | None = None,
+    matcher: str | None = None,
+    is_local: bool = True,
+    on_error: Report | None = None,
+) -> str:
+    """Return where the index of these subscriptions is, made and published if it is none yet.
+
+    A new one is made in `folder`, or in a temporary folder that goes with this process; that is no use to workers
+    on other machines.
+    """
+    if isinstance(source, SubscriptionIndex):
+        if source.has_changes:
+            source.publish()
+        _check_shards(source.generations, shards)
+        return source.generations.storage.uri
+    if is_index(source):
+        generations = Generations(storage_of(source))  # type: ignore[arg-type]
+        _check_shards(generations, shards)
+        return generations.storage.uri
+    if folder is None and not is_local:
+        raise SparkError(
+            "the session's workers may be on other machines: give `folder`, a place for the index that all of them "
+            "can read"
+        )
+    index = SubscriptionIndex(_temporary() if folder is None else folder, shards=shards, matcher=matcher)
+    fill(index, source, on_error or log_error)
+    if not len(index):
+        raise SparkError("no subscription could be read")
+    index.publish()
+    return index.generations.storage.uri
+
+
+def fill(index: SubscriptionIndex, source: SubscriptionSource, report: Report) -> None:
+    """Make an index hold what a source gives, and nothing else; what is faulty is reported and left out."""
+    if isinstance(source, FromTemplate):
+        _fill_from_template(index, source, report)
+    elif isinstance(source, (str, os.PathLike)):
+        _fill_from_file(index, Path(source), report)
+    elif isinstance(source, DataFrame):
+        index.apply(_rows(source), on_error=report)
+    else:
+        index.apply(source, on_error=report)  # type: ignore[arg-type]
+
+
+def _fill_from_template(index: SubscriptionIndex, source: FromTemplate, report: Report) -> None:
+    rows = source.rows.toArrow() if isinstance(source.rows, DataFrame) else source.rows
+    if source.id is None:  # made ids are new each time
+        for name in list(index):
+            index.unsubscribe(name)
+        done = index.subscribe_many(source.text, rows)
+    else:
+        done = index.apply_many(source.text, rows, id=source.id)
+    for error in done.errors:
+        report(error)
+    if done.never:
+        _log.warning("%s rows of the template can never match", f"{len(done.never):,}")
+
+
+def _fill_from_file(index: SubscriptionIndex, path: Path, report: Report) -> None:
+    """Take over a file's subscriptions; an error is told with its place."""
+    places: dict[str | None, str] = {}
+    entries = []
+    for entry in read_subscriptions(path):
+        if isinstance(entry, SubscriptionError):
+            report(entry)
+        else:
+            entries.append(entry)
+            places[entry.id] = entry.place
+    index.apply(entries, on_error=lambda error: report(_placed(error, places.get(error.id))))
+
+
+def _placed(error: SubscriptionError, place: str | None) -> TocsinError:
+    return error if place is None else SubscriptionError(f"{place}: {error}")
+
+
+def _rows(frame: DataFrame) -> Iterator[Entry]:
+    """Return the subscriptions of a DataFrame's rows."""
+    missing = [name for name in ("id", "text") if name not in frame.columns]
+    if missing:
+        raise SparkError(
+            f"the subscriptions have no column `{missing[0]}`; they need `id` and `text`, and may have `valid_from` and "
+            f"`valid_until`. There are: {', '.join(frame.columns)}"
+        )
+    table = frame.select(*(name for name in _COLUMNS if name in frame.columns)).toArrow()
+    columns = [
+        table.column(name).to_pylist() if name in table.schema.names else [None] * table.num_rows
+        for name in _COLUMNS
+    ]
+    for number, (id_, text, begin, end) in enumerate(zip(*columns, strict=True), 1):
+        yield Entry("subscriptions", number, 0, id_, text, begin, end)
+
+
+def _check_shards(generations: Generations, shards: int | None) -> None:
+    home = generations.home()
+    if home is not None and shards is not None and shards != home.shards:
+        raise SparkError(
+            f"{generations.storage.uri}: the index has {home.shards} shards, not {shards}; leave `shards` out, or make "
+            "another index"
+        )
+
+
+def _temporary() -> str:
+    folder = tempfile.mkdtemp(prefix="tocsin-index-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return f"{folder}/index"
+
+
+def log_error(error: TocsinError) -> None:
+    """Log a subscription that is at fault."""
+    _log.warning("%s", error)

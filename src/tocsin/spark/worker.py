@@ -1,0 +1,202 @@
+"""What runs on Spark's workers: record batches of events in, record batches of notifications out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+from numpy.typing import NDArray
+from pyspark import Accumulator, TaskContext
+
+from tocsin.index import IndexReader
+from tocsin.index.shard import Shard
+from tocsin.index.storage import LocalStorage
+from tocsin.model.errors import SparkError
+from tocsin.spark.layout import Decoded, Layout
+
+__all__ = ["GENERATION", "SHARD", "Job", "Meters", "dead_letters", "notifications", "routed"]
+
+GENERATION: Final = "__tocsin_generation"
+SHARD: Final = "__tocsin_shard"
+_PATIENCE: Final = 120.0  # seconds that a task waits for the first one to decide on a generation
+_POLL: Final = 0.05
+
+
+class Meters(Struct, frozen=True):
+    """What the driver hears of the work: seconds spent on matching, and events."""
+
+    seconds: Accumulator[float]
+    events: Accumulator[int]
+
+
+class Job(Struct, frozen=True):
+    """What a worker is to do. `generation` is matched with wherever no micro-batch decides."""
+
+    index: str
+    generation: int
+    is_pinned: bool  # whether `generation` holds for micro-batches too
+    layout: Layout
+    keep: tuple[str, ...] = ()
+    values: bool = False
+    faults: bool = False
+    time_type: Any = None  # the Arrow type of the column `time`
+    meters: Meters | None = None
+
+
+def notifications(job: Job, batches: Iterable[Any], *, is_routed: bool = False) -> Iterator[Any]:
+    """Return the notifications of each record batch of events."""
+    reader = _reader(job.index)
+    generation = None if is_routed else _generation(job, reader)
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        if not is_routed:
+            assert generation is not None  # noqa: S101 - what is not routed has one
+            yield from _matched(job, batch, reader.shard(generation, 0), generation)
+            continue
+        for rows, shard, number in _by_shard(batch):
+            part = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows))
+            yield from _matched(job, part, reader.shard(number, shard), number)
+
+
+def routed(job: Job, batches: Iterable[Any]) -> Iterator[Any]:
+    """Return each event once for every shard that it has to see, with the shard's number and the generation's."""
+    reader = _reader(job.index)
+    generation = _generation(job, reader)
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        decoded = job.layout.read(batch)
+        router = reader.router(generation)
+        found = [(part, router.route(part.events)) for part in decoded.parts]
+        places = np.concatenate(
+            [one.rows if part.rows is None else part.rows[one.rows] for part, one in found]
+        )
+        numbers = np.concatenate([one.numbers for _, one in found])
+        if faults := decoded.all_faults():
+            wrong = np.array(sorted(faults), dtype=np.int64)
+            right = ~np.isin(places, wrong)
+            places, numbers = places[right], numbers[right]
+            if job.faults:  # told of on one shard, which finds again what is wrong
+                places = np.concatenate([places, wrong])
+                numbers = np.concatenate([numbers, np.zeros(len(wrong), dtype=np.int64)])
+        if len(places):
+            sent = batch.take(pa.array(places))
+            columns = [*sent.columns, pa.array(numbers), pa.array(np.full(len(places), generation))]
+            yield pa.RecordBatch.from_arrays(columns, names=[*sent.schema.names, SHARD, GENERATION])
+
+
+def dead_letters(job: Job, batches: Iterable[Any]) -> Iterator[Any]:
+    """Return the rows that are no events, each with its reason."""
+    for batch in batches:
+        if batch.num_rows:
+            faults = job.layout.read(batch).all_faults()
+            if faults:
+                rows = pa.array(sorted(faults))
+                kept = [batch.column(name).take(rows) for name in job.keep]
+                reasons = pa.array([faults[place] for place in sorted(faults)], pa.string())
+                columns = [batch.column(job.layout.event_id).take(rows), reasons, *kept]
+                yield pa.RecordBatch.from_arrays(columns, names=["event_id", "reason", *job.keep])
+
+
+def _matched(job: Job, batch: Any, shard: Shard, generation: int) -> Iterator[Any]:
+    begun = time.perf_counter()
+    decoded = job.layout.read(batch)
+    silenced = decoded.silenced()
+    for part in decoded.parts:
+        ends = decoded.ends if part.rows is None else decoded.ends[part.rows]
+        found = shard.match(part.events, ends)
+        rows = found.rows if part.rows is None else part.rows[found.rows]
+        values = shard.values(found, part.events) if job.values else None
+        numbers = found.numbers
+        if silenced is not None:
+            heard = np.flatnonzero(~silenced[rows])
+            rows, numbers = rows[heard], numbers[heard]
+            values = None if values is None else values.take(pa.array(heard))
+        if len(rows):
+            ids = shard.ids(numbers)
+            yield _batch(job, batch, decoded, rows, subscriptions=ids, generation=generation, values=values)
+    if job.faults and (faults := decoded.all_faults()):
+        places = sorted(faults)
+        nobody = pa.nulls(len(places), pa.string())
+        yield _batch(
+            job,
+            batch,
+            decoded,
+            np.array(places),
+            subscriptions=nobody,
+            generation=generation,
+            values=nobody,
+            reasons=pa.array([faults[place] for place in places], pa.string()),
+        )
+    if job.meters is not None:
+        job.meters.seconds.add(time.perf_counter() - begun)
+        job.meters.events.add(batch.num_rows)
+
+
+def _batch(
+    job: Job,
+    batch: Any,
+    decoded: Decoded,
+    rows: NDArray[np.int64],
+    *,
+    subscriptions: Any,
+    generation: int,
+    values: Any,
+    reasons: Any = None,
+) -> Any:
+    places = pa.array(rows)
+    columns = {
+        "subscription": subscriptions,
+        "event_id": batch.column(job.layout.event_id).take(places),
+        "time": pa.array(decoded.ends[rows]).cast(job.time_type),
+        "generation": pa.array(np.full(len(rows), generation, dtype=np.int64)),
+    }
+    if job.values:
+        columns["values"] = values
+    for name in job.keep:
+        columns[name] = batch.column(name).take(places)
+    if job.faults:
+        columns["reason"] = pa.nulls(len(rows), pa.string()) if reasons is None else reasons
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _by_shard(batch: Any) -> Iterator[tuple[NDArray[np.int64], int, int]]:
+    """Return the places of each shard's rows, with the shard and the generation."""
+    shards = batch.column(SHARD).to_numpy()
+    generation = int(batch.column(GENERATION)[0].as_py())
+    for shard in np.unique(shards).tolist():
+        yield np.flatnonzero(shards == shard), shard, generation
+
+
+@cache
+def _reader(index: str) -> IndexReader:
+    """Return an index, opened once for all tasks of this process."""
+    return IndexReader(index)
+
+
+def _generation(job: Job, reader: IndexReader) -> int:
+    """Return the generation to match with: that of the micro-batch this task is part of, or the job's own."""
+    context = TaskContext.get()
+    batch = None if context is None else context.getLocalProperty("streaming.sql.batchId")
+    query = None if context is None else context.getLocalProperty("sql.streaming.queryId")
+    if job.is_pinned or context is None or batch is None or query is None:
+        return job.generation
+    # Where two can create one file, only the first task may decide, and the others wait for it.
+    is_local = isinstance(reader.generations.storage, LocalStorage)
+    may_decide = is_local or context.partitionId() == 0
+    until = time.monotonic() + _PATIENCE
+    while time.monotonic() < until:
+        decided = reader.generations.of_batch(query, int(batch), may_decide=may_decide)
+        if decided is not None:
+            return decided
+        time.sleep(_POLL)
+    raise SparkError(
+        f"{job.index}: the first task of batch {batch} did not say within {_PATIENCE:.0f} s which generation to use; "
+        "restart the stream"
+    )
