@@ -14,8 +14,8 @@ from tocsin.language import parse_condition, to_dnf
 from tocsin.matching import ConjunctionBatch, Statistics
 from tocsin.model import Kind
 from tocsin.model.errors import SparkError
-from tocsin.spark.layout import Layout
 from tocsin.spark import statistics, summaries
+from tocsin.spark.layout import Layout
 
 GROUPS = [("city", "kind"), ("city", "kind", "data.size"), ("city", "absent")]
 CITIES = ["Oslo", "Bergen", "Tromsø", 'qu"ote', ""]
