@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from tocsin.matching.encoding.columns import leaf_paths, leaves
 from tocsin.matching.statistics.joint import Group
 from tocsin.matching.statistics.texts import combination_text, text_of
 from tocsin.model.event import STREAM
+from tocsin.model.terms import Literal
 from tocsin.model.timestamps import parse_rfc3339
 from tocsin.model.values import Kind, Value, kind_of, read_value
 
@@ -47,7 +49,10 @@ class Tally:
     """
 
     def __init__(self, groups: Sequence[Group] = ()) -> None:
-        self._groups = tuple(groups)
+        self._groups = tuple(_Counted(group) for group in groups)
+        self._by_first: dict[str, list[_Counted]] = {}
+        for group in self._groups:
+            self._by_first.setdefault(group.paths[0], []).append(group)
         self.clear()
 
     def clear(self) -> None:
@@ -56,12 +61,13 @@ class Tally:
         self._refused = 0
         # By path and type, because `True` equals 1; 1 and 1.0 come together as text.
         self._values: defaultdict[tuple[str, type], Counter[Any]] = defaultdict(Counter)
-        self._combinations: list[Counter[Any]] = [Counter() for _ in self._groups]
+        for group in self._groups:
+            group.counts.clear()
 
     @property
     def size(self) -> int:
         """Return how many counts are held."""
-        return sum(map(len, self._values.values())) + sum(map(len, self._combinations))
+        return sum(map(len, self._values.values())) + sum(len(group.counts) for group in self._groups)
 
     def add(self, events: EventBatch, *, without: Collection[int] = ()) -> None:
         """Count the events of a batch but for some places; what is refused is counted as such."""
@@ -89,34 +95,34 @@ class Tally:
             yield from (Row(path, kind, text_of(value), count) for value, count in counts.items())
             if kind is Kind.STRING:
                 yield from _timestamps(path, counts)
-        for place, combinations in enumerate(self._combinations):
-            for values, count in combinations.items():
-                text = combination_text([(kind_of(value), value) for value in values[1]])
-                yield Row(str(place), GROUP, text, count)
+        for place, group in enumerate(self._groups):
+            for values, count in group.counts.items():
+                yield Row(str(place), GROUP, combination_text([_known(value) for value in values]), count)
 
     def _add_row(self, row: Mapping[str, Value]) -> None:
         self._events += 1
         for path, value in row.items():
             self._values[path, type(value)][value] += 1
-        for group, counts in zip(self._groups, self._combinations, strict=True):
-            if all(path in row for path in group):
-                values = tuple([row[path] for path in group])
-                counts[_typed(values)] += 1
+        if not self._by_first:
+            return
+        keys, marked = row.keys(), row
+        if bool in set(map(type, row.values())):
+            marked = {path: _marked(value) for path, value in row.items()}  # type: ignore[misc]
+        for path in row:
+            for group in self._by_first.get(path, ()):
+                if keys >= group.names:
+                    group.counts[group.values(marked)] += 1
 
     def _add_columns(self, events: ArrowEvents, without: Collection[int]) -> bool:
         """Count a batch by the column; return False, and count nothing, if Arrow cannot count some type."""
-        table = events.table
         refused = events.faults.keys() - set(without)
-        if refused or without:
-            kept = np.ones(len(events), dtype=np.bool_)
-            kept[[*refused, *without]] = False
-            table = table.filter(pa.array(kept))
         try:
+            table = _without(events.table, {*refused, *without})
             columns = _columns(table)
             if events.stream is not None:
                 columns[STREAM] = pa.repeat(events.stream, table.num_rows)
             alone = {path: list(_values(column)) for path, column in columns.items()}
-            together = [list(_combinations(columns, group)) for group in self._groups]
+            together = [list(_combinations(columns, group.paths)) for group in self._groups]
         except pa.ArrowNotImplementedError:
             return False
         self._events += table.num_rows
@@ -124,14 +130,32 @@ class Tally:
         for path, values in alone.items():
             for value, count in values:
                 self._values[path, type(value)][value] += count
-        for counts, combinations in zip(self._combinations, together, strict=True):
+        for group, combinations in zip(self._groups, together, strict=True):
             for combination, count in combinations:
-                counts[_typed(combination)] += count
+                group.counts[tuple(map(_marked, combination))] += count
         return True
 
 
-def _typed(values: tuple[Value, ...]) -> tuple[tuple[type, ...], tuple[Value, ...]]:
-    return tuple(map(type, values)), values
+class _Counted:
+    """A group, and how many events have each combination of its values; booleans are marked."""
+
+    def __init__(self, paths: Group) -> None:
+        self.paths = paths
+        self.names = frozenset(paths)
+        self.values = itemgetter(*paths)
+        self.counts: Counter[Any] = Counter()
+
+
+def _marked(value: Value) -> Value | Literal:
+    """Return what equals the value and nothing of another kind: `True` would equal 1."""
+    return Literal(value, Kind.BOOLEAN) if isinstance(value, bool) else value
+
+
+def _known(marked: Value | Literal) -> tuple[Kind, Value]:
+    """Return the kind and the value of what `_marked` made."""
+    if isinstance(marked, Literal):
+        return marked.kind, marked.value
+    return kind_of(marked), marked
 
 
 def _timestamps(path: str, counts: Mapping[str, int]) -> Iterator[Row]:
@@ -144,6 +168,15 @@ def _timestamps(path: str, counts: Mapping[str, int]) -> Iterator[Row]:
             yield Row(path, Kind.TIMESTAMP, text_of(time), count)
     if found:
         yield Row(path, TEXTS, "", found)
+
+
+def _without(table: Any, places: Collection[int]) -> Any:
+    """Return a table but for some rows."""
+    if not places:
+        return table
+    kept = np.ones(table.num_rows, dtype=np.bool_)
+    kept[list(places)] = False
+    return table.filter(pa.array(kept))
 
 
 def _columns(table: Any) -> dict[str, Any]:
