@@ -78,7 +78,7 @@ def statistics(
     together = parts.repartition("subject", "kind").sortWithinPartitions("subject", "kind")
     found = together.mapInArrow(partial(summarise, top, bins), SUMMARIES).toArrow()
     distributions: dict[tuple[str, Kind], Distribution] = {}
-    joints: dict[Group, Joint] = {group: Joint(0, 0) for group in wanted}
+    joints: dict[Group, Joint] = {group: Joint() for group in wanted}
     totals: list[Row] = []
     for subject, kind, number, document in zip(
         *(column.to_pylist() for column in found.columns), strict=True

@@ -186,6 +186,22 @@ def test_parts_that_are_counted_wholly_merge_to_the_whole(parts: list[list[Event
     assert merged.groups == (whole.groups if parts else {})
 
 
+@given(st.lists(histories, max_size=3), st.integers(1, 3), st.integers(1, 3))
+def test_merged_parts_add_up_however_little_is_known(parts: list[list[Event]], top: int, bins: int) -> None:
+    given = [Statistics.of(EventBatch.of(part), groups=[("a", "b")], top=top, bins=bins) for part in parts]
+    merged = Statistics.merged(given, top=top, bins=bins)
+    for path, attribute in merged.attributes.items():
+        assert attribute.count == sum(one.attribute(path).count for one in given)
+        for kind, values in attribute.kinds.items():
+            assert values.count == sum(one.attribute(path).of(kind).count for one in given)
+            assert values.count == values.rest + sum(values.frequent.values())
+            assert all(depth >= 0 for depth in values.depths)
+            assert values.distinct >= len(values.frequent)
+    for joint in merged.groups.values():
+        assert joint.rest >= 0
+        assert joint.count == sum(one.groups["a", "b"].count for one in given)
+
+
 def test_merged_parts_keep_every_event_and_come_near_the_whole() -> None:
     random = np.random.default_rng(5)
     parts = [[{"a": int(random.integers(700)), "id": 10_000 * j + i} for i in range(2000)] for j in range(3)]

@@ -30,7 +30,7 @@ _KINDS: Final = {
     Field.TIMESTAMP: Kind.TIMESTAMP,
 }
 _SAMPLED: Final = 16_384  # conjunctions that are looked at for all groups,
-_ROWS: Final = 256  # and of those for each group
+_ROWS: Final = 128  # and of those for each group
 _LEAST: Final = 1e-6  # a correlation: what never came together may yet
 
 

@@ -371,7 +371,9 @@ class ClusteredMatcher:
         texts = [f"a = {i % 4} and b = {i // 4 % 4} and c > {i % 3} and d != {i % 2}" for i in range(200)]
         texts += ["a in (1, 2) and e is present", "b between 1 and 2", "s like '%x'"]
         matcher.add(ConjunctionBatch.of((i, to_dnf(parse_condition(text))) for i, text in enumerate(texts)))
-        matcher.match(EventBatch.of_dicts([{"a": 1, "b": 1, "c": 2, "d": 3, "s": "x"}]))
+        events: list[dict[str, object]] = [{"a": 1, "b": 1, "c": 2, "d": 3, "s": "x"}]
+        matcher.match(EventBatch.of_dicts(events))
+        matcher.use_statistics(Statistics.of(events, groups=[("a", "b")]))
         matcher.remove(np.arange(1, len(texts)))
         matcher.match(EventBatch.of_dicts([{"a": 0}]))
 

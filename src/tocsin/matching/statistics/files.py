@@ -66,7 +66,7 @@ class _Attribute(Struct, frozen=True):
 
 
 class _Joint(Struct, frozen=True):
-    count: int
+    rest: int
     distinct: int
     frequent: list[tuple[str, int]]
 
@@ -209,8 +209,8 @@ def _written_joint(one: Joint) -> _Joint:
         (combination_text([(part.kind, part.value) for part in combination]), count)
         for combination, count in one.frequent.items()
     ]
-    return _Joint(one.count, one.distinct, frequent)
+    return _Joint(one.rest, one.distinct, frequent)
 
 
 def _read_joint(one: _Joint) -> Joint:
-    return Joint(one.count, one.distinct, {combination_of(text): count for text, count in one.frequent})
+    return Joint(one.rest, one.distinct, {combination_of(text): count for text, count in one.frequent})

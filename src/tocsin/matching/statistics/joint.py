@@ -28,20 +28,24 @@ class Joint(Struct, frozen=True):
     """The combinations of values that events have in a group of attributes.
 
     `frequent` holds the most frequent ones with exact counts, the most frequent first; a combination has a
-    constant for each attribute, in the group's order.
+    constant for each attribute, in the group's order. `rest` events have others.
     """
 
-    count: int  # events that have all of the attributes
-    distinct: int  # combinations
+    rest: int = 0
+    distinct: int = 0  # combinations
     frequent: Mapping[tuple[Literal, ...], int] = {}
+
+    @property
+    def count(self) -> int:
+        """Return how many events have all of the attributes."""
+        return self.rest + sum(self.frequent.values())
 
     def equal_to(self, combination: tuple[Literal, ...]) -> float:
         """Return how many events have this combination: counted if it is frequent, the rest's average if not."""
         found = self.frequent.get(combination)
         if found is not None:
             return found
-        rest = self.count - sum(self.frequent.values())
-        return rest / max(self.distinct - len(self.frequent), 1)
+        return self.rest / max(self.distinct - len(self.frequent), 1)
 
 
 class CandidateGroups(Struct, frozen=True):
@@ -58,9 +62,9 @@ def joint(
 
     Where only the most frequent are given, `more` events have others, and `distinct` counts all combinations.
     """
-    frequent, _ = most_frequent(counts, top)
+    frequent, left = most_frequent(counts, top)
     return Joint(
-        sum(number for _, number in counts) + more,
+        sum(number for _, number in left) + more,
         len(counts) if distinct is None else distinct,
         {combination_of(text): number for text, number in frequent.items()},
     )

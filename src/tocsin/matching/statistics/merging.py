@@ -26,34 +26,44 @@ def merged_attribute(parts: Sequence[AttributeStatistics], *, top: int, bins: in
 
 def merged_joint(parts: Sequence[Joint], *, top: int) -> Joint:
     """Return what several histories say of one group."""
-    names = {combination for part in parts for combination in part.frequent}
-    counts = [
-        (combination, round(sum(part.equal_to(combination) for part in parts))) for combination in names
-    ]
-    counts.sort(key=lambda one: (-one[1], str(one[0])))
-    rests = [(part.count - sum(part.frequent.values()), part.distinct - len(part.frequent)) for part in parts]
+    counts = _frequent(parts)
+    frequent = dict(sorted(counts.items(), key=lambda one: (-one[1], str(one[0])))[:top])
     return Joint(
-        sum(part.count for part in parts),
-        len(names) + _distinct(rests),
-        dict(counts[:top]),
+        sum(part.count for part in parts) - sum(frequent.values()),
+        len(counts) + _distinct(parts),
+        frequent,
     )
 
 
 def _merged(parts: Sequence[Distribution], kind: Kind, *, top: int, bins: int) -> Distribution:
-    count = sum(part.count for part in parts)
-    names: dict[Any, None] = dict.fromkeys(value for part in parts for value in part.frequent)
-    counts = [(value, round(sum(part.equal_to(value) for part in parts))) for value in names]
-    frequent, left = most_frequent(counts, top)
-    rest = _scaled([*left, *_points(parts)], count - sum(frequent.values()))
-    rests = [(part.rest, part.distinct - len(part.frequent)) for part in parts]
+    counts = _frequent(parts)
+    frequent, left = most_frequent(list(counts.items()), top)
+    total = sum(part.count for part in parts) - sum(frequent.values())
     return distribution(
         kind,
         frequent.items(),
         top=top,
         bins=bins,
-        rest=rest,
-        distinct=len(names) + _distinct(rests),
+        rest=_scaled([*left, *_points(parts)], total),
+        distinct=len(counts) + _distinct(parts),
     )
+
+
+def _frequent(parts: Sequence[Distribution] | Sequence[Joint]) -> dict[Any, int]:
+    """Return everything that is frequent in some part with its count in all of them.
+
+    In a part where it is not frequent, it is taken to have the average count of the rest, and all such together no
+    more than the rest.
+    """
+    counts: dict[Any, int] = dict.fromkeys((name for part in parts for name in part.frequent), 0)
+    for part in parts:
+        for name, count in part.frequent.items():
+            counts[name] += count
+        rare = [name for name in counts if name not in part.frequent and part.equal_to(name) > 0]
+        each = part.rest // max(part.distinct - len(part.frequent), len(rare), 1)
+        for name in rare:
+            counts[name] += each
+    return counts
 
 
 def _points(parts: Sequence[Distribution]) -> list[tuple[Any, int]]:
@@ -77,12 +87,13 @@ def _scaled(points: Sequence[tuple[Any, int]], total: int) -> list[tuple[Any, in
     return scaled
 
 
-def _distinct(rests: Sequence[tuple[int, int]]) -> int:
-    """Return how many different values are in several rests together, each given as its events and its values.
+def _distinct(parts: Sequence[Distribution] | Sequence[Joint]) -> int:
+    """Return how many different values are in the rests of several parts together.
 
     Every rest is taken to be drawn evenly from the same values, as many as make its own number of different ones
     the likely one: what hardly repeats within a rest hardly repeats between two.
     """
+    rests = [(part.rest, part.distinct - len(part.frequent)) for part in parts]
     held = [(events, distinct) for events, distinct in rests if distinct > 0]
     if not held:
         return 0

@@ -70,7 +70,7 @@ class Statistics(Struct, frozen=True):
             found = counts.setdefault((row.subject, row.kind), {})
             found[row.value] = found.get(row.value, 0) + row.events
         distributions: dict[tuple[str, Kind], Distribution] = {}
-        joints: dict[Group, Joint] = {group: Joint(0, 0) for group in wanted}
+        joints: dict[Group, Joint] = {group: Joint() for group in wanted}
         rows: list[Row] = []
         for (subject, kind), found in counts.items():
             if kind == GROUP:
