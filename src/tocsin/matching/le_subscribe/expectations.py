@@ -78,30 +78,30 @@ def known_correlations(
     attributes[np.arange(attributes.shape[1]) >= sample.equalities[places, None]] = -1
     trust = state.totals[EVENTS] / (state.totals[EVENTS] + PRIOR * state.totals[WEIGHT])
     constants: dict[int, Literal] = {}
-    sums: dict[Schema, NDArray[np.float64]] = {}
+    sums: dict[Schema, tuple[float, float]] = {}
     for group in statistics.groups:
-        for row, columns in _rows_with(attributes, [vocabulary.names.codes.get(path, -2) for path in group]):
-            at = int(places[row])
-            asked = tuple(
-                _constant(vocabulary, state, slot, constants) for slot in sample.slots[at, columns].tolist()
-            )
-            together = statistics.combination(group, asked)
-            if together is None:
-                continue
-            apart = float(sample.probability[at, columns].prod())
-            schema = tuple(sorted(sample.fields[at, columns].tolist()))
-            weighed = np.array([trust * together + (1.0 - trust) * apart, apart]) * sample.weight[at]
-            sums[schema] = sums.get(schema, 0.0) + weighed
-    return {schema: max(float(together / apart), _LEAST) for schema, (together, apart) in sums.items()}
+        rows, columns = _rows_with(attributes, [vocabulary.names.codes.get(path, -2) for path in group])
+        at = places[rows, None]
+        apart = sample.probability[at, columns].prod(axis=1)
+        fields, slots = sample.fields[at, columns].tolist(), sample.slots[at, columns].tolist()
+        weights = sample.weight[places[rows]].tolist()
+        for schema, asked, chance, weight in zip(fields, slots, apart.tolist(), weights, strict=True):
+            wanted = tuple(_constant(vocabulary, state, slot, constants) for slot in asked)
+            together = statistics.combination(group, wanted)
+            if together is not None:
+                key = tuple(sorted(schema))
+                likely, independent = sums.get(key, (0.0, 0.0))
+                together = trust * together + (1.0 - trust) * chance
+                sums[key] = likely + weight * together, independent + weight * chance
+    return {schema: max(together / apart, _LEAST) for schema, (together, apart) in sums.items()}
 
 
-def _rows_with(attributes: NDArray[np.int32], codes: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
-    """Return some of the rows that have all of these attributes, each with the columns they are in."""
+def _rows_with(attributes: NDArray[np.int32], codes: Sequence[int]) -> tuple[Keys, Keys]:
+    """Return some of the rows that have all of these attributes, and the columns of each that they are in."""
     held = [attributes == code for code in codes]
     rows = np.flatnonzero(np.logical_and.reduce([one.any(axis=1) for one in held]))
     rows = rows[:: max(1, len(rows) // _ROWS)]
-    columns = np.stack([one[rows].argmax(axis=1) for one in held], axis=1)
-    yield from zip(rows.tolist(), columns.tolist(), strict=True)
+    return rows, np.stack([one[rows].argmax(axis=1) for one in held], axis=1)
 
 
 def _constant(vocabulary: Vocabulary, state: State, slot: int, known: dict[int, Literal]) -> Literal:
