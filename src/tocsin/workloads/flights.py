@@ -14,7 +14,7 @@ import pyarrow.csv
 from tocsin.model import Event, read_event
 from tocsin.model.errors import TocsinError
 
-__all__ = ["COUNT", "SUBSCRIPTIONS", "flights"]
+__all__ = ["COUNT", "SUBSCRIPTIONS", "flights", "flights_table"]
 
 COUNT = 336_776
 
@@ -38,7 +38,7 @@ SUBSCRIPTIONS = {
 def flights() -> Iterator[Event]:
     """Return every flight in order of its scheduled hour; raise `TocsinError` if the data is not installed."""
     number = 0
-    for batch in _table().to_batches(max_chunksize=10_000):
+    for batch in flights_table().to_batches(max_chunksize=10_000):
         columns = {name: batch.column(name).to_pylist() for name in batch.schema.names if name != "time"}
         times = batch.column("time").cast(pa.int64()).to_pylist()
         names = list(columns)
@@ -49,8 +49,8 @@ def flights() -> Iterator[Event]:
             yield read_event(data, stream="flights", time=time, id=f"flight-{number}")
 
 
-def _table() -> pa.Table:
-    """Return the flights as a table; what is NA is null."""
+def flights_table() -> pa.Table:
+    """Return the flights as a table in the same order; what is NA is null."""
     with ZipFile(_file()) as archive, archive.open("flights.csv") as file:
         options = pa.csv.ConvertOptions(null_values=["NA", ""], strings_can_be_null=True)
         table = pa.csv.read_csv(file, convert_options=options)

@@ -1,0 +1,395 @@
+"""Reading a JetStream stream by sequence numbers: exactly the messages of a range, and never waiting for one.
+
+A range is read through a short-lived consumer. The consumer says how many messages it still has, so the end of a
+range is known without waiting, however many of its numbers were deleted or belong to other subjects. A consumer may
+live on a server that is behind the stream's leader; before a range is taken to be at its end, the leader is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import time
+from collections.abc import Coroutine, Iterator
+from contextlib import suppress
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from tocsin.model.errors import SparkError
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+    from nats.aio.msg import Msg
+    from nats.js import JetStreamContext
+
+__all__ = ["Access", "Link", "Message", "Span"]
+
+_Result = TypeVar("_Result")
+_AT_ONCE: Final = 5_000  # messages asked for in one request,
+_BYTES: Final = 32 << 20  # and their bytes
+_LIFE: Final = 300.0  # seconds after which the server removes a consumer that nobody uses
+
+
+class Access(Struct, frozen=True):
+    """How to reach a stream. What is secret in it is shown nowhere."""
+
+    servers: tuple[str, ...]
+    stream: str
+    subjects: tuple[str, ...] = ()
+    user: str | None = None
+    password: str | None = None
+    token: str | None = None
+    credentials: str | None = None
+    tls: bool = False
+    tls_ca: str | None = None
+    timeout: float = 10.0
+
+    def __str__(self) -> str:
+        places = (urlsplit(server if "//" in server else f"nats://{server}") for server in self.servers)
+        named = ", ".join(f"{p.scheme}://{p.hostname}{f':{p.port}' if p.port else ''}" for p in places)
+        return f"stream `{self.stream}` at {named}"
+
+    __repr__ = __str__
+
+
+class Span(NamedTuple):
+    """What a stream holds: messages numbered from `first` up to, but not with, `end`. Some may be gone."""
+
+    first: int
+    end: int
+
+
+class Message(NamedTuple):
+    """A message of a stream; `time` is when the stream took it, in microseconds since 1970."""
+
+    sequence: int
+    time: int
+    subject: str
+    headers: dict[str, str] | None
+    payload: bytes
+
+
+class Link:
+    """A connection to a stream's server. A thread serves it, so that it stays alive while its user is busy."""
+
+    def __init__(self, access: Access) -> None:
+        try:
+            import nats  # noqa: F401, PLC0415 - part of an extra
+        except ImportError as fault:
+            raise SparkError(f"nats-py is not installed ({fault}): `pip install 'tocsin[nats]'`") from fault
+        self._access = access
+        self._fault: Exception | None = None  # the last thing that the client reported by itself
+        self._consumers: set[_Consumer] = set()  # to be told when the connection is gone
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        try:
+            self._client = self._run(self._connect())
+        except BaseException:
+            self._end_loop()
+            raise
+        self._stream: JetStreamContext = self._client.jetstream(timeout=access.timeout)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the connection is gone; a new link is needed then."""
+        return self._client.is_closed
+
+    def close(self) -> None:
+        """Close the connection, and end its thread."""
+        with suppress(SparkError):
+            self._run(self._client.close())
+        self._end_loop()
+
+    def span(self) -> Span:
+        """Return what the stream holds now, as its leader knows it."""
+        return self._run(self._span())
+
+    def following(self, sequence: int) -> int | None:
+        """Return the number of the first message at or after `sequence` on our subjects, None if there is none yet."""
+        return self._run(self._following(sequence))
+
+    def count(self, sequence: int) -> int:
+        """Return how many messages on our subjects the stream holds at and after `sequence`."""
+
+        async def count() -> int:
+            consumer = await self._open(sequence)
+            await self._close(consumer)
+            return consumer.pending
+
+        return self._run(count())
+
+    def read(self, first: int, end: int, *, strict: bool = True) -> Iterator[list[Message]]:
+        """Yield the messages on our subjects from `first` up to, but not with, `end`, in order, some at a time.
+
+        If `strict`, raise `SparkError` when the stream may have dropped some of them before they were read.
+        """
+        consumer: _Consumer | None = None
+        patience = time.monotonic() + self._access.timeout
+        try:
+            while first < end:
+                if consumer is None:
+                    consumer = self._run(self._open(first))
+                messages = self._run(consumer.fetch(end - first))
+                if not messages and self._is_at_end(first, end):
+                    self._check_kept(first, end, messages, strict=strict)
+                    break
+                if messages:
+                    reached = messages[-1].sequence + 1
+                    self._check_kept(first, min(reached, end), messages, strict=strict)
+                    yield [message for message in messages if message.sequence < end]
+                    first = reached
+                    patience = time.monotonic() + self._access.timeout
+                else:  # the consumer is gone, or its server behind the leader: another may know more
+                    if time.monotonic() > patience:
+                        raise SparkError(
+                            f"{self._access}: message {first} or a later one is there, but not given"
+                        )
+                    self._run(self._close(consumer))
+                    consumer = None
+                    time.sleep(0.05)
+        finally:
+            if consumer is not None:
+                self._run(self._close(consumer))
+
+    def _is_at_end(self, first: int, end: int) -> bool:
+        following = self.following(first)
+        return following is None or following >= end
+
+    def _check_kept(self, first: int, end: int, messages: list[Message], *, strict: bool) -> None:
+        """Raise `SparkError` if the stream has let go of its oldest messages before all of this range was read."""
+        if not strict:
+            return
+        kept_from = min(self.span().first, end)
+        read = sum(message.sequence < kept_from for message in messages)
+        if kept_from - first > read:
+            raise SparkError(lost(self._access, first, kept_from))
+
+    def _run(self, work: Coroutine[Any, Any, _Result]) -> _Result:
+        """Return what `work` returns, done by the link's thread; what goes wrong there is told with the server's name."""
+        from nats.errors import Error, NoServersError  # noqa: PLC0415
+        from nats.js.errors import APIError, ServiceUnavailableError  # noqa: PLC0415
+
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        except ServiceUnavailableError:
+            reason = "no JetStream answers there"
+        except APIError as fault:
+            reason = fault.description or str(fault)
+        except ImportError as fault:
+            reason = f"`credentials` need another package ({fault}): `pip install 'nats-py[nkeys]'`"
+        except (Error, OSError, TimeoutError) as fault:
+            told = self._fault if isinstance(fault, NoServersError) and self._fault else fault
+            reason = str(told).removeprefix("nats: ") or "no answer in time"
+        raise SparkError(f"{self._access}: {reason}")
+
+    async def _connect(self) -> Client:
+        from nats.aio.client import Client  # noqa: PLC0415
+
+        async def note(fault: Exception) -> None:
+            self._fault = fault
+
+        async def tell() -> None:
+            for consumer in self._consumers:
+                consumer.give_up()
+
+        access = self._access
+        context = ssl.create_default_context(cafile=access.tls_ca) if access.tls or access.tls_ca else None
+        client = Client()
+        connecting = client.connect(
+            list(access.servers),
+            name="tocsin",
+            user=access.user,
+            password=access.password,
+            token=access.token,
+            user_credentials=access.credentials,
+            tls=context,
+            connect_timeout=int(max(access.timeout, 1)),
+            # Whoever uses the link asks for another; a client that mends itself hides that messages went astray.
+            allow_reconnect=False,
+            max_reconnect_attempts=1,
+            reconnect_time_wait=0,
+            error_cb=note,
+            closed_cb=tell,
+        )
+        try:
+            await asyncio.wait_for(connecting, access.timeout)
+        except BaseException:
+            with suppress(AssertionError):  # it has not come so far that there is something to close
+                await client.close()
+            raise
+        return client
+
+    async def _span(self) -> Span:
+        from nats.js.api import RetentionPolicy  # noqa: PLC0415
+
+        info = await self._stream.stream_info(self._access.stream)
+        if info.config.retention not in {None, RetentionPolicy.LIMITS}:
+            raise SparkError(
+                f"{self._access} lets go of a message once it was consumed, so a batch could not be read again: "
+                "make a mirror of it whose retention is `limits`, and read that"
+            )
+        return Span(max(info.state.first_seq, 1), info.state.last_seq + 1)
+
+    async def _following(self, sequence: int) -> int | None:
+        from nats.js.errors import NotFoundError  # noqa: PLC0415
+
+        found = []
+        for subject in self._access.subjects or (">",):
+            try:
+                message = await self._stream.get_msg(
+                    self._access.stream, seq=sequence, subject=subject, next=True
+                )
+            except NotFoundError as fault:
+                if fault.err_code != 10037:  # no message found
+                    raise
+            else:
+                found.append(message.seq or 0)
+        return min(found, default=None)
+
+    async def _open(self, first: int) -> _Consumer:
+        from nats.js import api  # noqa: PLC0415
+
+        subjects = self._access.subjects
+        info = await self._stream.add_consumer(
+            self._access.stream,
+            api.ConsumerConfig(
+                deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE,
+                opt_start_seq=first,
+                ack_policy=api.AckPolicy.NONE,
+                filter_subject=subjects[0] if len(subjects) == 1 else None,
+                filter_subjects=list(subjects) if len(subjects) > 1 else None,
+                inactive_threshold=_LIFE,
+                mem_storage=True,
+                num_replicas=1,
+            ),
+        )
+        consumer = _Consumer(self._client, self._access, info.name, info.num_pending or 0)
+        self._consumers.add(consumer)
+        await consumer.listen()
+        return consumer
+
+    async def _close(self, consumer: _Consumer) -> None:
+        """Remove a consumer from the server; if that fails, the server removes it when it has been idle."""
+        from nats.errors import Error  # noqa: PLC0415
+
+        self._consumers.discard(consumer)
+        with suppress(Error, OSError, TimeoutError):
+            await consumer.hush()
+            await self._stream.delete_consumer(self._access.stream, consumer.name)
+
+    def _end_loop(self) -> None:
+        async def finish() -> None:
+            left = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
+
+        asyncio.run_coroutine_threadsafe(finish(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+def lost(access: Access, first: int, end: int) -> str:
+    """Return what to say when messages that were still to be read have left the stream."""
+    return (
+        f"{access} no longer holds messages {first} to {end - 1}, which were still to be read: they are lost. "
+        "Let the stream keep messages for longer; to go on without them, set `failOnDataLoss` to false"
+    )
+
+
+class _Consumer:
+    """A consumer on the server, asked for messages when they are wanted."""
+
+    def __init__(self, client: Client, access: Access, name: str, pending: int) -> None:
+        self.name = name
+        self.pending = pending  # messages that it has yet to give
+        self._client = client
+        self._access = access
+        self._given = 0
+        self._arrived: list[Message] = []
+        self._wanted = 0
+        self._status = ""
+        self._done = asyncio.Event()
+        self._inbox = client.new_inbox()
+        self._subscription: Any = None
+
+    async def listen(self) -> None:
+        """Begin to take what the server sends; nothing is sent that was not asked for, so nothing need be dropped."""
+        self._subscription = await self._client.subscribe(
+            self._inbox, cb=self._take, pending_msgs_limit=0, pending_bytes_limit=0
+        )
+
+    async def fetch(self, most: int) -> list[Message]:
+        """Return the next messages, `most` or fewer; none if there are none now, or if the consumer is gone."""
+        self._wanted = min(most, self.pending, _AT_ONCE)
+        if not self._wanted:
+            return []
+        await self._ask(max_bytes=_BYTES)
+        if not self._arrived and "MaxBytes" in self._status:
+            self._wanted = 1
+            await self._ask()
+        if len(self._arrived) < self._wanted and "MaxBytes" not in self._status:
+            self.pending = 0  # as far as it knows
+        return self._arrived
+
+    async def hush(self) -> None:
+        """Take nothing more."""
+        await self._subscription.unsubscribe()
+
+    def give_up(self) -> None:
+        """Wait for nothing more: the connection is gone."""
+        self._done.set()
+
+    async def _ask(self, **more: int) -> None:
+        """Ask for the messages that are wanted, and wait until they are there or the server says that it has no more."""
+        from nats.errors import ConnectionClosedError  # noqa: PLC0415
+
+        self._arrived = []
+        self._status = ""
+        self._done.clear()
+        request = json.dumps({"batch": self._wanted, "no_wait": True, **more}).encode()
+        subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._access.stream}.{self.name}"
+        await self._client.publish(subject, request, reply=self._inbox)
+        before = -1
+        while not self._done.is_set():
+            if len(self._arrived) == before:
+                raise TimeoutError(f"no answer within {self._access.timeout:g} s")
+            before = len(self._arrived)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._done.wait(), self._access.timeout)
+        if self._client.is_closed:
+            raise ConnectionClosedError
+
+    async def _take(self, message: Msg) -> None:
+        if not message.reply:  # not a message of the stream, but what the server has to say
+            headers = message.headers or {}
+            self._status = f"{headers.get('Status', '')} {headers.get('Description', '')}"
+            self._done.set()
+            return
+        # $JS.ACK.<stream>.<consumer>.<deliveries>.<sequence>.<given>.<time>.<pending>; two names more in a domain.
+        fields = message.reply.split(".")
+        at = 5 if len(fields) == 9 else 7
+        sequence, given, nanoseconds, pending = (int(field) for field in fields[at : at + 4])
+        if given != self._given + 1:
+            self._status = f"message {self._given + 1} of consumer {self.name} went astray"
+            self._done.set()
+            return
+        self._given = given
+        self.pending = pending
+        self._arrived.append(
+            Message(sequence, nanoseconds // 1000, message.subject, message.headers, message.data)
+        )
+        if len(self._arrived) == self._wanted:
+            self._done.set()

@@ -1,0 +1,135 @@
+"""Generations: which one a micro-batch is matched with, and when one may be removed."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from threading import Thread
+
+import pyarrow as pa
+import pyarrow.fs
+import pytest
+
+from tests.index.reading import found_by
+from tocsin.errors import SavedIndexError
+from tocsin.index import Generations, IndexReader, SubscriptionIndex
+from tocsin.index.storage import LocalStorage, RemoteStorage, Storage, storage_of
+
+
+def remote(folder: Path) -> RemoteStorage:
+    """A store behind Arrow's interface of object stores."""
+    folder.mkdir(exist_ok=True)
+    return RemoteStorage(
+        f"store://{folder}", pa.fs.SubTreeFileSystem(str(folder), pa.fs.LocalFileSystem()), "index"
+    )
+
+
+def test_a_batch_keeps_the_generation_it_was_first_matched_with(tmp_path: Path) -> None:
+    index = SubscriptionIndex(tmp_path)
+    index.subscribe("a = 1", id="x")
+    index.publish()
+    generations = Generations(storage_of(tmp_path))
+    assert generations.of_batch("q", 0) == 1
+    index.subscribe("a = 2", id="y")
+    index.publish()
+    assert generations.of_batch("q", 0) == 1
+    assert generations.of_batch("q", 1) == 2
+    assert generations.of_batch("another", 0) == 2
+
+
+def test_of_many_that_ask_at_once_all_hear_the_same(tmp_path: Path) -> None:
+    index = SubscriptionIndex(tmp_path)
+    heard: list[tuple[int, int | None]] = []
+
+    def ask() -> None:
+        generations = Generations(storage_of(tmp_path))
+        heard.extend((batch, generations.of_batch("q", batch)) for batch in range(40))
+
+    index.subscribe("a = 1", id="x")
+    index.publish()
+    threads = [Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for number in range(6):
+        index.subscribe("a = 2", id=f"y{number}")
+        index.publish()
+    for thread in threads:
+        thread.join()
+    assert len(set(heard)) == 40
+    assert len(heard) == 160
+
+
+@pytest.mark.parametrize("kind", ["local", "remote"])
+def test_a_name_is_taken_once(tmp_path: Path, kind: str) -> None:
+    storage: Storage = LocalStorage(tmp_path / "index") if kind == "local" else remote(tmp_path)
+    assert storage.read("a/b") is None
+    assert storage.names("a") == []
+    assert storage.create("a/b", b"one")
+    assert not storage.create("a/b", b"two")
+    assert storage.read("a/b") == b"one"
+    assert storage.names("a") == ["b"]
+    assert storage.age("a/b", time.time() + 10) >= 9
+    storage.remove("a/b")
+    assert storage.names("a") == []
+    storage.remove("a/b")
+
+
+def test_an_object_store_is_fetched_once_and_then_mapped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOCSIN_INDEX_CACHE", str(tmp_path / "cache"))
+    stored = remote(tmp_path / "bucket")
+    monkeypatch.setattr("tocsin.index.subscriptions.storage_of", lambda _: stored)
+    monkeypatch.setattr("tocsin.index.reader.storage_of", lambda _: stored)
+    index = SubscriptionIndex("store://anywhere", shards=2)
+    for number in range(50):
+        index.subscribe(f"a = {number}", id=f"x{number}")
+    number = index.publish()
+    assert found_by(IndexReader("store://anywhere"), number, [{"a": 7}]) == [{"x7"}]
+    fetched = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*.arrow")}
+    assert fetched
+    assert found_by(IndexReader("store://anywhere"), number, [{"a": 9}]) == [{"x9"}]
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*.arrow")} == fetched
+    generations = IndexReader("store://anywhere").generations
+    assert generations.of_batch("q", 0, may_decide=False) is None
+    assert generations.of_batch("q", 0) == 1
+    assert generations.of_batch("q", 0, may_decide=False) == 1
+
+
+def test_what_a_stream_may_replay_is_kept(tmp_path: Path) -> None:
+    index = SubscriptionIndex(tmp_path)
+    generations = Generations(storage_of(tmp_path))
+    for number in range(5):
+        index.subscribe(f"a = {number}", id=f"x{number}")
+        index.publish()
+        if number == 1:
+            generations.of_batch("q", 0)
+    assert index.vacuum() == []  # all are young
+    for path in tmp_path.rglob("*"):
+        os.utime(path, (0, 0))
+    gone = index.vacuum()
+    assert sorted(path for path in gone if path.startswith("generations")) == [
+        f"generations/{number:012d}.json" for number in (1, 3, 4)
+    ]
+    assert len([path for path in gone if path.startswith("shards")]) == 3
+    reader = IndexReader(tmp_path)
+    assert found_by(reader, 2, [{"a": 1}]) == [{"x1"}]
+    assert found_by(reader, 5, [{"a": 4}]) == [{"x4"}]
+    with pytest.raises(SavedIndexError, match="no generation 3; there are: 2, 5"):
+        reader.generation(3)
+
+
+def test_a_folder_without_an_index_says_so(tmp_path: Path) -> None:
+    with pytest.raises(SavedIndexError, match="there is no index here"):
+        IndexReader(tmp_path / "nowhere").current()
+    SubscriptionIndex(tmp_path / "index")
+    with pytest.raises(SavedIndexError, match="nothing was published"):
+        IndexReader(tmp_path / "index").current()
+    with pytest.raises(SavedIndexError, match="cannot be reached"):
+        storage_of("gopher://somewhere/index")
+
+
+def test_a_path_may_be_a_uri(tmp_path: Path) -> None:
+    SubscriptionIndex(f"file://{tmp_path}/an%20index")
+    assert (tmp_path / "an index" / "index.json").exists()

@@ -1,0 +1,45 @@
+"""Both data sources are known to a session by name, and their options to the reader of the documents."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pyspark
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from tocsin.model.errors import SparkError
+from tocsin.spark.data_sources import register
+from tocsin.spark.options import check_options
+from tocsin.spark.sinks import arrow
+from tocsin.spark.sources import nats
+
+PAGE = (Path(__file__).parents[2] / "docs/reference/spark-sources.md").read_text(encoding="utf-8")
+
+
+def test_registered_formats_are_found(spark: SparkSession) -> None:
+    register(spark)
+    register(spark)
+    with pytest.raises(PySparkException, match="must name a JetStream stream"):
+        spark.read.format("nats").load().collect()
+    with pytest.raises(PySparkException, match="no folder is given"):
+        spark.read.format("tocsin-arrow").load()
+
+
+def test_every_option_is_in_the_reference() -> None:
+    rows = " ".join(re.findall(r"^\| (`.*?) \|", PAGE, re.MULTILINE))
+    for option in (*nats._OPTIONS, *arrow._OPTIONS):
+        assert f"`{option}`" in rows, option
+
+
+def test_the_connector_for_kafka_is_of_the_version_of_spark() -> None:
+    named = set(re.findall(r"spark-sql-kafka-0-10_2\.13:([\d.]+\d)", PAGE))
+    assert named == {pyspark.__version__}
+
+
+def test_an_unknown_option_is_told_with_what_there_is() -> None:
+    check_options("x", ["PATH"], ["path", "mode"])
+    with pytest.raises(SparkError, match="x: there is no option `colour`; it knows mode, path"):
+        check_options("x", ["colour"], ["path", "mode"])
