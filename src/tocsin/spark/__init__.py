@@ -12,6 +12,7 @@ from tocsin.spark.matching import dead_letters, match
 from tocsin.spark.pipeline import Pipeline
 from tocsin.spark.progress import BatchProgress
 from tocsin.spark.session import local_session
+from tocsin.spark.statistics import statistics
 from tocsin.spark.subscriptions import FromTemplate
 
 __all__ = [
@@ -23,4 +24,5 @@ __all__ = [
     "dead_letters",
     "local_session",
     "match",
+    "statistics",
 ]
