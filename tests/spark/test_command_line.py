@@ -20,6 +20,7 @@ import tocsin
 from tocsin.cli.app import app
 from tocsin.errors import TocsinError
 from tocsin.index import SubscriptionIndex
+from tocsin.matching.statistics import Statistics
 
 Run = Callable[..., Result]
 
@@ -210,3 +211,21 @@ def test_the_demo_s_second_act_tells_the_same(spark: SparkSession, monkeypatch: 
     assert done.exit_code == 0, done.exception
     assert "On Spark, the same 4,000 flights" in done.stdout
     assert "both gave the same" in " ".join(done.stdout.split())
+
+
+def test_stats_are_saved_and_used(run: Run, events: Path, tmp_path: Path) -> None:
+    file = tmp_path / "stats.json"
+    done = run("stats", events, "-o", file, "-s", "a = 1 and at = 'x'", "--group", "a,id")
+    assert done.exit_code == 1, done.exception  # a line was left out
+    assert "30" in done.stdout
+    found = Statistics.load(file)
+    assert (found.events, found.refused) == (30, 1)
+    assert found.presence("a") == 1.0
+    matched = run(
+        "match", events, "-s", "a > 7", "--id-field", "id", "--statistics", file, "--matcher", "static"
+    )
+    assert pairs(matched.stdout) == expected("a > 7")
+    assert run("match", events, "-s", "a > 7", "--statistics", events).exit_code != 0
+    engine = tocsin.Engine(matcher="static", statistics=found)
+    engine.subscribe("a > 7", id="x")
+    assert len(engine.publish({"a": 8})) == 1

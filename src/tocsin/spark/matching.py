@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from msgspec.structs import replace
 from pyspark import Accumulator
@@ -60,6 +60,7 @@ def match(
     shards: int | None = None,
     generation: int | None = None,
     matcher: str | None = None,
+    options: Mapping[str, Any] | None = None,
     folder: str | os.PathLike[str] | None = None,
     on_error: Report | None = None,
 ) -> DataFrame:
@@ -74,7 +75,7 @@ def match(
     subscription, where otherwise such a row is passed over.
 
     `subscriptions` is an index or its folder, or whatever one can be made of (see `SubscriptionSource`): that is
-    done in `folder`, with `shards` and `matcher`, and faulty ones are told to `on_error` or logged. A stream that
+    done in `folder`, with `shards`, and with a `matcher` and its `options`, such as statistics; and faulty ones are told to `on_error` or logged. A stream that
     matches with an index follows it: each micro-batch is matched with the generation that was current when it was
     first run, also when it is run again. `generation` holds on to one.
     """
@@ -85,6 +86,7 @@ def match(
             folder=folder,
             shards=shards,
             matcher=matcher,
+            options=options,
             is_local=_is_local(events),
             on_error=on_error,
         ),

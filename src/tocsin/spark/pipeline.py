@@ -56,6 +56,7 @@ class Pipeline:
         values: bool = False,
         shards: int | None = None,
         matcher: str | None = None,
+        options: Mapping[str, Any] | None = None,
         folder: str | os.PathLike[str] | None = None,
         dead_letters: Sink | None = None,
         trigger: str | None = None,
@@ -88,7 +89,8 @@ class Pipeline:
         self._queries: list[StreamingQuery] = []
         self._index: SubscriptionIndex | None = None
         self._seen: object = None
-        self.index = self._open(folder, shards, matcher)
+        self._made_with: dict[str, Any] = {"shards": shards, "matcher": matcher, "options": options}
+        self.index = self._open(folder)
 
     def start(self, *, available_now: bool = False) -> StreamingQuery:
         """Start the stream and return its query; with `available_now` it ends when what there is has been matched."""
@@ -159,7 +161,7 @@ class Pipeline:
         fill(self._index, source, self._report)
         return self._index.publish()
 
-    def _open(self, folder: str | os.PathLike[str] | None, shards: int | None, matcher: str | None) -> str:
+    def _open(self, folder: str | os.PathLike[str] | None) -> str:
         """Return where the index is; make it, or bring it up to date, if it is the pipeline's own."""
         source = self._subscriptions
         if not callable(source) and is_index(source):
@@ -168,7 +170,7 @@ class Pipeline:
                 return source.generations.storage.uri
             return storage_of(source).uri  # type: ignore[arg-type]
         place = folder or f"{self._checkpoint.rstrip('/')}/tocsin-index"
-        self._index = SubscriptionIndex(place, shards=shards, matcher=matcher)
+        self._index = SubscriptionIndex(place, **self._made_with)
         self._seen = self._state()
         self.refresh()
         if not len(self._index):

@@ -65,6 +65,7 @@ def index_of(
     folder: str | os.PathLike[str] | None = None,
     shards: int | None = None,
     matcher: str | None = None,
+    options: Mapping[str, Any] | None = None,
     is_local: bool = True,
     on_error: Report | None = None,
 ) -> str:
@@ -87,7 +88,9 @@ def index_of(
             "the session's workers may be on other machines: give `folder`, a place for the index that all of them "
             "can read"
         )
-    index = SubscriptionIndex(_temporary() if folder is None else folder, shards=shards, matcher=matcher)
+    index = SubscriptionIndex(
+        _temporary() if folder is None else folder, shards=shards, matcher=matcher, options=options
+    )
     fill(index, source, on_error or log_error)
     if not len(index):
         raise SparkError("no subscription could be read")
