@@ -7,7 +7,7 @@ import time as clock
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from typing import Any, Final, TypeAlias
 
 from pyspark.errors import StreamingQueryException
@@ -85,6 +85,7 @@ class Pipeline:
         self._layout: dict[str, Any] = layout
         self._watch = Watch(source)
         self._ended = Event()
+        self._changing = Lock()
         self._follower: Thread | None = None
         self._queries: list[StreamingQuery] = []
         self._index: SubscriptionIndex | None = None
@@ -157,9 +158,14 @@ class Pipeline:
             raise SparkError(
                 "the pipeline follows an index that others publish to; it has nothing to refresh"
             )
-        source = self._subscriptions() if callable(self._subscriptions) else self._subscriptions
-        fill(self._index, source, self._report)
-        return self._index.publish()
+        with self._changing:
+            source = self._subscriptions() if callable(self._subscriptions) else self._subscriptions
+            before = self._index.generation
+            fill(self._index, source, self._report)
+            number = self._index.publish()
+            if number > before:
+                self._index.vacuum()
+            return number
 
     def _open(self, folder: str | os.PathLike[str] | None) -> str:
         """Return where the index is; make it, or bring it up to date, if it is the pipeline's own."""
