@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from pathlib import Path
 from threading import Thread
@@ -157,3 +158,41 @@ def test_a_folder_without_an_index_says_so(tmp_path: Path) -> None:
 def test_a_path_may_be_a_uri(tmp_path: Path) -> None:
     SubscriptionIndex(f"file://{tmp_path}/an%20index")
     assert (tmp_path / "an index" / "index.json").exists()
+
+
+def test_what_was_current_a_moment_ago_is_kept_for_those_who_match_with_it(tmp_path: Path) -> None:
+    index = SubscriptionIndex(tmp_path)
+    for number in range(3):
+        index.subscribe(f"a = {number}", id=f"x{number}")
+        index.publish()
+        for path in tmp_path.rglob("*"):
+            os.utime(path, (number, number))
+    (tmp_path / "generations" / "notes.txt").write_text("mine")
+    os.utime(tmp_path / "generations" / "000000000003.json")
+    gone = index.vacuum()
+    assert [path for path in gone if path.startswith("generations")] == ["generations/000000000001.json"]
+    assert found_by(IndexReader(tmp_path), 2, [{"a": 1}]) == [{"x1"}]
+
+
+def test_an_index_that_was_removed_is_not_begun_again_by_a_batch(tmp_path: Path) -> None:
+    index = SubscriptionIndex(tmp_path / "index")
+    index.subscribe("a = 1", id="x")
+    index.publish()
+    reader = IndexReader(tmp_path / "index")
+    reader.renew()
+    shutil.rmtree(tmp_path / "index")
+    with pytest.raises(SavedIndexError, match="restore the index"):
+        reader.generations.of_batch("q", 0)
+    with pytest.raises(SavedIndexError, match="no index here"):
+        reader.renew()
+    assert not (tmp_path / "index").exists()
+
+
+def test_an_index_that_is_made_anew_in_the_same_place_is_another(tmp_path: Path) -> None:
+    reader = IndexReader(tmp_path / "index")
+    for name in ("old", "new"):
+        index = SubscriptionIndex(tmp_path / "index")
+        index.subscribe("a = 1", id=name)
+        reader.renew()
+        assert found_by(reader, index.publish(), [{"a": 1}]) == [{name}]
+        shutil.rmtree(tmp_path / "index")

@@ -277,3 +277,38 @@ def test_subscriptions_of_the_model_are_taken_as_they_are(tmp_path: Path) -> Non
     reader = IndexReader(tmp_path / "index")
     assert found_by(reader, number, [{"a": 1}], end=4) == [{"x"}]
     assert found_by(reader, number, [{"a": 1}], end=5) == [set()]
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_row_whose_list_is_empty_matches_nothing_and_spoils_nothing(tmp_path: Path, shards: int) -> None:
+    index = SubscriptionIndex(tmp_path / "index", shards=shards)
+    rows = [{"l": [], "id": "x"}, {"l": [1, 2], "id": "y"}, {"l": [2], "id": "z"}]
+    index.subscribe_many("a in :l and b > 0", rows, id="id")
+    found = found_by(IndexReader(tmp_path / "index"), index.publish(), [{"a": 2, "b": 1}, {"a": 1, "b": 1}])
+    assert found == [{"y", "z"}, {"y"}]
+
+
+def test_an_id_that_cannot_be_written_is_refused_and_loses_nothing(tmp_path: Path) -> None:
+    index = SubscriptionIndex(tmp_path / "index", shards=3)
+    index.subscribe("a = 1", id="x\ny")
+    with pytest.raises(SubscriptionError, match="half of a character"):
+        index.subscribe("a = 1", id="\ud800")
+    rows = index.subscribe_many("a = :v", [{"v": 1, "id": "\udfff"}, {"v": 1, "id": "é"}], id="id")
+    assert ["half of a character" in str(error) for error in rows.errors] == [True]
+    assert found_by(IndexReader(tmp_path / "index"), index.publish(), [{"a": 1}]) == [{"x\ny", "é"}]
+
+
+def test_a_change_that_broke_off_is_not_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = SubscriptionIndex(tmp_path / "index")
+    index.subscribe("a = 1", id="x")
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SubscriptionIndex, "_fill", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            index.publish()
+    with pytest.raises(SavedIndexError, match="open the index anew"):
+        index.publish()
+    assert list(SubscriptionIndex(tmp_path / "index")) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,6 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +20,7 @@ from tests.matching.arrow_tables import tables
 from tests.strategies import conditions, predicates
 from tocsin import Engine
 from tocsin.engine import EventClock
+from tocsin.errors import SparkError
 from tocsin.formats import Fault
 from tocsin.index import SubscriptionIndex
 from tocsin.model import Condition, Filter
@@ -226,3 +229,17 @@ def test_a_time_inside_the_payload_decides(tmp_path: Path) -> None:
     assert rows[0]["time"] == 1_767_225_599_000_000
     assert "no `meta.at`" in rows[1]["reason"]
     assert "`meta.at`" in rows[2]["reason"]
+
+
+def test_an_index_of_another_kind_in_the_same_place_is_told(tmp_path: Path) -> None:
+    batch = pa.RecordBatch.from_pydict({"id": [1], "at": [0], "a": [1]})
+    job = Job(str(tmp_path / "index"), 1, True, Layout("id", "at", columns=("a",)), time_type=pa.int64())
+    for shards in (1, 3):
+        index = SubscriptionIndex(tmp_path / "index", shards=shards)
+        index.subscribe("a = 1", id=f"of {shards}")
+        index.publish()
+        plan, other = (notifications, routed) if shards == 1 else (routed, notifications)
+        assert sum(one.num_rows for one in plan(job, [batch])) == 1
+        with pytest.raises(SparkError, match="start the stream anew"):
+            list(other(job, [batch]))
+        shutil.rmtree(tmp_path / "index")

@@ -10,7 +10,7 @@ from tocsin.language.template.columns import Rows, values_of
 from tocsin.language.template.template import constant_at
 from tocsin.model.errors import TemplateError
 
-__all__ = ["row_ids"]
+__all__ = ["is_writable", "row_ids"]
 
 
 def row_ids(rule: str | None, table: Rows, rows: TemplateRows) -> tuple[list[str], list[TemplateError]]:
@@ -28,11 +28,22 @@ def row_ids(rule: str | None, table: Rows, rows: TemplateRows) -> tuple[list[str
     for row, name in zip(rows.rows.tolist(), made, strict=True):
         if not name:
             faulty.append(TemplateError("it has no id", row=row))
+        elif not name.isprintable() and not is_writable(name):
+            faulty.append(TemplateError(f"its id {name!r} has half of a character", row=row))
         elif name in ids:
             faulty.append(TemplateError(f"another row has made the id `{name}` already", row=row))
         else:
             ids[name] = None
     return list(ids), faulty
+
+
+def is_writable(id_: str) -> bool:
+    """Tell whether an id can be written down; one with half of a surrogate pair cannot."""
+    try:
+        id_.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _from_pattern(pattern: str, rows: TemplateRows) -> list[str]:

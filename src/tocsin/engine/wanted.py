@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from tocsin.engine.book import ALWAYS, FOREVER, Terms
 from tocsin.engine.filters import normal_form, only_filters
+from tocsin.engine.ids import is_writable
 from tocsin.formats.subscription_files import Entry
 from tocsin.language import Dnf
 from tocsin.language.sources import QuerySource, read_query
@@ -45,6 +46,8 @@ def check_id(id_: object) -> None:
     """Raise `SubscriptionError` unless `id_` can name a subscription."""
     if not isinstance(id_, str) or not id_:
         raise SubscriptionError(f"an id is a string that is not empty, not {id_!r}")
+    if not id_.isprintable() and not is_writable(id_):
+        raise SubscriptionError(f"the id {id_!r} has half of a character, and cannot be written as UTF-8")
 
 
 def read_wanted(wanted: WantedSet, owner: str) -> tuple[dict[str, Wanted], list[SubscriptionError]]:

@@ -11,6 +11,8 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
+from secrets import token_hex
 from typing import Final
 
 import msgspec
@@ -35,13 +37,14 @@ _MONTH: Final = 30 * 24 * _HOUR  # after which a stream that has recorded nothin
 
 
 class Home(Struct, frozen=True):
-    """What never changes about an index."""
+    """What never changes about an index; `token` tells it from others that stood in the same place."""
 
     saved: str
     format: int
     tocsin: str
     shards: int
     matcher: str | None
+    token: str = ""
 
 
 class ShardEntry(Struct, frozen=True):
@@ -94,20 +97,19 @@ class Generations:
 
     def found(self, shards: int, matcher: str | None) -> Home:
         """Make a new index and return what never changes about it, or what another process just made it of."""
-        home = Home("tocsin index", FORMAT, VERSION, shards, matcher)
+        home = Home("tocsin index", FORMAT, VERSION, shards, matcher, token_hex(8))
         self.storage.create(_HOME, msgspec.json.format(msgspec.json.encode(home)) + b"\n")
         return self.home() or home
 
     def current(self) -> int:
         """Return the number of the newest generation; 0 if there is none."""
-        names = self.storage.names(_GENERATIONS)
-        return max((int(name.partition(".")[0]) for name in names), default=0)
+        return max(self._numbers(), default=0)
 
     def read(self, number: int) -> Generation:
         """Return a generation."""
         content = self.storage.read(_file(number))
         if content is None:
-            there = ", ".join(str(int(name.partition(".")[0])) for name in self.storage.names(_GENERATIONS))
+            there = ", ".join(map(str, self._numbers()))
             raise self.fault(f"it has no generation {number}; there are: {there or 'none'}")
         try:
             return msgspec.json.decode(content, type=Generation)
@@ -126,7 +128,7 @@ class Generations:
         """Return the generation that a micro-batch is matched with, whenever and wherever it is asked for.
 
         The first who asks decides for the one that is current, and that is written down. Who may not decide is
-        answered None until it is.
+        answered None until it is. Raise `SavedIndexError` if there is nothing to decide for.
         """
         path = f"{_BATCHES}/{query}/{batch:012d}"
         while True:
@@ -135,18 +137,27 @@ class Generations:
                 return int(content)
             if not may_decide:
                 return None
-            if self.storage.create(path, str(self.current()).encode()) and batch >= _RECORDED:
+            current = self.current()
+            if not current:  # the index was removed, and nothing may be left in its place
+                raise self.fault("it has no generation; restore the index, or start the stream with another")
+            if self.storage.create(path, str(current).encode()) and batch >= _RECORDED:
                 self.storage.remove(f"{_BATCHES}/{query}/{batch - _RECORDED:012d}")
 
     def vacuum(self, *, older_than: float = _HOUR) -> list[str]:
         """Remove what nobody can need any more, and return the paths of that.
 
         Kept are the current generation, those of the last batches of every stream, which a restart may replay,
-        whatever is younger than `older_than` seconds, and what any of them is made of. A stream that has begun no
-        batch for a month is forgotten.
+        those that were current less than `older_than` seconds ago, for whoever still matches with them, and what
+        any of them is made of. A stream that has begun no batch for a month is forgotten.
         """
         now = time.time()
-        needed = {self.current()}
+        numbers = self._numbers()
+        needed = set(numbers[-1:])
+        needed |= {
+            number
+            for number, following in pairwise(numbers)
+            if self.storage.age(_file(following), now) <= older_than
+        }
         removed = []
         for query in self.storage.names(_BATCHES):
             batches = self.storage.names(f"{_BATCHES}/{query}")[-_REPLAYED:]
@@ -157,11 +168,9 @@ class Generations:
                 content = self.storage.read(f"{_BATCHES}/{query}/{batch}")
                 needed |= {int(content)} if content else set()
         used: set[str] = set()
-        for name in self.storage.names(_GENERATIONS):
-            number = int(name.partition(".")[0])
-            path = f"{_GENERATIONS}/{name}"
-            if number not in needed and self.storage.age(path, now) > older_than:
-                removed.append(path)
+        for number in numbers:
+            if number not in needed:
+                removed.append(_file(number))
                 continue
             generation = self.read(number)
             used |= {shard.folder for shard in generation.shards} | {generation.router or ""}
@@ -173,6 +182,11 @@ class Generations:
         for path in removed:
             self.storage.remove(path)
         return removed
+
+    def _numbers(self) -> list[int]:
+        """Return the numbers of all generations, in order; what else may lie there is none of ours."""
+        names = (name.partition(".") for name in self.storage.names(_GENERATIONS))
+        return sorted(int(stem) for stem, _, ending in names if ending == "json" and stem.isdecimal())
 
     def fault(self, reason: str) -> SavedIndexError:
         """Return an error that names the index."""

@@ -163,10 +163,12 @@ def _accesses(
     if len(names) > 1 or group.columns[names[0]].dtype.kind == "O":
         columns = {name: group.columns[name] for name in names}
         found: dict[Predicate | None, int] = {}
-        codes = [
-            found.setdefault(bind_predicate(access, bindings_at(columns, row)), len(found))
-            for row in range(count)
-        ]
+        codes = []
+        for row in range(count):
+            bound = bind_predicate(access, bindings_at(columns, row))
+            if not bound.operands:  # an empty list, which nothing is in: any shard will do
+                bound = Predicate(bound.subject, Operator.PRESENT)
+            codes.append(found.setdefault(bound, len(found)))
         return np.array(codes, dtype=np.int64), list(found)
     column = group.columns[names[0]]
     _, first, places = np.unique(column, return_index=True, return_inverse=True)

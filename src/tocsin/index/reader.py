@@ -28,6 +28,16 @@ class IndexReader:
         self._read: OrderedDict[int, Generation] = OrderedDict()
         self._shards: OrderedDict[str, Shard] = OrderedDict()
         self._routers: OrderedDict[str, Router] = OrderedDict()
+        self._token: str | None = None
+
+    def renew(self) -> None:
+        """Let go of what is open if another index was made in the place of this one; raise if there is none now."""
+        home = self.generations.home()
+        if home is None:
+            raise self.generations.fault("there is no index here; make one with `SubscriptionIndex`")
+        if home.token != self._token:
+            self._token = home.token
+            self._read.clear()  # shards and routers have names of their own
 
     def current(self) -> int:
         """Return the number of the newest generation, or raise `SavedIndexError` if there is none."""

@@ -7,9 +7,10 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, Final
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -38,8 +39,6 @@ from tocsin.model.conditions import Conjunction, Operator
 from tocsin.model.errors import ApplyError, SavedIndexError, SubscriptionError, TemplateError
 
 __all__ = ["SubscriptionIndex"]
-
-_SAMPLE: Final = 50_000
 
 
 class SubscriptionIndex:
@@ -89,6 +88,7 @@ class SubscriptionIndex:
         self._router: str | None = None
         self._routed = 0  # routes that the saved router has
         self._attributes: set[str] = set()
+        self._is_torn = False  # whether a change broke off half-way
         if current := self.generations.current():
             self._load(current)
 
@@ -211,6 +211,10 @@ class SubscriptionIndex:
         With `lateness`, subscriptions that expired so many microseconds ago are let go first. If nothing has
         changed since the last generation, that one's number is returned.
         """
+        if self._is_torn:
+            raise self.generations.fault(
+                "a change broke off half-way and is not published; open the index anew and repeat it"
+            )
         self._place_waiting()
         if lateness is not None:
             now = now_in_microseconds() - lateness
@@ -320,12 +324,13 @@ class SubscriptionIndex:
         if any(name in self._waiting_ids for name in ids):
             self._place_waiting()
         gone: dict[int, list[int]] = {}
-        for name in ids:
-            shard = self._where.pop(name)
-            gone.setdefault(shard, []).append(self._drafts[shard].roll.strike(name))
-        for shard, numbers in gone.items():
-            self._drafts[shard].matcher.remove(np.array(numbers, dtype=np.int64))
-            self._changed.add(shard)
+        with self._whole():
+            for name in ids:
+                shard = self._where.pop(name)
+                gone.setdefault(shard, []).append(self._drafts[shard].roll.strike(name))
+            for shard, numbers in gone.items():
+                self._drafts[shard].matcher.remove(np.array(numbers, dtype=np.int64))
+                self._changed.add(shard)
 
     def _place_waiting(self) -> None:
         """Give what was added a shard each, and enter it there."""
@@ -333,12 +338,20 @@ class SubscriptionIndex:
             return
         waiting, self._waiting = self._waiting, []
         self._waiting_ids = {}
-        if self.shards > 1 and not self._where:
-            self._placement = Placement.of(sampled([one.batch for one in waiting]), self.shards)
-        for one in merged(waiting):
-            shards = self._routes.place(one.batch, one.ids, self._placement)
-            for shard in np.unique(shards).tolist():
-                self._fill(shard, one, np.flatnonzero(shards == shard))
+        with self._whole():
+            if self.shards > 1 and not self._where:
+                self._placement = Placement.of(sampled([one.batch for one in waiting]), self.shards)
+            for one in merged(waiting):
+                shards = self._routes.place(one.batch, one.ids, self._placement)
+                for shard in np.unique(shards).tolist():
+                    self._fill(shard, one, np.flatnonzero(shards == shard))
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """See to it that a change which is broken off, by Ctrl-C or for want of memory, is never published."""
+        was_torn, self._is_torn = self._is_torn, True
+        yield
+        self._is_torn = was_torn
 
     def _fill(self, shard: int, one: Addition, places: Any) -> None:
         draft = self._drafts[shard]

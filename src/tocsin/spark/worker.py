@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -63,7 +63,7 @@ class Job(Struct, frozen=True):
 def notifications(job: Job, batches: Iterable[Any], *, is_routed: bool = False) -> Iterator[Any]:
     """Return the notifications of each record batch of events."""
     reader = _reader(job.index)
-    generation = None if is_routed else _generation(job, reader)
+    generation = None if is_routed else _generation(job, reader, is_sharded=False)
     for batch in batches:
         if not batch.num_rows:
             continue
@@ -79,7 +79,7 @@ def notifications(job: Job, batches: Iterable[Any], *, is_routed: bool = False) 
 def routed(job: Job, batches: Iterable[Any]) -> Iterator[Any]:
     """Return each event once for every shard that it has to see, with the shard's number and the generation's."""
     reader = _reader(job.index)
-    generation = _generation(job, reader)
+    generation = _generation(job, reader, is_sharded=True)
     for batch in batches:
         if not batch.num_rows:
             continue
@@ -185,14 +185,32 @@ def _by_shard(batch: Any) -> Iterator[tuple[NDArray[np.int64], int, int]]:
         yield np.flatnonzero(shards == shard), shard, generation
 
 
-@cache
 def _reader(index: str) -> IndexReader:
-    """Return an index, opened once for all tasks of this process."""
+    """Return an index, opened once for all tasks of this process, as it is now."""
+    reader = _opened(index)
+    reader.renew()
+    return reader
+
+
+@lru_cache(maxsize=8)  # a session may make an index for each match, and each keeps files mapped
+def _opened(index: str) -> IndexReader:
     return IndexReader(index)
 
 
-def _generation(job: Job, reader: IndexReader) -> int:
-    """Return the generation to match with: that of the micro-batch this task is part of, or the job's own."""
+def _generation(job: Job, reader: IndexReader, *, is_sharded: bool) -> int:
+    """Return the generation to match with; raise `SparkError` if the plan is of another kind than the index."""
+    number = _decided(job, reader)
+    shards = len(reader.generation(number).shards)
+    if is_sharded is not (shards > 1):
+        raise SparkError(
+            f"{job.index}: another index was made here, with {shards} shard{'s' if shards > 1 else ''}; "
+            "start the stream anew, so that it is planned for that"
+        )
+    return number
+
+
+def _decided(job: Job, reader: IndexReader) -> int:
+    """Return the generation of the micro-batch that this task is part of, or the job's own."""
     query, batch = _micro_batch()
     if job.is_pinned or query is None or batch is None:
         return job.generation
