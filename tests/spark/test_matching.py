@@ -301,3 +301,57 @@ def test_an_index_that_is_none_is_told(spark: SparkSession, tmp_path: Path) -> N
         match(events, spark.createDataFrame([("x",)], "id string"))
     with pytest.raises(SparkError, match="no subscription could be read"):
         match(events, {"x": "a ="}, on_error=lambda _: None)
+
+
+def test_columns_may_have_any_name_and_any_type(spark: SparkSession) -> None:
+    events = spark.sql(
+        "select 'e1' as `an id`, 1 as `a.b`, 2 as `A.B`, 3 as `x``y`, make_interval(1) as span, "
+        "interval 1 month as months, named_struct('f', 1, 'f', 2) as twice, timestamp'2026-01-01' as `when.at`"
+    )
+    subscriptions = {"low": "a.b = 1", "high": '"A.B" = 2', "tick": '"x`y" = 3', "none": "span is present"}
+    for shards in (1, 2):
+        notes = match(
+            events, subscriptions, event_id="an id", time="when.at", keep=["a.b"], values=True, shards=shards
+        )
+        rows = {(row["subscription"], row["event_id"], row["a.b"]) for row in notes.collect()}
+        assert rows == {("low", "e1", 1), ("high", "e1", 1), ("tick", "e1", 1)}
+    assert dead_letters(events, event_id="an id").count() == 0
+    for wrong, told in [
+        (events.withColumn("__tocsin_time", functions.lit(1)), "Tocsin's own"),
+        (events.select("*", events["`x``y`"]), "two columns"),
+    ]:
+        with pytest.raises(SparkError, match=told):
+            match(wrong, subscriptions, event_id="an id")
+    with pytest.raises(SparkError, match="cast `span`"):
+        match(events, subscriptions, event_id="an id", keep=["span"])
+    with pytest.raises(SparkError, match="a stream's name is a string"):
+        match(events, subscriptions, event_id="an id", stream_column="a.b")
+
+
+def test_in_foreach_batch_the_micro_batch_decides_on_the_generation(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    index = SubscriptionIndex(tmp_path / "index")
+    index.subscribe("a = 1", id="before")
+    index.publish()
+    spark.createDataFrame([("e1", 1, 2)], "event_id string, a int, b int").write.parquet(
+        str(tmp_path / "events")
+    )
+    stream = spark.readStream.schema("event_id string, a int, b int").parquet(str(tmp_path / "events"))
+    told: list[list[tuple[str, int]]] = []
+
+    def each(batch: DataFrame, _: int) -> None:
+        notes = match(batch, tmp_path / "index")
+        index.subscribe("b = 2", id=f"after {len(told)}")  # of an attribute that nobody spoke of before
+        index.publish()
+        both = [notes, match(batch, tmp_path / "index")]
+        told.extend([(row["subscription"], row["generation"]) for row in one.collect()] for one in both)
+
+    for _ in range(2):
+        writer = stream.writeStream.foreachBatch(each).trigger(availableNow=True)
+        query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+        query.awaitTermination()
+        assert query.exception() is None
+        for commit in (tmp_path / "checkpoint" / "commits").glob("*0*"):
+            commit.unlink()  # as if the run had been killed before it was told of
+    assert told == [[("before", 1)]] * 4

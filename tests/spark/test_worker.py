@@ -243,3 +243,56 @@ def test_an_index_of_another_kind_in_the_same_place_is_told(tmp_path: Path) -> N
         with pytest.raises(SparkError, match="start the stream anew"):
             list(other(job, [batch]))
         shutil.rmtree(tmp_path / "index")
+
+
+def test_one_row_that_cannot_be_read_spoils_no_other(tmp_path: Path) -> None:
+    index = SubscriptionIndex(tmp_path / "index")
+    index.subscribe("a = 1", id="x")
+    generation = index.publish()
+    half = pa.array([b'{"a": "\xff"}', b'{"a": 1}', b"{oops", b'{"a": 1}'])
+    streams = pa.array([b"s", b"\xff", b"s", None])
+    for text in (pa.string(), pa.large_string()):
+        batch = pa.RecordBatch.from_pydict(
+            {
+                "id": [1, 2, None, 4],
+                "of": pa.Array.from_buffers(text, 4, streams.cast(_bytes_of(text)).buffers()),
+                "at": pa.array([0, 0, 0, 2], pa.int32()).cast(pa.date32()),
+                "body": pa.Array.from_buffers(text, 4, half.cast(_bytes_of(text)).buffers()),
+            }
+        )
+        layout = Layout("id", "at", payload="body", stream_column="of")
+        job = Job(str(tmp_path / "index"), generation, True, layout, faults=True, time_type=pa.int64())
+        rows = [row for one in notifications(job, [batch]) for row in one.to_pylist()]
+        assert [(row["subscription"], row["event_id"], row["time"]) for row in rows] == [
+            ("x", 4, 2 * 86_400_000_000),
+            (None, 1, 0),
+            (None, 2, 0),
+            (None, None, 0),
+        ]
+        reasons = [row["reason"] for row in rows[1:]]
+        assert [reason[:8] for reason in reasons] == ["not JSON", "the name", "not JSON"]
+
+
+def _bytes_of(text: Any) -> Any:
+    return pa.large_binary() if pa.types.is_large_string(text) else pa.binary()
+
+
+def test_a_null_struct_is_no_event_and_a_day_may_be_too_far_away(tmp_path: Path) -> None:
+    index = SubscriptionIndex(tmp_path / "index")
+    index.subscribe("true", id="x")
+    generation = index.publish()
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "id": [1, 2, 3],
+            "at": pa.array([0, 0, 2**31 - 1], pa.int32()).cast(pa.date32()),
+            "event": pa.array([{"a": 1}, None, {"a": 1}]),
+        }
+    )
+    layout = Layout("id", "at", struct="event")
+    job = Job(str(tmp_path / "index"), generation, True, layout, faults=True, time_type=pa.int64())
+    rows = [row for one in notifications(job, [batch]) for row in one.to_pylist()]
+    assert [(row["event_id"], row["reason"]) for row in rows] == [
+        (1, None),
+        (2, "`event` is null, and there is no event"),
+        (3, "its `at` is too far away to be counted in microseconds"),
+    ]

@@ -25,6 +25,8 @@ __all__ = ["Decoded", "Layout", "Part"]
 
 _TELLING: Final = frozenset({STREAM, "specversion", *DELETIONS})  # these say what a row is, row by row
 _NO_ID: Final = "it has no event id"
+_DAY: Final = 86_400_000_000  # microseconds
+_MOST_DAYS: Final = (1 << 63) // _DAY
 _NOTHING: Final[Mapping[str, Value]] = {}
 
 
@@ -53,8 +55,12 @@ class Layout(Struct, frozen=True):
         if ids.null_count:
             faults.update(dict.fromkeys(np.flatnonzero(ids.is_null()).tolist(), _NO_ID))
         ends = self._ends(batch, faults)
+        batch = self._with_readable_streams(batch, faults)
         if self.payload is not None:
             return self._from_payloads(batch, ends, faults)
+        if self.struct is not None and (events := batch.column(self.struct)).null_count:
+            missing = f"`{self.struct}` is null, and there is no event"
+            faults.update(dict.fromkeys(np.flatnonzero(events.is_null()).tolist(), missing))
         table = self._attributes(batch)
         if not _TELLING.isdisjoint(table.schema.names):
             return self._from_rows(arrow_rows([table]), batch, ends, faults)
@@ -73,7 +79,30 @@ class Layout(Struct, frozen=True):
         if column.null_count:
             missing = f"it has no `{self.time}`, which should give its time"
             faults.update(dict.fromkeys(np.flatnonzero(column.is_null()).tolist(), missing))
+        if pa.types.is_date32(column.type):  # the day's first moment
+            days = np.asarray(column.cast(pa.int32()).fill_null(0), dtype=np.int64)
+            far = np.flatnonzero(np.abs(days) > _MOST_DAYS).tolist()
+            faults.update(
+                dict.fromkeys(far, f"its `{self.time}` is too far away to be counted in microseconds")
+            )
+            days[far] = 0
+            return days * _DAY
         return np.asarray(column.cast(pa.int64()).fill_null(0))
+
+    def _with_readable_streams(self, batch: Any, faults: dict[int, str]) -> Any:
+        """Return the batch without names of streams that are no UTF-8: Spark does not mind, but Python does."""
+        if self.stream_column is None:
+            return batch
+        streams = batch.column(self.stream_column)
+        try:
+            streams.validate(full=True)
+        except pa.ArrowInvalid:
+            names = list(map(_decoded, _as_bytes(streams).to_pylist()))
+            wrong = [place for place, name in enumerate(names) if name is None and streams[place].is_valid]
+            faults.update(dict.fromkeys(wrong, "the name of its stream is not UTF-8"))
+            place = batch.schema.get_field_index(self.stream_column)
+            return batch.set_column(place, self.stream_column, pa.array(names, streams.type))
+        return batch
 
     def _attributes(self, batch: Any) -> Any:
         if self.struct is None:
@@ -92,7 +121,7 @@ class Layout(Struct, frozen=True):
             yield None if code < 0 else streams.dictionary[code].as_py(), np.flatnonzero(codes == code)
 
     def _from_payloads(self, batch: Any, ends: NDArray[np.int64], faults: dict[int, str]) -> Decoded:
-        payloads = batch.column(self.payload).to_pylist()
+        payloads = _as_bytes(batch.column(self.payload)).to_pylist()  # a text may be no UTF-8
         numbered = enumerate(map(json_record, payloads), 1)
         return self._from_rows(numbered, batch, ends, faults)
 
@@ -116,6 +145,8 @@ class Layout(Struct, frozen=True):
             if isinstance(record, Broken):  # that tells more than the id or the time that it lacks
                 faults[place] = record.reason
             if place in faults:
+                if isinstance(record, Broken):  # which is why nothing was found in it
+                    faults[place] = record.reason
                 rows.append(_NOTHING)
                 continue
             try:
@@ -166,6 +197,19 @@ class Decoded(Struct, frozen=True):
         silenced = np.zeros(len(self.ends), dtype=np.bool_)
         silenced[[*self.faults, *self.silent]] = True
         return silenced
+
+
+def _as_bytes(texts: Any) -> Any:
+    """Return a column of texts or bytes as bytes, which are not looked into."""
+    kinds = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
+    return texts.cast(kinds.get(texts.type, texts.type))
+
+
+def _decoded(text: bytes | None) -> str | None:
+    try:
+        return None if text is None else text.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _event(record: Any, now: int, stream: str | None) -> Event:

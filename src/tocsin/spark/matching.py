@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from msgspec.structs import replace
 from pyspark import Accumulator
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, functions
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import (
@@ -32,11 +34,12 @@ from tocsin.language.parsing.cursor import closest
 from tocsin.model.errors import SparkError
 from tocsin.spark.layout import Layout
 from tocsin.spark.subscriptions import Report, SubscriptionSource, index_of
-from tocsin.spark.worker import GENERATION, SHARD, Job, notifications, routed
+from tocsin.spark.worker import BATCH, GENERATION, QUERY, SHARD, Job, notifications, routed
 from tocsin.spark.worker import dead_letters as dead_letters_of
 
 __all__ = ["dead_letters", "layout_of", "match", "matched"]
 
+_log = logging.getLogger("tocsin")
 _CLOCK: Final = "__tocsin_time"
 _WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)
 _TIMES: Final = (TimestampType, TimestampNTZType, DateType)
@@ -77,7 +80,7 @@ def match(
     `subscriptions` is an index or its folder, or whatever one can be made of (see `SubscriptionSource`): that is
     done in `folder`, with `shards`, and with a `matcher` and its `options`, such as statistics; and faulty ones are told to `on_error` or logged. A stream that
     matches with an index follows it: each micro-batch is matched with the generation that was current when it was
-    first run, also when it is run again. `generation` holds on to one.
+    first run, also when it is run again; so is a batch that `foreachBatch` gives. `generation` holds on to one.
     """
     return matched(
         events,
@@ -119,27 +122,28 @@ def matched(
 ) -> DataFrame:
     """Return the notifications of events that are laid out so, by the index that is there."""
     reader = IndexReader(index)
-    number = reader.current() if generation is None else generation
+    number = _current(events, reader) if generation is None else generation
     made_of = reader.generation(number)
     _check_kept(events, keep)
     if events.isStreaming and not isinstance(reader.generations.storage, LocalStorage):
         _refuse_speculation(events)
     if not events.isStreaming:
         layout = _pruned(events, layout, made_of.attributes)
-    prepared = _prepared(events, layout, keep)
-    time_type = _time_type(prepared, layout)
+    prepared, names = _prepared(events, layout, keep)
+    time_type = _time_type(events, layout)
     job = Job(
         index,
         number,
-        generation is not None,
+        generation is not None or not events.isStreaming,
         layout,
         tuple(keep),
         values,
         faults,
         to_arrow_type(time_type, timezone="UTC"),
         seconds,
+        names,
     )
-    told = _told(prepared, job, time_type)
+    told = _told(events, job, time_type)
     if len(made_of.shards) == 1:
         return prepared.mapInArrow(lambda batches: notifications(job, batches), told)
     sent = StructType(
@@ -172,13 +176,13 @@ def dead_letters(
         struct=struct,
     )
     _check_kept(events, keep)
-    prepared = _prepared(events, layout, keep)
-    job = Job("", 0, True, layout, tuple(keep))
+    prepared, names = _prepared(events, layout, keep)
+    job = Job("", 0, True, layout, tuple(keep), names=names)
     fields = [
-        StructField("event_id", prepared.schema[layout.event_id].dataType),
+        StructField("event_id", events.schema[layout.event_id].dataType),
         StructField("reason", StringType()),
     ]
-    kept = [_nullable(prepared.schema[name]) for name in keep]
+    kept = [_nullable(events.schema[name]) for name in keep]
     return prepared.mapInArrow(lambda batches: dead_letters_of(job, batches), StructType([*fields, *kept]))
 
 
@@ -213,13 +217,16 @@ def layout_of(
                 f"`{time}` is {typed.simpleString()}; a time is a timestamp, or an integer that counts ticks: convert it, "
                 f"for example with to_timestamp({time})"
             )
+    if stream_column is not None and not isinstance(events.schema[stream_column].dataType, StringType):
+        kind = events.schema[stream_column].dataType.simpleString()
+        raise SparkError(f"a stream's name is a string; `{stream_column}` is {kind}: cast it to string")
     own = payload is None and struct is None
     return Layout(
         event_id,
         _CLOCK if time is None or inside is not None else time,
         time is None,
         inside,
-        tuple(events.columns) if own else None,
+        _own_columns(events) if own else None,
         struct,
         payload,
         stream,
@@ -227,16 +234,50 @@ def layout_of(
     )
 
 
+def _own_columns(events: DataFrame) -> tuple[str, ...]:
+    """Return the columns that are attributes; one that cannot be sent to a worker is no kind of value either."""
+    names = []
+    for name, field in zip(events.columns, events.schema.fields, strict=True):
+        if events.columns.count(name) > 1:
+            raise SparkError(f"two columns of the events are called `{name}`; rename one of them")
+        if _is_sendable(field.dataType):
+            names.append(name)
+        else:
+            kind = field.dataType.simpleString()
+            _log.warning("column `%s` is left out: Spark does not hand %s to Python", name, kind)
+    return tuple(names)
+
+
+def _is_sendable(kind: DataType) -> bool:
+    """Tell whether Spark hands values of a type to Python."""
+    try:
+        to_arrow_type(kind, error_on_duplicated_field_names_in_struct=True, timezone="UTC")
+    except PySparkException:
+        return False
+    return True
+
+
 def _check_columns(events: DataFrame, **named: str | None) -> None:
+    """Raise `SparkError` unless the named columns are there, once each, and can be sent to a worker."""
+    for own in (_CLOCK, SHARD, GENERATION):
+        if own in events.columns:
+            raise SparkError(f"the events have a column `{own}`, a name of Tocsin's own; rename it")
     for what, name in named.items():
-        if name is not None and name not in events.columns:
+        if name is None:
+            continue
+        if name not in events.columns:
             near = closest(name, tuple(events.columns))
             hint = f"; did you mean `{near}`?" if near else ";"
             raise SparkError(
                 f"the events have no column `{name}`, which `{what}` names{hint} there are: {', '.join(events.columns)}"
             )
-        if name is not None and events.columns.count(name) > 1:
+        if events.columns.count(name) > 1:
             raise SparkError(f"two columns of the events are called `{name}`; rename one of them")
+        kind = events.schema[name].dataType
+        if not _is_sendable(kind):
+            raise SparkError(
+                f"Spark does not hand {kind.simpleString()} to Python: cast `{name}` to another type"
+            )
 
 
 def _check_kept(events: DataFrame, keep: Sequence[str]) -> None:
@@ -244,12 +285,15 @@ def _check_kept(events: DataFrame, keep: Sequence[str]) -> None:
         raise SparkError(f"`keep` lists columns: give [{keep!r}]")
     for name in keep:
         _check_columns(events, keep=name)
-        if name in _OWN or list(keep).count(name) > 1:
+        if name.lower() in _OWN or [one.lower() for one in keep].count(name.lower()) > 1:
             raise SparkError(f"a notification has a column `{name}` already; rename the one to keep")
 
 
-def _prepared(events: DataFrame, layout: Layout, keep: Sequence[str]) -> DataFrame:
-    """Return only the columns that workers need, with the time where the events have none."""
+def _prepared(events: DataFrame, layout: Layout, keep: Sequence[str]) -> tuple[DataFrame, tuple[str, ...]]:
+    """Return only the columns that workers need, with the time where the events have none, and their names.
+
+    Columns are called by their places, since Spark takes dots in names for paths and minds no upper case.
+    """
     needed = [
         *(layout.columns or ()),
         layout.event_id,
@@ -260,11 +304,13 @@ def _prepared(events: DataFrame, layout: Layout, keep: Sequence[str]) -> DataFra
     ]
     if layout.time != _CLOCK:
         needed.append(layout.time)
-    names = dict.fromkeys(name for name in needed if name is not None)
-    columns = [functions.col(f"`{name.replace('`', '``')}`") for name in names]
+    names = list(dict.fromkeys(name for name in needed if name is not None))
+    columns = [functions.col(f"c{events.columns.index(name)}") for name in names]
     if layout.time == _CLOCK:
         columns.append(functions.current_timestamp().alias(_CLOCK))
-    return events.select(*columns)
+        names.append(_CLOCK)
+    by_place = events.toDF(*(f"c{place}" for place in range(len(events.columns))))
+    return by_place.select(*columns), tuple(names)
 
 
 def _pruned(events: DataFrame, layout: Layout, attributes: tuple[str, ...] | None) -> Layout:
@@ -273,26 +319,26 @@ def _pruned(events: DataFrame, layout: Layout, attributes: tuple[str, ...] | Non
         return layout
     named = {attribute.partition(".")[0] for attribute in attributes} | set(attributes)
     kept = tuple(
-        field.name
-        for field in events.schema.fields
-        if field.name in named
-        or not isinstance(field.dataType, _PLAIN)
-        or field.name.startswith(("$", "_"))
-        or field.name == "specversion"
+        name
+        for name in layout.columns
+        if name in named
+        or not isinstance(events.schema[name].dataType, _PLAIN)
+        or name.startswith(("$", "_"))
+        or name == "specversion"
     )
     return replace(layout, columns=kept or (layout.event_id,))
 
 
-def _told(prepared: DataFrame, job: Job, time_type: DataType) -> StructType:
+def _told(events: DataFrame, job: Job, time_type: DataType) -> StructType:
     fields = [
         StructField("subscription", StringType(), nullable=job.faults),
-        StructField("event_id", prepared.schema[job.layout.event_id].dataType),
+        StructField("event_id", events.schema[job.layout.event_id].dataType),
         StructField("time", time_type),
         StructField("generation", LongType()),
     ]
     if job.values:
         fields.append(StructField("values", StringType()))
-    fields += [_nullable(prepared.schema[name]) for name in job.keep]
+    fields += [_nullable(events.schema[name]) for name in job.keep]
     if job.faults:
         fields.append(StructField("reason", StringType()))
     return StructType(fields)
@@ -302,11 +348,21 @@ def _nullable(field: StructField) -> StructField:
     return StructField(field.name, field.dataType, nullable=True)
 
 
-def _time_type(prepared: DataFrame, layout: Layout) -> DataType:
-    kind = prepared.schema[layout.time].dataType
-    if layout.time_inside is not None or isinstance(kind, _WHOLE):
+def _time_type(events: DataFrame, layout: Layout) -> DataType:
+    if layout.time_inside is not None:
         return LongType()
-    return TimestampType()
+    is_ticks = layout.time != _CLOCK and isinstance(events.schema[layout.time].dataType, _WHOLE)
+    return LongType() if is_ticks else TimestampType()
+
+
+def _current(events: DataFrame, reader: IndexReader) -> int:
+    """Return the newest generation, or in `foreachBatch` that of the micro-batch, also when it is run again."""
+    number = reader.current()
+    context = events.sparkSession.sparkContext
+    query, batch = context.getLocalProperty(QUERY), context.getLocalProperty(BATCH)
+    if events.isStreaming or query is None or batch is None:
+        return number
+    return reader.generations.of_batch(query, int(batch)) or number
 
 
 def _is_local(events: DataFrame) -> bool:

@@ -95,8 +95,10 @@ class Pipeline:
 
     def start(self, *, available_now: bool = False) -> StreamingQuery:
         """Start the stream and return its query; with `available_now` it ends when what there is has been matched."""
-        if self._queries:
+        if any(one.isActive for one in self._queries):
             raise SparkError("the pipeline runs already; `stop` it first, or make another")
+        self.stop()  # what is left of the run before
+        self._ended.clear()
         layout = layout_of(self._source, **self._layout)
         time = None if layout.is_clock or layout.time_inside is not None else layout.time
         told = matched(
@@ -108,11 +110,10 @@ class Pipeline:
             seconds=self._watch.seconds,
         )
         query = self._begin(self._watch.notifications(told), self._sink, "notifications", available_now)
-        self._queries = [query]
         if self._letters is not None:
             kept = [name for name in (layout.payload,) if name is not None]
             letters = dead_letters(self._source, **self._layout, keep=kept)
-            self._queries.append(self._begin(letters, self._letters, "dead-letters", available_now))
+            self._begin(letters, self._letters, "dead-letters", available_now)
         if self._index is not None and self._is_followed():
             self._follower = Thread(target=self._follow, name="tocsin-subscriptions", daemon=True)
             self._follower.start()
@@ -127,17 +128,18 @@ class Pipeline:
     ) -> None:
         """Run until the stream ends, is stopped, or `timeout` seconds have passed; tell of each micro-batch."""
         query = self.start(available_now=available_now)
+        queries = tuple(self._queries)
         until = None if timeout is None else clock.monotonic() + timeout
         try:
-            while any(one.isActive for one in self._queries) and (until is None or clock.monotonic() < until):
-                if not all(one.isActive or one.exception() is None for one in self._queries):
+            while any(one.isActive for one in queries) and (until is None or clock.monotonic() < until):
+                if not all(one.isActive or one.exception() is None for one in queries):
                     break
                 self._tell(query, on_progress)
                 self._ended.wait(_POLL)
                 if self._ended.is_set():
                     break
             self._tell(query, on_progress)
-            for one in self._queries:
+            for one in queries:
                 if (fault := one.exception()) is not None:
                     raise SparkError(f"the stream failed: {_cause(fault)}") from fault
         finally:
@@ -151,17 +153,23 @@ class Pipeline:
                 query.stop()
         if self._follower is not None:
             self._follower.join()
+        self._queries, self._follower = [], None
 
     def refresh(self) -> int:
-        """Take over the subscriptions as they are now, and return the generation from which on they are matched."""
+        """Take over the subscriptions as they are now, and return the generation from which on they are matched.
+
+        If there are none at all, as in a file that is just being written, `SparkError` is raised and those before stay.
+        """
         if self._index is None:
             raise SparkError(
                 "the pipeline follows an index that others publish to; it has nothing to refresh"
             )
+        source = self._subscriptions() if callable(self._subscriptions) else self._subscriptions
         with self._changing:
-            source = self._subscriptions() if callable(self._subscriptions) else self._subscriptions
             before = self._index.generation
             fill(self._index, source, self._report)
+            if not len(self._index):
+                raise SparkError("no subscription could be read")
             number = self._index.publish()
             if number > before:
                 self._index.vacuum()
@@ -179,8 +187,6 @@ class Pipeline:
         self._index = SubscriptionIndex(place, **self._made_with)
         self._seen = self._state()
         self.refresh()
-        if not len(self._index):
-            raise SparkError("no subscription could be read")
         return self._index.generations.storage.uri
 
     def _begin(self, frame: DataFrame, sink: Sink, name: str, available_now: bool) -> StreamingQuery:
@@ -189,7 +195,12 @@ class Pipeline:
             writer = writer.trigger(availableNow=True)
         elif self._trigger is not None:
             writer = writer.trigger(processingTime=self._trigger)
-        return writer.start()
+        try:
+            self._queries.append(writer.start())
+        except Exception as fault:
+            self.stop()  # what was started before it
+            raise SparkError(f"the stream of {name} cannot be started: {_reason(fault)}") from fault
+        return self._queries[-1]
 
     def _is_followed(self) -> bool:
         return callable(self._subscriptions) or isinstance(self._subscriptions, (str, os.PathLike))
@@ -213,6 +224,8 @@ class Pipeline:
                 self.refresh()
             except TocsinError as error:  # the stream goes on with what there was
                 self._report(error)
+            except Exception as fault:  # noqa: BLE001 - whatever a caller's function or a disk may do
+                self._report(SparkError(f"the subscriptions cannot be read now: {fault}"))
             self._seen = state
 
     def _tell(self, query: StreamingQuery, on_progress: Callable[[BatchProgress], object] | None) -> None:
@@ -230,6 +243,12 @@ def _writer(frame: DataFrame, sink: Sink) -> DataStreamWriter:
             raise SparkError('a sink names its format: {"format": "kafka", …}')
         return frame.writeStream.format(sink["format"]).options(**options)
     return frame.writeStream.format("parquet").option("path", os.fspath(sink))
+
+
+def _reason(fault: Exception) -> str:
+    """Return what Spark says of a query that it does not start, without Java's stack."""
+    java = getattr(fault, "java_exception", None)
+    return str(fault if java is None else java.getMessage()).strip().partition("\n")[0]
 
 
 def _cause(fault: StreamingQueryException) -> str:

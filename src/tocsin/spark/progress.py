@@ -66,7 +66,8 @@ class Watch:
         """Return the events, with their newest time taken note of."""
         if time is None or not isinstance(frame.schema[time].dataType, TimestampType):
             return frame
-        return frame.observe(_EVENTS, functions.max(functions.unix_micros(time)).alias("newest"))
+        newest = functions.max(functions.unix_micros(functions.col(f"`{time.replace('`', '``')}`")))
+        return frame.observe(_EVENTS, newest.alias("newest"))
 
     def notifications(self, frame: DataFrame) -> DataFrame:
         """Return the notifications, counted."""

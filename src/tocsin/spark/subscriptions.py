@@ -122,8 +122,7 @@ def fill(index: SubscriptionIndex, source: SubscriptionSource, report: Report) -
 def _fill_from_template(index: SubscriptionIndex, source: FromTemplate, report: Report) -> None:
     rows = source.rows.toArrow() if isinstance(source.rows, DataFrame) else source.rows
     if source.id is None:  # made ids are new each time
-        for name in list(index):
-            index.unsubscribe(name)
+        index.apply({})
         done = index.subscribe_many(source.text, rows)
     else:
         done = index.apply_many(source.text, rows, id=source.id)

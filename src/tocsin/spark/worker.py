@@ -19,10 +19,22 @@ from tocsin.index.storage import LocalStorage
 from tocsin.model.errors import SparkError
 from tocsin.spark.layout import Decoded, Layout
 
-__all__ = ["GENERATION", "SHARD", "Job", "SecondsByBatch", "dead_letters", "notifications", "routed"]
+__all__ = [
+    "BATCH",
+    "GENERATION",
+    "QUERY",
+    "SHARD",
+    "Job",
+    "SecondsByBatch",
+    "dead_letters",
+    "notifications",
+    "routed",
+]
 
 GENERATION: Final = "__tocsin_generation"
 SHARD: Final = "__tocsin_shard"
+BATCH: Final = "streaming.sql.batchId"  # what Spark tells a micro-batch's tasks
+QUERY: Final = "sql.streaming.queryId"
 _PATIENCE: Final = 120.0  # seconds that a task waits for the first one to decide on a generation
 _POLL: Final = 0.05
 _BATCHES: Final = 1_000  # micro-batches whose time is kept
@@ -55,16 +67,19 @@ class Job(Struct, frozen=True):
     values: bool = False
     faults: bool = False
     time_type: Any = None  # the Arrow type of the column `time`
-    seconds: Accumulator[dict[int, float]] | None = (
-        None  # what the driver hears of the time that matching took
-    )
+    seconds: Accumulator[dict[int, float]] | None = None  # what the driver hears of the time it took
+    names: tuple[str, ...] = ()  # the columns' own names, if they are called by their places
+
+    def named(self, batch: Any) -> Any:
+        """Return a record batch with its columns' own names; what was added to them keeps its name."""
+        return batch.rename_columns([*self.names, *batch.schema.names[len(self.names) :]])
 
 
 def notifications(job: Job, batches: Iterable[Any], *, is_routed: bool = False) -> Iterator[Any]:
     """Return the notifications of each record batch of events."""
     reader = _reader(job.index)
     generation = None if is_routed else _generation(job, reader, is_sharded=False)
-    for batch in batches:
+    for batch in map(job.named, batches):
         if not batch.num_rows:
             continue
         if not is_routed:
@@ -83,7 +98,7 @@ def routed(job: Job, batches: Iterable[Any]) -> Iterator[Any]:
     for batch in batches:
         if not batch.num_rows:
             continue
-        decoded = job.layout.read(batch)
+        decoded = job.layout.read(job.named(batch))
         router = reader.router(generation)
         found = [(part, router.route(part.events)) for part in decoded.parts]
         places = np.concatenate(
@@ -105,7 +120,7 @@ def routed(job: Job, batches: Iterable[Any]) -> Iterator[Any]:
 
 def dead_letters(job: Job, batches: Iterable[Any]) -> Iterator[Any]:
     """Return the rows that are no events, each with its reason."""
-    for batch in batches:
+    for batch in map(job.named, batches):
         if batch.num_rows:
             faults = job.layout.read(batch).all_faults()
             if faults:
@@ -233,7 +248,7 @@ def _decided(job: Job, reader: IndexReader) -> int:
 def _micro_batch() -> tuple[str | None, int | None]:
     """Return the streaming query and the micro-batch that this task is part of, if it is part of one."""
     context = TaskContext.get()
-    batch = None if context is None else context.getLocalProperty("streaming.sql.batchId")
+    batch = None if context is None else context.getLocalProperty(BATCH)
     if context is None or batch is None:
         return None, None
-    return context.getLocalProperty("sql.streaming.queryId"), int(batch)
+    return context.getLocalProperty(QUERY), int(batch)
