@@ -10,7 +10,7 @@ from tocsin.bench import Report
 from tocsin.bench.le_subscribe import EXPERIMENTS, Scale, plots, run
 from tocsin.bench.le_subscribe.run import MATCHERS
 from tocsin.matching import registered_matchers
-from tocsin.model.errors import MatcherError, TocsinError
+from tocsin.model.errors import MatcherError
 
 TINY = Scale(
     "tiny",
@@ -104,9 +104,3 @@ def test_a_report_is_drawn_and_read_back(report: Report, tmp_path: Path) -> None
         "skew",
     ]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in drawn)
-
-
-def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plots, "find_spec", lambda _: None)
-    with pytest.raises(TocsinError, match=r"pip install 'tocsin\[bench\]'"):
-        plots.require_matplotlib()

@@ -108,7 +108,7 @@ def test_what_a_stream_may_replay_is_kept(tmp_path: Path) -> None:
             generations.of_batch("q", 0)
     assert index.vacuum() == []  # all are young
     for path in tmp_path.rglob("*"):
-        os.utime(path, (0, 0))
+        os.utime(path, (time.time() - 86_400,) * 2)
     gone = index.vacuum()
     assert sorted(path for path in gone if path.startswith("generations")) == [
         f"generations/{number:012d}.json" for number in (1, 3, 4)
@@ -119,6 +119,30 @@ def test_what_a_stream_may_replay_is_kept(tmp_path: Path) -> None:
     assert found_by(reader, 5, [{"a": 4}]) == [{"x4"}]
     with pytest.raises(SavedIndexError, match="no generation 3; there are: 2, 5"):
         reader.generation(3)
+
+
+def test_a_stream_that_has_long_been_gone_keeps_nothing(tmp_path: Path) -> None:
+    index = SubscriptionIndex(tmp_path)
+    for number in range(2):
+        index.subscribe(f"a = {number}", id=f"x{number}")
+        index.publish()
+        Generations(storage_of(tmp_path)).of_batch("q", number)
+    for path in tmp_path.rglob("*"):
+        os.utime(path, (0, 0))
+    gone = index.vacuum()
+    assert "batches/q" in gone
+    assert "generations/000000000001.json" in gone
+    assert found_by(IndexReader(tmp_path), 2, [{"a": 1}]) == [{"x1"}]
+
+
+def test_only_so_many_batches_stay_written_down(tmp_path: Path) -> None:
+    index = SubscriptionIndex(tmp_path)
+    index.subscribe("a = 1", id="x")
+    index.publish()
+    generations = Generations(storage_of(tmp_path))
+    for batch in range(1003):
+        generations.of_batch("q", batch)
+    assert generations.storage.names("batches/q")[::999] == ["000000000003", "000000001002"]
 
 
 def test_a_folder_without_an_index_says_so(tmp_path: Path) -> None:

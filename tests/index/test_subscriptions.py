@@ -20,6 +20,7 @@ from tocsin.engine import ManualClock
 from tocsin.engine.growing import GrowingMatcher
 from tocsin.errors import ApplyError, SavedIndexError, SubscriptionError
 from tocsin.index import IndexReader, SubscriptionIndex
+from tocsin.index.contents import Contents
 from tocsin.matching import EventBatch
 from tocsin.model import Condition, Event, Filter
 
@@ -306,7 +307,7 @@ def test_a_change_that_broke_off_is_not_published(tmp_path: Path, monkeypatch: p
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(SubscriptionIndex, "_fill", interrupt)
+        patch.setattr(Contents, "_fill", interrupt)
         with pytest.raises(KeyboardInterrupt):
             index.publish()
     with pytest.raises(SavedIndexError, match="open the index anew"):

@@ -8,7 +8,8 @@ import sys
 import numpy as np
 
 from tocsin.language import Template, parse_condition, to_dnf
-from tocsin.matching import ConjunctionBatch, EventBatch, Matcher, create_matcher
+from tocsin.matching import ConjunctionBatch, EventBatch, Matcher, Statistics, create_matcher
+from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
 from tocsin.model import read_event
 from tocsin.structures.jit import compiled_kernels
 
@@ -42,6 +43,8 @@ def exercise(matcher: Matcher) -> None:
     matcher.match(EventBatch.of_dicts([*EVENTS, {"a": float("nan")}]))
     matcher.explain(read_event(EVENTS[1]), 0)
     matcher.stats()
+    if isinstance(matcher, ClusteredMatcher):
+        matcher.use_statistics(Statistics.of(EVENTS, groups=[("a", "b")]))
     matcher.remove(np.array([0, 1, 99], dtype=np.int32))
     matcher.remove(_read_only(2, 3))
     matcher.remove(np.arange(100)[::2])

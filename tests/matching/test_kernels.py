@@ -27,7 +27,7 @@ def versions(matcher: str) -> dict[str, int]:
     return found
 
 
-@pytest.mark.parametrize("matcher", ["propagation"])
+@pytest.mark.parametrize("matcher", ["propagation", "static"])
 def test_every_kernel_that_python_calls_is_compiled_once(matcher: str) -> None:
     # The first process leaves compiled code behind. In the second, what only kernels call is not loaded by
     # itself: Numba compiles that anew for each constant it is called with, which is no fault.
@@ -35,4 +35,14 @@ def test_every_kernel_that_python_calls_is_compiled_once(matcher: str) -> None:
     counted = versions(matcher)
     assert {name: count for name, count in counted.items() if count > 1} == {}
     called = {name.rpartition(".")[2] for name, count in counted.items() if count}
-    assert called >= {"register", "place", "post", "match", "gather_ids", "take_out", "unpost", "slots_of"}
+    assert called >= {
+        "register",
+        "place",
+        "post",
+        "match",
+        "gather_ids",
+        "take_out",
+        "unpost",
+        "slots_of",
+        "expect",
+    }

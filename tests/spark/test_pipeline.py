@@ -1,126 +1,224 @@
-"""Pipelines: started, stopped and started again, with subscriptions that come and go and are sometimes broken."""
+"""Pipelines and backtests: streams that follow their subscriptions, and histories that are counted by the day."""
 
 from __future__ import annotations
 
-import time
+import json
+import os
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, functions
 
-from tocsin.errors import SparkError, TocsinError
-from tocsin.index import IndexReader, SubscriptionIndex
-from tocsin.spark import BatchProgress, Pipeline
+from tocsin.errors import LanguageError, SparkError, TocsinError
+from tocsin.index import SubscriptionIndex
+from tocsin.spark import BatchProgress, Pipeline, backtest
+from tocsin.spark.data_sources import register
+from tocsin.spark.sinks import read_committed
 
-SCHEMA = "event_id string, a int"
+
+class Home:
+    """A folder of JSON lines that a stream reads, one file a micro-batch, and where its notifications go."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark, self.folder = spark, folder
+        self._files = 0
+        (folder / "events").mkdir()
+
+    def send(self, *records: object) -> None:
+        lines = [record if isinstance(record, str) else json.dumps(record) for record in records]
+        draft = self.folder / "draft"
+        draft.write_text("".join(f"{line}\n" for line in lines))
+        self._files += 1
+        os.utime(draft, (self._files, self._files))
+        draft.rename(self.folder / "events" / f"{self._files:03}.jsonl")
+
+    def source(self) -> DataFrame:
+        reader = self.spark.readStream.schema("value string").option("maxFilesPerTrigger", 1)
+        frame = reader.text(str(self.folder / "events"))
+        return frame.withColumn("event_id", functions.get_json_object("value", "$.id"))
+
+    def pipeline(self, subscriptions: Any, **options: Any) -> Pipeline:
+        folder = self.folder
+        sink = options.pop("sink", folder / "notes")
+        return Pipeline(self.source(), subscriptions, sink, folder / "checkpoint", payload="value", **options)
+
+    def told(self) -> list[tuple[str, str, int]]:
+        rows = self.spark.read.parquet(str(self.folder / "notes")).collect()
+        return sorted((row["subscription"], row["event_id"], row["generation"]) for row in rows)
 
 
 @pytest.fixture
-def source(spark: SparkSession, tmp_path: Path) -> DataFrame:
-    send(spark, tmp_path, "e1")
-    return spark.readStream.schema(SCHEMA).parquet(str(tmp_path / "events"))
+def home(spark: SparkSession, tmp_path: Path) -> Home:
+    return Home(spark, tmp_path)
 
 
-def send(spark: SparkSession, folder: Path, name: str) -> None:
-    frame = spark.createDataFrame([(name, 1), (None, 2)], SCHEMA).coalesce(1)
-    frame.write.mode("append").parquet(str(folder / "events"))
+def run(pipeline: Pipeline) -> list[BatchProgress]:
+    """Match what there is, and return the progress of each micro-batch."""
+    heard: list[BatchProgress] = []
+    pipeline.run(available_now=True, on_progress=heard.append)
+    return heard
 
 
-def told(spark: SparkSession, folder: Path) -> list[tuple[str, str, int]]:
-    rows = spark.read.parquet(str(folder)).collect()
-    return sorted((row["subscription"], row["event_id"], row["generation"]) for row in rows)
+def test_progress_dead_letters_and_a_restart_with_other_subscriptions(home: Home, tmp_path: Path) -> None:
+    register(home.spark)
+    letters = {"format": "tocsin-arrow", "path": str(tmp_path / "letters")}
+    file = tmp_path / "subs.txt"
+    file.write_text("big: a > 5\n")
+    home.send({"id": "1", "a": 9}, {"id": "2", "a": 1}, "{oops")
+    home.send({"id": "3", "a": 7})
+    first = run(home.pipeline(file, dead_letters=letters))
+    assert [(one.events, one.notifications, one.generation) for one in first] == [(3, 1, 1), (1, 1, 1)]
+    assert all(one.seconds > 0 and one.match_seconds > 0 and one.lag is None for one in first)
+    assert "generation 1" in str(first[0])
+    file.write_text("big: a > 5\nall: a > 0\n")
+    home.send({"id": "4", "a": 7})
+    second = run(home.pipeline(file, dead_letters=letters))
+    assert [(one.batch, one.notifications, one.generation) for one in second] == [(2, 2, 2)]
+    assert home.told() == [("all", "4", 2), ("big", "1", 1), ("big", "3", 1), ("big", "4", 2)]
+    (letter,) = read_committed(str(tmp_path / "letters")).to_pylist()
+    assert (letter["event_id"], letter["value"]) == (None, "{oops")
+    assert letter["reason"].startswith("not JSON")
 
 
-def until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.02)
+def test_a_running_pipeline_follows_its_file(home: Home, tmp_path: Path) -> None:
+    file = tmp_path / "subs.txt"
+    file.write_text("first: a > 5\n")
+    home.send({"id": "1", "a": 9})
+    told: list[TocsinError] = []
+    pipeline = home.pipeline(file, refresh=0.05, on_error=told.append)
+    steps: list[Callable[[], object]] = [
+        lambda: file.write_text("first: a > \n"),
+        file.unlink,
+        lambda: file.write_text("second: a > 5\n"),
+    ]
+    seen: list[BatchProgress] = []
+
+    def hear(progress: BatchProgress) -> None:
+        """Change the file after each batch, and send another event once that has been noticed."""
+        seen.append(progress)
+        if len(seen) > len(steps):
+            pipeline.stop()
+            return
+        index = SubscriptionIndex(tmp_path / "checkpoint" / "tocsin-index")
+        steps[len(seen) - 1]()
+        Thread(target=follow, args=(index.generation, len(seen))).start()
+
+    def follow(before: int, number: int) -> None:
+        while (number == 1 and not told) or (
+            number == 3 and SubscriptionIndex(tmp_path / "checkpoint" / "tocsin-index").generation == before
+        ):
+            pass
+        home.send({"id": str(number + 1), "a": 9})
+
+    pipeline.run(on_progress=hear, timeout=120)
+    assert home.told() == [("first", "1", 1), ("first", "2", 1), ("first", "3", 1), ("second", "4", 2)]
+    assert str(told[0]).startswith(f"{file}:1: subscription `first`")
 
 
-def test_a_pipeline_runs_again_from_where_it_ended(
-    spark: SparkSession, source: DataFrame, tmp_path: Path
-) -> None:
+def test_a_pipeline_asks_a_function_and_takes_any_writer(home: Home) -> None:
+    wanted = {"x": "a = 1"}
+    batches: list[list[tuple[str, str]]] = []
+
+    def sink(notes: DataFrame) -> Any:
+        return notes.writeStream.foreachBatch(
+            lambda frame, _: batches.append(
+                [(row["subscription"], row["event_id"]) for row in frame.collect()]
+            )
+        )
+
+    home.send({"id": "1", "a": 1})
+    pipeline = home.pipeline(lambda: wanted, sink=sink, shards=2, refresh=60)
+    assert pipeline.refresh() == 1
+    wanted["y"] = "a = 2"
+    assert pipeline.refresh() == 2
+    run(pipeline)
+    assert batches == [[("x", "1")]]
+
+
+def test_the_lag_is_that_of_the_newest_event(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.sql("select 'e' as event_id, 1 as a, current_timestamp() - interval 1 hour as at")
+    rows.write.parquet(str(tmp_path / "events"))
+    source = spark.readStream.schema(rows.schema).parquet(str(tmp_path / "events"))
+    pipeline = Pipeline(source, {"x": "a = 1"}, tmp_path / "notes", tmp_path / "checkpoint", time="at")
+    (progress,) = run(pipeline)
+    assert progress.lag is not None
+    assert 3600 <= progress.lag < 7200
+
+
+def test_what_a_pipeline_cannot_do_is_told(home: Home, tmp_path: Path) -> None:
+    with pytest.raises(SparkError, match="readStream"):
+        Pipeline(home.spark.range(1), {"x": "true"}, tmp_path / "n", tmp_path / "c")
+    with pytest.raises(SparkError, match="`playload` is no option"):
+        Pipeline(home.source(), {"x": "true"}, tmp_path / "n", tmp_path / "c", playload="value")
+    with pytest.raises(SparkError, match="no subscription could be read"):
+        home.pipeline({"x": "a ="}, on_error=lambda _: None)
+    with pytest.raises(SparkError, match="names its format"):
+        home.pipeline({"x": "true"}, sink={"path": "x"}).start()
+    with pytest.raises(SparkError, match="nothing to refresh"):
+        home.pipeline(tmp_path / "checkpoint" / "tocsin-index").refresh()
+
+
+def test_a_stream_that_fails_says_why(home: Home, tmp_path: Path) -> None:
+    home.send({"id": "1", "a": 1})
     index = SubscriptionIndex(tmp_path / "index")
     index.subscribe("a = 1", id="x")
-    pipeline = Pipeline(
-        source, index, tmp_path / "notes", tmp_path / "checkpoint", dead_letters=tmp_path / "letters"
-    )
-    seen: list[BatchProgress] = []
-    pipeline.run(available_now=True, on_progress=seen.append)
-    index.subscribe("a = 1", id="y")
     index.publish()
-    send(spark, tmp_path, "e2")
-    pipeline.run(available_now=True, on_progress=seen.append)
-    assert told(spark, tmp_path / "notes") == [("x", "e1", 1), ("x", "e2", 2), ("y", "e2", 2)]
-    assert [(one.batch, one.events, one.notifications, one.generation) for one in seen] == [
-        (0, 2, 1, 1),
-        (1, 2, 2, 2),
+    pipeline = home.pipeline(tmp_path / "index")
+    for file in (tmp_path / "index" / "shards").rglob("*.arrow"):
+        file.write_bytes(b"")
+    with pytest.raises(SparkError, match=r"the stream failed: .*roll of subscriptions cannot be read"):
+        pipeline.run(available_now=True)
+
+
+def test_a_backtest_counts_by_the_day(spark: SparkSession) -> None:
+    rows = [
+        ("2026-01-01T10:00:00Z", 1.0),
+        ("2026-01-01T11:00:00Z", 7.0),
+        ("2026-01-03T00:00:00Z", 8.0),
+        ("2026-01-03T23:59:59Z", 9.0),
+        ("2026-01-04T00:00:00Z", float("nan")),
+        (None, 9.0),
     ]
-    assert spark.read.parquet(str(tmp_path / "letters")).count() == 2
-    query = pipeline.start()
-    with pytest.raises(SparkError, match="runs already"):
-        pipeline.start()
-    pipeline.stop()
-    pipeline.stop()
-    assert not query.isActive
-
-
-def test_a_sink_that_cannot_be_is_told_and_nothing_goes_on(
-    spark: SparkSession, source: DataFrame, tmp_path: Path
-) -> None:
-    letters = {"format": "nonsense"}
-    pipeline = Pipeline(
-        source, {"x": "a = 1"}, tmp_path / "notes", tmp_path / "checkpoint", dead_letters=letters
+    history = spark.createDataFrame(rows, "at string, a double").withColumn(
+        "at", functions.to_timestamp("at")
     )
-    with pytest.raises(SparkError, match=r"the stream of dead-letters cannot be started: .*nonsense"):
-        pipeline.start()
-    assert not spark.streams.active
-
-
-def test_subscriptions_that_break_meanwhile_leave_those_before(source: DataFrame, tmp_path: Path) -> None:
-    file, errors = tmp_path / "subscriptions.txt", list[TocsinError]()
-    file.write_text("x: a = 1\n")
-    pipeline = Pipeline(
-        source, file, tmp_path / "notes", tmp_path / "checkpoint", refresh=0.02, on_error=errors.append
+    found = backtest("a > 5", history, time="at")
+    assert [(day.day, day.events, day.total) for day in found.days] == [
+        (date(2026, 1, 1), 2, 1),
+        (date(2026, 1, 3), 2, 2),
+    ]
+    assert (found.events, found.total, found.faults, found.counts()) == (4, 3, 2, {"backtest": 3})
+    assert found.busiest == found.days[1]
+    assert (
+        str(found).splitlines()[-1]
+        == "3 notifications of 4 events in 2 days, 1.5 a day; 2 rows are no events"
     )
-    reader = IndexReader(pipeline.index)
-    pipeline.start()
-    try:
-        for broken in (b"", b"\xff\xfe\n", b"y:\n"):
-            before = len(errors)
-            file.write_bytes(broken)
-            until(lambda: len(errors) > before)  # noqa: B023 - called at once
-            assert reader.current() == 1
-        file.unlink()
-        file.write_text("x: a = 1\ny: a = 2\n")
-        until(lambda: reader.current() == 2)
-    finally:
-        pipeline.stop()
-    assert "no subscription could be read" in str(errors[0])
+    both = backtest({"high": "a > 7", "low": "a < 5"}, history, time="at")
+    assert both.counts() == {"high": 2, "low": 1}
+    form = backtest({"=": [{"attribute": ["a"]}, 7]}, history, time="at")
+    assert form.total == 1
 
 
-def test_a_function_that_fails_is_asked_again(source: DataFrame, tmp_path: Path) -> None:
-    asked, errors = [0], list[TocsinError]()
+def test_a_backtest_of_payloads_takes_ticks_for_microseconds(spark: SparkSession) -> None:
+    day = 86_400_000_000
+    rows = [(json.dumps({"a": 1, "t": day}),), (json.dumps({"a": 2, "t": 2 * day}),), ("{",)]
+    found = backtest("a = 2", spark.createDataFrame(rows, "body string"), time="t", payload="body")
+    assert [(one.day, one.events, one.total) for one in found.days] == [
+        (date(1970, 1, 2), 1, 0),
+        (date(1970, 1, 3), 1, 1),
+    ]
+    assert found.faults == 1
 
-    def subscriptions() -> dict[str, str]:
-        asked[0] += 1
-        if asked[0] == 2:
-            raise RuntimeError("the database is away")
-        return {"x": "a = 1", "late": "a = 2"} if asked[0] > 2 else {"x": "a = 1"}
 
-    pipeline = Pipeline(
-        source,
-        subscriptions,
-        tmp_path / "notes",
-        tmp_path / "checkpoint",
-        refresh=0.02,
-        on_error=errors.append,
-    )
-    pipeline.start()
-    try:
-        until(lambda: IndexReader(pipeline.index).current() == 2)
-    finally:
-        pipeline.stop()
-    assert ["the database is away" in str(error) for error in errors] == [True]
+def test_a_backtest_refuses_what_is_wrong(spark: SparkSession, home: Home) -> None:
+    history = spark.sql("select current_timestamp() as at, 1 as a")
+    with pytest.raises(TocsinError, match="column 4"):
+        backtest("a >", history, time="at")
+    with pytest.raises(SparkError, match="batch DataFrame"):
+        backtest("a > 1", home.source(), time="at")
+    with pytest.raises((SparkError, LanguageError), match="no column `when`"):
+        backtest("a > 1", history, time="when")

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tocsin.bench import Report
-from tocsin.cli.figures import show_by_matcher, show_targets
+from tocsin.cli.figures import show_by_experiment, show_by_matcher, show_targets
 
 __all__ = ["app"]
 
@@ -88,8 +88,9 @@ def lesubscribe(
     ] = None,
 ) -> None:
     """Run Le Subscribe's experiments: time per event, memory, loading, drift, churn, by matcher."""
-    from tocsin.bench.le_subscribe import EXPERIMENTS, SCALES, run  # noqa: PLC0415 - only when asked for
-    from tocsin.bench.le_subscribe.plots import draw, require_matplotlib  # noqa: PLC0415
+    from tocsin.bench.drawing import require_matplotlib  # noqa: PLC0415 - only when asked for
+    from tocsin.bench.le_subscribe import EXPERIMENTS, SCALES, run  # noqa: PLC0415
+    from tocsin.bench.le_subscribe.plots import draw  # noqa: PLC0415
 
     if plots is not None:
         require_matplotlib()  # told now, not after the run
@@ -99,6 +100,32 @@ def lesubscribe(
         report.write(json)
     show_by_matcher(report, {name: (one.title, one.varied) for name, one in EXPERIMENTS.items()})
     show_targets(report)
+    if plots is not None:
+        draw(report, plots)
+
+
+@app.command()
+def spark(
+    scale: Annotated[
+        ScaleName, typer.Option(help="small: about two minutes; paper: 1,000,000 subscriptions.")
+    ] = ScaleName.SMALL,
+    json: Annotated[Path | None, typer.Option(help="Write the figures to this file.", dir_okay=False)] = None,
+    plots: Annotated[
+        Path | None, typer.Option(help="Draw the figures into this folder.", file_okay=False)
+    ] = None,
+) -> None:
+    """Measure matching on Spark: against a join, against the engine, in shards, and while subscriptions change."""
+    from tocsin.bench.drawing import require_matplotlib  # noqa: PLC0415 - only when asked for
+    from tocsin.bench.spark import EXPERIMENTS, SCALES, run  # noqa: PLC0415
+    from tocsin.bench.spark.plots import draw  # noqa: PLC0415
+
+    if plots is not None:
+        require_matplotlib()  # told now, not after the run
+    with Console(stderr=True).status("measuring") as status:
+        report = run(SCALES[scale.value], status.update)
+    if json is not None:
+        report.write(json)
+    show_by_experiment(report, {name: one.title for name, one in EXPERIMENTS.items()})
     if plots is not None:
         draw(report, plots)
 

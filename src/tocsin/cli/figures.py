@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from rich.console import Console
 from rich.table import Table
 
 from tocsin.bench import Measurement, Report
 
-__all__ = ["show_by_matcher", "show_targets"]
+__all__ = ["show_by_experiment", "show_by_matcher", "show_targets"]
+
+_AT_LEAST: Final = ("times", "%")  # units in which more is better
 
 
 def show_by_matcher(report: Report, titles: Mapping[str, tuple[str, str]]) -> None:
@@ -36,17 +39,50 @@ def show_targets(report: Report) -> None:
         table.add_column(heading, justify="right")
     for one in report.measurements:
         if one.target is not None:
-            sign = "≥" if one.unit.endswith("/s") else "≤"
-            is_met = one.value >= one.target if sign == "≥" else one.value <= one.target
             table.add_row(
                 one.name,
                 str(one.details["matcher"]),
                 _place(one.details["at"]),
                 f"{_number(one.value)} {one.unit}",
-                f"{sign} {_number(one.target)}{'' if is_met else ' (missed)'}",
+                _target(one),
             )
     if table.row_count:
         Console().print(table)
+
+
+def show_by_experiment(report: Report, titles: Mapping[str, str]) -> None:
+    """Print a table for each experiment, with targets where there are any, and the plans of the queries."""
+    console = Console()
+    for experiment, title in titles.items():
+        found = [one for one in report.measurements if one.details["experiment"] == experiment]
+        table = Table(title=title, title_justify="left")
+        for heading in ("of", "what"):
+            table.add_column(heading)
+        for heading in ("figure", "lowest", "highest", "target"):
+            table.add_column(heading, justify="right")
+        for one in found:
+            spread = [one.details.get(name, "") for name in ("lowest", "highest")]
+            table.add_row(
+                str(one.details["of"]),
+                one.name,
+                f"{_number(one.value)} {one.unit}",
+                *(figure if isinstance(figure, str) else _number(figure) for figure in spread),
+                "" if one.target is None else _target(one),
+            )
+        console.print(table)
+        for one in found:
+            if "plan" in one.details:
+                console.print(
+                    f"\n{one.name}:\n{one.details['plan']}", highlight=False, markup=False, soft_wrap=True
+                )
+
+
+def _target(one: Measurement) -> str:
+    """Return what a figure was to reach, and whether it missed that."""
+    assert one.target is not None  # noqa: S101 - only those that have one are shown
+    is_least = one.unit.endswith("/s") or one.unit in _AT_LEAST
+    is_met = one.value >= one.target if is_least else one.value <= one.target
+    return f"{'≥' if is_least else '≤'} {_number(one.target)}{'' if is_met else ' (missed)'}"
 
 
 def _table(varied: str, measurements: Sequence[Measurement]) -> Table:

@@ -44,6 +44,7 @@ from tocsin.language.sources import QuerySource, read_query
 from tocsin.language.template.columns import Rows, as_table
 from tocsin.matching import ConjunctionBatch, EventBatch, Matcher, create_matcher
 from tocsin.matching.encoding.arrow import ArrowEvents
+from tocsin.matching.statistics import Statistics
 from tocsin.model import Event, Notification, Subscription, read_event
 from tocsin.model.errors import ApplyError, EventError, SubscriptionError
 
@@ -61,7 +62,7 @@ class Engine:
     them either before a change or after it. `apublish` is `publish` for asyncio; the other calls are short.
 
     `matcher` names the index to match with. Without it there is none while there is little to do, and `dynamic` as
-    soon as there is more.
+    soon as there is more. `statistics` of earlier events help an index to choose by cost.
 
     `clock` tells the time of events that say none, and when what has expired is let go; `lateness` is how many
     ticks longer an expired subscription is held for events that come late.
@@ -73,8 +74,16 @@ class Engine:
     ['ibm-high']
     """
 
-    def __init__(self, *, matcher: str | None = None, clock: Clock | None = None, lateness: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        matcher: str | None = None,
+        statistics: Statistics | None = None,
+        clock: Clock | None = None,
+        lateness: int = 0,
+    ) -> None:
         self._matcher_name = matcher
+        self._statistics = statistics
         self._matcher = self._new_matcher()
         self._clock = clock or SystemClock()
         self._lateness = lateness
@@ -360,7 +369,10 @@ class Engine:
             yield from notes
 
     def _new_matcher(self) -> Matcher:
-        return GrowingMatcher() if self._matcher_name is None else create_matcher(self._matcher_name)
+        if self._matcher_name is None:
+            return GrowingMatcher(statistics=self._statistics)
+        known = {} if self._statistics is None else {"statistics": self._statistics}
+        return create_matcher(self._matcher_name, **known)
 
     # what follows is called under the lock
 

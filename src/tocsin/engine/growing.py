@@ -17,6 +17,7 @@ from tocsin.matching import (
     Oracle,
     create_matcher,
 )
+from tocsin.matching.statistics import Statistics
 from tocsin.model.event import Event
 
 __all__ = ["INDEX", "GrowingMatcher", "held_by"]
@@ -36,7 +37,14 @@ class GrowingMatcher:
     used only where it has been. The engine's lock guards it.
     """
 
-    def __init__(self, oracle: Oracle | None = None, *, may_compile: bool = True) -> None:
+    def __init__(
+        self,
+        oracle: Oracle | None = None,
+        *,
+        may_compile: bool = True,
+        statistics: Statistics | None = None,
+    ) -> None:
+        self._statistics = statistics
         self._oracle: Oracle | None = oracle or Oracle()
         self._may_compile = may_compile
         self._index: Matcher | None = None
@@ -91,7 +99,7 @@ class GrowingMatcher:
             self._compiling.start()
         if self._compiling is not None and self._compiling.is_alive() and size <= _TOO_MANY:
             return
-        index = create_matcher(INDEX)
+        index = create_matcher(INDEX, statistics=self._statistics)
         index.add(held_by(oracle))
         self._index, self._oracle = index, None
 

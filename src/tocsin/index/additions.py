@@ -8,15 +8,23 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct
 
-from tocsin.index.roll import digest_of, select_text
+from tocsin.engine.filters import normal_form, only_filters
+from tocsin.engine.ids import row_ids
+from tocsin.engine.results import SubscribedMany
+from tocsin.engine.wanted import Wanted
+from tocsin.index.roll import digest_of, digests_of, select_text, selected
+from tocsin.language import Template
+from tocsin.language.normal.predicates import attributes_of
 from tocsin.language.template import TemplateRows
 from tocsin.language.template.binding import bind_query
+from tocsin.language.template.columns import Rows, as_table
 from tocsin.language.template.template import bindings_at
 from tocsin.matching import ConjunctionBatch, ConjunctionGroup
-from tocsin.model import Filter
-from tocsin.model.conditions import Conjunction
+from tocsin.model import Filter, Predicate
+from tocsin.model.conditions import Conjunction, Operator
+from tocsin.model.errors import TemplateError
 
-__all__ = ["Addition", "batch_of", "merged", "sampled"]
+__all__ = ["Addition", "MadeRows", "batch_of", "merged", "sampled"]
 
 _SAMPLE: Final = 50_000
 
@@ -29,6 +37,29 @@ class Addition(Struct, frozen=True):
     terms: tuple[int, int]
     digests: Sequence[int]
     selects: Sequence[str | None]
+
+    def attributes(self) -> set[str]:
+        """Return the paths of all attributes that these subscriptions speak of."""
+        found = {
+            attribute.path
+            for group in self.batch.groups
+            for predicate in group.shape
+            for attribute in attributes_of(predicate)
+        }
+        for text in {select for select in self.selects if select is not None}:
+            for item in selected(text):
+                asked = Predicate(item.term, Operator.PRESENT)
+                found.update(attribute.path for attribute in attributes_of(asked))
+        return found
+
+    @classmethod
+    def of_wanted(cls, wanted: Mapping[str, Wanted]) -> Iterator[Addition]:
+        """Return subscriptions by id, those that apply for the same time together."""
+        by_terms: dict[tuple[int, int], list[tuple[str, Filter, Sequence[Conjunction]]]] = {}
+        for id_, one in wanted.items():
+            entry = (id_, one.query, one.normal.conjunctions)
+            by_terms.setdefault(one.terms.period, []).append(entry)
+        return (cls.of_filters(entries, terms) for terms, entries in by_terms.items())
 
     @classmethod
     def of_filters(
@@ -115,3 +146,45 @@ def sampled(batches: Sequence[ConjunctionBatch]) -> Iterator[Conjunction]:
             columns = {name: column[rows] for name, column in group.columns.items()}
             for _, conjunction in ConjunctionGroup(group.shape, group.ids[rows], columns):
                 yield conjunction
+
+
+class MadeRows(Struct, frozen=True):
+    """The subscriptions of a template's rows, before they are entered."""
+
+    ids: list[str]
+    query: Filter
+    shapes: tuple[Conjunction, ...]
+    rows: TemplateRows
+    digests: list[int]
+    errors: tuple[TemplateError, ...]
+
+    @classmethod
+    def of(cls, template: str | Template, rows: Rows, id_rule: str | None) -> MadeRows:
+        """Return what a template and its rows make; what is faulty is left out and told by `errors`."""
+        form = template if isinstance(template, Template) else Template(template)
+        table = as_table(rows)
+        bound = form.bind_many(table)
+        ids, repeated = row_ids(id_rule, table, bound)
+        kept = bound.without([error.row or 0 for error in repeated]) if repeated else bound
+        query = only_filters(form.query, "template")
+        normal = normal_form(query, "template", kept.normal)
+        errors = sorted((*bound.errors, *repeated), key=lambda error: error.row or 0)
+        return cls(ids, query, normal.conjunctions, kept, digests_of(kept), tuple(errors))
+
+    def some(self, places: Sequence[int]) -> MadeRows:
+        """Return only the subscriptions at these places."""
+        if len(places) == len(self.ids):
+            return self
+        ids, digests = [self.ids[place] for place in places], [self.digests[place] for place in places]
+        kept = self.rows.take(np.array(places, dtype=np.int64))
+        return MadeRows(ids, self.query, self.shapes, kept, digests, self.errors)
+
+    def addition(self, terms: tuple[int, int]) -> Addition:
+        """Return them as an addition."""
+        return Addition.of_rows(
+            self.ids, self.query, self.shapes, self.rows, terms=terms, digests=self.digests
+        )
+
+    def told(self) -> SubscribedMany:
+        """Return what the caller is told."""
+        return SubscribedMany(tuple(self.ids), self.errors, tuple(self.rows.never.tolist()))

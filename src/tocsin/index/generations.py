@@ -30,10 +30,10 @@ _HOME: Final = "index.json"
 _GENERATIONS: Final = "generations"
 _BATCHES: Final = "batches"
 _FOLDERS: Final = ("shards", "routers")
-_REPLAYED: Final = (
-    100  # batches that a checkpoint may go back to: what Spark keeps of them, unless told otherwise
-)
+_REPLAYED: Final = 100  # batches that a checkpoint may go back to: what Spark keeps, unless told otherwise
+_RECORDED: Final = 10 * _REPLAYED  # batches of a stream whose generation stays written down
 _HOUR: Final = 3600.0
+_MONTH: Final = 30 * 24 * _HOUR  # after which a stream that has recorded nothing is taken to be gone
 
 
 class Home(Struct, frozen=True):
@@ -140,14 +140,15 @@ class Generations:
             current = self.current()
             if not current:  # the index was removed, and nothing may be left in its place
                 raise self.fault("it has no generation; restore the index, or start the stream with another")
-            self.storage.create(path, str(current).encode())
+            if self.storage.create(path, str(current).encode()) and batch >= _RECORDED:
+                self.storage.remove(f"{_BATCHES}/{query}/{batch - _RECORDED:012d}")
 
     def vacuum(self, *, older_than: float = _HOUR) -> list[str]:
         """Remove what nobody can need any more, and return the paths of that.
 
         Kept are the current generation, those of the last batches of every stream, which a restart may replay,
         those that were current less than `older_than` seconds ago, for whoever still matches with them, and what
-        any of them is made of.
+        any of them is made of. A stream that has begun no batch for a month is forgotten.
         """
         now = time.time()
         numbers = self._numbers()
@@ -157,11 +158,15 @@ class Generations:
             for number, following in pairwise(numbers)
             if self.storage.age(_file(following), now) <= older_than
         }
+        removed = []
         for query in self.storage.names(_BATCHES):
-            for batch in self.storage.names(f"{_BATCHES}/{query}")[-_REPLAYED:]:
+            batches = self.storage.names(f"{_BATCHES}/{query}")[-_REPLAYED:]
+            if batches and self.storage.age(f"{_BATCHES}/{query}/{batches[-1]}", now) > _MONTH:
+                removed.append(f"{_BATCHES}/{query}")
+                continue
+            for batch in batches:
                 content = self.storage.read(f"{_BATCHES}/{query}/{batch}")
                 needed |= {int(content)} if content else set()
-        removed = []
         used: set[str] = set()
         for number in numbers:
             if number not in needed:
@@ -174,11 +179,6 @@ class Generations:
                 path = f"{folder}/{name}"
                 if path not in used and self.storage.age(path, now) > older_than:
                     removed.append(path)
-        for query in self.storage.names(_BATCHES):
-            removed += [
-                f"{_BATCHES}/{query}/{batch}"
-                for batch in self.storage.names(f"{_BATCHES}/{query}")[: -10 * _REPLAYED]
-            ]
         for path in removed:
             self.storage.remove(path)
         return removed

@@ -20,7 +20,7 @@ from tocsin.model.conditions import TRUE
 from tocsin.model.errors import SavedIndexError
 from tocsin.model.queries import SelectItem
 
-__all__ = ["Roll", "SavedRoll", "digest_of", "digests_of", "open_roll", "select_text"]
+__all__ = ["Roll", "SavedRoll", "digest_of", "digests_of", "open_roll", "select_text", "selected"]
 
 NOTHING: Final = -1  # the select of a subscription that takes the whole event
 _FILE: Final = "roll.arrow"
@@ -48,8 +48,7 @@ class SavedRoll(NamedTuple):
 
     def items(self, code: int) -> tuple[SelectItem, ...]:
         """Return what a select is made of."""
-        query = parse(self.selects[code])
-        return query.select if isinstance(query, Filter) else ()
+        return selected(self.selects[code])
 
 
 class Record(NamedTuple):
@@ -198,6 +197,12 @@ def digests_of(rows: TemplateRows) -> list[int]:
 def select_text(query: Filter) -> str | None:
     """Return a query that selects the same of every event, as text; None if it takes the whole event."""
     return to_text(Filter(TRUE, query.stream, query.select)) if query.select else None
+
+
+def selected(text: str) -> tuple[SelectItem, ...]:
+    """Return what such a query selects."""
+    query = parse(text)
+    return query.select if isinstance(query, Filter) else ()
 
 
 def _digest(text: str) -> int:

@@ -5,6 +5,7 @@ from tocsin.matching.matcher import Explanation, Matcher, MatcherStats, Predicat
 from tocsin.matching.oracle import Oracle
 from tocsin.matching.registry import create_matcher, declare, register, registered_matchers
 from tocsin.matching.saved import MatcherParts, Savable, open_matcher, save_matcher
+from tocsin.matching.statistics import Statistics
 
 # These bring the compiler with them, so they are imported when they are needed.
 declare("tocsin.matching.le_subscribe.counting", "counting")
@@ -25,6 +26,7 @@ __all__ = [
     "Oracle",
     "PredicateTruth",
     "Savable",
+    "Statistics",
     "create_matcher",
     "open_matcher",
     "register",

@@ -15,6 +15,7 @@ __all__ = [
     "SavedError",
     "SavedIndexError",
     "SavedMatcherError",
+    "SavedStatisticsError",
     "SparkError",
     "SubscriptionError",
     "TemplateError",
@@ -206,6 +207,10 @@ class SavedMatcherError(SavedError):
 
 class SavedIndexError(SavedError):
     """An index of subscriptions cannot be opened, read or changed."""
+
+
+class SavedStatisticsError(SavedError):
+    """Saved statistics of events cannot be read."""
 
 
 class SparkError(TocsinError):

@@ -8,10 +8,12 @@ except ImportError as fault:
     raise SparkError(f"PySpark is not installed ({fault}): `pip install 'tocsin[spark]'`") from fault
 
 from tocsin.spark.backtest import Backtest, backtest
+from tocsin.spark.building import build_index
 from tocsin.spark.matching import dead_letters, match
 from tocsin.spark.pipeline import Pipeline
 from tocsin.spark.progress import BatchProgress
 from tocsin.spark.session import local_session
+from tocsin.spark.statistics import statistics
 from tocsin.spark.subscriptions import FromTemplate
 
 __all__ = [
@@ -20,7 +22,9 @@ __all__ = [
     "FromTemplate",
     "Pipeline",
     "backtest",
+    "build_index",
     "dead_letters",
     "local_session",
     "match",
+    "statistics",
 ]

@@ -142,6 +142,8 @@ class Layout(Struct, frozen=True):
         rows: list[Mapping[str, Any]] = []
         silent: list[int] = []
         for place, (_, record) in enumerate(records):
+            if isinstance(record, Broken):  # that tells more than the id or the time that it lacks
+                faults[place] = record.reason
             if place in faults:
                 if isinstance(record, Broken):  # which is why nothing was found in it
                     faults[place] = record.reason

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from msgspec.structs import replace
+from pyspark import Accumulator
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, functions
 from pyspark.sql.pandas.types import to_arrow_type
@@ -33,7 +34,7 @@ from tocsin.language.parsing.cursor import closest
 from tocsin.model.errors import SparkError
 from tocsin.spark.layout import Layout
 from tocsin.spark.subscriptions import Report, SubscriptionSource, index_of
-from tocsin.spark.worker import BATCH, GENERATION, QUERY, SHARD, Job, Meters, notifications, routed
+from tocsin.spark.worker import BATCH, GENERATION, QUERY, SHARD, Job, notifications, routed
 from tocsin.spark.worker import dead_letters as dead_letters_of
 
 __all__ = ["dead_letters", "layout_of", "match", "matched"]
@@ -62,6 +63,7 @@ def match(
     shards: int | None = None,
     generation: int | None = None,
     matcher: str | None = None,
+    options: Mapping[str, Any] | None = None,
     folder: str | os.PathLike[str] | None = None,
     on_error: Report | None = None,
 ) -> DataFrame:
@@ -76,7 +78,7 @@ def match(
     subscription, where otherwise such a row is passed over.
 
     `subscriptions` is an index or its folder, or whatever one can be made of (see `SubscriptionSource`): that is
-    done in `folder`, with `shards` and `matcher`, and faulty ones are told to `on_error` or logged. A stream that
+    done in `folder`, with `shards`, and with a `matcher` and its `options`, such as statistics; and faulty ones are told to `on_error` or logged. A stream that
     matches with an index follows it: each micro-batch is matched with the generation that was current when it was
     first run, also when it is run again; so is a batch that `foreachBatch` gives. `generation` holds on to one.
     """
@@ -87,6 +89,7 @@ def match(
             folder=folder,
             shards=shards,
             matcher=matcher,
+            options=options,
             is_local=_is_local(events),
             on_error=on_error,
         ),
@@ -115,7 +118,7 @@ def matched(
     values: bool = False,
     faults: bool = False,
     generation: int | None = None,
-    meters: Meters | None = None,
+    seconds: Accumulator[dict[int, float]] | None = None,
 ) -> DataFrame:
     """Return the notifications of events that are laid out so, by the index that is there."""
     reader = IndexReader(index)
@@ -137,7 +140,7 @@ def matched(
         values,
         faults,
         to_arrow_type(time_type, timezone="UTC"),
-        meters,
+        seconds,
         names,
     )
     told = _told(events, job, time_type)

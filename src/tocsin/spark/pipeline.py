@@ -56,6 +56,7 @@ class Pipeline:
         values: bool = False,
         shards: int | None = None,
         matcher: str | None = None,
+        options: Mapping[str, Any] | None = None,
         folder: str | os.PathLike[str] | None = None,
         dead_letters: Sink | None = None,
         trigger: str | None = None,
@@ -84,12 +85,13 @@ class Pipeline:
         self._layout: dict[str, Any] = layout
         self._watch = Watch(source)
         self._ended = Event()
-        self._filling = Lock()
+        self._changing = Lock()
         self._follower: Thread | None = None
         self._queries: list[StreamingQuery] = []
         self._index: SubscriptionIndex | None = None
         self._seen: object = None
-        self.index = self._open(folder, shards, matcher)
+        self._made_with: dict[str, Any] = {"shards": shards, "matcher": matcher, "options": options}
+        self.index = self._open(folder)
 
     def start(self, *, available_now: bool = False) -> StreamingQuery:
         """Start the stream and return its query; with `available_now` it ends when what there is has been matched."""
@@ -105,7 +107,7 @@ class Pipeline:
             layout,
             keep=self._keep,
             values=self._values,
-            meters=self._watch.meters,
+            seconds=self._watch.seconds,
         )
         query = self._begin(self._watch.notifications(told), self._sink, "notifications", available_now)
         if self._letters is not None:
@@ -163,13 +165,17 @@ class Pipeline:
                 "the pipeline follows an index that others publish to; it has nothing to refresh"
             )
         source = self._subscriptions() if callable(self._subscriptions) else self._subscriptions
-        with self._filling:
+        with self._changing:
+            before = self._index.generation
             fill(self._index, source, self._report)
             if not len(self._index):
                 raise SparkError("no subscription could be read")
-            return self._index.publish()
+            number = self._index.publish()
+            if number > before:
+                self._index.vacuum()
+            return number
 
-    def _open(self, folder: str | os.PathLike[str] | None, shards: int | None, matcher: str | None) -> str:
+    def _open(self, folder: str | os.PathLike[str] | None) -> str:
         """Return where the index is; make it, or bring it up to date, if it is the pipeline's own."""
         source = self._subscriptions
         if not callable(source) and is_index(source):
@@ -178,7 +184,7 @@ class Pipeline:
                 return source.generations.storage.uri
             return storage_of(source).uri  # type: ignore[arg-type]
         place = folder or f"{self._checkpoint.rstrip('/')}/tocsin-index"
-        self._index = SubscriptionIndex(place, shards=shards, matcher=matcher)
+        self._index = SubscriptionIndex(place, **self._made_with)
         self._seen = self._state()
         self.refresh()
         return self._index.generations.storage.uri

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, functions
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import TimestampType
 
-from tocsin.spark.worker import Meters
+from tocsin.spark.worker import SecondsByBatch
 
 __all__ = ["BatchProgress", "Watch"]
 
@@ -59,8 +59,7 @@ class Watch:
 
     def __init__(self, frame: DataFrame) -> None:
         context = frame.sparkSession.sparkContext
-        self.meters = Meters(context.accumulator(0.0), context.accumulator(0))
-        self._matched = 0.0
+        self.seconds = context.accumulator({}, SecondsByBatch())
         self._told = -1
 
     def events(self, frame: DataFrame, time: str | None) -> DataFrame:
@@ -83,12 +82,9 @@ class Watch:
         ended = [
             one for one in query.recentProgress if one.batchId > self._told and "addBatch" in one.durationMs
         ]
-        spent = self.meters.seconds.value - self._matched
-        self._matched += spent
-        events = sum(one.numInputRows for one in ended) or 1
         for one in ended:
             self._told = one.batchId
-            yield _read(one, spent * one.numInputRows / events)
+            yield _read(one, self.seconds.value.get(one.batchId, 0.0))
 
 
 def _read(progress: Any, match_seconds: float) -> BatchProgress:

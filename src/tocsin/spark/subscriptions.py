@@ -21,7 +21,16 @@ from tocsin.language import Template
 from tocsin.model import Subscription
 from tocsin.model.errors import SparkError, SubscriptionError, TocsinError
 
-__all__ = ["FromTemplate", "Report", "SubscriptionSource", "fill", "index_of", "is_index", "log_error"]
+__all__ = [
+    "FromTemplate",
+    "Report",
+    "SubscriptionSource",
+    "check_rows",
+    "fill",
+    "index_of",
+    "is_index",
+    "log_error",
+]
 
 Report: TypeAlias = Callable[[TocsinError], object]
 _log = logging.getLogger("tocsin")
@@ -65,6 +74,7 @@ def index_of(
     folder: str | os.PathLike[str] | None = None,
     shards: int | None = None,
     matcher: str | None = None,
+    options: Mapping[str, Any] | None = None,
     is_local: bool = True,
     on_error: Report | None = None,
 ) -> str:
@@ -87,7 +97,9 @@ def index_of(
             "the session's workers may be on other machines: give `folder`, a place for the index that all of them "
             "can read"
         )
-    index = SubscriptionIndex(_temporary() if folder is None else folder, shards=shards, matcher=matcher)
+    index = SubscriptionIndex(
+        _temporary() if folder is None else folder, shards=shards, matcher=matcher, options=options
+    )
     fill(index, source, on_error or log_error)
     if not len(index):
         raise SparkError("no subscription could be read")
@@ -137,14 +149,19 @@ def _placed(error: SubscriptionError, place: str | None) -> TocsinError:
     return error if place is None else SubscriptionError(f"{place}: {error}")
 
 
-def _rows(frame: DataFrame) -> Iterator[Entry]:
-    """Return the subscriptions of a DataFrame's rows."""
+def check_rows(frame: DataFrame) -> None:
+    """Raise `SparkError` unless a DataFrame has the columns of subscriptions."""
     missing = [name for name in ("id", "text") if name not in frame.columns]
     if missing:
         raise SparkError(
             f"the subscriptions have no column `{missing[0]}`; they need `id` and `text`, and may have `valid_from` and "
             f"`valid_until`. There are: {', '.join(frame.columns)}"
         )
+
+
+def _rows(frame: DataFrame) -> Iterator[Entry]:
+    """Return the subscriptions of a DataFrame's rows."""
+    check_rows(frame)
     table = frame.select(*(name for name in _COLUMNS if name in frame.columns)).toArrow()
     columns = [
         table.column(name).to_pylist() if name in table.schema.names else [None] * table.num_rows

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
-from pyspark import Accumulator, TaskContext
+from pyspark import Accumulator, AccumulatorParam, TaskContext
 
 from tocsin.index import IndexReader
 from tocsin.index.shard import Shard
@@ -25,7 +25,7 @@ __all__ = [
     "QUERY",
     "SHARD",
     "Job",
-    "Meters",
+    "SecondsByBatch",
     "dead_letters",
     "notifications",
     "routed",
@@ -37,13 +37,23 @@ BATCH: Final = "streaming.sql.batchId"  # what Spark tells a micro-batch's tasks
 QUERY: Final = "sql.streaming.queryId"
 _PATIENCE: Final = 120.0  # seconds that a task waits for the first one to decide on a generation
 _POLL: Final = 0.05
+_BATCHES: Final = 1_000  # micro-batches whose time is kept
 
 
-class Meters(Struct, frozen=True):
-    """What the driver hears of the work: seconds spent on matching, and events."""
+class SecondsByBatch(AccumulatorParam[dict[int, float]]):
+    """Adds up seconds by the micro-batch that they were spent on; only the newest are kept."""
 
-    seconds: Accumulator[float]
-    events: Accumulator[int]
+    def zero(self, value: dict[int, float]) -> dict[int, float]:  # noqa: ARG002 - Spark's interface
+        """Return nothing."""
+        return {}
+
+    def addInPlace(self, value1: dict[int, float], value2: dict[int, float]) -> dict[int, float]:  # noqa: N802 - Spark's name
+        """Return both together."""
+        for batch, seconds in value2.items():
+            value1[batch] = value1.get(batch, 0.0) + seconds
+        while len(value1) > _BATCHES:
+            del value1[min(value1)]
+        return value1
 
 
 class Job(Struct, frozen=True):
@@ -57,7 +67,7 @@ class Job(Struct, frozen=True):
     values: bool = False
     faults: bool = False
     time_type: Any = None  # the Arrow type of the column `time`
-    meters: Meters | None = None
+    seconds: Accumulator[dict[int, float]] | None = None  # what the driver hears of the time it took
     names: tuple[str, ...] = ()  # the columns' own names, if they are called by their places
 
     def named(self, batch: Any) -> Any:
@@ -151,9 +161,8 @@ def _matched(job: Job, batch: Any, shard: Shard, generation: int) -> Iterator[An
             values=nobody,
             reasons=pa.array([faults[place] for place in places], pa.string()),
         )
-    if job.meters is not None:
-        job.meters.seconds.add(time.perf_counter() - begun)
-        job.meters.events.add(batch.num_rows)
+    if job.seconds is not None:
+        job.seconds.add({_micro_batch()[1] or 0: time.perf_counter() - begun})
 
 
 def _batch(
@@ -217,17 +226,16 @@ def _generation(job: Job, reader: IndexReader, *, is_sharded: bool) -> int:
 
 def _decided(job: Job, reader: IndexReader) -> int:
     """Return the generation of the micro-batch that this task is part of, or the job's own."""
-    context = TaskContext.get()
-    batch = None if context is None else context.getLocalProperty(BATCH)
-    query = None if context is None else context.getLocalProperty(QUERY)
-    if job.is_pinned or context is None or batch is None or query is None:
+    query, batch = _micro_batch()
+    if job.is_pinned or query is None or batch is None:
         return job.generation
     # Where two can create one file, only the first task may decide, and the others wait for it.
+    context = TaskContext.get()
     is_local = isinstance(reader.generations.storage, LocalStorage)
-    may_decide = is_local or context.partitionId() == 0
+    may_decide = is_local or context is None or context.partitionId() == 0
     until = time.monotonic() + _PATIENCE
     while time.monotonic() < until:
-        decided = reader.generations.of_batch(query, int(batch), may_decide=may_decide)
+        decided = reader.generations.of_batch(query, batch, may_decide=may_decide)
         if decided is not None:
             return decided
         time.sleep(_POLL)
@@ -235,3 +243,12 @@ def _decided(job: Job, reader: IndexReader) -> int:
         f"{job.index}: the first task of batch {batch} did not say within {_PATIENCE:.0f} s which generation to use; "
         "restart the stream"
     )
+
+
+def _micro_batch() -> tuple[str | None, int | None]:
+    """Return the streaming query and the micro-batch that this task is part of, if it is part of one."""
+    context = TaskContext.get()
+    batch = None if context is None else context.getLocalProperty(BATCH)
+    if context is None or batch is None:
+        return None, None
+    return context.getLocalProperty(QUERY), int(batch)

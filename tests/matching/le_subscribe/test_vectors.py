@@ -143,6 +143,7 @@ def choice(sample: Sample, costs: Costs) -> tuple[list[tuple[int, ...]], dict[tu
         np.zeros(room),
         np.zeros(room),
         np.zeros(room, dtype=np.uint8),
+        np.ones(room),
         np.full(8, 100, dtype=np.int32),
     )
     figures = np.array([costs.table, costs.attribute, costs.create, np.inf, costs.key, 1.0, 0.0, 1.0])

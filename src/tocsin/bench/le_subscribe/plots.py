@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from tocsin.bench.drawing import SizedPlot, draw_all, plain, short, with_legend
 from tocsin.bench.report import Measurement, Report
-from tocsin.model.errors import TocsinError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-__all__ = ["draw", "require_matplotlib"]
+__all__ = ["draw"]
 
 _COLOURS: Final = {
     "counting": "#7f7f7f",
@@ -26,48 +24,12 @@ _COLOURS: Final = {
     "dynamic, no change": "#cc79a7",
 }
 _MARKS: Final = dict(zip(_COLOURS, "sv^DoX", strict=True))
-_STYLE: Final[Any] = {
-    "font.size": 9,
-    "axes.titlesize": 10,
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#e3e3e3",
-    "grid.linewidth": 0.6,
-    "lines.linewidth": 1.6,
-    "lines.markersize": 4.5,
-    "legend.frameon": False,
-    "legend.columnspacing": 1.4,
-    "legend.handletextpad": 0.5,
-    "figure.constrained_layout.use": True,
-}
 _PER_EVENT: Final = "time per event (µs)"
 
 
 def draw(report: Report, folder: Path) -> list[Path]:
     """Write the plots of a report as PNG files, and return them; raise `TocsinError` without matplotlib."""
-    require_matplotlib()
-    import matplotlib as mpl  # noqa: PLC0415 - an optional part
-    from matplotlib.figure import Figure  # noqa: PLC0415
-
-    folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    with mpl.rc_context(_STYLE):
-        for name, (size, plot) in _PLOTS.items():
-            figure = Figure(figsize=size, dpi=160)
-            if plot(figure, report.measurements):
-                path = folder / f"{name}.png"
-                figure.savefig(path)
-                written.append(path)
-    return written
-
-
-def require_matplotlib() -> None:
-    """Raise `TocsinError` if there is no matplotlib."""
-    if find_spec("matplotlib") is None:
-        raise TocsinError("plots need matplotlib; install it with: pip install 'tocsin[bench]'")
+    return draw_all(_PLOTS, report.measurements, folder)
 
 
 def _lines(
@@ -97,7 +59,7 @@ def _sizes(figure: Figure, measurements: Sequence[Measurement]) -> bool:
         _lines(axes, _of(measurements, experiment, "time per event"), lambda one: one.value)
         _logarithmic(axes, title, "subscriptions")
     left.set_ylabel(_PER_EVENT)
-    return _with_legend(figure)
+    return with_legend(figure)
 
 
 def _phases(figure: Figure, measurements: Sequence[Measurement]) -> bool:
@@ -110,7 +72,7 @@ def _phases(figure: Figure, measurements: Sequence[Measurement]) -> bool:
         _lines(axes, chosen, lambda one, phase=phase: _detail(one, phase))  # type: ignore[misc]
         _logarithmic(axes, f"W0, {title}", "subscriptions")
     left.set_ylabel(_PER_EVENT)
-    return _with_legend(figure)
+    return with_legend(figure)
 
 
 def _operators(figure: Figure, measurements: Sequence[Measurement]) -> bool:
@@ -126,28 +88,28 @@ def _operators(figure: Figure, measurements: Sequence[Measurement]) -> bool:
         bars = axes.bar(
             places, [values[name] for name in workloads], width * 0.92, color=_COLOURS.get(label), label=label
         )
-        axes.bar_label(bars, fmt=_short, fontsize=7, padding=1.5, color="#444444")
+        axes.bar_label(bars, fmt=short, fontsize=7, padding=1.5, color="#444444")
     axes.set_yscale("log")
-    _plain(axes.yaxis)
+    plain(axes.yaxis)
     axes.set_title("mix of operators")
     axes.set_xticks(range(len(workloads)), [_DESCRIBED.get(name, name) for name in workloads])
     axes.tick_params(axis="x", length=0)
     axes.grid(visible=False, axis="x")
     axes.margins(y=0.12)
     axes.set_ylabel(_PER_EVENT)
-    return _with_legend(figure)
+    return with_legend(figure)
 
 
 def _memory(figure: Figure, measurements: Sequence[Measurement]) -> bool:
     axes = figure.subplots()
     _lines(axes, _of(measurements, "subscriptions", "memory per subscription"), lambda one: one.value)
     axes.set_xscale("log")
-    _plain(axes.xaxis)
+    plain(axes.xaxis)
     axes.set_ylim(bottom=0)
     axes.set_title("W0: memory in the matcher")
     axes.set_xlabel("subscriptions")
     axes.set_ylabel("bytes per subscription")
-    return _with_legend(figure)
+    return with_legend(figure)
 
 
 def _loading(figure: Figure, measurements: Sequence[Measurement]) -> bool:
@@ -155,7 +117,7 @@ def _loading(figure: Figure, measurements: Sequence[Measurement]) -> bool:
     _lines(axes, _of(measurements, "subscriptions", "loading rate"), lambda one: _detail(one, "seconds"))
     _logarithmic(axes, "W0: loading", "subscriptions")
     axes.set_ylabel("loading time (s)")
-    return _with_legend(figure)
+    return with_legend(figure)
 
 
 def _shapes(figure: Figure, measurements: Sequence[Measurement]) -> bool:
@@ -169,7 +131,7 @@ def _shapes(figure: Figure, measurements: Sequence[Measurement]) -> bool:
     right.set_title("number of predicates")
     right.set_xlabel("predicates in a subscription")
     right.set_xticks(sorted({int(one.details["at"]) for one in chosen}))
-    return _with_legend(figure)
+    return with_legend(figure)
 
 
 def _over_time(experiment: str, title: str) -> Callable[[Figure, Sequence[Measurement]], bool]:
@@ -184,7 +146,7 @@ def _over_time(experiment: str, title: str) -> Callable[[Figure, Sequence[Measur
         axes.set_title(title)
         axes.set_xlabel("hours, at 50 subscriptions replaced a second")
         axes.set_ylabel(_PER_EVENT)
-        return _with_legend(figure)
+        return with_legend(figure)
 
     return plot
 
@@ -196,7 +158,7 @@ _DESCRIBED: Final = {
     "W0 with ranges": "W0 with ranges\n2 equalities, 3 ranges",
 }
 
-_PLOTS: Final[dict[str, tuple[tuple[float, float], Callable[[Figure, Sequence[Measurement]], bool]]]] = {
+_PLOTS: Final[dict[str, SizedPlot]] = {
     "time_per_event": ((8.0, 3.6), _sizes),
     "phases": ((8.0, 3.6), _phases),
     "operators": ((8.0, 3.6), _operators),
@@ -228,28 +190,7 @@ def _detail(one: Measurement, name: str) -> float | None:
 def _logarithmic(axes: Axes, title: str, along: str) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
-    _plain(axes.xaxis)
-    _plain(axes.yaxis)
+    plain(axes.xaxis)
+    plain(axes.yaxis)
     axes.set_title(title)
     axes.set_xlabel(along)
-
-
-def _plain(axis: Axis) -> None:
-    """Write numbers out, for few readers think in powers."""
-    axis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
-    axis.set_minor_formatter("")
-
-
-def _with_legend(figure: Figure) -> bool:
-    """Add a legend above the plots, if anything is drawn; tell whether it is."""
-    found: dict[str, Any] = {}
-    for axes in figure.axes:
-        handles, labels = axes.get_legend_handles_labels()
-        found.update(zip(labels, handles, strict=True))
-    if found:
-        figure.legend(list(found.values()), list(found), loc="outside upper left", ncols=len(found))
-    return bool(found)
-
-
-def _short(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"

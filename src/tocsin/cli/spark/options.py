@@ -15,6 +15,7 @@ from tocsin.formats import Format
 from tocsin.formats.files import format_of, is_readable, raw_records
 from tocsin.formats.records import Broken
 from tocsin.formats.subscription_files import Entry, read_subscriptions
+from tocsin.matching.statistics import Statistics
 from tocsin.model.errors import SubscriptionError, TemplateError, TocsinError
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from tocsin.spark.reading import EventSource
     from tocsin.spark.subscriptions import SubscriptionSource
 
-__all__ = ["Asked", "Master", "Options", "Source", "opened", "pairs", "subscriptions_of"]
+__all__ = ["Asked", "Master", "Options", "Source", "matcher_options", "opened", "pairs", "subscriptions_of"]
 
 _CLUSTER = "Spark"
 
@@ -58,6 +59,15 @@ IdRule: TypeAlias = Annotated[
 ]
 Shards: TypeAlias = Annotated[
     int | None, typer.Option(min=1, help="Spread the subscriptions over so many shards.")
+]
+MatcherName: TypeAlias = Annotated[
+    str | None, typer.Option("--matcher", help="The index to match with.", show_default="dynamic")
+]
+StatisticsFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--statistics", help="What `stats` wrote, for a matcher that chooses by cost.", dir_okay=False
+    ),
 ]
 ReaderOptions: TypeAlias = Annotated[
     list[str] | None,
@@ -140,6 +150,13 @@ def _parameter_rows(path: Path, log: FaultLog) -> Iterator[object]:
             log(f"{path}:{line}: {record.reason}")
         else:
             yield record
+
+
+def matcher_options(matcher: str | None, statistics: Path | None) -> dict[str, Any]:
+    """Return what an index is made with: the matcher's name, and the statistics that it chooses by."""
+    if statistics is None:
+        return {"matcher": matcher}
+    return {"matcher": matcher or "static", "options": {"statistics": Statistics.load(statistics)}}
 
 
 def pairs(given: list[str] | None, option: str) -> dict[str, str]:

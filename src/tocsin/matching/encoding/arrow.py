@@ -55,7 +55,7 @@ class ArrowEvents(EventBatch):
         super().__init__((), faults=faults)
         self.paths = tuple(paths)
         self.stream = stream
-        self._table = table
+        self.table = table
         self._block: tuple[int, list[Mapping[str, Value]]] = (-1, [])
 
     @classmethod
@@ -79,14 +79,14 @@ class ArrowEvents(EventBatch):
             for place in (range(begin, end) if self.faults else ())
             if (fault := self.faults.get(place)) is not None
         }
-        return ArrowEvents(self._table.slice(begin, end - begin), self.paths, faults, self.stream)
+        return ArrowEvents(self.table.slice(begin, end - begin), self.paths, faults, self.stream)
 
     def encode(self, vocabulary: Vocabulary) -> EncodedEvents:
         """Return the batch as arrays; columns that no subscription names are left alone."""
         kept = self._kept()
         done = 0
         found: list[EncodedEvents] = []
-        for piece in _pieces(self._table):
+        for piece in _pieces(self.table):
             end = done + piece.num_rows
             found.append(self._encode(piece, vocabulary, None if kept is None else kept[done:end]))
             done = end
@@ -97,7 +97,7 @@ class ArrowEvents(EventBatch):
         number = place // _BLOCK
         block = self._block
         if block[0] != number:
-            rows = _read(self._table.slice(number * _BLOCK, _BLOCK).to_batches())
+            rows = _read(self.table.slice(number * _BLOCK, _BLOCK).to_batches())
             block = self._block = number, [REFUSED if isinstance(row, str) else row for row in rows]
         return block[1][place % _BLOCK]
 
@@ -106,10 +106,10 @@ class ArrowEvents(EventBatch):
         return self._with_stream(REFUSED if self.is_refused(place) else self.row(place))
 
     def __len__(self) -> int:
-        return int(self._table.num_rows)
+        return int(self.table.num_rows)
 
     def __iter__(self) -> Iterator[Event]:
-        for place, row in enumerate(_read(self._table.to_batches(max_chunksize=_MOST))):
+        for place, row in enumerate(_read(self.table.to_batches(max_chunksize=_MOST))):
             yield Event(str(place), self._with_stream(REFUSED if isinstance(row, str) else row))
 
     def _with_stream(self, row: Mapping[str, Value]) -> Mapping[str, Value]:

@@ -43,12 +43,17 @@ def encode_conjunctions(batch: ConjunctionBatch, vocabulary: Vocabulary) -> Enco
     ids: list[int] = []
     sizes: list[int] = []
     flat: list[Encoded] = []
+    known: dict[Predicate, Encoded] = {}  # the same predicates come again and again
     for group in batch.groups:
         if len(group.ids) <= _FEW:
             for id_, conjunction in group:
                 ids.append(id_)
                 sizes.append(len(conjunction))
-                flat += [_encode(predicate, vocabulary) for predicate in conjunction]
+                for predicate in conjunction:
+                    encoded = known.get(predicate)
+                    if encoded is None:
+                        encoded = known[predicate] = _encode(predicate, vocabulary)
+                    flat.append(encoded)
         else:
             parts.append(_encode_group(group, vocabulary))
     if ids:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from tocsin.matching.batches import REFUSED, EventBatch
 from tocsin.matching.encoding.codes import FIELDS
@@ -49,7 +49,8 @@ class DictEvents(EventBatch):
         found = self._read.get(place)
         if found is None:
             try:
-                found = flatten(self._given[place])
+                given = self._given[place]
+                found = cast("dict[str, Value]", given) if _is_plain(given) else flatten(given)
             except EventError as fault:
                 self._found[place] = str(fault)
                 found = REFUSED
@@ -68,6 +69,28 @@ class DictEvents(EventBatch):
                 encoding.add(self.attributes(place))
         self._is_read = True  # what was plain has no fault
         return encoding.settled()
+
+
+def _is_plain(row: Any) -> bool:
+    """Tell whether reading a row would make nothing else of it."""
+    if type(row) is not dict:
+        return False
+    for name, value in row.items():
+        kind = type(value)
+        if type(name) is not str or not name.isascii():
+            return False
+        if kind is str:
+            if not value.isascii():
+                return False
+        elif kind is int:
+            if not -_WIDE < value < _WIDE:
+                return False
+        elif kind is float:
+            if value != value:  # noqa: PLR0124 - NaN alone differs from itself
+                return False
+        elif kind is not bool:
+            return False
+    return True
 
 
 def _add_plain(encoding: RowEncoding, row: dict[Any, Any]) -> bool:

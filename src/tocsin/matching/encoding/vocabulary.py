@@ -119,8 +119,14 @@ class Vocabulary:
         if op is Op.PRESENT:
             return Predicate(subject, OPERATORS[op])
         keys = (low, high) if op in (Op.BETWEEN, Op.NOT_BETWEEN) else (low,)
-        read = _ordered_constant if op in _ORDERED else self._constant
+        read = _ordered_constant if op in _ORDERED else self.constant
         return Predicate(subject, OPERATORS[op], tuple(literal(read(field, key)) for key in keys))
+
+    def constant(self, field: Field, key: int) -> Value:
+        """Return the constant of an equality that has this key."""
+        if field in (Field.STRING, Field.BIG):
+            return self.symbols.symbol(key)
+        return _ordered_constant(field, key)
 
     def predicate(self, code: int) -> Predicate:
         """Return the list, or the predicate that only Python can answer, that has this code."""
@@ -239,11 +245,6 @@ class Vocabulary:
         found = list(dict.fromkeys((base + field_of(value), self.key(value)) for value in values))
         places, keys = np.array(found, dtype=np.int64).reshape(-1, 2).T.copy()
         return places, keys
-
-    def _constant(self, field: Field, key: int) -> Value:
-        if field in (Field.STRING, Field.BIG):
-            return self.symbols.symbol(key)
-        return _ordered_constant(field, key)
 
 
 def _is_symbolic(places: Keys) -> NDArray[np.bool_]:

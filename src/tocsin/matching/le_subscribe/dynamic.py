@@ -35,6 +35,7 @@ from tocsin.matching.le_subscribe.tables import (
 )
 from tocsin.matching.registry import register
 from tocsin.matching.saved import MatcherParts
+from tocsin.matching.statistics import Statistics
 from tocsin.structures import hash_index
 
 __all__ = ["Dynamic"]
@@ -68,8 +69,9 @@ class Dynamic(ClusteredMatcher):
         adaptive: bool = True,
         tolerance: float = 2.0,
         costs: Costs | Mapping[str, float] | None = None,
+        statistics: Statistics | None = None,
     ) -> None:
-        super().__init__(vocabulary=vocabulary)
+        super().__init__(vocabulary=vocabulary, statistics=statistics)
         if not 1 <= max_attributes <= arrays.WIDEST:
             raise ValueError(f"max_attributes is between 1 and {arrays.WIDEST}, not {max_attributes}")
         self.max_attributes = max_attributes
@@ -199,9 +201,16 @@ class Dynamic(ClusteredMatcher):
         size = _SAMPLE * 25 // max(25, subsets(self._widest, self.max_attributes))
         sample = new_sample(size)
         sample_suspects(self._state, entries, max(size // len(entries), 1), sample)
-        schemas = schemas_for(self._state, sample, self.max_attributes, self.costs, most=_AT_ONCE)
-        for schema in schemas:
-            self._state = add_table(self._state, schema)
+        schemas = schemas_for(
+            self._state,
+            sample,
+            self.max_attributes,
+            self.costs,
+            most=_AT_ONCE,
+            correlations=self._correlations(sample),
+        )
+        for schema, correlation in schemas.items():
+            self._state = add_table(self._state, schema, correlation)
         self.tables_made += len(schemas)
         return len(schemas)
 

@@ -19,14 +19,24 @@ from tocsin.matching.encoding.events import EncodedEvents, encode_events
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.le_subscribe import state as arrays
 from tocsin.matching.le_subscribe._kernels.access import place, residuals_of, slots_of, take_out
+from tocsin.matching.le_subscribe._kernels.adaptation import sample_all
+from tocsin.matching.le_subscribe._kernels.greedy import Sample
 from tocsin.matching.le_subscribe._kernels.matching import UNSURE, gather_ids, match
 from tocsin.matching.le_subscribe._kernels.predicates import decay, post, register, unpost
-from tocsin.matching.le_subscribe.state import CHECKS, SEEN, VISITS, State, new_state
+from tocsin.matching.le_subscribe._kernels.probability import expect
+from tocsin.matching.le_subscribe.expectations import (
+    equality_probabilities,
+    joint_probabilities,
+    known_correlations,
+)
+from tocsin.matching.le_subscribe.state import CHECKS, EVENTS, SEEN, VISITS, WEIGHT, State, new_state
+from tocsin.matching.le_subscribe.tables import Correlations, new_sample, with_correlations
 from tocsin.matching.matcher import Explanation, MatcherStats
 from tocsin.matching.oracle import explain_conjunctions
 from tocsin.matching.saved import MatcherParts
+from tocsin.matching.statistics import Statistics
 from tocsin.model.conditions import Conjunction, Predicate
-from tocsin.model.errors import MatcherError
+from tocsin.model.errors import MatcherError, SavedMatcherError, SavedStatisticsError
 from tocsin.model.event import Event
 from tocsin.structures import hash_index
 from tocsin.structures.chunked_lists import LARGEST, WIDTH
@@ -36,13 +46,14 @@ __all__ = ["ClusteredMatcher"]
 
 _SLICE: Final = 1 << 16  # conjunctions that are given room at a time
 _MEMORY: Final = 50_000  # events after which a count weighs half
+_SAMPLE: Final = 4096  # conjunctions by which tables are told how their attributes are correlated
 
 
 class ClusteredMatcher:
     """Keeps each conjunction in one cluster, under an access predicate that an event must satisfy to reach it.
 
     Safe to use from several threads: one call at a time reads or writes. `vocabulary` may be shared by several
-    matchers, which then read the same encoded events.
+    matchers, which then read the same encoded events. `statistics` tell what events to expect.
     """
 
     prefetching = True
@@ -54,11 +65,14 @@ class ClusteredMatcher:
         "_state",
     )  # attributes that are an array, or a tuple of arrays
 
-    def __init__(self, *, vocabulary: Vocabulary | None = None) -> None:
+    def __init__(self, *, vocabulary: Vocabulary | None = None, statistics: Statistics | None = None) -> None:
         self.vocabulary = vocabulary or Vocabulary()
         self._state: State = new_state()
         self._widest = 0  # predicates of the longest conjunction so far
         self._lock = RLock()
+        self._statistics: Statistics | None = None
+        if statistics is not None:
+            self.use_statistics(statistics)
 
     # changes
 
@@ -112,6 +126,9 @@ class ClusteredMatcher:
         new = slots < 0
         if new.any():
             self.vocabulary.hold(batch.tags[new], batch.lows[new])
+            if self._statistics is not None:
+                fresh = new & (ops == Op.EQ)
+                self._expect(-1 - slots[fresh], self._state.totals[EVENTS])
             lists = new & ((ops == Op.IN) | (ops == Op.NOT_IN))
             for slot, code in zip((-1 - slots[lists]).tolist(), batch.lows[lists].tolist(), strict=True):
                 fields, keys = self.vocabulary.members(code)
@@ -120,6 +137,42 @@ class ClusteredMatcher:
                     self._state = arrays.with_runs(self._state, len(fields) - done)
                     done = post(self._state.fields.posted, self._state.postings, slot, fields, keys, done)
         return slots
+
+    def use_statistics(self, statistics: Statistics, *, weight: float | None = None) -> None:
+        """Take it that events like those of the statistics have just come: `weight` of them, if it is given.
+
+        Else as many as the statistics tell of, up to the number after which a count weighs half. They weigh less
+        and less as events come. What is added later is expected to hold as often as the statistics say, too.
+        """
+        with self._lock:
+            self._statistics = statistics
+            state = self._state
+            number = min(statistics.events, _MEMORY) if weight is None else weight
+            events = number * state.totals[WEIGHT]
+            held = state.predicates.uses[: hash_index.top_entry(state.predicates.entries)] > 0
+            tags = state.predicates.entries.keys[: len(held), 0]
+            self._expect(np.flatnonzero(held & (tags >> FIELD_BITS == Op.EQ)), events)
+            state.totals[EVENTS] += events
+            with_correlations(state, self._correlations(self._sample()))
+            expect(state, events, joint_probabilities(statistics, self.vocabulary, state))
+
+    def _expect(self, slots: Keys, events: float) -> None:
+        """Count so many events towards equalities, as many for each as the statistics say."""
+        if self._statistics is not None and len(slots):
+            keys = self._state.predicates.entries.keys[slots]
+            probable = equality_probabilities(self._statistics, self.vocabulary, keys[:, 0], keys[:, 1])
+            self._state.predicates.hits[slots] += events * probable
+
+    def _correlations(self, sample: Sample) -> Correlations:
+        """Return what the statistics say of the equalities of a sample of conjunctions."""
+        if self._statistics is None or not self._statistics.groups:
+            return {}
+        return known_correlations(self._statistics, self.vocabulary, self._state, sample)
+
+    def _sample(self) -> Sample:
+        sample = new_sample(_SAMPLE)
+        sample_all(self._state, max(1, int(self._state.conjunctions.counters[2]) // _SAMPLE), sample)
+        return sample
 
     def _place(self, batch: EncodedConjunctions, slots: Keys, begin: int, end: int) -> int:
         return place(self._state, batch.ids[:end], batch.offsets, slots, begin)
@@ -294,6 +347,7 @@ class ClusteredMatcher:
                     for name in self.saved_states
                     for array, values in arrays.arrays_of(getattr(self, name), name.lstrip("_")).items()
                 },
+                {} if self._statistics is None else {"statistics": [self._statistics.to_document()]},
                 vocabulary=self.vocabulary.part(keys[:, 0], keys[:, 1]),
             )
 
@@ -304,6 +358,11 @@ class ClusteredMatcher:
                 like = getattr(self, name)
                 setattr(self, name, arrays.rebuilt(like, parts.arrays, name.lstrip("_")))
             self._widest = int(self._state.clusters.rows[:, WIDTH].max()) + arrays.WIDEST
+            for document in parts.documents.get("statistics", ()):
+                try:
+                    self._statistics = Statistics.from_document(document)
+                except SavedStatisticsError as fault:
+                    raise SavedMatcherError(f"its statistics: {fault}") from None
 
     @classmethod
     def warm_up(cls) -> None:
@@ -312,7 +371,9 @@ class ClusteredMatcher:
         texts = [f"a = {i % 4} and b = {i // 4 % 4} and c > {i % 3} and d != {i % 2}" for i in range(200)]
         texts += ["a in (1, 2) and e is present", "b between 1 and 2", "s like '%x'"]
         matcher.add(ConjunctionBatch.of((i, to_dnf(parse_condition(text))) for i, text in enumerate(texts)))
-        matcher.match(EventBatch.of_dicts([{"a": 1, "b": 1, "c": 2, "d": 3, "s": "x"}]))
+        events: list[dict[str, object]] = [{"a": 1, "b": 1, "c": 2, "d": 3, "s": "x"}]
+        matcher.match(EventBatch.of_dicts(events))
+        matcher.use_statistics(Statistics.of(events, groups=[("a", "b")]))
         matcher.remove(np.arange(1, len(texts)))
         matcher.match(EventBatch.of_dicts([{"a": 0}]))
 

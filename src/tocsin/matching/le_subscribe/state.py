@@ -132,6 +132,9 @@ class Tables(NamedTuple):
     fields: NDArray[np.int32]  # [tables, WIDEST] ascending
     width: NDArray[np.int32]
     members: NDArray[np.int64]  # conjunctions
+    correlation: NDArray[
+        np.float64
+    ]  # how many times more probable its keys are than independent values would be
     used: NDArray[np.int64]  # [1] numbers ever used
 
 
@@ -190,6 +193,7 @@ def new_state(scratch: int = 4096) -> State:
             np.zeros((64, WIDEST), np.int32),
             _int32(),
             _int64(),
+            _float64(),
             np.zeros(1, np.int64),
         ),
         np.zeros(4096, dtype=np.int32),

@@ -12,11 +12,13 @@ from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.le_subscribe import state as arrays
 from tocsin.matching.le_subscribe._kernels.adaptation import DONE, NO_ROOM, redistribute, sample_all
+from tocsin.matching.le_subscribe.expectations import joint_probabilities
 from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
-from tocsin.matching.le_subscribe.state import FALLBACK
+from tocsin.matching.le_subscribe.state import EVENTS, FALLBACK
 from tocsin.matching.le_subscribe.tables import EAGER, Costs, add_table, new_sample, read_costs, schemas_for
 from tocsin.matching.registry import register
 from tocsin.matching.saved import MatcherParts
+from tocsin.matching.statistics import Statistics
 from tocsin.structures import hash_index
 
 __all__ = ["Static"]
@@ -31,7 +33,8 @@ class Static(ClusteredMatcher):
 
     `cluster` does it; a match does it too when the conjunctions have doubled in number since. In between, a new
     conjunction goes under the best access predicate there is. `space` is how many bytes the tables may take for
-    each conjunction. From more than 200,000 conjunctions, every so many are looked at for the choice.
+    each conjunction. From more than 200,000 conjunctions, every so many are looked at for the choice. With
+    `statistics`, the choice is right before any event has come.
     """
 
     saved_options = ("max_attributes", "space", "costs")
@@ -43,8 +46,9 @@ class Static(ClusteredMatcher):
         max_attributes: int = 4,
         space: float = 64.0,
         costs: Costs | Mapping[str, float] | None = None,
+        statistics: Statistics | None = None,
     ) -> None:
-        super().__init__(vocabulary=vocabulary)
+        super().__init__(vocabulary=vocabulary, statistics=statistics)
         if not 1 <= max_attributes <= arrays.WIDEST:
             raise ValueError(f"max_attributes is between 1 and {arrays.WIDEST}, not {max_attributes}")
         self.max_attributes = max_attributes
@@ -68,14 +72,18 @@ class Static(ClusteredMatcher):
                 self.costs,
                 space=max(self.space * held, 1 << 20),
                 fresh=True,
+                correlations=self._correlations(sample),
             )
             for table, schema in kept.items():
-                if schema not in wanted:
+                if schema in wanted:
+                    self._state.tables.correlation[table] = wanted[schema]
+                else:
                     self._state.tables.width[table] *= -1
-            for schema in wanted:
+            for schema, correlation in wanted.items():
                 if schema not in kept.values():
-                    self._state = add_table(self._state, schema)
+                    self._state = add_table(self._state, schema, correlation)
             self._move_all()
+            self._expect_combinations(set(self._schemas()) - set(kept))
             emptied = self._state.tables.width < 0
             self._state.tables.width[emptied] = 0
             self._clustered = held
@@ -103,6 +111,14 @@ class Static(ClusteredMatcher):
             for table in range(int(tables.used[0]))
             if tables.width[table] > 0
         }
+
+    def _expect_combinations(self, tables: set[int]) -> None:
+        """Count towards the access predicates of new tables what the statistics say of their combinations."""
+        if self._statistics is not None and tables:
+            access = self._state.access
+            probability = joint_probabilities(self._statistics, self.vocabulary, self._state)
+            known = (probability >= 0.0) & np.isin(access.table, list(tables))
+            access.hits[known] = probability[known] * self._state.totals[EVENTS]
 
     def _move_all(self) -> None:
         """Redistribute every access predicate that there is now."""

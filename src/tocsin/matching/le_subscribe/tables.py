@@ -8,15 +8,42 @@ from typing import Final
 
 import numpy as np
 from msgspec import Struct, convert
-from numpy.typing import NDArray
 
 from tocsin.matching.encoding.codes import Keys
-from tocsin.matching.le_subscribe._kernels.greedy import MOST, NO_FIELD, Candidates, Sample, choose_tables
+from tocsin.matching.le_subscribe._kernels.greedy import (
+    MOST,
+    NO_FIELD,
+    Candidates,
+    Sample,
+    choose_tables,
+    correlation_of,
+)
 from tocsin.matching.le_subscribe.state import WIDEST, State
+from tocsin.structures import hash_index
 from tocsin.structures.growth import grown
 from tocsin.structures.hash_index import new_hash_index
 
-__all__ = ["EAGER", "Costs", "add_table", "new_sample", "read_costs", "schemas_for", "subsets"]
+__all__ = [
+    "EAGER",
+    "Correlations",
+    "Costs",
+    "Schema",
+    "add_table",
+    "new_sample",
+    "read_costs",
+    "schemas_for",
+    "subsets",
+    "with_correlations",
+]
+
+Schema = tuple[int, ...]
+"""The fields of a table, ascending."""
+
+Correlations = Mapping[Schema, float]
+"""How many times more probable the keys of a schema are than independent values would be, where that is known."""
+
+_INDEPENDENT: Final[Correlations] = {}
+_ROOM: Final = 1 << 16  # candidates, to begin with
 
 
 class Costs(Struct, frozen=True):
@@ -52,6 +79,7 @@ def new_sample(size: int) -> Sample:
     """Return an empty sample with room for `size` conjunctions."""
     return Sample(
         np.zeros((size, MOST), dtype=np.int32),
+        np.zeros((size, MOST), dtype=np.int32),
         np.zeros((size, MOST), dtype=np.float64),
         np.zeros(size, dtype=np.int32),
         np.zeros(size, dtype=np.float64),
@@ -69,10 +97,11 @@ def schemas_for(
     space: float = np.inf,
     fresh: bool = False,
     most: int = 64,
-) -> list[tuple[int, ...]]:
-    """Return up to `most` schemas worth a table for a sample, the best first; `space` bounds what they may take.
+    correlations: Correlations = _INDEPENDENT,
+) -> dict[Schema, float]:
+    """Return up to `most` schemas worth a table for a sample, the best first, each with its correlation.
 
-    Schemas that have a table are left out, unless the choice is to be made `fresh`.
+    `space` bounds what they may take. Schemas that have a table are left out, unless the choice is made `fresh`.
     """
     held = int(state.conjunctions.counters[2])
     stands_for = float(sample.weight[: sample.count[0]].sum()) or 1.0
@@ -92,20 +121,38 @@ def schemas_for(
     known = np.zeros((0, 2), dtype=np.int64) if fresh else _schema_keys(state)
     chosen = np.zeros((most, 2), dtype=np.int64)
     before = sample.current.copy()
-    room = 1 << 16
+    room = _ROOM
     while True:
-        candidates = Candidates(
-            new_hash_index(2, capacity=room),
-            np.zeros(room),
-            np.zeros(room),
-            np.zeros(room, dtype=np.uint8),
-            state.fields.equalities,
-        )
+        candidates = _candidates(state, correlations, room)
         count = choose_tables(known, sample, candidates, widest, figures, chosen)
         if count >= 0:
-            return [_fields(a, b) for a, b in chosen[:count].tolist()]
+            return {_fields(a, b): correlation_of(candidates, a, b) for a, b in chosen[:count].tolist()}
         sample.current[:] = before
         room *= 4
+
+
+def with_correlations(state: State, correlations: Correlations) -> None:
+    """Tell every table its correlation."""
+    candidates = _candidates(state, correlations, 2 * len(correlations) + 64)
+    rows = np.flatnonzero(state.tables.width[: state.tables.used[0]])
+    for row, (a, b) in zip(rows.tolist(), _schema_keys(state).tolist(), strict=True):
+        state.tables.correlation[row] = correlation_of(candidates, a, b)
+
+
+def _candidates(state: State, correlations: Correlations, room: int) -> Candidates:
+    """Return room for so many candidates; those whose correlation is known are entered already."""
+    candidates = Candidates(
+        new_hash_index(2, capacity=room),
+        np.zeros(room),
+        np.zeros(room),
+        np.zeros(room, dtype=np.uint8),
+        np.ones(room),
+        state.fields.equalities,
+    )
+    for schema, correlation in correlations.items():
+        entry = hash_index.insert(candidates.schemas, *_key(schema), 0)
+        candidates.correlation[entry] = correlation
+    return candidates
 
 
 def subsets(equalities: int, widest: int) -> int:
@@ -113,15 +160,16 @@ def subsets(equalities: int, widest: int) -> int:
     return sum(comb(min(equalities, MOST), width) for width in range(2, widest + 1))
 
 
-def add_table(state: State, schema: tuple[int, ...]) -> State:
+def add_table(state: State, schema: Schema, correlation: float = 1.0) -> State:
     """Return the state with a new, empty table over these fields."""
     tables = state.tables
     free = np.flatnonzero(tables.width[: tables.used[0]] == 0)
     number = int(free[0]) if len(free) else int(tables.used[0])
-    tables = grown(tables, ("fields", "width", "members"), number + 1)
+    tables = grown(tables, ("fields", "width", "members", "correlation"), number + 1)
     tables.fields[number, : len(schema)] = schema
     tables.width[number] = len(schema)
     tables.members[number] = 0
+    tables.correlation[number] = correlation
     tables.used[0] = max(int(tables.used[0]), number + 1)
     return state._replace(tables=tables)
 
@@ -129,17 +177,19 @@ def add_table(state: State, schema: tuple[int, ...]) -> State:
 def _schema_keys(state: State) -> Keys:
     """Return the schemas of all tables, as `choose_tables` writes them."""
     tables = state.tables
-    rows = np.flatnonzero(tables.width[: tables.used[0]])
-    padded = np.full((len(rows), WIDEST), NO_FIELD, dtype=np.int64)
-    for i, row in enumerate(rows.tolist()):
-        width = abs(int(tables.width[row]))
-        padded[i, :width] = tables.fields[row, :width]
-    keys: NDArray[np.int64] = (padded[:, ::2] << 32) | padded[:, 1::2]
-    keys[padded[:, 2] == NO_FIELD, 1] = -1
-    return np.ascontiguousarray(keys)
+    schemas = [
+        tuple(tables.fields[row, : abs(int(tables.width[row]))].tolist())
+        for row in np.flatnonzero(tables.width[: tables.used[0]]).tolist()
+    ]
+    return np.array([_key(schema) for schema in schemas], dtype=np.int64).reshape(-1, 2)
 
 
-def _fields(a: int, b: int) -> tuple[int, ...]:
+def _key(schema: Schema) -> tuple[int, int]:
+    padded = [*schema, *[NO_FIELD] * (WIDEST - len(schema))]
+    return (padded[0] << 32) | padded[1], -1 if len(schema) <= 2 else (padded[2] << 32) | padded[3]
+
+
+def _fields(a: int, b: int) -> Schema:
     halves = [a] if b == -1 else [a, b]
     found = [part for half in halves for part in (half >> 32, half & 0xFFFFFFFF)]
     return tuple(field for field in found if field != NO_FIELD)

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.matching.encoding.codes import FIELD_BITS, Op
-from tocsin.matching.le_subscribe._kernels.predicates import PRIOR, release_slot, selectivity
+from tocsin.matching.le_subscribe._kernels.predicates import release_slot, selectivity
+from tocsin.matching.le_subscribe._kernels.probability import expected, key_slot
 from tocsin.matching.le_subscribe.state import (
     ASK,
     CALM,
@@ -23,7 +24,6 @@ from tocsin.matching.le_subscribe.state import (
     SUSPECT,
     SUSPECTS,
     TOLERANCE,
-    WEIGHT,
     WIDEST,
     State,
 )
@@ -37,11 +37,8 @@ __all__ = [
     "detach",
     "enter",
     "fits",
-    "independent",
-    "key_slot",
     "leave",
     "place",
-    "probability_of",
     "residuals_of",
     "slots_of",
     "suspect",
@@ -160,13 +157,18 @@ def choose(state: State, size: int) -> tuple[int, int, int, float]:
         width = np.int64(tables.width[t])
         if width <= 0 or width > equalities:
             continue
-        probability = 1.0
+        probability, least = 1.0, 1.0
         for w in range(width):
             field = tables.fields[t, w]
             if fields.stamp[field] != stamp:
-                probability = 2.0
+                least = 2.0
                 break
-            probability *= fields.low[field] * (1.0 / (1 << 60))
+            chance = fields.low[field] * (1.0 / (1 << 60))
+            probability *= chance
+            least = min(least, chance)
+        if least > 1.0:
+            continue  # the conjunction lacks an attribute of the schema
+        probability = min(probability * tables.correlation[t], least)
         if probability < best or (probability == best and table >= 0 and width > tables.width[table]):
             best, table = probability, t
     if table >= 0:
@@ -194,14 +196,6 @@ def table_key(state: State, table: int) -> tuple[int, int]:
 def hint_of(first: int, second: int) -> int:
     """Return the last 16 bits of two slots in one word."""
     return np.int32(np.uint32((first & 0xFFFF) | ((second & 0xFFFF) << 16)).view(np.int32))
-
-
-@helper
-def key_slot(a: int, b: int, which: int) -> int:
-    """Return one slot of an access predicate's key, or -1 behind its last."""
-    half = a if which < 2 else b
-    slot = (half >> 32) & NO_SLOT if which % 2 == 0 else half & NO_SLOT
-    return np.int64(-1) if slot == NO_SLOT else slot
 
 
 @helper
@@ -260,27 +254,6 @@ def suspect(state: State, entry: int, margin: float) -> None:
 
 
 @helper
-def independent(state: State, entry: int) -> float:
-    """Return the probability that an event satisfies an access predicate if its equalities are independent."""
-    a, b = state.access.entries.keys[entry, 0], state.access.entries.keys[entry, 1]
-    probability = 1.0
-    for w in range(WIDEST):
-        slot = key_slot(a, b, w)
-        if slot >= 0:
-            probability *= selectivity(state, slot)
-    return probability
-
-
-@helper
-def probability_of(state: State, entry: int) -> float:
-    """Return the probability that an event satisfies an access predicate: counted, from an independent guess on."""
-    if entry == FALLBACK:
-        return 1.0
-    doubt = PRIOR * state.totals[WEIGHT]
-    return (state.access.hits[entry] + doubt * independent(state, entry)) / (state.totals[EVENTS] + doubt)
-
-
-@helper
 def _entry_for(state: State, a: int, b: int, table: int) -> int:
     """Return the access predicate with this key, a new one if there is none."""
     access = state.access
@@ -289,8 +262,8 @@ def _entry_for(state: State, a: int, b: int, table: int) -> int:
         entry = hash_index.insert(access.entries, a, b, 0)
         access.entries.keys[entry, CLUSTER] = -1
         access.members[entry] = 0
-        access.hits[entry] = independent(state, entry) * state.totals[EVENTS]
         access.table[entry] = table
+        access.hits[entry] = expected(state, entry) * state.totals[EVENTS]
         access.mood[entry] = CALM
         access.settled[entry] = 0.0
         if b == -1 and (a & NO_SLOT) == NO_SLOT:

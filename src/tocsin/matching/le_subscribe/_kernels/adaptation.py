@@ -12,11 +12,11 @@ from tocsin.matching.le_subscribe._kernels.access import (
     choose,
     detach,
     fits,
-    probability_of,
     slots_of,
     suspect,
 )
 from tocsin.matching.le_subscribe._kernels.greedy import Sample, draw
+from tocsin.matching.le_subscribe._kernels.probability import probability_of
 from tocsin.matching.le_subscribe.state import (
     CALM,
     CLUSTER,

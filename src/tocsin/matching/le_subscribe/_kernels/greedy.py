@@ -14,7 +14,7 @@ from tocsin.structures import hash_index
 from tocsin.structures.hash_index import HashIndex
 from tocsin.structures.jit import helper, kernel
 
-__all__ = ["MOST", "Candidates", "Sample", "choose_tables", "draw"]
+__all__ = ["MOST", "Candidates", "Sample", "choose_tables", "correlation_of", "draw"]
 
 MOST: Final = 8  # equalities of a conjunction that are considered: the most selective ones
 _MASK: Final = (1 << FIELD_BITS) - 1
@@ -36,6 +36,7 @@ class Sample(NamedTuple):
     """Conjunctions, by the equalities they have."""
 
     fields: NDArray[np.int32]  # [size, MOST] ascending
+    slots: NDArray[np.int32]  # [size, MOST]
     probability: NDArray[np.float64]  # [size, MOST]
     equalities: NDArray[np.int32]  # [size]
     weight: NDArray[np.float64]  # [size] how many conjunctions this one stands for
@@ -50,6 +51,9 @@ class Candidates(NamedTuple):
     gain: NDArray[np.float64]  # checks per event it would save
     covered: NDArray[np.float64]  # conjunctions that could move there
     taken: NDArray[np.uint8]
+    correlation: NDArray[
+        np.float64
+    ]  # how many times more probable its keys are than independent values would be
     distinct: NDArray[np.int32]  # by field: constants of its equalities
 
 
@@ -73,15 +77,14 @@ def draw(state: State, sample: Sample, number: int, probability: float, weight: 
             if sample.probability[at, worst] <= chance:
                 continue
             for k in range(worst, MOST - 1):
-                sample.fields[at, k] = sample.fields[at, k + 1]
-                sample.probability[at, k] = sample.probability[at, k + 1]
+                _shift(sample, at, k + 1, k)
             found -= 1
         k = found
         while k > 0 and sample.fields[at, k - 1] > (tag & _MASK):
-            sample.fields[at, k] = sample.fields[at, k - 1]
-            sample.probability[at, k] = sample.probability[at, k - 1]
+            _shift(sample, at, k - 1, k)
             k -= 1
         sample.fields[at, k] = tag & _MASK
+        sample.slots[at, k] = state.scratch[j]
         sample.probability[at, k] = chance
         found += 1
     if found < 2:
@@ -90,6 +93,13 @@ def draw(state: State, sample: Sample, number: int, probability: float, weight: 
     sample.weight[at] = weight
     sample.current[at] = min(probability, best)
     sample.count[0] += 1
+
+
+@helper
+def _shift(sample: Sample, i: int, old: int, new: int) -> None:
+    sample.fields[i, new] = sample.fields[i, old]
+    sample.slots[i, new] = sample.slots[i, old]
+    sample.probability[i, new] = sample.probability[i, old]
 
 
 @helper
@@ -102,24 +112,29 @@ def _has(sample: Sample, i: int, count: int, field: int) -> bool:
 
 
 @helper
-def _schema(sample: Sample, i: int, mask: int) -> tuple[int, int, float, int]:
-    """Return the key, the probability and the width of the subset `mask` of a conjunction's equalities."""
+def _schema(sample: Sample, i: int, mask: int) -> tuple[int, int, float, float]:
+    """Return the key of the subset `mask` of a conjunction's equalities, their product and the least probable one's."""
     a, b = np.int64(-1), np.int64(-1)
-    probability, width = 1.0, np.int64(0)
+    probability, least, width = 1.0, 1.0, np.int64(0)
     for k in range(sample.equalities[i]):
         if (mask >> k) & 1:
-            field = np.int64(sample.fields[i, k])
-            if width == 0:
-                a = (field << 32) | NO_FIELD
-            elif width == 1:
-                a = (a & ~np.int64(NO_FIELD)) | field
-            elif width == 2:
-                b = (field << 32) | NO_FIELD
-            else:
-                b = (b & ~np.int64(NO_FIELD)) | field
+            a, b = _with_field(a, b, width, np.int64(sample.fields[i, k]))
             probability *= sample.probability[i, k]
+            least = min(least, sample.probability[i, k])
             width += 1
-    return a, b, probability, width
+    return a, b, probability, least
+
+
+@helper
+def _with_field(a: int, b: int, width: int, field: int) -> tuple[int, int]:
+    """Return the key of a schema of `width` fields with one more."""
+    if width == 0:
+        return (field << 32) | NO_FIELD, b
+    if width == 1:
+        return (a & ~np.int64(NO_FIELD)) | field, b
+    if width == 2:
+        return a, (field << 32) | NO_FIELD
+    return a, (b & ~np.int64(NO_FIELD)) | field
 
 
 @helper
@@ -182,6 +197,38 @@ def choose_tables(
     return chosen.shape[0]
 
 
+@kernel
+def correlation_of(candidates: Candidates, a: int, b: int) -> float:
+    """Return what is known of a schema's correlation; else that of the parts of it that deviate most, or 1."""
+    entry = hash_index.find(candidates.schemas, a, b, 0)
+    if entry >= 0:
+        return candidates.correlation[entry]
+    width = np.int64(0)
+    while width < WIDEST and _field_of(a, b, width) >= 0:
+        width += 1
+    everything = (1 << width) - 1
+    found, furthest, chosen = 1.0, 1.0, everything
+    for mask in range(3, everything):
+        correlation = _part(candidates, a, b, mask)
+        if max(correlation, 1.0 / correlation) > furthest:
+            found, furthest, chosen = correlation, max(correlation, 1.0 / correlation), np.int64(mask)
+    return found * _part(candidates, a, b, everything & ~chosen)
+
+
+@helper
+def _part(candidates: Candidates, a: int, b: int, mask: int) -> float:
+    """Return the correlation of some of a schema's fields, 1 if it is unknown."""
+    if _ones(mask) < 2:
+        return 1.0
+    part, more, width = np.int64(-1), np.int64(-1), np.int64(0)
+    for w in range(WIDEST):
+        if (mask >> w) & 1:
+            part, more = _with_field(part, more, width, _field_of(a, b, w))
+            width += 1
+    entry = hash_index.find(candidates.schemas, part, more, 0)
+    return candidates.correlation[entry] if entry >= 0 else 1.0
+
+
 @helper
 def _width(candidates: Candidates, entry: int) -> int:
     b = candidates.schemas.keys[entry, 1]
@@ -203,8 +250,14 @@ def _keys(candidates: Candidates, entry: int, scale: float) -> float:
 
 @helper
 def _field(candidates: Candidates, entry: int, which: int) -> int:
+    """Return one field of a candidate, or -1 behind its last."""
+    return _field_of(candidates.schemas.keys[entry, 0], candidates.schemas.keys[entry, 1], which)
+
+
+@helper
+def _field_of(a: int, b: int, which: int) -> int:
     """Return one field of a schema, or -1 behind its last."""
-    half = candidates.schemas.keys[entry, which // 2]
+    half = a if which < 2 else b
     field = (half >> 32) if which % 2 == 0 else half & 0xFFFFFFFF
     return np.int64(-1) if half == -1 or field == NO_FIELD else field
 
@@ -215,12 +268,15 @@ def _enter_schemas(sample: Sample, candidates: Candidates, i: int, widest: int) 
     for mask in range(3, 1 << sample.equalities[i]):
         if not 2 <= _ones(mask) <= widest:
             continue
-        a, b, probability, _ = _schema(sample, i, mask)
+        a, b, probability, least = _schema(sample, i, mask)
         entry = hash_index.find(candidates.schemas, a, b, 0)
         if entry < 0:
             if candidates.schemas.counters[1] + 1 >= candidates.gain.shape[0]:
                 return False
+            correlation = correlation_of(candidates, a, b)
             entry = hash_index.insert(candidates.schemas, a, b, 0)
+            candidates.correlation[entry] = correlation
+        probability = min(probability * candidates.correlation[entry], least)
         candidates.gain[entry] += sample.weight[i] * max(sample.current[i] - probability, 0.0)
         candidates.covered[entry] += sample.weight[i]
     return True
@@ -232,7 +288,8 @@ def _move(sample: Sample, candidates: Candidates, i: int, chosen: int, widest: i
     mask = _mask_of(sample, candidates, i, chosen)
     if mask == 0:
         return
-    _, _, new, _ = _schema(sample, i, mask)
+    _, _, new, least = _schema(sample, i, mask)
+    new = min(new * candidates.correlation[chosen], least)
     old = sample.current[i]
     if new >= old:
         return
@@ -240,8 +297,9 @@ def _move(sample: Sample, candidates: Candidates, i: int, chosen: int, widest: i
     for other in range(3, 1 << sample.equalities[i]):
         if not 2 <= _ones(other) <= widest:
             continue
-        a, b, probability, _ = _schema(sample, i, other)
+        a, b, probability, least = _schema(sample, i, other)
         entry = hash_index.find(candidates.schemas, a, b, 0)
+        probability = min(probability * candidates.correlation[entry], least)
         candidates.gain[entry] -= sample.weight[i] * (
             max(old - probability, 0.0) - max(new - probability, 0.0)
         )

@@ -1,0 +1,162 @@
+"""`tocsin spark backtest` and `tocsin spark stats`: what a history tells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tocsin.cli import options as common
+from tocsin.cli.spark import options
+from tocsin.cli.spark.options import Asked, Options, opened, subscriptions_of
+from tocsin.cli.terminal import FaultLog, counted, note
+from tocsin.engine.filters import normal_form, only_filters
+from tocsin.formats.subscription_files import Entry, read_subscriptions
+from tocsin.language.sources import read_query
+from tocsin.model.errors import TocsinError
+
+__all__ = ["backtest", "stats"]
+
+
+def backtest(
+    events: options.Source,
+    subscribe: options.Subscribe = None,
+    subscriptions: options.Files = None,
+    input_format: common.InputFormat = None,
+    stream: common.Stream = None,
+    time_field: Annotated[
+        str | None, typer.Option("--time-field", help="When an event ended; days are told by it.")
+    ] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the counts to this file.", dir_okay=False)] = None,
+    option: options.ReaderOptions = None,
+    master: options.Master = None,
+    conf: options.Settings = None,
+    quiet: common.Quiet = False,
+) -> None:
+    """Show what subscriptions would have sent of a history, day by day, so that you see the noise before subscribing."""
+    from tocsin.spark.backtest import backtest as tried  # noqa: PLC0415 - it brings Spark
+
+    if time_field is None:
+        raise TocsinError("days are told by the events' own time: name it with --time-field")
+    how = Options(master, conf, option, input_format, None, time_field, quiet)
+    with FaultLog() as log, opened(events, how) as (_, source):
+        given = subscriptions_of(Asked(subscribe, subscriptions), log)
+        layout = {name: value for name, value in source.layout.items() if name != "event_id"}
+        found = tried(
+            _queries(given), source.frame, event_id=source.layout["event_id"], stream=stream, **layout
+        )
+    _show_backtest(found)
+    if json is not None:
+        days = [
+            {"day": day.day, "events": day.events, "notifications": dict(day.notifications)}
+            for day in found.days
+        ]
+        told = {
+            "events": found.events,
+            "total": found.total,
+            "faults": found.faults,
+            "by subscription": found.counts(),
+        }
+        json.write_bytes(msgspec.json.format(msgspec.json.encode({**told, "days": days}), indent=2) + b"\n")
+    if log.count or found.faults:
+        raise typer.Exit(1)
+
+
+def _queries(given: Any) -> dict[str, Any]:
+    found = {}
+    for entry in read_subscriptions(given) if isinstance(given, Path) else given:
+        if not isinstance(entry, Entry):
+            raise entry
+        found[entry.id] = entry.query
+    return found
+
+
+def _show_backtest(found: Any) -> None:
+    console = Console(highlight=False)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("day", style="cyan")
+    table.add_column("events", justify="right")
+    table.add_column("notifications", justify="right")
+    table.add_column("")
+    most = max((day.total for day in found.days), default=0) or 1
+    for day in found.days:
+        bar = "▇" * -(-32 * day.total // most)
+        table.add_row(day.day.isoformat(), f"{day.events:,}", f"{day.total:,}", Text(bar, style="green"))
+    console.print(table)
+    if len(found.subscriptions) > 1:
+        for name, count in found.counts().items():
+            console.print(f"{name}: {counted(count, 'notification')}")
+    busiest = f", at most {found.busiest.total:,} on {found.busiest.day}" if found.busiest else ""
+    per_day = found.total / max(len(found.days), 1)
+    console.print(
+        f"{counted(found.total, 'notification')} of {counted(found.events, 'event')} on {counted(len(found.days), 'day')}: "
+        f"{per_day:,.1f} a day{busiest}",
+        style="bold",
+    )
+    if found.faults:
+        note(f"{counted(found.faults, 'row')} left out: no events")
+
+
+def stats(
+    events: options.Source,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Write the statistics to this file.", dir_okay=False)
+    ],
+    subscribe: options.Subscribe = None,
+    subscriptions: options.Files = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option(help="Attributes to count together, as a,b; may be given several times.", metavar="A,B"),
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="How many frequent values to keep of an attribute.")] = 256,
+    bins: Annotated[int, typer.Option(min=1, help="How many bins the other values are put in.")] = 32,
+    max_groups: Annotated[
+        int, typer.Option(min=0, help="How many groups to derive from the subscriptions.")
+    ] = 64,
+    input_format: common.InputFormat = None,
+    stream: common.Stream = None,
+    id_field: common.IdField = None,
+    option: options.ReaderOptions = None,
+    master: options.Master = None,
+    conf: options.Settings = None,
+    quiet: common.Quiet = False,
+) -> None:
+    """Count a history's attributes, values and combinations of values, for matchers that choose by cost.
+
+    Subscriptions, if they are given, say which attributes are worth counting together.
+    """
+    from tocsin.spark.statistics import statistics  # noqa: PLC0415 - it brings Spark
+
+    how = Options(master, conf, option, input_format, id_field, None, quiet)
+    with FaultLog() as log, opened(events, how) as (_, source):
+        given = subscriptions_of(Asked(subscribe, subscriptions), log) if subscribe or subscriptions else ()
+        layout = {name: value for name, value in source.layout.items() if name in ("payload", "event_id")}
+        found = statistics(
+            source.frame,
+            groups=[one.split(",") for one in group or []],
+            subscriptions=_conjunctions(given),
+            max_groups=max_groups,
+            stream=stream,
+            top=top,
+            bins=bins,
+            **layout,
+        )
+    found.save(output)
+    Console(highlight=False, soft_wrap=True).print(found.summary(), markup=False)
+    if found.refused:
+        note(f"{counted(found.refused, 'row')} left out: no events")
+    if log.count or found.refused:
+        raise typer.Exit(1)
+
+
+def _conjunctions(given: Any) -> list[Any]:
+    return [
+        conjunction
+        for name, query in _queries(given).items()
+        for conjunction in normal_form(only_filters(read_query(query).query, name), name).conjunctions
+    ]

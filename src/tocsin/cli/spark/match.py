@@ -1,0 +1,112 @@
+"""`tocsin spark match`: which subscription does each event of a history satisfy?"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from tocsin.cli import options as common
+from tocsin.cli.spark import options
+from tocsin.cli.spark.options import Asked, Options, matcher_options, opened, subscriptions_of
+from tocsin.cli.terminal import FaultLog, counted, errors, note, shown
+
+__all__ = ["match"]
+
+
+def match(
+    events: options.Source,
+    subscribe: options.Subscribe = None,
+    subscriptions: options.Files = None,
+    index: options.Index = None,
+    template: options.TemplateText = None,
+    parameters: options.Parameters = None,
+    id_rule: options.IdRule = None,
+    keep: Annotated[
+        list[str] | None, typer.Option(help="A column of the events to print with each notification.")
+    ] = None,
+    values: Annotated[bool, typer.Option("--values", help="Print what subscriptions select.")] = False,
+    shards: options.Shards = None,
+    matcher: options.MatcherName = None,
+    statistics: options.StatisticsFile = None,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", help="Write Parquet files to this folder.", metavar="FOLDER"),
+    ] = None,
+    input_format: common.InputFormat = None,
+    stream: common.Stream = None,
+    time_field: common.TimeField = None,
+    id_field: common.IdField = None,
+    option: options.ReaderOptions = None,
+    master: options.Master = None,
+    conf: options.Settings = None,
+    faults: common.Faults = None,
+    quiet: common.Quiet = False,
+) -> None:
+    """Match a history of events against subscriptions.
+
+    Ends with 0; with 1 if a record or a subscription had to be left out; with 2 if nothing could be done.
+    """
+    from tocsin.spark import matching  # noqa: PLC0415 - it brings Spark
+
+    asked = Asked(subscribe, subscriptions, index, template, parameters, id_rule)
+    how = Options(master, conf, option, input_format, id_field, time_field, quiet)
+    with FaultLog(faults) as log, opened(events, how) as (_, source):
+        notes = matching.match(
+            source.frame,
+            subscriptions_of(asked, log),
+            **source.layout,  # type: ignore[arg-type]
+            stream=stream,
+            keep=keep or [],
+            values=values,
+            faults=True,
+            shards=shards,
+            **matcher_options(matcher, statistics),
+            on_error=log,
+        )
+        count = _write(notes, output, log) if output is not None else _print(notes, log)
+        if not quiet and errors.is_terminal:
+            note(counted(count, "notification"))
+    if log.count:
+        raise typer.Exit(1)
+
+
+def _print(notes: Any, log: FaultLog) -> int:
+    """Print notifications as they come: a table at a terminal, JSON lines otherwise."""
+    names = [name for name in notes.columns if name != "reason"]
+    console = Console(highlight=False) if sys.stdout.isatty() else None
+    encode = msgspec.json.Encoder().encode
+    count = 0
+    for row in notes.toLocalIterator(prefetchPartitions=True):
+        if row["reason"] is not None:
+            log(f"event {row['event_id']}: {row['reason']}")
+            continue
+        count += 1
+        if console is None:
+            sys.stdout.buffer.write(encode({name: row[name] for name in names}) + b"\n")
+            continue
+        if count == 1:
+            console.print(f"{'SUBSCRIPTION':<20} {'EVENT':<20} {'TIME':<26} …", style="bold", soft_wrap=True)
+        line = Text(f"{shown(row['subscription'], 40):<20} ", style="green")
+        line.append(f"{shown(str(row['event_id']), 40):<20} {row['time']!s:<26} ", style="dim")
+        line.append(" ".join(f"{name}={row[name]}" for name in names[4:]), style="default")
+        console.print(line, soft_wrap=True)
+    sys.stdout.flush()
+    return count
+
+
+def _write(notes: Any, output: str, log: FaultLog) -> int:
+    """Write notifications to Parquet files, and tell of what was left out."""
+    held = notes.persist()
+    try:
+        right = held.where("reason is null").drop("reason")
+        right.write.mode("errorifexists").parquet(output)
+        for row in held.where("reason is not null").toLocalIterator():
+            log(f"event {row['event_id']}: {row['reason']}")
+        return int(right.count())
+    finally:
+        held.unpersist()

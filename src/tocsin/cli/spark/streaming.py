@@ -1,0 +1,156 @@
+"""`tocsin spark run` and `tocsin spark publish`: streams, and the subscriptions that they follow."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+from rich.live import Live
+from rich.text import Text
+
+from tocsin.cli import options as common
+from tocsin.cli.spark import options
+from tocsin.cli.spark.options import Asked, Options, matcher_options, opened, pairs, subscriptions_of
+from tocsin.cli.terminal import FaultLog, counted, errors, note
+from tocsin.model.errors import TocsinError
+
+__all__ = ["publish", "run"]
+
+
+class SinkFormat(StrEnum):
+    """How a stream's notifications are written."""
+
+    PARQUET = "parquet"
+    ARROW = "tocsin-arrow"
+    CONSOLE = "console"
+
+
+def run(
+    events: options.Source,
+    checkpoint: Annotated[
+        str, typer.Option(help="Where the stream keeps how far it has come.", metavar="FOLDER")
+    ],
+    sink: Annotated[
+        str | None, typer.Option(help="The folder that notifications are written to.", metavar="FOLDER")
+    ] = None,
+    sink_format: Annotated[SinkFormat, typer.Option(help="How they are written there.")] = SinkFormat.PARQUET,
+    sink_option: Annotated[
+        list[str] | None,
+        typer.Option(help="An option for the sink, as key=value; may be given several times."),
+    ] = None,
+    dead_letters: Annotated[
+        str | None,
+        typer.Option(help="The folder that rows which are no events are written to.", metavar="FOLDER"),
+    ] = None,
+    subscribe: options.Subscribe = None,
+    subscriptions: options.Files = None,
+    index: options.Index = None,
+    template: options.TemplateText = None,
+    parameters: options.Parameters = None,
+    id_rule: options.IdRule = None,
+    keep: Annotated[
+        list[str] | None, typer.Option(help="A column of the events to write with each notification.")
+    ] = None,
+    values: Annotated[bool, typer.Option("--values", help="Write what subscriptions select.")] = False,
+    shards: options.Shards = None,
+    matcher: options.MatcherName = None,
+    statistics: options.StatisticsFile = None,
+    trigger: Annotated[
+        str | None, typer.Option(help="How often a micro-batch begins, such as '5 seconds'; else at once.")
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="Match what there is, and end.")] = False,
+    input_format: common.InputFormat = None,
+    stream: common.Stream = None,
+    time_field: common.TimeField = None,
+    id_field: common.IdField = None,
+    option: options.ReaderOptions = None,
+    master: options.Master = None,
+    conf: options.Settings = None,
+    quiet: common.Quiet = False,
+) -> None:
+    """Match a stream of events for as long as it runs; Ctrl-C ends it, and the next start goes on from there.
+
+    A file of subscriptions, or an index, may change meanwhile: what changes takes effect with the next micro-batch.
+    """
+    from tocsin.spark.data_sources import register  # noqa: PLC0415 - it brings Spark
+    from tocsin.spark.pipeline import Pipeline  # noqa: PLC0415
+
+    if sink is None and sink_format is not SinkFormat.CONSOLE:
+        raise TocsinError(
+            "name the folder that notifications go to with --sink, or print them: --sink-format console"
+        )
+    asked = Asked(subscribe, subscriptions, index, template, parameters, id_rule)
+    how = Options(master, conf, option, input_format, id_field, time_field, quiet)
+    target = {
+        "format": sink_format.value,
+        **({} if sink is None else {"path": sink}),
+        **pairs(sink_option, "--sink-option"),
+    }
+    with FaultLog() as log, opened(events, how, is_stream=True) as (spark, source):
+        register(spark)
+        pipeline = Pipeline(
+            source.frame,
+            subscriptions_of(asked, log),
+            target,
+            checkpoint,
+            keep=keep or [],
+            values=values,
+            shards=shards,
+            **matcher_options(matcher, statistics),
+            dead_letters=dead_letters,
+            trigger=trigger,
+            on_error=log,
+            stream=stream,
+            **source.layout,  # type: ignore[arg-type]
+        )
+        _watch(pipeline, once=once, quiet=quiet)
+    if log.count:
+        raise typer.Exit(1)
+
+
+def _watch(pipeline: Any, *, once: bool, quiet: bool) -> None:
+    """Run a pipeline; at a terminal one line shows the newest micro-batch, elsewhere each has its own."""
+    events = notifications = 0
+    if errors.is_terminal and not quiet:
+        with Live(Text("waiting for events", style="dim"), console=errors, refresh_per_second=4) as live:
+
+            def show(progress: Any) -> None:
+                nonlocal events, notifications
+                events, notifications = events + progress.events, notifications + progress.notifications
+                live.update(Text(f"{progress}  (in all {events:,} events, {notifications:,} notifications)"))
+
+            pipeline.run(available_now=once, on_progress=show)
+    else:
+        pipeline.run(available_now=once, on_progress=None if quiet else lambda progress: note(str(progress)))
+
+
+def publish(
+    index: Annotated[
+        str, typer.Argument(help="The folder of the index; it is made if it is not there.", metavar="INDEX")
+    ],
+    subscribe: options.Subscribe = None,
+    subscriptions: options.Files = None,
+    template: options.TemplateText = None,
+    parameters: options.Parameters = None,
+    id_rule: options.IdRule = None,
+    shards: options.Shards = None,
+    matcher: options.MatcherName = None,
+    statistics: options.StatisticsFile = None,
+    faults: common.Faults = None,
+) -> None:
+    """Make an index hold just these subscriptions; streams that match with it follow with their next micro-batch."""
+    from tocsin.index import SubscriptionIndex  # noqa: PLC0415 - only when asked for
+    from tocsin.spark.subscriptions import fill  # noqa: PLC0415 - it brings Spark
+
+    with FaultLog(faults) as log:
+        source = subscriptions_of(Asked(subscribe, subscriptions, None, template, parameters, id_rule), log)
+        held = SubscriptionIndex(index, shards=shards, **matcher_options(matcher, statistics))
+        before = held.generation
+        fill(held, source, log)
+        number = held.publish()
+        held.vacuum()
+    state = "unchanged" if number == before else f"now generation {number}"
+    note(f"{index}: {counted(len(held), 'subscription')}, {state}")
+    if log.count:
+        raise typer.Exit(1)

@@ -1,0 +1,171 @@
+"""What an index holds, in memory: subscriptions spread over shards, to be changed and then saved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.index.additions import Addition, batch_of, merged, sampled
+from tocsin.index.placement import Placement, Routes
+from tocsin.index.shard import ShardDraft
+from tocsin.matching import ConjunctionBatch, ConjunctionGroup
+
+__all__ = ["Contents"]
+
+
+class Contents:
+    """Subscriptions by id, each on one shard.
+
+    What is added waits until `settle` gives it a shard, so that the first to come are seen together when the rule
+    of their placement is made. With a `placement`, that is the rule.
+    """
+
+    def __init__(
+        self,
+        shards: int,
+        matcher: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        placement: Placement | None = None,
+    ) -> None:
+        self.shards = shards
+        self.placement = placement
+        self.routes = Routes()
+        self.attributes: set[str] = set()  # that any subscription speaks of, or once spoke of
+        self.changed: set[int] = set()  # shards that differ from what was saved
+        self.is_torn = False  # whether a change has broken off half-way
+        self.where: dict[str, int] = {}
+        self._matcher = matcher
+        self._options = dict(options or {})
+        self.drafts = self._new_drafts()
+        self._waiting: list[Addition] = []
+        self._waiting_ids: dict[str, None] = {}
+
+    def take(self, drafts: Sequence[ShardDraft], placement: Placement) -> None:
+        """Hold what was saved: these shards, and nothing else."""
+        self.drafts = list(drafts)
+        for shard, draft in enumerate(self.drafts):
+            self.where.update(dict.fromkeys(draft.roll.numbers, shard))
+        self.placement = placement if self.where else None  # one that was made for nothing says nothing
+
+    def __len__(self) -> int:
+        return len(self.where) + len(self._waiting_ids)
+
+    def __contains__(self, id_: object) -> bool:
+        return id_ in self.where or id_ in self._waiting_ids
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.where
+        yield from self._waiting_ids
+
+    @property
+    def has_changes(self) -> bool:
+        """Tell whether anything differs from what was saved."""
+        return bool(self._waiting or self.changed)
+
+    def add(self, addition: Addition) -> None:
+        """Add subscriptions that are not there yet."""
+        self.attributes.update(addition.attributes())
+        self._wait(addition)
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove subscriptions that are there."""
+        if any(name in self._waiting_ids for name in ids):
+            self.settle()
+        gone: dict[int, list[int]] = {}
+        with self._whole():
+            for name in ids:
+                shard = self.where.pop(name)
+                gone.setdefault(shard, []).append(self.drafts[shard].roll.strike(name))
+            for shard, numbers in gone.items():
+                self.drafts[shard].matcher.remove(np.array(numbers, dtype=np.int64))
+                self.changed.add(shard)
+
+    def holds(self, id_: str, terms: tuple[int, int], digest: int) -> bool:
+        """Tell whether a subscription is there that asks what has this digest, for exactly this time."""
+        shard = self.where.get(id_)
+        return shard is not None and self.drafts[shard].roll.holds(id_, terms, digest)
+
+    def over(self, now: int) -> list[str]:
+        """Return the ids of the subscriptions whose time is over."""
+        return [name for draft in self.drafts for name in draft.roll.over(now)]
+
+    def settle(self) -> None:
+        """Give what was added a shard each, and enter it there."""
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, []
+        self._waiting_ids = {}
+        with self._whole():
+            placement = self.placement
+            if placement is None:
+                placement = self.placement = Placement.of(
+                    sampled([one.batch for one in waiting]), self.shards
+                )
+            for one in merged(waiting):
+                shards = self.routes.place(one.batch, one.ids, placement)
+                for shard in np.unique(shards).tolist():
+                    self._fill(shard, one, np.flatnonzero(shards == shard))
+
+    def rebalance(self) -> None:
+        """Spread all subscriptions over the shards anew, by what they are now."""
+        self.settle()
+        before = self.drafts
+        held = [draft.conjunctions() for draft in before]
+        with self._whole():
+            self.placement = None
+            self.routes = Routes()
+            self.drafts = self._new_drafts()
+            self.where.clear()
+            self.changed.update(range(self.shards))
+            for draft, conjunctions in zip(before, held, strict=True):
+                for terms, records in draft.roll.records().items():
+                    batch = batch_of([conjunctions[draft.roll.numbers[record.id]] for record in records])
+                    digests = [record.digest for record in records]
+                    selects = [record.select for record in records]
+                    self._wait(Addition([record.id for record in records], batch, terms, digests, selects))
+            self.settle()
+
+    def _new_drafts(self) -> list[ShardDraft]:
+        return [ShardDraft.new(self._matcher, self._options) for _ in range(self.shards)]
+
+    def _wait(self, addition: Addition) -> None:
+        self._waiting.append(addition)
+        self._waiting_ids.update(dict.fromkeys(addition.ids))
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """See to it that a change which is broken off, by Ctrl-C or for want of memory, is never published."""
+        was_torn, self.is_torn = self.is_torn, True
+        yield
+        self.is_torn = was_torn
+
+    def _fill(self, shard: int, one: Addition, places: NDArray[np.int64]) -> None:
+        draft = self.drafts[shard]
+        ids = [one.ids[place] for place in places.tolist()]
+        numbers = draft.roll.enter(
+            ids,
+            one.terms,
+            [one.digests[place] for place in places.tolist()],
+            [one.selects[place] for place in places.tolist()],
+        )
+        to_number = np.full(len(one.ids), -1, dtype=np.int64)
+        to_number[places] = numbers
+        groups = []
+        for group in one.batch.groups:
+            rows = to_number[group.ids]
+            if len(places) == len(one.ids):
+                groups.append(ConjunctionGroup(group.shape, rows, group.columns))
+            elif (rows >= 0).any():
+                kept = np.flatnonzero(rows >= 0)
+                columns = {name: column[kept] for name, column in group.columns.items()}
+                groups.append(ConjunctionGroup(group.shape, rows[kept], columns))
+        batch = ConjunctionBatch(tuple(groups))
+        if self._matcher is None:
+            draft.make_room(len(batch))
+        draft.matcher.add(batch)
+        self.where.update(dict.fromkeys(ids, shard))
+        self.changed.add(shard)

@@ -1,0 +1,15 @@
+"""Statistics of events, and what they say of a predicate's probability."""
+
+from tocsin.matching.statistics.distribution import Distribution
+from tocsin.matching.statistics.estimates import AttributeStatistics
+from tocsin.matching.statistics.joint import CandidateGroups, Joint, candidate_groups
+from tocsin.matching.statistics.statistics import Statistics
+
+__all__ = [
+    "AttributeStatistics",
+    "CandidateGroups",
+    "Distribution",
+    "Joint",
+    "Statistics",
+    "candidate_groups",
+]

@@ -1,0 +1,195 @@
+"""An index that is built on Spark: each shard by a task of its own, for more subscriptions than a driver can read."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+from pyspark.sql import DataFrame, functions
+from pyspark.sql.types import LongType, StructField, StructType
+
+from tocsin.engine.wanted import read_terms, read_wanted
+from tocsin.formats.subscription_files import Entry
+from tocsin.index import SubscriptionIndex
+from tocsin.index.additions import Addition, MadeRows, sampled
+from tocsin.index.generations import ShardEntry
+from tocsin.index.parts import IndexPart, PartBuilder
+from tocsin.index.placement import Placement, Routes
+from tocsin.index.storage import storage_of
+from tocsin.language import Template
+from tocsin.language.json_form import predicate_from_json, predicate_to_json
+from tocsin.model.errors import SparkError, SubscriptionError
+from tocsin.spark.subscriptions import FromTemplate, Report, check_rows, log_error
+
+__all__ = ["build_index"]
+
+_SHARD: Final = "__tocsin_shard"
+_SAMPLE: Final = 50_000  # subscriptions that are looked at to choose how all are spread
+_COLUMNS: Final = ("id", "text", "valid_from", "valid_until")
+_RESULT: Final = "error boolean, id string, told string"
+
+
+def build_index(
+    subscriptions: DataFrame | FromTemplate,
+    folder: str | os.PathLike[str],
+    *,
+    shards: int,
+    matcher: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    on_error: Report | None = None,
+) -> int:
+    """Make an index hold just these subscriptions, read and built by Spark's workers; return its new generation.
+
+    `subscriptions` are rows with `id` and `text` (and `valid_from`, `valid_until`), or a template with a DataFrame of
+    rows, whose `id` names a column. `folder` is a place that all workers can write to. What is faulty, and an id that
+    several rows have, is told to `on_error`, or logged, and left out. Each shard must fit into a worker's memory.
+    """
+    report = on_error or log_error
+    frame, reader = _readable(subscriptions)
+    index = SubscriptionIndex(folder, shards=shards, matcher=matcher, options=options)
+    repeated = frame.groupBy(reader.id).count().where("count > 1").select(reader.id)
+    for row in repeated.collect():
+        if row[0] is not None:
+            report(SubscriptionError("several rows have this id, and none of them is taken", str(row[0])))
+    unique = frame.join(repeated.where(functions.col(reader.id).isNotNull()), reader.id, "left_anti")
+    placement = _placement(unique, reader, shards)
+    placed = StructType([*unique.schema.fields, StructField(_SHARD, LongType())])
+    spread = unique.mapInArrow(lambda batches: _place(reader, placement, batches), placed)
+    by_shard = spread.repartitionById(shards, functions.col(_SHARD).cast("int"))
+    task = _Task(index.generations.storage.uri, placement, matcher, dict(options or {}))
+    parts = []
+    for row in by_shard.mapInArrow(lambda batches: _build(reader, task, batches), _RESULT).collect():
+        if row["error"]:
+            report(SubscriptionError(row["told"], row["id"]))
+        else:
+            parts.append(_read_part(row["told"]))
+    return index.adopt(parts, placement)
+
+
+class _Task(Struct, frozen=True):
+    """What a worker needs to know to build a shard."""
+
+    folder: str
+    placement: Placement
+    matcher: str | None
+    options: dict[str, Any]
+
+
+class _Read(Struct, frozen=True):
+    """Some rows: the subscriptions that they make, and what is wrong with the others, by id."""
+
+    additions: list[Addition]
+    errors: Sequence[tuple[str | None, str]]
+
+
+class _Texts(Struct, frozen=True):
+    """Reads rows that hold a text each."""
+
+    id: str = "id"
+
+    def read(self, batch: Any) -> _Read:
+        """Return what a record batch holds."""
+        columns = [
+            batch.column(name).to_pylist() if name in batch.schema.names else [None] * batch.num_rows
+            for name in _COLUMNS
+        ]
+        entries = [Entry("subscriptions", 0, 0, *row) for row in zip(*columns, strict=True)]
+        sought, errors = read_wanted(entries, "index")
+        return _Read(list(Addition.of_wanted(sought)), [(error.id, error.reason) for error in errors])
+
+
+class _TemplateRows(Struct, frozen=True):
+    """Reads rows that fill a template."""
+
+    id: str
+    text: str | Template
+
+    def read(self, batch: Any) -> _Read:
+        """Return what a record batch holds."""
+        made = MadeRows.of(self.text, pa.Table.from_batches([batch]), self.id)
+        names = batch.column(self.id)
+        errors = [(str(names[error.row or 0].as_py()), str(error)) for error in made.errors]
+        return _Read([made.addition(read_terms(None, None, None).period)] if made.ids else [], errors)
+
+
+def _readable(subscriptions: DataFrame | FromTemplate) -> tuple[DataFrame, _Texts | _TemplateRows]:
+    if isinstance(subscriptions, DataFrame):
+        check_rows(subscriptions)
+        return subscriptions.select(*(name for name in _COLUMNS if name in subscriptions.columns)), _Texts()
+    if not isinstance(subscriptions.rows, DataFrame):
+        raise SparkError(
+            "an index is built on Spark from a DataFrame of subscriptions, or of a template's rows"
+        )
+    if subscriptions.id is None or subscriptions.id not in subscriptions.rows.columns:
+        raise SparkError("the rows of a template are known by an id of their own: name its column with `id`")
+    return subscriptions.rows, _TemplateRows(subscriptions.id, subscriptions.text)
+
+
+def _placement(frame: DataFrame, reader: _Texts | _TemplateRows, shards: int) -> Placement:
+    """Return how all are spread, by a sample."""
+    count = frame.count()
+    few = frame if count <= _SAMPLE else frame.sample(fraction=min(1.0, 1.1 * _SAMPLE / count), seed=1)
+    batches = [
+        addition.batch for batch in few.toArrow().to_batches() for addition in reader.read(batch).additions
+    ]
+    return Placement.of(sampled(batches), shards)
+
+
+def _place(reader: _Texts | _TemplateRows, placement: Placement, batches: Iterable[Any]) -> Iterator[Any]:
+    """Return the rows with their shards; a faulty one goes wherever, and is told of there."""
+    for batch in batches:
+        places: dict[str, int] = {}
+        for addition in reader.read(batch).additions:
+            shards = Routes().place(addition.batch, addition.ids, placement)
+            places.update(zip(addition.ids, shards.tolist(), strict=True))
+        ids = batch.column(reader.id).to_pylist()
+        column = np.array([places.get(str(id_), 0) for id_ in ids], dtype=np.int64)
+        yield pa.RecordBatch.from_arrays(
+            [*batch.columns, pa.array(column)], names=[*batch.schema.names, _SHARD]
+        )
+
+
+def _build(reader: _Texts | _TemplateRows, task: _Task, batches: Iterable[Any]) -> Iterator[Any]:
+    """Return what is wrong with which row, and, last, the shards that were built."""
+    builders: dict[int, PartBuilder] = {}
+    for batch in batches:
+        shards = batch.column(_SHARD).to_numpy()
+        rows = batch.drop_columns([_SHARD])
+        for shard in np.unique(shards).tolist():
+            read = reader.read(rows.take(pa.array(np.flatnonzero(shards == shard))))
+            if shard not in builders:
+                builders[shard] = PartBuilder(shard, task.placement, task.matcher, task.options)
+            for addition in read.additions:
+                builders[shard].contents.add(addition)
+            if read.errors:
+                yield _results([(True, id_, reason) for id_, reason in read.errors])
+    for builder in builders.values():
+        yield _results([(False, None, _write_part(builder.save(storage_of(task.folder))))])
+
+
+def _results(rows: list[tuple[bool, str | None, str]]) -> Any:
+    kinds = (pa.bool_(), pa.string(), pa.string())
+    columns = [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, names=["error", "id", "told"])
+
+
+def _write_part(part: IndexPart) -> str:
+    routes = [[shard, None if access is None else predicate_to_json(access)] for shard, access in part.routes]
+    document = [part.shard, msgspec.to_builtins(part.entry), routes, part.attributes]
+    return json.dumps(document)
+
+
+def _read_part(text: str) -> IndexPart:
+    shard, entry, routes, attributes = json.loads(text)
+    return IndexPart(
+        shard,
+        msgspec.convert(entry, ShardEntry),
+        tuple((number, None if access is None else predicate_from_json(access)) for number, access in routes),
+        tuple(attributes),
+    )

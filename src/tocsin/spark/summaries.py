@@ -1,0 +1,155 @@
+"""What the workers do for statistics: count, condense what lies in one partition, and bring partitions together.
+
+Counts come as rows (subject, kind, value, events). Once Spark has added them up, each value lies in one partition
+with its whole count. So a partition's most frequent values hold all of its that are among the most frequent of
+all; what is left is condensed to points, many for each bin to be, before partitions are brought together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from tocsin.matching.statistics.distribution import condensed, distribution, most_frequent
+from tocsin.matching.statistics.files import encode_distribution, encode_joint
+from tocsin.matching.statistics.joint import Group, joint
+from tocsin.matching.statistics.tally import EVENTS, GROUP, REFUSED, TEXTS, Tally
+from tocsin.matching.statistics.texts import text_of, value_of
+from tocsin.model.values import Kind
+from tocsin.spark.layout import Layout, Part
+
+__all__ = ["COUNTS", "PARTS", "SUMMARIES", "condense", "count", "summarise"]
+
+COUNTS: Final = "subject string, kind string, value string, events long"
+PARTS: Final = "subject string, kind string, part string, value string, events long"
+SUMMARIES: Final = "subject string, kind string, events long, document string"
+
+# Parts of what a partition tells of a subject and kind
+_FREQUENT: Final = "frequent"
+_REST: Final = "rest"
+_DISTINCT: Final = "distinct"
+
+_PER_BIN: Final = 32  # points that a partition tells for each bin,
+_FEWEST: Final = 1024  # and at the least
+_HELD: Final = 200_000  # counts that a worker holds before it gives them out
+_ROWS: Final = 20_000  # rows that are given out at a time
+_TOTALS: Final = (EVENTS, REFUSED, TEXTS)
+
+Batches = Iterable[pa.RecordBatch]
+
+
+def count(layout: Layout, groups: Sequence[Group], batches: Batches) -> Iterator[pa.RecordBatch]:
+    """Return the counts of the events in these batches, added up as far as a worker's memory goes."""
+    tally = Tally(groups)
+    for batch in batches:
+        decoded = layout.read(batch)
+        tally.refuse(len(decoded.faults))
+        unheard = {*decoded.faults, *decoded.silent}
+        for part in decoded.parts:
+            tally.add(part.events, without=_within(part, unheard))
+        if tally.size > _HELD:
+            yield from _given_out(tally.rows(), COUNTS)
+            tally.clear()
+    yield from _given_out(tally.rows(), COUNTS)
+
+
+def condense(top: int, bins: int, batches: Batches) -> Iterator[pa.RecordBatch]:
+    """Return, of each subject and kind, the most frequent values, points for the rest, and how many there are.
+
+    The batches hold a partition of whole counts, in the order of subjects and kinds.
+    """
+    return _given_out(_condensed(top, bins, batches), PARTS)
+
+
+def summarise(top: int, bins: int, batches: Batches) -> Iterator[pa.RecordBatch]:
+    """Return a document for each subject and kind; batches hold what all partitions tell of it, one after another."""
+    return _given_out(_summarised(top, bins, batches), SUMMARIES)
+
+
+def _condensed(top: int, bins: int, batches: Batches) -> Iterator[tuple[str, str, str, str, int]]:
+    for (subject, kind), rows in groupby(_rows(batches), itemgetter(0, 1)):
+        if kind in _TOTALS:
+            yield subject, kind, _REST, "", sum(row[3] for row in rows)
+            continue
+        counts = [(_value(kind, text), events) for _, _, text, events in rows]
+        frequent, left = most_frequent(counts, top)
+        yield subject, kind, _DISTINCT, "", len(counts)
+        for value, events in frequent.items():
+            yield subject, kind, _FREQUENT, _text(kind, value), events
+        if kind == GROUP:
+            yield subject, kind, _REST, "", sum(events for _, events in left)
+        else:
+            for value, events in condensed(left, max(_PER_BIN * bins, _FEWEST)):
+                yield subject, kind, _REST, _text(kind, value), events
+
+
+def _summarised(top: int, bins: int, batches: Batches) -> Iterator[tuple[str, str, int, str]]:
+    for (subject, kind), rows in groupby(_rows(batches), itemgetter(0, 1)):
+        parts: dict[str, list[tuple[str, int]]] = {_FREQUENT: [], _REST: [], _DISTINCT: []}
+        for _, _, part, text, events in rows:
+            parts[part].append((text, events))
+        frequent, rest = parts[_FREQUENT], parts[_REST]
+        left = sum(events for _, events in rest)
+        distinct = sum(number for _, number in parts[_DISTINCT])
+        if kind in _TOTALS:
+            yield subject, kind, left, ""
+        elif kind == GROUP:
+            found = joint(frequent, top=top, distinct=distinct, more=left)
+            yield subject, kind, found.count, encode_joint(found).decode()
+        else:
+            values = distribution(
+                Kind(kind),
+                [(_value(kind, text), events) for text, events in frequent],
+                top=top,
+                bins=bins,
+                rest=[(_value(kind, text), events) for text, events in rest],
+                distinct=distinct,
+            )
+            yield subject, kind, values.count, encode_distribution(values).decode()
+
+
+def _within(part: Part, places: set[int]) -> set[int]:
+    """Return which of a part's own places are among these of the batch."""
+    if part.rows is None or not places:
+        return places
+    return set(np.flatnonzero(np.isin(part.rows, list(places))).tolist())
+
+
+def _value(kind: str, text: str) -> Any:
+    """Return what is to be ordered: a value, or a combination's text."""
+    return text if kind == GROUP else value_of(Kind(kind), text)
+
+
+def _text(kind: str, value: Any) -> str:
+    return str(value) if kind == GROUP else text_of(value)
+
+
+def _rows(batches: Batches) -> Iterator[tuple[Any, ...]]:
+    for batch in batches:
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+def _given_out(rows: Iterable[tuple[Any, ...]], schema: str) -> Iterator[pa.RecordBatch]:
+    """Return rows as batches of a schema that is written as Spark writes it."""
+    fields = [pair.split() for pair in schema.split(", ")]
+    types = {"string": pa.string(), "long": pa.int64()}
+    arrow = pa.schema([(name, types[kind]) for name, kind in fields])
+    waiting: list[tuple[Any, ...]] = []
+    for row in rows:
+        waiting.append(row)
+        if len(waiting) == _ROWS:
+            yield _batch(waiting, arrow)
+            waiting = []
+    if waiting:
+        yield _batch(waiting, arrow)
+
+
+def _batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

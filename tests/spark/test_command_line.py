@@ -1,0 +1,231 @@
+"""`tocsin spark …`: in this process and its session where that will do, and once through `spark-submit`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner, Result
+
+import tocsin
+from tocsin.cli.app import app
+from tocsin.errors import TocsinError
+from tocsin.index import SubscriptionIndex
+from tocsin.matching.statistics import Statistics
+
+Run = Callable[..., Result]
+
+
+class _Lent:
+    """A session that a command may use but not stop."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._spark, name)
+
+    def stop(self) -> None:
+        """Leave the session to the tests that follow."""
+
+
+@pytest.fixture
+def run(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.setattr("tocsin.spark.session.session", lambda *_, **__: _Lent(spark))
+
+    def invoke(*arguments: str | Path) -> Result:
+        return CliRunner().invoke(app, ["spark", *map(str, arguments)])
+
+    return invoke
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> Path:
+    file = tmp_path / "events.jsonl"
+    rows = [{"id": f"e{n}", "a": n % 10, "at": f"2026-01-0{n % 3 + 1}T00:00:00Z"} for n in range(30)]
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows) + "{oops\n")
+    return file
+
+
+def pairs(lines: str) -> set[tuple[str, str]]:
+    found = [json.loads(line) for line in lines.splitlines()]
+    return {(one["subscription"], one["event_id"]) for one in found}
+
+
+def expected(*texts: str) -> set[tuple[str, str]]:
+    """What the engine finds among the events."""
+    engine = tocsin.Engine()
+    for number, text in enumerate(texts, 1):
+        engine.subscribe(text, id=f"s{number}")
+    return {
+        (note.subscription, f"e{n}")
+        for n in range(30)
+        for note in engine.publish({"id": f"e{n}", "a": n % 10})
+    }
+
+
+def test_match_prints_what_the_engine_finds_and_tells_what_it_left_out(run: Run, events: Path) -> None:
+    done = run("match", events, "-s", "a > 7", "-s", "a = 1", "-s", "a =", "--id-field", "id")
+    assert done.exit_code == 1
+    assert pairs(done.stdout) == expected("a > 7", "a = 1")
+    assert "subscription `s3`: line 1, column 4" in done.stderr
+    assert "event None: not JSON: object keys must be strings (byte 1): {oops" in done.stderr
+
+
+def test_match_writes_parquet_and_reads_tables(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "events.csv").write_text("name,a\nx,1\ny,2\n")
+    done = run(
+        "match",
+        tmp_path / "events.csv",
+        "-s",
+        "name = 'y' and a > 1",
+        "--keep",
+        "name",
+        "-o",
+        tmp_path / "out",
+    )
+    assert done.exit_code == 0, done.stderr
+    (row,) = pq.read_table(tmp_path / "out").to_pylist()
+    assert (row["subscription"], row["name"]) == ("s1", "y")
+    again = run("match", tmp_path / "events.csv", "-s", "a > 1", "-o", tmp_path / "out")
+    assert again.exit_code != 0  # what is there is not written over
+
+
+def test_subscriptions_come_from_files_templates_and_an_index(run: Run, events: Path, tmp_path: Path) -> None:
+    (tmp_path / "subs.txt").write_text("s1: a > 7\n")
+    (tmp_path / "rows.csv").write_text("p,n\n7,s1\n")
+    index = tmp_path / "index"
+    assert run("publish", index, "-f", tmp_path / "subs.txt", "--shards", "2").exit_code == 0
+    assert SubscriptionIndex(index).shards == 2
+    ways = [
+        ("-f", tmp_path / "subs.txt"),
+        ("--template", "a > :p", "--parameters", tmp_path / "rows.csv", "--id", "n"),
+        ("--index", index),
+    ]
+    for way in ways:
+        assert pairs(run("match", events, "--id-field", "id", *way).stdout) == expected("a > 7")
+    done = run("publish", index, "-f", tmp_path / "subs.txt")
+    assert "1 subscription, unchanged" in done.stderr
+    assert "now generation 2" in run("publish", index, "-s", "a > 8").stderr
+
+
+def test_backtest_shows_the_days(run: Run, events: Path, tmp_path: Path) -> None:
+    done = run("backtest", events, "-s", "a > 7", "--time-field", "at", "--json", tmp_path / "days.json")
+    assert done.exit_code == 1  # a line was left out
+    assert "2026-01-01" in done.stdout
+    assert "6 notifications of 30 events on 3 days: 2.0 a day" in done.stdout
+    told = json.loads((tmp_path / "days.json").read_text())
+    assert [day["events"] for day in told["days"]] == [10, 10, 10]
+    assert told["total"] == 6
+
+
+def test_run_matches_a_stream_and_goes_on_from_where_it_was(run: Run, tmp_path: Path, events: Path) -> None:
+    folder = tmp_path / "incoming"
+    folder.mkdir()
+    events.rename(folder / "1.jsonl")
+    options = [
+        "--id-field",
+        "id",
+        "--once",
+        "--checkpoint",
+        tmp_path / "checkpoint",
+        "--sink",
+        tmp_path / "notes",
+    ]
+    done = run("run", folder, "-s", "a > 7", *options, "--dead-letters", tmp_path / "letters")
+    assert done.exit_code == 0, done.stderr
+    assert "batch 0: 31 events" in done.stderr
+    (folder / "2.jsonl").write_text('{"id": "new", "a": 9}\n')
+    assert run("run", folder, "-s", "a > 7", *options, "--dead-letters", tmp_path / "letters").exit_code == 0
+    rows = pq.read_table(tmp_path / "notes", columns=["subscription", "event_id"]).to_pylist()
+    assert {(row["subscription"], row["event_id"]) for row in rows} == {*expected("a > 7"), ("s1", "new")}
+    assert len(rows) == len(expected("a > 7")) + 1
+    (letter,) = pq.read_table(tmp_path / "letters").to_pylist()
+    assert letter["value"] == "{oops"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["match", "EVENTS"], "nothing is subscribed"),
+        (["match", "EVENTS", "-s", "a = 1", "--index", "x"], "cannot go together"),
+        (["match", "EVENTS", "--template", "a = :a"], "--template and --parameters go together"),
+        (["match", "nowhere.jsonl", "-s", "a = 1"], "nowhere.jsonl cannot be read as jsonl"),
+        (["match", "x.arrow", "-s", "a = 1"], "write them as Parquet"),
+        (["match", "nats://127.0.0.1:1", "-s", "a = 1"], "nats://host:4222/STREAM"),
+        (["match", "kafka://127.0.0.1:1/topic", "-s", "a = 1"], "connector to Kafka is not there"),
+        (["match", "EVENTS", "-s", "a = 1", "--option", "x"], "--option takes key=value"),
+        (["backtest", "EVENTS", "-s", "a = 1"], "--time-field"),
+        (["run", "EVENTS", "-s", "a = 1", "--checkpoint", "c"], "--sink-format console"),
+        (["run", "EVENTS", "-s", "a = 1", "--checkpoint", "c", "--sink", "n"], "--id-field"),
+        (["publish", "EVENTS", "-s", "a = 1"], "EVENTS"),
+    ],
+)
+def test_what_cannot_be_is_told(run: Run, events: Path, arguments: list[str], told: str) -> None:
+    done = run(*(str(events) if argument == "EVENTS" else argument for argument in arguments))
+    assert done.exit_code != 0
+    assert isinstance(done.exception, (TocsinError, OSError, click.ClickException))
+    assert (str(events) if told == "EVENTS" else told) in str(done.exception)
+
+
+def test_spark_submit_runs_the_same_commands(events: Path) -> None:
+    script = Path(tocsin.__file__).with_name("__main__.py")
+    command = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[1]", str(script)]
+    done = subprocess.run(
+        [*command, "spark", "match", str(events), "-s", "a > 7", "--id-field", "id"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env={
+            **os.environ,
+            "JAVA_HOME": _java(),
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+        },
+    )
+    assert done.returncode == 1, done.stderr  # a line was left out
+    # spark-submit sends what a script writes to standard error to standard output.
+    told = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    assert pairs("\n".join(told)) == expected("a > 7")
+
+
+def _java() -> str:
+    from tocsin.spark.java import find_java  # noqa: PLC0415 - the tests above need none
+
+    return str(find_java())
+
+
+def test_the_demo_s_second_act_tells_the_same(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tocsin.spark.session.local_session", lambda *_: _Lent(spark))
+    done = CliRunner().invoke(app, ["demo", "--flights", "4000"])
+    assert done.exit_code == 0, done.exception
+    assert "On Spark, the same 4,000 flights" in done.stdout
+    assert "both gave the same" in " ".join(done.stdout.split())
+
+
+def test_stats_are_saved_and_used(run: Run, events: Path, tmp_path: Path) -> None:
+    file = tmp_path / "stats.json"
+    done = run("stats", events, "-o", file, "-s", "a = 1 and at = 'x'", "--group", "a,id")
+    assert done.exit_code == 1, done.exception  # a line was left out
+    assert "30" in done.stdout
+    found = Statistics.load(file)
+    assert (found.events, found.refused) == (30, 1)
+    assert found.presence("a") == 1.0
+    matched = run(
+        "match", events, "-s", "a > 7", "--id-field", "id", "--statistics", file, "--matcher", "static"
+    )
+    assert pairs(matched.stdout) == expected("a > 7")
+    assert run("match", events, "-s", "a > 7", "--statistics", events).exit_code != 0
+    engine = tocsin.Engine(matcher="static", statistics=found)
+    engine.subscribe("a > 7", id="x")
+    assert len(engine.publish({"a": 8})) == 1
