@@ -98,6 +98,37 @@ def test_match_writes_parquet_and_reads_tables(run: Run, tmp_path: Path) -> None
     assert (row["subscription"], row["name"]) == ("s1", "y")
     again = run("match", tmp_path / "events.csv", "-s", "a > 1", "-o", tmp_path / "out")
     assert again.exit_code != 0  # what is there is not written over
+    assert isinstance(again.exception, TocsinError)
+    assert "cannot be written" in str(again.exception)
+
+
+def test_whatever_is_kept_is_printed(run: Run, tmp_path: Path, spark: SparkSession) -> None:
+    rows = spark.sql(
+        "select 1 as id, named_struct('b', 2) as s, timestamp'2026-01-01 00:00:00' as at, date'2026-01-01' as `d.e` "
+        "union all select 2, null, timestamp_micros(9223372036854775807), null"
+    )
+    rows.write.parquet(str(tmp_path / "events"))
+    keep = [word for name in ("s", "at", "d.e") for word in ("--keep", name)]
+    done = run("match", tmp_path / "events", "-s", "true", "--id-field", "id", "--time-field", "at", *keep)
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [
+        {
+            "subscription": "s1",
+            "event_id": 1,
+            "time": "2026-01-01T00:00:00.000000Z",
+            "generation": 1,
+            "s": {"b": 2},
+            "at": "2026-01-01T00:00:00.000000Z",
+            "d.e": "2026-01-01",
+        }
+    ]
+    assert "event 2: a cell cannot be read" in done.stderr
+
+
+def test_blank_lines_are_passed_over_and_ids_may_have_dots(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").write_text('{"k": {"id": "e1"}, "a": 1}\n\n  \n{"k.id": "e2", "a": 1}\n')
+    done = run("match", tmp_path / "events.jsonl", "-s", "a = 1", "--id-field", "k.id")
+    assert done.exit_code == 0, done.stderr
+    assert pairs(done.stdout) == {("s1", "e1"), ("s1", "e2")}
 
 
 def test_subscriptions_come_from_files_templates_and_an_index(run: Run, events: Path, tmp_path: Path) -> None:
@@ -168,10 +199,14 @@ def test_run_matches_a_stream_and_goes_on_from_where_it_was(run: Run, tmp_path: 
         (["run", "EVENTS", "-s", "a = 1", "--checkpoint", "c"], "--sink-format console"),
         (["run", "EVENTS", "-s", "a = 1", "--checkpoint", "c", "--sink", "n"], "--id-field"),
         (["publish", "EVENTS", "-s", "a = 1"], "EVENTS"),
+        (["publish", "INDEX", "-s", "a ="], "left as it was"),
+        (["backtest", "EVENTS", "-f", "TWICE", "--time-field", "at"], "TWICE:2: another subscription"),
     ],
 )
 def test_what_cannot_be_is_told(run: Run, events: Path, arguments: list[str], told: str) -> None:
-    done = run(*(str(events) if argument == "EVENTS" else argument for argument in arguments))
+    places = {"EVENTS": events, "INDEX": events.with_name("index"), "TWICE": events.with_name("TWICE")}
+    places["TWICE"].write_text("x: a = 1\nx: a = 2\n")
+    done = run(*(places.get(argument, argument) for argument in arguments))
     assert done.exit_code != 0
     assert isinstance(done.exception, (TocsinError, OSError, click.ClickException))
     assert (str(events) if told == "EVENTS" else told) in str(done.exception)

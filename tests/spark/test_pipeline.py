@@ -214,6 +214,12 @@ def test_a_backtest_of_payloads_takes_ticks_for_microseconds(spark: SparkSession
     assert found.faults == 1
 
 
+def test_a_backtest_outlives_times_that_no_calendar_has(spark: SparkSession) -> None:
+    history = spark.sql("select 0L as at, 1 as a union all select 1700000000000000000L, 1")
+    found = backtest("a = 1", history, time="at")
+    assert (found.events, found.total, found.faults) == (1, 1, 1)
+
+
 def test_a_backtest_refuses_what_is_wrong(spark: SparkSession, home: Home) -> None:
     history = spark.sql("select current_timestamp() as at, 1 as a")
     with pytest.raises(TocsinError, match="column 4"):

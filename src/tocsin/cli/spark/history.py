@@ -18,7 +18,7 @@ from tocsin.cli.terminal import FaultLog, counted, note
 from tocsin.engine.filters import normal_form, only_filters
 from tocsin.formats.subscription_files import Entry, read_subscriptions
 from tocsin.language.sources import read_query
-from tocsin.model.errors import TocsinError
+from tocsin.model.errors import SubscriptionError, TocsinError
 
 __all__ = ["backtest", "stats"]
 
@@ -72,6 +72,8 @@ def _queries(given: Any) -> dict[str, Any]:
     for entry in read_subscriptions(given) if isinstance(given, Path) else given:
         if not isinstance(entry, Entry):
             raise entry
+        if entry.id in found:
+            raise SubscriptionError(f"{entry.place}: another subscription is called so already", entry.id)
         found[entry.id] = entry.query
     return found
 

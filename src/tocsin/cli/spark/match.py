@@ -14,6 +14,7 @@ from tocsin.cli import options as common
 from tocsin.cli.spark import options
 from tocsin.cli.spark.options import Asked, Options, matcher_options, opened, subscriptions_of
 from tocsin.cli.terminal import FaultLog, counted, errors, note, shown
+from tocsin.model.errors import TocsinError
 
 __all__ = ["match"]
 
@@ -79,15 +80,16 @@ def _print(notes: Any, log: FaultLog) -> int:
     """Print notifications as they come: a table at a terminal, JSON lines otherwise."""
     names = [name for name in notes.columns if name != "reason"]
     console = Console(highlight=False) if sys.stdout.isatty() else None
-    encode = msgspec.json.Encoder().encode
+    encode = msgspec.json.Encoder(enc_hook=str).encode
     count = 0
-    for row in notes.toLocalIterator(prefetchPartitions=True):
+    for row in _readable(notes).toLocalIterator(prefetchPartitions=True):
         if row["reason"] is not None:
             log(f"event {row['event_id']}: {row['reason']}")
             continue
         count += 1
         if console is None:
-            sys.stdout.buffer.write(encode({name: row[name] for name in names}) + b"\n")
+            told = row.asDict(recursive=True)
+            sys.stdout.buffer.write(encode({name: told[name] for name in names}) + b"\n")
             continue
         if count == 1:
             console.print(f"{'SUBSCRIPTION':<20} {'EVENT':<20} {'TIME':<26} …", style="bold", soft_wrap=True)
@@ -99,8 +101,26 @@ def _print(notes: Any, log: FaultLog) -> int:
     return count
 
 
+def _readable(notes: Any) -> Any:
+    """Return the notifications with texts for times: Python has no year 10000, and would take them for local ones."""
+    from pyspark.sql import functions  # noqa: PLC0415 - only when asked for
+
+    columns = []
+    for name, kind in notes.dtypes:
+        column = functions.col(f"`{name.replace('`', '``')}`")
+        if kind == "timestamp":
+            moment = functions.to_utc_timestamp(column, functions.current_timezone())
+            column = functions.date_format(moment, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'").alias(name)
+        elif kind in ("date", "timestamp_ntz"):
+            column = column.cast("string").alias(name)
+        columns.append(column)
+    return notes.select(*columns)
+
+
 def _write(notes: Any, output: str, log: FaultLog) -> int:
     """Write notifications to Parquet files, and tell of what was left out."""
+    from pyspark.errors import AnalysisException  # noqa: PLC0415 - only when asked for
+
     held = notes.persist()
     try:
         right = held.where("reason is null").drop("reason")
@@ -108,5 +128,7 @@ def _write(notes: Any, output: str, log: FaultLog) -> int:
         for row in held.where("reason is not null").toLocalIterator():
             log(f"event {row['event_id']}: {row['reason']}")
         return int(right.count())
+    except AnalysisException as fault:
+        raise TocsinError(f"{output} cannot be written: {str(fault).partition(chr(10))[0]}") from None
     finally:
         held.unpersist()

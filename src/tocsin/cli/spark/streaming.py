@@ -148,6 +148,8 @@ def publish(
         held = SubscriptionIndex(index, shards=shards, **matcher_options(matcher, statistics))
         before = held.generation
         fill(held, source, log)
+        if log.count and not len(held):
+            raise TocsinError(f"{index}: no subscription could be read; the index is left as it was")
         number = held.publish()
         held.vacuum()
     state = "unchanged" if number == before else f"now generation {number}"
