@@ -100,6 +100,12 @@ def test_match_writes_parquet_and_reads_tables(run: Run, tmp_path: Path) -> None
     assert again.exit_code != 0  # what is there is not written over
 
 
+def test_times_are_printed_with_their_zone(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "times.csv").write_text("at,a\n2026-01-01T10:00:00Z,1\n")
+    timed = run("match", tmp_path / "times.csv", "-s", "a = 1", "--time-field", "at")
+    assert json.loads(timed.stdout)["time"] == "2026-01-01T10:00:00Z"
+
+
 def test_subscriptions_come_from_files_templates_and_an_index(run: Run, events: Path, tmp_path: Path) -> None:
     (tmp_path / "subs.txt").write_text("s1: a > 7\n")
     (tmp_path / "rows.csv").write_text("p,n\n7,s1\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -87,16 +88,21 @@ def _print(notes: Any, log: FaultLog) -> int:
             continue
         count += 1
         if console is None:
-            sys.stdout.buffer.write(encode({name: row[name] for name in names}) + b"\n")
+            sys.stdout.buffer.write(encode({name: _zoned(row[name]) for name in names}) + b"\n")
             continue
         if count == 1:
             console.print(f"{'SUBSCRIPTION':<20} {'EVENT':<20} {'TIME':<26} …", style="bold", soft_wrap=True)
         line = Text(f"{shown(row['subscription'], 40):<20} ", style="green")
-        line.append(f"{shown(str(row['event_id']), 40):<20} {row['time']!s:<26} ", style="dim")
-        line.append(" ".join(f"{name}={row[name]}" for name in names[4:]), style="default")
+        line.append(f"{shown(str(row['event_id']), 40):<20} {_zoned(row['time'])!s:<26} ", style="dim")
+        line.append(" ".join(f"{name}={_zoned(row[name])}" for name in names[4:]), style="default")
         console.print(line, soft_wrap=True)
     sys.stdout.flush()
     return count
+
+
+def _zoned(value: Any) -> Any:
+    """Return a time with its zone: Spark gives times without one, in that of this machine."""
+    return value.astimezone(UTC) if isinstance(value, datetime) else value
 
 
 def _write(notes: Any, output: str, log: FaultLog) -> int:
