@@ -114,10 +114,10 @@ def test_whatever_is_kept_is_printed(run: Run, tmp_path: Path, spark: SparkSessi
         {
             "subscription": "s1",
             "event_id": 1,
-            "time": "2026-01-01T00:00:00.000000Z",
+            "time": "2026-01-01T00:00:00Z",
             "generation": 1,
             "s": {"b": 2},
-            "at": "2026-01-01T00:00:00.000000Z",
+            "at": "2026-01-01T00:00:00Z",
             "d.e": "2026-01-01",
         }
     ]
@@ -129,6 +129,13 @@ def test_blank_lines_are_passed_over_and_ids_may_have_dots(run: Run, tmp_path: P
     done = run("match", tmp_path / "events.jsonl", "-s", "a = 1", "--id-field", "k.id")
     assert done.exit_code == 0, done.stderr
     assert pairs(done.stdout) == {("s1", "e1"), ("s1", "e2")}
+
+
+def test_times_are_printed_with_their_zone(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "times.csv").write_text("at,a\n2026-01-01T10:00:00Z,1\n2026-01-01T10:00:00.05Z,2\n")
+    timed = run("match", tmp_path / "times.csv", "-s", "a > 0", "--time-field", "at")
+    times = [json.loads(line)["time"] for line in timed.stdout.splitlines()]
+    assert times == ["2026-01-01T10:00:00Z", "2026-01-01T10:00:00.05Z"]
 
 
 def test_subscriptions_come_from_files_templates_and_an_index(run: Run, events: Path, tmp_path: Path) -> None:

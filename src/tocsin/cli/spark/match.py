@@ -110,7 +110,8 @@ def _readable(notes: Any) -> Any:
         column = functions.col(f"`{name.replace('`', '``')}`")
         if kind == "timestamp":
             moment = functions.to_utc_timestamp(column, functions.current_timezone())
-            column = functions.date_format(moment, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'").alias(name)
+            text = functions.date_format(moment, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'")
+            column = functions.regexp_replace(text, r"\.?0+Z$", "Z").alias(name)
         elif kind in ("date", "timestamp_ntz"):
             column = column.cast("string").alias(name)
         columns.append(column)
