@@ -14,7 +14,6 @@ from tocsin.cli import options as common
 from tocsin.cli.spark import options
 from tocsin.cli.spark.options import Asked, Options, matcher_options, opened, subscriptions_of
 from tocsin.cli.terminal import FaultLog, counted, errors, note, shown
-from tocsin.model.errors import TocsinError
 
 __all__ = ["match"]
 
@@ -78,11 +77,13 @@ def match(
 
 def _print(notes: Any, log: FaultLog) -> int:
     """Print notifications as they come: a table at a terminal, JSON lines otherwise."""
+    from tocsin.spark.writing import printable  # noqa: PLC0415 - it brings Spark
+
     names = [name for name in notes.columns if name != "reason"]
     console = Console(highlight=False) if sys.stdout.isatty() else None
     encode = msgspec.json.Encoder(enc_hook=str).encode
     count = 0
-    for row in _readable(notes).toLocalIterator(prefetchPartitions=True):
+    for row in printable(notes).toLocalIterator(prefetchPartitions=True):
         if row["reason"] is not None:
             log(f"event {row['event_id']}: {row['reason']}")
             continue
@@ -101,35 +102,16 @@ def _print(notes: Any, log: FaultLog) -> int:
     return count
 
 
-def _readable(notes: Any) -> Any:
-    """Return the notifications with texts for times: Python has no year 10000, and would take them for local ones."""
-    from pyspark.sql import functions  # noqa: PLC0415 - only when asked for
-
-    columns = []
-    for name, kind in notes.dtypes:
-        column = functions.col(f"`{name.replace('`', '``')}`")
-        if kind == "timestamp":
-            moment = functions.to_utc_timestamp(column, functions.current_timezone())
-            text = functions.date_format(moment, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'")
-            column = functions.regexp_replace(text, r"\.?0+Z$", "Z").alias(name)
-        elif kind in ("date", "timestamp_ntz"):
-            column = column.cast("string").alias(name)
-        columns.append(column)
-    return notes.select(*columns)
-
-
 def _write(notes: Any, output: str, log: FaultLog) -> int:
     """Write notifications to Parquet files, and tell of what was left out."""
-    from pyspark.errors import AnalysisException  # noqa: PLC0415 - only when asked for
+    from tocsin.spark.writing import write_parquet  # noqa: PLC0415 - it brings Spark
 
     held = notes.persist()
     try:
         right = held.where("reason is null").drop("reason")
-        right.write.mode("errorifexists").parquet(output)
+        write_parquet(right, output)
         for row in held.where("reason is not null").toLocalIterator():
             log(f"event {row['event_id']}: {row['reason']}")
         return int(right.count())
-    except AnalysisException as fault:
-        raise TocsinError(f"{output} cannot be written: {str(fault).partition(chr(10))[0]}") from None
     finally:
         held.unpersist()
