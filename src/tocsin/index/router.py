@@ -10,7 +10,7 @@ import numpy as np
 
 from tocsin.engine.growing import INDEX
 from tocsin.index.placement import Routes
-from tocsin.index.shard import FEW, Found
+from tocsin.index.shard import Found
 from tocsin.language.json_form import predicate_from_json, predicate_to_json
 from tocsin.matching import EventBatch, create_matcher, open_matcher, save_matcher
 
@@ -35,7 +35,7 @@ class Router:
 def save_router(routes: Routes, folder: Path) -> None:
     """Write a router to a folder that is not there yet."""
     folder.mkdir(parents=True)
-    matcher = create_matcher("oracle" if len(routes.entries) <= FEW else INDEX)
+    matcher = create_matcher(INDEX)  # however few the routes are, every event has to pass them
     matcher.add(routes.conjunctions())
     save_matcher(matcher, folder / _MATCHER)
     entries = [

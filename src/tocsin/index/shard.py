@@ -22,10 +22,10 @@ from tocsin.model.conditions import Conjunction
 from tocsin.model.errors import MatcherError
 from tocsin.model.queries import SelectItem
 
-__all__ = ["FEW", "Found", "Shard", "ShardDraft"]
+__all__ = ["Found", "Shard", "ShardDraft"]
 
 _MATCHER: Final = "matcher"
-FEW: Final = 1_000  # conjunctions that brute force may hold where nothing has been compiled
+_FEW: Final = 1_000  # conjunctions that brute force may hold where nothing has been compiled
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -102,7 +102,7 @@ class ShardDraft:
 
     def make_room(self, conjunctions: int) -> None:
         """Become an index before so many conjunctions are added, if brute force would be slow with them."""
-        if isinstance(self.matcher, Oracle) and len(self.matcher) + conjunctions > FEW:
+        if isinstance(self.matcher, Oracle) and len(self.matcher) + conjunctions > _FEW:
             self.grow()
 
     def grow(self) -> None:
