@@ -13,7 +13,7 @@ from tocsin.bench.spark.session import Session
 from tocsin.index import IndexReader, Shard, SubscriptionIndex
 from tocsin.matching.encoding.arrow import arrow_events
 from tocsin.matching.encoding.events import encode_events
-from tocsin.workloads.le_subscribe import W0, Workload
+from tocsin.workloads.le_subscribe import Workload
 from tocsin.workloads.numbered import EncodingMatcher
 from tocsin.workloads.tabular import event_table, templates
 
@@ -39,8 +39,8 @@ def _events(session: Session) -> None:
             transfers.append(1e9 * sent.seconds / count)
             encodings.append(1e9 * encoding / count)
             matches.append(1e9 * matching / count)
-    session.record("into Python", "an event", transfers, "ns", columns=W0.names)
-    session.record("into codes", "an event", encodings, "ns", columns=W0.names)
+    session.record("into Python", "an event", transfers, "ns", columns=session.scale.workload.names)
+    session.record("into codes", "an event", encodings, "ns", columns=session.scale.workload.names)
     session.record("to its matches", "an event", matches, "ns", subscriptions=session.scale.subscriptions)
 
 
@@ -62,10 +62,9 @@ def _by_part(session: Session, shard: Shard) -> tuple[float, float]:
 
 def _notifications(session: Session) -> None:
     """Record what one more notification costs, from two indexes of which one tells more subscriptions of each event."""
-    asked = replace(W0, predicates=W0.fixed)
-    workload = Workload(asked)
     scale = session.scale
-    events = event_table(workload.events(0, scale.noted_events), W0.names)
+    workload = Workload(replace(scale.workload, predicates=scale.workload.fixed))
+    events = event_table(workload.events(0, scale.noted_events), scale.workload.names)
     files = write_table(events, session.folder / "noted-events")
     indexes = [
         filled(session.folder / f"noted-{count}", templates(workload.subscriptions(0, count))).folder

@@ -16,7 +16,7 @@ from tocsin.engine import Engine
 from tocsin.index import IndexReader
 from tocsin.matching.encoding.arrow import arrow_events
 from tocsin.model.errors import SparkError
-from tocsin.workloads.le_subscribe import W0, Workload
+from tocsin.workloads.le_subscribe import Workload
 from tocsin.workloads.tabular import templates
 
 __all__ = ["changes", "overhead", "shards"]
@@ -112,7 +112,9 @@ def changes(session: Session) -> None:
     """Change the subscriptions of a running stream, and see when that takes effect."""
     scale = session.scale
     session.tell("filling the index")
-    index = filled(session.folder / "changing", templates(Workload(W0).subscriptions(0, scale.changing)))
+    index = filled(
+        session.folder / "changing", templates(Workload(scale.workload).subscriptions(0, scale.changing))
+    )
     session.tell("running a stream")
     found = session.two.ask(
         "changed",

@@ -40,10 +40,8 @@ def follow(session: SparkSession, index: str, checkpoint: str, changes: int, row
         _wait(lambda: len(heard) >= _WARM or None, stream)
         effects = [_change(subscriptions, number, heard, stream) for number in range(1, changes + 1)]
     finally:
-        session.sparkContext.setLogLevel("OFF")  # Spark takes a batch that is cut short for an error
         pipeline.stop()
         stream.join()
-        session.sparkContext.setLogLevel("ERROR")
     batches, seconds, publishing = zip(*effects, strict=True)
     return Changed(batches, seconds, publishing, tuple(one.seconds for one in heard[1:] if one.events))
 
@@ -75,4 +73,4 @@ def _wait(found: Callable[[], Found | None], stream: Thread) -> Found:
         if (one := found()) is not None:
             return one
         time.sleep(_POLL)
-    raise SparkError("the stream ended, or no micro-batch told of a change; standard error says more")
+    raise SparkError("the stream ended, or no micro-batch told of a change")

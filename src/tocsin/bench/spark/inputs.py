@@ -1,4 +1,4 @@
-"""Subscriptions and events of W0, as the engine, an index and Spark take them."""
+"""Subscriptions and events of the workload, as the engine, an index and Spark take them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tocsin.bench.spark.scales import Scale
 from tocsin.engine import Engine
 from tocsin.engine.growing import INDEX
 from tocsin.index import SubscriptionIndex
-from tocsin.workloads.le_subscribe import W0, Workload
+from tocsin.workloads.le_subscribe import Workload
 from tocsin.workloads.tabular import ID, FilledTemplate, event_table, templates
 
 __all__ = ["FilledIndex", "Inputs", "filled", "write_table"]
@@ -43,12 +43,15 @@ class Inputs:
     @cached_property
     def subscriptions(self) -> list[FilledTemplate]:
         """Return the subscriptions, as templates."""
-        return list(templates(Workload(W0).subscriptions(0, self._scale.subscriptions)))
+        return list(templates(Workload(self._scale.workload).subscriptions(0, self._scale.subscriptions)))
 
     @cached_property
     def events(self) -> Any:
         """Return the events, as a table."""
-        return event_table(Workload(W0).events(0, self._scale.events, batch=self._scale.batch), W0.names)
+        return event_table(
+            Workload(self._scale.workload).events(0, self._scale.events, batch=self._scale.batch),
+            self._scale.workload.names,
+        )
 
     @cached_property
     def event_files(self) -> str:

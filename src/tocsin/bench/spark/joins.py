@@ -11,7 +11,7 @@ from tocsin.bench.spark.answers import Joined, Timed
 from tocsin.bench.spark.inputs import write_table
 from tocsin.bench.spark.session import Session
 from tocsin.model.errors import SparkError
-from tocsin.workloads.le_subscribe import W0, Workload
+from tocsin.workloads.le_subscribe import Parameters, Workload
 from tocsin.workloads.numbered import names_of
 from tocsin.workloads.tabular import conditions_table, event_table, text_table
 
@@ -24,10 +24,11 @@ _LEFT_OUT: Final = ("== Physical Plan", "InMemoryRelation", "ColumnarToRow", "Fi
 
 def joins(session: Session) -> None:
     """Compare `match`, the making of its index included, with two joins on the same events and subscriptions."""
-    scale, workload = session.scale, Workload(W0)
+    scale = session.scale
+    workload = Workload(scale.workload)
     session.tell("writing the tables")
     texts = write_table(text_table(workload.subscriptions(0, scale.joined)), session.folder / "texts")
-    rows = conditions_table(workload.subscriptions(0, scale.joined), W0.names)
+    rows = conditions_table(workload.subscriptions(0, scale.joined), scale.workload.names)
     conditions = write_table(rows, session.folder / "conditions")
     events = _events(session, scale.join_events)
     index = str(session.folder / "joined")
@@ -49,7 +50,7 @@ def joins(session: Session) -> None:
         **{f"seconds_for_{count}_events": seconds for count, seconds in spent.items()},
         plan=nested_plan,
     )
-    condition = _condition(W0.fixed)
+    condition = _condition(scale.workload, scale.workload.fixed)
     session.two.ask("joined", Joined, events=first, subscriptions=conditions, condition=condition)
     session.tell(HASHED)
     hashed = session.two.ask("joined", Joined, events=events, subscriptions=conditions, condition=condition)
@@ -64,14 +65,15 @@ def joins(session: Session) -> None:
 
 def _nested_loop(session: Session, first: str, conditions: str) -> tuple[float, str, dict[int, float]]:
     """Return the seconds for all events, the plan, and the seconds for those numbers of events that were measured."""
-    session.two.ask("joined", Joined, events=first, subscriptions=conditions, condition=_condition(0))
+    condition = _condition(session.scale.workload, 0)
+    session.two.ask("joined", Joined, events=first, subscriptions=conditions, condition=condition)
     spent: dict[int, float] = {}
     plan = ""
     for count in session.scale.join_samples:
         session.tell(f"{NESTED}, {count:,} events")
         sample = _events(session, count)
         found = session.two.ask(
-            "joined", Joined, events=sample, subscriptions=conditions, condition=_condition(0)
+            "joined", Joined, events=sample, subscriptions=conditions, condition=condition
         )
         spent[count], plan = found.seconds, short_plan(found.plan)
     wanted = session.scale.join_events
@@ -82,9 +84,9 @@ def _nested_loop(session: Session, first: str, conditions: str) -> tuple[float, 
     return float(slope * wanted + max(fixed, 0.0)), plan, spent
 
 
-def _condition(fixed: int) -> str:
+def _condition(parameters: Parameters, fixed: int) -> str:
     """Return the join's condition. The first `fixed` attributes are known to be in every subscription."""
-    names = names_of(W0.names)
+    names = names_of(parameters.names)
     equal = [f"e.{name} = s.{name}" for name in names[:fixed]]
     return " and ".join([*equal, *(f"(s.{name} is null or e.{name} = s.{name})" for name in names[fixed:])])
 
@@ -94,7 +96,8 @@ def _events(session: Session, count: int) -> str:
     folder = session.folder / f"join-events-{count}"
     if folder.exists():
         return str(folder)
-    return write_table(event_table(Workload(W0).events(0, count), W0.names), folder)
+    parameters = session.scale.workload
+    return write_table(event_table(Workload(parameters).events(0, count), parameters.names), folder)
 
 
 def short_plan(plan: str) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import floor, log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tocsin.bench.drawing import SizedPlot, draw_all, plain, short
+from tocsin.bench.drawing import SizedPlot, draw_all, plain, short, with_legend
 from tocsin.bench.report import Measurement, Report
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def _joins(figure: Figure, measurements: Sequence[Measurement]) -> bool:
     plain(axes.xaxis)
     axes.margins(x=0.15)
     if chosen:
+        axes.set_xlim(left=10 ** floor(log10(min(one.value for one in chosen))))
         size = chosen[0].details
         axes.set_title(f"W0: {size['subscriptions']:,} subscriptions, {size['events']:,} events, two cores")
     axes.set_xlabel("seconds, end to end")
@@ -85,13 +87,12 @@ def _costs(figure: Figure, measurements: Sequence[Measurement]) -> bool:
         axes.bar_label(bar, labels=[f"{one.value:,.0f}"], label_type="center", color="white", fontsize=8)
         begin += one.value
     if chosen:
-        axes.set_title("an event on one core, apart from what Spark does itself")
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.45), ncols=len(chosen))
+        axes.set_title("an event on one core, part by part")
     axes.set_xlabel("ns")
     plain(axes.xaxis)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
-    return bool(chosen)
+    return with_legend(figure)
 
 
 _PLOTS: Final[dict[str, SizedPlot]] = {
@@ -112,9 +113,19 @@ def _bars(
         [one.value - float(one.details["lowest"]) for one in measurements],
         [float(one.details["highest"]) - one.value for one in measurements],
     ]
-    bars = axes.bar(places, values, width * 0.92, color=colour, label=label)
+    axes.bar(places, values, width * 0.92, color=colour, label=label)
     axes.errorbar(places, values, yerr=runs, fmt="none", ecolor="#333333", elinewidth=0.8, capsize=2)
-    axes.bar_label(bars, fmt=short, fontsize=7, padding=7, color="#444444")
+    for place, one in zip(places, measurements, strict=True):
+        above = (place, float(one.details["highest"]))
+        axes.annotate(
+            short(one.value),
+            above,
+            (0, 3),
+            textcoords="offset points",
+            ha="center",
+            fontsize=7,
+            color="#444444",
+        )
 
 
 def _of(measurements: Sequence[Measurement], experiment: str) -> list[Measurement]:

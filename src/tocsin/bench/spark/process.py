@@ -18,7 +18,9 @@ from tocsin.model.errors import SparkError
 __all__ = ["Answer", "Request", "SparkProcess", "require_spark"]
 
 Answer = TypeVar("Answer", bound=Struct)
+_MODULE: Final = "tocsin.bench.spark.serving"
 _PATIENCE: Final = 30.0  # seconds that a session may take to end
+_TOLD: Final = 20  # lines of its log
 
 
 class Request(Struct, frozen=True):
@@ -36,10 +38,12 @@ class SparkProcess:
 
     def __init__(self, cores: int, folder: Path) -> None:
         self.cores = cores
-        module = [sys.executable, "-m", "tocsin.bench.spark.serving", str(cores), str(folder)]
-        self._process = subprocess.Popen(  # noqa: S603 - our own module
-            module, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
+        module = [sys.executable, "-m", _MODULE, str(cores), str(folder)]
+        self._log = folder / f"spark-{cores}.log"  # Java and the workers talk a lot
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(  # noqa: S603 - our own module
+                module, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
+            )
 
     @property
     def label(self) -> str:
@@ -62,7 +66,8 @@ class SparkProcess:
         line = self._process.stdout.readline()
         if not line:
             code = self._process.wait()
-            raise SparkError(f"the Spark process ended with code {code}; standard error says why")
+            told = "\n".join(self._log.read_text(errors="replace").splitlines()[-_TOLD:])
+            raise SparkError(f"the Spark process ended with code {code}; the last that it wrote:\n{told}")
         return msgspec.json.decode(line, type=answer)
 
     def __enter__(self) -> Self:

@@ -6,6 +6,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from tocsin.workloads.le_subscribe import W0, Parameters
+
 __all__ = ["PAPER", "SCALES", "SMALL", "Scale"]
 
 
@@ -22,19 +24,23 @@ class Scale(Struct, frozen=True):
     changes: int  # of it while the stream runs
     rounds: int = 5  # in which all take their turn; figures are medians of them
     shards: tuple[int, ...] = (1, 2, 4)
-    noted: tuple[int, int] = (1_225, 24_500)  # subscriptions of which one in 1,225 matches an event
+    noted: tuple[int, int] = (
+        1_225,
+        24_500,
+    )  # subscriptions of W0's two fixed equalities: one in 1,225 matches
     noted_events: int = 100_000
     stream_rows: int = 1_000  # events in a micro-batch
     batch: int = 10_000  # events in a record batch, for the engine as on Spark
+    workload: Parameters = W0
 
 
 SMALL: Final = Scale(
     "small",
     subscriptions=50_000,
     events=100_000,
-    joined=5_000,
-    join_events=4_000,
-    join_samples=(4_000,),
+    joined=2_000,
+    join_events=2_000,
+    join_samples=(2_000,),
     changing=2_000,
     changes=3,
     rounds=3,
