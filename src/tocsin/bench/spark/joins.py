@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Final
-
-import numpy as np
+from typing import Any, Final
 
 from tocsin.bench.spark.answers import Joined, Timed
 from tocsin.bench.spark.inputs import write_table
+from tocsin.bench.spark.scales import Scale
 from tocsin.bench.spark.session import Session
 from tocsin.model.errors import SparkError
 from tocsin.workloads.le_subscribe import Parameters, Workload
@@ -17,55 +16,55 @@ from tocsin.workloads.tabular import conditions_table, event_table, text_table
 
 __all__ = ["joins", "short_plan"]
 
-NESTED, HASHED = "nested loop", "hash join on the fixed attributes"
+NESTED: Final = "nested loop"
+HASHED: Final = "hash join on the fixed attributes"
 _WIDTH: Final = 100  # characters of a plan's line
 _LEFT_OUT: Final = ("== Physical Plan", "InMemoryRelation", "ColumnarToRow", "FileScan")
 
 
 def joins(session: Session) -> None:
     """Compare `match`, the making of its index included, with two joins on the same events and subscriptions."""
-    scale = session.scale
-    workload = Workload(scale.workload)
-    session.tell("writing the tables")
-    texts = write_table(text_table(workload.subscriptions(0, scale.joined)), session.folder / "texts")
-    rows = conditions_table(workload.subscriptions(0, scale.joined), scale.workload.names)
+    own = _matches(session)
+    rows = conditions_table(
+        Workload(session.scale.workload).subscriptions(0, session.scale.joined), session.scale.workload.names
+    )
     conditions = write_table(rows, session.folder / "conditions")
-    events = _events(session, scale.join_events)
-    index = str(session.folder / "joined")
-    first = _events(session, min(scale.join_samples) // 2)
-    session.tell("warming up")
-    session.two.ask("from_texts", Timed, events=first, subscriptions=texts, folder=index)
-    session.tell("match")
-    own = session.two.ask("from_texts", Timed, events=events, subscriptions=texts, folder=index)
-    size = {"subscriptions": scale.joined, "events": scale.join_events}
-    session.record("match, index included", "match", own.seconds, "s", notifications=own.rows, **size)
-    nested, nested_plan, spent = _nested_loop(session, first, conditions)
-    is_whole = scale.join_events in spent
-    session.record(
-        "nested-loop join" + ("" if is_whole else ", extrapolated"),
-        NESTED,
-        nested,
-        "s",
-        **size,
-        **{f"seconds_for_{count}_events": seconds for count, seconds in spent.items()},
-        plan=nested_plan,
-    )
-    condition = _condition(scale.workload, scale.workload.fixed)
-    session.two.ask("joined", Joined, events=first, subscriptions=conditions, condition=condition)
-    session.tell(HASHED)
-    hashed = session.two.ask("joined", Joined, events=events, subscriptions=conditions, condition=condition)
-    if hashed.rows != own.rows:
-        raise SparkError(f"`match` told {own.rows:,} notifications, and the join {hashed.rows:,}")
-    session.record(
-        HASHED, HASHED, hashed.seconds, "s", notifications=hashed.rows, **size, plan=short_plan(hashed.plan)
-    )
-    session.record("faster than the join", NESTED, nested / own.seconds, "times")
-    session.record("faster than the join", HASHED, hashed.seconds / own.seconds, "times")
+    joined = {NESTED: _nested_loop(session, conditions), HASHED: _hash_join(session, conditions, own)}
+    for way, run in own.items():
+        for join, seconds in joined.items():
+            session.record("faster than the join", f"{join}; {way}", seconds / run.seconds, "times")
 
 
-def _nested_loop(session: Session, first: str, conditions: str) -> tuple[float, str, dict[int, float]]:
-    """Return the seconds for all events, the plan, and the seconds for those numbers of events that were measured."""
+def _matches(session: Session) -> dict[str, Timed]:
+    """Record what `match` takes from texts, and from templates."""
+    scale = session.scale
+    session.tell("writing the tables")
+    texts = text_table(Workload(scale.workload).subscriptions(0, scale.joined))
+    asked: dict[str, tuple[str, dict[str, Any]]] = {
+        "texts": ("from_texts", {"subscriptions": write_table(texts, session.folder / "texts")}),
+        "templates": ("from_templates", {"subscriptions": scale.joined, "workload": scale.workload}),
+    }
+    found = {}
+    for way, (task, arguments) in asked.items():
+        session.tell(f"match, subscriptions from {way}")
+        place = {"folder": str(session.folder / f"joined-{way}"), **arguments}
+        session.two.ask(task, Timed, events=_events(session, min(scale.join_samples) // 2), **place)
+        found[way] = session.two.ask(task, Timed, events=_events(session, scale.join_events), **place)
+        session.record(
+            "match, index included",
+            way,
+            found[way].seconds,
+            "s",
+            notifications=found[way].rows,
+            **_size(scale),
+        )
+    return found
+
+
+def _nested_loop(session: Session, conditions: str) -> float:
+    """Record the seconds for all events; they are extrapolated from what few take, unless all were measured."""
     condition = _condition(session.scale.workload, 0)
+    first = _events(session, min(session.scale.join_samples) // 2)
     session.two.ask("joined", Joined, events=first, subscriptions=conditions, condition=condition)
     spent: dict[int, float] = {}
     plan = ""
@@ -77,11 +76,45 @@ def _nested_loop(session: Session, first: str, conditions: str) -> tuple[float, 
         )
         spent[count], plan = found.seconds, short_plan(found.plan)
     wanted = session.scale.join_events
-    if wanted in spent:
-        return spent[wanted], plan, spent
-    # A straight line through what was measured, so that what does not grow with the events is counted once.
-    slope, fixed = np.polyfit(list(spent), list(spent.values()), 1)
-    return float(slope * wanted + max(fixed, 0.0)), plan, spent
+    is_whole = wanted in spent
+    seconds = spent[wanted] if is_whole else [wanted * taken / count for count, taken in spent.items()]
+    session.record(
+        "nested-loop join" if is_whole else "nested-loop join, extrapolated",
+        NESTED,
+        seconds,
+        "s",
+        **_size(session.scale),
+        **{f"seconds_for_{count}_events": taken for count, taken in spent.items()},
+        plan=plan,
+    )
+    return session.measurements[-1].value
+
+
+def _hash_join(session: Session, conditions: str, own: dict[str, Timed]) -> float:
+    """Record the seconds of a join that knows which attributes are in every subscription."""
+    scale = session.scale
+    condition = _condition(scale.workload, scale.workload.fixed)
+    first = _events(session, min(scale.join_samples) // 2)
+    session.two.ask("joined", Joined, events=first, subscriptions=conditions, condition=condition)
+    session.tell(HASHED)
+    events = _events(session, scale.join_events)
+    found = session.two.ask("joined", Joined, events=events, subscriptions=conditions, condition=condition)
+    if {run.rows for run in own.values()} != {found.rows}:
+        raise SparkError(f"the join told {found.rows:,} notifications, and `match` {own}")
+    session.record(
+        "hash join",
+        HASHED,
+        found.seconds,
+        "s",
+        notifications=found.rows,
+        **_size(scale),
+        plan=short_plan(found.plan),
+    )
+    return found.seconds
+
+
+def _size(scale: Scale) -> dict[str, float]:
+    return {"subscriptions": scale.joined, "events": scale.join_events}
 
 
 def _condition(parameters: Parameters, fixed: int) -> str:

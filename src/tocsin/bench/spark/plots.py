@@ -33,7 +33,7 @@ def _joins(figure: Figure, measurements: Sequence[Measurement]) -> bool:
     axes = figure.subplots()
     bars = axes.barh([_written(one) for one in chosen], [one.value for one in chosen], height=0.6)
     for bar, one in zip(bars, chosen, strict=True):
-        bar.set_color(_OWN if one.details["of"] == "match" else _OTHER)
+        bar.set_color(_OWN if one.name.startswith("match") else _OTHER)
         if "extrapolated" in one.name:  # not to be taken for a measurement
             bar.set(facecolor="white", edgecolor=_OTHER, hatch="////")
     axes.bar_label(bars, fmt=lambda value: f"{short(value)} s", fontsize=8, padding=3, color="#444444")
@@ -96,7 +96,7 @@ def _costs(figure: Figure, measurements: Sequence[Measurement]) -> bool:
 
 
 _PLOTS: Final[dict[str, SizedPlot]] = {
-    "joins": ((7.0, 2.2), _joins),
+    "joins": ((7.0, 2.6), _joins),
     "rates": ((8.0, 3.6), _rates),
     "costs": ((7.0, 1.9), _costs),
 }
@@ -133,8 +133,7 @@ def _of(measurements: Sequence[Measurement], experiment: str) -> list[Measuremen
 
 
 def _written(one: Measurement) -> str:
-    return (
-        one.name.replace(", extrapolated", "\n(extrapolated)")
-        .replace(" on the", "\non the")
-        .replace(", index", ",\nindex")
-    )
+    """Return how a bar of the joins is called."""
+    if one.name.startswith("match"):
+        return f"match, index included\n(subscriptions from {one.details['of']})"
+    return one.name.replace(", extrapolated", "\n(extrapolated)")

@@ -52,7 +52,7 @@ PAPER: Final = Scale(
     events=1_000_000,
     joined=100_000,
     join_events=100_000,
-    join_samples=(500, 1_000, 2_000),
+    join_samples=(1_000, 2_000, 4_000),
     changing=100_000,
     changes=10,
 )

@@ -6,12 +6,18 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import redirect_stdout
 from io import StringIO
+from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import convert
+
 from tocsin.bench.spark.answers import Changed, Joined, Timed
 from tocsin.bench.spark.following import follow
+from tocsin.bench.spark.inputs import filled
 from tocsin.spark import match
+from tocsin.workloads.le_subscribe import Parameters, Workload
+from tocsin.workloads.tabular import templates
 
 if TYPE_CHECKING:
     from msgspec import Struct
@@ -34,6 +40,18 @@ def from_texts(session: SparkSession, events: str, subscriptions: str, folder: s
     rmtree(folder, ignore_errors=True)
     begun = time.perf_counter()
     rows = match(frame, asked, folder=folder).count()
+    return Timed(time.perf_counter() - begun, rows)
+
+
+def from_templates(
+    session: SparkSession, events: str, workload: dict[str, Any], subscriptions: int, folder: str
+) -> Timed:
+    """Match events with so many subscriptions of a workload, as templates; to make the index is part of the work."""
+    frame = _events(session, events)
+    asked = list(templates(Workload(convert(workload, Parameters)).subscriptions(0, subscriptions)))
+    rmtree(folder, ignore_errors=True)
+    begun = time.perf_counter()
+    rows = match(frame, filled(Path(folder), asked).folder).count()
     return Timed(time.perf_counter() - begun, rows)
 
 
@@ -66,6 +84,7 @@ def changed(session: SparkSession, index: str, checkpoint: str, changes: int, st
 TASKS: Final[Mapping[str, Callable[..., Struct]]] = {
     "matched": matched,
     "from_texts": from_texts,
+    "from_templates": from_templates,
     "joined": joined,
     "transferred": transferred,
     "changed": changed,
