@@ -23,11 +23,15 @@ WantedSet: TypeAlias = Mapping[str, QuerySource] | Iterable[Subscription | Entry
 
 
 class Wanted(Struct, frozen=True):
-    """One subscription as it should be: what it asks, also in normal form, and for how long."""
+    """One subscription as it should be: what it asks, also in normal form, and for how long.
+
+    `text` is what it was read from, if that was a text.
+    """
 
     query: Filter
     normal: Dnf
     terms: Terms
+    text: str | None = None
 
 
 def read_terms(
@@ -62,7 +66,8 @@ def read_wanted(wanted: WantedSet, owner: str) -> tuple[dict[str, Wanted], list[
             checked = read_query(source)
             query = only_filters(checked.query, id_)
             normal = normal_form(query, id_, checked.normal)
-            found[id_] = Wanted(query, normal, read_terms(begin, end, owner, id_))
+            text = source if isinstance(source, str) else None
+            found[id_] = Wanted(query, normal, read_terms(begin, end, owner, id_), text)
         except SubscriptionError as error:
             errors.append(error)
         except TocsinError as error:

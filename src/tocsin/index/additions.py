@@ -55,24 +55,17 @@ class Addition(Struct, frozen=True):
     @classmethod
     def of_wanted(cls, wanted: Mapping[str, Wanted]) -> Iterator[Addition]:
         """Return subscriptions by id, those that apply for the same time together."""
-        by_terms: dict[tuple[int, int], list[tuple[str, Filter, Sequence[Conjunction]]]] = {}
+        by_terms: dict[tuple[int, int], dict[str, Wanted]] = {}
         for id_, one in wanted.items():
-            entry = (id_, one.query, one.normal.conjunctions)
-            by_terms.setdefault(one.terms.period, []).append(entry)
-        return (cls.of_filters(entries, terms) for terms, entries in by_terms.items())
-
-    @classmethod
-    def of_filters(
-        cls, entries: Sequence[tuple[str, Filter, Sequence[Conjunction]]], terms: tuple[int, int]
-    ) -> Addition:
-        """Return subscriptions that are given one by one: id, query and normal form."""
-        return cls(
-            [id_ for id_, _, _ in entries],
-            batch_of([conjunctions for _, _, conjunctions in entries]),
-            terms,
-            [digest_of(query) for _, query, _ in entries],
-            [select_text(query) for _, query, _ in entries],
-        )
+            by_terms.setdefault(one.terms.period, {})[id_] = one
+        for terms, several in by_terms.items():
+            yield cls(
+                list(several),
+                batch_of([one.normal.conjunctions for one in several.values()]),
+                terms,
+                [digest_of(one.query, one.text) for one in several.values()],
+                [select_text(one.query) for one in several.values()],
+            )
 
     @classmethod
     def of_rows(

@@ -182,9 +182,9 @@ def open_roll(folder: Path) -> SavedRoll:
     return SavedRoll(arrays[0], begin, end, digest, select, selects, terms)
 
 
-def digest_of(query: Filter) -> int:
-    """Return a number that tells a query from others."""
-    return _digest(to_text(query))
+def digest_of(query: Filter, text: str | None = None) -> int:
+    """Return a number that tells a query from others; if it was read from a text, that text from others."""
+    return _digest(to_text(query) if text is None else text)
 
 
 def digests_of(rows: TemplateRows) -> list[int]:

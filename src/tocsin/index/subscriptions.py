@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from tocsin.engine.filters import normal_form, only_filters
 from tocsin.engine.results import Difference, SubscribedMany
-from tocsin.engine.wanted import WantedSet, check_id, read_terms, read_wanted
+from tocsin.engine.wanted import Wanted, WantedSet, check_id, read_terms, read_wanted
 from tocsin.formats.reader import now_in_microseconds
 from tocsin.index.additions import Addition, MadeRows
 from tocsin.index.contents import Contents
@@ -89,7 +89,9 @@ class SubscriptionIndex:
         terms = read_terms(valid_from, valid_until, None, name)
         normal = normal_form(asked, name, checked.normal)
         self._make_room([name], replace=replace)
-        self._contents.add(Addition.of_filters([(name, asked, normal.conjunctions)], terms.period))
+        wanted = Wanted(asked, normal, terms, query if isinstance(query, str) else None)
+        for addition in Addition.of_wanted({name: wanted}):
+            self._contents.add(addition)
         return name
 
     def subscribe_many(
@@ -136,7 +138,9 @@ class SubscriptionIndex:
         changed = [
             name
             for name in both
-            if not held.holds(name, sought[name].terms.period, digest_of(sought[name].query))
+            if not held.holds(
+                name, sought[name].terms.period, digest_of(sought[name].query, sought[name].text)
+            )
         ]
         removed = [name for name in held if name not in sought and name not in faulty]
         held.remove([*removed, *changed])
