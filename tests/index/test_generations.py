@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import time
@@ -143,6 +144,48 @@ def test_only_so_many_batches_stay_written_down(tmp_path: Path) -> None:
     for batch in range(1003):
         generations.of_batch("q", batch)
     assert generations.storage.names("batches/q")[::999] == ["000000000003", "000000001002"]
+
+
+def test_what_a_killed_writer_left_is_removed(tmp_path: Path) -> None:
+    index = SubscriptionIndex(tmp_path)
+    index.subscribe("a = 1", id="x")
+    index.publish()
+    (tmp_path / ".draft-abc" / "1234").mkdir(parents=True)
+    (tmp_path / "generations" / ".000000000002.json.12ab").write_text("{")
+    assert index.vacuum() == []  # it may be at work still
+    assert sorted(index.vacuum(older_than=-1)) == [".draft-abc", "generations/.000000000002.json.12ab"]
+    assert found_by(IndexReader(tmp_path), 1, [{"a": 1}]) == [{"x"}]
+
+
+def test_a_disk_without_links_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EOPNOTSUPP, "no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    storage = LocalStorage(tmp_path)
+    assert storage.create("a/b", b"one")
+    assert not storage.create("a/b", b"two")
+    assert storage.read("a/b") == b"one"
+
+
+def test_what_nobody_asks_for_leaves_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOCSIN_INDEX_CACHE", str(tmp_path / "cache"))
+    stored = remote(tmp_path / "bucket")
+    for name in ("old", "used", "new"):
+        (tmp_path / "made" / name).mkdir(parents=True)
+        (tmp_path / "made" / name / "file").write_text(name)
+        stored.take_in(tmp_path / "made" / name, f"shards/{name}")
+    old, used = stored.folder("shards/old"), stored.folder("shards/used")
+    os.utime(old, (0, 0))
+    os.utime(used, (0, 0))
+    assert (stored.folder("shards/used") / "file").read_text() == "used"
+    assert (stored.folder("shards/new") / "file").read_text() == "new"
+    assert used.exists()
+    assert not old.exists()
+    assert (stored.folder("shards/old") / "file").read_text() == "old"  # it is fetched again
+    with pytest.raises(FileNotFoundError):
+        stored.folder("shards/nothing")
+    assert not [path for path in used.parent.iterdir() if path.is_dir() and path.name.startswith(".")]
 
 
 def test_a_folder_without_an_index_says_so(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ FORMAT: Final = 1
 _HOME: Final = "index.json"
 _GENERATIONS: Final = "generations"
 _BATCHES: Final = "batches"
-_FOLDERS: Final = ("shards", "routers")
+_FOLDERS: Final = {"shards": "roll.arrow", "routers": "entries.json"}  # each with a file that tells its age
 _REPLAYED: Final = 100  # batches that a checkpoint may go back to: what Spark keeps, unless told otherwise
 _RECORDED: Final = 10 * _REPLAYED  # batches of a stream whose generation stays written down
 _HOUR: Final = 3600.0
@@ -174,11 +174,12 @@ class Generations:
                 continue
             generation = self.read(number)
             used |= {shard.folder for shard in generation.shards} | {generation.router or ""}
-        for folder in _FOLDERS:
+        for folder, file in _FOLDERS.items():
             for name in self.storage.names(folder):
                 path = f"{folder}/{name}"
-                if path not in used and self.storage.age(path, now) > older_than:
+                if path not in used and self.storage.age(f"{path}/{file}", now) > older_than:
                     removed.append(path)
+        removed += [path for path in self.storage.leftovers() if self.storage.age(path, now) > older_than]
         for path in removed:
             self.storage.remove(path)
         return removed

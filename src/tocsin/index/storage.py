@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import shutil
 import tempfile
+import time
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, Final, Protocol
@@ -26,6 +28,8 @@ _SCHEMES: Final = {
     "gcs": "gs",
 }  # Spark's names for what Arrow knows
 _CACHE: Final = "TOCSIN_INDEX_CACHE"
+_NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+_DAY: Final = 86_400.0
 
 
 class Storage(Protocol):
@@ -49,6 +53,9 @@ class Storage(Protocol):
 
     def folder(self, path: str) -> Path:
         """Return a folder as one of this machine, fetched if it is not here yet."""
+
+    def leftovers(self) -> list[str]:
+        """Return what writers that were killed have left half-written."""
 
     def remove(self, path: str) -> None:
         """Remove a file, or a folder with all that is in it."""
@@ -104,7 +111,13 @@ class LocalStorage:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            os.link(draft, target)  # one step, and refused if the name is taken
+            try:
+                os.link(draft, target)  # one step, and refused if the name is taken
+            except OSError as fault:
+                if fault.errno not in _NO_LINKS:
+                    raise
+                with target.open("xb") as file:  # the next best where there are no links
+                    file.write(content)
         except FileExistsError:
             return False
         finally:
@@ -135,6 +148,12 @@ class LocalStorage:
     def folder(self, path: str) -> Path:
         """Return a folder, which is here already."""
         return self.home / path
+
+    def leftovers(self) -> list[str]:
+        """Return what writers that were killed have left half-written."""
+        return [
+            str(found.relative_to(self.home)) for found in (*self.home.glob(".*"), *self.home.glob("*/.*"))
+        ]
 
     def remove(self, path: str) -> None:
         """Remove a file, or a folder with all that is in it."""
@@ -203,12 +222,26 @@ class RemoteStorage:
             target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with _locked(target.with_name(f".{target.name}.lock")):
                 if not target.exists():  # another process may have fetched it while this one waited
-                    draft = Path(tempfile.mkdtemp(dir=target.parent, prefix="."))
-                    pa.fs.copy_files(
-                        f"{self._home}/{path}", str(draft), self._system, pa.fs.LocalFileSystem()
-                    )
-                    draft.rename(target)
+                    self._fetch(path, target)
+        os.utime(target)  # it is in use
         return target
+
+    def _fetch(self, path: str, target: Path) -> None:
+        """Fetch a folder, and let go of those beside it that nobody has asked for in a day."""
+        draft = Path(tempfile.mkdtemp(dir=target.parent, prefix="."))
+        try:
+            pa.fs.copy_files(f"{self._home}/{path}", str(draft), self._system, pa.fs.LocalFileSystem())
+            draft.rename(target)
+        except BaseException:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
+        for other in target.parent.iterdir():
+            if other.is_dir() and time.time() - other.stat().st_mtime > _DAY:
+                shutil.rmtree(other, ignore_errors=True)
+
+    def leftovers(self) -> list[str]:
+        """Return nothing: an object store shows only what was written whole."""
+        return []
 
     def remove(self, path: str) -> None:
         """Remove a file, or a folder with all that is in it."""

@@ -44,12 +44,11 @@ def backtest(
     if time_field is None:
         raise TocsinError("days are told by the events' own time: name it with --time-field")
     how = Options(master, conf, option, input_format, None, time_field, quiet)
-    with FaultLog() as log, opened(events, how) as (_, source):
-        given = subscriptions_of(Asked(subscribe, subscriptions), log)
-        layout = {name: value for name, value in source.layout.items() if name != "event_id"}
-        found = tried(
-            _queries(given), source.frame, event_id=source.layout["event_id"], stream=stream, **layout
-        )
+    with FaultLog() as log:
+        given = _queries(subscriptions_of(Asked(subscribe, subscriptions), log))
+        with opened(events, how) as (_, source):
+            layout = {name: value for name, value in source.layout.items() if name != "event_id"}
+            found = tried(given, source.frame, event_id=source.layout["event_id"], stream=stream, **layout)
     _show_backtest(found)
     if json is not None:
         days = [
@@ -135,19 +134,21 @@ def stats(
     from tocsin.spark.statistics import statistics  # noqa: PLC0415 - it brings Spark
 
     how = Options(master, conf, option, input_format, id_field, None, quiet)
-    with FaultLog() as log, opened(events, how) as (_, source):
+    with FaultLog() as log:
         given = subscriptions_of(Asked(subscribe, subscriptions), log) if subscribe or subscriptions else ()
-        layout = {name: value for name, value in source.layout.items() if name in ("payload", "event_id")}
-        found = statistics(
-            source.frame,
-            groups=[one.split(",") for one in group or []],
-            subscriptions=_conjunctions(given),
-            max_groups=max_groups,
-            stream=stream,
-            top=top,
-            bins=bins,
-            **layout,
-        )
+        conjunctions = _conjunctions(given)
+        with opened(events, how) as (_, source):
+            layout = {name: value for name, value in source.layout.items() if name in ("payload", "event_id")}
+            found = statistics(
+                source.frame,
+                groups=[one.split(",") for one in group or []],
+                subscriptions=conjunctions,
+                max_groups=max_groups,
+                stream=stream,
+                top=top,
+                bins=bins,
+                **layout,
+            )
     found.save(output)
     Console(highlight=False, soft_wrap=True).print(found.summary(), markup=False)
     if found.refused:

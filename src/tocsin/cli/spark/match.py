@@ -55,20 +55,22 @@ def match(
 
     asked = Asked(subscribe, subscriptions, index, template, parameters, id_rule)
     how = Options(master, conf, option, input_format, id_field, time_field, quiet)
-    with FaultLog(faults) as log, opened(events, how) as (_, source):
-        notes = matching.match(
-            source.frame,
-            subscriptions_of(asked, log),
-            **source.layout,  # type: ignore[arg-type]
-            stream=stream,
-            keep=keep or [],
-            values=values,
-            faults=True,
-            shards=shards,
-            **matcher_options(matcher, statistics),
-            on_error=log,
-        )
-        count = _write(notes, output, log) if output is not None else _print(notes, log)
+    with FaultLog(faults) as log:
+        given = subscriptions_of(asked, log)
+        with opened(events, how) as (_, source):
+            notes = matching.match(
+                source.frame,
+                given,
+                **source.layout,  # type: ignore[arg-type]
+                stream=stream,
+                keep=keep or [],
+                values=values,
+                faults=True,
+                shards=shards,
+                **matcher_options(matcher, statistics),
+                on_error=log,
+            )
+            count = _write(notes, output, log) if output is not None else _print(notes, log)
         if not quiet and errors.is_terminal:
             note(counted(count, "notification"))
     if log.count:

@@ -120,6 +120,9 @@ def subscriptions_of(asked: Asked, log: FaultLog) -> SubscriptionSource:
         )
     if (asked.template is None) is not (asked.parameters is None):
         raise TocsinError("--template and --parameters go together: a text, and the rows that fill it")
+    for file in asked.files or []:  # told before Spark is started
+        if not is_readable(file):
+            raise SubscriptionError(f"there is no file {file}")
     if asked.index is not None:
         return asked.index
     if asked.template is not None and asked.parameters is not None:

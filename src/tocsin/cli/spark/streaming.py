@@ -87,24 +87,26 @@ def run(
         **({} if sink is None else {"path": sink}),
         **pairs(sink_option, "--sink-option"),
     }
-    with FaultLog() as log, opened(events, how, is_stream=True) as (spark, source):
-        register(spark)
-        pipeline = Pipeline(
-            source.frame,
-            subscriptions_of(asked, log),
-            target,
-            checkpoint,
-            keep=keep or [],
-            values=values,
-            shards=shards,
-            **matcher_options(matcher, statistics),
-            dead_letters=dead_letters,
-            trigger=trigger,
-            on_error=log,
-            stream=stream,
-            **source.layout,  # type: ignore[arg-type]
-        )
-        _watch(pipeline, once=once, quiet=quiet)
+    with FaultLog() as log:
+        given = subscriptions_of(asked, log)
+        with opened(events, how, is_stream=True) as (spark, source):
+            register(spark)
+            pipeline = Pipeline(
+                source.frame,
+                given,
+                target,
+                checkpoint,
+                keep=keep or [],
+                values=values,
+                shards=shards,
+                **matcher_options(matcher, statistics),
+                dead_letters=dead_letters,
+                trigger=trigger,
+                on_error=log,
+                stream=stream,
+                **source.layout,  # type: ignore[arg-type]
+            )
+            _watch(pipeline, once=once, quiet=quiet)
     if log.count:
         raise typer.Exit(1)
 
