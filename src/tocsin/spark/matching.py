@@ -78,9 +78,10 @@ def match(
     subscription, where otherwise such a row is passed over.
 
     `subscriptions` is an index or its folder, or whatever one can be made of (see `SubscriptionSource`): that is
-    done in `folder`, with `shards`, and with a `matcher` and its `options`, such as statistics; and faulty ones are told to `on_error` or logged. A stream that
-    matches with an index follows it: each micro-batch is matched with the generation that was current when it was
-    first run, also when it is run again; so is a batch that `foreachBatch` gives. `generation` holds on to one.
+    done in `folder`, with `shards`, and with a `matcher` and its `options`, such as statistics; faulty ones are told
+    to `on_error` or logged. A stream that matches with an index follows it: each micro-batch is matched with the
+    generation that was current when it was first run, also when it is run again; so is a batch that `foreachBatch`
+    gives. `generation` holds on to one.
     """
     return matched(
         events,
