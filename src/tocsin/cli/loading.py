@@ -21,7 +21,16 @@ from tocsin.language.sources import read_query
 from tocsin.model import Filter
 from tocsin.model.errors import LanguageError, SubscriptionError, TemplateError, TocsinError
 
-__all__ = ["Loaded", "check_entry", "load_entries", "load_template", "load_texts", "replaying_engine"]
+__all__ = [
+    "Loaded",
+    "check_entry",
+    "load_entries",
+    "load_template",
+    "load_texts",
+    "parameter_rows",
+    "replaying_engine",
+    "template_text",
+]
 
 
 class Loaded(Struct):
@@ -89,12 +98,11 @@ def load_template(
     engine: Engine, template: str, parameters: Path, id_rule: str | None, report: Callable[[object], None]
 ) -> Loaded:
     """Subscribe to a template's rows; `template` is a text, or the name of a file that holds one."""
-    file = Path(template)
-    text = file.read_text(encoding="utf-8") if is_readable(file) else template
+    text = template_text(template)
     rows: list[object] = []
     lines: list[int] = []
     bad = 0
-    for line, record in _parameter_rows(parameters):
+    for line, record in parameter_rows(parameters):
         if isinstance(record, Broken):
             bad += 1
             report(f"{parameters}:{line}: {record.reason}")
@@ -111,7 +119,14 @@ def load_template(
     return Loaded(len(done.ids), bad + len(done.errors))
 
 
-def _parameter_rows(path: Path) -> Iterator[tuple[int, object]]:
+def template_text(template: str) -> str:
+    """Return a template that is given as a text, or as the name of a file that holds one."""
+    file = Path(template)
+    return file.read_text(encoding="utf-8") if is_readable(file) else template
+
+
+def parameter_rows(path: Path) -> Iterator[tuple[int, object]]:
+    """Return a template's rows with their lines, or what is wrong with one."""
     if not is_readable(path):
         raise TemplateError(f"there is no file {path}")
     yield from raw_records(path, format_of(path))

@@ -16,7 +16,7 @@ from tocsin.language.template.template import bindings_at
 from tocsin.model import Filter, Subscription
 from tocsin.model.errors import SubscriptionError
 
-__all__ = ["ALWAYS", "FOREVER", "Batch", "Book", "Terms"]
+__all__ = ["ALWAYS", "FOREVER", "Batch", "Book", "Terms", "in_force"]
 
 FOREVER: Final = 2**63 - 1
 ALWAYS: Final = -(2**63)
@@ -33,6 +33,13 @@ class Terms(Struct, frozen=True):
     def period(self) -> tuple[int, int]:
         """Return when they begin and when they cease to apply."""
         return self.valid_from, self.valid_until
+
+
+def in_force(
+    begins: NDArray[np.int64], ends: NDArray[np.int64], moments: NDArray[np.int64] | int
+) -> NDArray[np.bool_]:
+    """Tell which subscriptions, by when they begin and cease to apply, apply to events that ended at these moments."""
+    return np.asarray((begins <= moments) & ((ends == FOREVER) | (moments < ends)))
 
 
 class Batch(Struct, eq=False):

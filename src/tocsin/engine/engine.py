@@ -24,7 +24,6 @@ from tocsin.engine.filters import (
 )
 from tocsin.engine.growing import GrowingMatcher
 from tocsin.engine.history import History
-from tocsin.engine.ids import row_ids
 from tocsin.engine.incoming import Incoming, is_at_hand, read_incoming
 from tocsin.engine.results import (
     Difference,
@@ -35,13 +34,14 @@ from tocsin.engine.results import (
     SubscribedMany,
     Trial,
 )
+from tocsin.engine.rows import MadeRows
 from tocsin.engine.tables import named, publishable, table_events
 from tocsin.engine.wanted import Wanted, WantedSet, check_id, read_terms, read_wanted
 from tocsin.formats import EventReader, Fault
 from tocsin.formats.cloud_events import is_cloud_event, read_cloud_event
 from tocsin.language import Template
 from tocsin.language.sources import QuerySource, read_query
-from tocsin.language.template.columns import Rows, as_table
+from tocsin.language.template.columns import Rows
 from tocsin.matching import ConjunctionBatch, EventBatch, Matcher, create_matcher
 from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.matching.statistics import Statistics
@@ -143,22 +143,15 @@ class Engine:
         `id` names the column that holds the ids, or is a pattern such as `"alert-{s}-{row}"` over parameters and
         the row's number; without it, ids are made.
         """
-        form = template if isinstance(template, Template) else Template(template)
-        table = as_table(rows)
-        bound = form.bind_many(table)
-        ids, repeated = row_ids(id, table, bound)
-        kept = bound.without([error.row or 0 for error in repeated]) if repeated else bound
+        made = MadeRows.of(template, rows, id)
         terms = read_terms(valid_from, valid_until, owner)
-        normal = normal_form(only_filters(form.query, "template"), "template", kept.normal)
         with self._lock:
-            self._make_room(ids, replace=replace)
-            numbers = self._book.add_batch(ids, form, kept, terms)
-            added = ConjunctionBatch.of_shapes(numbers, normal.conjunctions, kept.columns)
+            self._make_room(made.ids, replace=replace)
+            numbers = self._book.add_batch(made.ids, made.template, made.rows, terms)
+            added = ConjunctionBatch.of_shapes(numbers, made.shapes, made.rows.columns)
             self._matcher.add(added)
             self._generation += 1
-            met = self._meet_history(added)
-        errors = sorted((*bound.errors, *repeated), key=lambda error: error.row or 0)
-        return SubscribedMany(tuple(ids), tuple(errors), tuple(bound.never.tolist()), met)
+            return made.told(self._meet_history(added))
 
     def unsubscribe(self, id: str) -> None:
         """Withdraw a question; one that is not there is an error."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tocsin.engine.book import FOREVER, Book
+from tocsin.engine.book import Book, in_force
 from tocsin.engine.filters import DELETIONS
 from tocsin.engine.incoming import Incoming
 from tocsin.engine.results import NamedMatches
@@ -17,15 +17,15 @@ from tocsin.matching import Matches
 from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.model.event import STREAM
 
-__all__ = ["named", "publishable", "table_events"]
+__all__ = ["TELLING", "named", "publishable", "table_events"]
 
-_TELLING: Final = frozenset({STREAM, "specversion", *DELETIONS})  # these say what a row is, row by row
+TELLING: Final = frozenset({STREAM, "specversion", *DELETIONS})  # these say what a row is, row by row
 
 
 def table_events(events: Incoming, stream: str | None) -> ArrowEvents | None:
     """Return a table that can be matched by the column, or None for whatever else."""
     table: Any = events
-    if not is_arrow(table) or not _TELLING.isdisjoint(table.schema.names):
+    if not is_arrow(table) or not TELLING.isdisjoint(table.schema.names):
         return None
     return ArrowEvents.by_column(table, stream=stream or None)
 
@@ -35,8 +35,7 @@ def named(matches: Matches, book: Book, end: int, faults: Mapping[int, str]) -> 
     numbers = matches.ids
     rows = np.repeat(np.arange(len(matches)), np.diff(matches.offsets))
     if book.has_terms:
-        begins, ends = book.valid_from[numbers], book.valid_until[numbers]
-        applies = (begins <= end) & ((ends == FOREVER) | (end < ends))
+        applies = in_force(book.valid_from[numbers], book.valid_until[numbers], end)
         numbers, rows = numbers[applies], rows[applies]
     offsets = np.zeros(len(matches) + 1, dtype=np.int64)
     np.cumsum(np.bincount(rows, minlength=len(matches)), out=offsets[1:])

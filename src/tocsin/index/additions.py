@@ -8,23 +8,17 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct
 
-from tocsin.engine.filters import normal_form, only_filters
-from tocsin.engine.ids import row_ids
-from tocsin.engine.results import SubscribedMany
+from tocsin.engine.rows import MadeRows
 from tocsin.engine.wanted import Wanted
 from tocsin.index.roll import digest_of, digests_of, select_text, selected
-from tocsin.language import Template
 from tocsin.language.normal.predicates import attributes_of
-from tocsin.language.template import TemplateRows
 from tocsin.language.template.binding import bind_query
-from tocsin.language.template.columns import Rows, as_table
 from tocsin.language.template.template import bindings_at
 from tocsin.matching import ConjunctionBatch, ConjunctionGroup
 from tocsin.model import Filter, Predicate
 from tocsin.model.conditions import Conjunction, Operator
-from tocsin.model.errors import TemplateError
 
-__all__ = ["Addition", "MadeRows", "batch_of", "merged", "sampled"]
+__all__ = ["Addition", "batch_of", "merged", "sampled"]
 
 _SAMPLE: Final = 50_000
 
@@ -68,22 +62,16 @@ class Addition(Struct, frozen=True):
             )
 
     @classmethod
-    def of_rows(
-        cls,
-        ids: Sequence[str],
-        query: Filter,
-        shapes: tuple[Conjunction, ...],
-        rows: TemplateRows,
-        *,
-        terms: tuple[int, int],
-        digests: Sequence[int],
-    ) -> Addition:
-        """Return the subscriptions of a template's rows."""
+    def of_rows(cls, made: MadeRows, terms: tuple[int, int], places: Sequence[int] | None = None) -> Addition:
+        """Return the subscriptions of a template's rows, or of those at some places."""
+        rows, ids = made.rows, made.ids
+        if places is not None and len(places) < len(ids):
+            rows, ids = rows.take(np.array(places, dtype=np.int64)), [ids[place] for place in places]
         selects: Sequence[str | None] = [None] * len(ids)
-        if query.select:
-            selects = [select_text(_bound(query, rows.columns, row)) for row in range(len(ids))]
-        batch = ConjunctionBatch.of_shapes(np.arange(len(ids), dtype=np.int64), shapes, rows.columns)
-        return cls(ids, batch, terms, digests, selects)
+        if made.query.select:
+            selects = [select_text(_bound(made.query, rows.columns, row)) for row in range(len(ids))]
+        batch = ConjunctionBatch.of_shapes(np.arange(len(ids), dtype=np.int64), made.shapes, rows.columns)
+        return cls(ids, batch, terms, digests_of(rows), selects)
 
 
 def batch_of(subscriptions: Sequence[Sequence[Conjunction]]) -> ConjunctionBatch:
@@ -139,45 +127,3 @@ def sampled(batches: Sequence[ConjunctionBatch]) -> Iterator[Conjunction]:
             columns = {name: column[rows] for name, column in group.columns.items()}
             for _, conjunction in ConjunctionGroup(group.shape, group.ids[rows], columns):
                 yield conjunction
-
-
-class MadeRows(Struct, frozen=True):
-    """The subscriptions of a template's rows, before they are entered."""
-
-    ids: list[str]
-    query: Filter
-    shapes: tuple[Conjunction, ...]
-    rows: TemplateRows
-    digests: list[int]
-    errors: tuple[TemplateError, ...]
-
-    @classmethod
-    def of(cls, template: str | Template, rows: Rows, id_rule: str | None) -> MadeRows:
-        """Return what a template and its rows make; what is faulty is left out and told by `errors`."""
-        form = template if isinstance(template, Template) else Template(template)
-        table = as_table(rows)
-        bound = form.bind_many(table)
-        ids, repeated = row_ids(id_rule, table, bound)
-        kept = bound.without([error.row or 0 for error in repeated]) if repeated else bound
-        query = only_filters(form.query, "template")
-        normal = normal_form(query, "template", kept.normal)
-        errors = sorted((*bound.errors, *repeated), key=lambda error: error.row or 0)
-        return cls(ids, query, normal.conjunctions, kept, digests_of(kept), tuple(errors))
-
-    def some(self, places: Sequence[int]) -> MadeRows:
-        """Return only the subscriptions at these places."""
-        if len(places) == len(self.ids):
-            return self
-        ids, digests = [self.ids[place] for place in places], [self.digests[place] for place in places]
-        kept = self.rows.take(np.array(places, dtype=np.int64))
-        return MadeRows(ids, self.query, self.shapes, kept, digests, self.errors)
-
-    def addition(self, terms: tuple[int, int]) -> Addition:
-        """Return them as an addition."""
-        return Addition.of_rows(
-            self.ids, self.query, self.shapes, self.rows, terms=terms, digests=self.digests
-        )
-
-    def told(self) -> SubscribedMany:
-        """Return what the caller is told."""
-        return SubscribedMany(tuple(self.ids), self.errors, tuple(self.rows.never.tolist()))

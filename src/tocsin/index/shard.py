@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tocsin.engine.book import FOREVER
+from tocsin.engine.book import in_force
 from tocsin.engine.growing import INDEX, GrowingMatcher, held_by
 from tocsin.index.roll import NOTHING, Roll, SavedRoll, open_roll
 from tocsin.language.semantics import value_of
@@ -53,8 +53,7 @@ class Shard:
         numbers = matches.ids
         rows = np.repeat(np.arange(len(matches)), np.diff(matches.offsets))
         if self.roll.has_terms and len(numbers):
-            until, at = self.roll.valid_until[numbers], ends[rows]
-            applies = (self.roll.valid_from[numbers] <= at) & ((until == FOREVER) | (at < until))
+            applies = in_force(self.roll.valid_from[numbers], self.roll.valid_until[numbers], ends[rows])
             return Found(rows[applies], numbers[applies])
         return Found(rows, numbers)
 

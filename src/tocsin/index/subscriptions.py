@@ -10,14 +10,15 @@ from uuid import uuid4
 
 from tocsin.engine.filters import normal_form, only_filters
 from tocsin.engine.results import Difference, SubscribedMany
+from tocsin.engine.rows import MadeRows
 from tocsin.engine.wanted import Wanted, WantedSet, check_id, read_terms, read_wanted
 from tocsin.formats.reader import now_in_microseconds
-from tocsin.index.additions import Addition, MadeRows
+from tocsin.index.additions import Addition
 from tocsin.index.contents import Contents
 from tocsin.index.generations import Generation, Generations, ShardEntry
 from tocsin.index.parts import IndexPart, save_shard, written
 from tocsin.index.placement import Placement, Routes
-from tocsin.index.roll import digest_of
+from tocsin.index.roll import digest_of, digests_of
 from tocsin.index.router import open_routes, save_router
 from tocsin.index.shard import ShardDraft
 from tocsin.index.storage import storage_of
@@ -108,7 +109,8 @@ class SubscriptionIndex:
         made = MadeRows.of(template, rows, id)
         terms = read_terms(valid_from, valid_until, None)
         self._make_room(made.ids, replace=replace)
-        self._enter_rows(made, terms.period)
+        if made.ids:
+            self._contents.add(Addition.of_rows(made, terms.period))
         return made.told()
 
     def unsubscribe(self, id: str) -> None:
@@ -160,13 +162,13 @@ class SubscriptionIndex:
         held = self._contents
         held.settle()
         period = read_terms(None, None, None).period
-        new = [
-            place for place, name in enumerate(made.ids) if not held.holds(name, period, made.digests[place])
-        ]
+        digests = digests_of(made.rows)
+        new = [place for place, name in enumerate(made.ids) if not held.holds(name, period, digests[place])]
         wanted = set(made.ids)
         held.remove([name for name in held if name not in wanted])
         held.remove([made.ids[place] for place in new if made.ids[place] in held])
-        self._enter_rows(made.some(new), period)
+        if new:
+            held.add(Addition.of_rows(made, period, new))
         return made.told()
 
     def __len__(self) -> int:
@@ -268,7 +270,3 @@ class SubscriptionIndex:
         if taken and not replace:
             raise SubscriptionError("it is in the index already; to change it, set `replace`", taken[0])
         self._contents.remove(taken)
-
-    def _enter_rows(self, made: MadeRows, terms: tuple[int, int]) -> None:
-        if made.ids:
-            self._contents.add(made.addition(terms))

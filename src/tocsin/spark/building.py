@@ -14,10 +14,11 @@ from msgspec import Struct
 from pyspark.sql import DataFrame, functions
 from pyspark.sql.types import LongType, StructField, StructType
 
+from tocsin.engine.rows import MadeRows
 from tocsin.engine.wanted import read_terms, read_wanted
 from tocsin.formats.subscription_files import Entry
 from tocsin.index import SubscriptionIndex
-from tocsin.index.additions import Addition, MadeRows, sampled
+from tocsin.index.additions import Addition, sampled
 from tocsin.index.generations import ShardEntry
 from tocsin.index.parts import IndexPart, PartBuilder
 from tocsin.index.placement import Placement, Routes
@@ -115,7 +116,8 @@ class _TemplateRows(Struct, frozen=True):
         made = MadeRows.of(self.text, pa.Table.from_batches([batch]), self.id)
         names = batch.column(self.id)
         errors = [(str(names[error.row or 0].as_py()), str(error)) for error in made.errors]
-        return _Read([made.addition(read_terms(None, None, None).period)] if made.ids else [], errors)
+        period = read_terms(None, None, None).period
+        return _Read([Addition.of_rows(made, period)] if made.ids else [], errors)
 
 
 def _readable(subscriptions: DataFrame | FromTemplate) -> tuple[DataFrame, _Texts | _TemplateRows]:

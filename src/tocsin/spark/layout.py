@@ -10,7 +10,8 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tocsin.engine.filters import DELETIONS, is_deletion, matchable
+from tocsin.engine.filters import is_deletion, matchable
+from tocsin.engine.tables import TELLING
 from tocsin.formats.arrow_rows import arrow_rows
 from tocsin.formats.json_lines import json_record
 from tocsin.formats.reader import EventFields, EventReader, Fault, find
@@ -23,7 +24,6 @@ from tocsin.model.values import Value, read_time
 
 __all__ = ["Decoded", "Layout", "Part"]
 
-_TELLING: Final = frozenset({STREAM, "specversion", *DELETIONS})  # these say what a row is, row by row
 _NO_ID: Final = "it has no event id"
 _DAY: Final = 86_400_000_000  # microseconds
 _MOST_DAYS: Final = (1 << 63) // _DAY
@@ -62,7 +62,7 @@ class Layout(Struct, frozen=True):
             missing = f"`{self.struct}` is null, and there is no event"
             faults.update(dict.fromkeys(np.flatnonzero(events.is_null()).tolist(), missing))
         table = self._attributes(batch)
-        if not _TELLING.isdisjoint(table.schema.names):
+        if not TELLING.isdisjoint(table.schema.names):
             return self._from_rows(arrow_rows([table]), batch, ends, faults)
         parts = []
         for stream, rows in self._by_stream(batch):
@@ -150,7 +150,7 @@ class Layout(Struct, frozen=True):
                 rows.append(_NOTHING)
                 continue
             try:
-                if type(record) is dict and record.keys().isdisjoint(_TELLING):
+                if type(record) is dict and record.keys().isdisjoint(TELLING):
                     rows.append(record if streams[place] is None else {**record, STREAM: streams[place]})
                 else:
                     event = _event(record, int(ends[place]), streams[place])

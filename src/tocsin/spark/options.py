@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from difflib import get_close_matches
 
+from tocsin.language.parsing.cursor import closest
 from tocsin.model.errors import SparkError
 
 __all__ = ["check_options"]
@@ -12,11 +12,9 @@ __all__ = ["check_options"]
 
 def check_options(source: str, given: Iterable[str], known: Collection[str]) -> None:
     """Raise `SparkError` for the first option that `source` does not know; names are compared without case."""
-    spelling = {name.lower(): name for name in known}
+    lowered = {name.lower() for name in known}
     for name in given:
-        if name.lower() not in spelling:
-            near = get_close_matches(name.lower(), spelling, n=1)
-            remedy = (
-                f"did you mean `{spelling[near[0]]}`?" if near else f"it knows {', '.join(sorted(known))}"
-            )
+        if name.lower() not in lowered:
+            near = closest(name, tuple(known), 0.6)
+            remedy = f"did you mean `{near}`?" if near else f"it knows {', '.join(sorted(known))}"
             raise SparkError(f"{source}: there is no option `{name}`; {remedy}")

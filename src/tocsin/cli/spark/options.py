@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 from msgspec import Struct
 
+from tocsin.cli.loading import parameter_rows, template_text
 from tocsin.cli.terminal import errors
 from tocsin.formats import Format
-from tocsin.formats.files import format_of, is_readable, raw_records
+from tocsin.formats.files import is_readable
 from tocsin.formats.records import Broken
 from tocsin.formats.subscription_files import Entry, read_subscriptions
 from tocsin.matching.statistics import Statistics
-from tocsin.model.errors import SubscriptionError, TemplateError, TocsinError
+from tocsin.model.errors import SubscriptionError, TocsinError
 
 if TYPE_CHECKING:
     from tocsin.cli.terminal import FaultLog
@@ -126,9 +127,8 @@ def subscriptions_of(asked: Asked, log: FaultLog) -> SubscriptionSource:
     if asked.index is not None:
         return asked.index
     if asked.template is not None and asked.parameters is not None:
-        file = Path(asked.template)
-        text = file.read_text(encoding="utf-8") if is_readable(file) else asked.template
-        return FromTemplate(text, list(_parameter_rows(asked.parameters, log)), asked.id_rule)
+        rows = list(_readable_rows(asked.parameters, log))
+        return FromTemplate(template_text(asked.template), rows, asked.id_rule)
     if asked.files and len(asked.files) == 1 and not asked.texts:
         return asked.files[0]
     return list(_entries(asked, log))
@@ -145,10 +145,8 @@ def _entries(asked: Asked, log: FaultLog) -> Iterator[Entry]:
                 yield entry
 
 
-def _parameter_rows(path: Path, log: FaultLog) -> Iterator[object]:
-    if not is_readable(path):
-        raise TemplateError(f"there is no file {path}")
-    for line, record in raw_records(path, format_of(path)):
+def _readable_rows(path: Path, log: FaultLog) -> Iterator[object]:
+    for line, record in parameter_rows(path):
         if isinstance(record, Broken):
             log(f"{path}:{line}: {record.reason}")
         else:
