@@ -58,6 +58,7 @@ class Field(IntEnum):
     TIMESTAMP = 3
     BIG = 4  # a number that no float equals
     ANY = 5  # whether there is a value at all
+    TEXT = 6  # the tests on strings that a value passes: the only field in which an event may have several pairs
 
 
 class Op(IntEnum):
@@ -75,6 +76,7 @@ class Op(IntEnum):
     NOT_IN = 9
     PRESENT = 10
     RESIDUAL = 11  # its key is the code of a predicate that only Python can answer
+    MISSING = 12
 
 
 OPS: Final = {
