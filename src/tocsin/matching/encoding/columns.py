@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tocsin.matching.encoding.codes import FIELDS, Field, Keys, keys_of_numbers, text_order
-from tocsin.matching.encoding.events import EncodedEvents, TestedTexts
+from tocsin.matching.encoding.events import EncodedEvents, TextPairs
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.model.timestamps import microseconds, parse_rfc3339
 
@@ -129,7 +129,7 @@ def pairs(
 ) -> EncodedEvents:
     """Return the columns of `count` events as pairs by event; events that `kept` does not mark have none."""
     events = _by_event(count, columns, kept)
-    tested = TestedTexts(vocabulary)
+    tested = TextPairs(vocabulary)
     for column in columns:
         if column.words is not None:
             words, which = column.words

@@ -24,7 +24,7 @@ from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.model.timestamps import microseconds, parse_rfc3339
 from tocsin.model.values import Value
 
-__all__ = ["EncodedEvents", "Pairs", "RowEncoding", "TestedTexts", "encode_events", "encode_rows"]
+__all__ = ["EncodedEvents", "Pairs", "RowEncoding", "TextPairs", "encode_events", "encode_rows"]
 
 EXACT: Final = 2**53  # integers up to here are floats
 
@@ -115,7 +115,7 @@ class Pairs:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
-        self.tested = TestedTexts(vocabulary)
+        self.tested = TextPairs(vocabulary)
         self._symbols: Mapping[Any, int] = vocabulary.symbols.codes
         self._ordered = vocabulary.ordered_texts > 0
         self._tests = vocabulary.tests.attributes
@@ -174,7 +174,7 @@ class Pairs:
         return lows, highs
 
 
-class TestedTexts:
+class TextPairs:
     """The strings of a batch whose attributes are tested, each asked once, and the places of their pairs."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tocsin.matching.operators.one_by_one import OneByOne
+from typing import ClassVar
+
+from tocsin.matching.operators.prefixes import PrefixIndex
 from tocsin.matching.operators.registry import operator_index
 from tocsin.model.conditions import Operator
 
@@ -10,8 +12,7 @@ __all__ = ["EndsWith"]
 
 
 @operator_index(Operator.ENDS_WITH)
-class EndsWith(OneByOne):
-    """The tests `ends with` that are held."""
+class EndsWith(PrefixIndex):
+    """The suffixes that are asked for: prefixes of what is read backwards."""
 
-    def __init__(self) -> None:
-        super().__init__(str.endswith)
+    backwards: ClassVar[bool] = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from tocsin.matching.encoding.codes import Keys
 
-__all__ = ["OperatorIndex", "Passed", "Tests", "TextBytes", "Texts", "text_bytes"]
+__all__ = ["OperatorIndex", "Passed", "Patterns", "TextBytes", "Texts", "gathered", "joined", "text_bytes"]
 
 
-class Tests(NamedTuple):
-    """Tests of one operator: an attribute, the constant it is tested with, and the code of the test."""
+class Patterns(NamedTuple):
+    """Tests of one operator: the attribute that is tested, the constant, and the code of the test."""
 
     attributes: Keys  # int64[tests]
     codes: Keys  # int64[tests]
@@ -65,6 +65,29 @@ class Passed(NamedTuple):
         return cls(offsets, np.array([code for codes in per_text for code in codes], dtype=np.int64))
 
 
+def gathered(count: int, ask: Callable[[int, Passed], int]) -> Passed:
+    """Return what a kernel finds of `count` strings: asked from one of them on, it says how far it came."""
+    found = Passed(np.zeros(count + 1, dtype=np.int64), np.empty(max(64, 2 * count), dtype=np.int64))
+    done = ask(0, found)
+    while done < count:
+        more = np.empty(2 * len(found.codes), dtype=np.int64)
+        more[: found.offsets[done]] = found.codes[: found.offsets[done]]
+        found = Passed(found.offsets, more)
+        done = ask(done, found)
+    return Passed(found.offsets, found.codes[: found.offsets[-1]])
+
+
+def joined(parts: Sequence[Passed]) -> Passed:
+    """Return what several indexes say of the same strings as one answer."""
+    if len(parts) == 1:
+        return parts[0]
+    numbers = np.arange(len(parts[0].offsets) - 1, dtype=np.int64)
+    texts = np.concatenate([np.repeat(numbers, np.diff(part.offsets)) for part in parts])
+    order = np.argsort(texts, kind="stable")
+    codes = np.concatenate([part.codes for part in parts])
+    return Passed(sum(part.offsets for part in parts), codes[order])  # type: ignore[arg-type]
+
+
 class OperatorIndex(Protocol):
     """The tests of one operator that are held, over all attributes.
 
@@ -72,10 +95,10 @@ class OperatorIndex(Protocol):
     before it is inserted again; its code may be another test's after that.
     """
 
-    def insert(self, tests: Tests) -> None:
+    def insert(self, tests: Patterns) -> None:
         """Hold these tests, of which none is held."""
 
-    def remove(self, tests: Tests) -> None:
+    def remove(self, tests: Patterns) -> None:
         """Hold these tests, all of which are held, no longer."""
 
     def passed(self, texts: Texts) -> Passed:

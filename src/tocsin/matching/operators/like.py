@@ -1,9 +1,9 @@
-"""`like`."""
+"""`like`, where nothing simpler says the same."""
 
 from __future__ import annotations
 
-from tocsin.language.patterns import compile_like
-from tocsin.matching.operators.one_by_one import OneByOne
+from tocsin.language.patterns import regex_of_like
+from tocsin.matching.operators.pattern_sets import PatternSets
 from tocsin.matching.operators.registry import operator_index
 from tocsin.model.conditions import Operator
 
@@ -11,8 +11,8 @@ __all__ = ["Like"]
 
 
 @operator_index(Operator.LIKE)
-class Like(OneByOne):
-    """The tests `like` that are held."""
+class Like(PatternSets):
+    """Patterns with wildcards, as regular expressions."""
 
     def __init__(self) -> None:
-        super().__init__(lambda text, pattern: compile_like(pattern).search(text) is not None)
+        super().__init__(regex_of_like)

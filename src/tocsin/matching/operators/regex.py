@@ -1,9 +1,8 @@
-"""`~`."""
+"""`~`: regular expressions."""
 
 from __future__ import annotations
 
-from tocsin.language.patterns import compile_regex
-from tocsin.matching.operators.one_by_one import OneByOne
+from tocsin.matching.operators.pattern_sets import PatternSets
 from tocsin.matching.operators.registry import operator_index
 from tocsin.model.conditions import Operator
 
@@ -11,8 +10,8 @@ __all__ = ["Regex"]
 
 
 @operator_index(Operator.REGEX)
-class Regex(OneByOne):
-    """The tests `~` that are held."""
+class Regex(PatternSets):
+    """Regular expressions as they are written."""
 
     def __init__(self) -> None:
-        super().__init__(lambda text, pattern: compile_regex(pattern).search(text) is not None)
+        super().__init__(str)

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from tocsin.matching.encoding.codes import Keys
-from tocsin.matching.operators.index import OperatorIndex, Passed, Tests, Texts
+from tocsin.matching.operators.index import OperatorIndex, Passed, Patterns, Texts
 from tocsin.matching.operators.registry import operator_indexes
 from tocsin.model.conditions import Operator
 from tocsin.structures.symbols import SymbolTable
@@ -130,7 +130,7 @@ class TextTests:
                 self._indexes[operator].insert(tests)
             self._waiting.clear()
 
-    def _by_operator(self, keys: Iterable[int]) -> dict[Operator, Tests]:
+    def _by_operator(self, keys: Iterable[int]) -> dict[Operator, Patterns]:
         found: dict[Operator, tuple[list[int], list[str]]] = {}
         for key in keys:
             operator, constant = pattern_of(self._patterns.symbol(key & _CODE))
@@ -138,7 +138,9 @@ class TextTests:
             of_operator[0].append(key)
             of_operator[1].append(constant)
         return {
-            operator: Tests((both := np.array(tests, dtype=np.int64)) >> _CODE_BITS, both & _CODE, constants)
+            operator: Patterns(
+                (both := np.array(tests, dtype=np.int64)) >> _CODE_BITS, both & _CODE, constants
+            )
             for operator, (tests, constants) in found.items()
         }
 
