@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -188,6 +189,7 @@ def tags_and_lows(encoded: list[Encoded]) -> tuple[Keys, Keys]:
 
 def assert_empty(vocabulary: Vocabulary) -> None:
     assert len(vocabulary.names) == len(vocabulary.symbols) == len(vocabulary.predicates) == 0
+    assert len(vocabulary.patterns) == len(vocabulary.tests) == len(vocabulary.tests.attributes) == 0
     assert vocabulary.ordered_texts == 0
     assert not any(vocabulary.is_timed(attribute) for attribute in range(vocabulary.names.top))
     assert not vocabulary._members
@@ -230,8 +232,8 @@ def test_equal_constants_are_one_predicate_and_kinds_are_not() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "a like 'x_y'",
-        "a is missing",
+        "a starts with b",
+        "a + 1 > b",
         "a > b",
         "a + 1 > 2",
         "a between 1 and 'x'",
@@ -273,6 +275,8 @@ def hold(vocabulary: Vocabulary, text: str) -> tuple[Keys, Keys]:
         "a < 'x'",
         "a > timestamp '2026-01-01T00:00:00Z'",
         "a in (timestamp '2026-01-01T00:00:00Z', 1)",
+        "a starts with 'x'",
+        "a !~ 'x'",
     ],
 )
 def test_the_version_changes_when_an_event_might_be_encoded_otherwise(text: str) -> None:
@@ -301,11 +305,37 @@ def test_the_version_changes_when_another_attribute_is_compared_with_timestamps(
     ]
 
 
+def test_a_test_of_one_attribute_is_not_asked_of_another_until_it_is_held_there() -> None:
+    vocabulary = Vocabulary()
+    for text in ("a starts with 'x'", "b = 1", "b contains 'z'"):
+        hold(vocabulary, text)
+    batch = EventBatch.of([Event("e", {"a": "xy", "b": "xy"}), Event("f", {"b": 3, "a": "y"})])
+    a, b = (vocabulary.names.codes[name] * FIELDS for name in "ab")
+    starts = vocabulary.encode(_predicate("a starts with 'x'")).low
+
+    def texts() -> list[list[tuple[int, int]]]:
+        found = encode_events(batch, vocabulary)
+        both = list(zip(found.fields.tolist(), found.keys.tolist(), strict=True))
+        ends = found.offsets.tolist()
+        return [
+            [pair for pair in both[begin:end] if pair[0] % FIELDS == Field.TEXT]
+            for begin, end in pairwise(ends)
+        ]
+
+    assert texts() == [
+        [(a + Field.TEXT, starts), (a + Field.TEXT, -1), (b + Field.TEXT, -1)],
+        [(a + Field.TEXT, -1)],
+    ]
+    hold(vocabulary, "b starts with 'x'")
+    assert texts()[0][2:] == [(b + Field.TEXT, starts), (b + Field.TEXT, -1)]
+
+
 def test_the_version_stays_when_events_are_encoded_as_before() -> None:
     vocabulary = Vocabulary()
     hold(vocabulary, "a = 'x'")
+    hold(vocabulary, "a starts with 'x'")
     before = vocabulary.version
-    for text in ("a = 1", "a > 2.5", "a != 'x'", "a is present", "a = true"):
+    for text in ("a = 1", "a > 2.5", "a != 'x'", "a is present", "a = true", "a not starts with 'x'"):
         vocabulary.release(*hold(vocabulary, text))
     assert vocabulary.version == before
 
@@ -387,7 +417,8 @@ def test_a_group_of_patterns_is_encoded_as_what_each_of_them_means() -> None:
     bound = Template("name like :n").bind_many({"n": ["abc", "a%", "a_c"]})
     vocabulary = Vocabulary()
     encoded = encode_conjunctions(ConjunctionBatch.of_rows(np.arange(3), bound), vocabulary)
-    assert [tag >> FIELD_BITS for tag in encoded.tags.tolist()] == [Op.EQ, Op.RESIDUAL, Op.RESIDUAL]
+    assert [tag >> FIELD_BITS for tag in encoded.tags.tolist()] == [Op.EQ, Op.EQ, Op.EQ]
+    assert [tag % FIELDS for tag in encoded.tags.tolist()] == [Field.STRING, Field.TEXT, Field.TEXT]
     assert decoded(encoded, vocabulary) == [
         (row, (_predicate(text),))
         for row, text in enumerate(["name = 'abc'", "name starts with 'a'", "name like 'a_c'"])
@@ -413,6 +444,13 @@ def test_empty_conjunctions_and_no_conjunctions_are_encoded_too() -> None:
 def told(vocabulary: Vocabulary, encoded: Encoded, events: EncodedEvents, event: int) -> bool:
     """Tell from integers alone whether an event satisfies a predicate that is not left to Python."""
     op, wanted = Op(encoded.tag >> FIELD_BITS), encoded.tag & ((1 << FIELD_BITS) - 1)
+    fields = events.fields[events.offsets[event] : events.offsets[event + 1]]
+    keys = events.keys[events.offsets[event] : events.offsets[event + 1]]
+    if op is Op.MISSING:
+        return wanted // FIELDS not in fields // FIELDS
+    if wanted % FIELDS == Field.TEXT:  # the only field with several pairs
+        passed = keys[fields == wanted].tolist()
+        return bool(passed) and (encoded.low in passed) is (op is Op.EQ)
     for place in range(events.offsets[event], events.offsets[event + 1]):
         field, key = int(events.fields[place]), int(events.keys[place])
         low, high = int(events.lows[place]), int(events.highs[place])

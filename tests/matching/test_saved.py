@@ -320,9 +320,9 @@ def test_a_folder_of_something_else(tmp_path: Path) -> None:
 
 
 def test_a_folder_from_the_future(folder: Path) -> None:
-    edit_manifest(folder, format=2, tocsin="9.9")
+    edit_manifest(folder, format=3, tocsin="9.9")
     assert refusal(folder) == (
-        f"{folder}: it was saved by Tocsin 9.9 in format 2, and Tocsin 0.1.0 reads formats up to 1; "
+        f"{folder}: it was saved by Tocsin 9.9 in format 3, and Tocsin 0.1.0 reads formats up to 2; "
         "update Tocsin, or save the matcher with this version"
     )
 

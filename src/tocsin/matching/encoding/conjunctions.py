@@ -13,13 +13,14 @@ from tocsin.language.template.template import constant_at
 from tocsin.matching.batches import ConjunctionBatch, ConjunctionGroup, IdArray
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, OPS, Field, Keys, Op, keys_of_numbers
 from tocsin.matching.encoding.vocabulary import Encoded, Vocabulary
-from tocsin.model.conditions import Predicate
+from tocsin.model.conditions import Operator, Predicate
 from tocsin.model.terms import Attribute, Parameter
 
 __all__ = ["EncodedConjunctions", "encode_conjunctions"]
 
 _EXACT: Final = 2**53
 _FEW: Final = 2  # rows for which columns are not worth it
+_REWRITTEN: Final = (Operator.LIKE, Operator.NOT_LIKE)  # each by its own constant
 _COMPARED: Final = (Op.EQ, Op.NE, Op.LT, Op.LE, Op.GT, Op.GE, Op.BETWEEN, Op.NOT_BETWEEN)
 
 
@@ -115,6 +116,10 @@ def _encode_column(
             symbols = np.fromiter(map(code, columns[0].tolist()), dtype=np.int64, count=rows)
             tag = (op << FIELD_BITS) | (base + Field.STRING)
             return np.stack([np.full(rows, tag, dtype=np.int64), symbols, symbols])
+    if op is None and predicate.operator not in _REWRITTEN and type(predicate.subject) is Attribute and names:
+        encoded = vocabulary.encode_tests(predicate.subject.path, predicate.operator, columns[0].tolist())
+        if encoded is not None:
+            return encoded
     wanted = _parameters(predicate)
     table = np.empty((rows, 3), dtype=np.int64)
     for row in range(rows):
