@@ -32,7 +32,7 @@ from tocsin.model.version import VERSION
 
 __all__ = ["MatcherParts", "Savable", "open_matcher", "save_matcher"]
 
-FORMAT: Final = 1  # raised whenever an older Tocsin could misread what this one writes
+FORMAT: Final = 2  # raised whenever an older Tocsin could misread what this one writes
 _MANIFEST: Final = "manifest.json"
 _NEW_MANIFEST: Final = "manifest.json.new"
 _PARTS: Final = "parts-"
