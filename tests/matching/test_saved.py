@@ -54,7 +54,7 @@ def apply(operation: Operation, *matchers: Matcher) -> None:
     """Do the same to all; the last one knows what comes of a match."""
     for matcher in matchers:
         if isinstance(operation, Add):
-            add(matcher, *operation.subscriptions)
+            matcher.add(operation.batch())
         elif isinstance(operation, Remove):
             remove(matcher, *operation.ids)
     if isinstance(operation, Match):
