@@ -94,7 +94,7 @@ def test_forms_of_many_clauses_are_satisfied_only_as_a_whole(matcher: Matcher, c
     pairs = clauses if takes_clauses(matcher) else 3  # in conjunctions, each pair doubles what is held
     texts = [f"(a{i} = 1 or b{i} > 5)" if i < pairs else f"a{i} = 1" for i in range(clauses)]
     add_clauses(matcher, (1, " and ".join(texts)))
-    event: dict[str, object] = {f"a{i}": 1 for i in range(clauses)} | {"a0": 0, "b0": 6, "b1": 6}
+    event: dict[str, object] = {**{f"a{i}": 1 for i in range(clauses)}, "a0": 0, "b0": 6, "b1": 6}
     lacking = [{name: value for name, value in event.items() if name != f"a{i}"} for i in range(clauses)]
     assert match(matcher, event, *lacking) == [[1]] + [[1] if i < 2 else [] for i in range(clauses)]
 
