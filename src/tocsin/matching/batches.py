@@ -90,9 +90,13 @@ class ConjunctionBatch(Struct, frozen=True):
         groups: list[ConjunctionGroup] = []
         clauses: list[ClauseGroup] = []
         for id_, normal in subscriptions:
-            one = cls.of_shapes(np.array([id_], dtype=np.int64), normal, {})
-            groups += one.groups
-            clauses += one.clauses
+            ids = np.array([id_], dtype=np.int64)
+            if isinstance(normal, Dnf):
+                groups += [ConjunctionGroup(conjunction, ids, {}) for conjunction in normal.conjunctions]
+            else:
+                one = cls.of_shapes(ids, normal, {})
+                groups += one.groups
+                clauses += one.clauses
         return cls(tuple(groups), tuple(clauses))
 
     @classmethod
