@@ -79,7 +79,7 @@ class ClusteredMatcher:
     def add(self, subscriptions: ConjunctionBatch) -> None:
         """Add conjunctions; any one of those that carry an id satisfies it."""
         with self._lock:
-            self.add_encoded(encode_conjunctions(subscriptions, self.vocabulary))
+            self.add_encoded(encode_conjunctions(subscriptions.in_conjunctions(), self.vocabulary))
 
     def add_encoded(self, batch: EncodedConjunctions) -> None:
         """Add conjunctions that are encoded already, with this matcher's vocabulary."""
