@@ -7,7 +7,7 @@ from typing import TypeAlias
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from tests.strategies import conditions, crowded, events
+from tests.strategies import conditions, crowded, events, tested
 from tocsin.model import Condition, Event
 
 __all__ = ["Add", "Match", "Operation", "Remove", "workloads"]
@@ -34,7 +34,7 @@ class Match(Struct, frozen=True):
 Operation: TypeAlias = Add | Remove | Match
 
 _ids = st.one_of(st.integers(0, 12), st.sampled_from([2**31, 2**40]))
-_subscriptions = st.tuples(_ids, st.one_of(conditions(), crowded))
+_subscriptions = st.tuples(_ids, st.one_of(conditions(), crowded, tested))
 _additions = st.lists(_subscriptions, min_size=1, max_size=5).map(tuple).map(Add)
 _removals = st.lists(_ids, max_size=4).map(tuple).map(Remove)
 _batches = st.lists(events, max_size=4).map(tuple).map(Match)
