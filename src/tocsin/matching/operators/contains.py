@@ -21,6 +21,7 @@ from tocsin.matching.operators._kernels.automata import (
 from tocsin.matching.operators.index import Passed, Patterns, TextBytes, Texts, text_bytes
 from tocsin.matching.operators.registry import operator_index
 from tocsin.model.conditions import Operator
+from tocsin.model.errors import MatcherError
 
 __all__ = ["Contains"]
 
@@ -28,6 +29,7 @@ _RATIO: Final = 4  # an automaton is made part of a new one that has at least th
 _FEW_CELLS: Final = 1 << 18  # of an automaton's rows, however small it is,
 _CELLS: Final = 8  # else for each node,
 _MOST_CELLS: Final = 1 << 22  # up to so many
+_MOST_NODES: Final = 1 << 29  # twice a state, and the rows besides, are below 2**31
 _LANES: Final = 16  # strings that are gone through side by side
 _NOTHING: Final = np.zeros(0, dtype=np.int64)
 
@@ -125,6 +127,11 @@ def _automaton(constants: Constants) -> Automaton:
     attributes, texts = constants.attributes, constants.texts
     size = int(texts.offsets[-1])
     most = size + len(np.unique(attributes))
+    if most > _MOST_NODES:
+        raise MatcherError(
+            f"`contains` is asked with {size:,} bytes of constants, more than the {_MOST_NODES:,} that an index holds; "
+            "divide the subscriptions among several matchers"
+        )
     roots = np.full(int(attributes.max(initial=-1)) + 1, -1, dtype=np.int32)
     stretches = np.empty((most, 4), dtype=np.int32)
     forest = Forest(np.empty((most, 4), dtype=np.int32), np.zeros(most, dtype=np.uint8))

@@ -52,30 +52,26 @@ class Automaton(NamedTuple):
     classes: NDArray[np.int32]  # [256] the column of a byte; all bytes that no constant has share column 1
     rows: NDArray[
         np.int32
-    ]  # in column 0, what ends there; in the others, the next state, doubled, and one if any does
-    ends: NDArray[
-        np.int64
-    ]  # [constants, 3] the last string that contains it, its code, and the next shorter ending
-    counters: NDArray[
-        np.int64
-    ]  # columns of a row, strings looked at so far, most constants that end in one place
+    ]  # column 0: what ends there; others: the next state, doubled, plus one if any ends there
+    ends: NDArray[np.int64]  # [constants, 3]
+    counters: NDArray[np.int64]  # [3]
 
 
 # Places in `ends`
-SEEN: Final = 0
+SEEN: Final = 0  # the last string that was found to contain it
 CODE: Final = 1  # -1 if it is held no longer
 SHORTER: Final = 2  # the longest constant that this one ends with, or -1
 
 # Places in `counters`
-COLUMNS: Final = 0
-STRINGS: Final = 1
-LONGEST: Final = 2
+COLUMNS: Final = 0  # of a row
+STRINGS: Final = 1  # that were looked at so far
+LONGEST: Final = 2  # most constants that end at one node
 
 # Places in a lane
 STATE: Final = 0
-PLACE: Final = 1
-NUMBER: Final = 2
-STAMP: Final = 3
+PLACE: Final = 1  # of its next byte
+NUMBER: Final = 2  # of its string
+STAMP: Final = 3  # what marks the constants that were found in it
 
 
 @kernel
