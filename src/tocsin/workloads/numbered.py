@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple, Protocol, overload, runtime_checkable
 
 import numpy as np
@@ -24,6 +25,7 @@ from tocsin.model.values import Value
 
 __all__ = [
     "EncodingMatcher",
+    "NumberedClauses",
     "NumberedEventBatch",
     "NumberedEvents",
     "NumberedSubscriptions",
@@ -74,38 +76,38 @@ class NumberedSubscriptions(NamedTuple):
 
     def encode(self, vocabulary: Vocabulary) -> EncodedConjunctions:
         """Return the subscriptions in a vocabulary's codes; names that are new are given one."""
-        used = np.unique(self.attributes)
-        codes = np.zeros(int(used[-1]) + 1 if len(used) else 1, dtype=np.int64)
-        names = names_of(len(codes))
-        codes[used] = [vocabulary.names.code(names[attribute]) for attribute in used.tolist()]
-        ops = self.ops.astype(np.int64)
-        tags = (ops << FIELD_BITS) | (codes[self.attributes] * FIELDS + Field.NUMBER)
-        lows = np.where(ops == Op.LE, self.highs, self.lows)
-        highs = np.where(ops == Op.GE, self.lows, self.highs)
-        return EncodedConjunctions(
-            np.ascontiguousarray(self.ids, dtype=np.int64),
-            np.ascontiguousarray(self.offsets, dtype=np.int64),
-            tags,
-            keys_of_numbers(lows.astype(np.float64)),
-            keys_of_numbers(highs.astype(np.float64)),
-        )
+        cells = _encoded(self.attributes, self.ops, (self.lows, self.highs), vocabulary)
+        ids, offsets = (np.ascontiguousarray(part, dtype=np.int64) for part in (self.ids, self.offsets))
+        return EncodedConjunctions(ids, offsets, *cells)
 
     def to_batch(self) -> ConjunctionBatch:
         """Return the subscriptions as predicates, a Python object each."""
         return ConjunctionBatch(
             tuple(
-                ConjunctionGroup(self._conjunction(i), self.ids[i : i + 1], {}) for i in range(len(self.ids))
+                ConjunctionGroup(_predicates(self, begin, end), self.ids[i : i + 1], {})
+                for i, (begin, end) in enumerate(pairwise(self.offsets.tolist()))
             )
         )
 
-    def _conjunction(self, place: int) -> Conjunction:
-        found = []
-        for j in range(int(self.offsets[place]), int(self.offsets[place + 1])):
-            op, low, high = Op(int(self.ops[j])), int(self.lows[j]), int(self.highs[j])
-            constants = (low, high) if op is Op.BETWEEN else (high,) if op is Op.LE else (low,)
-            subject = Attribute(f"a{int(self.attributes[j])}")
-            found.append(Predicate(subject, OPERATORS[op], tuple(literal(value) for value in constants)))
-        return tuple(found)
+
+class NumberedClauses(NamedTuple):
+    """Clauses of predicates: those of subscription i are the clauses from `offsets[i]` to `offsets[i + 1]`.
+
+    The predicates of clause c are those from `bounds[c]` to `bounds[c + 1]`, as in `NumberedSubscriptions`.
+    """
+
+    ids: IdArray  # int64[subscriptions]
+    offsets: Keys  # int64[subscriptions + 1]
+    bounds: Keys  # int64[clauses + 1]
+    attributes: NDArray[np.int32]  # [predicates]
+    ops: NDArray[np.int8]  # [predicates]
+    lows: NDArray[np.int32]  # [predicates]
+    highs: NDArray[np.int32]  # [predicates]
+
+    def any_of_all(self) -> NumberedSubscriptions:
+        """Return the disjunctive form: each clause is a conjunction, and any of them satisfies the subscription."""
+        ids = np.repeat(self.ids, np.diff(self.offsets))
+        return NumberedSubscriptions(ids, self.bounds, self.attributes, self.ops, self.lows, self.highs)
 
 
 class NumberedEvents(NamedTuple):
@@ -193,6 +195,35 @@ def prepared_for(matcher: Matcher, events: NumberedEvents) -> EventBatch:
 def names_of(count: int) -> tuple[str, ...]:
     """Return the names of the first `count` attributes."""
     return tuple(f"a{number}" for number in range(count))
+
+
+def _encoded(
+    attributes: NDArray[np.int32],
+    ops: NDArray[np.int8],
+    limits: tuple[NDArray[np.int32], NDArray[np.int32]],
+    vocabulary: Vocabulary,
+) -> tuple[Keys, Keys, Keys]:
+    """Return predicates' tags, lows and highs in a vocabulary's codes; names that are new are given one."""
+    used = np.unique(attributes)
+    codes = np.zeros(int(used[-1]) + 1 if len(used) else 1, dtype=np.int64)
+    names = names_of(len(codes))
+    codes[used] = [vocabulary.names.code(names[attribute]) for attribute in used.tolist()]
+    wide = ops.astype(np.int64)
+    tags = (wide << FIELD_BITS) | (codes[attributes] * FIELDS + Field.NUMBER)
+    lows = np.where(wide == Op.LE, limits[1], limits[0])
+    highs = np.where(wide == Op.GE, limits[0], limits[1])
+    return tags, keys_of_numbers(lows.astype(np.float64)), keys_of_numbers(highs.astype(np.float64))
+
+
+def _predicates(held: NumberedSubscriptions | NumberedClauses, begin: int, end: int) -> Conjunction:
+    """Return the predicates from `begin` to `end` as Python objects."""
+    found = []
+    for j in range(begin, end):
+        op, low, high = Op(int(held.ops[j])), int(held.lows[j]), int(held.highs[j])
+        constants = (low, high) if op is Op.BETWEEN else (high,) if op is Op.LE else (low,)
+        subject = Attribute(f"a{int(held.attributes[j])}")
+        found.append(Predicate(subject, OPERATORS[op], tuple(literal(value) for value in constants)))
+    return tuple(found)
 
 
 def _row(events: NumberedEvents, place: int) -> dict[str, Value]:

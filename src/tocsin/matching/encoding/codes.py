@@ -58,7 +58,9 @@ class Field(IntEnum):
     TIMESTAMP = 3
     BIG = 4  # a number that no float equals
     ANY = 5  # whether there is a value at all
-    TEXT = 6  # the tests on strings that a value passes: the only field in which an event may have several pairs
+    TEXT = (
+        6  # the tests on strings that a value passes: the only field in which an event may have several pairs
+    )
 
 
 class Op(IntEnum):
