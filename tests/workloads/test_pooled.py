@@ -7,7 +7,7 @@ from tocsin.matching.encoding.conjunctions import encode_conjunctions
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.model.conditions import Operator, Predicate
 from tocsin.model.terms import Attribute, literal
-from tocsin.workloads.numbered import EncodingMatcher
+from tocsin.workloads.numbered import add_to, prepared_for
 from tocsin.workloads.pooled import Pool, PooledSubscriptions, PoolEncoding, RecordEvents
 
 
@@ -59,10 +59,7 @@ def test_a_matcher_that_takes_arrays_and_one_that_does_not_answer_alike() -> Non
     found = []
     for name in ("oracle", "counting"):
         matcher = create_matcher(name)
-        if isinstance(matcher, EncodingMatcher):
-            matcher.add_encoded(batch.encode(matcher.vocabulary))
-        else:
-            matcher.add(batch.to_batch())
-        found.append(matcher.match(events.prepared_for(matcher)).to_lists())
+        add_to(matcher, batch)
+        found.append(matcher.match(prepared_for(matcher, events)).to_lists())
     assert found[0] == found[1]
     assert sum(map(len, found[0])) > 0

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 from numpy.random import Generator
 from numpy.typing import NDArray
 
@@ -16,7 +17,7 @@ __all__ = ["BLOCK", "Blocks", "Ragged", "joined"]
 BLOCK: Final = 1 << 15  # rows that one seed draws, unless they are wide
 
 
-class Ragged(NamedTuple):
+class Ragged(Struct, frozen=True):
     """Rows of different lengths: the cells of row i are those from `offsets[i]` to `offsets[i + 1]`, in every column."""
 
     offsets: Keys  # int64[rows + 1]
@@ -42,7 +43,6 @@ class Ragged(NamedTuple):
         return cls.where(np.arange(columns[0].shape[1]) < sizes[:, None], *columns)
 
     def __len__(self) -> int:
-        # A tuple's length is its number of fields; nobody asks for that.
         return len(self.offsets) - 1
 
     def slice(self, begin: int, end: int) -> Ragged:

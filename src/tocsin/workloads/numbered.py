@@ -25,10 +25,12 @@ from tocsin.model.values import Value
 
 __all__ = [
     "EncodingMatcher",
+    "Events",
     "NumberedClauses",
     "NumberedEventBatch",
     "NumberedEvents",
     "NumberedSubscriptions",
+    "Subscriptions",
     "add_to",
     "names_of",
     "prepared_for",
@@ -46,6 +48,30 @@ class EncodingMatcher(Protocol):
 
     def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
         """Return the conjunctions that each event satisfies, and where each event's begin."""
+
+
+class Subscriptions(Protocol):
+    """A batch of subscriptions that can be given to any matcher."""
+
+    @property
+    def ids(self) -> IdArray:
+        """Return their ids."""
+
+    def encode(self, vocabulary: Vocabulary) -> EncodedConjunctions:
+        """Return them in a vocabulary's codes."""
+
+    def to_batch(self) -> ConjunctionBatch:
+        """Return them as predicates."""
+
+
+class Events(Protocol):
+    """Events that can be given to any matcher."""
+
+    def as_batch(self) -> EventBatch:
+        """Return them as they are encoded best."""
+
+    def to_dicts(self) -> Sequence[Mapping[str, Value]]:
+        """Return each as a dict."""
 
 
 class NumberedSubscriptions(NamedTuple):
@@ -140,6 +166,10 @@ class NumberedEvents(NamedTuple):
         keys = keys_of_numbers(self.values[kept].astype(np.float64))
         return EncodedEvents(ends[self.offsets], fields, keys, keys, keys)
 
+    def as_batch(self) -> EventBatch:
+        """Return the events as a batch that is encoded from arrays."""
+        return NumberedEventBatch(self)
+
     def to_dicts(self) -> list[dict[str, Value]]:
         """Return each event as a dict."""
         return [_row(self, place) for place in range(len(self.offsets) - 1)]
@@ -174,7 +204,7 @@ class _Rows(Sequence[Mapping[str, Value]]):
         return _row(self._events, place)
 
 
-def add_to(matcher: Matcher, subscriptions: NumberedSubscriptions) -> None:
+def add_to(matcher: Matcher, subscriptions: Subscriptions) -> None:
     """Add subscriptions, as arrays if the matcher takes them so."""
     if isinstance(matcher, EncodingMatcher):
         matcher.add_encoded(subscriptions.encode(matcher.vocabulary))
@@ -182,10 +212,10 @@ def add_to(matcher: Matcher, subscriptions: NumberedSubscriptions) -> None:
         matcher.add(subscriptions.to_batch())
 
 
-def prepared_for(matcher: Matcher, events: NumberedEvents) -> EventBatch:
+def prepared_for(matcher: Matcher, events: Events) -> EventBatch:
     """Return events as the matcher likes them best, so that `match` has nothing left to encode."""
     if isinstance(matcher, EncodingMatcher):
-        batch = NumberedEventBatch(events)
+        batch = events.as_batch()
         encode_events(batch, matcher.vocabulary)
         return batch
     return EventBatch(events.to_dicts())

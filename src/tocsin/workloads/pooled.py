@@ -8,14 +8,12 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching import ConjunctionBatch, ConjunctionGroup, EventBatch, IdArray, Matcher
+from tocsin.matching import ConjunctionBatch, ConjunctionGroup, EventBatch, IdArray
 from tocsin.matching.encoding.codes import Keys
 from tocsin.matching.encoding.conjunctions import EncodedConjunctions, encode_conjunctions
-from tocsin.matching.encoding.events import encode_events
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.model.conditions import Predicate
 from tocsin.model.values import Value
-from tocsin.workloads.numbered import EncodingMatcher
 
 __all__ = ["Pool", "PoolEncoding", "PooledSubscriptions", "RecordEvents"]
 
@@ -125,9 +123,6 @@ class RecordEvents(NamedTuple):
         """Return each event as a dict."""
         return list(self.rows)
 
-    def prepared_for(self, matcher: Matcher) -> EventBatch:
-        """Return the events so that `match` has nothing left to encode, if the matcher takes them encoded."""
-        batch = EventBatch(self.rows)
-        if isinstance(matcher, EncodingMatcher):
-            encode_events(batch, matcher.vocabulary)
-        return batch
+    def as_batch(self) -> EventBatch:
+        """Return the events as a batch of flat attributes."""
+        return EventBatch(self.rows)
