@@ -8,7 +8,7 @@ from statistics import median
 
 from msgspec import Struct
 
-from tocsin.bench.memory import resident_mb
+from tocsin.bench.memory import give_back, resident_mb
 from tocsin.matching import EventBatch, IdArray, Matcher, Matches, create_matcher
 from tocsin.matching.encoding.conjunctions import EncodedConjunctions
 from tocsin.matching.encoding.events import encode_events
@@ -98,6 +98,7 @@ class Subject:
         self, batches: Iterable[Subscriptions], progress: Callable[[str], None] = lambda _: None
     ) -> Loading:
         """Add subscriptions; drawing them is not timed."""
+        give_back()
         before, adding, encoding, done = resident_mb(), 0.0, 0.0, 0
         for batch in batches:
             start = time.perf_counter()

@@ -25,9 +25,10 @@ _EVENT_BLOCK: Final = 1 << 10
 class KeywordParameters(Struct, frozen=True, forbid_unknown_fields=True):
     """How queries and documents are drawn.
 
-    A query has one to four words, as often as `lengths` says. A word is drawn by its document frequency times
-    the logarithm of all documents over it: frequent words are asked for more often, but those that stand in
-    nearly every document hardly ever. `a17` is the corpus's word number 17.
+    A query has one to four words, as often as `lengths` says. A word is drawn by the square root of its document
+    frequency times the logarithm of all documents over it: frequent words are asked for more often, but far from
+    as often as they are written, and those that stand in nearly every document hardly ever. `a17` is the
+    corpus's word number 17.
     """
 
     intervals: bool = False  # False: `word = 1`; True: `word between x and y`, of how often a document has it
@@ -63,7 +64,7 @@ class KeywordWorkload:
     @cached_property
     def _words(self) -> Choice:
         found = self.corpus.document_frequencies()
-        weights = found * np.log(np.maximum(len(self.corpus), 2) / np.maximum(found, 1))
+        weights = np.sqrt(found) * np.log(np.maximum(len(self.corpus), 2) / np.maximum(found, 1))
         if np.count_nonzero(weights) < len(self.parameters.lengths):  # a corpus of hardly any documents
             weights = np.maximum(found, 1)
         return Choice(len(found), weights.astype(np.float64))
