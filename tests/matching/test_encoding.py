@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.strategies import TEXTS, TIMES, conditions, crowded, events, predicates, values
-from tocsin.language import Template, parse_condition, to_dnf
-from tocsin.language.normal import Dnf
+from tocsin.language import Template, parse_condition, to_cnf, to_dnf
+from tocsin.language.normal import Cnf, Dnf
 from tocsin.language.normal.predicates import rewrite
 from tocsin.language.semantics import truth
 from tocsin.matching import ConjunctionBatch, EventBatch
+from tocsin.matching.batches import Clauses
 from tocsin.matching.encoding.codes import (
     FIELD_BITS,
     FIELDS,
@@ -30,7 +32,12 @@ from tocsin.matching.encoding.codes import (
     number_of,
     text_order,
 )
-from tocsin.matching.encoding.conjunctions import EncodedConjunctions, encode_conjunctions
+from tocsin.matching.encoding.conjunctions import (
+    EncodedClauses,
+    EncodedConjunctions,
+    encode_clauses,
+    encode_conjunctions,
+)
 from tocsin.matching.encoding.events import EncodedEvents, encode_events
 from tocsin.matching.encoding.vocabulary import Encoded, Vocabulary
 from tocsin.model import Condition, Conjunction, Event, Predicate, Value, literal
@@ -188,6 +195,7 @@ def tags_and_lows(encoded: list[Encoded]) -> tuple[Keys, Keys]:
 
 def assert_empty(vocabulary: Vocabulary) -> None:
     assert len(vocabulary.names) == len(vocabulary.symbols) == len(vocabulary.predicates) == 0
+    assert len(vocabulary.patterns) == len(vocabulary.tests) == len(vocabulary.tests.attributes) == 0
     assert vocabulary.ordered_texts == 0
     assert not any(vocabulary.is_timed(attribute) for attribute in range(vocabulary.names.top))
     assert not vocabulary._members
@@ -230,8 +238,8 @@ def test_equal_constants_are_one_predicate_and_kinds_are_not() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "a like 'x_y'",
-        "a is missing",
+        "a starts with b",
+        "a + 1 > b",
         "a > b",
         "a + 1 > 2",
         "a between 1 and 'x'",
@@ -273,6 +281,8 @@ def hold(vocabulary: Vocabulary, text: str) -> tuple[Keys, Keys]:
         "a < 'x'",
         "a > timestamp '2026-01-01T00:00:00Z'",
         "a in (timestamp '2026-01-01T00:00:00Z', 1)",
+        "a starts with 'x'",
+        "a !~ 'x'",
     ],
 )
 def test_the_version_changes_when_an_event_might_be_encoded_otherwise(text: str) -> None:
@@ -301,11 +311,37 @@ def test_the_version_changes_when_another_attribute_is_compared_with_timestamps(
     ]
 
 
+def test_a_test_of_one_attribute_is_not_asked_of_another_until_it_is_held_there() -> None:
+    vocabulary = Vocabulary()
+    for text in ("a starts with 'x'", "b = 1", "b contains 'z'"):
+        hold(vocabulary, text)
+    batch = EventBatch.of([Event("e", {"a": "xy", "b": "xy"}), Event("f", {"b": 3, "a": "y"})])
+    a, b = (vocabulary.names.codes[name] * FIELDS for name in "ab")
+    starts = vocabulary.encode(_predicate("a starts with 'x'")).low
+
+    def texts() -> list[list[tuple[int, int]]]:
+        found = encode_events(batch, vocabulary)
+        both = list(zip(found.fields.tolist(), found.keys.tolist(), strict=True))
+        ends = found.offsets.tolist()
+        return [
+            [pair for pair in both[begin:end] if pair[0] % FIELDS == Field.TEXT]
+            for begin, end in pairwise(ends)
+        ]
+
+    assert texts() == [
+        [(a + Field.TEXT, starts), (a + Field.TEXT, -1), (b + Field.TEXT, -1)],
+        [(a + Field.TEXT, -1)],
+    ]
+    hold(vocabulary, "b starts with 'x'")
+    assert texts()[0][2:] == [(b + Field.TEXT, starts), (b + Field.TEXT, -1)]
+
+
 def test_the_version_stays_when_events_are_encoded_as_before() -> None:
     vocabulary = Vocabulary()
     hold(vocabulary, "a = 'x'")
+    hold(vocabulary, "a starts with 'x'")
     before = vocabulary.version
-    for text in ("a = 1", "a > 2.5", "a != 'x'", "a is present", "a = true"):
+    for text in ("a = 1", "a > 2.5", "a != 'x'", "a is present", "a = true", "a not starts with 'x'"):
         vocabulary.release(*hold(vocabulary, text))
     assert vocabulary.version == before
 
@@ -387,11 +423,74 @@ def test_a_group_of_patterns_is_encoded_as_what_each_of_them_means() -> None:
     bound = Template("name like :n").bind_many({"n": ["abc", "a%", "a_c"]})
     vocabulary = Vocabulary()
     encoded = encode_conjunctions(ConjunctionBatch.of_rows(np.arange(3), bound), vocabulary)
-    assert [tag >> FIELD_BITS for tag in encoded.tags.tolist()] == [Op.EQ, Op.RESIDUAL, Op.RESIDUAL]
+    assert [tag >> FIELD_BITS for tag in encoded.tags.tolist()] == [Op.EQ, Op.EQ, Op.EQ]
+    assert [tag % FIELDS for tag in encoded.tags.tolist()] == [Field.STRING, Field.TEXT, Field.TEXT]
     assert decoded(encoded, vocabulary) == [
         (row, (_predicate(text),))
         for row, text in enumerate(["name = 'abc'", "name starts with 'a'", "name like 'a_c'"])
     ]
+
+
+def decoded_clauses(encoded: EncodedClauses, vocabulary: Vocabulary) -> list[tuple[int, Clauses]]:
+    """Return clause forms as they are told by the arrays."""
+    predicates = [normalised(vocabulary.decode(*one)) for one in np.stack(encoded[3:], axis=1).tolist()]
+    bounds, offsets = encoded.bounds.tolist(), encoded.offsets.tolist()
+    clauses = [tuple(predicates[begin:end]) for begin, end in pairwise(bounds)]
+    forms = [tuple(clauses[begin:end]) for begin, end in pairwise(offsets)]
+    return list(zip(encoded.ids.tolist(), forms, strict=True))
+
+
+@given(st.lists(st.one_of(conditions(), crowded), max_size=4))
+def test_clause_forms_are_decoded_as_they_were_given(several: list[Condition]) -> None:
+    vocabulary = Vocabulary()
+    batch = ConjunctionBatch.of(enumerate(map(to_cnf, several)))
+    assert decoded_clauses(encode_clauses(batch, vocabulary), vocabulary) == [
+        (id_, tuple(tuple(map(normalised, clause)) for clause in form))
+        for group in batch.clauses
+        for id_, form in group
+    ]
+
+
+CLAUSE_TEMPLATES = [
+    "(a = :x or b != :y) and (c = 1 or a > :x)",
+    "(a in :many or b not in :many) and c > :x",
+    "(a between :x and :y or b is missing) and (a = b or c = :y) and d is present",
+]
+
+
+@given(st.sampled_from(CLAUSE_TEMPLATES), rows())
+def test_clauses_encoded_by_the_column_are_what_their_rows_are_one_by_one(
+    text: str, columns: dict[str, list[Any]]
+) -> None:
+    bound = Template(text).bind_many(columns, clauses=True)
+    assert isinstance(bound.normal, Cnf)
+    group = ConjunctionBatch.of_rows(np.arange(len(bound), dtype=np.int64), bound)
+    singles = ConjunctionBatch.of((id_, Cnf(form)) for each in group.clauses for id_, form in each)
+    by_column, by_row = Vocabulary(), Vocabulary()
+    found = decoded_clauses(encode_clauses(group, by_column), by_column)
+    assert found == decoded_clauses(encode_clauses(singles, by_row), by_row)
+
+
+def test_clauses_of_groups_of_any_size_lie_where_their_predicates_do() -> None:
+    few = ConjunctionBatch.of(
+        [(7, to_cnf(parse_condition("(a = 1 or b = 2) and c = 3 and (d = 4 or e = 5 or f = 6)")))]
+    )
+    rows = Template("(a = :x or b = 2) and (c = :x or d = 4)").bind_many({"x": [1, 2, 3]}, clauses=True)
+    many = ConjunctionBatch.of_rows(np.array([1, 2, 3]), rows)
+    vocabulary = Vocabulary()
+    encoded = encode_clauses(ConjunctionBatch((), (*few.clauses, *many.clauses)), vocabulary)
+    assert encoded.ids.tolist() == [1, 2, 3, 7]
+    assert encoded.offsets.tolist() == [0, 2, 4, 6, 9]
+    assert np.diff(encoded.bounds).tolist() == [2, 2, 2, 2, 2, 2, 1, 2, 3]
+    found = dict(decoded_clauses(encoded, vocabulary))
+    assert found[7] == next(iter(few.clauses[0]))[1]
+    assert found[2] == tuple(tuple(map(_predicate, c)) for c in (("a = 2", "b = 2"), ("c = 2", "d = 4")))
+
+
+def test_no_clause_forms_are_encoded_too() -> None:
+    nothing = encode_clauses(ConjunctionBatch.of([(1, to_dnf(parse_condition("a = 1")))]), Vocabulary())
+    assert [part.tolist() for part in nothing] == [[], [0], [0], [], [], []]
+    assert {part.dtype for part in nothing} == {np.dtype(np.int64)}
 
 
 def test_empty_conjunctions_and_no_conjunctions_are_encoded_too() -> None:
@@ -401,7 +500,7 @@ def test_empty_conjunctions_and_no_conjunctions_are_encoded_too() -> None:
     ids = np.array([4, 5], dtype=np.int64)
     for batch in (
         ConjunctionBatch.of([(4, Dnf(((),))), (5, Dnf(((),)))]),
-        ConjunctionBatch.of_shapes(ids, ((),), {}),
+        ConjunctionBatch.of_shapes(ids, Dnf(((),)), {}),
     ):
         encoded = encode_conjunctions(batch, vocabulary)
         assert (encoded.ids.tolist(), encoded.offsets.tolist()) == ([4, 5], [0, 0, 0])
@@ -413,6 +512,13 @@ def test_empty_conjunctions_and_no_conjunctions_are_encoded_too() -> None:
 def told(vocabulary: Vocabulary, encoded: Encoded, events: EncodedEvents, event: int) -> bool:
     """Tell from integers alone whether an event satisfies a predicate that is not left to Python."""
     op, wanted = Op(encoded.tag >> FIELD_BITS), encoded.tag & ((1 << FIELD_BITS) - 1)
+    fields = events.fields[events.offsets[event] : events.offsets[event + 1]]
+    keys = events.keys[events.offsets[event] : events.offsets[event + 1]]
+    if op is Op.MISSING:
+        return wanted // FIELDS not in fields // FIELDS
+    if wanted % FIELDS == Field.TEXT:  # the only field with several pairs
+        passed = keys[fields == wanted].tolist()
+        return bool(passed) and (encoded.low in passed) is (op is Op.EQ)
     for place in range(events.offsets[event], events.offsets[event + 1]):
         field, key = int(events.fields[place]), int(events.keys[place])
         low, high = int(events.lows[place]), int(events.highs[place])

@@ -34,6 +34,7 @@ from tocsin.matching import (
 )
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
+from tocsin.matching.saved import FORMAT
 from tocsin.model import Event, Predicate, read_event
 from tocsin.model.errors import MatcherError, SavedMatcherError, TocsinError
 from tocsin.structures.jit import compiled_kernels
@@ -53,7 +54,7 @@ def apply(operation: Operation, *matchers: Matcher) -> None:
     """Do the same to all; the last one knows what comes of a match."""
     for matcher in matchers:
         if isinstance(operation, Add):
-            add(matcher, *operation.subscriptions)
+            matcher.add(operation.batch())
         elif isinstance(operation, Remove):
             remove(matcher, *operation.ids)
     if isinstance(operation, Match):
@@ -320,9 +321,9 @@ def test_a_folder_of_something_else(tmp_path: Path) -> None:
 
 
 def test_a_folder_from_the_future(folder: Path) -> None:
-    edit_manifest(folder, format=2, tocsin="9.9")
+    edit_manifest(folder, format=FORMAT + 1, tocsin="9.9")
     assert refusal(folder) == (
-        f"{folder}: it was saved by Tocsin 9.9 in format 2, and Tocsin 0.1.0 reads formats up to 1; "
+        f"{folder}: it was saved by Tocsin 9.9 in format {FORMAT + 1}, and Tocsin 0.1.0 reads formats up to {FORMAT}; "
         "update Tocsin, or save the matcher with this version"
     )
 

@@ -11,7 +11,7 @@ from tocsin.model.conditions import NEGATED, Operator, Predicate
 from tocsin.model.terms import Literal, Term
 from tocsin.model.values import Kind
 
-__all__ = ["Pattern", "compile_like", "compile_regex", "like", "plain_like"]
+__all__ = ["Pattern", "compile_like", "compile_regex", "like", "plain_like", "regex_of_like"]
 
 _MEMORY: Final = 8 << 20  # bytes one regular expression's program and automata may take
 _TWINS: Final = {
@@ -25,7 +25,7 @@ _TWINS: Final = {
 class Pattern(Protocol):
     """A compiled pattern."""
 
-    def search(self, text: str) -> object | None:
+    def search(self, text: str | bytes) -> object | None:
         """Return something if the pattern occurs anywhere in `text`, None if it does not."""
 
 
@@ -47,11 +47,20 @@ def compile_regex(pattern: str) -> Pattern:
 @lru_cache(maxsize=4096)
 def compile_like(pattern: str) -> Pattern:
     """Return the `like` pattern compiled; raise `ValueError` where it ends within an escape."""
+    return compile_regex(regex_of_like(pattern))
+
+
+def regex_of_like(pattern: str) -> str:
+    r"""Return the regular expression that says the same as `like pattern`.
+
+    >>> print(regex_of_like("a_c%"))
+    (?s)\Aa.c.*\z
+    """
     wild = {"%": ".*", "_": "."}
     body = "".join(
         wild[piece] if is_wild else cast("str", re2.escape(piece)) for piece, is_wild in _pieces(pattern)
     )
-    return compile_regex(rf"(?s)\A{body}\z")
+    return rf"(?s)\A{body}\z"
 
 
 def plain_like(pattern: str) -> tuple[Operator, str] | None:

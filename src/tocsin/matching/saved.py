@@ -32,7 +32,7 @@ from tocsin.model.version import VERSION
 
 __all__ = ["MatcherParts", "Savable", "open_matcher", "save_matcher"]
 
-FORMAT: Final = 1  # raised whenever an older Tocsin could misread what this one writes
+FORMAT: Final = 2  # raised whenever an older Tocsin could misread what this one writes
 _MANIFEST: Final = "manifest.json"
 _NEW_MANIFEST: Final = "manifest.json.new"
 _PARTS: Final = "parts-"
@@ -40,6 +40,8 @@ _MAPPED: Final = 1 << 16  # a smaller file is read at once: each map keeps a fil
 _NAMES: Final = "vocabulary.names"
 _SYMBOLS: Final = "vocabulary.symbols"
 _PREDICATES: Final = "vocabulary.predicates"
+_PATTERNS: Final = "vocabulary.patterns"
+_TESTS: Final = "vocabulary.tests"
 _REMEDY: Final = "save the matcher anew"
 
 
@@ -190,6 +192,8 @@ def _write_parts(matcher: Matcher, name: str, parts: MatcherParts, place: Path) 
         documents[_NAMES], arrays[f"{_NAMES}.uses"] = parts.vocabulary.names.contents()
         documents[_SYMBOLS], arrays[f"{_SYMBOLS}.uses"] = parts.vocabulary.symbols.contents()
         documents[_PREDICATES], arrays[f"{_PREDICATES}.uses"] = parts.vocabulary.predicates.contents()
+        documents[_PATTERNS], arrays[f"{_PATTERNS}.uses"] = parts.vocabulary.patterns.contents()
+        arrays[_TESTS] = parts.vocabulary.tests.contents()
     for document, entries in documents.items():
         _write(place / f"{document}.json", msgspec.json.encode(entries))
     for array, values in arrays.items():
@@ -330,6 +334,8 @@ def _read_vocabulary(
         words.names.restore(documents.pop(_NAMES), arrays.pop(f"{_NAMES}.uses"))
         words.symbols.restore(documents.pop(_SYMBOLS), arrays.pop(f"{_SYMBOLS}.uses"))
         words.predicates.restore(documents.pop(_PREDICATES), arrays.pop(f"{_PREDICATES}.uses"))
+        words.patterns.restore(documents.pop(_PATTERNS), arrays.pop(f"{_PATTERNS}.uses"))
+        words.tests.restore(arrays.pop(_TESTS))
     except KeyError as fault:
         raise SavedMatcherError(f"it has no `{fault.args[0]}`; {_REMEDY}", str(home)) from None
     return words

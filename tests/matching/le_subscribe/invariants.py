@@ -44,8 +44,9 @@ def check_invariants(matcher: ClusteredMatcher) -> None:
     for table in range(int(state.tables.used[0])):
         assert state.tables.members[table] == of_table[table]
     if not seen:
-        for words in (matcher.vocabulary.names, matcher.vocabulary.symbols, matcher.vocabulary.predicates):
-            assert len(words) == 0
+        words = matcher.vocabulary
+        for held in (words.names, words.symbols, words.predicates, words.patterns, words.tests):
+            assert len(held) == 0
         assert not np.any(state.fields.equalities)
         assert not np.any(state.fields.others)
 

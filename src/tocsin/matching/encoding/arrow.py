@@ -132,7 +132,7 @@ class ArrowEvents(EventBatch):
                     columns += field_columns(leaf, attribute, vocabulary)
         if self.stream is not None and STREAM in codes:
             columns += constant_columns(self.stream, piece.num_rows, codes[STREAM], vocabulary)
-        return pairs(piece.num_rows, columns, kept)
+        return pairs(piece.num_rows, columns, kept, vocabulary)
 
 
 def _by_row(table: Any, stream: str | None) -> EventBatch:

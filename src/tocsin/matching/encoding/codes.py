@@ -93,6 +93,7 @@ OPS: Final = {
     Operator.IN: Op.IN,
     Operator.NOT_IN: Op.NOT_IN,
     Operator.PRESENT: Op.PRESENT,
+    Operator.MISSING: Op.MISSING,
 }
 OPERATORS: Final = {op: operator for operator, op in OPS.items()}
 

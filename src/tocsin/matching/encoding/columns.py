@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tocsin.matching.encoding.codes import FIELDS, Field, Keys, keys_of_numbers, text_order
-from tocsin.matching.encoding.events import EncodedEvents
+from tocsin.matching.encoding.events import EncodedEvents, TextPairs
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.model.timestamps import microseconds, parse_rfc3339
 
@@ -38,6 +38,9 @@ class FieldColumn(NamedTuple):
     keys: Keys  # int64[events]
     held: Mask | None = None  # [events]
     orders: tuple[Keys, Keys] | None = None  # lows and highs, where they are not the keys
+    words: tuple[Sequence[str | None], NDArray[np.intp]] | None = (
+        None  # to be tested, and which each event has
+    )
 
 
 def leaf_paths(schema: Iterable[Any]) -> list[str] | None:
@@ -121,8 +124,24 @@ def constant_columns(text: str, count: int, attribute: int, vocabulary: Vocabula
     return _texts([text], np.zeros(count, dtype=np.intp), None, attribute, vocabulary)
 
 
-def pairs(count: int, columns: Sequence[FieldColumn], kept: Mask | None) -> EncodedEvents:
+def pairs(
+    count: int, columns: Sequence[FieldColumn], kept: Mask | None, vocabulary: Vocabulary
+) -> EncodedEvents:
     """Return the columns of `count` events as pairs by event; events that `kept` does not mark have none."""
+    events = _by_event(count, columns, kept)
+    tested = TextPairs(vocabulary)
+    for column in columns:
+        if column.words is not None:
+            words, which = column.words
+            places = np.flatnonzero(events.fields == column.field)
+            if kept is not None or column.held is not None:
+                held = kept if column.held is None else column.held if kept is None else kept & column.held
+                which = which[held]
+            tested.add_column(column.field // FIELDS, [word or "" for word in words], which, places)
+    return tested.spliced_into(events)
+
+
+def _by_event(count: int, columns: Sequence[FieldColumn], kept: Mask | None) -> EncodedEvents:
     keys = _rows_of([column.keys for column in columns], count)
     lows = highs = keys
     if any(column.orders is not None for column in columns):
@@ -265,7 +284,8 @@ def _texts(
     if vocabulary.ordered_texts > 0:
         both = np.array([text_order(word or "") for word in words], dtype=np.int64)
         orders = both[:, 0][places], both[:, 1][places]
-    yield FieldColumn(base + Field.STRING, known[places], held, orders)
+    tested = (words, places) if attribute in vocabulary.tests.attributes else None
+    yield FieldColumn(base + Field.STRING, known[places], held, orders, tested)
     if vocabulary.is_timed(attribute):
         times = [None if word is None else parse_rfc3339(word) for word in words]
         timed = np.array([time is not None for time in times], dtype=np.bool_)[places]

@@ -24,7 +24,7 @@ from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.model.timestamps import microseconds, parse_rfc3339
 from tocsin.model.values import Value
 
-__all__ = ["EncodedEvents", "Pairs", "RowEncoding", "encode_events", "encode_rows"]
+__all__ = ["EncodedEvents", "Pairs", "RowEncoding", "TextPairs", "encode_events", "encode_rows"]
 
 EXACT: Final = 2**53  # integers up to here are floats
 
@@ -33,7 +33,8 @@ class EncodedEvents(NamedTuple):
     """The pairs of event i are those from `offsets[i]` to `offsets[i + 1]`.
 
     An attribute that no subscription names has no pair. Where a value's key does not tell its place in the
-    order, `lows` and `highs` say between which keys it lies.
+    order, `lows` and `highs` say between which keys it lies. A string of an attribute that is tested has, in the
+    field TEXT, a pair for each test that it passes, and behind them one with the key -1: all next to each other.
     """
 
     offsets: Keys  # int64[events + 1]
@@ -100,9 +101,10 @@ class RowEncoding:
         """Return all pairs as arrays."""
         keys = keys_of_numbers(np.array(self.numbers, dtype=np.float64))
         lows, highs = self._rest.settle(keys)
-        return EncodedEvents(
+        events = EncodedEvents(
             np.array(self.offsets, dtype=np.int64), np.array(self.fields, dtype=np.int32), keys, lows, highs
         )
+        return self._rest.tested.spliced_into(events)
 
 
 class Pairs:
@@ -113,8 +115,10 @@ class Pairs:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
+        self.tested = TextPairs(vocabulary)
         self._symbols: Mapping[Any, int] = vocabulary.symbols.codes
         self._ordered = vocabulary.ordered_texts > 0
+        self._tests = vocabulary.tests.attributes
         self._places: list[int] = []
         self._keys: list[int] = []
         self._order_places: list[int] = []
@@ -127,6 +131,8 @@ class Pairs:
         self._places.append(place)
         if kind is str:
             self._keys.append(self._symbols.get(value, -1))
+            if attribute in self._tests:
+                self.tested.add(attribute, value, place)  # type: ignore[arg-type]
             if self._ordered:
                 self._order_places.append(place)
                 self._orders.append(text_order(value))  # type: ignore[arg-type]
@@ -166,3 +172,62 @@ class Pairs:
         lows[self._order_places] = orders[:, 0]
         highs[self._order_places] = orders[:, 1]
         return lows, highs
+
+
+class TextPairs:
+    """The strings of a batch whose attributes are tested, each asked once, and the places of their pairs."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._tests = vocabulary.tests
+        self._numbers: dict[tuple[int, str], int] = {}
+        self._places: list[int] = []
+        self._at: list[int] = []
+
+    def add(self, attribute: int, text: str, place: int) -> None:
+        """Take a string whose pair stands at `place`, which is beyond those taken before."""
+        self._at.append(self._numbers.setdefault((attribute, text), len(self._numbers)))
+        self._places.append(place)
+
+    def add_column(self, attribute: int, words: Iterable[str], which: Keys, places: Keys) -> None:
+        """Take strings of one attribute, given as different words and which of them stands at each place."""
+        numbers = self._numbers
+        known = [numbers.setdefault((attribute, word), len(numbers)) for word in words]
+        self._at += np.array(known, dtype=np.int64)[which].tolist()
+        self._places += places.tolist()
+
+    def spliced_into(self, events: EncodedEvents) -> EncodedEvents:
+        """Return the events with the pairs in TEXT behind each of the places."""
+        if not self._places:
+            return events
+        attributes = np.fromiter((attribute for attribute, _ in self._numbers), dtype=np.int64)
+        offsets, codes = self._tests.passed(attributes, [text for _, text in self._numbers])
+        places, which = np.array(self._places, dtype=np.int64), np.array(self._at, dtype=np.int64)
+        if np.any(places[1:] < places[:-1]):
+            order = np.argsort(places)
+            places, which = places[order], which[order]
+        sizes = offsets[which + 1] - offsets[which]
+        ends = np.cumsum(sizes)
+        # The first of a string's pairs comes behind its place and all the pairs spliced in before.
+        added = np.arange(ends[-1])
+        source = added + np.repeat(offsets[which] - (ends - sizes), sizes)
+        target = added + np.repeat(places + 1, sizes)
+        stays = np.ones(len(events.fields) + len(added), dtype=np.bool_)
+        stays[target] = False
+        before = np.concatenate([np.zeros(1, dtype=np.int64), ends])
+        texts = np.repeat(events.fields[places] + (Field.TEXT - Field.STRING), sizes)
+
+        def spliced(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+            array = np.empty(len(stays), dtype=old.dtype)
+            array[stays] = old
+            array[target] = new
+            return array
+
+        keys = spliced(events.keys, codes[source])
+        plain = events.lows is events.keys
+        return EncodedEvents(
+            events.offsets + before[np.searchsorted(places, events.offsets)],
+            spliced(events.fields, texts),
+            keys,
+            keys if plain else spliced(events.lows, codes[source]),
+            keys if plain else spliced(events.highs, codes[source]),
+        )

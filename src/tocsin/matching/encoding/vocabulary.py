@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from itertools import count
+from collections.abc import Sequence
+from itertools import count as counting
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -23,7 +24,9 @@ from tocsin.matching.encoding.codes import (
     number_of,
     text_order,
 )
-from tocsin.model.conditions import Predicate
+from tocsin.matching.operators.registry import operator_indexes
+from tocsin.matching.operators.text_tests import TextTests, pattern_of, pattern_symbol
+from tocsin.model.conditions import NEGATED, Operator, Predicate
 from tocsin.model.terms import Attribute, Literal, literal
 from tocsin.model.timestamps import from_microseconds
 from tocsin.model.values import Value
@@ -33,7 +36,7 @@ __all__ = ["Encoded", "Vocabulary"]
 
 _FIELD_MASK: Final = (1 << FIELD_BITS) - 1
 _ORDERED: Final = (Op.LT, Op.LE, Op.GT, Op.GE, Op.BETWEEN, Op.NOT_BETWEEN)
-_numbers = count(1)
+_numbers = counting(1)
 
 
 class Encoded(NamedTuple):
@@ -56,6 +59,8 @@ class Vocabulary:
         self.names: SymbolTable[str] = SymbolTable()
         self.symbols: SymbolTable[str | int] = SymbolTable()
         self.predicates: SymbolTable[str] = SymbolTable()  # lists, and what only Python can answer, as JSON
+        self.patterns: SymbolTable[str] = SymbolTable()  # operators of tests on strings, with their constants
+        self.tests = TextTests(self.patterns)
         self.ordered_texts = 0  # predicates that ask for the order of strings
         self.number = next(_numbers)  # tells vocabularies apart, even where one has taken another's address
         self.timed: dict[int, int] = {}  # attribute -> predicates that compare it with a timestamp
@@ -72,6 +77,7 @@ class Vocabulary:
             self.symbols.version,
             self.ordered_texts > 0,
             self._timings,
+            self.tests.version,
         )
 
     def is_timed(self, attribute: int) -> bool:
@@ -82,9 +88,11 @@ class Vocabulary:
         """Return a predicate over constants as integers; what arrays cannot answer is left to Python."""
         op = OPS.get(predicate.operator)
         subject = predicate.subject
-        if op is None or type(subject) is not Attribute:
+        if type(subject) is not Attribute:
             return self._residual(predicate)
-        if op is Op.PRESENT:
+        if op is None:
+            return self._test(subject.path, predicate)
+        if op in (Op.PRESENT, Op.MISSING):
             return Encoded(self._tag(op, subject.path, Field.ANY), 0, 0)
         constants = [operand.value for operand in predicate.operands if type(operand) is Literal]
         if not constants or len(constants) < len(predicate.operands):
@@ -105,6 +113,24 @@ class Vocabulary:
             return self._residual(predicate)
         return Encoded(self._tag(op, subject.path, field), bounds[0], bounds[-1])  # type: ignore[arg-type]
 
+    def encode_tests(
+        self, name: str, operator: Operator, constants: Sequence[Value]
+    ) -> NDArray[np.int64] | None:
+        """Return the tags, lows and highs of one test on strings with each of these constants.
+
+        None if some of them are no strings, or if no index answers for the operator.
+        """
+        known = operator_indexes()
+        positive = operator if operator in known else NEGATED[operator]
+        if positive not in known or any(type(constant) is not str for constant in constants):
+            return None
+        code, count = self.patterns.code, len(constants)
+        codes = (code(pattern_symbol(positive, constant)) for constant in constants)  # type: ignore[arg-type]
+        table = np.empty((3, count), dtype=np.int64)
+        table[0] = self._tag(Op.EQ if operator is positive else Op.NE, name, Field.TEXT)
+        table[1:] = np.fromiter(codes, dtype=np.int64, count=count)
+        return table
+
     def key(self, value: Value) -> int:
         """Return the key of a constant; a symbol is given a code."""
         key = key_of(value)
@@ -116,8 +142,11 @@ class Vocabulary:
         if op in (Op.IN, Op.NOT_IN, Op.RESIDUAL):
             return self.predicate(low)
         subject, field = Attribute(self.names.symbol(place // FIELDS)), Field(place % FIELDS)
-        if op is Op.PRESENT:
+        if op in (Op.PRESENT, Op.MISSING):
             return Predicate(subject, OPERATORS[op])
+        if field is Field.TEXT:
+            operator, constant = pattern_of(self.patterns.symbol(low))
+            return Predicate(subject, operator if op is Op.EQ else NEGATED[operator], (literal(constant),))
         keys = (low, high) if op in (Op.BETWEEN, Op.NOT_BETWEEN) else (low,)
         read = _ordered_constant if op in _ORDERED else self.constant
         return Predicate(subject, OPERATORS[op], tuple(literal(read(field, key)) for key in keys))
@@ -155,8 +184,10 @@ class Vocabulary:
         part.names = self.names.copy()
         part.symbols = self.symbols.copy()
         part.predicates = self.predicates.copy()
+        part.patterns = self.patterns.copy()
+        part.tests = TextTests(part.patterns)
         part.hold(tags, lows)
-        for table in (part.names, part.symbols, part.predicates):
+        for table in (part.names, part.symbols, part.predicates, part.patterns):
             table.forget_unused()
         return part
 
@@ -166,6 +197,7 @@ class Vocabulary:
             self.names.agrees_with(other.names)
             and self.symbols.agrees_with(other.symbols)
             and self.predicates.agrees_with(other.predicates)
+            and self.patterns.agrees_with(other.patterns)
         )
 
     def take_in(self, other: Vocabulary) -> None:
@@ -173,6 +205,8 @@ class Vocabulary:
         self.names.take_in(other.names)
         self.symbols.take_in(other.symbols)
         self.predicates.take_in(other.predicates)
+        self.patterns.take_in(other.patterns)
+        self.tests.take_in(other.tests)
         self.ordered_texts += other.ordered_texts
         for attribute, uses in other.timed.items():
             self.timed[attribute] = self.timed.get(attribute, 0) + uses
@@ -195,16 +229,21 @@ class Vocabulary:
         plain = named & (ops != Op.IN) & (ops != Op.NOT_IN)
         symbolic = ((fields == Field.STRING) | (fields == Field.BIG)) & ((ops == Op.EQ) | (ops == Op.NE))
         ordered = (fields == Field.STRING) & (ops >= Op.LT) & (ops <= Op.NOT_BETWEEN)
+        tests = named & (fields == Field.TEXT)
         self.ordered_texts += change * int(np.count_nonzero(ordered))
         self.note_timed(places[plain], change)
         if change > 0:
             self.names.hold(places[named] // FIELDS)
             self.symbols.hold(lows[symbolic])
             self.predicates.hold(lows[~plain])
+            self.patterns.hold(lows[tests])
+            self.tests.hold(places[tests] // FIELDS, lows[tests])
             for code in lows[named & ~plain].tolist():
                 self._hold_members(code)
         else:
-            # Members are read while the words they are made of are still held.
+            # Members and tests are read while the words they are made of are still held.
+            self.tests.release(places[tests] // FIELDS, lows[tests])
+            self.patterns.release(lows[tests])
             lists = [self.members(code) for code in lows[named & ~plain].tolist()]
             self.names.release(places[named] // FIELDS)
             self.symbols.release(lows[symbolic])
@@ -225,6 +264,14 @@ class Vocabulary:
 
     def _tag(self, op: Op, name: str, field: Field) -> int:
         return (op << FIELD_BITS) | (self.names.code(name) * FIELDS + field)
+
+    def _test(self, name: str, predicate: Predicate) -> Encoded:
+        """Return a test on strings as integers; one with anything but a constant string is left to Python."""
+        constant = predicate.operands[0]
+        table = None
+        if type(constant) is Literal:
+            table = self.encode_tests(name, predicate.operator, [constant.value])
+        return self._residual(predicate) if table is None else Encoded(*table[:, 0].tolist())
 
     def _code(self, predicate: Predicate) -> int:
         code = self.predicates.code(json.dumps(predicate_to_json(predicate), ensure_ascii=False))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -15,6 +16,7 @@ from tocsin.matching.le_subscribe._kernels.predicates import PRIOR
 from tocsin.matching.le_subscribe.state import EVENTS, NO_SLOT, WEIGHT, WIDEST, State
 from tocsin.matching.le_subscribe.tables import Schema
 from tocsin.matching.statistics import Statistics
+from tocsin.matching.statistics.distribution import Distribution
 from tocsin.matching.statistics.joint import Group
 from tocsin.model.terms import Literal
 from tocsin.model.values import Kind
@@ -28,7 +30,9 @@ _KINDS: Final = {
     Field.STRING: Kind.STRING,
     Field.BOOLEAN: Kind.BOOLEAN,
     Field.TIMESTAMP: Kind.TIMESTAMP,
+    Field.TEXT: Kind.STRING,
 }
+_OF_TEXTS: Final = 0.1  # of a test on strings, where no frequent string tells better
 _SAMPLED: Final = 16_384  # conjunctions that are looked at for all groups,
 _ROWS: Final = 128  # and of those for each group
 _LEAST: Final = 1e-6  # a correlation: what never came together may yet
@@ -37,16 +41,38 @@ _LEAST: Final = 1e-6  # a correlation: what never came together may yet
 def equality_probabilities(
     statistics: Statistics, vocabulary: Vocabulary, tags: Keys, keys: Keys
 ) -> NDArray[np.float64]:
-    """Return how probable these equalities are."""
+    """Return how probable these equalities are; a test on strings that is held is one, too."""
     found = np.zeros(len(tags), dtype=np.float64)
     for tag in np.unique(tags).tolist():
         path, field = _place(vocabulary, tag)
         values = statistics.attribute(path).of(_KINDS[field])
         if values.count:
             rows = np.flatnonzero(tags == tag)
-            counts = [values.equal_to(vocabulary.constant(field, key)) for key in keys[rows].tolist()]
+            if field is Field.TEXT:
+                attribute = vocabulary.names.codes[path]
+                counts = _passing(values, vocabulary, attribute, keys[rows].tolist())
+            else:
+                counts = [values.equal_to(vocabulary.constant(field, key)) for key in keys[rows].tolist()]
             found[rows] = np.array(counts) / statistics.events
     return found
+
+
+def _passing(
+    texts: Distribution, vocabulary: Vocabulary, attribute: int, codes: Sequence[int]
+) -> list[float]:
+    """Return how many events pass each of these tests: what holds of the frequent strings is assumed of the rest."""
+    frequent = [str(text) for text in texts.frequent]
+    tested = texts.count - texts.rest
+    if not tested:
+        return [_OF_TEXTS * texts.count] * len(codes)
+    attributes = np.full(len(frequent), attribute, dtype=np.int64)
+    offsets, passed = vocabulary.tests.passed(attributes, frequent)
+    counts: Counter[int] = Counter()
+    for code, count in zip(
+        passed.tolist(), np.repeat(list(texts.frequent.values()), np.diff(offsets)).tolist(), strict=True
+    ):
+        counts[code] += count
+    return [counts[code] * texts.count / tested for code in codes]
 
 
 def joint_probabilities(statistics: Statistics, vocabulary: Vocabulary, state: State) -> NDArray[np.float64]:

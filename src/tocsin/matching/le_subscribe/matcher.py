@@ -79,7 +79,7 @@ class ClusteredMatcher:
     def add(self, subscriptions: ConjunctionBatch) -> None:
         """Add conjunctions; any one of those that carry an id satisfies it."""
         with self._lock:
-            self.add_encoded(encode_conjunctions(subscriptions, self.vocabulary))
+            self.add_encoded(encode_conjunctions(subscriptions.in_conjunctions(), self.vocabulary))
 
     def add_encoded(self, batch: EncodedConjunctions) -> None:
         """Add conjunctions that are encoded already, with this matcher's vocabulary."""
@@ -369,7 +369,14 @@ class ClusteredMatcher:
         """Compile what is not compiled yet, by using a small matcher of this kind in every way."""
         matcher = cls._eager()
         texts = [f"a = {i % 4} and b = {i // 4 % 4} and c > {i % 3} and d != {i % 2}" for i in range(200)]
-        texts += ["a in (1, 2) and e is present", "b between 1 and 2", "s like '%x'"]
+        texts += [
+            "a in (1, 2) and e is present",
+            "b between 1 and 2",
+            "s like '%x'",
+            "s like '%x_'",
+            "s ~ 'x'",
+        ]
+        texts += ["s contains 'x'", "s starts with 'x' and e is missing"]
         matcher.add(ConjunctionBatch.of((i, to_dnf(parse_condition(text))) for i, text in enumerate(texts)))
         events: list[dict[str, object]] = [{"a": 1, "b": 1, "c": 2, "d": 3, "s": "x"}]
         matcher.match(EventBatch.of_dicts(events))

@@ -87,10 +87,13 @@ class FieldState(NamedTuple):
     others: NDArray[np.int32]  # distinct other predicates; one on ANY counts in all fields of its attribute
     posted: NDArray[np.int32]  # members of lists, and constants of `!=`
     present: NDArray[np.int32]  # of ANY: the slot of `is present`, or -1
+    missing: NDArray[np.int32]  # of ANY: the slot of `is missing`, or -1
     runs: NDArray[np.int32]  # [fields, 4] run of `<`, `<=`, `>`, `>=`, or -1
     asked: NDArray[np.uint8]  # [fields, 4] whether the run is too wide to be told
     stamp: NDArray[np.int64]  # the event that last had a value here
-    slot: NDArray[np.int32]  # the equality its value satisfies, or -1
+    slot: NDArray[
+        np.int32
+    ]  # the equality its value satisfies, or -1; of TEXT, which may have several, the last
     low: NDArray[np.int64]
     high: NDArray[np.int64]
 
@@ -166,6 +169,7 @@ def new_state(scratch: int = 4096) -> State:
             _int32(),
             _int32(),
             np.full(64, -1, np.int32),
+            np.full(64, -1, np.int32),
             np.full((64, 4), -1, np.int32),
             np.zeros((64, 4), np.uint8),
             _int64(),
@@ -216,10 +220,14 @@ def with_fields(state: State, attributes: int) -> State:
         return state
     fields = grown(
         fields,
-        ("equalities", "others", "posted", "present", "runs", "asked", "stamp", "slot", "low", "high"),
+        (
+            *("equalities", "others", "posted", "present", "missing", "runs", "asked"),
+            *("stamp", "slot", "low", "high"),
+        ),
         attributes * FIELDS,
     )
     fields.present[old:] = -1
+    fields.missing[old:] = -1
     fields.runs[old:] = -1
     return state._replace(fields=fields)
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching.encoding.codes import FIELD_BITS, Op
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
 from tocsin.matching.le_subscribe._kernels.access import choose, slots_of
 from tocsin.matching.le_subscribe.state import WIDEST, State
 from tocsin.structures import hash_index
@@ -19,6 +19,7 @@ __all__ = ["MOST", "Candidates", "Sample", "choose_tables", "correlation_of", "d
 MOST: Final = 8  # equalities of a conjunction that are considered: the most selective ones
 _MASK: Final = (1 << FIELD_BITS) - 1
 _EQ: Final = int(Op.EQ)
+_TEXT: Final = int(Field.TEXT)
 NO_FIELD: Final = 0x7FFFFFFF
 
 # Places in `costs`, all in units of one check
@@ -59,14 +60,18 @@ class Candidates(NamedTuple):
 
 @helper
 def draw(state: State, sample: Sample, number: int, probability: float, weight: float) -> None:
-    """Add a conjunction that an event looks at with this probability to the sample, if it has two equalities."""
+    """Add a conjunction that an event looks at with this probability to the sample, if it has two equalities.
+
+    Tests on strings do not count: an event may pass several of one attribute, and a table has one key for each event.
+    """
     size = slots_of(state, number)
     _, _, _, best = choose(state, size)
     at = sample.count[0]
     found = np.int64(0)
     for j in range(size):
         tag = state.predicates.entries.keys[state.scratch[j], 0]
-        if tag >> FIELD_BITS != _EQ or _has(sample, at, found, tag & _MASK):
+        field = tag & _MASK
+        if tag >> FIELD_BITS != _EQ or field % FIELDS == _TEXT or _has(sample, at, found, field):
             continue
         chance = state.scratch[size + j] * (1.0 / (1 << 60))
         if found == MOST:
@@ -80,10 +85,10 @@ def draw(state: State, sample: Sample, number: int, probability: float, weight: 
                 _shift(sample, at, k + 1, k)
             found -= 1
         k = found
-        while k > 0 and sample.fields[at, k - 1] > (tag & _MASK):
+        while k > 0 and sample.fields[at, k - 1] > field:
             _shift(sample, at, k - 1, k)
             k -= 1
-        sample.fields[at, k] = tag & _MASK
+        sample.fields[at, k] = field
         sample.slots[at, k] = state.scratch[j]
         sample.probability[at, k] = chance
         found += 1

@@ -52,8 +52,7 @@ def match(
     """
     count = offsets[start]
     for event in range(start, events.offsets.shape[0] - 1):
-        observe(state, events, event)
-        visits = _reached(state, events, event)
+        visits = _reached(state, observe(state, events, event))
         if prefetching:
             _fetch_ahead(state, visits)
         for v in range(visits):
@@ -74,16 +73,18 @@ def observe_all(state: State, events: EncodedEvents) -> None:
 
 
 @helper
-def _reached(state: State, events: EncodedEvents, event: int) -> int:
-    """Write the access predicates that the event satisfies into `scratch` and return how many."""
-    fields = state.fields
+def _reached(state: State, equalities: int) -> int:
+    """Write the access predicates that the event satisfies into `scratch` and return how many.
+
+    The event satisfies the first `equalities` slots that the predicate vector lists as touched.
+    """
     count = np.int64(0)
     if state.access.members[FALLBACK] > 0:
         state.scratch[0] = FALLBACK
         count = 1
-    for j in range(events.offsets[event], events.offsets[event + 1]):
-        slot = np.int64(fields.slot[events.fields[j]])
-        if slot >= 0 and state.predicates.access[slot] >= 0:
+    for i in range(equalities):
+        slot = np.int64(state.predicates.marks.touched[i])
+        if state.predicates.access[slot] >= 0:
             state.scratch[count] = state.predicates.access[slot]
             count += 1
     if state.tables.used[0] > 0:

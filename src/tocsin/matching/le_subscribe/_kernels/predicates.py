@@ -19,7 +19,7 @@ __all__ = ["ask", "decay", "observe", "post", "register", "release_slot", "selec
 _MASK: Final = (1 << FIELD_BITS) - 1
 _EQ, _NE, _LT, _LE, _GT, _GE = int(Op.EQ), int(Op.NE), int(Op.LT), int(Op.LE), int(Op.GT), int(Op.GE)
 _BETWEEN, _NOT_BETWEEN, _IN, _NOT_IN = int(Op.BETWEEN), int(Op.NOT_BETWEEN), int(Op.IN), int(Op.NOT_IN)
-_PRESENT, _RESIDUAL = int(Op.PRESENT), int(Op.RESIDUAL)
+_PRESENT, _MISSING, _RESIDUAL = int(Op.PRESENT), int(Op.MISSING), int(Op.RESIDUAL)
 _NUMBER, _BIG, _ANY = int(Field.NUMBER), int(Field.BIG), int(Field.ANY)
 
 WIDE: Final = 1024  # a run with more constants than this is asked, not told
@@ -98,6 +98,9 @@ def _enter(state: State, slot: int, asking: bool) -> None:
         rest = ASK
     elif op == _PRESENT:
         state.fields.present[field] = slot
+    elif op == _MISSING:
+        state.fields.missing[field] = slot
+        rest = TRUE
     elif op == _RESIDUAL:
         rest = LATER
     elif op != _IN:
@@ -216,15 +219,18 @@ def release_slot(state: State, slot: int) -> bool:
         _unpost_one(state.fields.posted, state.postings, slot, field, key)
     elif op == _PRESENT:
         state.fields.present[field] = -1
+    elif op == _MISSING:
+        state.fields.missing[field] = -1
     hash_index.remove(predicates.entries, slot)
     return True
 
 
 @helper
-def observe(state: State, events: EncodedEvents, event: int) -> None:
+def observe(state: State, events: EncodedEvents, event: int) -> int:
     """Set the predicate vector for an event: every told predicate that it satisfies, and what may be asked of it.
 
-    Costs one look-up for each pair, and one write for each satisfied predicate. Equalities are counted.
+    Costs one look-up for each pair, and one write for each satisfied predicate. Equalities are counted. Returns how
+    many of them the event satisfies: they are the first that the vector lists as touched.
     """
     predicates, fields, vector = state.predicates, state.fields, state.predicates.marks
     marks.clear(vector)
@@ -251,6 +257,7 @@ def observe(state: State, events: EncodedEvents, event: int) -> None:
             _observe_others(
                 state, np.int64(events.fields[j]), events.keys[j], events.lows[j], events.highs[j]
             )
+    return touched
 
 
 @helper
@@ -263,6 +270,9 @@ def _observe_others(state: State, field: int, key: int, low: int, high: int) -> 
     present = np.int64(fields.present[field - kind + _ANY])
     if present >= 0:
         marks.mark(state.predicates.marks, present, TRUE)
+    missing = np.int64(fields.missing[field - kind + _ANY])
+    if missing >= 0:
+        marks.mark(state.predicates.marks, missing, FALSE)
     if kind == _BIG:  # it has a place in the order of numbers, but equals none
         field += _NUMBER - _BIG
         fields.stamp[field] = np.int64(state.totals[STAMP])
