@@ -15,7 +15,7 @@ from tocsin.bench.opindex import EXPERIMENTS, SCALES, Data, Scale, plots, run
 from tocsin.bench.opindex.answers import Answers
 from tocsin.bench.opindex.run import MATCHERS
 from tocsin.cli.app import app
-from tocsin.matching import Matches, registered_matchers
+from tocsin.matching import Matches, create_matcher, registered_matchers, takes_clauses
 from tocsin.model.errors import MatcherError, TocsinError
 
 TINY = Scale(
@@ -59,7 +59,7 @@ FIGURES = {
     "matches",
     "encoding dicts",
 }
-CLAUSES = {name for name in EXPERIMENTS if name.startswith("cnf")}
+CLAUSES = {"cnf", "cnf clauses"}
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +78,17 @@ def test_every_experiment_measures_every_matcher_in_every_way(report: Report) ->
             assert found == FIGURES, (experiment, matcher)
     assert all(one.value >= 0 for one in report.measurements)
     assert report.parameters["documents"] == report.parameters["catalogue"] == "made up"
+
+
+def test_clause_forms_are_measured_on_matchers_that_hold_them(report: Report) -> None:
+    holding = {name for name in PRESENT if takes_clauses(create_matcher(name))}
+    for experiment in CLAUSES:
+        found = {
+            one.details["matcher"] for one in report.measurements if one.details["experiment"] == experiment
+        }
+        assert found == holding
+        for name in set(PRESENT) - holding:
+            assert f"{experiment}: {name} holds no clauses" in str(report.parameters["left_out"])
 
 
 def test_what_is_varied_takes_all_its_values(report: Report) -> None:
@@ -184,8 +195,18 @@ def test_a_report_is_drawn_and_read_back(report: Report, tmp_path: Path) -> None
     report.write(tmp_path / "report.json")
     read = msgspec.json.decode((tmp_path / "report.json").read_bytes(), type=Report)
     drawn = plots.draw(read, tmp_path / "plots")
-    expected = ["input_a", "attributes", "memory", "building", "matching", "keywords", "products", "prefix"]
-    assert [path.stem for path in drawn if path.stem not in {"capacity", "forms"}] == expected
+    expected = [
+        "input_a",
+        "attributes",
+        "memory",
+        "building",
+        "matching",
+        "keywords",
+        "products",
+        "forms",
+        "prefix",
+    ]
+    assert [path.stem for path in drawn if path.stem != "capacity"] == expected
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in drawn)
 
 

@@ -33,8 +33,6 @@ def draw_lines(
     axes: Axes,
     measurements: Sequence[Measurement],
     value: Callable[[Measurement], float | None] = lambda one: one.value,
-    *,
-    style: str = "-",
 ) -> bool:
     """Draw a line for each matcher, from what it was measured at to the value; tell whether there are any."""
     for label in labels(measurements):
@@ -46,7 +44,7 @@ def draw_lines(
         if points:
             along, up = zip(*points, strict=True)
             colour, marker = COLOURS.get(label), _MARKS.get(label, "o")
-            axes.plot(along, up, style, color=colour, marker=marker, label=label)
+            axes.plot(along, up, color=colour, marker=marker, label=label)
     return bool(axes.lines)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import gc
 import sys
 from pathlib import Path
 from typing import Final
@@ -42,7 +41,6 @@ def available_mb() -> float:
 
 def give_back() -> None:
     """Give memory that nobody uses back to the system, where the C library can, so that growth can be seen."""
-    gc.collect()
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it
         if trim is not None:

@@ -6,14 +6,22 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from statistics import median
 
+import numpy as np
 from msgspec import Struct
 
 from tocsin.bench.memory import give_back, resident_mb
 from tocsin.matching import EventBatch, IdArray, Matcher, Matches, create_matcher
-from tocsin.matching.encoding.conjunctions import EncodedConjunctions
+from tocsin.matching.encoding.conjunctions import EncodedClauses, EncodedConjunctions
 from tocsin.matching.encoding.events import encode_events
 from tocsin.model.errors import MatcherError
-from tocsin.workloads.numbered import EncodingMatcher, Events, Subscriptions, prepared_for
+from tocsin.workloads.numbered import (
+    EncodingMatcher,
+    Events,
+    Subscriptions,
+    add_encoded_to,
+    encoded_for,
+    prepared_for,
+)
 from tocsin.workloads.pooled import PooledSubscriptions, PoolEncoding
 
 __all__ = ["Contender", "Loading", "Matched", "Subject", "Timing"]
@@ -104,10 +112,10 @@ class Subject:
             start = time.perf_counter()
             encoded = self._encoded(batch)
             between = time.perf_counter()
-            self._add(batch, encoded)
+            add_encoded_to(self.matcher, batch, encoded)
             adding += time.perf_counter() - between
             encoding += between - start
-            done += len(batch.ids)
+            done += len(np.unique(batch.ids))  # several conjunctions may be of one subscription
             progress(f"{done:,} loaded")
         held = self.matcher.stats().bytes
         return Loading(adding, encoding, done, held, resident_mb() - before)
@@ -115,7 +123,7 @@ class Subject:
     def add(self, batch: Subscriptions) -> float:
         """Add subscriptions; return the seconds."""
         start = time.perf_counter()
-        self._add(batch, self._encoded(batch))
+        add_encoded_to(self.matcher, batch, self._encoded(batch))
         return time.perf_counter() - start
 
     def remove(self, ids: IdArray) -> float:
@@ -192,21 +200,13 @@ class Subject:
             seconds.append((time.perf_counter() - start) / len(rows))
         return median(seconds)
 
-    def _encoded(self, batch: Subscriptions) -> EncodedConjunctions | None:
-        """Return subscriptions as the matcher takes them in arrays, or None if it takes none."""
-        if not isinstance(self.matcher, EncodingMatcher):
-            return None
-        if isinstance(batch, PooledSubscriptions):
+    def _encoded(self, batch: Subscriptions) -> EncodedConjunctions | EncodedClauses | None:
+        """Return subscriptions as the matcher takes them in arrays, or None if it does not."""
+        if isinstance(batch, PooledSubscriptions) and isinstance(self.matcher, EncodingMatcher):
             # Its predicates come again in the next batch.
             self._pooled = self._pooled or PoolEncoding(batch.pool, self.matcher.vocabulary)
             return self._pooled.encode(batch)
-        return batch.encode(self.matcher.vocabulary)
-
-    def _add(self, batch: Subscriptions, encoded: EncodedConjunctions | None) -> None:
-        if encoded is not None and isinstance(self.matcher, EncodingMatcher):
-            self.matcher.add_encoded(encoded)
-        else:
-            self.matcher.add(batch.to_batch())
+        return encoded_for(self.matcher, batch)
 
     def _first_phase(self, batch: EventBatch) -> float | None:  # noqa: ARG002 - most matchers have no phases
         """Return the seconds of the first phase alone, or None if the matcher has no such phase."""

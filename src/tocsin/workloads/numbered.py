@@ -14,9 +14,9 @@ from typing import NamedTuple, Protocol, overload, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching import ConjunctionBatch, ConjunctionGroup, EventBatch, IdArray, Matcher
+from tocsin.matching import ClauseGroup, ConjunctionBatch, ConjunctionGroup, EventBatch, IdArray, Matcher
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, OPERATORS, Field, Keys, Op, keys_of_numbers
-from tocsin.matching.encoding.conjunctions import EncodedConjunctions
+from tocsin.matching.encoding.conjunctions import EncodedClauses, EncodedConjunctions
 from tocsin.matching.encoding.events import EncodedEvents, encode_events
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.model.conditions import Conjunction, Predicate
@@ -24,6 +24,7 @@ from tocsin.model.terms import Attribute, literal
 from tocsin.model.values import Value
 
 __all__ = [
+    "ClauseMatcher",
     "EncodingMatcher",
     "Events",
     "NumberedClauses",
@@ -31,7 +32,9 @@ __all__ = [
     "NumberedEvents",
     "NumberedSubscriptions",
     "Subscriptions",
+    "add_encoded_to",
     "add_to",
+    "encoded_for",
     "names_of",
     "prepared_for",
 ]
@@ -50,6 +53,14 @@ class EncodingMatcher(Protocol):
         """Return the conjunctions that each event satisfies, and where each event's begin."""
 
 
+@runtime_checkable
+class ClauseMatcher(EncodingMatcher, Protocol):
+    """A matcher that takes clause forms as arrays, too."""
+
+    def add_encoded_clauses(self, batch: EncodedClauses) -> None:
+        """Add clause forms that are encoded already."""
+
+
 class Subscriptions(Protocol):
     """A batch of subscriptions that can be given to any matcher."""
 
@@ -57,7 +68,7 @@ class Subscriptions(Protocol):
     def ids(self) -> IdArray:
         """Return their ids."""
 
-    def encode(self, vocabulary: Vocabulary) -> EncodedConjunctions:
+    def encode(self, vocabulary: Vocabulary) -> EncodedConjunctions | EncodedClauses:
         """Return them in a vocabulary's codes."""
 
     def to_batch(self) -> ConjunctionBatch:
@@ -130,6 +141,28 @@ class NumberedClauses(NamedTuple):
     lows: NDArray[np.int32]  # [predicates]
     highs: NDArray[np.int32]  # [predicates]
 
+    def encode(self, vocabulary: Vocabulary) -> EncodedClauses:
+        """Return the conjunctive form, all clauses of which must hold, in a vocabulary's codes."""
+        cells = _encoded(self.attributes, self.ops, (self.lows, self.highs), vocabulary)
+        ids, offsets, bounds = (
+            np.ascontiguousarray(part, dtype=np.int64) for part in (self.ids, self.offsets, self.bounds)
+        )
+        return EncodedClauses(ids, offsets, bounds, *cells)
+
+    def to_batch(self) -> ConjunctionBatch:
+        """Return the conjunctive form as predicates; what has one predicate in each clause is a conjunction."""
+        groups, clauses = [], []
+        for i, (begin, end) in enumerate(pairwise(self.offsets.tolist())):
+            shape = tuple(
+                _predicates(self, *bounds) for bounds in pairwise(self.bounds[begin : end + 1].tolist())
+            )
+            ids = self.ids[i : i + 1]
+            if all(len(clause) == 1 for clause in shape):
+                groups.append(ConjunctionGroup(tuple(clause[0] for clause in shape), ids, {}))
+            else:
+                clauses.append(ClauseGroup(shape, ids, {}))
+        return ConjunctionBatch(tuple(groups), tuple(clauses))
+
     def any_of_all(self) -> NumberedSubscriptions:
         """Return the disjunctive form: each clause is a conjunction, and any of them satisfies the subscription."""
         ids = np.repeat(self.ids, np.diff(self.offsets))
@@ -156,13 +189,15 @@ class NumberedEvents(NamedTuple):
 
     def encode(self, vocabulary: Vocabulary) -> EncodedEvents:
         """Return the events in a vocabulary's codes; an attribute that it does not know is left out."""
+        used, places = np.unique(self.attributes, return_inverse=True)
         names = names_of(int(self.attributes.max(initial=0)) + 1)
         known = vocabulary.names.codes
-        codes = np.fromiter((known.get(name, -1) for name in names), dtype=np.int64, count=len(names))
-        kept = codes[self.attributes] >= 0
+        found = (known.get(names[attribute], -1) for attribute in used.tolist())
+        codes = np.fromiter(found, dtype=np.int64, count=len(used))[places]
+        kept = codes >= 0
         ends = np.zeros(len(kept) + 1, dtype=np.int64)
         np.cumsum(kept, out=ends[1:])
-        fields = (codes[self.attributes[kept]] * FIELDS + Field.NUMBER).astype(np.int32)
+        fields = (codes[kept] * FIELDS + Field.NUMBER).astype(np.int32)
         keys = keys_of_numbers(self.values[kept].astype(np.float64))
         return EncodedEvents(ends[self.offsets], fields, keys, keys, keys)
 
@@ -206,8 +241,25 @@ class _Rows(Sequence[Mapping[str, Value]]):
 
 def add_to(matcher: Matcher, subscriptions: Subscriptions) -> None:
     """Add subscriptions, as arrays if the matcher takes them so."""
-    if isinstance(matcher, EncodingMatcher):
-        matcher.add_encoded(subscriptions.encode(matcher.vocabulary))
+    add_encoded_to(matcher, subscriptions, encoded_for(matcher, subscriptions))
+
+
+def encoded_for(
+    matcher: Matcher, subscriptions: Subscriptions
+) -> EncodedConjunctions | EncodedClauses | None:
+    """Return subscriptions as the matcher takes them in arrays, or None if it does not."""
+    takes = ClauseMatcher if isinstance(subscriptions, NumberedClauses) else EncodingMatcher
+    return subscriptions.encode(matcher.vocabulary) if isinstance(matcher, takes) else None
+
+
+def add_encoded_to(
+    matcher: Matcher, subscriptions: Subscriptions, encoded: EncodedConjunctions | EncodedClauses | None
+) -> None:
+    """Add subscriptions as what `encoded_for` made of them."""
+    if isinstance(encoded, EncodedClauses) and isinstance(matcher, ClauseMatcher):
+        matcher.add_encoded_clauses(encoded)
+    elif isinstance(encoded, EncodedConjunctions) and isinstance(matcher, EncodingMatcher):
+        matcher.add_encoded(encoded)
     else:
         matcher.add(subscriptions.to_batch())
 

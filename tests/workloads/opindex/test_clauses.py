@@ -5,6 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from tocsin.matching import create_matcher
+from tocsin.workloads.numbered import add_to, prepared_for
 from tocsin.workloads.opindex.clauses import ClauseParameters, ClauseWorkload
 from tocsin.workloads.opindex.table3 import Parameters
 
@@ -26,6 +28,21 @@ def test_a_disjunction_has_each_clause_as_a_conjunction_of_its_own() -> None:
     disjunctive = found.any_of_all()
     assert np.bincount(disjunctive.ids).tolist() == np.diff(found.offsets).tolist()
     assert np.array_equal(disjunctive.offsets, found.bounds)
+
+
+def test_the_conjunctive_form_is_the_same_in_arrays_and_in_predicates() -> None:
+    parameters = ClauseParameters(2, 3, Parameters(attributes=60, most_pairs=40, values=3))
+    workload = ClauseWorkload(parameters)
+    (batch,) = workload.subscriptions(0, 300)
+    (events,) = workload.events(0, 60)
+    oracle = create_matcher("oracle")
+    oracle.add(batch.to_batch())
+    expected = oracle.match(prepared_for(oracle, events)).to_lists()
+    assert sum(map(len, expected)) > 0
+    for name in ("counting",):
+        matcher = create_matcher(name)
+        add_to(matcher, batch)
+        assert matcher.match(prepared_for(matcher, events)).to_lists() == expected
 
 
 def test_batches_of_any_size_make_the_same_whole() -> None:

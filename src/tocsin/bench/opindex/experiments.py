@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec.structs import replace
 
 from tocsin.bench.opindex.inputs import Input
 from tocsin.bench.opindex.session import Session
 from tocsin.bench.subject import Contender
+from tocsin.workloads.numbered import NumberedSubscriptions
 from tocsin.workloads.opindex import table3
+from tocsin.workloads.opindex.clauses import ClauseParameters, ClauseWorkload
 from tocsin.workloads.opindex.keywords import KeywordParameters, KeywordWorkload
 from tocsin.workloads.opindex.prefix import PrefixParameters, PrefixWorkload
 from tocsin.workloads.opindex.products import ProductParameters, ProductWorkload
@@ -15,6 +19,10 @@ from tocsin.workloads.opindex.products import ProductParameters, ProductWorkload
 __all__ = [
     "attributes",
     "capacities",
+    "conjunctive",
+    "conjunctive_clauses",
+    "disjunctive",
+    "disjunctive_clauses",
     "equal_shares",
     "exponents",
     "full_events",
@@ -144,6 +152,48 @@ def product_predicates(session: Session) -> None:
         workload = ProductWorkload(session.material.catalogue, ProductParameters(most_predicates=count))
         given = Input(workload.subscriptions, {"": workload.events})
         session.compare(given, count, session.scale.product_usual)
+
+
+def disjunctive(session: Session) -> None:
+    """Figure 13a: the number of subscriptions in DNF."""
+    for count in session.scale.forms:
+        session.compare(_disjunctive(ClauseParameters()), count, count, growing=True)
+
+
+def conjunctive(session: Session) -> None:
+    """Figure 13a: the number of subscriptions in CNF, for matchers that hold clauses."""
+    for contender in session.holding_clauses():
+        for count in session.scale.forms:
+            session.measure(contender, _conjunctive(ClauseParameters()), count, count, growing=True)
+
+
+def disjunctive_clauses(session: Session) -> None:
+    """Figure 13b: the number of clauses in DNF."""
+    for count in session.scale.clauses:
+        given = _disjunctive(ClauseParameters(most_clauses=count))
+        session.compare(given, count, session.scale.form_usual)
+
+
+def conjunctive_clauses(session: Session) -> None:
+    """Figure 13b: the number of clauses in CNF, for matchers that hold clauses."""
+    for contender in session.holding_clauses():
+        for count in session.scale.clauses:
+            given = _conjunctive(ClauseParameters(most_clauses=count))
+            session.measure(contender, given, count, session.scale.form_usual)
+
+
+def _disjunctive(parameters: ClauseParameters) -> Input:
+    workload = ClauseWorkload(parameters)
+
+    def draw(begin: int, end: int) -> Iterator[NumberedSubscriptions]:
+        return (batch.any_of_all() for batch in workload.subscriptions(begin, end))
+
+    return Input(draw, {"": workload.events})
+
+
+def _conjunctive(parameters: ClauseParameters) -> Input:
+    workload = ClauseWorkload(parameters)
+    return Input(workload.subscriptions, {"": workload.events})
 
 
 def prefix_shares(session: Session) -> None:

@@ -177,6 +177,16 @@ _PLOTS: Final[dict[str, SizedPlot]] = {
             Panel("products from one", _MATCHING, "subscriptions", "matching, drawn from a product"),
         ],
     ),
+    "forms": _panels(
+        [
+            Panel("dnf", _MATCHING, "subscriptions", "figure 13a: DNF"),
+            Panel("cnf", _MATCHING, "subscriptions", "figure 13a: CNF"),
+        ],
+        [
+            Panel("dnf clauses", _MATCHING, "most clauses", "figure 13b: DNF"),
+            Panel("cnf clauses", _MATCHING, "most clauses", "figure 13b: CNF"),
+        ],
+    ),
     "prefix": _panels(
         [
             Panel("prefix share", _MATCHING, "% prefixes", "figure 14a: any attributes", "any attributes"),

@@ -55,6 +55,10 @@ EXPERIMENTS: Final[Mapping[str, Experiment]] = {
     "product predicates": Experiment(
         "Figure 12: products, largest subscription", "predicates", work.product_predicates
     ),
+    "dnf": Experiment("Figure 13a: DNF, number of subscriptions", "subscriptions", work.disjunctive),
+    "cnf": Experiment("Figure 13a: CNF, number of subscriptions", "subscriptions", work.conjunctive),
+    "dnf clauses": Experiment("Figure 13b: DNF, most clauses", "clauses", work.disjunctive_clauses),
+    "cnf clauses": Experiment("Figure 13b: CNF, most clauses", "clauses", work.conjunctive_clauses),
     "prefix share": Experiment("Figure 14a: share of prefixes", "% prefixes", work.prefix_shares),
     "prefix length": Experiment("Figure 14b: length of prefixes", "letters", work.prefix_lengths),
 }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -15,7 +16,7 @@ from tocsin.bench.opindex.inputs import Input, Material
 from tocsin.bench.opindex.scales import Scale
 from tocsin.bench.session import MatcherSession
 from tocsin.bench.subject import Contender, Loading, Subject
-from tocsin.matching import Matches
+from tocsin.matching import Matches, create_matcher, takes_clauses
 from tocsin.workloads.opindex.table3 import Parameters, Workload
 
 __all__ = ["GAPS", "Session"]
@@ -89,6 +90,14 @@ class Session(MatcherSession):
         for contender in self.contenders:
             self.measure(contender, given, at, count, growing=growing)
 
+    def holding_clauses(self) -> Iterator[Contender]:
+        """Return the matchers that hold clause forms; the others are said to be left out."""
+        for contender in self.contenders:
+            if takes_clauses(create_matcher(contender.matcher, **contender.options)):
+                yield contender
+            else:
+                self.left_out.append(f"{self._experiment}: {contender.label} holds no clauses")
+
     def measure(
         self, contender: Contender, given: Input, at: float | str, count: int, *, growing: bool = False
     ) -> None:
@@ -126,6 +135,8 @@ class Session(MatcherSession):
     def _fill(self, contender: Contender, given: Input, count: int, at: float | str | None) -> Pace:
         """Fill a matcher and match events, record what that took if it is said `at` what, and return the pace."""
         scale = self.scale
+        if count > scale.tried:
+            gc.collect()  # what matchers before it took is needed
         subject = Subject(contender)
         loading = subject.load(
             given.subscriptions(0, count), lambda text: self.tell(contender, f"{text} of {count:,}")
