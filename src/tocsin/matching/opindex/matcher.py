@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import pairwise
-from threading import RLock
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tocsin.language import parse_condition, to_dnf
-from tocsin.language.semantics import truth
-from tocsin.matching.batches import ConjunctionBatch, EventBatch, IdArray, Matches
+from tocsin.language import parse_condition, to_cnf
+from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch, IdArray
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Keys, Op
-from tocsin.matching.encoding.conjunctions import EncodedConjunctions, encode_conjunctions
-from tocsin.matching.encoding.events import EncodedEvents, encode_events
+from tocsin.matching.encoding.conjunctions import EncodedClauses, EncodedConjunctions
+from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.vocabulary import Vocabulary
-from tocsin.matching.le_subscribe._kernels.matching import gather_ids
-from tocsin.matching.le_subscribe.state import arrays_of, rebuilt
-from tocsin.matching.matcher import Explanation, MatcherStats
+from tocsin.matching.indexed import IndexedMatcher
+from tocsin.matching.matcher import MatcherStats
 from tocsin.matching.opindex import state as arrays
-from tocsin.matching.opindex._kernels.matching import LATER, match
+from tocsin.matching.opindex._kernels.matching import match
 from tocsin.matching.opindex._kernels.placing import KNOWN, place, withdraw
 from tocsin.matching.opindex._kernels.review import decay, forget_events, review
 from tocsin.matching.opindex._kernels.storing import leave, numbers_of, recall, store
@@ -47,15 +44,11 @@ from tocsin.matching.opindex.state import (
     State,
     new_state,
 )
-from tocsin.matching.oracle import explain_conjunctions
 from tocsin.matching.registry import register
-from tocsin.matching.saved import MatcherParts
 from tocsin.matching.statistics import Statistics
-from tocsin.model.conditions import Conjunction, Predicate
-from tocsin.model.errors import MatcherError, SavedMatcherError, SavedStatisticsError
-from tocsin.model.event import Event
+from tocsin.model.errors import MatcherError
 from tocsin.structures import hash_index
-from tocsin.structures.growth import bytes_of
+from tocsin.structures.hash_index import HashIndex
 
 __all__ = ["OpIndex", "OpIndexBs"]
 
@@ -67,20 +60,18 @@ _PACE: Final = 20  # forms that are reviewed for each event
 _LEAST: Final = 64  # or so many, for a call with few events
 _SEGMENTS: Final = tuple(1 << log for log in range(9))
 
-Clauses = tuple[Conjunction, ...]
-
 
 @register("opindex")
-class OpIndex:
+class OpIndex(IndexedMatcher):
     """Keeps each form under its pivot, the attribute that events have least often, and counts what holds of it.
 
-    A form is a conjunction, or clauses of which each must hold. Safe to use from several threads: one call at a
-    time reads or writes. `vocabulary` may be shared by several matchers, which then read the same encoded
-    events. `statistics` tell how often events have each attribute; until then, or until events were seen, it is
-    taken to be as frequent as among the subscriptions. A predicate list has up to `segments` of them.
+    A form is a conjunction, or clauses of which each must hold. `statistics` tell how often events have each
+    attribute; without them, and until events were seen, it is taken to be as frequent as among the subscriptions.
+    A predicate list has up to `segments` of them, each with a signature, unless there are to be no `signatures`.
     """
 
     takes_clauses = True
+    saved_options: ClassVar[tuple[str, ...]] = ("segments", "signatures")
 
     def __init__(
         self,
@@ -92,29 +83,29 @@ class OpIndex:
     ) -> None:
         if segments not in _SEGMENTS:
             raise MatcherError(f"a list has 1, 2, 4, … or 256 segments, not {segments!r}")
-        self.vocabulary = vocabulary or Vocabulary()
+        super().__init__(vocabulary)
         self.segments = segments
         self.signatures = signatures
         self._state: State = new_state(segments, signatures=signatures)
-        self._lock = RLock()
         self._reviewed = 0  # the form that the review has come to
         self._pause = int(KNOWN)  # events until it begins anew
-        self._statistics: Statistics | None = None
         if statistics is not None:
             self.use_statistics(statistics)
 
     # changes
-
-    def add(self, subscriptions: ConjunctionBatch) -> None:
-        """Add conjunctions; any one of those that carry an id satisfies it."""
-        with self._lock:
-            self.add_encoded(encode_conjunctions(subscriptions, self.vocabulary))
 
     def add_encoded(self, batch: EncodedConjunctions) -> None:
         """Add conjunctions that are encoded already, with this matcher's vocabulary."""
         bounds = np.arange(len(batch.tags) + 1, dtype=np.int64)
         with self._lock:
             self._add(batch.ids, self._forms(batch.offsets, bounds, batch.tags, batch.lows, batch.highs))
+
+    def add_encoded_clauses(self, batch: EncodedClauses) -> None:
+        """Add clause forms that are encoded already, with this matcher's vocabulary."""
+        with self._lock:
+            self._add(
+                batch.ids, self._forms(batch.offsets, batch.bounds, batch.tags, batch.lows, batch.highs)
+            )
 
     def _add(self, ids: IdArray, forms: Forms) -> None:
         predicates = np.diff(forms.bounds[forms.offsets])
@@ -231,7 +222,7 @@ class OpIndex:
         for attribute in attributes[seen[attributes] == 0].tolist():
             seen[attribute] = events * self._statistics.presence(self.vocabulary.names.symbol(attribute))
 
-    def _review(self, events: int) -> None:
+    def _follow(self, events: int) -> None:
         """Give some of those forms another pivot whose own has become too frequent, a few for each event."""
         self._pause -= events
         if self._pause > 0 or self._state.totals[EVENTS] < KNOWN * self._state.totals[WEIGHT]:
@@ -248,22 +239,10 @@ class OpIndex:
 
     # questions
 
-    def match(self, events: EventBatch) -> Matches:
-        """Return, per event, the ids of the subscriptions it satisfies, ascending and without repeats."""
-        with self._lock:
-            encoded = encode_events(events, self.vocabulary)
-            found, offsets = self.match_encoded(encoded)
-            self._verify(events, found, offsets)
-            ids = np.empty(len(found), dtype=np.int64)
-            ends = np.empty(len(offsets), dtype=np.int64)
-            gather_ids(self._state.ids.keys, self._state.owner, found, offsets, ids, ends)
-            self._review(len(events))
-            return Matches(ends, ids[: ends[-1]])
-
     def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
         """Return the forms that each event satisfies, and where each event's begin.
 
-        One above `LATER` has predicates left that only Python can tell.
+        One above `UNSURE` has predicates left that only Python can tell.
         """
         count = len(events.offsets) - 1
         offsets = np.zeros(count + 1, dtype=np.int64)
@@ -284,32 +263,9 @@ class OpIndex:
         decay(self._state.totals, self._state.attributes.seen, 0.5 ** (count / _MEMORY))
         return found[: offsets[-1]], offsets
 
-    def _verify(self, events: EventBatch, found: Keys, offsets: Keys) -> None:
-        """Settle what only Python can tell: a form that fails is written as -1."""
-        for place_ in events.faults:
-            found[offsets[place_] : offsets[place_ + 1]] = -1
-        unsure = np.flatnonzero(found >= LATER) if len(found) else found
-        if not len(unsure):
-            return
-        numbers = found[unsure] - LATER
-        places = np.searchsorted(offsets, unsure, side="right") - 1
-        asked = {number: self._asked(number) for number in set(numbers.tolist())}
-        known: dict[tuple[int, Predicate], bool] = {}
-
-        def holds(event: int, predicate: Predicate) -> bool:
-            answer = known.get((event, predicate))
-            if answer is None:
-                answer = known[event, predicate] = truth(predicate, events.attributes(event)) is True
-            return answer
-
-        for i, (event, number) in enumerate(zip(places.tolist(), numbers.tolist(), strict=True)):
-            if not all(any(holds(event, p) for p in clause) for clause in asked[number]):
-                numbers[i] = -1
-        found[unsure] = numbers
-
-    def _asked(self, number: int) -> Clauses:
-        """Return the clauses of a form that only Python can tell."""
-        return self._said(number, only_residual=True)
+    def _left_to_python(self, numbers: list[int]) -> dict[int, Clauses]:
+        """Return, of forms that are unsure, the clauses that have yet to be told."""
+        return {number: self._said(number, only_residual=True) for number in numbers}
 
     def _said(self, number: int, *, only_residual: bool = False) -> Clauses:
         """Return the clauses of a form, in the order they were given."""
@@ -323,31 +279,20 @@ class OpIndex:
             if not only_residual or any(tag >> FIELD_BITS == Op.RESIDUAL for tag, _, _ in clause)
         )
 
-    def conjunctions(self) -> Iterator[tuple[IdArray, Conjunction]]:
-        """Return every conjunction with its subscription's id, as an array of one."""
-        with self._lock:
-            for entry in range(hash_index.top_entry(self._state.ids)):
-                ids = self._state.ids.keys[entry, :1].copy()
-                if hash_index.find(self._state.ids, ids[0], 0, 0) == entry:  # others were removed
-                    yield from ((ids, tuple(c[0] for c in clauses)) for clauses in self._held(entry))
+    def _ids(self) -> HashIndex:
+        return self._state.ids
+
+    def _owner(self) -> NDArray[np.int32]:
+        return self._state.owner
 
     def _held(self, entry: int) -> list[Clauses]:
         """Return the forms of a subscription, in the order they came."""
-        held = []
+        held: list[Clauses] = []
         number = int(self._state.first[entry])
         while number >= 0:
             held.append(self._said(number))
             number = int(self._state.forms[number, SIBLING])
         return held[::-1]
-
-    def explain(self, event: Event, id: int) -> Explanation:
-        """Return why subscription `id` matches `event` or does not."""
-        with self._lock:
-            entry = hash_index.find(self._state.ids, id, 0, 0)
-            if entry < 0:
-                raise MatcherError(f"no subscription has the id {id}")
-            held = self._held(entry)
-        return explain_conjunctions(event, id, [tuple(c[0] for c in clauses) for clauses in held])
 
     def stats(self) -> MatcherStats:
         """Return what is held and what that costs."""
@@ -359,7 +304,7 @@ class OpIndex:
                 hash_index.live_entries(state.ids),
                 int(state.tops[LIVE_FORMS]),
                 int(state.tops[PREDICATES]),
-                bytes_of(state),
+                self._bytes(),
                 {
                     "pivots": int(np.count_nonzero(pivots)),
                     "placements": int(pivots.sum()),
@@ -371,41 +316,20 @@ class OpIndex:
                 },
             )
 
-    # saving
-
-    @contextmanager
-    def parts(self) -> Iterator[MatcherParts]:
-        """Return all arrays by name, and the words of the predicates that this matcher holds."""
-        with self._lock:
-            numbers = np.flatnonzero(self._state.owner[: self._state.tops[TOP_FORM]] >= 0)
-            held = [(forms.tags, forms.lows) for forms in self._recalled(numbers)]
-            none = np.empty(0, dtype=np.int64)
-            tags, lows = (
-                (np.concatenate(parts) for parts in zip(*held, strict=True)) if held else (none, none)
-            )
-            yield MatcherParts(
-                {"segments": self.segments, "signatures": self.signatures},
-                arrays_of(self._state, "state"),
-                {} if self._statistics is None else {"statistics": [self._statistics.to_document()]},
-                vocabulary=self.vocabulary.part(tags, lows),
-            )
-
-    def restore(self, parts: MatcherParts) -> None:
-        """Become the matcher that gave these parts."""
-        with self._lock:
-            self._state = rebuilt(self._state, parts.arrays, "state")
-            for document in parts.documents.get("statistics", ()):
-                try:
-                    self._statistics = Statistics.from_document(document)
-                except SavedStatisticsError as fault:
-                    raise SavedMatcherError(f"its statistics: {fault}") from None
+    def _holding(self) -> tuple[Keys, Keys]:
+        """Return the predicates of all forms, each as often as it occurs."""
+        numbers = np.flatnonzero(self._state.owner[: self._state.tops[TOP_FORM]] >= 0)
+        none = np.empty(0, dtype=np.int64)
+        held = [(none, none), *((forms.tags, forms.lows) for forms in self._recalled(numbers))]
+        return np.concatenate([tags for tags, _ in held]), np.concatenate([lows for _, lows in held])
 
     @classmethod
     def warm_up(cls) -> None:
         """Compile what is not compiled yet, by using a small matcher of this kind in every way."""
         matcher = cls()
         texts = ["a = 1 and b > 2", "a in (1, 2) and c is present", "s like '%x_'", "true"]
-        matcher.add(ConjunctionBatch.of((i, to_dnf(parse_condition(text))) for i, text in enumerate(texts)))
+        conditions = [parse_condition(text) for text in texts]
+        matcher.add(ConjunctionBatch.of((i, to_cnf(one)) for i, one in enumerate(conditions)))
         events: list[dict[str, object]] = [{"a": 1, "b": 1, "c": 2, "d": 3, "s": "x"}]
         matcher.use_statistics(Statistics.of(events), weight=2 * KNOWN)
         matcher.match(EventBatch.of_dicts(events))
@@ -418,14 +342,10 @@ class OpIndex:
 class OpIndexBs(OpIndex):
     """OpIndex without segments and signatures, to tell what they are worth: each list is searched as a whole."""
 
+    saved_options = ()
+
     def __init__(self, *, vocabulary: Vocabulary | None = None, statistics: Statistics | None = None) -> None:
         super().__init__(segments=1, signatures=False, vocabulary=vocabulary, statistics=statistics)
-
-    @contextmanager
-    def parts(self) -> Iterator[MatcherParts]:
-        """Return all arrays by name, and the words of the predicates that this matcher holds."""
-        with super().parts() as parts:
-            yield MatcherParts({}, parts.arrays, parts.documents, parts.vocabulary)
 
 
 def _records(forms: Forms) -> Keys:

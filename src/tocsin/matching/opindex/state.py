@@ -77,7 +77,7 @@ EXTRA_SLOT: Final = 1
 EXTRA_GATE: Final = 2
 EXTRA_NEXT: Final = 3
 
-UNSURE: Final = 1 << 30  # added to a counter's form: Python has the last word
+ASKED: Final = 1 << 30  # added to a counter's form: Python has the last word
 
 # Operators of records that are no predicate
 HIGH: Final = 14  # the upper bound of the record before

@@ -7,11 +7,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.matching._kernels.gathering import UNSURE
 from tocsin.matching.encoding.codes import FIELDS, Field
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.opindex._kernels.lists import equal_bits, first_at, other_bits, segment_of
 from tocsin.matching.opindex.state import (
     ALWAYS,
+    ASKED,
     COUNT,
     COUNT_BITS,
     COUNTERS,
@@ -38,16 +40,13 @@ from tocsin.matching.opindex.state import (
     STRIKE,
     TOP,
     TOUCHES,
-    UNSURE,
     VISITS,
     WEIGHT,
     State,
 )
 from tocsin.structures.jit import helper, kernel, prefetch
 
-__all__ = ["LATER", "match"]
-
-LATER: Final = 1 << 40  # added to a form that holds if Python says so of its residual predicates
+__all__ = ["match"]
 
 _NUMBER, _BIG, _ANY, _TEXT = int(Field.NUMBER), int(Field.BIG), int(Field.ANY), int(Field.TEXT)
 _HIGHEST: Final = 2**63 - 1
@@ -331,7 +330,7 @@ def _touch(
     rows[at, 0] = word - 1
     if word & _LEFT == 1:
         holder = np.int64(state.holders[at])
-        found[count] = holder if holder < UNSURE else holder - UNSURE + LATER
+        found[count] = holder if holder < ASKED else holder - ASKED + UNSURE
         return count + 1, alive - 1
     return count, alive
 

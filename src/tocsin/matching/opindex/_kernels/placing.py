@@ -15,6 +15,7 @@ from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
 from tocsin.matching.opindex._kernels.lists import erase, growth, insert
 from tocsin.matching.opindex.state import (
     ALWAYS,
+    ASKED,
     CLASS,
     COUNT_BITS,
     COUNTERS,
@@ -56,7 +57,6 @@ from tocsin.matching.opindex.state import (
     TOP_PIVOT,
     TOP_SEGMENT,
     UNITS,
-    UNSURE,
     WEIGHT,
     WIDEST,
     Forms,
@@ -131,7 +131,7 @@ def place(state: State, forms: Forms, start: int) -> int:
             return i
         number = forms.numbers[i]
         begin, end = forms.bounds[forms.offsets[i]], forms.bounds[forms.offsets[i + 1]]
-        holder = number + (UNSURE if _has_residual(forms, begin, end) else 0)
+        holder = number + (ASKED if _has_residual(forms, begin, end) else 0)
         state.forms[number, PIVOT] = -1
         state.forms[number, MORE] = -1
         first, last = _pivots(forms, clause)
