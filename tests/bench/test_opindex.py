@@ -196,7 +196,6 @@ def test_a_report_is_drawn_and_read_back(report: Report, tmp_path: Path) -> None
     read = msgspec.json.decode((tmp_path / "report.json").read_bytes(), type=Report)
     drawn = plots.draw(read, tmp_path / "plots")
     expected = [
-        "input_a",
         "attributes",
         "memory",
         "building",

@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 __all__ = ["COLOURS", "detail", "draw_lines", "labels", "logarithmic", "of"]
 
 COLOURS: Final = {
+    "opindex": "#b2182b",
+    "opindex-bs": "#f4a582",
     "counting": "#7f7f7f",
     "propagation": "#e69f00",
     "propagation-wp": "#d55e00",
     "static": "#009e73",
     "dynamic": "#0072b2",
     "dynamic, no change": "#cc79a7",
-    "opindex": "#b2182b",
-    "opindex-bs": "#f4a582",
     "amkh": "#56b4e9",
     "k-index": "#666633",
     "be-tree": "#542788",
 }
-_MARKS: Final = dict(zip(COLOURS, "sv^DoXPdh<>", strict=True))
+_MARKS: Final = dict(zip(COLOURS, "Pdsv^DoXh<>", strict=True))
 
 
 def draw_lines(

@@ -14,7 +14,15 @@ from typing import NamedTuple, Protocol, overload, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching import ClauseGroup, ConjunctionBatch, ConjunctionGroup, EventBatch, IdArray, Matcher
+from tocsin.matching import (
+    ClauseGroup,
+    ConjunctionBatch,
+    ConjunctionGroup,
+    EventBatch,
+    IdArray,
+    Matcher,
+    takes_clauses,
+)
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, OPERATORS, Field, Keys, Op, keys_of_numbers
 from tocsin.matching.encoding.conjunctions import EncodedClauses, EncodedConjunctions
 from tocsin.matching.encoding.events import EncodedEvents, encode_events
@@ -24,7 +32,6 @@ from tocsin.model.terms import Attribute, literal
 from tocsin.model.values import Value
 
 __all__ = [
-    "ClauseMatcher",
     "EncodingMatcher",
     "Events",
     "NumberedClauses",
@@ -49,16 +56,11 @@ class EncodingMatcher(Protocol):
     def add_encoded(self, batch: EncodedConjunctions) -> None:
         """Add conjunctions that are encoded already."""
 
+    def add_encoded_clauses(self, batch: EncodedClauses) -> None:
+        """Add clause forms that are encoded already, if it takes any."""
+
     def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
         """Return the conjunctions that each event satisfies, and where each event's begin."""
-
-
-@runtime_checkable
-class ClauseMatcher(EncodingMatcher, Protocol):
-    """A matcher that takes clause forms as arrays, too."""
-
-    def add_encoded_clauses(self, batch: EncodedClauses) -> None:
-        """Add clause forms that are encoded already."""
 
 
 class Subscriptions(Protocol):
@@ -248,20 +250,23 @@ def encoded_for(
     matcher: Matcher, subscriptions: Subscriptions
 ) -> EncodedConjunctions | EncodedClauses | None:
     """Return subscriptions as the matcher takes them in arrays, or None if it does not."""
-    takes = ClauseMatcher if isinstance(subscriptions, NumberedClauses) else EncodingMatcher
-    return subscriptions.encode(matcher.vocabulary) if isinstance(matcher, takes) else None
+    if not isinstance(matcher, EncodingMatcher):
+        return None
+    if isinstance(subscriptions, NumberedClauses) and not takes_clauses(matcher):
+        return None
+    return subscriptions.encode(matcher.vocabulary)
 
 
 def add_encoded_to(
     matcher: Matcher, subscriptions: Subscriptions, encoded: EncodedConjunctions | EncodedClauses | None
 ) -> None:
     """Add subscriptions as what `encoded_for` made of them."""
-    if isinstance(encoded, EncodedClauses) and isinstance(matcher, ClauseMatcher):
-        matcher.add_encoded_clauses(encoded)
-    elif isinstance(encoded, EncodedConjunctions) and isinstance(matcher, EncodingMatcher):
-        matcher.add_encoded(encoded)
-    else:
+    if encoded is None or not isinstance(matcher, EncodingMatcher):
         matcher.add(subscriptions.to_batch())
+    elif isinstance(encoded, EncodedClauses):
+        matcher.add_encoded_clauses(encoded)
+    else:
+        matcher.add_encoded(encoded)
 
 
 def prepared_for(matcher: Matcher, events: Events) -> EventBatch:

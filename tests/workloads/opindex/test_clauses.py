@@ -39,7 +39,7 @@ def test_the_conjunctive_form_is_the_same_in_arrays_and_in_predicates() -> None:
     oracle.add(batch.to_batch())
     expected = oracle.match(prepared_for(oracle, events)).to_lists()
     assert sum(map(len, expected)) > 0
-    for name in ("counting",):
+    for name in ("counting", "opindex"):  # without clauses, and with them
         matcher = create_matcher(name)
         add_to(matcher, batch)
         assert matcher.match(prepared_for(matcher, events)).to_lists() == expected

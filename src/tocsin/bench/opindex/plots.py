@@ -110,12 +110,6 @@ def _place(value: float) -> str:
 
 
 _PLOTS: Final[dict[str, SizedPlot]] = {
-    "input_a": _panels(
-        [
-            Panel("input A", _BUILD, "subscriptions", "1 to 60 attributes an event"),
-            Panel("input A", _MATCHING, "subscriptions", "1 to 60 attributes an event"),
-        ]
-    ),
     "attributes": _panels(
         [
             Panel("attributes", _BUILD, "attributes", "figure 1: building"),

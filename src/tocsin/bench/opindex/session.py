@@ -34,7 +34,6 @@ _TARGETS: Final = {  # (experiment, measurement, at): what `opindex` is to reach
     ("input A", "matching time", 10_000_000): 300.0,
     ("prefix share", "matching time", 100): 100.0,
     ("products", "matching time", 1_000_000): 100.0,
-    ("products from one", "matching time", 1_000_000): 100.0,
 }
 
 
