@@ -16,7 +16,7 @@ from tocsin.structures.hash_index import HashIndex
 __all__ = ["Attributes", "Fields", "Forms", "Pairs", "State", "new_state"]
 
 ALWAYS: Final = FIELDS - 1  # the field that every event has, for forms without a pivot: no attribute uses it
-NO_KEY: Final = -(2**63)  # a key that no value has
+NO_KEY: Final = -(2**63)  # a key that no number has
 
 # Kinds of predicate list. What a value satisfies in one is a range of its keys.
 EQ: Final = 0

@@ -49,7 +49,8 @@ from tocsin.structures.jit import helper, kernel, prefetch
 __all__ = ["match"]
 
 _NUMBER, _BIG, _ANY, _TEXT = int(Field.NUMBER), int(Field.BIG), int(Field.ANY), int(Field.TEXT)
-_HIGHEST: Final = 2**63 - 1
+_LOWEST: Final = -(2**63)
+_HIGHEST: Final = 2**63 - 1  # that no constant has
 _FIELD: Final = 0x7FFFFFFF
 _LEFT: Final = (1 << COUNT_BITS) - 1
 _LOW_HALF: Final = 0xFFFFFFFF
@@ -247,22 +248,26 @@ def _hits(state: State, lists: NDArray[np.int64], span: tuple[int, int, int]) ->
 @helper
 def _range(state: State, kind: int, j: int) -> tuple[int, int, int]:
     """Return from which key to which a value satisfies a kind of predicate, and the one between that it does not."""
-    pairs = state.pairs
+    pairs, lowest, highest = state.pairs, np.int64(_LOWEST), np.int64(_HIGHEST)
     if kind == EQ:
-        return pairs.key[j], pairs.key[j], np.int64(NO_KEY)
+        return pairs.key[j], pairs.key[j], highest
     if kind == LE:
-        return pairs.high[j], np.int64(_HIGHEST), np.int64(NO_KEY)
+        return pairs.high[j], highest, highest
     if kind == GE:
-        return np.int64(NO_KEY), pairs.low[j], np.int64(NO_KEY)
+        return lowest, pairs.low[j], highest
     if kind == LT:
-        return pairs.low[j] + 1, np.int64(_HIGHEST), np.int64(NO_KEY)
-    if kind == GT:
-        return np.int64(NO_KEY), pairs.high[j] - 1, np.int64(NO_KEY)
+        return pairs.low[j] + 1, highest, highest
+    if kind == GT and pairs.high[j] > lowest:
+        return lowest, pairs.high[j] - 1, highest
     if kind == NE:
-        return np.int64(NO_KEY), np.int64(_HIGHEST), pairs.key[j]
-    if pairs.field[j] % FIELDS == _TEXT and pairs.key[j] != _IS_TEXT:
-        return np.int64(1), np.int64(0), np.int64(NO_KEY)  # of a string's several pairs, only one
-    return np.int64(NO_KEY), np.int64(_HIGHEST), np.int64(NO_KEY)
+        return lowest, highest, pairs.key[j]
+    if kind == GT or (pairs.field[j] % FIELDS == _TEXT and pairs.key[j] != _IS_TEXT):
+        return (
+            highest,
+            lowest,
+            highest,
+        )  # none: nothing is below the first; of a string's several pairs, only one
+    return lowest, highest, highest
 
 
 @helper
