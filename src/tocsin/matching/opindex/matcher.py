@@ -124,7 +124,8 @@ class OpIndex(IndexedMatcher):
         self._state = arrays.with_attributes(self._state, self.vocabulary.names.top)
         self._state = arrays.with_forms(self._state, len(ids), int((records + records // 2 + 1).sum()))
         self.vocabulary.hold(forms.tags, forms.lows)
-        self._expect(np.unique((forms.tags & _FIELD) // FIELDS))
+        if self._statistics is not None:
+            self._expect(np.unique((forms.tags & _FIELD) // FIELDS), self._statistics)
         store(self._state, ids, forms)
         self._place(forms)
 
@@ -218,16 +219,14 @@ class OpIndex(IndexedMatcher):
             number = min(statistics.events, _MEMORY) if weight is None else weight
             self._state = arrays.with_attributes(self._state, self.vocabulary.names.top)
             self._state.totals[EVENTS] += number * self._state.totals[WEIGHT]
-            self._expect(np.flatnonzero(self._state.attributes.uses))
+            self._expect(np.flatnonzero(self._state.attributes.uses), statistics)
             self._pause = 0
 
-    def _expect(self, attributes: Keys) -> None:
+    def _expect(self, attributes: Keys, statistics: Statistics) -> None:
         """Count, towards attributes that no event was seen to have, as many events as the statistics say."""
-        if self._statistics is None:
-            return
         seen, events = self._state.attributes.seen, self._state.totals[EVENTS]
         for attribute in attributes[seen[attributes] == 0].tolist():
-            seen[attribute] = events * self._statistics.presence(self.vocabulary.names.symbol(attribute))
+            seen[attribute] = events * statistics.presence(self.vocabulary.names.symbol(attribute))
 
     def _follow(self, events: int) -> None:
         """Give some of those forms another pivot whose own has become too frequent, a few for each event."""
