@@ -17,6 +17,7 @@ from tocsin.bench.opindex.scales import Scale
 from tocsin.bench.session import MatcherSession
 from tocsin.bench.subject import Contender, Loading, Subject
 from tocsin.matching import Matches, create_matcher, takes_clauses
+from tocsin.workloads.opindex.prefix import PrefixParameters, PrefixWorkload
 from tocsin.workloads.opindex.table3 import Parameters, Workload
 
 __all__ = ["GAPS", "Session"]
@@ -74,14 +75,16 @@ class Session(MatcherSession):
     def compile(self) -> float:
         """Use every matcher once, so that nothing is compiled while it is timed; return the seconds."""
         begun = time.perf_counter()
-        workload = Workload(Parameters(attributes=1_000))
+        numbers = Workload(Parameters(attributes=1_000))
+        words = PrefixWorkload(PrefixParameters(numbers=100, words=1_000, word_share=0.5))
         for contender in self.contenders:
             self.tell(contender, "compiling what is not compiled yet")
-            subject = Subject(contender)
-            subject.warm_up()
-            subject.load(workload.subscriptions(0, 2_000))
-            subject.time(workload.events(0, 100))
-            subject.remove(np.arange(100, dtype=np.int64))
+            for workload in (numbers, words):
+                subject = Subject(contender)
+                subject.warm_up()
+                subject.load(workload.subscriptions(0, 2_000))
+                subject.time(workload.events(0, 100))
+                subject.remove(np.arange(100, dtype=np.int64))
         return time.perf_counter() - begun
 
     def compare(self, given: Input, at: float | str, count: int, *, growing: bool = False) -> None:
@@ -147,13 +150,14 @@ class Session(MatcherSession):
             self.tell(contender, f"matching {kind}".rstrip())
             begun = time.perf_counter()
             first = min(scale.warm_up, scale.batch) if at is None else scale.warm_up
-            slowest = max(
+            taken = [
                 subject.match(events).seconds / scale.batch for events in draw(0, first, batch=scale.batch)
-            )
+            ]
             if at is not None:
                 self._record_matching(subject, given, kind, at)
                 seconds += time.perf_counter() - begun
             else:
+                slowest = max(taken, default=0.0)
                 expected = min(slowest * scale.events, scale.seconds + slowest * scale.batch)
                 seconds += expected + slowest * scale.warm_up
         mb = max(loading.resident_mb, loading.bytes / 1e6, 0.0)
