@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import strategies as st
 
-from tocsin.language.patterns import like
+from tocsin.language.patterns import compile_regex, like
 from tocsin.model import (
     FALSE,
     TRUE,
@@ -156,6 +156,41 @@ crowded: st.SearchStrategy[Condition] = st.one_of(
     )
 )
 
+# Several tests on the strings of one attribute, of which a string passes some: constants overlap, and repeat.
+_PIECES = ["", "x", "y", "xy", "yx", "xx", "xyx", "yxy", "ü", "üx", "x\0"]
+OVERLAPPING = ["xyx", "xyxy", "yx", "xx", "üxy", "yü", "x\0y", ""]
+
+
+@st.composite
+def tests_on_strings(draw: st.DrawFn, attribute: st.SearchStrategy[Attribute]) -> Predicate:
+    subject, piece = draw(attribute), draw(st.sampled_from(_PIECES))
+    form = draw(st.integers(0, 3))
+    if form == 0:
+        pattern = draw(st.sampled_from(["{}_", "_{}%", "%{}_%", "{}%{}", "%_"])).replace("{}", piece)
+        return like(subject, pattern, negated=draw(st.booleans()))
+    if form == 1:
+        regex = draw(st.sampled_from(["{}+y", "^{}", "{}$", "({}|yx)x", "(?i)Ü{}"])).replace("{}", piece)
+        try:
+            compile_regex(regex)
+        except ValueError:  # nothing there to repeat
+            regex = "x|y"
+        return Predicate(
+            subject, draw(st.sampled_from([Operator.REGEX, Operator.NOT_REGEX])), (literal(regex),)
+        )
+    return Predicate(subject, draw(st.sampled_from(TEXT_TESTS)), (literal(piece),))
+
+
+_tested = st.one_of(
+    tests_on_strings(st.sampled_from("aab").map(Attribute)),
+    tests_on_strings(st.sampled_from("aab").map(Attribute)),
+    st.sampled_from("ab").map(lambda path: Predicate(Attribute(path), Operator.MISSING)),
+    st.sampled_from("ab").map(lambda path: Predicate(Attribute(path), Operator.EQ, (literal("xyx"),))),
+)
+tested: st.SearchStrategy[Condition] = st.one_of(
+    st.lists(_tested, min_size=2, max_size=4).map(tuple).map(And),
+    st.lists(_tested, min_size=2, max_size=4).map(tuple).map(Or),
+)
+
 
 def conditions(
     attribute: st.SearchStrategy[Attribute] = attributes, *, max_leaves: int = 6
@@ -178,6 +213,7 @@ events: st.SearchStrategy[Event] = st.builds(
     attributes=st.one_of(
         st.dictionaries(paths, st.one_of(values, _near), max_size=5),
         st.fixed_dictionaries({"a": _near}, optional={"b": values, "c": values}),
+        st.dictionaries(st.sampled_from("ab"), st.one_of(st.sampled_from(OVERLAPPING), _near)),
     ),
 )
 

@@ -16,10 +16,11 @@ from tocsin.matching import (
     EventBatch,
     Matcher,
     Oracle,
+    PredicateTruth,
     create_matcher,
     registered_matchers,
 )
-from tocsin.model import Condition, read_event
+from tocsin.model import Condition, Operator, read_event
 from tocsin.model.errors import MatcherError
 
 LONG = os.environ.get("TOCSIN_TEST_PROFILE") == "long"
@@ -173,6 +174,119 @@ def test_explain_tells_each_predicate_its_value_and_what_failed(matcher: Matcher
     ]
     assert [str(t.predicate.operator) for t in explanation.failed] == ["="]
     assert matcher.explain(read_event({"d": 4}), 7).matched
+
+
+EVERY_OPERATOR: dict[str, tuple[dict[str, object], dict[str, object]]] = {
+    "a = 1": ({"a": 1}, {"a": 2}),
+    "a != 1": ({"a": 2}, {"a": 1}),
+    "a < 1": ({"a": 0}, {"a": 1}),
+    "a <= 1": ({"a": 1}, {"a": 2}),
+    "a > 1": ({"a": 2}, {"a": 1}),
+    "a >= 1": ({"a": 1}, {"a": 0}),
+    "a between 1 and 3": ({"a": 3}, {"a": 4}),
+    "a not between 1 and 3": ({"a": 4}, {"a": 3}),
+    "a in (1, 'x')": ({"a": "x"}, {"a": "y"}),
+    "a not in (1, 'x')": ({"a": 2}, {"a": "x"}),
+    "a like 'x_z'": ({"a": "xyz"}, {"a": "xz"}),
+    "a not like 'x_z'": ({"a": "xz"}, {"a": "xyz"}),
+    "a starts with 'x'": ({"a": "xy"}, {"a": "yx"}),
+    "a not starts with 'x'": ({"a": "yx"}, {"a": "xy"}),
+    "a ends with 'x'": ({"a": "yx"}, {"a": "xy"}),
+    "a not ends with 'x'": ({"a": "xy"}, {"a": "yx"}),
+    "a contains 'x'": ({"a": "yxy"}, {"a": "yy"}),
+    "a not contains 'x'": ({"a": "yy"}, {"a": "yxy"}),
+    "a ~ 'x+y'": ({"a": "zxxy"}, {"a": "xzy"}),
+    "a !~ 'x+y'": ({"a": "xzy"}, {"a": "zxxy"}),
+    "a is missing": ({"b": 1}, {"a": 1}),
+    "a is present": ({"a": 2**60 + 1}, {"b": 1}),
+}
+
+
+def test_every_operator_has_an_example() -> None:
+    operators = {parse_condition(text).operator for text in EVERY_OPERATOR}  # type: ignore[union-attr]
+    assert operators == set(Operator)
+
+
+@pytest.mark.parametrize("text", EVERY_OPERATOR)
+def test_match_and_explain_know_every_operator(matcher: Matcher, text: str) -> None:
+    predicate = parse_condition(text)
+    add(matcher, (7, predicate), (8, parse_condition(f"b = 1 and {text}")))
+    for event, satisfied in zip(EVERY_OPERATOR[text], (True, False), strict=True):
+        assert match(matcher, event) == [([7, 8] if event.get("b") == 1 else [7]) if satisfied else []]
+        explanation = matcher.explain(read_event(event), 7)
+        assert explanation.matched is satisfied
+        assert explanation.conjunctions == (
+            (PredicateTruth(predicate, event.get("a"), satisfied),),  # type: ignore[arg-type]
+        )
+    remove(matcher, 7, 8)
+    assert match(matcher, *EVERY_OPERATOR[text]) == [[], []]
+
+
+def test_missing_is_right_whatever_else_is_asked_of_the_attribute(matcher: Matcher) -> None:
+    add(matcher, (1, parse_condition("a is missing")), (2, parse_condition("a is missing and b is missing")))
+    add(matcher, (3, parse_condition("a > 3")), (4, parse_condition("b starts with 'x'")))
+    add(
+        matcher, (5, parse_condition("c = 1 and a is missing")), (6, parse_condition("a is missing or a = 1"))
+    )
+    events: list[dict[str, object]] = [
+        {},
+        {"a": 1},
+        {"a": 2**60 + 1},
+        {"a": "text"},
+        {"a": True},
+        {"b": "xy"},
+        {"c": 1},
+        {"c": 1, "a": 5},
+    ]
+    assert match(matcher, *events) == [
+        [1, 2, 6],
+        [6],
+        [3],
+        [],
+        [],
+        [1, 4, 6],
+        [1, 2, 5, 6],
+        [3],
+    ]
+    assert matcher.match(EventBatch.of_dicts([{"a": float("nan")}])).to_lists() == [[]]
+
+
+def test_tests_on_one_attribute_are_not_asked_of_another(matcher: Matcher) -> None:
+    add(matcher, (1, parse_condition("a contains 'x'")), (2, parse_condition("b not contains 'x'")))
+    assert match(matcher, {"a": "x", "b": "x"}, {"b": "y"}, {"a": 1, "b": 2}, {"a": "y"}) == [
+        [1],
+        [2],
+        [],
+        [],
+    ]
+    add(matcher, (3, parse_condition("b contains 'x' and a ends with 'y'")))
+    assert match(matcher, {"a": "x", "b": "x"}, {"a": "y", "b": "zx"}) == [[1], [3]]
+
+
+def test_a_string_may_satisfy_several_tests_that_are_access_predicates(matcher: Matcher) -> None:
+    words = [f"{i:03}" for i in range(300)]
+    add(matcher, *((i, parse_condition(f"a contains '{word}'")) for i, word in enumerate(words)))
+    add(
+        matcher,
+        *(
+            (1000 + i, parse_condition(f"a contains '{word}' and n = {i % 2}"))
+            for i, word in enumerate(words)
+        ),
+    )
+    add(
+        matcher,
+        *(
+            (2000 + i, parse_condition(f"a contains '{word}' and a starts with '{word[0]}'"))
+            for i, word in enumerate(words)
+        ),
+    )
+    found = match(matcher, {"a": "0123450", "n": 1})[0]
+    assert found == [12, 123, 234, *(1000 + i for i in (123,)), 2012]
+
+
+def test_a_hostile_regex_is_answered_like_any_other(matcher: Matcher) -> None:
+    add(matcher, (1, parse_condition("a ~ '(a+)+$'")), (2, parse_condition("a ~ 'a!'")))
+    assert match(matcher, {"a": "a" * 100_000 + "!"}, {"a": "a" * 100_000}) == [[2], [1]]
 
 
 def test_explaining_an_unknown_id_is_an_error(matcher: Matcher) -> None:

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from tests.strategies import conditions, crowded, events
+from tests.strategies import conditions, crowded, events, tested
 from tocsin.language import Cnf, Dnf, to_cnf, to_dnf, to_normal
 from tocsin.matching import ConjunctionBatch
 from tocsin.model import Condition, Event
@@ -51,7 +51,7 @@ class Match(Struct, frozen=True):
 Operation: TypeAlias = Add | Remove | Match
 
 _ids = st.one_of(st.integers(0, 12), st.sampled_from([2**31, 2**40]))
-_subscriptions = st.tuples(_ids, st.one_of(conditions(), crowded))
+_subscriptions = st.tuples(_ids, st.one_of(conditions(), crowded, tested))
 _additions = st.builds(
     Add, st.lists(_subscriptions, min_size=1, max_size=5).map(tuple), st.sampled_from(sorted(_FORMS))
 )

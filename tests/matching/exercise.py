@@ -18,6 +18,7 @@ CONDITIONS = [
     "a in (1, 2.5, 'x', true) or a not in (3, 4)",
     "a != 3 and b between 1 and 5 and c not between 2 and 4",
     "a like 'x_y%' or a ~ 'x+' or b > 2 * c",
+    "a starts with 'x' and b not ends with 'Z' or a contains 'z' and c is missing",
     "a < 'm' and b >= timestamp '2026-01-01T00:00:00Z'",
     f"a = {2**60 + 1} or a is present and b is missing",
     "true",

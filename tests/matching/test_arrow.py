@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import os
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -11,19 +12,22 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from tests.matching.arrow_tables import tables
-from tests.strategies import PATHS, conditions, predicates
+from tests.strategies import PATHS, conditions, predicates, tested
 from tocsin.formats import EventReader, Fault
 from tocsin.formats.arrow_rows import arrow_rows
 from tocsin.language import parse_condition, to_dnf
 from tocsin.matching import ConjunctionBatch, EventBatch, Matcher, Oracle, create_matcher
 from tocsin.matching.encoding.arrow import ArrowEvents, arrow_events
+from tocsin.matching.encoding.codes import FIELDS, Field
 from tocsin.matching.encoding.events import EncodedEvents, encode_events, encode_rows
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.model import Condition
 from tocsin.model.event import STREAM
 
 LONG = os.environ.get("TOCSIN_TEST_PROFILE") == "long"
-asked = st.lists(st.one_of(predicates(), predicates(), conditions(max_leaves=3)), min_size=1, max_size=8)
+asked = st.lists(
+    st.one_of(predicates(), predicates(), conditions(max_leaves=3), tested), min_size=1, max_size=8
+)
 
 
 def holding(name: str, asked: list[Condition], vocabulary: Vocabulary | None = None) -> Matcher:
@@ -48,6 +52,24 @@ def pairs(encoded: EncodedEvents) -> list[list[tuple[int, ...]]]:
     return [sorted(every[begin:end]) for begin, end in pairwise(ends)]
 
 
+def assert_tests_stand_together(encoded: EncodedEvents) -> None:
+    """The pairs in a field TEXT are next to each other, and the last one, and no other, has the key -1."""
+    for begin, end in pairwise(encoded.offsets.tolist()):
+        fields, keys = encoded.fields[begin:end].tolist(), encoded.keys[begin:end].tolist()
+        runs = [
+            (field, [key for _, key in run])
+            for field, run in groupby(zip(fields, keys, strict=True), itemgetter(0))
+        ]
+        assert len({field for field, _ in runs}) == len(runs)
+        for field, passed in runs:
+            if field % FIELDS == Field.TEXT:
+                assert passed[-1] == -1
+                assert passed[:-1] == sorted(set(passed[:-1]))
+                assert -1 not in passed[:-1]
+            else:
+                assert len(passed) == 1
+
+
 def speaking_of(*forms: str, paths: tuple[str, ...] = (*PATHS, "data.other", "a.x.y")) -> Vocabulary:
     """A vocabulary that asks each form of question of every path."""
     vocabulary = Vocabulary()
@@ -59,6 +81,7 @@ def speaking_of(*forms: str, paths: tuple[str, ...] = (*PATHS, "data.other", "a.
 @pytest.fixture(scope="module")
 def vocabularies() -> list[Vocabulary]:
     texts, times = "in ('', 'x', 'abcdefgh', 'ü')", "> timestamp '2026-01-01T00:00:00Z'"
+    tests = ("starts with 'a'", "not contains ''", "ends with 'h'", "~ 'x|2026'", "not like '_'")
     numbers = f"in ({2**53 + 1}, {2**63 - 1}, {2**63 + 1}, 2)"
     return [
         speaking_of("> 0", numbers, texts, times, "> 'x'"),
@@ -66,10 +89,12 @@ def vocabularies() -> list[Vocabulary]:
         speaking_of("> 0", texts, "> 'x'"),
         speaking_of("> 0", texts, times, paths=("a", "data.city")),
         speaking_of("> 0", paths=("b",)),
+        speaking_of("> 0", times, "> 'x'", *tests),
+        speaking_of("starts with 'x'", "is missing", paths=("a", "data.city")),
     ]
 
 
-@given(table=tables(), which=st.integers(0, 4))
+@given(table=tables(), which=st.integers(0, 6))
 @settings(max_examples=20_000 if LONG else 1_000)
 def test_a_table_by_the_column_is_encoded_as_its_rows_are(
     vocabularies: list[Vocabulary], table: Any, which: int
@@ -82,6 +107,7 @@ def test_a_table_by_the_column_is_encoded_as_its_rows_are(
         assert (len(batch), batch.faults) == (len(rows), faults)
         encoded = encode_events(batch, vocabulary)
         assert pairs(encoded) == pairs(encode_rows(rows, vocabulary))
+        assert_tests_stand_together(encoded)
         assert [column.dtype for column in encoded] == [np.int64, np.int32, np.int64, np.int64, np.int64]
         assert all(column.flags.c_contiguous and column.flags.writeable for column in encoded)
 

@@ -87,6 +87,8 @@ def assert_empty(vocabulary: Vocabulary) -> None:
     assert not len(vocabulary.names)
     assert not len(vocabulary.symbols)
     assert not len(vocabulary.predicates)
+    assert not len(vocabulary.patterns)
+    assert not len(vocabulary.tests)
     assert not vocabulary.timed
     assert not vocabulary.ordered_texts
 

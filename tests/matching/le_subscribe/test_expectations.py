@@ -19,7 +19,7 @@ from tocsin.matching import (
     open_matcher,
     save_matcher,
 )
-from tocsin.matching.encoding.codes import FIELDS
+from tocsin.matching.encoding.codes import FIELDS, Field
 from tocsin.matching.le_subscribe.dynamic import Dynamic
 from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
 from tocsin.matching.le_subscribe.propagation import PropagationWithPrefetch
@@ -210,3 +210,37 @@ def test_an_opened_matcher_needs_no_statistics_and_still_goes_by_them(tmp_path: 
 def test_candidate_groups_are_those_that_tables_are_made_of() -> None:
     found = candidate_groups(subscriptions(10))
     assert found.groups == (*PAIRS, ("city", "country", "kind"))
+
+
+def test_tests_on_strings_are_expected_as_often_as_the_frequent_strings_pass_them() -> None:
+    statistics = history(("city", "country"))
+    matcher = PropagationWithPrefetch(statistics=statistics)
+    texts = ["city starts with 'c1'", "city ends with '7'", "kind ~ 'k[0-4]'", "unheard contains 'x'"]
+    matcher.add(ConjunctionBatch.of((i, to_dnf(parse_condition(text))) for i, text in enumerate(texts)))
+    expected = matcher._state.predicates.hits[: len(texts)] / matcher._state.totals[EVENTS]
+    assert expected.tolist() == pytest.approx(
+        [statistics.probability(parse_condition(text)) for text in texts]  # type: ignore[arg-type]
+    )
+    assert expected.tolist()[0] == pytest.approx(0.11, abs=0.02)
+
+
+@pytest.mark.parametrize("name", ["static", "dynamic"])
+def test_no_table_is_made_of_tests_on_strings(name: str) -> None:
+    matcher = create_matcher(name, costs={"table": 0.02, "attribute": 0.02, "misses": 0.0})
+    assert isinstance(matcher, ClusteredMatcher)
+    oracle = Oracle()
+    conditions = [
+        f"city starts with 'c{i % 10}' and kind contains '{i // 10 % 10}' and price = {i % 13}"
+        for i in range(1_000)
+    ]
+    batch = ConjunctionBatch.of((i, to_dnf(parse_condition(text))) for i, text in enumerate(conditions))
+    for each in (matcher, oracle):
+        each.add(batch)
+    for seed in range(3):
+        asked = EventBatch.of_dicts(events(200, seed=seed))
+        assert matcher.match(asked).to_lists() == oracle.match(asked).to_lists()
+        check_invariants(matcher)
+    held = matcher._state.tables
+    assert not np.any(held.fields[held.width != 0] % FIELDS == Field.TEXT)
+    matcher.remove(np.arange(1_000))
+    check_invariants(matcher)

@@ -179,55 +179,41 @@ class TextPairs:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._tests = vocabulary.tests
-        self._numbers: dict[tuple[int, str], int] = {}
+        self._numbers: dict[tuple[int, str], int] = {}  # of the different strings
         self._places: list[int] = []
-        self._at: list[int] = []
+        self._which: list[int] = []
+        self._columns: list[tuple[Keys, Keys]] = []  # places, and which string stands there
 
     def add(self, attribute: int, text: str, place: int) -> None:
         """Take a string whose pair stands at `place`, which is beyond those taken before."""
-        self._at.append(self._numbers.setdefault((attribute, text), len(self._numbers)))
+        self._which.append(self._numbers.setdefault((attribute, text), len(self._numbers)))
         self._places.append(place)
 
     def add_column(self, attribute: int, words: Iterable[str], which: Keys, places: Keys) -> None:
         """Take strings of one attribute, given as different words and which of them stands at each place."""
         numbers = self._numbers
         known = [numbers.setdefault((attribute, word), len(numbers)) for word in words]
-        self._at += np.array(known, dtype=np.int64)[which].tolist()
-        self._places += places.tolist()
+        self._columns.append((places, np.array(known, dtype=np.int64)[which]))
 
     def spliced_into(self, events: EncodedEvents) -> EncodedEvents:
         """Return the events with the pairs in TEXT behind each of the places."""
-        if not self._places:
+        if not self._numbers:
             return events
-        attributes = np.fromiter((attribute for attribute, _ in self._numbers), dtype=np.int64)
-        offsets, codes = self._tests.passed(attributes, [text for _, text in self._numbers])
-        places, which = np.array(self._places, dtype=np.int64), np.array(self._at, dtype=np.int64)
-        if np.any(places[1:] < places[:-1]):
-            order = np.argsort(places)
-            places, which = places[order], which[order]
-        sizes = offsets[which + 1] - offsets[which]
-        ends = np.cumsum(sizes)
-        # The first of a string's pairs comes behind its place and all the pairs spliced in before.
-        added = np.arange(ends[-1])
-        source = added + np.repeat(offsets[which] - (ends - sizes), sizes)
-        target = added + np.repeat(places + 1, sizes)
-        stays = np.ones(len(events.fields) + len(added), dtype=np.bool_)
-        stays[target] = False
-        before = np.concatenate([np.zeros(1, dtype=np.int64), ends])
-        texts = np.repeat(events.fields[places] + (Field.TEXT - Field.STRING), sizes)
+        attributes = np.array([attribute for attribute, _ in self._numbers], dtype=np.int64)
+        passed = self._tests.passed(attributes, [text for _, text in self._numbers])
+        if self._columns:
+            places, which = (np.concatenate(parts) for parts in zip(*self._columns, strict=True))
+            if len(self._columns) > 1:
+                order = np.argsort(places)
+                places, which = places[order], which[order]
+        else:
+            places, which = np.array(self._places, dtype=np.int64), np.array(self._which, dtype=np.int64)
+        from tocsin.matching.encoding._kernels.splicing import splice  # noqa: PLC0415 - it brings the compiler
 
-        def spliced(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
-            array = np.empty(len(stays), dtype=old.dtype)
-            array[stays] = old
-            array[target] = new
-            return array
-
-        keys = spliced(events.keys, codes[source])
-        plain = events.lows is events.keys
-        return EncodedEvents(
-            events.offsets + before[np.searchsorted(places, events.offsets)],
-            spliced(events.fields, texts),
-            keys,
-            keys if plain else spliced(events.lows, codes[source]),
-            keys if plain else spliced(events.highs, codes[source]),
-        )
+        count = len(events.keys) + int((passed.offsets[which + 1] - passed.offsets[which]).sum())
+        fields, keys = np.empty(count, dtype=np.int32), np.empty(count, dtype=np.int64)
+        ordered = events.lows is not events.keys
+        lows, highs = (np.empty_like(keys), np.empty_like(keys)) if ordered else (keys, keys)
+        spliced = EncodedEvents(np.empty_like(events.offsets), fields, keys, lows, highs)
+        splice(events, places, which, passed, ordered, spliced)
+        return spliced

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
+from tocsin.matching.encoding.codes import Keys
 from tocsin.matching.operators._kernels.automata import (
+    LONGEST,
     Automaton,
     Constants,
     Forest,
@@ -16,15 +18,20 @@ from tocsin.matching.operators._kernels.automata import (
     merge,
     strike,
 )
-from tocsin.matching.operators.index import Passed, Patterns, TextBytes, Texts, gathered, joined, text_bytes
+from tocsin.matching.operators.index import Passed, Patterns, TextBytes, Texts, text_bytes
 from tocsin.matching.operators.registry import operator_index
 from tocsin.model.conditions import Operator
+from tocsin.model.errors import MatcherError
 
 __all__ = ["Contains"]
 
 _RATIO: Final = 4  # an automaton is made part of a new one that has at least this share of it
-_CELLS: Final = 1 << 20  # of the rows of an automaton, so that they stay in a cache
-_NO_CODE: Final = np.zeros(0, dtype=np.int64)
+_FEW_CELLS: Final = 1 << 18  # of an automaton's rows, however small it is,
+_CELLS: Final = 8  # else for each node,
+_MOST_CELLS: Final = 1 << 22  # up to so many
+_MOST_NODES: Final = 1 << 29  # twice a state, and the rows besides, are below 2**31
+_LANES: Final = 16  # strings that are gone through side by side
+_NOTHING: Final = np.zeros(0, dtype=np.int64)
 
 
 @operator_index(Operator.CONTAINS)
@@ -49,7 +56,7 @@ class Contains:
         texts = text_bytes(tests.constants)
         gone = np.zeros(len(tests.codes), dtype=np.uint8)
         for static in self._automata:
-            static.held -= strike(static.automaton, static.constants.codes, tests.attributes, texts, gone)
+            static.held -= strike(static.automaton, static.constants, tests.attributes, texts, gone)
         thin = [static for static in self._automata if 2 * static.held < len(static.constants.codes)]
         self._automata = [static for static in self._automata if static not in thin]
         for static in thin:
@@ -58,9 +65,13 @@ class Contains:
 
     def passed(self, texts: Texts) -> Passed:
         """Return which of the tests of its attribute each string passes."""
-        if not self._automata:
-            return Passed(np.zeros(len(texts) + 1, dtype=np.int64), _NO_CODE)
-        return joined([static.passed(texts) for static in self._automata])
+        parts = [static.passed(texts) for static in self._automata]
+        found = np.sort(np.concatenate(parts)) if parts else _NOTHING
+        repeated = np.flatnonzero(found[1:] == found[:-1])
+        if len(repeated):
+            found = np.delete(found, repeated)
+        offsets = np.searchsorted(found, np.arange(len(texts) + 1, dtype=np.int64) << 32)
+        return Passed(offsets, found & 0xFFFFFFFF)
 
     def _add(self, constants: Constants) -> None:
         while self._automata and self._automata[-1].held < _RATIO * len(constants.codes):
@@ -79,13 +90,15 @@ class _Static:
         self.held = len(constants.codes)
         self.automaton = _automaton(constants)
 
-    def passed(self, texts: Texts) -> Passed:
-        return gathered(
-            len(texts),
-            lambda start, found: contained(
-                self.automaton, self.constants.codes, texts.attributes, texts.bytes, start, found
-            ),
-        )
+    def passed(self, texts: Texts) -> Keys:
+        """Return what the strings contain, as the number of a string above 32 bits and the code below."""
+        lanes = np.zeros((_LANES + 1, 4), dtype=np.int64)
+        found = np.empty(2 * len(texts) + self.automaton.counters[LONGEST] + 64, dtype=np.int64)
+        while not contained(self.automaton, texts.attributes, texts.bytes, lanes, found):
+            more = np.empty(2 * len(found), dtype=np.int64)
+            more[: len(found)] = found
+            found = more
+        return found[: lanes[-1, 2]]
 
 
 def _sorted(tests: Patterns) -> Constants:
@@ -114,31 +127,29 @@ def _automaton(constants: Constants) -> Automaton:
     attributes, texts = constants.attributes, constants.texts
     size = int(texts.offsets[-1])
     most = size + len(np.unique(attributes))
+    if most > _MOST_NODES:
+        raise MatcherError(
+            f"`contains` is asked with {size:,} bytes of constants, more than the {_MOST_NODES:,} that an index holds; "
+            "divide the subscriptions among several matchers"
+        )
     roots = np.full(int(attributes.max(initial=-1)) + 1, -1, dtype=np.int32)
-    forest = _forest(most)
-    nodes = grow(constants, forest, roots, np.empty((most, 3), dtype=np.int32))
-    columns: Any = (column[:nodes].copy() for column in forest[1:])
-    forest = Forest(forest.first[: nodes + 1].copy(), *columns)
-    classes = np.zeros(256, dtype=np.int32)
-    bytes_ = np.unique(texts.data[:size])
-    classes[bytes_] = np.arange(1, len(bytes_) + 1)
-    width = len(bytes_) + 1
+    stretches = np.empty((most, 4), dtype=np.int32)
+    forest = Forest(np.empty((most, 4), dtype=np.int32), np.zeros(most, dtype=np.uint8))
+    nodes = grow(constants, forest, roots, stretches)
+    forest = Forest(forest.nodes[:nodes].copy(), forest.labels[:nodes].copy())
+    classes = np.ones(256, dtype=np.int32)
+    used = np.unique(texts.data[:size])
+    classes[used] = np.arange(2, len(used) + 2)
+    columns = len(used) + 2
     fewest = int(np.count_nonzero(roots >= 0))  # whoever falls back ends at a root
+    cells = min(max(_FEW_CELLS, _CELLS * nodes), _MOST_CELLS)
     automaton = Automaton(
         forest,
         roots,
         classes,
-        np.zeros((min(max(_CELLS // width, fewest), nodes), width), dtype=np.int32),
-        np.zeros(len(constants.codes), dtype=np.int64),
-        np.zeros(1, dtype=np.int64),
+        np.zeros(min(max(cells // columns, fewest), nodes) * columns, dtype=np.int32),
+        np.zeros((len(constants.codes), 3), dtype=np.int64),
+        np.array([columns, 0, 0], dtype=np.int64),
     )
-    link(automaton)
+    link(automaton, constants.codes, stretches)
     return automaton
-
-
-def _forest(nodes: int) -> Forest:
-    def column() -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-        return np.empty(nodes, dtype=np.int32)
-
-    first = np.empty(nodes + 1, dtype=np.int32)
-    return Forest(first, np.zeros(nodes, dtype=np.uint8), column(), column(), column(), column())

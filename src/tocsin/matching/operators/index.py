@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tocsin.matching.encoding.codes import Keys
 
-__all__ = ["OperatorIndex", "Passed", "Patterns", "TextBytes", "Texts", "gathered", "joined", "text_bytes"]
+__all__ = ["OperatorIndex", "Passed", "Patterns", "TextBytes", "Texts", "gathered", "text_bytes"]
 
 
 class Patterns(NamedTuple):
@@ -75,17 +75,6 @@ def gathered(count: int, ask: Callable[[int, Passed], int]) -> Passed:
         found = Passed(found.offsets, more)
         done = ask(done, found)
     return Passed(found.offsets, found.codes[: found.offsets[-1]])
-
-
-def joined(parts: Sequence[Passed]) -> Passed:
-    """Return what several indexes say of the same strings as one answer."""
-    if len(parts) == 1:
-        return parts[0]
-    numbers = np.arange(len(parts[0].offsets) - 1, dtype=np.int64)
-    texts = np.concatenate([np.repeat(numbers, np.diff(part.offsets)) for part in parts])
-    order = np.argsort(texts, kind="stable")
-    codes = np.concatenate([part.codes for part in parts])
-    return Passed(sum(part.offsets for part in parts), codes[order])  # type: ignore[arg-type]
 
 
 class OperatorIndex(Protocol):

@@ -26,8 +26,9 @@ _MEMORY: Final = 8 << 20  # bytes that the automaton of a set may take,
 _EACH: Final = 8 << 10  # and more for each of its patterns
 _SPELL: Final = 50_000_000  # nanoseconds of matching after which a set's speed is looked at
 _WARMING: Final = 2  # spells in which it may still be making its automaton
-_SLOW: Final = 100  # nanoseconds for a byte
-_FEW: Final = 16  # patterns that are not divided for being slow
+_SLOW: Final = 1_000  # nanoseconds for a byte
+_FEW: Final = 32  # patterns that are not divided for being slow
+_PARTS: Final = 4  # of a set that is
 _ALL: Final = -1  # in the place of a code: the pattern that all strings match
 
 
@@ -101,11 +102,14 @@ class _Shelf:
             again: list[_Set] = []
             for one in list(waiting):
                 codes = one.matched(text)
-                if codes is None or one.is_slow():
-                    halves = _divided(one.left())
-                    self._replace(one, halves)
-                    again += halves if codes is None else ()
-                found += codes or ()
+                if codes is None:
+                    parts = _divided(one.left(), 2)
+                    self._replace(one, parts)
+                    again += parts
+                    continue
+                found += codes
+                if one.is_slow():
+                    self._replace(one, _divided(one.left(), _PARTS))
             waiting = again
         return found
 
@@ -179,9 +183,10 @@ def _made(members: list[_Member], *, divided: bool) -> list[_Set]:
     try:
         return [_Set(members, divided=divided)]
     except re2.error:
-        return _divided(members)
+        return _divided(members, 2)
 
 
-def _divided(members: list[_Member]) -> list[_Set]:
-    half = len(members) // 2
-    return [one for part in (members[:half], members[half:]) if part for one in _made(part, divided=True)]
+def _divided(members: list[_Member], parts: int) -> list[_Set]:
+    size = -(-len(members) // parts)
+    pieces = [members[begin : begin + size] for begin in range(0, len(members), size)]
+    return [one for piece in pieces for one in _made(piece, divided=True)]

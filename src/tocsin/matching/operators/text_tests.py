@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 from threading import Lock
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from tocsin.matching.operators.index import OperatorIndex, Passed, Patterns, Tex
 from tocsin.matching.operators.registry import operator_indexes
 from tocsin.model.conditions import Operator
 from tocsin.structures.symbols import SymbolTable
+
+if TYPE_CHECKING:
+    from tocsin.matching.operators.uses import UseCounts
 
 __all__ = ["IS_TEXT", "TextTests", "pattern_of", "pattern_symbol"]
 
@@ -45,46 +49,43 @@ class TextTests:
         self.version = 0  # changes whenever a test comes to be held of an attribute, or ceases to be
         self.attributes: dict[int, int] = {}  # those that are tested, with the number of tests
         self._patterns = patterns
-        self._uses: dict[int, int] = {}  # attribute and code in one -> predicates that hold the test
-        self._waiting: dict[int, None] = {}  # those of them that are in no index yet
         self._indexes: dict[Operator, OperatorIndex] = {}
         self._lock = Lock()
 
+    @cached_property
+    def _uses(self) -> UseCounts:
+        from tocsin.matching.operators.uses import UseCounts  # noqa: PLC0415 - it brings the compiler
+
+        return UseCounts()
+
     def __len__(self) -> int:
-        return len(self._uses)
+        return sum(self.attributes.values())
 
     def hold(self, attributes: Keys, codes: Keys) -> None:
         """Count one more use of each of these tests."""
-        self._hold(_keys(attributes, codes), (1,) * len(codes))
+        self._hold(attributes, codes, np.ones(len(codes), dtype=np.int64))
 
     def release(self, attributes: Keys, codes: Keys) -> None:
         """Count one use less of each; what the codes mean must still be known."""
-        gone = []
+        if not len(codes):
+            return
         with self._lock:
-            for key in _keys(attributes, codes):
-                self._uses[key] -= 1
-                if not self._uses[key]:
-                    del self._uses[key]
-                    self._count(key >> _CODE_BITS, -1)
-                    if key in self._waiting:
-                        del self._waiting[key]
-                    else:
-                        gone.append(key)
-            for operator, tests in self._by_operator(gone).items():
+            ended, indexed = self._uses.take(attributes, codes)
+            self._count(attributes[ended], -1)
+            for operator, tests in self._by_operator(attributes[indexed], codes[indexed]).items():
                 self._indexes[operator].remove(tests)
 
     def take_in(self, other: TextTests) -> None:
         """Hold, besides its own, what other tests hold whose codes mean the same."""
-        self._hold(other._uses.keys(), other._uses.values())
+        self.restore(other.contents())
 
     def contents(self) -> Keys:
         """Return what `restore` takes: attribute, code and number of uses of each test, a row each."""
-        rows = [(key >> _CODE_BITS, key & _CODE, uses) for key, uses in self._uses.items()]
-        return np.array(rows, dtype=np.int64).reshape(-1, 3)
+        return self._uses.rows() if self.attributes else np.zeros((0, 3), dtype=np.int64)
 
     def restore(self, rows: Keys) -> None:
-        """Hold what other tests held; there is nothing held yet."""
-        self._hold(_keys(rows[:, 0], rows[:, 1]), rows[:, 2].tolist())
+        """Hold what other tests held, besides what is held already."""
+        self._hold(rows[:, 0].copy(), rows[:, 1].copy(), rows[:, 2].copy())
 
     def passed(self, attributes: Keys, strings: Sequence[str]) -> Passed:
         """Return which tests of its attribute each string passes: ascending codes, and `IS_TEXT` behind them."""
@@ -95,56 +96,48 @@ class TextTests:
             self._settle()
             for index in self._indexes.values():
                 offsets, codes = index.passed(texts)
-                parts.append((np.repeat(numbers, np.diff(offsets)) << _CODE_BITS) | codes)
+                if len(codes):
+                    parts.append((np.repeat(numbers, np.diff(offsets)) << _CODE_BITS) | codes)
         found = np.sort(np.concatenate(parts)) if len(parts) > 1 else parts[0]
+        codes = found & _CODE
+        last = codes == _CODE
+        codes[last] = IS_TEXT
         ends = np.zeros(len(strings) + 1, dtype=np.int64)
-        last = (found & _CODE) == _CODE
         ends[1:] = np.flatnonzero(last) + 1
-        return Passed(ends, np.where(last, IS_TEXT, found & _CODE))
+        return Passed(ends, codes)
 
-    def _hold(self, keys: Iterable[int], uses: Iterable[int]) -> None:
+    def _hold(self, attributes: Keys, codes: Keys, more: Keys) -> None:
+        if not len(codes):
+            return
         with self._lock:
-            for key, more in zip(keys, uses, strict=True):
-                held = self._uses.get(key)
-                if held is None:
-                    self._uses[key] = more
-                    self._waiting[key] = None
-                    self._count(key >> _CODE_BITS, 1)
-                else:
-                    self._uses[key] = held + more
+            self._count(attributes[self._uses.add(attributes, codes, more)], 1)
 
-    def _count(self, attribute: int, change: int) -> None:
-        self.version += 1
-        held = self.attributes.get(attribute, 0) + change
-        if held:
-            self.attributes[attribute] = held
-        else:
-            del self.attributes[attribute]
+    def _count(self, attributes: Keys, change: int) -> None:
+        """Count more tests, or less, of these attributes; one may be named several times."""
+        for attribute, count in zip(*map(np.ndarray.tolist, np.unique_counts(attributes)), strict=True):
+            held = self.attributes.get(attribute, 0) + change * count
+            self.version += 1
+            if held:
+                self.attributes[attribute] = held
+            else:
+                del self.attributes[attribute]
 
     def _settle(self) -> None:
         """Enter what is waiting into the indexes of its operators."""
-        if self._waiting:
-            for operator, tests in self._by_operator(self._waiting).items():
+        waiting = self._uses.waiting()
+        if waiting is not None:
+            for operator, tests in self._by_operator(*waiting).items():
                 if operator not in self._indexes:
                     self._indexes[operator] = operator_indexes()[operator]()
                 self._indexes[operator].insert(tests)
-            self._waiting.clear()
 
-    def _by_operator(self, keys: Iterable[int]) -> dict[Operator, Patterns]:
-        found: dict[Operator, tuple[list[int], list[str]]] = {}
-        for key in keys:
-            operator, constant = pattern_of(self._patterns.symbol(key & _CODE))
-            of_operator = found.setdefault(operator, ([], []))
-            of_operator[0].append(key)
-            of_operator[1].append(constant)
-        return {
-            operator: Patterns(
-                (both := np.array(tests, dtype=np.int64)) >> _CODE_BITS, both & _CODE, constants
-            )
-            for operator, (tests, constants) in found.items()
-        }
-
-
-def _keys(attributes: Keys, codes: Keys) -> list[int]:
-    keys: list[int] = ((attributes << _CODE_BITS) | codes).tolist()
-    return keys
+    def _by_operator(self, attributes: Keys, codes: Keys) -> dict[Operator, Patterns]:
+        symbol = self._patterns.symbol
+        read = [symbol(code).partition("\t") for code in codes.tolist()]
+        operators = np.array([operator for operator, _, _ in read], dtype=object)
+        found = {}
+        for operator in sorted(set(operators.tolist())):
+            rows = np.flatnonzero(operators == operator)
+            constants = [read[row][2] for row in rows.tolist()]
+            found[Operator(operator)] = Patterns(attributes[rows], codes[rows], constants)
+        return found

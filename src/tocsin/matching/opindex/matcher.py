@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tocsin.language import parse_condition, to_cnf
 from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch, IdArray
-from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Keys, Op
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Keys, Op
 from tocsin.matching.encoding.conjunctions import EncodedClauses, EncodedConjunctions
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.vocabulary import Vocabulary
@@ -23,14 +23,20 @@ from tocsin.matching.opindex._kernels.placing import KNOWN, place, withdraw
 from tocsin.matching.opindex._kernels.review import decay, forget_events, review
 from tocsin.matching.opindex._kernels.storing import leave, numbers_of, recall, store
 from tocsin.matching.opindex.state import (
+    ALWAYS,
     ENTRIES,
     EPOCH,
     EVENTS,
+    EXTRA_NEXT,
+    EXTRA_PIVOT,
+    FIELD,
     LIVE_FORMS,
     MEMBERS,
+    MORE,
     MOST_EVENTS,
     MOST_PREDICATES,
     MOVES,
+    PIVOT,
     PREDICATES,
     SEARCHES,
     SEEN,
@@ -142,15 +148,16 @@ class OpIndex(IndexedMatcher):
         done, count = 0, len(forms.numbers)
         while done < count:
             bounds = forms.bounds[forms.offsets[done] : forms.offsets[done + 1] + 1]
-            lists = forms.which[bounds[0] : bounds[-1]]
-            members = int(np.diff(forms.starts)[lists[lists >= 0]].sum())
-            predicates = int(bounds[-1] - bounds[0])
+            said = slice(int(bounds[0]), int(bounds[-1]))
+            lists = forms.which[said] >= 0
+            members = np.diff(forms.starts)[forms.which[said][lists]]
+            mixed = forms.pivots[said][lists] % FIELDS == Field.ANY
             self._state = arrays.with_placements(
                 self._state,
-                count - done,
-                int(np.diff(bounds).max(initial=1)),
-                2 * predicates + 1 + members,
-                predicates + len(bounds),
+                forms=count - done,
+                pivots=int(np.diff(bounds).max(initial=1)) + int(members[mixed].sum()),
+                entries=2 * len(lists) + 1 + int(members.sum()),
+                gates=len(lists) + len(bounds),
             )
             done = place(self._state, forms, done)
 
@@ -293,6 +300,35 @@ class OpIndex(IndexedMatcher):
             held.append(self._said(number))
             number = int(self._state.forms[number, SIBLING])
         return held[::-1]
+
+    def pivots(self, id: int) -> list[tuple[str | None, ...]]:
+        """Return, for each form of a subscription in the order they came, the attributes that it is kept under.
+
+        A clause form may be kept under several. None is no attribute: every event is asked.
+        """
+        with self._lock:
+            entry = hash_index.find(self._state.ids, id, 0, 0)
+            if entry < 0:
+                raise MatcherError(f"no subscription has the id {id}")
+            found = []
+            number = int(self._state.first[entry])
+            while number >= 0:
+                found.append(self._placed(number))
+                number = int(self._state.forms[number, SIBLING])
+            return found[::-1]
+
+    def _placed(self, number: int) -> tuple[str | None, ...]:
+        """Return the attributes that a form is kept under."""
+        state = self._state
+        pivots, more = [int(state.forms[number, PIVOT])], int(state.forms[number, MORE])
+        while more >= 0:
+            pivots.append(int(state.extras[more, EXTRA_PIVOT]))
+            more = int(state.extras[more, EXTRA_NEXT])
+        fields = [int(state.pivots[pivot, FIELD]) for pivot in pivots]
+        names = [
+            None if field == ALWAYS else self.vocabulary.names.symbol(field // FIELDS) for field in fields
+        ]
+        return tuple(dict.fromkeys(names))
 
     def stats(self) -> MatcherStats:
         """Return what is held and what that costs."""

@@ -8,13 +8,13 @@ fall back.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching.operators.index import Passed, TextBytes
-from tocsin.structures.jit import helper, kernel
+from tocsin.matching.operators.index import TextBytes
+from tocsin.structures.jit import helper, kernel, prefetch
 
 __all__ = ["Automaton", "Constants", "Forest", "contained", "grow", "link", "merge", "strike"]
 
@@ -28,27 +28,50 @@ class Constants(NamedTuple):
 
 
 class Forest(NamedTuple):
-    """Nodes. By number; the roots come first."""
+    """Nodes. By number; the roots come first. What is read of a node together lies together."""
 
-    first: NDArray[np.int32]  # [nodes + 1] the first child; those of node s end where those of s + 1 begin
-    label: NDArray[np.uint8]  # the byte that leads here
-    fallback: NDArray[np.int32]  # the node of the longest proper suffix that is there; a root's is itself
-    constant: NDArray[np.int32]  # the constant that ends here, or -1
-    ending: NDArray[np.int32]  # of the constants that end here, the node of the longest, or -1
-    parent: NDArray[np.int32]
+    nodes: NDArray[np.int32]  # [nodes, 4]
+    labels: NDArray[np.uint8]  # the byte that leads to a node
+
+
+# Places in a node
+FIRST: Final = 0  # its first child
+CHILDREN: Final = 1  # how many it has, and in the last eight bits the first one's label
+FALLBACK: Final = 2  # the state of the longest proper suffix that is there; a root's is itself
+ENDING: Final = 3  # the longest constant that ends here, or -1
 
 
 class Automaton(NamedTuple):
-    """A forest, ready to be run."""
+    """A forest, ready to be run.
+
+    A *state* is a node: if it has a row, where that begins in `rows`, else its number above the length of `rows`.
+    """
 
     forest: Forest
     roots: NDArray[np.int32]  # by attribute: its root, or -1
-    classes: NDArray[np.int32]  # [256] the column of a byte; all bytes that no constant has share the first
+    classes: NDArray[np.int32]  # [256] the column of a byte; all bytes that no constant has share column 1
     rows: NDArray[
         np.int32
-    ]  # [nodes with a row, classes] the next node, doubled, and one if a constant ends there
-    seen: NDArray[np.int64]  # by constant: the last string that was found to contain it
-    counters: NDArray[np.int64]  # strings looked at so far
+    ]  # column 0: what ends there; others: the next state, doubled, plus one if any ends there
+    ends: NDArray[np.int64]  # [constants, 3]
+    counters: NDArray[np.int64]  # [3]
+
+
+# Places in `ends`
+SEEN: Final = 0  # the last string that was found to contain it
+CODE: Final = 1  # -1 if it is held no longer
+SHORTER: Final = 2  # the longest constant that this one ends with, or -1
+
+# Places in `counters`
+COLUMNS: Final = 0  # of a row
+STRINGS: Final = 1  # that were looked at so far
+LONGEST: Final = 2  # most constants that end at one node
+
+# Places in a lane
+STATE: Final = 0
+PLACE: Final = 1  # of its next byte
+NUMBER: Final = 2  # of its string
+STAMP: Final = 3  # what marks the constants that were found in it
 
 
 @kernel
@@ -98,8 +121,8 @@ def grow(
 ) -> int:
     """Make the nodes; return how many there are.
 
-    `stretches` has a row for each node: where the constants that begin with it begin and end, and how long it is.
-    Takes time in proportion to the constants' bytes.
+    `stretches` has a row for each node: where the constants that begin with it begin and end, how long it is, and its
+    parent. Takes time in proportion to the constants' bytes.
     """
     attributes, offsets, data = constants.attributes, constants.texts.offsets, constants.texts.data
     nodes, i = np.int64(0), np.int64(0)
@@ -108,161 +131,248 @@ def grow(
         while end < attributes.shape[0] and attributes[end] == attributes[i]:
             end += 1
         roots[attributes[i]] = nodes
-        forest.parent[nodes] = -1
-        stretches[nodes, 0], stretches[nodes, 1], stretches[nodes, 2] = i, end, 0
+        _write_stretch(stretches, nodes, i, end, 0, -1)
         nodes += 1
         i = end
     node = np.int64(0)
     while node < nodes:
-        low, high, length = stretches[node, 0], stretches[node, 1], stretches[node, 2]
-        forest.constant[node] = -1
+        low, high = np.int64(stretches[node, 0]), np.int64(stretches[node, 1])
+        length = np.int64(stretches[node, 2])
+        forest.nodes[node, ENDING] = -1
         if offsets[low + 1] - offsets[low] == length:
-            forest.constant[node] = low
+            forest.nodes[node, ENDING] = low
             low += 1
-        forest.first[node] = nodes
+        first = nodes
         while low < high:
             byte = data[offsets[low] + length]
             end = low + 1
             while end < high and data[offsets[end] + length] == byte:
                 end += 1
-            forest.label[nodes], forest.parent[nodes] = byte, node
-            stretches[nodes, 0], stretches[nodes, 1], stretches[nodes, 2] = low, end, length + 1
+            forest.labels[nodes] = byte
+            _write_stretch(stretches, nodes, low, end, length + 1, node)
             nodes += 1
             low = end
+        forest.nodes[node, FIRST] = first
+        forest.nodes[node, CHILDREN] = ((nodes - first) << 8) | (forest.labels[first] if nodes > first else 0)
         node += 1
-    forest.first[nodes] = nodes
     return nodes
 
 
+@helper
+def _write_stretch(
+    stretches: NDArray[np.int32], node: int, begin: int, end: int, length: int, parent: int
+) -> None:
+    stretches[node, 0], stretches[node, 1] = begin, end
+    stretches[node, 2], stretches[node, 3] = length, parent
+
+
 @kernel
-def link(automaton: Automaton) -> None:
-    """Tell each node where it falls back to and what ends there, and fill the rows."""
-    forest, rows, classes = automaton.forest, automaton.rows, automaton.classes
-    for node in range(forest.label.shape[0]):
-        parent = np.int64(forest.parent[node])
+def link(automaton: Automaton, codes: NDArray[np.int64], stretches: NDArray[np.int32]) -> None:
+    """Tell each node where it falls back to and what ends there, and fill the rows.
+
+    In the second column of `stretches` it counts the constants that end at a node.
+    """
+    nodes, labels = automaton.forest
+    rows, classes, columns = automaton.rows, automaton.classes, automaton.counters[COLUMNS]
+    longest = np.int64(0)
+    for node in range(labels.shape[0]):
+        parent = np.int64(stretches[node, 3])
         fallback = np.int64(node)
         if parent >= 0:
-            fallback = np.int64(forest.fallback[parent])
+            fallback = np.int64(nodes[parent, FALLBACK])  # while it is being made, a node
             if fallback != parent:
-                fallback = _next(automaton, fallback, np.int64(forest.label[node]))
-        forest.fallback[node] = fallback
-        forest.ending[node] = -1 if fallback == node else forest.ending[fallback]
-        if forest.constant[node] >= 0:
-            forest.ending[node] = node
-        if node < rows.shape[0]:
-            for column in range(rows.shape[1]):
-                rows[node, column] = node if fallback == node else rows[fallback, column]
-            for child in range(forest.first[node], forest.first[node + 1]):
-                rows[node, classes[forest.label[child]]] = child
-    for node in range(rows.shape[0]):
-        for column in range(rows.shape[1]):
-            following = rows[node, column]
-            rows[node, column] = 2 * following + (forest.ending[following] >= 0)
+                fallback = _next(automaton, fallback, labels[node])
+        nodes[node, FALLBACK] = fallback
+        shorter = np.int64(-1) if fallback == node else np.int64(nodes[fallback, ENDING])
+        own = np.int64(nodes[node, ENDING])
+        if own >= 0:
+            automaton.ends[own, SEEN], automaton.ends[own, CODE] = 0, codes[own]
+            automaton.ends[own, SHORTER] = shorter
+            stretches[node, 1] = 1 if shorter < 0 else stretches[fallback, 1] + 1
+            longest = max(longest, np.int64(stretches[node, 1]))
+        else:
+            nodes[node, ENDING] = shorter
+            stretches[node, 1] = 0 if shorter < 0 else stretches[fallback, 1]
+        row = node * columns
+        if row < rows.shape[0]:
+            for column in range(1, columns):
+                rows[row + column] = node if fallback == node else rows[fallback * columns + column]
+            first = nodes[node, FIRST]
+            for child in range(first, first + (nodes[node, CHILDREN] >> 8)):
+                rows[row + classes[labels[child]]] = child
+    for node in range(rows.shape[0] // columns):
+        rows[node * columns] = nodes[node, ENDING]
+        for cell in range(node * columns + 1, (node + 1) * columns):
+            following = np.int64(rows[cell])
+            rows[cell] = 2 * _state(automaton, following) + (nodes[following, ENDING] >= 0)
+    automaton.counters[LONGEST] = longest
+    for node in range(labels.shape[0]):
+        nodes[node, FALLBACK] = _state(automaton, np.int64(nodes[node, FALLBACK]))
+
+
+@helper
+def _state(automaton: Automaton, node: int) -> int:
+    size, columns = automaton.rows.shape[0], automaton.counters[COLUMNS]
+    return node * columns if node * columns < size else size + node
 
 
 @helper
 def _child(forest: Forest, node: int, byte: int) -> int:
     """Return the child of a node that a byte leads to, or -1. Children are in the order of their bytes."""
-    for child in range(forest.first[node], forest.first[node + 1]):
-        if forest.label[child] >= byte:
-            return np.int64(child) if forest.label[child] == byte else np.int64(-1)
+    children, first = forest.nodes[node, CHILDREN], np.int64(forest.nodes[node, FIRST])
+    if children >> 8 <= 1:  # by far the most
+        return first if children == (256 | np.int64(byte)) else np.int64(-1)
+    for child in range(first, first + (children >> 8)):
+        if forest.labels[child] >= byte:
+            return np.int64(child) if forest.labels[child] == byte else np.int64(-1)
     return np.int64(-1)
 
 
 @helper
 def _next(automaton: Automaton, node: int, byte: int) -> int:
-    """Return where a byte leads from a node, while the rows hold plain nodes."""
-    forest, rows = automaton.forest, automaton.rows
-    while node >= rows.shape[0]:
-        child = _child(forest, node, byte)
+    """Return where a byte leads from a node, while rows and fallbacks are plain nodes."""
+    rows, columns = automaton.rows, automaton.counters[COLUMNS]
+    while node * columns >= rows.shape[0]:
+        child = _child(automaton.forest, node, byte)
         if child >= 0:
             return child
-        node = np.int64(forest.fallback[node])
-    return np.int64(rows[node, automaton.classes[byte]])
+        node = np.int64(automaton.forest.nodes[node, FALLBACK])
+    return np.int64(rows[node * columns + automaton.classes[byte]])
 
 
 @kernel
 def contained(
     automaton: Automaton,
-    codes: NDArray[np.int64],
     attributes: NDArray[np.int64],
     texts: TextBytes,
-    start: int,
-    found: Passed,
-) -> int:
-    """Write the codes of the constants that each string from `start` on contains, each once.
+    lanes: NDArray[np.int64],
+    found: NDArray[np.int64],
+) -> bool:
+    """Write what each string contains, as its number above 32 bits and the code below, in any order.
 
-    Costs a step or so for each byte, and one for each constant found. Returns how many strings were done: fewer
-    than all if `found.codes` is full.
+    Each step waits for memory. So several strings are gone through side by side, each in a row of `lanes`, a step at a
+    time, and each step asks for what the next one needs. Costs a step or two for each byte, and one for each constant
+    found, which is mostly written once. Returns False if there was no room in `found`: go on with the same `lanes`.
+    The last of them holds how many lanes are in use, how many strings were begun, and how much is written.
     """
-    forest, rows, classes = automaton.forest, automaton.rows, automaton.classes
-    count = found.offsets[start]
-    for i in range(start, attributes.shape[0]):
-        node = np.int64(-1)
-        if attributes[i] < automaton.roots.shape[0]:
-            node = np.int64(automaton.roots[attributes[i]])
-        if node >= 0:
-            automaton.counters[0] += 1
-            count = _report(automaton, codes, node, count, found)
-            for k in range(texts.offsets[i], texts.offsets[i + 1]):
-                byte = np.int64(texts.data[k])
-                child = np.int64(-1)
-                while node >= rows.shape[0]:
-                    child = _child(forest, node, byte)
-                    if child >= 0:
-                        break
-                    node = np.int64(forest.fallback[node])
-                if child >= 0:
-                    node = child
-                    ends = forest.ending[node] >= 0
-                else:
-                    following = np.int64(rows[node, classes[byte]])
-                    node = following >> 1
-                    ends = (following & 1) == 1
-                if ends:
-                    count = _report(automaton, codes, node, count, found)
-                    if count < 0:
-                        break
-            if count < 0:
-                return i
-        found.offsets[i + 1] = count
-    return attributes.shape[0]
+    totals = lanes[lanes.shape[0] - 1]
+    while True:
+        while totals[0] < lanes.shape[0] - 1 and totals[1] < attributes.shape[0]:
+            if totals[2] + automaton.counters[LONGEST] > found.shape[0]:
+                return False
+            _begin(automaton, attributes, texts, lanes, found)
+        if totals[0] == 0:
+            return True
+        lane = np.int64(0)
+        while lane < totals[0]:
+            if totals[2] + automaton.counters[LONGEST] > found.shape[0]:
+                return False
+            if _step(automaton, texts, lanes[lane], totals, found):
+                totals[0] -= 1
+                for j in range(4):
+                    lanes[lane, j] = lanes[totals[0], j]
+            else:
+                lane += 1
 
 
 @helper
-def _report(automaton: Automaton, codes: NDArray[np.int64], node: int, count: int, found: Passed) -> int:
-    """Write the constants that end at a node; return how many are then written, or -1 if there is no room.
+def _begin(
+    automaton: Automaton,
+    attributes: NDArray[np.int64],
+    texts: TextBytes,
+    lanes: NDArray[np.int64],
+    found: NDArray[np.int64],
+) -> None:
+    """Take the next string into a free lane, unless there is nothing to look for in it."""
+    totals = lanes[lanes.shape[0] - 1]
+    number = totals[1]
+    totals[1] += 1
+    root = np.int64(-1)
+    if attributes[number] < automaton.roots.shape[0]:
+        root = np.int64(automaton.roots[attributes[number]])
+    if root < 0:
+        return
+    automaton.counters[STRINGS] += 1
+    lane = lanes[totals[0]]
+    lane[STATE], lane[PLACE], lane[NUMBER] = _state(automaton, root), texts.offsets[number], number
+    lane[STAMP] = automaton.counters[STRINGS]
+    _report(automaton, np.int64(automaton.forest.nodes[root, ENDING]), lane, totals, found)
+    totals[0] += 1
 
-    Where one was found before in this string, so were those that end with it.
+
+@helper
+def _step(
+    automaton: Automaton,
+    texts: TextBytes,
+    lane: NDArray[np.int64],
+    totals: NDArray[np.int64],
+    found: NDArray[np.int64],
+) -> bool:
+    """Go on by one node with a string; return whether it is at its end.
+
+    Unsigned indexes spare the processor a look at their sign.
     """
-    forest, stamp = automaton.forest, automaton.counters[0]
-    ending = np.int64(forest.ending[node])
-    while ending >= 0 and count >= 0:
-        constant = forest.constant[ending]
-        if automaton.seen[constant] == stamp:
-            break
-        automaton.seen[constant] = stamp
-        if codes[constant] >= 0:
-            if count >= found.codes.shape[0]:
-                count = np.int64(-1)
-            else:
-                found.codes[count] = codes[constant]
-                count += 1
-        fallback = np.int64(forest.fallback[ending])
-        ending = np.int64(-1) if fallback == ending else np.int64(forest.ending[fallback])
-    return count
+    rows, classes, nodes = automaton.rows, automaton.classes, automaton.forest.nodes
+    place, size = np.uint64(lane[PLACE]), np.uint64(rows.shape[0])
+    if lane[PLACE] == texts.offsets[lane[NUMBER] + 1]:
+        return True
+    byte = texts.data[place]
+    state, ending = np.uint64(lane[STATE]), np.int64(-1)
+    if state < size:
+        following = np.uint64(rows[state + np.uint64(classes[byte])])
+        state = following >> np.uint64(1)
+        place += np.uint64(1)
+        if following & np.uint64(1):
+            ending = np.int64(rows[state] if state < size else nodes[state - size, ENDING])
+    else:
+        node = np.int64(state - size)
+        child = _child(automaton.forest, node, byte)
+        if child >= 0:
+            state = size + np.uint64(child)
+            place += np.uint64(1)
+            ending = np.int64(nodes[child, ENDING])
+        else:
+            state = np.uint64(nodes[node, FALLBACK])
+    lane[STATE], lane[PLACE] = np.int64(state), np.int64(place)
+    if state < size:
+        prefetch(rows, state + np.uint64(classes[texts.data[place]]))
+    else:
+        prefetch(nodes, np.uint64(4) * (state - size))
+    if ending >= 0:
+        _report(automaton, ending, lane, totals, found)
+    return False
+
+
+@helper
+def _report(
+    automaton: Automaton,
+    ending: int,
+    lane: NDArray[np.int64],
+    totals: NDArray[np.int64],
+    found: NDArray[np.int64],
+) -> None:
+    """Write the constant `ending` and all that it ends with.
+
+    Where one was the last found in this string, so were those that it ends with.
+    """
+    ends = automaton.ends
+    while ending >= 0 and ends[ending, SEEN] != lane[STAMP]:
+        ends[ending, SEEN] = lane[STAMP]
+        if ends[ending, CODE] >= 0:
+            found[totals[2]] = (lane[NUMBER] << 32) | ends[ending, CODE]
+            totals[2] += 1
+        ending = ends[ending, SHORTER]
 
 
 @kernel
 def strike(
     automaton: Automaton,
-    codes: NDArray[np.int64],
+    constants: Constants,
     attributes: NDArray[np.int64],
     texts: TextBytes,
     gone: NDArray[np.uint8],
 ) -> int:
-    """Set the codes of these constants to -1 where they are held here, and mark them in `gone`; return how many."""
-    forest = automaton.forest
+    """Give up these constants where they are held here, and mark them in `gone`; return how many were given up."""
     count = np.int64(0)
     for i in range(attributes.shape[0]):
         if gone[i] or attributes[i] >= automaton.roots.shape[0]:
@@ -270,10 +380,15 @@ def strike(
         node = np.int64(automaton.roots[attributes[i]])
         k = texts.offsets[i]
         while node >= 0 and k < texts.offsets[i + 1]:
-            node = _child(forest, node, np.int64(texts.data[k]))
+            node = _child(automaton.forest, node, texts.data[k])
             k += 1
-        if node >= 0 and forest.constant[node] >= 0 and codes[forest.constant[node]] >= 0:
-            codes[forest.constant[node]] = -1
+        found = np.int64(-1) if node < 0 else np.int64(automaton.forest.nodes[node, ENDING])
+        if found < 0 or constants.codes[found] < 0:
+            continue
+        length = constants.texts.offsets[found + 1] - constants.texts.offsets[found]
+        if length == texts.offsets[i + 1] - texts.offsets[i]:  # else it is one that the constant ends with
+            constants.codes[found] = -1
+            automaton.ends[found, CODE] = -1
             gone[i] = 1
             count += 1
     return count

@@ -1,0 +1,48 @@
+"""Putting the tests that strings pass among the pairs of their events."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.matching.encoding.codes import Field
+from tocsin.matching.encoding.events import EncodedEvents
+from tocsin.matching.operators.index import Passed
+from tocsin.structures.jit import kernel
+
+__all__ = ["splice"]
+
+_FURTHER = int(Field.TEXT) - int(Field.STRING)
+
+
+@kernel
+def splice(
+    old: EncodedEvents,
+    places: NDArray[np.int64],
+    which: NDArray[np.int64],
+    passed: Passed,
+    ordered: bool,
+    new: EncodedEvents,
+) -> None:
+    """Write the pairs of `old` into `new`, and behind each of `places` what its string passes.
+
+    `which` says, for each place, which string stands there; places ascend. Where lows and highs are no arrays of their
+    own, `ordered` is False.
+    """
+    done, count = np.int64(0), np.int64(0)
+    new.offsets[0] = 0
+    for event in range(old.offsets.shape[0] - 1):
+        for j in range(old.offsets[event], old.offsets[event + 1]):
+            new.fields[count], new.keys[count] = old.fields[j], old.keys[j]
+            if ordered:
+                new.lows[count], new.highs[count] = old.lows[j], old.highs[j]
+            count += 1
+            if done == places.shape[0] or places[done] != j:
+                continue
+            for k in range(passed.offsets[which[done]], passed.offsets[which[done] + 1]):
+                new.fields[count], new.keys[count] = old.fields[j] + _FURTHER, passed.codes[k]
+                if ordered:
+                    new.lows[count] = new.highs[count] = passed.codes[k]
+                count += 1
+            done += 1
+        new.offsets[event + 1] = count

@@ -1,0 +1,65 @@
+"""The tests that are held, counted in arrays: there may be millions."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.matching.encoding.codes import Keys
+from tocsin.matching.operators._kernels import uses as kernels
+from tocsin.structures import hash_index
+from tocsin.structures.growth import grown
+from tocsin.structures.hash_index import new_hash_index
+
+__all__ = ["UseCounts"]
+
+
+class UseCounts:
+    """How many predicates hold each test, and which tests wait for being entered into an index."""
+
+    def __init__(self) -> None:
+        self._uses = kernels.Uses(
+            new_hash_index(2), np.zeros(64, dtype=np.int32), np.zeros(64, dtype=np.uint8)
+        )
+        self._waiting: list[
+            tuple[Keys, Keys]
+        ] = []  # attributes and codes that came to be held; some are gone
+
+    def __len__(self) -> int:
+        return hash_index.live_entries(self._uses.entries)
+
+    def add(self, attributes: Keys, codes: Keys, more: Keys) -> NDArray[np.bool_]:
+        """Count so many more uses of each of these tests; return which of them were not held before."""
+        entries = hash_index.with_room(self._uses.entries, len(codes))
+        uses = grown(self._uses._replace(entries=entries), ("count", "indexed"), len(entries.chain))
+        self._uses = uses
+        fresh = np.zeros(len(codes), dtype=np.uint8)
+        kernels.add_uses(uses, attributes, codes, more, fresh)
+        new = fresh.view(np.bool_)
+        if new.any():
+            self._waiting.append((attributes[new], codes[new]))
+        return new
+
+    def take(self, attributes: Keys, codes: Keys) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Count one use less of each; return which are held no longer, and which of those were waiting no more."""
+        fate = np.zeros(len(codes), dtype=np.uint8)
+        kernels.take_uses(self._uses, attributes, codes, fate)
+        return fate != kernels.STAYS, fate == kernels.GONE
+
+    def waiting(self) -> tuple[Keys, Keys] | None:
+        """Return the tests that are held and wait; from now on they do not. None if none does."""
+        if not self._waiting:
+            return None
+        attributes, codes = (np.concatenate(column) for column in zip(*self._waiting, strict=True))
+        self._waiting.clear()
+        wanted = np.zeros(len(codes), dtype=np.uint8)
+        kernels.claim(self._uses, attributes, codes, wanted)
+        mask = wanted.view(np.bool_)
+        return attributes[mask], codes[mask]
+
+    def rows(self) -> Keys:
+        """Return attribute, code and number of uses of each test, a row each."""
+        uses = self._uses
+        top = hash_index.top_entry(uses.entries)
+        held = np.flatnonzero(uses.count[:top] > 0)
+        return np.column_stack([uses.entries.keys[held], uses.count[held]])

@@ -1,0 +1,12 @@
+"""The tests of the operators' kernels over again, without the compiler and with every index checked."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.structures.test_three_ways import assert_passes
+
+
+@pytest.mark.parametrize("mode", ["NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"])
+def test_indexes_pass_their_tests_in_the_other_modes(mode: str) -> None:
+    assert_passes(mode, "tests/matching/operators/test_indexes.py")
