@@ -12,10 +12,11 @@ from typer.testing import CliRunner
 
 from tocsin.bench import Report, memory
 from tocsin.bench.opindex import EXPERIMENTS, SCALES, Data, Scale, plots, run
-from tocsin.bench.opindex.answers import Answers
+from tocsin.bench.opindex.answers import Answers, summary
 from tocsin.bench.opindex.run import MATCHERS
 from tocsin.cli.app import app
 from tocsin.matching import Matcher, Matches, create_matcher, registered_matchers, registry, takes_clauses
+from tocsin.matching.encoding.codes import Keys
 from tocsin.model.errors import MatcherError, TocsinError
 
 TINY = Scale(
@@ -188,8 +189,8 @@ def test_missing_data_says_what_is_missing(tmp_path: Path) -> None:
     assert Data.of(tmp_path, text=["*"]).text_attributes is None
 
 
-def answers(*rows: list[int]) -> list[Matches]:
-    return [Matches.of(rows)]
+def answers(*rows: list[int]) -> list[Keys]:
+    return [summary(Matches.of(rows))]
 
 
 def test_matchers_that_disagree_are_an_error() -> None:

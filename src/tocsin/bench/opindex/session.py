@@ -11,12 +11,13 @@ import numpy as np
 from msgspec import Struct
 
 from tocsin.bench.memory import available_mb
-from tocsin.bench.opindex.answers import Answers
+from tocsin.bench.opindex.answers import Answers, summary
 from tocsin.bench.opindex.inputs import Input, Material
 from tocsin.bench.opindex.scales import Scale
 from tocsin.bench.session import MatcherSession
 from tocsin.bench.subject import Contender, Loading, Subject
-from tocsin.matching import Matches, create_matcher, takes_clauses
+from tocsin.matching import create_matcher, takes_clauses
+from tocsin.matching.encoding.codes import Keys
 from tocsin.workloads.opindex.prefix import PrefixParameters, PrefixWorkload
 from tocsin.workloads.opindex.table3 import Parameters, Workload
 
@@ -113,9 +114,8 @@ class Session(MatcherSession):
             self.tell(contender, "trying")
             pace = self._fill(contender, given, self.scale.tried, None)
         if pace is None or self._may(contender, at, count, pace):
-            self._paces[contender.label] = self._fill(contender, given, count, at)
-        elif pace is not None:
-            self._paces[contender.label] = pace
+            pace = self._fill(contender, given, count, at)
+        self._paces[contender.label] = pace
 
     def _may(self, contender: Contender, at: float | str, count: int, pace: Pace) -> bool:
         """Tell whether so many subscriptions fit, and would not take too long; record it if not."""
@@ -171,11 +171,11 @@ class Session(MatcherSession):
 
     def _record_matching(self, subject: Subject, given: Input, kind: str, at: float | str) -> None:
         scale, contender, draw = self.scale, subject.contender, given.events[kind]
-        found: list[Matches] = []
+        found: list[Keys] = []
         batches = draw(scale.warm_up, scale.warm_up + scale.events, batch=scale.batch)
-        timing = subject.time(batches, scale.seconds, found.append)
+        timing = subject.time(batches, scale.seconds, lambda matches: found.append(summary(matches)))
         self._answers.check((self._experiment, at, kind), contender.label, found)
-        count = sum(map(len, found))
+        count = sum(part.shape[1] for part in found)
         self.record("matching time", contender, at, (timing.total, "µs"), kind=kind or None, events=count)
         self.record("matches", contender, at, (timing.matches, "an event"), kind=kind or None)
         encoding = subject.time_encoding(draw(0, scale.dicts, batch=scale.batch))
