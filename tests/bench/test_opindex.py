@@ -13,7 +13,9 @@ from typer.testing import CliRunner
 from tocsin.bench import Report, memory
 from tocsin.bench.opindex import EXPERIMENTS, SCALES, Data, Scale, plots, run
 from tocsin.bench.opindex.answers import Answers, summary
+from tocsin.bench.opindex.inputs import Material
 from tocsin.bench.opindex.run import MATCHERS
+from tocsin.bench.opindex.session import Session
 from tocsin.cli.app import app
 from tocsin.matching import Matcher, Matches, create_matcher, registered_matchers, registry, takes_clauses
 from tocsin.matching.encoding.codes import Keys
@@ -143,6 +145,16 @@ def test_an_unknown_matcher_or_experiment_is_refused_before_anything_is_measured
         run(TINY, ["dinamic"])
     with pytest.raises(TocsinError, match="there is no experiment `zip`; there are: input A, attributes"):
         run(TINY, ["counting"], experiments=["zip"])
+
+
+def test_targets_are_for_the_number_of_subscriptions_that_they_were_set_for(report: Report) -> None:
+    assert not [one for one in report.measurements if one.target is not None]
+    session = Session(TINY, ["opindex"], Material(Data(), TINY, print))
+    session.begin("prefix share")
+    session._held = 1_000_000
+    assert session.target("matching time", "opindex", 100) == 100
+    assert session.target("matching time", "dynamic", 100) is None
+    assert session.target("matching time", "opindex", 80) is None
 
 
 def test_a_be_tree_s_capacity_is_varied_as_soon_as_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
