@@ -12,10 +12,13 @@ from typer.testing import CliRunner
 
 from tocsin.bench import Report, memory
 from tocsin.bench.opindex import EXPERIMENTS, SCALES, Data, Scale, plots, run
-from tocsin.bench.opindex.answers import Answers
+from tocsin.bench.opindex.answers import Answers, summary
+from tocsin.bench.opindex.inputs import Material
 from tocsin.bench.opindex.run import MATCHERS
+from tocsin.bench.opindex.session import Session
 from tocsin.cli.app import app
-from tocsin.matching import Matches, create_matcher, registered_matchers, takes_clauses
+from tocsin.matching import Matcher, Matches, create_matcher, registered_matchers, registry, takes_clauses
+from tocsin.matching.encoding.codes import Keys
 from tocsin.model.errors import MatcherError, TocsinError
 
 TINY = Scale(
@@ -144,6 +147,29 @@ def test_an_unknown_matcher_or_experiment_is_refused_before_anything_is_measured
         run(TINY, ["counting"], experiments=["zip"])
 
 
+def test_targets_are_for_the_number_of_subscriptions_that_they_were_set_for(report: Report) -> None:
+    assert not [one for one in report.measurements if one.target is not None]
+    session = Session(TINY, ["opindex"], Material(Data(), TINY, print))
+    session.begin("prefix share")
+    session._held = 1_000_000
+    assert session.target("matching time", "opindex", 100) == 100
+    assert session.target("matching time", "dynamic", 100) is None
+    assert session.target("matching time", "opindex", 80) is None
+
+
+def test_a_be_tree_s_capacity_is_varied_as_soon_as_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+
+    def be_tree(capacity: int = 0) -> Matcher:
+        made.append(capacity)
+        return create_matcher("oracle")
+
+    monkeypatch.setitem(registry._MATCHERS, "be-tree", be_tree)
+    report = run(replace(TINY, capacities=(5, 250)), ["be-tree"], experiments=["capacity"])
+    assert {5, 250} <= set(made)
+    assert {one.details["at"] for one in report.measurements} == {5, 250}
+
+
 def test_documents_products_and_words_are_read_where_they_are_given(tmp_path: Path) -> None:
     texts = [{"headline": f"bank number {i}", "body": "the bank said so"} for i in range(30)]
     (tmp_path / "texts.jsonl").write_text("\n".join(map(json.dumps, texts)), encoding="utf-8")
@@ -171,10 +197,12 @@ def test_missing_data_says_what_is_missing(tmp_path: Path) -> None:
         Data.of(words=tmp_path / "none.txt")
     (tmp_path / "products.jsonl.zst").touch()
     assert Data.of(tmp_path).catalogue == tmp_path / "products.jsonl.zst"
+    assert Data.of(tmp_path, text=["headline", "body"]).text_attributes == ("headline", "body")
+    assert Data.of(tmp_path, text=["*"]).text_attributes is None
 
 
-def answers(*rows: list[int]) -> list[Matches]:
-    return [Matches.of(rows)]
+def answers(*rows: list[int]) -> list[Keys]:
+    return [summary(Matches.of(rows))]
 
 
 def test_matchers_that_disagree_are_an_error() -> None:

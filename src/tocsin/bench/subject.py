@@ -204,7 +204,8 @@ class Subject:
         """Return subscriptions as the matcher takes them in arrays, or None if it does not."""
         if isinstance(batch, PooledSubscriptions) and isinstance(self.matcher, EncodingMatcher):
             # Its predicates come again in the next batch.
-            self._pooled = self._pooled or PoolEncoding(batch.pool, self.matcher.vocabulary)
+            if self._pooled is None or self._pooled.pool is not batch.pool:
+                self._pooled = PoolEncoding(batch.pool, self.matcher.vocabulary)
             return self._pooled.encode(batch)
         return encoded_for(self.matcher, batch)
 

@@ -132,7 +132,7 @@ def opindex(
     text: Annotated[
         list[str] | None,
         typer.Option(
-            help="An attribute of documents that holds text, the title first; may be given several times."
+            help="An attribute of documents that holds text, the title first, or * for all strings; may be given several times."
         ),
     ] = None,
     catalogue: Annotated[

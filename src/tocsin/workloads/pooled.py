@@ -85,14 +85,14 @@ class PoolEncoding:
     """
 
     def __init__(self, pool: Pool, vocabulary: Vocabulary) -> None:
-        self._pool = pool
+        self.pool = pool
         self._vocabulary = vocabulary
         self._cells: Keys = np.empty((3, 0), dtype=np.int64)  # tags, lows, highs
         self._is_known = np.empty(0, dtype=np.bool_)
 
     def encode(self, batch: PooledSubscriptions) -> EncodedConjunctions:
         """Return subscriptions in the vocabulary's codes."""
-        missing = len(self._pool) - len(self._is_known)
+        missing = len(self.pool) - len(self._is_known)
         if missing:
             self._cells = np.concatenate([self._cells, np.empty((3, missing), dtype=np.int64)], axis=1)
             self._is_known = np.concatenate([self._is_known, np.zeros(missing, dtype=np.bool_)])
@@ -107,7 +107,7 @@ class PoolEncoding:
         )
 
     def _encode(self, places: Keys) -> None:
-        predicates = self._pool.predicates
+        predicates = self.pool.predicates
         alone = tuple(ConjunctionGroup((predicates[place],), _NOBODY, {}) for place in places.tolist())
         encoded = encode_conjunctions(ConjunctionBatch(alone), self._vocabulary)
         self._cells[:, places] = encoded.tags, encoded.lows, encoded.highs

@@ -10,7 +10,7 @@ from tocsin.matching import Matches
 from tocsin.matching.encoding.codes import Keys
 from tocsin.model.errors import MatcherError
 
-__all__ = ["Answers"]
+__all__ = ["Answers", "summary"]
 
 
 class Answers:
@@ -19,12 +19,12 @@ class Answers:
     def __init__(self) -> None:
         self._known: dict[Hashable, tuple[str, Keys]] = {}
 
-    def check(self, question: Hashable, matcher: str, answers: Sequence[Matches]) -> None:
-        """Compare what a matcher answered; raise `MatcherError` if another one answered something else.
+    def check(self, question: Hashable, matcher: str, answers: Sequence[Keys]) -> None:
+        """Compare summaries of what a matcher answered; raise `MatcherError` if another one answered something else.
 
         Not all have been given as many events; those that both were given are compared.
         """
-        found = np.concatenate([_summary(one) for one in answers], axis=1)
+        found = np.concatenate(answers, axis=1)
         other, known = self._known.get(question, (matcher, found))
         common = min(found.shape[1], known.shape[1])
         wrong = np.flatnonzero((found[:, :common] != known[:, :common]).any(axis=0))
@@ -44,6 +44,7 @@ class Answers:
             self._known[question] = matcher, found
 
 
-def _summary(matches: Matches) -> Keys:
+def summary(matches: Matches) -> Keys:
+    """Return how many matches each event has, and the sum of their ids: the matches themselves may be very many."""
     sums = np.concatenate([[0], np.cumsum(matches.ids)])
     return np.stack([np.diff(matches.offsets), np.diff(sums[matches.offsets])])

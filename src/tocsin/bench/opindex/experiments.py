@@ -212,5 +212,5 @@ def _prefix(session: Session, parameters: PrefixParameters, at: int) -> None:
     words = session.material.words
     usual = PrefixWorkload(parameters, words=words)
     hard = PrefixWorkload(replace(parameters, word_share=0.9), words=words)
-    given = Input(usual.subscriptions, {"any attributes": usual.events, "mostly words": hard.events})
+    given = Input(usual.subscriptions, {"any": usual.events, "words": hard.events})
     session.compare(given, at, session.scale.prefixes)

@@ -49,7 +49,7 @@ class Data(Struct, frozen=True):
     documents: Path | None = None
     catalogue: Path | None = None
     words: Path | None = None
-    text_attributes: tuple[str, ...] = _TEXT
+    text_attributes: tuple[str, ...] | None = _TEXT  # None: all strings
 
     @classmethod
     def of(
@@ -62,6 +62,8 @@ class Data(Struct, frozen=True):
         text: Sequence[str] = (),
     ) -> Data:
         """Return the data of these files and, for what is not among them, what a folder has under its usual names.
+
+        `text` names the attributes that hold text; `*` alone is all strings.
 
         Raise `TocsinError` if something is not there.
         """
@@ -76,7 +78,8 @@ class Data(Struct, frozen=True):
                 f"there is no {' and no '.join(missing)}; name other files with --documents, --catalogue and --words,"
                 " or name none, and the data is made up"
             )
-        return cls(documents, catalogue, words, tuple(text) or _TEXT)
+        attributes = None if tuple(text) == ("*",) else tuple(text) or _TEXT
+        return cls(documents, catalogue, words, attributes)
 
 
 class Material:

@@ -183,12 +183,12 @@ _PLOTS: Final[dict[str, SizedPlot]] = {
     ),
     "prefix": _panels(
         [
-            Panel("prefix share", _MATCHING, "% prefixes", "figure 14a: any attributes", "any attributes"),
-            Panel("prefix share", _MATCHING, "% prefixes", "mostly words", "mostly words"),
+            Panel("prefix share", _MATCHING, "% prefixes", "figure 14a: any attributes", "any"),
+            Panel("prefix share", _MATCHING, "% prefixes", "mostly words", "words"),
         ],
         [
-            Panel("prefix length", _MATCHING, "letters", "figure 14b: any attributes", "any attributes"),
-            Panel("prefix length", _MATCHING, "letters", "mostly words", "mostly words"),
+            Panel("prefix length", _MATCHING, "letters", "figure 14b: any attributes", "any"),
+            Panel("prefix length", _MATCHING, "letters", "mostly words", "words"),
         ],
     ),
 }
