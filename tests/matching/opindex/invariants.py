@@ -74,7 +74,8 @@ def _check_lists(state: State, *, signed: bool) -> Iterator[tuple[int, int]]:
                 assert keys[:ordered] == sorted(keys[:ordered])
                 assert total <= 256 or ordered >= total - 64 - total // 256
                 for (field, key, _), is_dead in zip(keys, dead.tolist(), strict=True):
-                    assert row == first + (field // 8) % count
+                    place = equal_place(field, key) if kind in (EQ, STRIKE) else field // 8
+                    assert row == first + place % count
                     bits = signature(field, key if kind in (EQ, STRIKE) else None)
                     assert not signed or int(state.signatures[row]) & bits == bits
                     uses[field] += not is_dead
@@ -93,6 +94,12 @@ def signature(field: int, key: int | None) -> int:
         mixed = (mixed ^ key % 2**64) * 0xD6E8FEB86659FD93 % 2**64
     spread = (mixed ^ mixed >> 32) * 0xD6E8FEB86659FD93 % 2**64
     return 1 << (spread >> 58) | 1 << (spread >> 52 & 63) | 1 << (spread >> 46 & 63)
+
+
+def equal_place(field: int, key: int) -> int:
+    """Return the place of predicates that ask for a key."""
+    mixed = (field + 1) * 0xD6E8FEB86659FD93 % 2**64
+    return ((mixed ^ key % 2**64) * 0x9E3779B97F4A7C15 % 2**64) >> 32
 
 
 def _check_disjoint(blocks: list[tuple[int, int]], free: NDArray[Any], links: NDArray[Any], top: int) -> None:

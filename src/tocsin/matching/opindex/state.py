@@ -101,10 +101,13 @@ NEEDED: Final = 13  # entries that there was no room for
 WIDEST: Final = 14  # counters that the block of the largest pivot has room for
 ENTRIES: Final = 15
 OPENED: Final = 16  # gates of the form at hand, in `State.gate_draft`
+MOST_SEGMENTS: Final = 17  # that any list has
+LACKING: Final = 18  # segments that there was no room for
 
 # Places in `State.settings`
-SEGMENTS: Final = 0  # that a list may have, as a logarithm
-SIGNED: Final = 1  # whether segments have signatures
+SEGMENTS: Final = 0  # that a list may have, as a logarithm,
+EQUAL_SEGMENTS: Final = 1  # and that one of predicates that ask for a key may have
+SIGNED: Final = 2  # whether segments have signatures
 
 # Places in `State.totals`
 EVENTS: Final = 0  # decayed number of events seen
@@ -115,6 +118,8 @@ SEARCHES: Final = 4  # segments searched, ever
 TOUCHES: Final = 5  # entries that a value satisfied, ever
 MOVES: Final = 6  # forms that were given another pivot, ever
 
+_FINER: Final = 8  # a list of keys may have so many times more segments, as a logarithm,
+_FINEST: Final = 16  # up to so many
 TAIL: Final = 4096  # entries that may wait to be sorted in
 
 
@@ -142,6 +147,8 @@ class Pairs(NamedTuple):
     high: Keys
     equal: NDArray[np.uint64]  # the bits of a signature for predicates that ask for the key,
     other: NDArray[np.uint64]  # and for all others
+    equal_place: Keys  # and the places of their segments
+    other_place: Keys
     pivot: Keys  # of the pivots that the event has: which,
     begin: Keys  # and from which of its pairs
     end: Keys  # to which
@@ -197,14 +204,15 @@ class State(NamedTuple):
     draft: NDArray[np.int64]  # [entries, 4] of the form at hand: kind, field, key, counter or gate
     gate_draft: NDArray[np.int64]  # [gates, 4] of the form at hand
     chosen: NDArray[np.int64]  # [entries] of the form at hand: the fields that are its pivots
-    tops: NDArray[np.int64]  # [17]
-    settings: NDArray[np.int64]  # [2]
+    tops: NDArray[np.int64]  # [19]
+    settings: NDArray[np.int64]  # [3]
     totals: NDArray[np.float64]  # [7]
 
 
 def new_state(segments: int, *, signatures: bool) -> State:
     """Return the arrays of an empty index whose lists have up to so many segments, a power of two."""
-    tops = np.zeros(17, dtype=np.int64)
+    tops = np.zeros(19, dtype=np.int64)
+    log = segments.bit_length() - 1
     tops[[FREE_GATE, FREE_EXTRA, FREE_FORM]] = -1
     totals = np.zeros(7, dtype=np.float64)
     totals[WEIGHT] = 1.0
@@ -233,7 +241,7 @@ def new_state(segments: int, *, signatures: bool) -> State:
         np.zeros((64, 4), dtype=np.int64),
         np.zeros(64, dtype=np.int64),
         tops,
-        np.array([segments.bit_length() - 1, signatures], dtype=np.int64),
+        np.array([log, min(log + _FINER, _FINEST) if log else 0, signatures], dtype=np.int64),
         totals,
     )
 
@@ -249,6 +257,8 @@ def _new_pairs(count: int) -> Pairs:
         keys(count),
         np.zeros(count, dtype=np.uint64),
         np.zeros(count, dtype=np.uint64),
+        keys(count),
+        keys(count),
         keys(count),
         keys(count),
         keys(count),
@@ -282,10 +292,8 @@ def with_placements(state: State, forms: int, pivots: int, entries: int, gates: 
     It has so many entries and gates at each. Placing says in NEEDED how many rows of entries it lacked.
     """
     tops = state.tops
-    # A list that grows from one segment to as many as it may have takes less than twice as many.
-    lists = pivots * min(entries, KINDS)
-    segments = int(tops[TOP_SEGMENT]) + lists * (2 << int(state.settings[SEGMENTS]))
-    state = grown(state, ("signatures", "segments"), segments + min(forms, 4096))
+    segments = int(tops[TOP_SEGMENT]) + max(int(tops[LACKING]), KINDS * (entries + 2)) + 2 * min(forms, 4096)
+    state = grown(state, ("signatures", "segments"), segments)
     state = grown(state, ("lists", "sizes", "pivots"), int(tops[TOP_PIVOT]) + pivots + min(forms, 256))
     state = grown(state, ("gates",), int(tops[TOP_GATE]) + pivots * gates)
     state = grown(state, ("extras",), int(tops[TOP_EXTRA]) + pivots)

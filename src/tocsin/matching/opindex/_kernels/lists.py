@@ -1,6 +1,7 @@
-"""Predicate lists: the entries of one pivot and one kind, in segments by attribute (OpIndex, 4.2).
+"""Predicate lists: the entries of one pivot and one kind, in segments (OpIndex, 4.2).
 
-A list begins with one segment. When there are many entries for each, it gets twice as many, up to a limit.
+Predicates that ask for a key are in segments by field and key, all others by attribute. A list begins with one
+segment. When there are many entries for each, it gets twice as many, up to a limit.
 A segment is a block of entries in the order of (field, key, counter). While it is short, entries are moved to
 keep that order. In a long one a new entry waits at the end until there are many of them, and an entry that is
 taken out stays as a dead one until there are many: what is moved then is paid for by those before.
@@ -18,9 +19,11 @@ from tocsin.matching.opindex.state import (
     COUNT,
     ENTRIES,
     EQ,
+    EQUAL_SEGMENTS,
     LARGEST,
     LOG_BITS,
     META,
+    MOST_SEGMENTS,
     OFFSET,
     SEGMENTS,
     SIGNED,
@@ -31,17 +34,20 @@ from tocsin.matching.opindex.state import (
     State,
 )
 from tocsin.structures import blocks
-from tocsin.structures.blocks import size_of
+from tocsin.structures.blocks import class_of, size_of
 from tocsin.structures.jit import helper, wrapping_helper
 
 __all__ = [
     "equal_bits",
+    "equal_place",
     "erase",
     "first_at",
     "growth",
     "insert",
     "other_bits",
-    "segment_of",
+    "other_place",
+    "segment_at",
+    "splitting",
 ]
 
 SHORT: Final = 256  # entries that are kept in order at once
@@ -56,10 +62,28 @@ _CROWDED: Final = 8  # entries for each segment from which on there are to be mo
 
 
 @helper
-def segment_of(field: int, list_: int) -> int:
-    """Return the segment of a list that a field's predicates are in: one for all fields of an attribute."""
-    log = list_ & _LOG
-    return (list_ >> LOG_BITS) + ((field // FIELDS) & ((np.int64(1) << log) - 1))
+def segment_at(place: int, list_: int) -> int:
+    """Return the segment of a list for a place."""
+    return (list_ >> LOG_BITS) + (place & ((np.int64(1) << (list_ & _LOG)) - 1))
+
+
+@helper
+def other_place(field: int) -> int:
+    """Return the place of predicates on a field: one for all fields of an attribute."""
+    return field // FIELDS
+
+
+@wrapping_helper
+def equal_place(field: int, key: int) -> int:
+    """Return the place of predicates that ask for a key."""
+    mixed = (np.uint64(field) + np.uint64(1)) * np.uint64(0xD6E8FEB86659FD93)
+    mixed = (mixed ^ np.uint64(np.int64(key))) * np.uint64(0x9E3779B97F4A7C15)
+    return np.int64(mixed >> np.uint64(32))
+
+
+@helper
+def _place(kind: int, field: int, key: int) -> int:
+    return equal_place(field, key) if kind in (EQ, STRIKE) else other_place(field)
 
 
 @wrapping_helper
@@ -127,16 +151,27 @@ def _tail_limit(count: int) -> int:
 
 
 @helper
-def growth(state: State, pivot: int, kind: int, field: int) -> int:
-    """Return how many rows one more entry may need."""
+def growth(state: State, pivot: int, kind: int, field: int, key: int) -> int:
+    """Return how many rows one more entry may need, if its list's segments are not split."""
     list_ = state.lists[pivot, kind]
     if list_ < 0:
         return np.int64(1)
-    splitting = 3 * np.int64(state.sizes[pivot, kind]) if _is_crowded(state, pivot, kind) else np.int64(0)
-    row = segment_of(field, list_)
+    row = segment_at(_place(kind, field, key), list_)
     if state.segments[row, OFFSET] < 0:
-        return splitting + 1
-    return splitting + size_of(np.int64(state.segments[row, META] & _CLASS) + 1)
+        return np.int64(1)
+    return size_of(np.int64(state.segments[row, META] & _CLASS) + 1)
+
+
+@helper
+def splitting(state: State, pivot: int, kind: int, more: int) -> tuple[int, int]:
+    """Return how many rows of entries and how many segments it may take to split a list's, before it has `more`."""
+    list_, size = state.lists[pivot, kind], np.int64(state.sizes[pivot, kind]) + more
+    if list_ < 0:
+        return 2 * more, more + 2
+    log = list_ & _LOG
+    if log >= _limit(state, kind) or size < np.int64(_CROWDED) << log:
+        return np.int64(0), np.int64(0)
+    return 2 * size + (np.int64(2) << log), (np.int64(4) << log) + more
 
 
 @helper
@@ -147,7 +182,7 @@ def insert(state: State, pivot: int, kind: int, field: int, key: int, target: in
         state.sizes[pivot, kind] = 0
     elif _is_crowded(state, pivot, kind):
         _split(state, pivot, kind)
-    row = segment_of(field, state.lists[pivot, kind])
+    row = segment_at(_place(kind, field, key), state.lists[pivot, kind])
     _append(state, row, key, (np.int64(field) << 32) | target)
     state.signatures[row] |= _bits(state, kind, field, key)
     state.sizes[pivot, kind] += 1
@@ -156,10 +191,16 @@ def insert(state: State, pivot: int, kind: int, field: int, key: int, target: in
 
 
 @helper
+def _limit(state: State, kind: int) -> int:
+    """Return the logarithm of how many segments a list of a kind may have."""
+    return state.settings[EQUAL_SEGMENTS if kind in (EQ, STRIKE) else SEGMENTS]
+
+
+@helper
 def _is_crowded(state: State, pivot: int, kind: int) -> bool:
     """Tell whether a list is to have more segments before it takes another entry."""
     log = state.lists[pivot, kind] & _LOG
-    return log < state.settings[SEGMENTS] and state.sizes[pivot, kind] >= np.int64(_CROWDED) << log
+    return log < _limit(state, kind) and state.sizes[pivot, kind] >= np.int64(_CROWDED) << log
 
 
 @helper
@@ -170,19 +211,37 @@ def _split(state: State, pivot: int, kind: int) -> None:
     count = np.int64(1) << log
     new = _new_segments(state, log + 1)
     state.lists[pivot, kind] = (new << LOG_BITS) | (log + 1)
-    rows = state.entries.rows
+    state.tops[MOST_SEGMENTS] = max(state.tops[MOST_SEGMENTS], 2 * count)
     for i in range(count):
-        begin, end = np.int64(state.segments[old + i, OFFSET]), np.int64(state.segments[old + i, COUNT])
-        if begin < 0:
-            continue
-        for at in range(begin, begin + end):
-            word, key = rows[at, 1], rows[at, 0]
-            if word >= 0:
-                row = segment_of(word >> 32, state.lists[pivot, kind])
-                _append(state, row, key, word)
-                state.signatures[row] |= _bits(state, kind, word >> 32, key)
-        blocks.give(state.entries, begin, np.int64(state.segments[old + i, META] & _CLASS))
+        if state.segments[old + i, OFFSET] >= 0:
+            _settle(state, old + i)
+            _divide(state, old + i, new + i, new + i + count, kind)
     _give_segments(state, old, log)
+
+
+@helper
+def _divide(state: State, old: int, low: int, high: int, kind: int) -> None:
+    """Move the entries of a segment, which are in order, to the two that take its place."""
+    segments, rows = state.segments, state.entries.rows
+    begin, end = np.int64(segments[old, OFFSET]), np.int64(segments[old, OFFSET]) + segments[old, COUNT]
+    half = high - low
+    for at in range(begin, end):
+        row = high if _place(kind, rows[at, 1] >> 32, rows[at, 0]) & half else low
+        segments[row, COUNT] += 1
+    for row in (low, high):
+        if segments[row, COUNT] > 0:
+            class_ = class_of(np.int64(segments[row, COUNT]))
+            segments[row, OFFSET] = blocks.take(state.entries, class_)
+            segments[row, META] = class_
+    for at in range(begin, end):
+        key, word = rows[at, 0], rows[at, 1]
+        row = high if _place(kind, word >> 32, key) & half else low
+        to = np.int64(segments[row, OFFSET]) + segments[row, SORTED]
+        rows[to, 0] = key
+        rows[to, 1] = word
+        segments[row, SORTED] += 1
+        state.signatures[row] |= _bits(state, kind, word >> 32, key)
+    blocks.give(state.entries, begin, np.int64(segments[old, META] & _CLASS))
 
 
 @helper
@@ -265,7 +324,7 @@ def _move(state: State, row: int, class_: int) -> None:
 @helper
 def erase(state: State, pivot: int, kind: int, field: int, key: int, target: int) -> None:
     """Take out a predicate that was entered."""
-    row = segment_of(field, state.lists[pivot, kind])
+    row = segment_at(_place(kind, field, key), state.lists[pivot, kind])
     segments, rows = state.segments, state.entries.rows
     begin, count = np.int64(segments[row, OFFSET]), np.int64(segments[row, COUNT])
     sorted_ = np.int64(segments[row, SORTED])

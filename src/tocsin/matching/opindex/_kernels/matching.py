@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 from tocsin.matching._kernels.gathering import UNSURE
 from tocsin.matching.encoding.codes import FIELDS, Field
 from tocsin.matching.encoding.events import EncodedEvents
-from tocsin.matching.opindex._kernels.lists import equal_bits, first_at, other_bits, segment_of
+from tocsin.matching.opindex._kernels.lists import (
+    equal_bits,
+    equal_place,
+    first_at,
+    other_bits,
+    other_place,
+    segment_at,
+)
 from tocsin.matching.opindex.state import (
     ALWAYS,
     ASKED,
@@ -55,6 +62,7 @@ _FIELD: Final = 0x7FFFFFFF
 _LEFT: Final = (1 << COUNT_BITS) - 1
 _LOW_HALF: Final = 0xFFFFFFFF
 _LOG: Final = (1 << LOG_BITS) - 1
+_NEAR: Final = 64  # signatures of a list that are all asked for ahead
 _FEW: Final = 64  # entries that are looked at from end to end
 _IS_TEXT: Final = -1  # the key that says of a string that it is one
 
@@ -115,8 +123,11 @@ def _own_segment(state: State, list_: int, kind: int, j: int) -> int:
     """Return the segment of a list in which the predicates on the pivot itself are; -1 if none of them can hold."""
     if list_ < 0:
         return np.int64(-1)
-    row, bits = segment_of(state.pairs.field[j], list_), state.pairs.equal[j]
-    return row if kind != EQ or state.signatures[row] & bits == bits else np.int64(-1)
+    pairs = state.pairs
+    if kind != EQ:
+        return segment_at(pairs.other_place[j], list_)
+    row, bits = segment_at(pairs.equal_place[j], list_), pairs.equal[j]
+    return row if state.signatures[row] & bits == bits else np.int64(-1)
 
 
 @helper
@@ -124,14 +135,17 @@ def _fetch(state: State, visits: int) -> None:
     """Ask for what the visits begin with, a step at a time for all pivots, so that cache misses overlap."""
     pairs, lists, segments = state.pairs, state.lists, state.segments
     for v in range(visits):
-        pivot, field = pairs.pivot[v], pairs.field[pairs.begin[v]]
+        pivot, j = pairs.pivot[v], pairs.begin[v]
         for kind in range(STRIKE):
             list_ = lists[pivot, kind]
             if list_ >= 0:
-                prefetch(segments, segment_of(field, list_) * segments.shape[1])
-                first = list_ >> LOG_BITS
-                for row in range(first, first + min(np.int64(1) << (list_ & _LOG), np.int64(32)), 8):
-                    prefetch(state.signatures, row)
+                own = segment_at(pairs.equal_place[j] if kind == EQ else pairs.other_place[j], list_)
+                prefetch(segments, own * segments.shape[1])
+                prefetch(state.signatures, own)
+                first, count = list_ >> LOG_BITS, np.int64(1) << (list_ & _LOG)
+                if count <= _NEAR:
+                    for row in range(first, first + count, 8):
+                        prefetch(state.signatures, row)
     for v in range(visits):
         pivot = pairs.pivot[v]
         for kind in range(STRIKE):
@@ -183,6 +197,8 @@ def _add_pair(state: State, at: int, field: int, key: int, low: int, high: int) 
     pairs.high[at] = high
     pairs.equal[at] = equal_bits(field, key)
     pairs.other[at] = other_bits(field)
+    pairs.equal_place[at] = equal_place(field, key)
+    pairs.other_place[at] = other_place(field)
     return at + 1
 
 
@@ -197,7 +213,7 @@ def _visit(state: State, pivot: int, span: tuple[int, int, int], count: int, fou
     begin, end, pending = span
     if lists[STRIKE] >= 0:
         for j in range(pending):
-            row = segment_of(pairs.field[j], lists[STRIKE])
+            row = segment_at(pairs.equal_place[j], lists[STRIKE])
             if state.signatures[row] & pairs.equal[j] == pairs.equal[j]:
                 _strike_all(state, row, pivot, pairs.field[j], pairs.key[j])
     so_far = (count, np.int64(0), np.int64(0))
@@ -233,8 +249,12 @@ def _hits(state: State, lists: NDArray[np.int64], span: tuple[int, int, int]) ->
         first = lists[kind] >> LOG_BITS
         mask = (np.int64(1) << (lists[kind] & _LOG)) - 1
         bits = pairs.equal if kind == EQ else pairs.other
+        places = pairs.equal_place if kind == EQ else pairs.other_place
+        if mask >= _NEAR:
+            for j in range(pending):
+                prefetch(signatures, first + (places[j] & mask))
         for j in range(pending):
-            row = first + ((pairs.field[j] >> 3) & mask)
+            row = first + (places[j] & mask)
             pairs.row[hits] = row
             pairs.what[hits] = (np.int64(kind) << 32) | j
             hits += np.uint64((signatures[row] & bits[j] == bits[j]) and not begin <= j < end)

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
-from tocsin.matching.opindex._kernels.lists import erase, growth, insert
+from tocsin.matching.opindex._kernels.lists import erase, growth, insert, splitting
 from tocsin.matching.opindex.state import (
     ALWAYS,
     ASKED,
@@ -35,11 +35,13 @@ from tocsin.matching.opindex.state import (
     GE,
     GT,
     KINDS,
+    LACKING,
     LARGEST,
     LE,
     LT,
     MEMBERS,
     MORE,
+    MOST_SEGMENTS,
     NEEDED,
     NEXT_GATE,
     NUMBER,
@@ -47,7 +49,6 @@ from tocsin.matching.opindex.state import (
     PARENT,
     PIVOT,
     RUN,
-    SEGMENTS,
     SLOT,
     STATE,
     STRIKE,
@@ -151,11 +152,10 @@ def _has_room(state: State, forms: Forms, i: int, clause: int) -> bool:
     if clause >= 0:
         begin, end = forms.bounds[clause], forms.bounds[clause + 1]
         copies = end - begin + _members(forms, begin, end, True)
-    lists = copies * min(most, np.int64(KINDS))
     tops[NEEDED] = 0
+    tops[LACKING] = 0
     return (
-        tops[TOP_SEGMENT] + lists * (np.int64(2) << state.settings[SEGMENTS]) <= state.segments.shape[0]
-        and most <= state.draft.shape[0]
+        most <= state.draft.shape[0]
         and most <= state.chosen.shape[0]
         and gates <= state.gate_draft.shape[0]
         and tops[TOP_PIVOT] + copies <= state.pivots.shape[0]
@@ -207,20 +207,34 @@ def _add_chosen(state: State, field: int, count: int) -> int:
 
 @helper
 def _has_entry_room(state: State, copies: int) -> bool:
-    """Tell whether there is room for the entries of the form that is drafted; NEEDED says how many rows they take."""
+    """Tell whether there is room for the entries of the form that is drafted.
+
+    NEEDED says how many rows of entries they take, and LACKING how many segments.
+    """
     tops = state.tops
-    left = state.entries.rows.shape[0] - state.entries.top[0]
-    if copies * tops[EMITTED] * (2 * tops[LARGEST] + 2) * 32 <= left:
+    emitted = tops[EMITTED]
+    rows = state.entries.rows.shape[0] - state.entries.top[0]
+    segments = state.segments.shape[0] - tops[TOP_SEGMENT]
+    # If the largest segment were to grow for each of them, and the largest lists to be split, would there be room?
+    lists = min(emitted, np.int64(KINDS))
+    growing = emitted * (2 * tops[LARGEST] + 2) + lists * (18 * tops[MOST_SEGMENTS] + 4 * emitted)
+    if 2 * copies * growing <= rows and copies * lists * (4 * tops[MOST_SEGMENTS] + emitted + 2) <= segments:
         return True
-    # Seldom so many: look at each segment that is concerned.
     for copy in range(copies):
         pivot = np.int64(state.fields.pivot[state.chosen[copy]])
+        for kind in range(KINDS):
+            if pivot >= 0:
+                more, further = splitting(state, pivot, kind, emitted)
+                tops[NEEDED] += more
+                tops[LACKING] += further
+            else:
+                tops[LACKING] += emitted + 2
         if pivot >= 0:
-            for e in range(tops[EMITTED]):
-                tops[NEEDED] += growth(state, pivot, state.draft[e, 0], state.draft[e, 1])
+            for e in range(emitted):
+                tops[NEEDED] += growth(state, pivot, state.draft[e, 0], state.draft[e, 1], state.draft[e, 2])
     # Several entries may go into one segment, which then grows several times.
-    tops[NEEDED] = 2 * tops[NEEDED] + 6 * copies * tops[EMITTED]
-    return tops[NEEDED] <= left
+    tops[NEEDED] = 2 * tops[NEEDED] + 8 * copies * emitted
+    return tops[NEEDED] <= rows and tops[LACKING] <= segments
 
 
 @helper
