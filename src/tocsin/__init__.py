@@ -12,6 +12,7 @@ from tocsin.language import (
     to_cnf,
     to_dnf,
     to_json,
+    to_normal,
     to_text,
 )
 from tocsin.model import Event, Notification, Subscription, read_event
@@ -36,5 +37,6 @@ __all__ = [
     "to_cnf",
     "to_dnf",
     "to_json",
+    "to_normal",
     "to_text",
 ]

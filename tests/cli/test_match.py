@@ -216,3 +216,24 @@ def test_ctrl_c_is_clean(tmp_path: Path) -> None:
         assert process.wait(20) == 130
         assert process.stderr.read() == b""
     assert pq.read_table(out).num_rows == 1
+
+
+def test_a_condition_in_clauses_is_matched_explained_and_tested(tmp_path: Path) -> None:
+    text = " and ".join(f"(a{i} = 1 or b{i} = 1)" for i in range(20))
+    events = tmp_path / "events.jsonl"
+    events.write_text("\n".join(json.dumps({f"{name}{i}": 1 for i in range(20)}) for name in "abc"))
+    done = tocsin("match", "-s", text, "--matcher", "oracle", events)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 2
+    refused = tocsin("match", "-s", text, events)
+    assert "match with `opindex`, which takes clauses" in refused.stderr
+    assert "2 times in 3 events" in tocsin("test", text, events).stdout
+    checked = tocsin("check", "-s", text)
+    assert checked.returncode == 0
+    assert "warning: " in checked.stderr
+    assert "most matchers refuse it: the disjunctive normal form has more than 1,024" in checked.stderr
+    wanted, book = tmp_path / "wanted.jsonl", tmp_path / "book.jsonl"
+    wanted.write_text(json.dumps({"id": "huge", "query": text}))
+    assert tocsin("apply", wanted, "--to", book, "--yes").returncode == 0
+    assert len(tocsin("match", "-f", book, "--matcher", "oracle", events).stdout.splitlines()) == 2
+    assert "it matches" in tocsin("explain", text, json.dumps({f"a{i}": 1 for i in range(20)})).stdout

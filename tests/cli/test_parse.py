@@ -29,6 +29,12 @@ def test_parse_prints_normal_forms() -> None:
         "c = 3 and b = 2",
     ]
     assert tocsin("parse", text, "--form", "cnf").stdout.splitlines() == ["c = 3", "a = 1 or b = 2"]
+    assert tocsin("parse", text, "--form", "normal").stdout.splitlines() == ["cnf", "c = 3", "a = 1 or b = 2"]
+    assert tocsin("parse", "a = 1 or b = 2 and c = 3", "--form", "normal").stdout.splitlines() == [
+        "dnf",
+        "a = 1",
+        "b = 2 and c = 3",
+    ]
     refused = tocsin("parse", "select min(p) from table t", "--form", "dnf")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "only filters have a normal form" in refused.stderr

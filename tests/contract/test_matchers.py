@@ -49,7 +49,7 @@ def test_the_oracle_on_normal_forms_agrees_with_an_independent_evaluator_of_the_
     for operation in workload:
         match operation:
             case Add(subscriptions):
-                add(oracle, *subscriptions)
+                oracle.add(operation.batch())
                 for id_, condition in subscriptions:
                     held.setdefault(id_, []).append(condition)
             case Remove(ids):
@@ -73,9 +73,9 @@ def test_every_matcher_agrees_with_the_oracle(name: str, workload: list[Operatio
     matcher, oracle = create_matcher(name), Oracle()
     for operation in workload:
         match operation:
-            case Add(subscriptions):
+            case Add():
                 for each in (matcher, oracle):
-                    add(each, *subscriptions)
+                    each.add(operation.batch())
             case Remove(ids):
                 for each in (matcher, oracle):
                     remove(each, *ids)

@@ -10,8 +10,9 @@ import pytest
 from tocsin import Engine
 from tocsin.engine import growing
 from tocsin.engine.growing import GrowingMatcher
-from tocsin.language import parse_condition, to_dnf
+from tocsin.language import parse_condition, to_cnf, to_dnf
 from tocsin.matching import ConjunctionBatch, EventBatch, Oracle
+from tocsin.model.errors import NormalFormError
 from tocsin.structures import jit
 
 
@@ -53,6 +54,35 @@ def test_much_work_goes_to_the_index_too(monkeypatch: pytest.MonkeyPatch) -> Non
     expected = matcher.match(EVENTS).to_lists()
     assert matcher.match(EVENTS).to_lists() == expected
     assert type(matcher.current).__name__ == "Dynamic"
+
+
+def test_clause_forms_are_expanded_or_refused_when_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growing, "_WORTH", 1000)
+    monkeypatch.setattr(jit, "is_compiled_before", lambda: True)
+    matcher = GrowingMatcher()
+    matcher.add(batch(0, 10))
+    clauses = to_cnf(parse_condition("(a = 1 or b = 2) and (b > 1 or c = 'x1')"))
+    matcher.add(ConjunctionBatch.of([(50, clauses)]))
+    huge = to_cnf(parse_condition(" and ".join(f"(a{i} = 1 or b{i} = 1)" for i in range(20))))
+    with pytest.raises(NormalFormError):
+        matcher.add(ConjunctionBatch.of([(51, huge)]))
+    expected = matcher.match(EVENTS).to_lists()
+    assert any(50 in ids for ids in expected)
+    assert matcher.match(EVENTS).to_lists() == expected
+    assert type(matcher.current).__name__ == "Dynamic"
+
+
+def test_what_an_oracle_holds_in_clauses_goes_into_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growing, "_FEW", 5)
+    monkeypatch.setattr(jit, "is_compiled_before", lambda: True)
+    oracle = Oracle()
+    clauses = to_cnf(parse_condition("(a = 1 or b = 2) and (b > 1 or c = 'x1')"))
+    oracle.add(ConjunctionBatch.of([(50, clauses)]))
+    expected = oracle.match(EVENTS).to_lists()
+    matcher = GrowingMatcher(oracle)
+    matcher.add(batch(0, 10))
+    assert type(matcher.current).__name__ == "Dynamic"
+    assert [[i for i in ids if i == 50] for ids in matcher.match(EVENTS).to_lists()] == expected
 
 
 def test_brute_force_goes_on_while_the_index_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:

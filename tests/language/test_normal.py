@@ -2,8 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.contract.evaluator import holds
 from tests.strategies import conditions, crowded, events
-from tocsin.language import condition_text, parse_condition, to_cnf, to_dnf, to_nnf
+from tocsin.language import Cnf, Dnf, condition_text, parse_condition, to_cnf, to_dnf, to_nnf, to_normal
+from tocsin.language.normal import choice, dnf_unless_far
 from tocsin.language.semantics import condition_truth, truth
 from tocsin.model import And, Condition, Event, Filter, Not, Or, Predicate
 from tocsin.model.conditions import all_of, any_of
@@ -129,7 +131,8 @@ def test_what_can_never_match_says_why() -> None:
 def test_exponential_growth_is_an_error_that_names_the_limit() -> None:
     text = " and ".join(f"(a{i} = 1 or b{i} = 1)" for i in range(40))
     with pytest.raises(
-        NormalFormError, match="more than 1,024 conjunctions, the limit that `max_conjunctions` sets"
+        NormalFormError,
+        match=r"more than 1,024 conjunctions, the limit that `max_conjunctions` sets.*`opindex`",
     ):
         to_dnf(parse_condition(text))
     assert len(to_cnf(parse_condition(text)).clauses) == 40
@@ -138,6 +141,97 @@ def test_exponential_growth_is_an_error_that_names_the_limit() -> None:
         to_cnf(parse_condition(mirrored))
     with pytest.raises(NormalFormError, match="more than 3 conjunctions"):
         to_dnf(parse_condition("(a = 1 or b = 1) and (c = 1 or d = 1)"), max_conjunctions=3)
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "predicates"),
+    [
+        ("a = 1", Dnf, 1),
+        ("a = 1 and b = 2 and c > 3", Dnf, 3),
+        ("a = 1 and a > 0 and b = 2", Dnf, 2),
+        ("a = 1 or b = 2", Dnf, 2),
+        ("a = 1 or b = 2 and c = 3", Dnf, 3),
+        ("(a = 1 or b = 2) and c = 3", Cnf, 3),
+        ("(a = 1 or b = 2) and (c = 3 or d = 4)", Cnf, 4),
+        ("not (a = 1 and b = 2) and not (c = 3 and d = 4)", Cnf, 4),
+        ("(a = 1 and b = 2) or (a = 1 and c = 3)", Cnf, 3),
+        ("(a = 1 or b = 2) and (c = 3 or d = 4) or e = 5", Cnf, 6),
+        # an alternative that cannot hold leaves the disjunctive form as small
+        ("(a = 1 or b = 2) and a = 3", Dnf, 2),
+        ("(a = 1 or b = 2) and (a = 1 or c = 3) and (a = 1 or d = 4)", Dnf, 4),
+        ("a = 1 and a = 2 and (b = 1 or c = 1)", Dnf, 0),
+        ("false", Dnf, 0),
+        ("true", Dnf, 0),
+        ("(a is missing or a is present) and (b is missing or b is present)", Dnf, 0),
+    ],
+)
+def test_the_smaller_normal_form(text: str, form: type[Dnf] | type[Cnf], predicates: int) -> None:
+    normal = to_normal(parse_condition(text))
+    assert type(normal) is form, normal
+    assert _size(normal) == predicates
+
+
+def _size(normal: Dnf | Cnf) -> int:
+    return sum(map(len, normal.conjunctions if isinstance(normal, Dnf) else normal.clauses))
+
+
+@given(st.one_of(conditions(), conditions(max_leaves=12), crowded), events)
+def test_the_smaller_normal_form_holds_for_exactly_the_same_events(
+    condition: Condition, event: Event
+) -> None:
+    normal, dnf, cnf = to_normal(condition), to_dnf(condition), to_cnf(condition)
+    for form in (normal, cnf, dnf_unless_far(condition)):
+        parts = form.conjunctions if isinstance(form, Dnf) else form.clauses
+        truths = [[truth(p, event.attributes) is True for p in part] for part in parts]
+        found = any(map(all, truths)) if isinstance(form, Dnf) else all(map(any, truths))
+        assert found is holds(condition, event.attributes)
+    assert type(to_normal(condition, dnf=dnf)) is type(normal)
+    if isinstance(normal, Cnf):
+        assert _size(normal) < _size(dnf)
+        assert all(normal.clauses)
+        assert any(len(clause) > 1 for clause in normal.clauses)
+    else:
+        assert _size(normal) <= _size(dnf)
+    assert isinstance(dnf_unless_far(condition), Dnf)  # nothing so small is far
+
+
+def test_the_form_that_would_be_by_far_the_larger_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError
+
+    clauses = parse_condition(" and ".join(f"(a{i} = 1 or b{i} = 1)" for i in range(40)))
+    conjunctions = parse_condition(" or ".join(f"(a{i} = 1 and b{i} = 1)" for i in range(40)))
+    with monkeypatch.context() as patch:
+        patch.setattr(choice, "conjunctions_of", refuse)
+        assert to_normal(clauses) == dnf_unless_far(clauses) == to_cnf(clauses)
+    with monkeypatch.context() as patch:
+        patch.setattr(choice, "clauses_of", refuse)
+        assert to_normal(conjunctions) == dnf_unless_far(conjunctions) == to_dnf(conjunctions)
+        flat = parse_condition(" or ".join(f"a{i} = 1" for i in range(40)))
+        for condition in (flat, parse_condition("a > 1 and a < 9 and b = 2")):
+            assert to_normal(condition) == to_dnf(condition)
+            assert to_normal(condition, dnf=to_dnf(condition)) == to_dnf(condition)
+
+
+def test_a_form_past_its_limit_counts_as_larger() -> None:
+    flat = parse_condition(" or ".join(f"a{i} = 1" for i in range(2_000)))
+    assert [len(clause) for clause in to_normal(flat).clauses] == [2_000]  # type: ignore[union-attr]
+    small = parse_condition("(a = 1 or b = 1) and (c = 1 or d = 1)")
+    assert isinstance(to_normal(small, max_clauses=1), Dnf)
+    assert isinstance(to_normal(parse_condition("a = 1 or b = 2 and c = 3"), max_conjunctions=1), Cnf)
+
+
+def test_a_condition_past_both_limits_is_an_error_that_names_them() -> None:
+    clauses = " and ".join(f"(a{i} = 1 or b{i} = 1)" for i in range(40))
+    conjunctions = " or ".join(f"(c{i} = 1 and d{i} = 1)" for i in range(40))
+    with pytest.raises(NormalFormError) as caught:
+        to_normal(parse_condition(f"{conjunctions} or {clauses}"))
+    assert str(caught.value) == (
+        "the disjunctive normal form has more than 1,024 conjunctions and the conjunctive one more than 1,024 clauses, "
+        "the limits that `max_conjunctions` and `max_clauses` set; split the subscription, or gather alternatives of "
+        "one attribute with `in (…)`"
+    )
+    assert (caught.value.setting, caught.value.limit) == ("max_conjunctions", 1024)
 
 
 def test_alternatives_that_gather_do_not_grow() -> None:

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 
-from tocsin.language import Template, parse_condition, to_dnf
+from tocsin.language import Template, parse_condition, to_cnf, to_dnf
 from tocsin.matching import ConjunctionBatch, EventBatch, Matcher, Statistics, create_matcher
 from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
 from tocsin.model import read_event
@@ -35,6 +35,7 @@ def exercise(matcher: Matcher) -> None:
     matcher.match(EventBatch.of([]))
     matcher.add(ConjunctionBatch.of([]))
     matcher.add(ConjunctionBatch.of((i, to_dnf(parse_condition(text))) for i, text in enumerate(CONDITIONS)))
+    matcher.add(ConjunctionBatch.of((20 + i, to_cnf(parse_condition(t))) for i, t in enumerate(CONDITIONS)))
     template = Template("symbol = :s and price > :p and size in :sizes")
     rows = template.bind_many({"s": ["x", "y"], "p": [1, 2.5], "sizes": [[1, 2], ["L"]]})
     matcher.add(ConjunctionBatch.of_rows(np.array([50, 51], dtype=np.int64), rows))

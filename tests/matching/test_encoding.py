@@ -11,11 +11,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.strategies import TEXTS, TIMES, conditions, crowded, events, predicates, values
-from tocsin.language import Template, parse_condition, to_dnf
-from tocsin.language.normal import Dnf
+from tocsin.language import Template, parse_condition, to_cnf, to_dnf
+from tocsin.language.normal import Cnf, Dnf
 from tocsin.language.normal.predicates import rewrite
 from tocsin.language.semantics import truth
 from tocsin.matching import ConjunctionBatch, EventBatch
+from tocsin.matching.batches import Clauses
 from tocsin.matching.encoding.codes import (
     FIELD_BITS,
     FIELDS,
@@ -31,7 +32,12 @@ from tocsin.matching.encoding.codes import (
     number_of,
     text_order,
 )
-from tocsin.matching.encoding.conjunctions import EncodedConjunctions, encode_conjunctions
+from tocsin.matching.encoding.conjunctions import (
+    EncodedClauses,
+    EncodedConjunctions,
+    encode_clauses,
+    encode_conjunctions,
+)
 from tocsin.matching.encoding.events import EncodedEvents, encode_events
 from tocsin.matching.encoding.vocabulary import Encoded, Vocabulary
 from tocsin.model import Condition, Conjunction, Event, Predicate, Value, literal
@@ -425,6 +431,68 @@ def test_a_group_of_patterns_is_encoded_as_what_each_of_them_means() -> None:
     ]
 
 
+def decoded_clauses(encoded: EncodedClauses, vocabulary: Vocabulary) -> list[tuple[int, Clauses]]:
+    """Return clause forms as they are told by the arrays."""
+    predicates = [normalised(vocabulary.decode(*one)) for one in np.stack(encoded[3:], axis=1).tolist()]
+    bounds, offsets = encoded.bounds.tolist(), encoded.offsets.tolist()
+    clauses = [tuple(predicates[begin:end]) for begin, end in pairwise(bounds)]
+    forms = [tuple(clauses[begin:end]) for begin, end in pairwise(offsets)]
+    return list(zip(encoded.ids.tolist(), forms, strict=True))
+
+
+@given(st.lists(st.one_of(conditions(), crowded), max_size=4))
+def test_clause_forms_are_decoded_as_they_were_given(several: list[Condition]) -> None:
+    vocabulary = Vocabulary()
+    batch = ConjunctionBatch.of(enumerate(map(to_cnf, several)))
+    assert decoded_clauses(encode_clauses(batch, vocabulary), vocabulary) == [
+        (id_, tuple(tuple(map(normalised, clause)) for clause in form))
+        for group in batch.clauses
+        for id_, form in group
+    ]
+
+
+CLAUSE_TEMPLATES = [
+    "(a = :x or b != :y) and (c = 1 or a > :x)",
+    "(a in :many or b not in :many) and c > :x",
+    "(a between :x and :y or b is missing) and (a = b or c = :y) and d is present",
+]
+
+
+@given(st.sampled_from(CLAUSE_TEMPLATES), rows())
+def test_clauses_encoded_by_the_column_are_what_their_rows_are_one_by_one(
+    text: str, columns: dict[str, list[Any]]
+) -> None:
+    bound = Template(text).bind_many(columns, clauses=True)
+    assert isinstance(bound.normal, Cnf)
+    group = ConjunctionBatch.of_rows(np.arange(len(bound), dtype=np.int64), bound)
+    singles = ConjunctionBatch.of((id_, Cnf(form)) for each in group.clauses for id_, form in each)
+    by_column, by_row = Vocabulary(), Vocabulary()
+    found = decoded_clauses(encode_clauses(group, by_column), by_column)
+    assert found == decoded_clauses(encode_clauses(singles, by_row), by_row)
+
+
+def test_clauses_of_groups_of_any_size_lie_where_their_predicates_do() -> None:
+    few = ConjunctionBatch.of(
+        [(7, to_cnf(parse_condition("(a = 1 or b = 2) and c = 3 and (d = 4 or e = 5 or f = 6)")))]
+    )
+    rows = Template("(a = :x or b = 2) and (c = :x or d = 4)").bind_many({"x": [1, 2, 3]}, clauses=True)
+    many = ConjunctionBatch.of_rows(np.array([1, 2, 3]), rows)
+    vocabulary = Vocabulary()
+    encoded = encode_clauses(ConjunctionBatch((), (*few.clauses, *many.clauses)), vocabulary)
+    assert encoded.ids.tolist() == [1, 2, 3, 7]
+    assert encoded.offsets.tolist() == [0, 2, 4, 6, 9]
+    assert np.diff(encoded.bounds).tolist() == [2, 2, 2, 2, 2, 2, 1, 2, 3]
+    found = dict(decoded_clauses(encoded, vocabulary))
+    assert found[7] == next(iter(few.clauses[0]))[1]
+    assert found[2] == tuple(tuple(map(_predicate, c)) for c in (("a = 2", "b = 2"), ("c = 2", "d = 4")))
+
+
+def test_no_clause_forms_are_encoded_too() -> None:
+    nothing = encode_clauses(ConjunctionBatch.of([(1, to_dnf(parse_condition("a = 1")))]), Vocabulary())
+    assert [part.tolist() for part in nothing] == [[], [0], [0], [], [], []]
+    assert {part.dtype for part in nothing} == {np.dtype(np.int64)}
+
+
 def test_empty_conjunctions_and_no_conjunctions_are_encoded_too() -> None:
     vocabulary = Vocabulary()
     nothing = encode_conjunctions(ConjunctionBatch.of([]), vocabulary)
@@ -432,7 +500,7 @@ def test_empty_conjunctions_and_no_conjunctions_are_encoded_too() -> None:
     ids = np.array([4, 5], dtype=np.int64)
     for batch in (
         ConjunctionBatch.of([(4, Dnf(((),))), (5, Dnf(((),)))]),
-        ConjunctionBatch.of_shapes(ids, ((),), {}),
+        ConjunctionBatch.of_shapes(ids, Dnf(((),)), {}),
     ):
         encoded = encode_conjunctions(batch, vocabulary)
         assert (encoded.ids.tolist(), encoded.offsets.tolist()) == ([4, 5], [0, 0, 0])

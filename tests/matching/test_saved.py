@@ -33,13 +33,15 @@ from tocsin.matching import (
     saved,
 )
 from tocsin.matching.encoding.vocabulary import Vocabulary
+from tocsin.matching.indexed import IndexedMatcher
 from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
+from tocsin.matching.saved import FORMAT
 from tocsin.model import Event, Predicate, read_event
 from tocsin.model.errors import MatcherError, SavedMatcherError, TocsinError
 from tocsin.structures.jit import compiled_kernels
 
 MATCHERS = sorted(registered_matchers())
-CLUSTERED = [name for name in MATCHERS if name != "oracle"]
+INDEXED = [name for name in MATCHERS if name != "oracle"]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -53,7 +55,7 @@ def apply(operation: Operation, *matchers: Matcher) -> None:
     """Do the same to all; the last one knows what comes of a match."""
     for matcher in matchers:
         if isinstance(operation, Add):
-            add(matcher, *operation.subscriptions)
+            matcher.add(operation.batch())
         elif isinstance(operation, Remove):
             remove(matcher, *operation.ids)
     if isinstance(operation, Match):
@@ -118,7 +120,7 @@ def test_an_opened_matcher_goes_on_where_the_saved_one_stood(
         assert contents(folder) == files
         remove(opened, *ids)
         assert opened.stats().conjunctions == 0
-        if isinstance(opened, ClusteredMatcher):
+        if isinstance(opened, IndexedMatcher):
             opened.vocabulary.names.forget_unused()
             opened.vocabulary.symbols.forget_unused()
             opened.vocabulary.predicates.forget_unused()
@@ -171,7 +173,7 @@ def test_many_subscriptions_survive_and_their_files_stay_as_they_are(name: str, 
     assert contents(tmp_path / "saved") == files
 
 
-@pytest.mark.parametrize("name", CLUSTERED)
+@pytest.mark.parametrize("name", INDEXED)
 def test_no_kernel_is_compiled_once_more_for_mapped_arrays(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,7 +188,7 @@ def test_no_kernel_is_compiled_once_more_for_mapped_arrays(
     matcher.explain(read_event({}), 1)
     before = compiled_kernels()
     opened = open_matcher(tmp_path / "saved")
-    assert isinstance(opened, ClusteredMatcher)
+    assert isinstance(opened, IndexedMatcher)
     assert type(opened._state.first) is np.ndarray
     assert isinstance(opened._state.first.base, np.memmap)
     assert opened._state.first.flags.carray
@@ -197,7 +199,7 @@ def test_no_kernel_is_compiled_once_more_for_mapped_arrays(
     assert compiled_kernels() == before
 
 
-@pytest.mark.parametrize("name", CLUSTERED)
+@pytest.mark.parametrize("name", INDEXED)
 def test_matchers_that_shared_a_vocabulary_share_one_again(name: str, tmp_path: Path) -> None:
     vocabulary = Vocabulary()
     first, second = (create_matcher(name, vocabulary=vocabulary) for _ in range(2))
@@ -207,10 +209,10 @@ def test_matchers_that_shared_a_vocabulary_share_one_again(name: str, tmp_path: 
     save_matcher(first, tmp_path / "first")
     save_matcher(second, tmp_path / "second")
     third = open_matcher(tmp_path / "first")
-    assert isinstance(third, ClusteredMatcher)
+    assert isinstance(third, IndexedMatcher)
     assert [symbol for _, symbol in third.vocabulary.names] == ["a", "t"]  # the other's words are not kept
     fourth = open_matcher(tmp_path / "second", vocabulary=third.vocabulary)
-    assert isinstance(fourth, ClusteredMatcher)
+    assert isinstance(fourth, IndexedMatcher)
     assert fourth.vocabulary is third.vocabulary
     batch = EventBatch.of_dicts([{"a": "x", "t": "2026-01-02T00:00:00Z", **dict.fromkeys(names, "x")}])
     assert third.match(batch).to_lists() == [[1]]
@@ -226,7 +228,7 @@ def test_a_vocabulary_that_says_something_else_is_left_alone(tmp_path: Path) -> 
     add(matcher, (1, parse_condition("a = 'x'")))
     add(other, (1, parse_condition("b = 'y'")))
     save_matcher(matcher, tmp_path / "saved")
-    assert isinstance(other, ClusteredMatcher)
+    assert isinstance(other, IndexedMatcher)
     with pytest.raises(SavedMatcherError, match="gives some codes to other words than the saved one does"):
         open_matcher(tmp_path / "saved", vocabulary=other.vocabulary)
     assert [symbol for _, symbol in other.vocabulary.names] == ["b"]
@@ -322,9 +324,9 @@ def test_a_folder_of_something_else(tmp_path: Path) -> None:
 
 
 def test_a_folder_from_the_future(folder: Path) -> None:
-    edit_manifest(folder, format=3, tocsin="9.9")
+    edit_manifest(folder, format=FORMAT + 1, tocsin="9.9")
     assert refusal(folder) == (
-        f"{folder}: it was saved by Tocsin 9.9 in format 3, and Tocsin 0.1.0 reads formats up to 2; "
+        f"{folder}: it was saved by Tocsin 9.9 in format {FORMAT + 1}, and Tocsin 0.1.0 reads formats up to {FORMAT}; "
         "update Tocsin, or save the matcher with this version"
     )
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from tocsin.cli.terminal import warn
 from tocsin.engine import Engine, EventClock
-from tocsin.engine.filters import normal_form
+from tocsin.engine.filters import normal_form, smaller_form
 from tocsin.engine.wanted import check_id, read_terms
 from tocsin.formats import Format
 from tocsin.formats.files import format_of, is_readable, raw_records
@@ -80,18 +80,31 @@ def load_entries(
 
 
 def check_entry(entry: Entry | SubscriptionError) -> Checked:
-    """Return an entry's query with its warnings, or raise what is wrong with it as one `TocsinError`."""
+    """Return an entry's query with its warnings, or raise what is wrong with it as one `TocsinError`.
+
+    What only some matchers can hold is warned of.
+    """
     if isinstance(entry, SubscriptionError):
         raise entry
     try:
         checked = read_query(entry.query)
         check_id(entry.id)
         read_terms(entry.valid_from, entry.valid_until, entry.owner, entry.id)
-        if isinstance(checked.query, Filter):
-            normal_form(checked.query, entry.id, checked.normal)
+        if isinstance(checked.query, Filter) and checked.normal is None:
+            smaller_form(checked.query, entry.id, checked.normal)
     except TocsinError as error:
         raise TocsinError(_described(error, entry)) from None
-    return checked
+    return Checked(checked.query, (*checked.warnings, *_too_large(checked, entry.id)), checked.normal)
+
+
+def _too_large(checked: Checked, id_: str) -> tuple[str, ...]:
+    """Return the warning that a filter is too large for matchers that hold conjunctions only."""
+    try:
+        if isinstance(checked.query, Filter):
+            normal_form(checked.query, id_, checked.normal)
+    except SubscriptionError as fault:
+        return (f"most matchers refuse it: {fault.reason}",)
+    return ()
 
 
 def load_template(

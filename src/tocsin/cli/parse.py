@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from tocsin.cli.terminal import warn
-from tocsin.language import Dnf, check, condition_text, to_cnf, to_dnf, to_json, to_text
+from tocsin.language import Cnf, Dnf, check, condition_text, to_cnf, to_dnf, to_json, to_normal, to_text
 from tocsin.model import Filter, Query
 from tocsin.model.conditions import all_of, any_of
 from tocsin.model.errors import TocsinError
@@ -25,11 +25,15 @@ class Form(StrEnum):
     JSON = "json"
     DNF = "dnf"
     CNF = "cnf"
+    NORMAL = "normal"
 
 
 def parse(
     text: Annotated[str, typer.Argument(help="A subscription, or - to read it from standard input.")],
-    form: Annotated[Form, typer.Option(help="Canonical text, JSON, or a filter's normal form.")] = Form.TEXT,
+    form: Annotated[
+        Form,
+        typer.Option(help="Canonical text, JSON, or a filter's normal form; `normal` is the smaller one."),
+    ] = Form.TEXT,
 ) -> None:
     """Show how a subscription is understood, or where it cannot be."""
     checked = check(sys.stdin.read() if text == "-" else text)
@@ -46,7 +50,14 @@ def _shown(query: Query, form: Form) -> str:
     if not isinstance(query, Filter):
         raise TocsinError("only filters have a normal form; sequences and views are compiled otherwise")
     if form is Form.DNF:
-        normal: Dnf = to_dnf(query.condition)
+        return _lines(to_dnf(query.condition))
+    if form is Form.CNF:
+        return _lines(to_cnf(query.condition))
+    normal = to_normal(query.condition)
+    return f"{'cnf' if isinstance(normal, Cnf) else 'dnf'}\n{_lines(normal)}"
+
+
+def _lines(normal: Dnf | Cnf) -> str:
+    if isinstance(normal, Dnf):
         return "\n".join(condition_text(all_of(list(c))) for c in normal.conjunctions) or "false"
-    clauses = to_cnf(query.condition).clauses
-    return "\n".join(condition_text(any_of(list(c))) for c in clauses) or "true"
+    return "\n".join(condition_text(any_of(list(c))) for c in normal.clauses) or "true"

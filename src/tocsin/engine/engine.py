@@ -14,6 +14,7 @@ import numpy as np
 from tocsin.engine.book import ALWAYS, FOREVER, Book, Terms
 from tocsin.engine.clock import Clock, SystemClock
 from tocsin.engine.filters import (
+    NormalForm,
     applies,
     explain_filter,
     is_deletion,
@@ -21,6 +22,7 @@ from tocsin.engine.filters import (
     normal_form,
     notification,
     only_filters,
+    smaller_form,
 )
 from tocsin.engine.growing import GrowingMatcher
 from tocsin.engine.history import History
@@ -42,7 +44,7 @@ from tocsin.formats.cloud_events import is_cloud_event, read_cloud_event
 from tocsin.language import Template
 from tocsin.language.sources import QuerySource, read_query
 from tocsin.language.template.columns import Rows
-from tocsin.matching import ConjunctionBatch, EventBatch, Matcher, create_matcher
+from tocsin.matching import ConjunctionBatch, EventBatch, Matcher, create_matcher, takes_clauses
 from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.matching.statistics import Statistics
 from tocsin.model import Event, Notification, Subscription, read_event
@@ -62,7 +64,8 @@ class Engine:
     them either before a change or after it. `apublish` is `publish` for asyncio; the other calls are short.
 
     `matcher` names the index to match with. Without it there is none while there is little to do, and `dynamic` as
-    soon as there is more. `statistics` of earlier events help an index to choose by cost.
+    soon as there is more. One that takes clauses is given a condition in its smaller normal form; for the others it
+    must have a disjunctive one within the limit. `statistics` of earlier events help an index to choose by cost.
 
     `clock` tells the time of events that say none, and when what has expired is let go; `lateness` is how many
     ticks longer an expired subscription is held for events that come late.
@@ -85,6 +88,7 @@ class Engine:
         self._matcher_name = matcher
         self._statistics = statistics
         self._matcher = self._new_matcher()
+        self._form: NormalForm = smaller_form if takes_clauses(self._matcher) else normal_form
         self._clock = clock or SystemClock()
         self._lateness = lateness
         self._book = Book()
@@ -118,7 +122,7 @@ class Engine:
         checked = read_query(query)
         asked = only_filters(checked.query, name)
         terms = read_terms(valid_from, valid_until, owner, name)
-        wanted = Wanted(asked, normal_form(asked, name, checked.normal), terms)
+        wanted = Wanted(asked, self._form(asked, name, checked.normal), terms)
         with self._lock:
             self._make_room([name], replace=replace)
             added = self._add({name: wanted})
@@ -143,12 +147,12 @@ class Engine:
         `id` names the column that holds the ids, or is a pattern such as `"alert-{s}-{row}"` over parameters and
         the row's number; without it, ids are made.
         """
-        made = MadeRows.of(template, rows, id)
+        made = MadeRows.of(template, rows, id, clauses=takes_clauses(self._matcher))
         terms = read_terms(valid_from, valid_until, owner)
         with self._lock:
             self._make_room(made.ids, replace=replace)
             numbers = self._book.add_batch(made.ids, made.template, made.rows, terms)
-            added = ConjunctionBatch.of_shapes(numbers, made.shapes, made.rows.columns)
+            added = ConjunctionBatch.of_shapes(numbers, made.normal, made.rows.columns)
             self._matcher.add(added)
             self._generation += 1
             return made.told(self._meet_history(added))
@@ -166,7 +170,7 @@ class Engine:
 
         `wanted` maps ids to queries, or lists `Subscription`s. With `dry_run` nothing is changed.
         """
-        sought, errors = read_wanted(wanted, owner)
+        sought, errors = read_wanted(wanted, owner, self._form)
         with self._lock:
             self._expire()
             for name in sought:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Protocol
 
 from tocsin.engine.results import EventExplanation
-from tocsin.language import Dnf, to_dnf
+from tocsin.language import Cnf, Dnf, to_dnf, to_normal
 from tocsin.language.explanation import explain_condition
 from tocsin.language.semantics import condition_truth, value_of
 from tocsin.model import (
@@ -20,11 +20,13 @@ from tocsin.model import (
     Subscription,
     literal,
 )
+from tocsin.model.conditions import Conjunction
 from tocsin.model.errors import EventError, NormalFormError, SubscriptionError
 from tocsin.model.event import STREAM
 
 __all__ = [
     "DELETIONS",
+    "NormalForm",
     "applies",
     "explain_filter",
     "is_deletion",
@@ -32,9 +34,17 @@ __all__ = [
     "normal_form",
     "notification",
     "only_filters",
+    "smaller_form",
 ]
 
 DELETIONS: Final = ("$delete", "_deleted")
+
+
+class NormalForm(Protocol):
+    """How a filter is normalised: `normal_form` or `smaller_form`, as the matcher can hold it."""
+
+    def __call__(self, query: Filter, id_: str, normal: Dnf | Cnf | None = None) -> Dnf | Cnf:
+        """Return a normal form of the filter with this id; `normal` is one of its condition, if known."""
 
 
 def only_filters(query: Query, id_: str) -> Filter:
@@ -47,16 +57,36 @@ def only_filters(query: Query, id_: str) -> Filter:
     )
 
 
-def normal_form(query: Filter, id_: str, normal: Dnf | None = None) -> Dnf:
-    """Return the filter's normal form, its stream included; `normal` is that of its condition, if known."""
+def normal_form(query: Filter, id_: str, normal: Dnf | Cnf | None = None) -> Dnf:
+    """Return the filter's disjunctive normal form, its stream included; `normal` is one of its condition, if known."""
     try:
-        form = to_dnf(query.condition) if normal is None else normal
+        form = normal if isinstance(normal, Dnf) else to_dnf(query.condition)
     except NormalFormError as fault:
         raise SubscriptionError(str(fault), id_) from fault
+    stream = _stream_of(query)
+    return (
+        Dnf(tuple((*stream, *conjunction) for conjunction in form.conjunctions), form.never)
+        if stream
+        else form
+    )
+
+
+def smaller_form(query: Filter, id_: str, normal: Dnf | Cnf | None = None) -> Dnf | Cnf:
+    """Return the filter's smaller normal form, its stream included; `normal` is one of its condition, if known."""
+    try:
+        form = normal if isinstance(normal, Cnf) else to_normal(query.condition, dnf=normal)
+    except NormalFormError as fault:
+        raise SubscriptionError(str(fault), id_) from fault
+    if isinstance(form, Dnf):
+        return normal_form(query, id_, form)
+    return Cnf((*((predicate,) for predicate in _stream_of(query)), *form.clauses), form.never)
+
+
+def _stream_of(query: Filter) -> Conjunction:
+    """Return the predicate that an event is of the filter's stream; none if it looks at every stream."""
     if query.stream is None:
-        return form
-    stream = Predicate(Attribute(STREAM), Operator.EQ, (literal(query.stream),))
-    return Dnf(tuple((stream, *conjunction) for conjunction in form.conjunctions), form.never)
+        return ()
+    return (Predicate(Attribute(STREAM), Operator.EQ, (literal(query.stream),)),)
 
 
 def matchable(event: Event) -> Event:

@@ -6,6 +6,7 @@ from threading import Thread
 from typing import Final
 
 from tocsin.matching import (
+    ClauseGroup,
     ConjunctionBatch,
     ConjunctionGroup,
     EventBatch,
@@ -59,7 +60,11 @@ class GrowingMatcher:
         return found
 
     def add(self, subscriptions: ConjunctionBatch) -> None:
-        """Add conjunctions; any one of those that carry an id satisfies it."""
+        """Add conjunctions; any one of those that carry an id satisfies it.
+
+        Clause forms are expanded, or refused, at once: the index could not hold them later.
+        """
+        subscriptions = subscriptions.in_conjunctions()
         if self._oracle is not None and len(self._oracle) + len(subscriptions) > _FEW:
             self._grow(len(self._oracle) + len(subscriptions))
         self.current.add(subscriptions)
@@ -110,4 +115,7 @@ def _warm_up() -> None:
 
 def held_by(oracle: Oracle) -> ConjunctionBatch:
     """Return all that brute force holds, to be added to an index."""
-    return ConjunctionBatch(tuple(ConjunctionGroup(c, ids, {}) for ids, c in oracle.conjunctions()))
+    return ConjunctionBatch(
+        tuple(ConjunctionGroup(c, ids, {}) for ids, c in oracle.conjunctions()),
+        tuple(ClauseGroup(c, ids, {}) for ids, c in oracle.clauses()),
+    )

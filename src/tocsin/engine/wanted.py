@@ -8,10 +8,10 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from tocsin.engine.book import ALWAYS, FOREVER, Terms
-from tocsin.engine.filters import normal_form, only_filters
+from tocsin.engine.filters import NormalForm, normal_form, only_filters
 from tocsin.engine.ids import is_writable
 from tocsin.formats.subscription_files import Entry
-from tocsin.language import Dnf
+from tocsin.language import Cnf, Dnf
 from tocsin.language.sources import QuerySource, read_query
 from tocsin.model import Filter, Subscription
 from tocsin.model.errors import KindError, SubscriptionError, TocsinError
@@ -29,7 +29,7 @@ class Wanted(Struct, frozen=True):
     """
 
     query: Filter
-    normal: Dnf
+    normal: Dnf | Cnf
     terms: Terms
     text: str | None = None
 
@@ -54,8 +54,10 @@ def check_id(id_: object) -> None:
         raise SubscriptionError(f"the id {id_!r} has half of a character, and cannot be written as UTF-8")
 
 
-def read_wanted(wanted: WantedSet, owner: str) -> tuple[dict[str, Wanted], list[SubscriptionError]]:
-    """Return the subscriptions by id, and every error there is among them."""
+def read_wanted(
+    wanted: WantedSet, owner: str, form: NormalForm = normal_form
+) -> tuple[dict[str, Wanted], list[SubscriptionError]]:
+    """Return the subscriptions by id, normalised by `form`, and every error there is among them."""
     found: dict[str, Wanted] = {}
     errors: list[SubscriptionError] = []
     for id_, source, begin, end in _each(wanted):
@@ -65,7 +67,7 @@ def read_wanted(wanted: WantedSet, owner: str) -> tuple[dict[str, Wanted], list[
                 raise SubscriptionError("it is wanted twice", id_)
             checked = read_query(source)
             query = only_filters(checked.query, id_)
-            normal = normal_form(query, id_, checked.normal)
+            normal = form(query, id_, checked.normal)
             text = source if isinstance(source, str) else None
             found[id_] = Wanted(query, normal, read_terms(begin, end, owner, id_), text)
         except SubscriptionError as error:

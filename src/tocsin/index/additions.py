@@ -55,7 +55,7 @@ class Addition(Struct, frozen=True):
         for terms, several in by_terms.items():
             yield cls(
                 list(several),
-                batch_of([one.normal.conjunctions for one in several.values()]),
+                ConjunctionBatch.of(enumerate(one.normal for one in several.values())).in_conjunctions(),
                 terms,
                 [digest_of(one.query, one.text) for one in several.values()],
                 [select_text(one.query) for one in several.values()],
@@ -70,7 +70,7 @@ class Addition(Struct, frozen=True):
         selects: Sequence[str | None] = [None] * len(ids)
         if made.query.select:
             selects = [select_text(_bound(made.query, rows.columns, row)) for row in range(len(ids))]
-        batch = ConjunctionBatch.of_shapes(np.arange(len(ids), dtype=np.int64), made.shapes, rows.columns)
+        batch = ConjunctionBatch.of_shapes(np.arange(len(ids), dtype=np.int64), made.normal, rows.columns)
         return cls(ids, batch, terms, digests_of(rows), selects)
 
 

@@ -21,7 +21,7 @@ from tocsin.language.build import (
 )
 from tocsin.language.check import Checked, check
 from tocsin.language.json_form import Json, from_json, to_json
-from tocsin.language.normal import Cnf, Dnf, to_cnf, to_dnf, to_nnf
+from tocsin.language.normal import Cnf, Dnf, to_cnf, to_dnf, to_nnf, to_normal
 from tocsin.language.parsing.parser import parse, parse_condition
 from tocsin.language.printer import condition_text, to_text
 from tocsin.language.template import Template, TemplateRows
@@ -58,6 +58,7 @@ __all__ = [
     "to_dnf",
     "to_json",
     "to_nnf",
+    "to_normal",
     "to_text",
     "total",
 ]

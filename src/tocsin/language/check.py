@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from tocsin.language.normal import Dnf, to_dnf
+from tocsin.language.normal import Cnf, Dnf, dnf_unless_far
 from tocsin.language.parsing.parser import read
 from tocsin.language.printer import condition_text
 from tocsin.model.conditions import TRUE, Condition, Operator, leaves
@@ -19,12 +19,13 @@ __all__ = ["Checked", "check", "check_query"]
 class Checked(Struct, frozen=True):
     """A query, and what its writer should be warned of.
 
-    `normal` is the normal form of a filter's condition, unless that is too large.
+    `normal` is a normal form of a filter's condition, unless that is too large: the disjunctive one, or the
+    conjunctive one where that is by far the smaller.
     """
 
     query: Query
     warnings: tuple[str, ...] = ()
-    normal: Dnf | None = None
+    normal: Dnf | Cnf | None = None
 
 
 def check(text: str, *, template: bool = False) -> Checked:
@@ -45,10 +46,10 @@ def check_query(query: Query, warnings: tuple[str, ...] = ()) -> Checked:
     normal = None
     for condition in _conditions(query):
         try:
-            normal = to_dnf(condition)
+            normal = dnf_unless_far(condition)
         except NormalFormError:
             continue  # whoever needs that normal form raises the error
-        if not normal.conjunctions:
+        if isinstance(normal, Dnf) and not normal.conjunctions:
             found.append(f"it can never match: {'; '.join(normal.never) or 'its condition is false'}")
         else:
             reasons = [

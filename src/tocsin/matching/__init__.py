@@ -1,7 +1,14 @@
 """Matchers: which of these conjunctions does this event satisfy?"""
 
-from tocsin.matching.batches import ConjunctionBatch, ConjunctionGroup, EventBatch, IdArray, Matches
-from tocsin.matching.matcher import Explanation, Matcher, MatcherStats, PredicateTruth
+from tocsin.matching.batches import (
+    ClauseGroup,
+    ConjunctionBatch,
+    ConjunctionGroup,
+    EventBatch,
+    IdArray,
+    Matches,
+)
+from tocsin.matching.matcher import Explanation, Matcher, MatcherStats, PredicateTruth, takes_clauses
 from tocsin.matching.oracle import Oracle
 from tocsin.matching.registry import create_matcher, declare, register, registered_matchers
 from tocsin.matching.saved import MatcherParts, Savable, open_matcher, save_matcher
@@ -12,8 +19,10 @@ declare("tocsin.matching.le_subscribe.counting", "counting")
 declare("tocsin.matching.le_subscribe.dynamic", "dynamic")
 declare("tocsin.matching.le_subscribe.static", "static")
 declare("tocsin.matching.le_subscribe.propagation", "propagation", "propagation-wp")
+declare("tocsin.matching.opindex.matcher", "opindex", "opindex-bs")
 
 __all__ = [
+    "ClauseGroup",
     "ConjunctionBatch",
     "ConjunctionGroup",
     "EventBatch",
@@ -32,4 +41,5 @@ __all__ = [
     "register",
     "registered_matchers",
     "save_matcher",
+    "takes_clauses",
 ]

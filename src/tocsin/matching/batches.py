@@ -1,4 +1,4 @@
-"""What matchers take and give: conjunctions and events in, matches out, all in batches."""
+"""What matchers take and give: normal forms and events in, matches out, all in batches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tocsin.language.normal import Dnf
+from tocsin.language.normal import Cnf, Dnf, to_dnf
+from tocsin.language.normal.forms import MAX_CONJUNCTIONS
 from tocsin.language.template import Column, TemplateRows
 from tocsin.language.template.binding import bind_predicate
 from tocsin.language.template.template import bindings_at
@@ -17,7 +18,18 @@ from tocsin.model.conditions import Conjunction
 from tocsin.model.event import Event
 from tocsin.model.values import Value
 
-__all__ = ["ConjunctionBatch", "ConjunctionGroup", "EventBatch", "IdArray", "Matches"]
+__all__ = [
+    "ClauseGroup",
+    "Clauses",
+    "ConjunctionBatch",
+    "ConjunctionGroup",
+    "EventBatch",
+    "IdArray",
+    "Matches",
+]
+
+Clauses: TypeAlias = tuple[Conjunction, ...]
+"""Clauses that must all hold, each a tuple of predicates of which one suffices."""
 
 IdArray: TypeAlias = NDArray[np.int64]
 _NO_IDS: Final = np.empty(0, dtype=np.int64)
@@ -41,40 +53,83 @@ class ConjunctionGroup(Struct, frozen=True):
             yield subscription, tuple(bind_predicate(p, values) for p in self.shape) if values else self.shape
 
 
+class ClauseGroup(Struct, frozen=True):
+    """Clause forms of one shape: all of some clauses, each any of some predicates, with each row's own constants.
+
+    No clause is empty, and some clause has several predicates: else it is a conjunction, or satisfied by nothing.
+    """
+
+    shape: Clauses
+    ids: IdArray  # int64[rows]: the subscription each row belongs to
+    columns: Mapping[str, Column]  # name -> [rows]
+
+    def __iter__(self) -> Iterator[tuple[int, Clauses]]:
+        for row, subscription in enumerate(self.ids.tolist()):
+            values = bindings_at(self.columns, row)
+            bound = tuple(tuple(bind_predicate(p, values) for p in clause) for clause in self.shape)
+            yield subscription, bound if values else self.shape
+
+    def expanded(self, max_conjunctions: int = MAX_CONJUNCTIONS) -> Iterator[ConjunctionGroup]:
+        """Return the conjunctions that say the same, or raise `NormalFormError` past the limit."""
+        for conjunction in to_dnf(Cnf(self.shape).condition(), max_conjunctions).conjunctions:
+            yield ConjunctionGroup(conjunction, self.ids, self.columns)
+
+
 class ConjunctionBatch(Struct, frozen=True):
-    """Conjunctions to be added; several may carry one id, and any of them satisfies it."""
+    """Conjunctions to be added, and clause forms; several may carry one id, and any of them satisfies it.
+
+    A matcher that holds no clause forms takes the batch `in_conjunctions`.
+    """
 
     groups: tuple[ConjunctionGroup, ...]
+    clauses: tuple[ClauseGroup, ...] = ()
 
     @classmethod
-    def of(cls, subscriptions: Iterable[tuple[int, Dnf]]) -> ConjunctionBatch:
+    def of(cls, subscriptions: Iterable[tuple[int, Dnf | Cnf]]) -> ConjunctionBatch:
         """Return the batch of these subscriptions' normal forms."""
-        return cls(
-            tuple(
-                ConjunctionGroup(conjunction, np.array([id_], dtype=np.int64), {})
-                for id_, normal in subscriptions
-                for conjunction in normal.conjunctions
-            )
-        )
+        groups: list[ConjunctionGroup] = []
+        clauses: list[ClauseGroup] = []
+        for id_, normal in subscriptions:
+            ids = np.array([id_], dtype=np.int64)
+            if isinstance(normal, Dnf):
+                groups += [ConjunctionGroup(conjunction, ids, {}) for conjunction in normal.conjunctions]
+            else:
+                one = cls.of_shapes(ids, normal, {})
+                groups += one.groups
+                clauses += one.clauses
+        return cls(tuple(groups), tuple(clauses))
 
     @classmethod
     def of_rows(cls, ids: IdArray, rows: TemplateRows) -> ConjunctionBatch:
         """Return the batch of a template's rows, whose subscriptions are `ids`; no row is looked at."""
         if len(ids) != len(rows):
             raise ValueError(f"{len(rows)} rows need as many ids, got {len(ids)}")
-        return cls.of_shapes(ids, rows.normal.conjunctions, rows.columns)
+        return cls.of_shapes(ids, rows.normal, rows.columns)
 
     @classmethod
-    def of_shapes(
-        cls, ids: IdArray, shapes: tuple[Conjunction, ...], columns: Mapping[str, Column]
-    ) -> ConjunctionBatch:
-        """Return the batch in which each subscription of `ids` is satisfied by any of `shapes`."""
-        return cls(tuple(ConjunctionGroup(shape, ids, columns) for shape in shapes))
+    def of_shapes(cls, ids: IdArray, normal: Dnf | Cnf, columns: Mapping[str, Column]) -> ConjunctionBatch:
+        """Return the batch in which each subscription of `ids` is `normal` with its own row's constants."""
+        if isinstance(normal, Dnf):
+            return cls(tuple(ConjunctionGroup(shape, ids, columns) for shape in normal.conjunctions))
+        if any(len(clause) > 1 for clause in normal.clauses) and all(normal.clauses):
+            return cls((), (ClauseGroup(normal.clauses, ids, columns),))
+        if all(normal.clauses):
+            return cls((ConjunctionGroup(tuple(p for (p,) in normal.clauses), ids, columns),))
+        return cls(())  # nothing satisfies an empty clause
+
+    def in_conjunctions(self, max_conjunctions: int = MAX_CONJUNCTIONS) -> ConjunctionBatch:
+        """Return the same in conjunctions alone; raise `NormalFormError` where a clause form grows past the limit."""
+        if not self.clauses:
+            return self
+        expanded = (one for group in self.clauses for one in group.expanded(max_conjunctions))
+        return ConjunctionBatch((*self.groups, *expanded))
 
     def __len__(self) -> int:
-        return sum(len(group.ids) for group in self.groups)
+        forms = sum(len(group.ids) for group in self.clauses)
+        return forms + sum(len(group.ids) for group in self.groups)
 
     def __iter__(self) -> Iterator[tuple[int, Conjunction]]:
+        """Return the conjunctions with their subscriptions' ids; clause forms are not among them."""
         for group in self.groups:
             yield from group
 

@@ -12,7 +12,7 @@ from tocsin.model.conditions import Predicate
 from tocsin.model.event import Event
 from tocsin.model.values import Value
 
-__all__ = ["Explanation", "Matcher", "MatcherStats", "PredicateTruth"]
+__all__ = ["Explanation", "Matcher", "MatcherStats", "PredicateTruth", "takes_clauses"]
 
 
 class PredicateTruth(Struct, frozen=True):
@@ -24,17 +24,27 @@ class PredicateTruth(Struct, frozen=True):
 
 
 class Explanation(Struct, frozen=True):
-    """Why a subscription matches an event or does not: each conjunction, predicate by predicate."""
+    """Why a subscription matches an event or does not: each conjunction and clause form, predicate by predicate.
+
+    It matches if any of them is satisfied: all predicates of a conjunction, or one predicate of each clause of a form.
+    """
 
     id: int
     matched: bool
     conjunctions: tuple[tuple[PredicateTruth, ...], ...]
+    clauses: tuple[tuple[tuple[PredicateTruth, ...], ...], ...] = ()
 
     @property
     def failed(self) -> tuple[PredicateTruth, ...]:
-        """Return the predicates of the conjunction nearest to a match that do not hold; none if it matched."""
-        missed = [tuple(t for t in conjunction if t.truth is not True) for conjunction in self.conjunctions]
-        return min(missed, key=len, default=())
+        """Return the predicates that keep what is nearest to a match from it; none if it matched.
+
+        Of a conjunction these are the predicates that do not hold, of a clause form those of the clauses of which
+        none holds. The nearest has the fewest such predicates, or clauses.
+        """
+        missed: list[list[tuple[PredicateTruth, ...]]]
+        missed = [[(t,) for t in conjunction if t.truth is not True] for conjunction in self.conjunctions]
+        missed += [[c for c in form if all(t.truth is not True for t in c)] for form in self.clauses]
+        return tuple(t for clause in min(missed, key=len, default=[]) for t in clause)
 
 
 class MatcherStats(Struct, frozen=True):
@@ -51,7 +61,8 @@ class MatcherStats(Struct, frozen=True):
 class Matcher(Protocol):
     """An index of conjunctions.
 
-    Updates are cheap, and a running match never sees half of one.
+    One that holds clause forms too says so by a class attribute, `takes_clauses`; the others add a batch
+    `in_conjunctions`. Updates are cheap, and a running match never sees half of one.
     """
 
     def add(self, subscriptions: ConjunctionBatch) -> None:
@@ -68,3 +79,8 @@ class Matcher(Protocol):
 
     def stats(self) -> MatcherStats:
         """Return what the matcher holds and what that costs."""
+
+
+def takes_clauses(matcher: Matcher) -> bool:
+    """Tell whether a matcher holds clause forms as they are, without expanding them."""
+    return bool(getattr(matcher, "takes_clauses", False))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin import Template
-from tocsin.language import parse_condition, to_dnf
+from tocsin.language import parse_condition, to_cnf, to_dnf
 from tocsin.matching import ConjunctionBatch
 from tocsin.matching.statistics import candidate_groups
 from tocsin.model import Conjunction
@@ -58,3 +58,8 @@ def test_no_group_that_is_left_out_is_asked_more(sets: list[set[str]], most: int
     ranked = sorted(wanted, key=lambda group: (-wanted[group], len(group), group))
     assert found.groups == tuple(ranked[:most])
     assert (found.left_out > 0) == (len(wanted) > most)
+
+
+def test_a_clause_form_has_the_equalities_of_its_single_predicates() -> None:
+    form = to_cnf(parse_condition("a = 1 and b = 2 and (c = 3 or d = 4)"))
+    assert candidate_groups(ConjunctionBatch.of([(1, form)])).groups == (("a", "b"),)

@@ -10,10 +10,30 @@ from msgspec import Struct
 from tocsin.language.normal.merge import NeverError, is_plain, is_possible, merge
 from tocsin.language.normal.negation import join_equalities, to_nnf, without_repeats
 from tocsin.language.normal.predicates import rewrite
-from tocsin.model.conditions import And, Condition, Conjunction, Constant, Operator, Or, Predicate
+from tocsin.model.conditions import (
+    And,
+    Condition,
+    Conjunction,
+    Constant,
+    Operator,
+    Or,
+    Predicate,
+    all_of,
+    any_of,
+)
 from tocsin.model.errors import NormalFormError
 
-__all__ = ["MAX_CLAUSES", "MAX_CONJUNCTIONS", "Cnf", "Dnf", "to_cnf", "to_dnf"]
+__all__ = [
+    "MAX_CLAUSES",
+    "MAX_CONJUNCTIONS",
+    "Cnf",
+    "Dnf",
+    "clauses_of",
+    "conjunctions_of",
+    "plain_conjunction",
+    "to_cnf",
+    "to_dnf",
+]
 
 MAX_CONJUNCTIONS: Final = 1024
 MAX_CLAUSES: Final = 1024
@@ -39,6 +59,10 @@ class Cnf(Struct, frozen=True):
     clauses: tuple[Predicates, ...]
     never: tuple[str, ...] = ()
 
+    def condition(self) -> Condition:
+        """Return the condition that says the same."""
+        return all_of([any_of(list(clause)) for clause in self.clauses])
+
 
 def to_dnf(condition: Condition, max_conjunctions: int = MAX_CONJUNCTIONS) -> Dnf:
     """Return the disjunctive normal form, simplified, or raise `NormalFormError` past the limit.
@@ -49,11 +73,14 @@ def to_dnf(condition: Condition, max_conjunctions: int = MAX_CONJUNCTIONS) -> Dn
     >>> to_dnf(parse_condition("a = 1 and a = 2")).never
     ('no value of a satisfies `a = 1 and a = 2`',)
     """
-    plain = _plain(condition)
-    if plain is not None:
-        return Dnf((plain,))
+    plain = plain_conjunction(condition)
+    return conjunctions_of(to_nnf(condition), max_conjunctions) if plain is None else Dnf((plain,))
+
+
+def conjunctions_of(condition: Condition, max_conjunctions: int) -> Dnf:
+    """Return the disjunctive normal form of a negation normal form."""
     never: dict[str, None] = {}
-    found = _expand(to_nnf(condition), And, max_conjunctions, never)
+    found = _expand(condition, And, max_conjunctions, never)
     merged = _merged(found, never)
     return Dnf(tuple(_absorb(merged)), tuple(never))
 
@@ -65,7 +92,12 @@ def to_cnf(condition: Condition, max_clauses: int = MAX_CLAUSES) -> Cnf:
     >>> [len(c) for c in to_cnf(parse_condition("(a = 1 and b = 2) or c > 3")).clauses]
     [2, 2]
     """
-    found = _expand(to_nnf(condition), Or, max_clauses, {})
+    return clauses_of(to_nnf(condition), max_clauses)
+
+
+def clauses_of(condition: Condition, max_clauses: int) -> Cnf:
+    """Return the conjunctive normal form of a negation normal form."""
+    found = _expand(condition, Or, max_clauses, {})
     clauses = [clause for clause in map(_joined, found) if not _is_certain(clause)]
     # Clauses of one predicate form a conjunction of their own, whose predicates merge.
     units = tuple(clause[0] for clause in clauses if len(clause) == 1)
@@ -76,7 +108,7 @@ def to_cnf(condition: Condition, max_clauses: int = MAX_CLAUSES) -> Cnf:
     return Cnf(tuple(_absorb([*((p,) for p in single), *(c for c in clauses if len(c) != 1)])))
 
 
-def _plain(condition: Condition) -> Conjunction | None:
+def plain_conjunction(condition: Condition) -> Conjunction | None:
     """Return a conjunction in which nothing interacts, as most filters are; None if something might.
 
     The general way would give the same, more slowly.
@@ -138,9 +170,11 @@ def _too_large(product: type[And] | type[Or], limit: int) -> NormalFormError:
         if product is And
         else ("conjunctive", "clauses", "max_clauses")
     )
+    gather = "gather alternatives of one attribute with `in (…)`"
+    remedy = f"{gather}, or match with `opindex`, which takes clauses" if product is And else f"or {gather}"
     return NormalFormError(
         f"the {name} normal form has more than {limit:,} {parts}, the limit that `{setting}` sets; "
-        "split the subscription, or gather alternatives of one attribute with `in (…)`",
+        f"split the subscription, {remedy}",
         setting=setting,
         limit=limit,
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.language.normal import Cnf, Dnf
 from tocsin.language.template.columns import Column
 from tocsin.model.conditions import Conjunction, Operator
 from tocsin.model.terms import Literal, Parameter, Term
@@ -20,13 +21,23 @@ _EXACT: Final = 2**53
 _UPPER: Final = {Operator.LT: True, Operator.LE: False, Operator.EQ: False, Operator.BETWEEN: False}
 
 
-def empty_rows(
-    conjunctions: tuple[Conjunction, ...], columns: Mapping[str, Column], size: int
-) -> NDArray[np.bool_]:
-    """Return which rows leave no number between the bounds on some attribute, in every conjunction.
+def empty_rows(normal: Dnf | Cnf, columns: Mapping[str, Column], size: int) -> NDArray[np.bool_]:
+    """Return which rows leave no number between the bounds on some attribute, whatever alternative is taken.
 
-    Only numeric columns are looked at: of the rest, a row that can never match simply never does.
+    Only numeric columns are looked at: of the rest, a row that can never match simply never does. Of clauses,
+    those of one predicate are looked at together, the others each by itself.
     """
+    if isinstance(normal, Dnf):
+        return _all_empty(normal.conjunctions, columns, size)
+    never = _empty(tuple(clause[0] for clause in normal.clauses if len(clause) == 1), columns, size)
+    for clause in normal.clauses:
+        never |= _all_empty([(predicate,) for predicate in clause], columns, size)
+    return never
+
+
+def _all_empty(
+    conjunctions: Iterable[Conjunction], columns: Mapping[str, Column], size: int
+) -> NDArray[np.bool_]:
     never = np.ones(size, dtype=np.bool_)
     for conjunction in conjunctions:
         never &= _empty(conjunction, columns, size)

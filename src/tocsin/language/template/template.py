@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tocsin.language.build import Clause, StreamBuilder, TableBuilder
 from tocsin.language.json_form import from_json
-from tocsin.language.normal import Dnf, to_dnf
+from tocsin.language.normal import Cnf, Dnf, to_dnf, to_normal
 from tocsin.language.parsing.parser import canonical, parse_template
 from tocsin.language.patterns import compile_like, compile_regex
 from tocsin.language.printer import to_text
@@ -39,7 +39,7 @@ class TemplateRows(Struct, frozen=True):
     """
 
     query: Query
-    normal: Dnf
+    normal: Dnf | Cnf
     columns: Mapping[str, Column]
     rows: NDArray[np.int64]
     errors: tuple[TemplateError, ...] = ()
@@ -60,7 +60,8 @@ class TemplateRows(Struct, frozen=True):
     def conjunctions(self, position: int) -> Iterator[Conjunction]:
         """Return the conjunctions of the kept row at `position`, with its constants in place."""
         values = bindings_at(self.columns, position)
-        for conjunction in self.normal.conjunctions:
+        normal = self.normal if isinstance(self.normal, Dnf) else to_dnf(self.normal.condition())
+        for conjunction in normal.conjunctions:
             yield tuple(bind_predicate(predicate, values) for predicate in conjunction)
 
 
@@ -123,11 +124,11 @@ class Template:
         except LanguageError as fault:
             raise TemplateError(f"the row makes a text that the language does not allow: {fault}") from None
 
-    def bind_many(self, rows: Rows) -> TemplateRows:
+    def bind_many(self, rows: Rows, *, clauses: bool = False) -> TemplateRows:
         """Return the filters that all rows make, as columns; faulty rows are left out and reported.
 
         `rows` is a mapping of columns, a pandas or Arrow table, or an iterable of mappings. The text is
-        normalised once, so that a row costs array work only.
+        normalised once, so that a row costs array work only; with `clauses`, to the smaller normal form.
         """
         if not isinstance(self.query, Filter):
             raise TemplateError(
@@ -135,10 +136,10 @@ class Template:
             )
         columns, size, faults = read_columns(rows, self._many)
         self._check_roles(columns, faults)
-        normal = to_dnf(self.query.condition)
+        normal = (to_normal if clauses else to_dnf)(self.query.condition)
         kept = np.ones(size, dtype=np.bool_)
         kept[list(faults)] = False
-        never = empty_rows(normal.conjunctions, columns, size) & kept
+        never = empty_rows(normal, columns, size) & kept
         kept &= ~never
         if not kept.all():
             columns = {name: column[kept] for name, column in columns.items()}

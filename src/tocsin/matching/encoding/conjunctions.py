@@ -1,7 +1,8 @@
-"""Conjunctions as arrays of predicates."""
+"""Conjunctions and clause forms as arrays of predicates."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -10,13 +11,13 @@ from numpy.typing import NDArray
 from tocsin.language.normal.predicates import rewrite
 from tocsin.language.template.binding import bind_predicate
 from tocsin.language.template.template import constant_at
-from tocsin.matching.batches import ConjunctionBatch, ConjunctionGroup, IdArray
+from tocsin.matching.batches import ClauseGroup, ConjunctionBatch, ConjunctionGroup, IdArray
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, OPS, Field, Keys, Op, keys_of_numbers
 from tocsin.matching.encoding.vocabulary import Encoded, Vocabulary
 from tocsin.model.conditions import Operator, Predicate
 from tocsin.model.terms import Attribute, Parameter
 
-__all__ = ["EncodedConjunctions", "encode_conjunctions"]
+__all__ = ["EncodedClauses", "EncodedConjunctions", "encode_clauses", "encode_conjunctions"]
 
 _EXACT: Final = 2**53
 _FEW: Final = 2  # rows for which columns are not worth it
@@ -34,8 +35,55 @@ class EncodedConjunctions(NamedTuple):
     highs: Keys  # int64[predicates]
 
 
+class EncodedClauses(NamedTuple):
+    """The clauses of form i are those from `offsets[i]` to `offsets[i + 1]`.
+
+    The predicates of clause c are those from `bounds[c]` to `bounds[c + 1]`.
+    """
+
+    ids: IdArray  # int64[forms] the subscription each belongs to
+    offsets: Keys  # int64[forms + 1]
+    bounds: Keys  # int64[clauses + 1]
+    tags: Keys  # int64[predicates] operator and field
+    lows: Keys  # int64[predicates]
+    highs: Keys  # int64[predicates]
+
+
 def encode_conjunctions(batch: ConjunctionBatch, vocabulary: Vocabulary) -> EncodedConjunctions:
-    """Return a batch as arrays; its names and strings are given codes, but are not held yet.
+    """Return a batch's conjunctions as arrays; names and strings are given codes, but are not held yet."""
+    return _encode_groups(batch.groups, vocabulary)
+
+
+def encode_clauses(batch: ConjunctionBatch, vocabulary: Vocabulary) -> EncodedClauses:
+    """Return a batch's clause forms as arrays; names and strings are given codes, but are not held yet."""
+    # In the order in which groups are encoded, so that the clauses lie where their predicates do.
+    groups = sorted(batch.clauses, key=_is_small)
+    flat = _encode_groups([_flattened(group) for group in groups], vocabulary)
+    rows = [len(group.ids) for group in groups]
+    offsets = _summed(np.repeat([len(group.shape) for group in groups], rows))
+    sizes = [np.tile([len(c) for c in group.shape], count) for group, count in zip(groups, rows, strict=True)]
+    bounds = _summed(np.concatenate(sizes) if sizes else ())
+    return EncodedClauses(flat.ids, offsets, bounds, flat.tags, flat.lows, flat.highs)
+
+
+def _flattened(group: ClauseGroup) -> ConjunctionGroup:
+    """Return a group's predicates as if they were of one conjunction, which is how they are laid out."""
+    return ConjunctionGroup(tuple(p for clause in group.shape for p in clause), group.ids, group.columns)
+
+
+def _summed(sizes: Sequence[int] | NDArray[np.int64]) -> Keys:
+    """Return where each of several things, one after another, begins, and where the last one ends."""
+    offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return offsets
+
+
+def _is_small(group: ConjunctionGroup | ClauseGroup) -> bool:
+    return len(group.ids) <= _FEW
+
+
+def _encode_groups(groups: Iterable[ConjunctionGroup], vocabulary: Vocabulary) -> EncodedConjunctions:
+    """Return conjunctions as arrays, the groups of many rows before the small ones.
 
     The rows of a group are encoded by the column. Groups of a row or two are gathered first, for there may be
     very many of them.
@@ -45,8 +93,8 @@ def encode_conjunctions(batch: ConjunctionBatch, vocabulary: Vocabulary) -> Enco
     sizes: list[int] = []
     flat: list[Encoded] = []
     known: dict[Predicate, Encoded] = {}  # the same predicates come again and again
-    for group in batch.groups:
-        if len(group.ids) <= _FEW:
+    for group in groups:
+        if _is_small(group):
             for id_, conjunction in group:
                 ids.append(id_)
                 sizes.append(len(conjunction))
@@ -63,19 +111,15 @@ def encode_conjunctions(batch: ConjunctionBatch, vocabulary: Vocabulary) -> Enco
 
 
 def _joined(ids: IdArray, sizes: list[int], flat: list[Encoded]) -> EncodedConjunctions:
-    offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=offsets[1:])
     table = np.array(flat, dtype=np.int64).reshape(-1, 3)
-    return EncodedConjunctions(ids, offsets, *(np.ascontiguousarray(table[:, i]) for i in range(3)))
+    return EncodedConjunctions(ids, _summed(sizes), *(np.ascontiguousarray(table[:, i]) for i in range(3)))
 
 
 def _concatenated(parts: list[EncodedConjunctions]) -> EncodedConjunctions:
     if not parts:
         none = np.empty(0, dtype=np.int64)
         return EncodedConjunctions(none, np.zeros(1, dtype=np.int64), none, none, none)
-    sizes = np.concatenate([np.diff(part.offsets) for part in parts])
-    offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=offsets[1:])
+    offsets = _summed(np.concatenate([np.diff(part.offsets) for part in parts]))
     ids, tags, lows, highs = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("ids", "tags", "lows", "highs")
     )

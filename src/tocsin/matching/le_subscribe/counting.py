@@ -15,7 +15,7 @@ from tocsin.matching.le_subscribe._kernels.counting import Counters, count_in, c
 from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
 from tocsin.matching.registry import register
 from tocsin.structures import chunked_lists
-from tocsin.structures.growth import bytes_of, grown
+from tocsin.structures.growth import grown
 
 __all__ = ["Counting"]
 
@@ -66,6 +66,3 @@ class Counting(ClusteredMatcher):
     def _details(self) -> dict[str, Any]:
         details = super()._details()
         return {name: details[name] for name in ("distinct predicates", "checks per event")}
-
-    def _bytes(self) -> int:
-        return super()._bytes() + bytes_of(self._counters)

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from threading import RLock
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.language import parse_condition, to_dnf
-from tocsin.language.semantics import truth
-from tocsin.matching.batches import ConjunctionBatch, EventBatch, IdArray, Matches
+from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch, IdArray
 from tocsin.matching.encoding.codes import FIELD_BITS, Keys, Op
-from tocsin.matching.encoding.conjunctions import EncodedConjunctions, encode_conjunctions
-from tocsin.matching.encoding.events import EncodedEvents, encode_events
+from tocsin.matching.encoding.conjunctions import EncodedConjunctions
+from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.vocabulary import Vocabulary
+from tocsin.matching.indexed import IndexedMatcher
 from tocsin.matching.le_subscribe import state as arrays
 from tocsin.matching.le_subscribe._kernels.access import place, residuals_of, slots_of, take_out
 from tocsin.matching.le_subscribe._kernels.adaptation import sample_all
 from tocsin.matching.le_subscribe._kernels.greedy import Sample
-from tocsin.matching.le_subscribe._kernels.matching import UNSURE, gather_ids, match
+from tocsin.matching.le_subscribe._kernels.matching import match
 from tocsin.matching.le_subscribe._kernels.predicates import decay, post, register, unpost
 from tocsin.matching.le_subscribe._kernels.probability import expect
 from tocsin.matching.le_subscribe.expectations import (
@@ -31,16 +28,13 @@ from tocsin.matching.le_subscribe.expectations import (
 )
 from tocsin.matching.le_subscribe.state import CHECKS, EVENTS, SEEN, VISITS, WEIGHT, State, new_state
 from tocsin.matching.le_subscribe.tables import Correlations, new_sample, with_correlations
-from tocsin.matching.matcher import Explanation, MatcherStats
-from tocsin.matching.oracle import explain_conjunctions
+from tocsin.matching.matcher import MatcherStats
 from tocsin.matching.saved import MatcherParts
 from tocsin.matching.statistics import Statistics
 from tocsin.model.conditions import Conjunction, Predicate
-from tocsin.model.errors import MatcherError, SavedMatcherError, SavedStatisticsError
-from tocsin.model.event import Event
 from tocsin.structures import hash_index
 from tocsin.structures.chunked_lists import LARGEST, WIDTH
-from tocsin.structures.growth import bytes_of
+from tocsin.structures.hash_index import HashIndex
 
 __all__ = ["ClusteredMatcher"]
 
@@ -49,37 +43,20 @@ _MEMORY: Final = 50_000  # events after which a count weighs half
 _SAMPLE: Final = 4096  # conjunctions by which tables are told how their attributes are correlated
 
 
-class ClusteredMatcher:
-    """Keeps each conjunction in one cluster, under an access predicate that an event must satisfy to reach it.
-
-    Safe to use from several threads: one call at a time reads or writes. `vocabulary` may be shared by several
-    matchers, which then read the same encoded events. `statistics` tell what events to expect.
-    """
+class ClusteredMatcher(IndexedMatcher):
+    """Keeps each conjunction in one cluster, under an access predicate that an event must satisfy to reach it."""
 
     prefetching = True
     asking = True  # whether a wide run of ordered predicates may be asked instead of told
 
-    # A subclass that keeps more adds its names here, and is saved and opened with them.
-    saved_options: ClassVar[tuple[str, ...]] = ()  # attributes that are keywords of the class too
-    saved_states: ClassVar[tuple[str, ...]] = (
-        "_state",
-    )  # attributes that are an array, or a tuple of arrays
-
     def __init__(self, *, vocabulary: Vocabulary | None = None, statistics: Statistics | None = None) -> None:
-        self.vocabulary = vocabulary or Vocabulary()
+        super().__init__(vocabulary)
         self._state: State = new_state()
         self._widest = 0  # predicates of the longest conjunction so far
-        self._lock = RLock()
-        self._statistics: Statistics | None = None
         if statistics is not None:
             self.use_statistics(statistics)
 
     # changes
-
-    def add(self, subscriptions: ConjunctionBatch) -> None:
-        """Add conjunctions; any one of those that carry an id satisfies it."""
-        with self._lock:
-            self.add_encoded(encode_conjunctions(subscriptions, self.vocabulary))
 
     def add_encoded(self, batch: EncodedConjunctions) -> None:
         """Add conjunctions that are encoded already, with this matcher's vocabulary."""
@@ -191,17 +168,6 @@ class ClusteredMatcher:
 
     # questions
 
-    def match(self, events: EventBatch) -> Matches:
-        """Return, per event, the ids of the subscriptions it satisfies, ascending and without repeats."""
-        with self._lock:
-            encoded = encode_events(events, self.vocabulary)
-            found, offsets = self.match_encoded(encoded)
-            self._verify(events, found, offsets)
-            ids = np.empty(len(found), dtype=np.int64)
-            ends = np.empty(len(offsets), dtype=np.int64)
-            gather_ids(self._state.ids.keys, self._state.conjunctions.owner, found, offsets, ids, ends)
-            return Matches(ends, ids[: ends[-1]])
-
     def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
         """Return the conjunctions that each event satisfies, and where each event's begin.
 
@@ -236,31 +202,17 @@ class ClusteredMatcher:
     def _match(self, events: EncodedEvents, begin: int, found: Keys, offsets: Keys) -> int:
         return match(self._state, events, begin, self.prefetching, found, offsets)
 
-    def _verify(self, events: EventBatch, found: Keys, offsets: Keys) -> None:
-        """Settle what only Python can tell: a conjunction that fails is written as -1."""
-        for place_ in events.faults:
-            found[offsets[place_] : offsets[place_ + 1]] = -1
-        unsure = np.flatnonzero(found >= UNSURE) if len(found) else found
-        if not len(unsure):
-            return
-        numbers = found[unsure] - UNSURE
-        slots = np.empty(len(unsure) * (self._widest + 1), dtype=np.int64)
-        ends = np.empty(len(unsure) + 1, dtype=np.int64)
-        residuals_of(self._state, numbers, slots, ends)
-        places = np.searchsorted(offsets, unsure, side="right") - 1
+    def _left_to_python(self, numbers: list[int]) -> dict[int, Clauses]:
+        """Return, of conjunctions that are unsure, the clauses that have yet to be told."""
+        slots = np.empty(len(numbers) * (self._widest + 1), dtype=np.int64)
+        ends = np.empty(len(numbers) + 1, dtype=np.int64)
+        residuals_of(self._state, np.array(numbers, dtype=np.int64), slots, ends)
         wanted, bounds = slots[: ends[-1]].tolist(), ends.tolist()
         predicates = {slot: self._predicate(slot) for slot in set(wanted)}
-        known: dict[tuple[int, int], bool] = {}
-        for i, event in enumerate(places.tolist()):
-            for slot in wanted[bounds[i] : bounds[i + 1]]:
-                answer = known.get((event, slot))
-                if answer is None:
-                    answer = truth(predicates[slot], events.attributes(event)) is True
-                    known[event, slot] = answer
-                if not answer:
-                    numbers[i] = -1
-                    break
-        found[unsure] = numbers
+        return {
+            number: tuple((predicates[slot],) for slot in wanted[bounds[i] : bounds[i + 1]])
+            for i, number in enumerate(numbers)
+        }
 
     def _slots(self, number: int) -> NDArray[np.int64]:
         size = slots_of(self._state, number)
@@ -281,31 +233,23 @@ class ClusteredMatcher:
 
         return tuple(self._predicate(slot) for slot in sorted(self._slots(number).tolist(), key=order))
 
-    def conjunctions(self) -> Iterator[tuple[IdArray, Conjunction]]:
-        """Return every conjunction with its subscription's id, as an array of one."""
-        with self._lock:
-            for entry in range(hash_index.top_entry(self._state.ids)):
-                ids = self._state.ids.keys[entry, :1].copy()
-                if hash_index.find(self._state.ids, ids[0], 0, 0) == entry:  # others were removed
-                    yield from ((ids, conjunction) for conjunction in self._held(entry))
+    def _follow(self, events: int) -> None:
+        """Do nothing: how often predicates hold is counted while events are matched."""
 
-    def _held(self, entry: int) -> list[Conjunction]:
+    def _ids(self) -> HashIndex:
+        return self._state.ids
+
+    def _owner(self) -> NDArray[np.int32]:
+        return self._state.conjunctions.owner
+
+    def _held(self, entry: int) -> list[Clauses]:
         """Return the conjunctions of a subscription, in the order they came."""
-        held = []
+        held: list[Clauses] = []
         number = int(self._state.first[entry])
         while number >= 0:
-            held.append(self._conjunction(number))
+            held.append(tuple((predicate,) for predicate in self._conjunction(number)))
             number = int(self._state.conjunctions.sibling[number])
         return held[::-1]
-
-    def explain(self, event: Event, id: int) -> Explanation:
-        """Return why subscription `id` matches `event` or does not."""
-        with self._lock:
-            entry = hash_index.find(self._state.ids, id, 0, 0)
-            if entry < 0:
-                raise MatcherError(f"no subscription has the id {id}")
-            held = self._held(entry)
-        return explain_conjunctions(event, id, held)
 
     def stats(self) -> MatcherStats:
         """Return what is held and what that costs."""
@@ -315,9 +259,6 @@ class ClusteredMatcher:
             return MatcherStats(
                 hash_index.live_entries(state.ids), conjunctions, predicates, self._bytes(), self._details()
             )
-
-    def _bytes(self) -> int:
-        return bytes_of(self._state)
 
     def _details(self) -> dict[str, Any]:
         state = self._state
@@ -333,36 +274,17 @@ class ClusteredMatcher:
 
     # saving
 
-    @contextmanager
-    def parts(self) -> Iterator[MatcherParts]:
-        """Return all arrays by name, and the words of the predicates that this matcher holds."""
-        with self._lock:
-            held = self._state.predicates
-            top = hash_index.top_entry(held.entries)
-            keys = held.entries.keys[:top][held.uses[:top] > 0]
-            yield MatcherParts(
-                {name: getattr(self, name) for name in self.saved_options},
-                {
-                    array: values
-                    for name in self.saved_states
-                    for array, values in arrays.arrays_of(getattr(self, name), name.lstrip("_")).items()
-                },
-                {} if self._statistics is None else {"statistics": [self._statistics.to_document()]},
-                vocabulary=self.vocabulary.part(keys[:, 0], keys[:, 1]),
-            )
+    def _holding(self) -> tuple[Keys, Keys]:
+        """Return each distinct predicate once."""
+        held = self._state.predicates
+        top = hash_index.top_entry(held.entries)
+        keys = held.entries.keys[:top][held.uses[:top] > 0]
+        return keys[:, 0], keys[:, 1]
 
     def restore(self, parts: MatcherParts) -> None:
         """Become the matcher that gave these parts."""
-        with self._lock:
-            for name in self.saved_states:
-                like = getattr(self, name)
-                setattr(self, name, arrays.rebuilt(like, parts.arrays, name.lstrip("_")))
-            self._widest = int(self._state.clusters.rows[:, WIDTH].max()) + arrays.WIDEST
-            for document in parts.documents.get("statistics", ()):
-                try:
-                    self._statistics = Statistics.from_document(document)
-                except SavedStatisticsError as fault:
-                    raise SavedMatcherError(f"its statistics: {fault}") from None
+        super().restore(parts)
+        self._widest = int(self._state.clusters.rows[:, WIDTH].max()) + arrays.WIDEST
 
     @classmethod
     def warm_up(cls) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.matching.encoding.codes import FIELDS
-from tocsin.model.errors import SavedMatcherError
 from tocsin.structures import chunked_lists, hash_index, marks, sorted_runs
 from tocsin.structures.chunked_lists import ChunkedLists
 from tocsin.structures.growth import grown
@@ -31,13 +29,9 @@ __all__ = [
     "Predicates",
     "State",
     "Tables",
-    "arrays_of",
     "new_state",
-    "rebuilt",
     "with_room",
 ]
-
-Nested = TypeVar("Nested", bound=tuple[Any, ...] | NDArray[Any])
 
 # What the predicate vector says of a predicate while an event is looked at.
 FALSE: Final = 0
@@ -278,35 +272,3 @@ def _int64() -> NDArray[np.int64]:
 
 def _float64() -> NDArray[np.float64]:
     return np.zeros(64, dtype=np.float64)
-
-
-def arrays_of(state: tuple[Any, ...] | NDArray[Any], name: str = "") -> dict[str, NDArray[Any]]:
-    """Return every array of a state by its dotted name; an array alone is a state too."""
-    if isinstance(state, np.ndarray):
-        return {name: state}
-    found: dict[str, NDArray[Any]] = {}
-    for field, part in zip(state._fields, state, strict=True):  # type: ignore[attr-defined]
-        found |= arrays_of(part, f"{name}.{field}" if name else field)
-    return found
-
-
-def rebuilt(like: Nested, arrays: Mapping[str, NDArray[Any]], name: str = "") -> Nested:
-    """Return a state made of the arrays that `arrays_of` named.
-
-    `like` is a state of the same kind, which says what each array is: its dtype, and all but its first length.
-    """
-    if isinstance(like, np.ndarray):
-        array = arrays.get(name)
-        if array is None:
-            raise SavedMatcherError(f"it has no array `{name}`; save the matcher anew")
-        if array.dtype != like.dtype or array.shape[1:] != like.shape[1:]:
-            raise SavedMatcherError(
-                f"its array `{name}` is {array.dtype}{list(array.shape)}, which is not what this version of "
-                "Tocsin keeps there; save the matcher anew"
-            )
-        return array  # type: ignore[return-value]
-    parts = {
-        field: rebuilt(part, arrays, f"{name}.{field}" if name else field)
-        for field, part in zip(like._fields, like, strict=True)  # type: ignore[attr-defined]
-    }
-    return type(like)(**parts)

@@ -98,9 +98,15 @@ def candidate_groups(
 
 
 def _equalities(subscriptions: ConjunctionBatch | Iterable[Conjunction]) -> Iterator[tuple[Group, int]]:
-    """Return the attributes of each conjunction's equalities, and how many conjunctions have these."""
+    """Return the attributes of each conjunction's equalities, and how many conjunctions have these.
+
+    A clause form has those of its clauses of one predicate: the others need not hold.
+    """
     if isinstance(subscriptions, ConjunctionBatch):
         yield from ((_attributes(group.shape), len(group.ids)) for group in subscriptions.groups)
+        for form in subscriptions.clauses:
+            single = tuple(clause[0] for clause in form.shape if len(clause) == 1)
+            yield _attributes(single), len(form.ids)
     else:
         yield from ((_attributes(conjunction), 1) for conjunction in subscriptions)
 

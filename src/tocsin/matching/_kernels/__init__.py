@@ -1,0 +1,1 @@
+"""Hot loops that several matchers share."""

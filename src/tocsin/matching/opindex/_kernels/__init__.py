@@ -1,0 +1,1 @@
+"""OpIndex's hot loops."""

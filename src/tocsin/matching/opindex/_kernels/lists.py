@@ -1,0 +1,427 @@
+"""Predicate lists: the entries of one pivot and one kind, in segments by attribute (OpIndex, 4.2).
+
+A list begins with one segment. When there are many entries for each, it gets twice as many, up to a limit.
+A segment is a block of entries in the order of (field, key, counter). While it is short, entries are moved to
+keep that order. In a long one a new entry waits at the end until there are many of them, and an entry that is
+taken out stays as a dead one until there are many: what is moved then is paid for by those before.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.matching.encoding.codes import FIELDS
+from tocsin.matching.opindex.state import (
+    COUNT,
+    ENTRIES,
+    EQ,
+    LARGEST,
+    LOG_BITS,
+    META,
+    OFFSET,
+    SEGMENTS,
+    SIGNED,
+    SORTED,
+    STRIKE,
+    TAIL,
+    TOP_SEGMENT,
+    State,
+)
+from tocsin.structures import blocks
+from tocsin.structures.blocks import size_of
+from tocsin.structures.jit import helper, wrapping_helper
+
+__all__ = [
+    "equal_bits",
+    "erase",
+    "first_at",
+    "growth",
+    "insert",
+    "other_bits",
+    "segment_of",
+]
+
+SHORT: Final = 256  # entries that are kept in order at once
+_FEW: Final = 16  # entries of which a signature is made anew whenever one is taken out
+_TARGET: Final = 0xFFFFFFFF
+_FIELD: Final = 0x7FFFFFFF
+_DEAD: Final = -(2**63)
+_CLASS: Final = 0xFF
+_DEAD_ONE: Final = 1 << 8
+_LOG: Final = (1 << LOG_BITS) - 1
+_CROWDED: Final = 8  # entries for each segment from which on there are to be more of them
+
+
+@helper
+def segment_of(field: int, list_: int) -> int:
+    """Return the segment of a list that a field's predicates are in: one for all fields of an attribute."""
+    log = list_ & _LOG
+    return (list_ >> LOG_BITS) + ((field // FIELDS) & ((np.int64(1) << log) - 1))
+
+
+@wrapping_helper
+def equal_bits(field: int, key: int) -> int:
+    """Return the bits of a signature that tell that a key is asked for."""
+    mixed = (np.uint64(field) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ np.uint64(np.int64(key))) * np.uint64(0xD6E8FEB86659FD93)
+    return _three_bits(mixed ^ (mixed >> np.uint64(32)))
+
+
+@wrapping_helper
+def other_bits(field: int) -> int:
+    """Return the bits of a signature that tell that a field is asked for."""
+    mixed = (np.uint64(field) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    return _three_bits(mixed ^ (mixed >> np.uint64(32)))
+
+
+@wrapping_helper
+def _three_bits(mixed: int) -> int:
+    # One bit each, as the paper has it, lets an eighth of all pairs pass where eight predicates share a
+    # signature; three bits let a thirtieth pass.
+    spread = mixed * np.uint64(0xD6E8FEB86659FD93)
+    one = np.uint64(1)
+    return (
+        (one << (spread >> np.uint64(58)))
+        | (one << ((spread >> np.uint64(52)) & np.uint64(63)))
+        | (one << ((spread >> np.uint64(46)) & np.uint64(63)))
+    )
+
+
+@helper
+def _bits(state: State, kind: int, field: int, key: int) -> int:
+    if state.settings[SIGNED] == 0:
+        return ~np.uint64(0)
+    return equal_bits(field, key) if kind in (EQ, STRIKE) else other_bits(field)
+
+
+@helper
+def _is_before(rows: NDArray[np.int64], at: int, field: int, key: int, target: int) -> bool:
+    """Tell whether an entry's place is before that of another."""
+    word = rows[at, 1]
+    own = (word >> 32) & _FIELD
+    if own != field:
+        return own < field
+    if rows[at, 0] != key:
+        return rows[at, 0] < key
+    return (word & _TARGET) < target
+
+
+@helper
+def first_at(rows: NDArray[np.int64], begin: int, end: int, field: int, key: int, target: int) -> int:
+    """Return the first of the sorted entries from `begin` to `end` that is not before (field, key, target)."""
+    while begin < end:
+        middle = (begin + end) >> 1
+        if _is_before(rows, middle, field, key, target):
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@helper
+def _tail_limit(count: int) -> int:
+    return min(np.int64(64) + count // 256, np.int64(TAIL))
+
+
+@helper
+def growth(state: State, pivot: int, kind: int, field: int) -> int:
+    """Return how many rows one more entry may need."""
+    list_ = state.lists[pivot, kind]
+    if list_ < 0:
+        return np.int64(1)
+    splitting = 3 * np.int64(state.sizes[pivot, kind]) if _is_crowded(state, pivot, kind) else np.int64(0)
+    row = segment_of(field, list_)
+    if state.segments[row, OFFSET] < 0:
+        return splitting + 1
+    return splitting + size_of(np.int64(state.segments[row, META] & _CLASS) + 1)
+
+
+@helper
+def insert(state: State, pivot: int, kind: int, field: int, key: int, target: int) -> None:
+    """Enter a predicate of a counter or gate; there must be room."""
+    if state.lists[pivot, kind] < 0:
+        state.lists[pivot, kind] = _new_segments(state, np.int64(0)) << LOG_BITS
+        state.sizes[pivot, kind] = 0
+    elif _is_crowded(state, pivot, kind):
+        _split(state, pivot, kind)
+    row = segment_of(field, state.lists[pivot, kind])
+    _append(state, row, key, (np.int64(field) << 32) | target)
+    state.signatures[row] |= _bits(state, kind, field, key)
+    state.sizes[pivot, kind] += 1
+    state.fields.uses[field] += 1
+    state.tops[ENTRIES] += 1
+
+
+@helper
+def _is_crowded(state: State, pivot: int, kind: int) -> bool:
+    """Tell whether a list is to have more segments before it takes another entry."""
+    log = state.lists[pivot, kind] & _LOG
+    return log < state.settings[SEGMENTS] and state.sizes[pivot, kind] >= np.int64(_CROWDED) << log
+
+
+@helper
+def _split(state: State, pivot: int, kind: int) -> None:
+    """Give a list twice as many segments; there must be room."""
+    list_ = state.lists[pivot, kind]
+    log, old = list_ & _LOG, list_ >> LOG_BITS
+    count = np.int64(1) << log
+    new = _new_segments(state, log + 1)
+    state.lists[pivot, kind] = (new << LOG_BITS) | (log + 1)
+    rows = state.entries.rows
+    for i in range(count):
+        begin, end = np.int64(state.segments[old + i, OFFSET]), np.int64(state.segments[old + i, COUNT])
+        if begin < 0:
+            continue
+        for at in range(begin, begin + end):
+            word, key = rows[at, 1], rows[at, 0]
+            if word >= 0:
+                row = segment_of(word >> 32, state.lists[pivot, kind])
+                _append(state, row, key, word)
+                state.signatures[row] |= _bits(state, kind, word >> 32, key)
+        blocks.give(state.entries, begin, np.int64(state.segments[old + i, META] & _CLASS))
+    _give_segments(state, old, log)
+
+
+@helper
+def _append(state: State, row: int, key: int, word: int) -> None:
+    """Enter an entry into a segment."""
+    segments = state.segments
+    _make_room(state, row)
+    rows = state.entries.rows
+    count = np.int64(segments[row, COUNT])
+    if count < SHORT and (segments[row, SORTED] < count or segments[row, META] >= _DEAD_ONE):
+        _settle(state, row)
+        count = np.int64(segments[row, COUNT])
+    at = np.int64(segments[row, OFFSET]) + count
+    if count < SHORT:
+        field, target = word >> 32, word & _TARGET
+        begin = np.int64(segments[row, OFFSET])
+        while at > begin and not _is_before(rows, at - 1, field, key, target):
+            rows[at, 0] = rows[at - 1, 0]
+            rows[at, 1] = rows[at - 1, 1]
+            at -= 1
+        segments[row, SORTED] = count + 1
+    rows[at, 0] = key
+    rows[at, 1] = word
+    segments[row, COUNT] = count + 1
+    if count + 1 - segments[row, SORTED] > _tail_limit(count):
+        _settle(state, row)
+
+
+@helper
+def _new_segments(state: State, log: int) -> int:
+    """Return the first of so many empty segments, given as a logarithm."""
+    first, count = state.free[log], np.int64(1) << log
+    if first >= 0:
+        state.free[log] = state.segments[first, COUNT]
+    else:
+        first = state.tops[TOP_SEGMENT]
+        state.tops[TOP_SEGMENT] += count
+    for row in range(first, first + count):
+        state.segments[row, OFFSET] = -1
+        state.segments[row, COUNT] = 0
+        state.segments[row, SORTED] = 0
+        state.segments[row, META] = 0
+        state.signatures[row] = 0
+    return first
+
+
+@helper
+def _give_segments(state: State, first: int, log: int) -> None:
+    state.segments[first, COUNT] = state.free[log]
+    state.free[log] = first
+
+
+@helper
+def _make_room(state: State, row: int) -> None:
+    """Give a segment a block with room for one more entry."""
+    segments = state.segments
+    class_ = np.int64(segments[row, META] & _CLASS)
+    if segments[row, OFFSET] < 0:
+        segments[row, OFFSET] = blocks.take(state.entries, np.int64(0))
+        segments[row, META] = 0
+    elif segments[row, COUNT] == size_of(class_):
+        _move(state, row, class_ + 1)
+
+
+@helper
+def _move(state: State, row: int, class_: int) -> None:
+    """Move a segment's entries to a block of another class."""
+    segments, rows = state.segments, state.entries.rows
+    old, before = np.int64(segments[row, OFFSET]), np.int64(segments[row, META] & _CLASS)
+    new = blocks.take(state.entries, class_)
+    for i in range(np.int64(segments[row, COUNT])):
+        rows[new + i, 0] = rows[old + i, 0]
+        rows[new + i, 1] = rows[old + i, 1]
+    blocks.give(state.entries, old, before)
+    segments[row, OFFSET] = new
+    segments[row, META] += class_ - before
+    state.tops[LARGEST] = max(state.tops[LARGEST], size_of(class_))
+
+
+@helper
+def erase(state: State, pivot: int, kind: int, field: int, key: int, target: int) -> None:
+    """Take out a predicate that was entered."""
+    row = segment_of(field, state.lists[pivot, kind])
+    segments, rows = state.segments, state.entries.rows
+    begin, count = np.int64(segments[row, OFFSET]), np.int64(segments[row, COUNT])
+    sorted_ = np.int64(segments[row, SORTED])
+    at = first_at(rows, begin, begin + sorted_, field, key, target)
+    word = (np.int64(field) << 32) | target
+    # A dead entry may be followed by a living one that is the same.
+    while at < begin + sorted_ and rows[at, 0] == key and rows[at, 1] == word + _DEAD:
+        at += 1
+    if at < begin + sorted_ and rows[at, 0] == key and rows[at, 1] == word:
+        if count > SHORT:
+            rows[at, 1] = word + _DEAD
+            segments[row, META] += _DEAD_ONE
+        else:
+            for i in range(at, begin + count - 1):
+                rows[i, 0] = rows[i + 1, 0]
+                rows[i, 1] = rows[i + 1, 1]
+            segments[row, SORTED] -= 1
+            segments[row, COUNT] -= 1
+    else:
+        at = begin + sorted_
+        while rows[at, 0] != key or rows[at, 1] != word:
+            at += 1
+        rows[at, 0] = rows[begin + count - 1, 0]
+        rows[at, 1] = rows[begin + count - 1, 1]
+        segments[row, COUNT] -= 1
+    state.fields.uses[field] -= 1
+    state.tops[ENTRIES] -= 1
+    state.sizes[pivot, kind] -= 1
+    _tidy(state, row, kind)
+    if state.sizes[pivot, kind] == 0:
+        _drop_list(state, pivot, kind)
+
+
+@helper
+def _tidy(state: State, row: int, kind: int) -> None:
+    """Settle a segment that has many dead entries, and give back what it does not need."""
+    segments = state.segments
+    dead = np.int64(segments[row, META]) >> 8
+    if dead > 64 + (np.int64(segments[row, COUNT]) >> 2):
+        _settle(state, row)
+        _sign(state, row, kind)
+    count = np.int64(segments[row, COUNT])
+    class_ = np.int64(segments[row, META] & _CLASS)
+    if count == 0:
+        blocks.give(state.entries, np.int64(segments[row, OFFSET]), class_)
+        segments[row, OFFSET] = -1
+        segments[row, META] = 0
+        segments[row, SORTED] = 0
+        state.signatures[row] = 0
+    elif class_ >= 4 and count <= size_of(class_ - 3) and _has_block(state, class_ - 2):
+        _move(state, row, class_ - 2)
+    if 0 < count <= _FEW:
+        _sign(state, row, kind)
+
+
+@helper
+def _has_block(state: State, class_: int) -> bool:
+    entries = state.entries
+    return entries.free[class_] >= 0 or entries.top[0] + size_of(class_) <= entries.rows.shape[0]
+
+
+@helper
+def _sign(state: State, row: int, kind: int) -> None:
+    """Make a segment's signature anew."""
+    rows = state.entries.rows
+    begin = np.int64(state.segments[row, OFFSET])
+    signature = np.uint64(0)
+    for at in range(begin, begin + state.segments[row, COUNT]):
+        signature |= _bits(state, kind, (rows[at, 1] >> 32) & _FIELD, rows[at, 0])
+    state.signatures[row] = signature
+
+
+@helper
+def _drop_list(state: State, pivot: int, kind: int) -> None:
+    log, first = state.lists[pivot, kind] & _LOG, state.lists[pivot, kind] >> LOG_BITS
+    for row in range(first, first + (np.int64(1) << log)):
+        if state.segments[row, OFFSET] >= 0:  # its entries are all dead
+            class_ = np.int64(state.segments[row, META] & _CLASS)
+            blocks.give(state.entries, np.int64(state.segments[row, OFFSET]), class_)
+    state.lists[pivot, kind] = -1
+    _give_segments(state, first, log)
+
+
+@helper
+def _settle(state: State, row: int) -> None:
+    """Bring a segment's entries into order, without the dead ones."""
+    segments, rows, scratch = state.segments, state.entries.rows, state.scratch
+    begin = np.int64(segments[row, OFFSET])
+    end = begin + segments[row, COUNT]
+    middle = begin
+    for at in range(begin, begin + segments[row, SORTED]):
+        if rows[at, 1] >= 0:
+            rows[middle, 0] = rows[at, 0]
+            rows[middle, 1] = rows[at, 1]
+            middle += 1
+    late = end - (begin + segments[row, SORTED])
+    for i in range(late):
+        scratch[i, 0] = rows[end - late + i, 0]
+        scratch[i, 1] = rows[end - late + i, 1]
+    _sort(scratch, late)
+    at, i, last = middle + late - 1, late - 1, middle - 1
+    while i >= 0:
+        field, key = (scratch[i, 1] >> 32) & _FIELD, scratch[i, 0]
+        if last >= begin and not _is_before(rows, last, field, key, scratch[i, 1] & _TARGET):
+            rows[at, 0] = rows[last, 0]
+            rows[at, 1] = rows[last, 1]
+            last -= 1
+        else:
+            rows[at, 0] = key
+            rows[at, 1] = scratch[i, 1]
+            i -= 1
+        at -= 1
+    segments[row, COUNT] = middle + late - begin
+    segments[row, SORTED] = segments[row, COUNT]
+    segments[row, META] = segments[row, META] & _CLASS
+
+
+@helper
+def _sort(rows: NDArray[np.int64], count: int) -> None:
+    """Sort rows in place by heap sort."""
+    for root in range(count // 2 - 1, -1, -1):
+        _sift(rows, root, count)
+    for last in range(count - 1, 0, -1):
+        key, word = rows[0, 0], rows[0, 1]
+        rows[0, 0] = rows[last, 0]
+        rows[0, 1] = rows[last, 1]
+        rows[last, 0] = key
+        rows[last, 1] = word
+        _sift(rows, np.int64(0), last)
+
+
+@helper
+def _sift(rows: NDArray[np.int64], root: int, size: int) -> None:
+    key, word = rows[root, 0], rows[root, 1]
+    field, target = (word >> 32) & _FIELD, word & _TARGET
+    while 2 * root + 1 < size:
+        child = 2 * root + 1
+        if child + 1 < size:
+            other = rows[child + 1, 1]
+            if _is_before(rows, child, (other >> 32) & _FIELD, rows[child + 1, 0], other & _TARGET):
+                child += 1
+        if not _is_after(rows, child, field, key, target):
+            break
+        rows[root, 0] = rows[child, 0]
+        rows[root, 1] = rows[child, 1]
+        root = child
+    rows[root, 0] = key
+    rows[root, 1] = word
+
+
+@helper
+def _is_after(rows: NDArray[np.int64], at: int, field: int, key: int, target: int) -> bool:
+    word = rows[at, 1]
+    own = (word >> 32) & _FIELD
+    if own != field:
+        return own > field
+    if rows[at, 0] != key:
+        return rows[at, 0] > key
+    return (word & _TARGET) > target

@@ -1,0 +1,379 @@
+"""Which forms an event satisfies (OpIndex, 5)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.matching._kernels.gathering import UNSURE
+from tocsin.matching.encoding.codes import FIELDS, Field
+from tocsin.matching.encoding.events import EncodedEvents
+from tocsin.matching.opindex._kernels.lists import equal_bits, first_at, other_bits, segment_of
+from tocsin.matching.opindex.state import (
+    ALWAYS,
+    ASKED,
+    COUNT,
+    COUNT_BITS,
+    COUNTERS,
+    EPOCH,
+    EQ,
+    EVENT_SHIFT,
+    EVENTS,
+    GATE,
+    GE,
+    GT,
+    KINDS,
+    LE,
+    LOG_BITS,
+    LT,
+    MEMBERS,
+    NE,
+    NO_KEY,
+    OFFSET,
+    PARENT,
+    SEARCHES,
+    SEEN,
+    SORTED,
+    STATE,
+    STRIKE,
+    TOP,
+    TOUCHES,
+    VISITS,
+    WEIGHT,
+    State,
+)
+from tocsin.structures.jit import helper, kernel, prefetch
+
+__all__ = ["match"]
+
+_NUMBER, _BIG, _ANY, _TEXT = int(Field.NUMBER), int(Field.BIG), int(Field.ANY), int(Field.TEXT)
+_LOWEST: Final = -(2**63)
+_HIGHEST: Final = 2**63 - 1  # that no constant has
+_FIELD: Final = 0x7FFFFFFF
+_LEFT: Final = (1 << COUNT_BITS) - 1
+_LOW_HALF: Final = 0xFFFFFFFF
+_LOG: Final = (1 << LOG_BITS) - 1
+_FEW: Final = 64  # entries that are looked at from end to end
+_IS_TEXT: Final = -1  # the key that says of a string that it is one
+
+
+@kernel
+def match(
+    state: State,
+    events: EncodedEvents,
+    start: int,
+    found: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+) -> int:
+    """Write the forms that each event from `start` on satisfies; return how many events were done.
+
+    Those of event i are `found[offsets[i]:offsets[i + 1]]`. Fewer events than all are done if `found` is full.
+    """
+    pairs = state.pairs
+    for event in range(start, events.offsets.shape[0] - 1):
+        count = offsets[event]
+        state.tops[EPOCH] += 1
+        pending = _unfold(state, events, event)
+        visits = _pivots(state, pending)
+        _fetch(state, visits)
+        for v in range(visits):
+            pivot = pairs.pivot[v]
+            if count + state.pivots[pivot, MEMBERS] > found.shape[0]:
+                return event
+            count = _visit(state, pivot, (pairs.begin[v], pairs.end[v], pending), count, found)
+        offsets[event + 1] = count
+        state.totals[EVENTS] += state.totals[WEIGHT]
+        state.totals[SEEN] += 1.0
+        state.totals[VISITS] += visits
+    return events.offsets.shape[0] - 1
+
+
+@helper
+def _pivots(state: State, pending: int) -> int:
+    """Write which pivots an event has; return how many."""
+    pairs = state.pairs
+    visits, begin = np.int64(0), np.int64(0)
+    while begin < pending:
+        field = pairs.field[begin]
+        end = begin + 1
+        while end < pending and pairs.field[end] == field:
+            end += 1
+        pivot = np.int64(state.fields.pivot[field])
+        if pivot >= 0:
+            pairs.pivot[visits], pairs.begin[visits], pairs.end[visits] = pivot, begin, end
+            prefetch(state.lists, pivot * KINDS)
+            prefetch(state.pivots, pivot * state.pivots.shape[1])
+            visits += 1
+        begin = end
+    return visits
+
+
+@helper
+def _own_segment(state: State, list_: int, kind: int, j: int) -> int:
+    """Return the segment of a list in which the predicates on the pivot itself are; -1 if none of them can hold."""
+    if list_ < 0:
+        return np.int64(-1)
+    row, bits = segment_of(state.pairs.field[j], list_), state.pairs.equal[j]
+    return row if kind != EQ or state.signatures[row] & bits == bits else np.int64(-1)
+
+
+@helper
+def _fetch(state: State, visits: int) -> None:
+    """Ask for what the visits begin with, a step at a time for all pivots, so that cache misses overlap."""
+    pairs, lists, segments = state.pairs, state.lists, state.segments
+    for v in range(visits):
+        pivot, field = pairs.pivot[v], pairs.field[pairs.begin[v]]
+        for kind in range(STRIKE):
+            list_ = lists[pivot, kind]
+            if list_ >= 0:
+                prefetch(segments, segment_of(field, list_) * segments.shape[1])
+                first = list_ >> LOG_BITS
+                for row in range(first, first + min(np.int64(1) << (list_ & _LOG), np.int64(32)), 8):
+                    prefetch(state.signatures, row)
+    for v in range(visits):
+        pivot = pairs.pivot[v]
+        for kind in range(STRIKE):
+            row = _own_segment(state, lists[pivot, kind], kind, pairs.begin[v])
+            if row >= 0:
+                at = np.int64(segments[row, OFFSET])
+                for i in range(at, at + min(np.int64(segments[row, COUNT]), np.int64(32)), 4):
+                    prefetch(state.entries.rows, 2 * i)
+        first = state.pivots[pivot, COUNTERS]
+        for i in range(first, first + min(state.pivots[pivot, TOP], np.int64(128)), 8):
+            prefetch(state.counters.rows, i)
+
+
+@helper
+def _unfold(state: State, events: EncodedEvents, event: int) -> int:
+    """Write the pairs of an event that any predicate looks at; return how many there are.
+
+    A value is a pair of its field, and one of its attribute's ANY. A number that no float equals has its place
+    among the numbers besides.
+    """
+    attributes, uses = state.attributes, state.fields.uses
+    epoch, weight = state.tops[EPOCH], state.totals[WEIGHT]
+    count = np.int64(0)
+    for j in range(events.offsets[event], events.offsets[event + 1]):
+        field = np.int64(events.fields[j])
+        attribute, kind = field // FIELDS, field % FIELDS
+        if attributes.met[attribute] != epoch:
+            attributes.met[attribute] = epoch
+            attributes.seen[attribute] += weight
+            any_ = attribute * FIELDS + _ANY
+            if uses[any_] > 0:
+                count = _add_pair(state, count, any_, np.int64(0), np.int64(0), np.int64(0))
+        if uses[field] > 0:
+            count = _add_pair(state, count, field, events.keys[j], events.lows[j], events.highs[j])
+        if kind == _BIG and uses[field + _NUMBER - _BIG] > 0:
+            number = field + _NUMBER - _BIG
+            count = _add_pair(state, count, number, np.int64(NO_KEY), events.lows[j], events.highs[j])
+    if uses[ALWAYS] > 0:
+        count = _add_pair(state, count, np.int64(ALWAYS), np.int64(0), np.int64(0), np.int64(0))
+    return count
+
+
+@helper
+def _add_pair(state: State, at: int, field: int, key: int, low: int, high: int) -> int:
+    pairs = state.pairs
+    pairs.field[at] = field
+    pairs.key[at] = key
+    pairs.low[at] = low
+    pairs.high[at] = high
+    pairs.equal[at] = equal_bits(field, key)
+    pairs.other[at] = other_bits(field)
+    return at + 1
+
+
+@helper
+def _visit(state: State, pivot: int, span: tuple[int, int, int], count: int, found: NDArray[np.int64]) -> int:
+    """Count what an event satisfies in the lists of one of its pivots; return the new number of forms found.
+
+    The pairs of the pivot itself come first. A counter that none of them touches cannot reach zero, so it is
+    left alone from then on; and if there is no other, nothing else is looked at.
+    """
+    pairs, lists = state.pairs, state.lists[pivot]
+    begin, end, pending = span
+    if lists[STRIKE] >= 0:
+        for j in range(pending):
+            row = segment_of(pairs.field[j], lists[STRIKE])
+            if state.signatures[row] & pairs.equal[j] == pairs.equal[j]:
+                _strike_all(state, row, pivot, pairs.field[j], pairs.key[j])
+    so_far = (count, np.int64(0), np.int64(0))
+    for j in range(begin, end):
+        for kind in range(STRIKE):
+            row = _own_segment(state, lists[kind], kind, j)
+            if row >= 0:
+                so_far = _search(state, row, pivot, (kind, j), so_far, True, found)
+    searches = end - begin
+    if so_far[1] > 0:
+        hits = _hits(state, lists, span)
+        for i in range(hits):
+            row, what = pairs.row[i], pairs.what[i]
+            so_far = _search(state, row, pivot, (what >> 32, what & _LOW_HALF), so_far, False, found)
+        searches += hits
+    state.totals[SEARCHES] += searches
+    state.totals[TOUCHES] += so_far[2]
+    return so_far[0]
+
+
+@helper
+def _hits(state: State, lists: NDArray[np.int64], span: tuple[int, int, int]) -> int:
+    """Write which segments may hold something that the event satisfies, by their signatures; return how many.
+
+    Few pairs pass, so no branch depends on it; and what is to be read next is asked for.
+    """
+    pairs, signatures, segments = state.pairs, state.signatures, state.segments
+    begin, end, pending = span
+    hits = np.uint64(0)
+    for kind in range(STRIKE):
+        if lists[kind] < 0:
+            continue
+        first = lists[kind] >> LOG_BITS
+        mask = (np.int64(1) << (lists[kind] & _LOG)) - 1
+        bits = pairs.equal if kind == EQ else pairs.other
+        for j in range(pending):
+            row = first + ((pairs.field[j] >> 3) & mask)
+            pairs.row[hits] = row
+            pairs.what[hits] = (np.int64(kind) << 32) | j
+            hits += np.uint64((signatures[row] & bits[j] == bits[j]) and not begin <= j < end)
+    for i in range(hits):
+        prefetch(segments, pairs.row[i] * segments.shape[1])
+    for i in range(hits):
+        prefetch(state.entries.rows, 2 * max(np.int64(segments[pairs.row[i], OFFSET]), np.int64(0)))
+    return np.int64(hits)
+
+
+@helper
+def _range(state: State, kind: int, j: int) -> tuple[int, int, int]:
+    """Return from which key to which a value satisfies a kind of predicate, and the one between that it does not."""
+    pairs, lowest, highest = state.pairs, np.int64(_LOWEST), np.int64(_HIGHEST)
+    if kind == EQ:
+        return pairs.key[j], pairs.key[j], highest
+    if kind == LE:
+        return pairs.high[j], highest, highest
+    if kind == GE:
+        return lowest, pairs.low[j], highest
+    if kind == LT:
+        return pairs.low[j] + 1, highest, highest
+    if kind == GT and pairs.high[j] > lowest:
+        return lowest, pairs.high[j] - 1, highest
+    if kind == NE:
+        return lowest, highest, pairs.key[j]
+    if kind == GT or (pairs.field[j] % FIELDS == _TEXT and pairs.key[j] != _IS_TEXT):
+        return (
+            highest,
+            lowest,
+            highest,
+        )  # none: nothing is below the first; of a string's several pairs, only one
+    return lowest, highest, highest
+
+
+@helper
+def _search(
+    state: State,
+    row: int,
+    pivot: int,
+    what: tuple[int, int],
+    so_far: tuple[int, int, int],
+    is_pivot: bool,
+    found: NDArray[np.int64],
+) -> tuple[int, int, int]:
+    """Touch what a pair satisfies in a segment; return the forms found, counters that may yet count down, touches."""
+    kind, j = what
+    count, alive, touched = so_far
+    rows, segment, field = state.entries.rows, state.segments[row], state.pairs.field[j]
+    at = np.int64(segment[OFFSET])
+    end, middle = at + segment[COUNT], at + segment[SORTED]
+    low, high, hole = _range(state, kind, j)
+    if middle - at > _FEW:
+        at = first_at(rows, at, middle, field, low, np.int64(0))
+        while at < middle and (rows[at, 1] >> 32) & _FIELD == field and rows[at, 0] <= high:
+            if rows[at, 1] >= 0 and rows[at, 0] != hole:
+                touched += 1
+                count, alive = _touch(state, pivot, rows[at, 1] & _LOW_HALF, is_pivot, count, alive, found)
+            at += 1
+        at = middle
+    while at < end:
+        key = rows[at, 0]
+        if rows[at, 1] >> 32 == field and low <= key <= high and key != hole:
+            touched += 1
+            count, alive = _touch(state, pivot, rows[at, 1] & _LOW_HALF, is_pivot, count, alive, found)
+        at += 1
+    return count, alive, touched
+
+
+@helper
+def _touch(
+    state: State,
+    pivot: int,
+    target: int,
+    is_pivot: bool,
+    count: int,
+    alive: int,
+    found: NDArray[np.int64],
+) -> tuple[int, int]:
+    """Count down a counter, or a gate and, where it opens, what it counts towards."""
+    epoch, gates, rows = state.tops[EPOCH], state.gates, state.counters.rows
+    while target >= GATE:
+        gate = target - GATE
+        word = _current(gates[gate, STATE], epoch)
+        if word & _LEFT == 0:
+            return count, alive
+        gates[gate, STATE] = word - 1
+        if word & _LEFT > 1:
+            return count, alive
+        target = gates[gate, PARENT]
+    at = state.pivots[pivot, COUNTERS] + target
+    word = rows[at, 0]
+    if word >> EVENT_SHIFT != epoch:
+        if not is_pivot:
+            return count, alive
+        word = _current(word, epoch)
+        alive += 1
+    rows[at, 0] = word - 1
+    if word & _LEFT == 1:
+        holder = np.int64(state.holders[at])
+        found[count] = holder if holder < ASKED else holder - ASKED + UNSURE
+        return count + 1, alive - 1
+    return count, alive
+
+
+@helper
+def _current(word: int, epoch: int) -> int:
+    """Return a counter as it stands for the event at hand: with all its units left, if it was not touched."""
+    if word >> EVENT_SHIFT == epoch:
+        return word
+    units = (word >> COUNT_BITS) & _LEFT
+    return (epoch << EVENT_SHIFT) | (units << COUNT_BITS) | units
+
+
+@helper
+def _strike_all(state: State, row: int, pivot: int, field: int, key: int) -> None:
+    """Let each predicate that a value refutes want for one unit more."""
+    rows, segment = state.entries.rows, state.segments[row]
+    at = np.int64(segment[OFFSET])
+    end, middle = at + segment[COUNT], at + segment[SORTED]
+    if middle - at > _FEW:
+        at = first_at(rows, at, middle, field, key, np.int64(0))
+        while at < middle and (rows[at, 1] >> 32) & _FIELD == field and rows[at, 0] == key:
+            if rows[at, 1] >= 0:
+                _strike(state, pivot, rows[at, 1] & _LOW_HALF)
+            at += 1
+        at = middle
+    while at < end:
+        if rows[at, 1] >> 32 == field and rows[at, 0] == key:
+            _strike(state, pivot, rows[at, 1] & _LOW_HALF)
+        at += 1
+
+
+@helper
+def _strike(state: State, pivot: int, target: int) -> None:
+    epoch = state.tops[EPOCH]
+    if target >= GATE:
+        gate = state.gates[target - GATE]
+        gate[STATE] = _current(gate[STATE], epoch) + 1
+    else:
+        at, rows = state.pivots[pivot, COUNTERS] + target, state.counters.rows
+        rows[at, 0] = _current(rows[at, 0], epoch) + 1

@@ -1,0 +1,75 @@
+"""Blocks of rows in one memory, in a few sizes, each used again when it is given back.
+
+A row is one or two integers. Sizes are 1, 2, 3, 4, 6, 8, 12, 16 and so on, so that at least two thirds of a block that
+was grown step by step are in use. A block that is free keeps the next free one of its size in its first row.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.structures.growth import grown
+from tocsin.structures.jit import helper
+
+__all__ = ["NONE", "Blocks", "class_of", "give", "new_blocks", "size_of", "take", "with_room"]
+
+NONE: Final = -1
+_CLASSES: Final = 64
+
+
+class Blocks(NamedTuple):
+    """A block is known by its first row and the class of its size."""
+
+    rows: NDArray[np.int64]  # [rows, width]
+    free: NDArray[np.int64]  # [classes] the first free block, or NONE
+    top: NDArray[np.int64]  # [1] rows ever used
+
+
+def new_blocks(width: int) -> Blocks:
+    """Return an empty memory for rows of so many integers."""
+    return Blocks(
+        np.zeros((64, width), dtype=np.int64), np.full(_CLASSES, NONE, dtype=np.int64), np.zeros(1, np.int64)
+    )
+
+
+def with_room(blocks: Blocks, rows: int) -> Blocks:
+    """Return the memory with room for so many more rows, in blocks of any size."""
+    return grown(blocks, ("rows",), int(blocks.top[0]) + rows)
+
+
+@helper
+def size_of(class_: int) -> int:
+    """Return how many rows a block of a class has."""
+    half = np.int64(1) << (class_ // 2)
+    return half + half * (class_ & 1) if class_ < 2 else half + half // 2 + (half // 2) * (class_ & 1)
+
+
+@helper
+def class_of(rows: int) -> int:
+    """Return the class of the smallest blocks with at least so many rows."""
+    class_ = np.int64(0)
+    while size_of(class_) < rows:
+        class_ += 1
+    return class_
+
+
+@helper
+def take(blocks: Blocks, class_: int) -> int:
+    """Return the first row of a block that nobody uses; there must be room for it."""
+    first = blocks.free[class_]
+    if first >= 0:
+        blocks.free[class_] = blocks.rows[first, 0]
+        return first
+    first = blocks.top[0]
+    blocks.top[0] += size_of(class_)
+    return first
+
+
+@helper
+def give(blocks: Blocks, first: int, class_: int) -> None:
+    """Take back a block."""
+    blocks.rows[first, 0] = blocks.free[class_]
+    blocks.free[class_] = first

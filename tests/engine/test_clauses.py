@@ -1,0 +1,127 @@
+"""Conditions whose disjunctive normal form is too large, or larger: the engine keeps them in clauses."""
+
+from __future__ import annotations
+
+import pytest
+
+from tocsin import Engine
+from tocsin.engine import ManualClock
+from tocsin.errors import ApplyError, NormalFormError, SubscriptionError
+from tocsin.matching import create_matcher, registered_matchers, takes_clauses
+
+CLAUSES = " and ".join(f"(a{i} = 1 or b{i} > 5)" for i in range(20))  # a million conjunctions
+TAKERS = [name for name in sorted(registered_matchers()) if takes_clauses(create_matcher(name))]
+SATISFIED: dict[str, object] = {("a" if i % 2 else "b") + str(i): 1 if i % 2 else 6 for i in range(20)}
+MISSED = SATISFIED | {"b4": 5}
+
+
+@pytest.fixture(params=TAKERS)
+def engine(request: pytest.FixtureRequest) -> Engine:
+    return Engine(matcher=request.param, clock=ManualClock(100))
+
+
+def told(engine: Engine, event: dict[str, object], stream: str | None = None) -> list[str]:
+    return sorted(note.subscription for note in engine.publish(event, stream=stream))
+
+
+def test_the_oracle_is_among_those_that_take_clauses() -> None:
+    assert "oracle" in TAKERS
+    assert "dynamic" not in TAKERS
+
+
+def test_a_condition_in_clauses_is_subscribed_matched_and_unsubscribed(engine: Engine) -> None:
+    assert engine.subscribe(CLAUSES, id="huge").warnings == ()
+    engine.subscribe("a1 = 1", id="plain")
+    stats = engine.stats().matcher
+    assert (stats.subscriptions, stats.conjunctions, stats.predicates) == (2, 2, 41)
+    assert told(engine, SATISFIED) == ["huge", "plain"]
+    assert told(engine, MISSED) == ["plain"]
+    assert list(engine.match([SATISFIED, MISSED])) == [("huge", "plain"), ("plain",)]
+    engine.unsubscribe("huge")
+    assert told(engine, SATISFIED) == ["plain"]
+
+
+def test_its_stream_is_a_clause_of_its_own(engine: Engine) -> None:
+    engine.subscribe(f"from s where {CLAUSES}", id="huge")
+    assert engine.stats().matcher.predicates == 41
+    assert told(engine, SATISFIED, "s") == ["huge"]
+    assert told(engine, SATISFIED, "t") == []
+    assert told(engine, SATISFIED) == []
+
+
+def test_it_is_explained_and_tested(engine: Engine) -> None:
+    engine.subscribe(CLAUSES, id="huge")
+    assert engine.explain("huge", SATISFIED).matched
+    why = engine.explain("huge", MISSED)
+    assert not why.matched
+    assert [reason.text for reason in why.failed] == ["a4 = 1", "b4 > 5"]
+    assert len(engine.test(CLAUSES, [SATISFIED, MISSED]).events) == 1
+
+
+def test_it_meets_kept_events(engine: Engine) -> None:
+    engine.publish(SATISFIED, time=90, valid_until=200)
+    assert [n.subscription for n in engine.subscribe(CLAUSES, id="huge").notifications] == ["huge"]
+
+
+def test_a_template_in_clauses(engine: Engine) -> None:
+    text = f"from s where {CLAUSES.replace('= 1', '= :x').replace('> 5', '> :y')} and c = :x"
+    rows = {"x": [1, 1, 2, "z"], "y": [5, 6, 5, 5]}
+    assert engine.subscribe_many(text, rows, id="r{row}").ids == ("r0", "r1", "r2", "r3")
+    assert engine.stats().matcher.conjunctions == 4
+    assert told(engine, SATISFIED | {"c": 1}, "s") == ["r0"]
+    assert told(engine, SATISFIED | {"c": 1}) == []
+    every = {f"a{i}": "z" for i in range(20)}
+    assert told(engine, {**every, "c": "z"}, "s") == ["r3"]
+    engine.unsubscribe("r3")
+    assert told(engine, {**every, "c": "z"}, "s") == []
+
+
+def test_apply_takes_clauses_too(engine: Engine) -> None:
+    assert engine.apply({"huge": CLAUSES, "plain": "a1 = 1"}).added == ("huge", "plain")
+    assert told(engine, SATISFIED) == ["huge", "plain"]
+    assert engine.apply({"huge": CLAUSES.replace("> 5", "> 6")}).changed == ("huge",)
+    assert told(engine, SATISFIED) == []
+
+
+def test_what_can_never_match_is_warned_of_in_clauses_too(engine: Engine) -> None:
+    found = engine.subscribe(f"c = 1 and {CLAUSES} and c = 2", id="never")
+    assert found.warnings == ("it can never match: no value of c satisfies `c = 1 and c = 2`",)
+    assert engine.stats().matcher.conjunctions == 0
+
+
+def test_a_matcher_that_holds_conjunctions_only_refuses_it_by_its_id_and_names_the_remedy() -> None:
+    for engine in (Engine(), Engine(matcher="dynamic")):
+        engine.subscribe("a1 = 1", id="plain")
+        remedy = (
+            r"subscription `huge`: .*more than 1,024 conjunctions.*match with `opindex`, which takes clauses"
+        )
+        with pytest.raises(SubscriptionError, match=remedy):
+            engine.subscribe(CLAUSES, id="huge")
+        with pytest.raises(ApplyError, match=remedy):
+            engine.apply({"huge": CLAUSES})
+        with pytest.raises(NormalFormError, match="max_conjunctions"):
+            engine.subscribe_many(f"c = :x and {CLAUSES}", {"x": [1]}, id="r{row}")
+        assert told(engine, SATISFIED) == ["plain"]
+
+
+def test_every_matcher_tells_the_same_of_conditions_with_two_forms() -> None:
+    texts = [
+        "(a1 = 1 or b1 > 5) and (a2 = 1 or b2 > 5 or c is missing)",
+        "(a1 = 1 and b2 > 5) or (a1 = 1 and c = 3)",
+        "not (a1 = 2 and b2 > 5) and (c = 3 or d like 'x%')",
+    ]
+    events: list[dict[str, object]] = [
+        SATISFIED,
+        MISSED,
+        {"a1": 1, "c": 3, "b2": 1},
+        {"a1": 3, "d": "xy"},
+        {},
+    ]
+    answers = []
+    for name in sorted(registered_matchers()):
+        engine = Engine(matcher=name)
+        for number, text in enumerate(texts):
+            engine.subscribe(text, id=f"s{number}")
+        answers.append([told(engine, event) for event in events])
+    assert all(answer == answers[0] for answer in answers)
+    assert any(map(any, answers[0]))
