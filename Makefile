@@ -52,6 +52,7 @@ format: $(READY) ## apply the formatter and the safe fixes
 bench: $(READY) ## measure; figures are kept in benchmarks/
 	@$(BIN)/tocsin bench language
 	@$(BIN)/tocsin bench lesubscribe
+	@$(BIN)/tocsin bench opindex
 	@$(BIN)/tocsin bench spark
 
 lock: ## resolve requirements.lock anew (needs uv)

@@ -13,3 +13,10 @@ def test_bench_language_prints_a_table_and_writes_json(tmp_path: Path) -> None:
     assert report["benchmark"] == "language"
     assert {m["name"]: m["target"] for m in report["measurements"]}["parse and normalise"] == 10_000
     assert all(m["value"] > 0 for m in report["measurements"])
+
+
+def test_bench_opindex_says_which_data_is_missing(tmp_path: Path) -> None:
+    done = tocsin("bench", "opindex", "--data", tmp_path)
+    assert done.returncode == 2
+    assert "news.jsonl.gz and no" in done.stderr
+    assert "or name none, and the data is made up" in done.stderr

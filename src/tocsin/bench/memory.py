@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from pathlib import Path
 from typing import Final
 
-__all__ = ["resident_mb"]
+__all__ = ["available_mb", "give_back", "resident_mb"]
 
 _STATUS: Final = Path("/proc/self/status")
+_MACHINE: Final = Path("/proc/meminfo")
+_GROUP: Final = Path("/sys/fs/cgroup")  # of a container, which may have less than its machine
 
 
 def resident_mb() -> float:
@@ -22,3 +25,23 @@ def resident_mb() -> float:
         return float("nan")
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most / 1e6 if sys.platform == "darwin" else most * 1024 / 1e6
+
+
+def available_mb() -> float:
+    """Return how much more memory the process could have, in MB; infinitely much where nothing tells."""
+    found = [float("inf")]
+    if _MACHINE.exists():
+        line = next(line for line in _MACHINE.read_text().splitlines() if line.startswith("MemAvailable:"))
+        found.append(int(line.split()[1]) * 1024 / 1e6)
+    limit, used = _GROUP / "memory.max", _GROUP / "memory.current"
+    if limit.exists() and used.exists() and (most := limit.read_text().strip()) != "max":
+        found.append((int(most) - int(used.read_text())) / 1e6)
+    return min(found)
+
+
+def give_back() -> None:
+    """Give memory that nobody uses back to the system, where the C library can, so that growth can be seen."""
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it
+        if trim is not None:
+            trim(0)

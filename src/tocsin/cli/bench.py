@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from tocsin.bench import Report
-from tocsin.cli.figures import show_by_experiment, show_by_matcher, show_targets
+from tocsin.cli.figures import show_by_experiment, show_by_matcher, show_by_place, show_targets
+from tocsin.cli.terminal import note
 
 __all__ = ["app"]
 
@@ -99,6 +100,74 @@ def lesubscribe(
     if json is not None:
         report.write(json)
     show_by_matcher(report, {name: (one.title, one.varied) for name, one in EXPERIMENTS.items()})
+    show_targets(report)
+    if plots is not None:
+        draw(report, plots)
+
+
+@app.command()
+def opindex(
+    scale: Annotated[
+        ScaleName, typer.Option(help="small: about a minute; paper: up to 20,000,000 subscriptions.")
+    ] = ScaleName.SMALL,
+    json: Annotated[Path | None, typer.Option(help="Write the figures to this file.", dir_okay=False)] = None,
+    plots: Annotated[
+        Path | None, typer.Option(help="Draw the paper's figures into this folder.", file_okay=False)
+    ] = None,
+    matcher: Annotated[
+        list[str] | None, typer.Option(help="Only this matcher; may be given several times.")
+    ] = None,
+    experiment: Annotated[
+        list[str] | None, typer.Option(help="Only this experiment; may be given several times.")
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Read documents and products from this folder's news.jsonl.gz and products.jsonl.zst."
+        ),
+    ] = None,
+    documents: Annotated[
+        Path | None, typer.Option(help="Read documents from this file or folder of JSON lines.")
+    ] = None,
+    text: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="An attribute of documents that holds text, the title first, or * for all strings; may be given several times."
+        ),
+    ] = None,
+    catalogue: Annotated[
+        Path | None, typer.Option(help="Read products from this file or folder of JSON lines.")
+    ] = None,
+    words: Annotated[
+        Path | None,
+        typer.Option(help="Read the words of prefixes from this file, one a line, the frequent ones first."),
+    ] = None,
+    memory: Annotated[
+        float | None, typer.Option(min=0, help="How many GB matchers may take, if less than is available.")
+    ] = None,
+) -> None:
+    """Run OpIndex's experiments: many attributes, keywords, products, CNF and DNF, prefixes, by matcher."""
+    from tocsin.bench.drawing import require_matplotlib  # noqa: PLC0415 - only when asked for
+    from tocsin.bench.opindex import EXPERIMENTS, GAPS, SCALES, Data, run  # noqa: PLC0415
+    from tocsin.bench.opindex.plots import draw  # noqa: PLC0415
+
+    if plots is not None:
+        require_matplotlib()  # told now, not after the run
+    given = Data.of(data, documents=documents, catalogue=catalogue, words=words, text=text or ())
+    with Console(stderr=True).status("measuring") as status:
+        report = run(
+            SCALES[scale.value],
+            matcher or (),
+            given,
+            experiments=experiment or (),
+            memory_gb=float("inf") if memory is None else memory,
+            progress=status.update,
+        )
+    if json is not None:
+        report.write(json)
+    show_by_place(report, {name: (one.title, one.varied) for name, one in EXPERIMENTS.items()}, GAPS)
+    if (absent := report.parameters["not_there"]) != "none":
+        note(f"not registered, and so not compared: {absent}")
     show_targets(report)
     if plots is not None:
         draw(report, plots)

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from tocsin.bench import Measurement, Report
 
-__all__ = ["show_by_experiment", "show_by_matcher", "show_targets"]
+__all__ = ["show_by_experiment", "show_by_matcher", "show_by_place", "show_targets"]
 
 _AT_LEAST: Final = ("times", "%")  # units in which more is better
 
@@ -30,6 +30,53 @@ def show_by_matcher(report: Report, titles: Mapping[str, tuple[str, str]]) -> No
     console.print(f"left out: {report.parameters['left_out']}", highlight=False)
 
 
+def show_by_place(report: Report, titles: Mapping[str, tuple[str, str]], gaps: Sequence[str]) -> None:
+    """Print a table for each experiment: a row for each place, matcher and kind of events, a column for each figure.
+
+    `titles` says what an experiment is, and what it varies. A measurement called as one of `gaps` is the estimate
+    of what figures would have taken that were not.
+    """
+    console = Console()
+    for experiment, (title, varied) in titles.items():
+        found = [one for one in report.measurements if one.details["experiment"] == experiment]
+        if not found:
+            continue
+        columns = {one.name: one.unit for one in found if one.name not in gaps}
+        table = Table()
+        table.add_column(varied, justify="right")
+        table.add_column("matcher")
+        has_kinds = any("kind" in one.details for one in found)
+        if has_kinds:
+            table.add_column("events")
+        for name, unit in columns.items():
+            table.add_column(f"{name}\n{unit}", justify="right")
+        for (at, matcher), figures in _by_place(found).items():
+            missing = [
+                f", {name} ({_number(one.value)} {one.unit})"
+                for (name, _), one in figures.items()
+                if name in gaps
+            ]
+            for kind in dict.fromkeys(kind for _, kind in figures if kind) or [""]:
+                taken = {name: one for (name, of), one in figures.items() if of in ("", kind)}
+                cells = [_number(taken[name].value) if name in taken else "-" for name in columns]
+                named = [f"{matcher}{''.join(missing)}", *([kind] if has_kinds else [])]
+                table.add_row(_place(at), *named, *cells)
+        console.print(f"\n{title}", style="bold", highlight=False, markup=False)
+        console.print(table)
+    console.print(f"left out: {report.parameters['left_out']}", highlight=False, soft_wrap=True)
+
+
+def _by_place(
+    measurements: Sequence[Measurement],
+) -> dict[tuple[float | str, float | str], dict[tuple[str, str], Measurement]]:
+    """Return the measurements by what they were taken at and by matcher, and then by name and kind of events."""
+    found: dict[tuple[float | str, float | str], dict[tuple[str, str], Measurement]] = {}
+    for one in measurements:
+        place = found.setdefault((one.details["at"], one.details["matcher"]), {})
+        place[one.name, str(one.details.get("kind", ""))] = one
+    return found
+
+
 def show_targets(report: Report) -> None:
     """Print the figures that have a target, if there are any."""
     table = Table(title="targets on one core", title_justify="left")
@@ -39,8 +86,9 @@ def show_targets(report: Report) -> None:
         table.add_column(heading, justify="right")
     for one in report.measurements:
         if one.target is not None:
+            kind = one.details.get("kind")
             table.add_row(
-                one.name,
+                f"{one.details['experiment']}: {one.name}" + (f", {kind}" if kind else ""),
                 str(one.details["matcher"]),
                 _place(one.details["at"]),
                 f"{_number(one.value)} {one.unit}",

@@ -12,17 +12,18 @@ __all__ = ["bytes_of", "grown", "roomier"]
 State = TypeVar("State", bound=tuple[Any, ...])
 
 _LEAST: Final = 64
+_MANY: Final = 1 << 22  # from which on memory that may never be used is dearer than copying
 
 
 def roomier(capacity: int, needed: int) -> int:
-    """Return a capacity of at least `needed`, and at least half as much again as now."""
-    return max(needed, capacity + max(capacity // 2, _LEAST))
+    """Return a capacity of at least `needed`, and at least half as much again as now, or a quarter of very many."""
+    return max(needed, capacity + max(capacity // (2 if capacity < _MANY else 4), _LEAST))
 
 
 def grown(state: State, columns: tuple[str, ...], needed: int) -> State:
     """Return `state` with room for `needed` elements in each of the named columns; the new ones are zero.
 
-    The columns move to fresh memory. That is copied once for every half that is added, and it is given huge
+    The columns move to fresh memory. That is copied whenever as much is added as `roomier` says, and it is given huge
     pages by the system, which memory extended in place is not: random reads are up to twice as fast for it.
     """
     current: NDArray[Any] = getattr(state, columns[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 from msgspec import Struct
@@ -11,6 +11,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from tocsin.matching.encoding.codes import Op
+from tocsin.workloads.blocks import BLOCK, Blocks, Ragged
 from tocsin.workloads.numbered import NumberedEvents, NumberedSubscriptions
 
 __all__ = [
@@ -29,11 +30,7 @@ __all__ = [
     "Workload",
 ]
 
-_BLOCK: Final = 1 << 15  # what one seed draws; a batch of any size is cut from such blocks
 _SUBSCRIPTIONS, _EVENTS = 0, 1
-
-Block: TypeAlias = tuple[NDArray[np.int32], ...]
-"""Columns of the same rows: a row for each subscription or event, a place in it for each predicate or pair."""
 
 
 class Parameters(Struct, frozen=True, forbid_unknown_fields=True):
@@ -141,45 +138,28 @@ class Workload:
         self.parameters = parameters
         self.seed = seed
         self.first_id = first_id
-        self._newest: dict[int, tuple[int, Block]] = {}
+        self._subscriptions = Blocks(
+            (seed, _SUBSCRIPTIONS), lambda random, _: _draw_subscriptions(parameters, random)
+        )
+        self._events = Blocks((seed, _EVENTS), lambda random, _: _draw_events(parameters, random))
 
     def subscriptions(
         self, begin: int = 0, end: int | None = None, *, batch: int | None = None
     ) -> Iterator[NumberedSubscriptions]:
         """Return the subscriptions from number `begin` to `end`, in batches; a number and `first_id` make the id."""
         end = self.parameters.subscriptions if end is None else end
-        for start, stop in _spans(begin, end, batch or self.parameters.subscription_batch):
-            attributes, ops, lows, highs = self._rows(_SUBSCRIPTIONS, start, stop)
-            yield NumberedSubscriptions(
-                np.arange(start, stop, dtype=np.int64) + self.first_id,
-                _even_offsets(attributes),
-                attributes.reshape(-1),
-                ops.reshape(-1).astype(np.int8),
-                lows.reshape(-1),
-                highs.reshape(-1),
-            )
+        size = batch or self.parameters.subscription_batch
+        for first, rows in self._subscriptions.batches(begin, end, size):
+            ids = np.arange(first, first + len(rows), dtype=np.int64) + self.first_id
+            yield NumberedSubscriptions(ids, rows.offsets, *rows.columns)
 
     def events(
         self, begin: int = 0, end: int | None = None, *, batch: int | None = None
     ) -> Iterator[NumberedEvents]:
         """Return the events from number `begin` to `end`, in batches."""
         end = self.parameters.events if end is None else end
-        for start, stop in _spans(begin, end, batch or self.parameters.event_batch):
-            attributes, values = self._rows(_EVENTS, start, stop)
-            yield NumberedEvents(_even_offsets(attributes), attributes.reshape(-1), values.reshape(-1))
-
-    def _rows(self, kind: int, begin: int, end: int) -> Block:
-        """Return the rows from `begin` to `end`; the newest block is kept, for small batches come one by one."""
-        parts = []
-        for block in range(begin // _BLOCK, -(-end // _BLOCK)):
-            if self._newest.get(kind, (-1, ()))[0] != block:
-                random = np.random.default_rng([self.seed, kind, block])
-                draw = _draw_subscriptions if kind == _SUBSCRIPTIONS else _draw_events
-                self._newest[kind] = block, draw(self.parameters, random)
-            first = block * _BLOCK
-            rows = slice(max(begin - first, 0), end - first)
-            parts.append([column[rows] for column in self._newest[kind][1]])
-        return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
+        for _, rows in self._events.batches(begin, end, batch or self.parameters.event_batch):
+            yield NumberedEvents(rows.offsets, *rows.columns)
 
 
 class Churn(Struct, frozen=True):
@@ -209,39 +189,29 @@ class Churn(Struct, frozen=True):
 CHURN: Final = Churn()
 
 
-def _spans(begin: int, end: int, size: int) -> Iterator[tuple[int, int]]:
-    return ((start, min(start + size, end)) for start in range(begin, end, size))
-
-
-def _even_offsets(rows: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return the offsets of rows that are all of one width."""
-    count, width = rows.shape
-    return np.arange(0, (count + 1) * width, width, dtype=np.int64)
-
-
-def _draw_subscriptions(p: Parameters, random: Generator) -> Block:
+def _draw_subscriptions(p: Parameters, random: Generator) -> Ragged:
     """Return the attributes, operators, lows and highs of a block of subscriptions, a row each."""
-    attributes = np.empty((_BLOCK, p.predicates), dtype=np.int32)
+    attributes = np.empty((BLOCK, p.predicates), dtype=np.int32)
     attributes[:, : p.fixed] = p.first_name + np.arange(p.fixed)
     others = _distinct(random, p.free, p.usable_names - p.fixed)
     attributes[:, p.fixed :] = p.first_name + p.fixed + others
     constants = random.integers(p.lowest, p.highest + 1, attributes.shape, dtype=np.int32)
     if p.fixed_values is not None:
-        few = random.integers(p.lowest, p.lowest + p.fixed_values, (_BLOCK, p.fixed), dtype=np.int32)
+        few = random.integers(p.lowest, p.lowest + p.fixed_values, (BLOCK, p.fixed), dtype=np.int32)
         constants[:, : p.fixed] = few
     ops = np.full(attributes.shape, Op.EQ, dtype=np.int32)
     ops[:, p.fixed_equal : p.fixed_equal + p.fixed_at_most] = Op.LE
     ops[:, p.fixed_equal + p.fixed_at_most : p.fixed] = Op.GE
-    sides = random.integers(0, 2, (_BLOCK, p.free_ranges), dtype=np.int32)
+    sides = random.integers(0, 2, (BLOCK, p.free_ranges), dtype=np.int32)
     ops[:, p.predicates - p.free_ranges :] = np.where(sides == 0, Op.LE, Op.GE)
     lows = np.where(ops == Op.LE, p.lowest, constants).astype(np.int32)
     highs = np.where(ops == Op.GE, p.highest, constants).astype(np.int32)
-    return attributes, ops, lows, highs
+    return Ragged.even(attributes, ops.astype(np.int8), lows, highs)
 
 
-def _draw_events(p: Parameters, random: Generator) -> Block:
+def _draw_events(p: Parameters, random: Generator) -> Ragged:
     """Return the attributes and values of a block of events, a row each."""
-    attributes = np.empty((_BLOCK, p.pairs), dtype=np.int32)
+    attributes = np.empty((BLOCK, p.pairs), dtype=np.int32)
     attributes[:, : p.fixed_pairs] = np.arange(p.fixed_pairs)
     others = p.names - p.fixed_pairs
     if p.pairs == p.names:
@@ -255,15 +225,15 @@ def _draw_events(p: Parameters, random: Generator) -> Block:
         )
         is_fixed = (attributes >= p.first_name) & (attributes < p.first_name + p.fixed)
         values[is_fixed] = few[is_fixed]
-    return attributes, values
+    return Ragged.even(attributes, values)
 
 
 def _distinct(random: Generator, count: int, among: int) -> NDArray[np.int32]:
     """Return a block's rows of `count` different numbers below `among`."""
     if count * count > 2 * among:
-        order = random.random((_BLOCK, among), dtype=np.float32)
+        order = random.random((BLOCK, among), dtype=np.float32)
         return np.argsort(order, axis=1)[:, :count].astype(np.int32)
-    drawn = random.integers(0, max(among, 1), (_BLOCK, count), dtype=np.int32)
+    drawn = random.integers(0, max(among, 1), (BLOCK, count), dtype=np.int32)
     while True:
         ordered = np.sort(drawn, axis=1)
         again = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))

@@ -8,14 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple, Protocol, overload, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching import ConjunctionBatch, ConjunctionGroup, EventBatch, IdArray, Matcher
+from tocsin.matching import (
+    ClauseGroup,
+    ConjunctionBatch,
+    ConjunctionGroup,
+    EventBatch,
+    IdArray,
+    Matcher,
+    takes_clauses,
+)
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, OPERATORS, Field, Keys, Op, keys_of_numbers
-from tocsin.matching.encoding.conjunctions import EncodedConjunctions
+from tocsin.matching.encoding.conjunctions import EncodedClauses, EncodedConjunctions
 from tocsin.matching.encoding.events import EncodedEvents, encode_events
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.model.conditions import Conjunction, Predicate
@@ -24,10 +33,15 @@ from tocsin.model.values import Value
 
 __all__ = [
     "EncodingMatcher",
+    "Events",
+    "NumberedClauses",
     "NumberedEventBatch",
     "NumberedEvents",
     "NumberedSubscriptions",
+    "Subscriptions",
+    "add_encoded_to",
     "add_to",
+    "encoded_for",
     "names_of",
     "prepared_for",
 ]
@@ -42,8 +56,35 @@ class EncodingMatcher(Protocol):
     def add_encoded(self, batch: EncodedConjunctions) -> None:
         """Add conjunctions that are encoded already."""
 
+    def add_encoded_clauses(self, batch: EncodedClauses) -> None:
+        """Add clause forms that are encoded already, if it takes any."""
+
     def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
         """Return the conjunctions that each event satisfies, and where each event's begin."""
+
+
+class Subscriptions(Protocol):
+    """A batch of subscriptions that can be given to any matcher."""
+
+    @property
+    def ids(self) -> IdArray:
+        """Return their ids."""
+
+    def encode(self, vocabulary: Vocabulary) -> EncodedConjunctions | EncodedClauses:
+        """Return them in a vocabulary's codes."""
+
+    def to_batch(self) -> ConjunctionBatch:
+        """Return them as predicates."""
+
+
+class Events(Protocol):
+    """Events that can be given to any matcher."""
+
+    def as_batch(self) -> EventBatch:
+        """Return them as they are encoded best."""
+
+    def to_dicts(self) -> Sequence[Mapping[str, Value]]:
+        """Return each as a dict."""
 
 
 class NumberedSubscriptions(NamedTuple):
@@ -74,38 +115,60 @@ class NumberedSubscriptions(NamedTuple):
 
     def encode(self, vocabulary: Vocabulary) -> EncodedConjunctions:
         """Return the subscriptions in a vocabulary's codes; names that are new are given one."""
-        used = np.unique(self.attributes)
-        codes = np.zeros(int(used[-1]) + 1 if len(used) else 1, dtype=np.int64)
-        names = names_of(len(codes))
-        codes[used] = [vocabulary.names.code(names[attribute]) for attribute in used.tolist()]
-        ops = self.ops.astype(np.int64)
-        tags = (ops << FIELD_BITS) | (codes[self.attributes] * FIELDS + Field.NUMBER)
-        lows = np.where(ops == Op.LE, self.highs, self.lows)
-        highs = np.where(ops == Op.GE, self.lows, self.highs)
-        return EncodedConjunctions(
-            np.ascontiguousarray(self.ids, dtype=np.int64),
-            np.ascontiguousarray(self.offsets, dtype=np.int64),
-            tags,
-            keys_of_numbers(lows.astype(np.float64)),
-            keys_of_numbers(highs.astype(np.float64)),
-        )
+        cells = _encoded(self.attributes, self.ops, (self.lows, self.highs), vocabulary)
+        ids, offsets = (np.ascontiguousarray(part, dtype=np.int64) for part in (self.ids, self.offsets))
+        return EncodedConjunctions(ids, offsets, *cells)
 
     def to_batch(self) -> ConjunctionBatch:
         """Return the subscriptions as predicates, a Python object each."""
         return ConjunctionBatch(
             tuple(
-                ConjunctionGroup(self._conjunction(i), self.ids[i : i + 1], {}) for i in range(len(self.ids))
+                ConjunctionGroup(_predicates(self, begin, end), self.ids[i : i + 1], {})
+                for i, (begin, end) in enumerate(pairwise(self.offsets.tolist()))
             )
         )
 
-    def _conjunction(self, place: int) -> Conjunction:
-        found = []
-        for j in range(int(self.offsets[place]), int(self.offsets[place + 1])):
-            op, low, high = Op(int(self.ops[j])), int(self.lows[j]), int(self.highs[j])
-            constants = (low, high) if op is Op.BETWEEN else (high,) if op is Op.LE else (low,)
-            subject = Attribute(f"a{int(self.attributes[j])}")
-            found.append(Predicate(subject, OPERATORS[op], tuple(literal(value) for value in constants)))
-        return tuple(found)
+
+class NumberedClauses(NamedTuple):
+    """Clauses of predicates: those of subscription i are the clauses from `offsets[i]` to `offsets[i + 1]`.
+
+    The predicates of clause c are those from `bounds[c]` to `bounds[c + 1]`, as in `NumberedSubscriptions`.
+    """
+
+    ids: IdArray  # int64[subscriptions]
+    offsets: Keys  # int64[subscriptions + 1]
+    bounds: Keys  # int64[clauses + 1]
+    attributes: NDArray[np.int32]  # [predicates]
+    ops: NDArray[np.int8]  # [predicates]
+    lows: NDArray[np.int32]  # [predicates]
+    highs: NDArray[np.int32]  # [predicates]
+
+    def encode(self, vocabulary: Vocabulary) -> EncodedClauses:
+        """Return the conjunctive form, all clauses of which must hold, in a vocabulary's codes."""
+        cells = _encoded(self.attributes, self.ops, (self.lows, self.highs), vocabulary)
+        ids, offsets, bounds = (
+            np.ascontiguousarray(part, dtype=np.int64) for part in (self.ids, self.offsets, self.bounds)
+        )
+        return EncodedClauses(ids, offsets, bounds, *cells)
+
+    def to_batch(self) -> ConjunctionBatch:
+        """Return the conjunctive form as predicates; what has one predicate in each clause is a conjunction."""
+        groups, clauses = [], []
+        for i, (begin, end) in enumerate(pairwise(self.offsets.tolist())):
+            shape = tuple(
+                _predicates(self, *bounds) for bounds in pairwise(self.bounds[begin : end + 1].tolist())
+            )
+            ids = self.ids[i : i + 1]
+            if all(len(clause) == 1 for clause in shape):
+                groups.append(ConjunctionGroup(tuple(clause[0] for clause in shape), ids, {}))
+            else:
+                clauses.append(ClauseGroup(shape, ids, {}))
+        return ConjunctionBatch(tuple(groups), tuple(clauses))
+
+    def any_of_all(self) -> NumberedSubscriptions:
+        """Return the disjunctive form: each clause is a conjunction, and any of them satisfies the subscription."""
+        ids = np.repeat(self.ids, np.diff(self.offsets))
+        return NumberedSubscriptions(ids, self.bounds, self.attributes, self.ops, self.lows, self.highs)
 
 
 class NumberedEvents(NamedTuple):
@@ -128,15 +191,21 @@ class NumberedEvents(NamedTuple):
 
     def encode(self, vocabulary: Vocabulary) -> EncodedEvents:
         """Return the events in a vocabulary's codes; an attribute that it does not know is left out."""
+        used, places = np.unique(self.attributes, return_inverse=True)
         names = names_of(int(self.attributes.max(initial=0)) + 1)
         known = vocabulary.names.codes
-        codes = np.fromiter((known.get(name, -1) for name in names), dtype=np.int64, count=len(names))
-        kept = codes[self.attributes] >= 0
+        found = (known.get(names[attribute], -1) for attribute in used.tolist())
+        codes = np.fromiter(found, dtype=np.int64, count=len(used))[places]
+        kept = codes >= 0
         ends = np.zeros(len(kept) + 1, dtype=np.int64)
         np.cumsum(kept, out=ends[1:])
-        fields = (codes[self.attributes[kept]] * FIELDS + Field.NUMBER).astype(np.int32)
+        fields = (codes[kept] * FIELDS + Field.NUMBER).astype(np.int32)
         keys = keys_of_numbers(self.values[kept].astype(np.float64))
         return EncodedEvents(ends[self.offsets], fields, keys, keys, keys)
+
+    def as_batch(self) -> EventBatch:
+        """Return the events as a batch that is encoded from arrays."""
+        return NumberedEventBatch(self)
 
     def to_dicts(self) -> list[dict[str, Value]]:
         """Return each event as a dict."""
@@ -172,18 +241,38 @@ class _Rows(Sequence[Mapping[str, Value]]):
         return _row(self._events, place)
 
 
-def add_to(matcher: Matcher, subscriptions: NumberedSubscriptions) -> None:
+def add_to(matcher: Matcher, subscriptions: Subscriptions) -> None:
     """Add subscriptions, as arrays if the matcher takes them so."""
-    if isinstance(matcher, EncodingMatcher):
-        matcher.add_encoded(subscriptions.encode(matcher.vocabulary))
-    else:
+    add_encoded_to(matcher, subscriptions, encoded_for(matcher, subscriptions))
+
+
+def encoded_for(
+    matcher: Matcher, subscriptions: Subscriptions
+) -> EncodedConjunctions | EncodedClauses | None:
+    """Return subscriptions as the matcher takes them in arrays, or None if it does not."""
+    if not isinstance(matcher, EncodingMatcher):
+        return None
+    if isinstance(subscriptions, NumberedClauses) and not takes_clauses(matcher):
+        return None
+    return subscriptions.encode(matcher.vocabulary)
+
+
+def add_encoded_to(
+    matcher: Matcher, subscriptions: Subscriptions, encoded: EncodedConjunctions | EncodedClauses | None
+) -> None:
+    """Add subscriptions as what `encoded_for` made of them."""
+    if encoded is None or not isinstance(matcher, EncodingMatcher):
         matcher.add(subscriptions.to_batch())
+    elif isinstance(encoded, EncodedClauses):
+        matcher.add_encoded_clauses(encoded)
+    else:
+        matcher.add_encoded(encoded)
 
 
-def prepared_for(matcher: Matcher, events: NumberedEvents) -> EventBatch:
+def prepared_for(matcher: Matcher, events: Events) -> EventBatch:
     """Return events as the matcher likes them best, so that `match` has nothing left to encode."""
     if isinstance(matcher, EncodingMatcher):
-        batch = NumberedEventBatch(events)
+        batch = events.as_batch()
         encode_events(batch, matcher.vocabulary)
         return batch
     return EventBatch(events.to_dicts())
@@ -193,6 +282,35 @@ def prepared_for(matcher: Matcher, events: NumberedEvents) -> EventBatch:
 def names_of(count: int) -> tuple[str, ...]:
     """Return the names of the first `count` attributes."""
     return tuple(f"a{number}" for number in range(count))
+
+
+def _encoded(
+    attributes: NDArray[np.int32],
+    ops: NDArray[np.int8],
+    limits: tuple[NDArray[np.int32], NDArray[np.int32]],
+    vocabulary: Vocabulary,
+) -> tuple[Keys, Keys, Keys]:
+    """Return predicates' tags, lows and highs in a vocabulary's codes; names that are new are given one."""
+    used = np.unique(attributes)
+    codes = np.zeros(int(used[-1]) + 1 if len(used) else 1, dtype=np.int64)
+    names = names_of(len(codes))
+    codes[used] = [vocabulary.names.code(names[attribute]) for attribute in used.tolist()]
+    wide = ops.astype(np.int64)
+    tags = (wide << FIELD_BITS) | (codes[attributes] * FIELDS + Field.NUMBER)
+    lows = np.where(wide == Op.LE, limits[1], limits[0])
+    highs = np.where(wide == Op.GE, limits[0], limits[1])
+    return tags, keys_of_numbers(lows.astype(np.float64)), keys_of_numbers(highs.astype(np.float64))
+
+
+def _predicates(held: NumberedSubscriptions | NumberedClauses, begin: int, end: int) -> Conjunction:
+    """Return the predicates from `begin` to `end` as Python objects."""
+    found = []
+    for j in range(begin, end):
+        op, low, high = Op(int(held.ops[j])), int(held.lows[j]), int(held.highs[j])
+        constants = (low, high) if op is Op.BETWEEN else (high,) if op is Op.LE else (low,)
+        subject = Attribute(f"a{int(held.attributes[j])}")
+        found.append(Predicate(subject, OPERATORS[op], tuple(literal(value) for value in constants)))
+    return tuple(found)
 
 
 def _row(events: NumberedEvents, place: int) -> dict[str, Value]:

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tocsin.bench.le_subscribe.session import Session
-from tocsin.bench.le_subscribe.subject import Contender, Loading, Timing
+from tocsin.bench.subject import Contender, Loading, Timing
 from tocsin.workloads.le_subscribe import (
     CHURN,
     W0,
@@ -162,7 +162,7 @@ def churn(session: Session) -> None:
         rounds = 0
         for gone, new, events in CHURN.seconds(incoming, 0, scale.rounds):
             changing += subject.remove(gone) + subject.add(new)
-            matching += subject.match(events)[0]
+            matching += subject.match(events).seconds
             rounds += 1
             if changing + matching > scale.patience / 10:
                 break  # a slow matcher's rate is known after fewer rounds

@@ -1,4 +1,4 @@
-"""A run of the experiments: who takes part, how large, and what was found."""
+"""A run of the experiments: how large they are, and how a matcher is filled and timed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Final
 import numpy as np
 
 from tocsin.bench.le_subscribe.scales import Scale
-from tocsin.bench.le_subscribe.subject import Contender, Loading, Subject, Timing
-from tocsin.bench.report import Measurement
+from tocsin.bench.le_subscribe.subject import PhasedSubject
+from tocsin.bench.session import MatcherSession
+from tocsin.bench.subject import Contender, Loading, Subject, Timing
 from tocsin.workloads.le_subscribe import W0_RANGES, Workload
 from tocsin.workloads.numbered import NumberedEvents
 
@@ -28,21 +29,16 @@ _TARGETS: Final = {  # (measurement, matcher, at): what one core is to reach
 }
 
 
-class Session:
-    """Gathers measurements; each says which experiment it is of, which matcher, and at what."""
+class Session(MatcherSession):
+    """Fills matchers from the paper's workloads and times them."""
 
     def __init__(self, scale: Scale, matchers: Sequence[str], progress: Callable[[str], None]) -> None:
+        super().__init__(matchers, progress)
         self.scale = scale
-        self.contenders = [Contender.of(name) for name in matchers]
-        self.measurements: list[Measurement] = []
-        self.left_out: list[str] = []
-        self._progress = progress
-        self._experiment = ""
 
-    def begin(self, experiment: str) -> None:
-        """Let what follows belong to an experiment."""
-        self._experiment = experiment
-        self._progress(experiment)
+    def target(self, name: str, matcher: str, at: float | str) -> float | None:
+        """Return what one core is to reach, or None."""
+        return _TARGETS.get((name, matcher, at))  # type: ignore[arg-type]
 
     def compile(self) -> float:
         """Use every matcher once, so that nothing is compiled while it is timed; return the seconds."""
@@ -50,41 +46,12 @@ class Session:
         workload = Workload(W0_RANGES)
         for contender in self.contenders:
             self.tell(contender, "compiling what is not compiled yet")
-            subject = Subject(contender)
+            subject = PhasedSubject(contender)
             subject.warm_up()
-            subject.load(workload, 2_000)
+            subject.load(workload.subscriptions(0, 2_000))
             subject.time(workload.events(0, 100))
             subject.remove(np.arange(100, dtype=np.int64))
         return time.perf_counter() - begun
-
-    def tell(self, contender: Contender, text: str) -> None:
-        """Tell how far the experiment is."""
-        self._progress(f"{self._experiment}: {contender.label}, {text}")
-
-    def taking_part(self, contenders: Sequence[Contender]) -> Iterator[Contender]:
-        """Return those contenders whose matchers were asked for."""
-        names = {contender.matcher for contender in self.contenders}
-        return (contender for contender in contenders if contender.matcher in names)
-
-    def record(
-        self,
-        name: str,
-        contender: Contender,
-        at: float | str,
-        figure: tuple[float, str],
-        **details: float | str | None,
-    ) -> None:
-        """Keep a figure and its unit."""
-        told = {key.replace("_", " "): value for key, value in details.items() if value is not None}
-        target = _TARGETS.get((name, contender.label, at))  # type: ignore[arg-type]
-        self.measurements.append(
-            Measurement(
-                name,
-                *figure,
-                target,
-                {"experiment": self._experiment, "matcher": contender.label, "at": at, **told},
-            )
-        )
 
     def record_timing(self, contender: Contender, at: float | str, timing: Timing) -> None:
         """Keep what an event took, with the phases."""
@@ -100,8 +67,8 @@ class Session:
 
     def loaded(self, contender: Contender, workload: Workload, count: int) -> tuple[Subject, Loading]:
         """Return a matcher that holds the workload's first subscriptions and has seen some events."""
-        subject = Subject(contender)
-        loading = subject.load(workload, count, lambda text: self.tell(contender, text))
+        subject = PhasedSubject(contender)
+        loading = subject.load(workload.subscriptions(0, count), lambda text: self.tell(contender, text))
         for events in workload.events(0, self.scale.warm_up, batch=self.scale.batch):
             subject.match(events)
         subject.freeze()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tocsin.language import parse_condition, to_cnf
 from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch, IdArray
-from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Keys, Op
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Keys, Op
 from tocsin.matching.encoding.conjunctions import EncodedClauses, EncodedConjunctions
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.vocabulary import Vocabulary
@@ -23,14 +23,20 @@ from tocsin.matching.opindex._kernels.placing import KNOWN, place, withdraw
 from tocsin.matching.opindex._kernels.review import decay, forget_events, review
 from tocsin.matching.opindex._kernels.storing import leave, numbers_of, recall, store
 from tocsin.matching.opindex.state import (
+    ALWAYS,
     ENTRIES,
     EPOCH,
     EVENTS,
+    EXTRA_NEXT,
+    EXTRA_PIVOT,
+    FIELD,
     LIVE_FORMS,
     MEMBERS,
+    MORE,
     MOST_EVENTS,
     MOST_PREDICATES,
     MOVES,
+    PIVOT,
     PREDICATES,
     SEARCHES,
     SEEN,
@@ -118,7 +124,8 @@ class OpIndex(IndexedMatcher):
         self._state = arrays.with_attributes(self._state, self.vocabulary.names.top)
         self._state = arrays.with_forms(self._state, len(ids), int((records + records // 2 + 1).sum()))
         self.vocabulary.hold(forms.tags, forms.lows)
-        self._expect(np.unique((forms.tags & _FIELD) // FIELDS))
+        if self._statistics is not None:
+            self._expect(np.unique((forms.tags & _FIELD) // FIELDS), self._statistics)
         store(self._state, ids, forms)
         self._place(forms)
 
@@ -142,15 +149,16 @@ class OpIndex(IndexedMatcher):
         done, count = 0, len(forms.numbers)
         while done < count:
             bounds = forms.bounds[forms.offsets[done] : forms.offsets[done + 1] + 1]
-            lists = forms.which[bounds[0] : bounds[-1]]
-            members = int(np.diff(forms.starts)[lists[lists >= 0]].sum())
-            predicates = int(bounds[-1] - bounds[0])
+            said = slice(int(bounds[0]), int(bounds[-1]))
+            lists = forms.which[said] >= 0
+            members = np.diff(forms.starts)[forms.which[said][lists]]
+            mixed = forms.pivots[said][lists] % FIELDS == Field.ANY
             self._state = arrays.with_placements(
                 self._state,
-                count - done,
-                int(np.diff(bounds).max(initial=1)),
-                2 * predicates + 1 + members,
-                predicates + len(bounds),
+                forms=count - done,
+                pivots=int(np.diff(bounds).max(initial=1)) + int(members[mixed].sum()),
+                entries=2 * len(lists) + 1 + int(members.sum()),
+                gates=len(lists) + len(bounds),
             )
             done = place(self._state, forms, done)
 
@@ -211,16 +219,14 @@ class OpIndex(IndexedMatcher):
             number = min(statistics.events, _MEMORY) if weight is None else weight
             self._state = arrays.with_attributes(self._state, self.vocabulary.names.top)
             self._state.totals[EVENTS] += number * self._state.totals[WEIGHT]
-            self._expect(np.flatnonzero(self._state.attributes.uses))
+            self._expect(np.flatnonzero(self._state.attributes.uses), statistics)
             self._pause = 0
 
-    def _expect(self, attributes: Keys) -> None:
+    def _expect(self, attributes: Keys, statistics: Statistics) -> None:
         """Count, towards attributes that no event was seen to have, as many events as the statistics say."""
-        if self._statistics is None:
-            return
         seen, events = self._state.attributes.seen, self._state.totals[EVENTS]
         for attribute in attributes[seen[attributes] == 0].tolist():
-            seen[attribute] = events * self._statistics.presence(self.vocabulary.names.symbol(attribute))
+            seen[attribute] = events * statistics.presence(self.vocabulary.names.symbol(attribute))
 
     def _follow(self, events: int) -> None:
         """Give some of those forms another pivot whose own has become too frequent, a few for each event."""
@@ -293,6 +299,35 @@ class OpIndex(IndexedMatcher):
             held.append(self._said(number))
             number = int(self._state.forms[number, SIBLING])
         return held[::-1]
+
+    def pivots(self, id: int) -> list[tuple[str | None, ...]]:
+        """Return, for each form of a subscription in the order they came, the attributes that it is kept under.
+
+        A clause form may be kept under several. None is no attribute: every event is asked.
+        """
+        with self._lock:
+            entry = hash_index.find(self._state.ids, id, 0, 0)
+            if entry < 0:
+                raise MatcherError(f"no subscription has the id {id}")
+            found = []
+            number = int(self._state.first[entry])
+            while number >= 0:
+                found.append(self._placed(number))
+                number = int(self._state.forms[number, SIBLING])
+            return found[::-1]
+
+    def _placed(self, number: int) -> tuple[str | None, ...]:
+        """Return the attributes that a form is kept under."""
+        state = self._state
+        pivots, more = [int(state.forms[number, PIVOT])], int(state.forms[number, MORE])
+        while more >= 0:
+            pivots.append(int(state.extras[more, EXTRA_PIVOT]))
+            more = int(state.extras[more, EXTRA_NEXT])
+        fields = [int(state.pivots[pivot, FIELD]) for pivot in pivots]
+        names = [
+            None if field == ALWAYS else self.vocabulary.names.symbol(field // FIELDS) for field in fields
+        ]
+        return tuple(dict.fromkeys(names))
 
     def stats(self) -> MatcherStats:
         """Return what is held and what that costs."""

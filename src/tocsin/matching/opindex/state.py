@@ -196,6 +196,7 @@ class State(NamedTuple):
     scratch: NDArray[np.int64]  # [TAIL, 2] room to sort
     draft: NDArray[np.int64]  # [entries, 4] of the form at hand: kind, field, key, counter or gate
     gate_draft: NDArray[np.int64]  # [gates, 4] of the form at hand
+    chosen: NDArray[np.int64]  # [entries] of the form at hand: the fields that are its pivots
     tops: NDArray[np.int64]  # [17]
     settings: NDArray[np.int64]  # [2]
     totals: NDArray[np.float64]  # [7]
@@ -230,6 +231,7 @@ def new_state(segments: int, *, signatures: bool) -> State:
         np.zeros((TAIL, 2), dtype=np.int64),
         np.zeros((64, 4), dtype=np.int64),
         np.zeros((64, 4), dtype=np.int64),
+        np.zeros(64, dtype=np.int64),
         tops,
         np.array([segments.bit_length() - 1, signatures], dtype=np.int64),
         totals,
@@ -280,13 +282,14 @@ def with_placements(state: State, forms: int, pivots: int, entries: int, gates: 
     It has so many entries and gates at each. Placing says in NEEDED how many rows of entries it lacked.
     """
     tops = state.tops
-    # Each entry may be the first of its list, or make the list have twice as many segments.
-    segments = int(tops[TOP_SEGMENT]) + pivots * entries * (2 << int(state.settings[SEGMENTS]))
+    # A list that grows from one segment to as many as it may have takes less than twice as many.
+    lists = pivots * min(entries, KINDS)
+    segments = int(tops[TOP_SEGMENT]) + lists * (2 << int(state.settings[SEGMENTS]))
     state = grown(state, ("signatures", "segments"), segments + min(forms, 4096))
     state = grown(state, ("lists", "sizes", "pivots"), int(tops[TOP_PIVOT]) + pivots + min(forms, 256))
     state = grown(state, ("gates",), int(tops[TOP_GATE]) + pivots * gates)
     state = grown(state, ("extras",), int(tops[TOP_EXTRA]) + pivots)
-    state = grown(grown(state, ("draft",), entries), ("gate_draft",), gates)
+    state = grown(grown(grown(state, ("draft",), entries), ("gate_draft",), gates), ("chosen",), entries)
     counters = pivots * (2 * int(tops[WIDEST]) + 1) + min(forms, 4096)
     state = state._replace(
         entries=blocks.with_room(state.entries, int(tops[NEEDED]) + 4 * min(forms, 4096)),

@@ -126,60 +126,37 @@ def place(state: State, forms: Forms, start: int) -> int:
         clause = _pivot_clause(state, forms, i)
         if not _has_room(state, forms, i, clause):
             return i
+        copies = _choose(state, forms, clause)
         units = _draft(state, forms, i, clause < 0)
-        if not _has_entry_room(state, forms, clause):
+        if not _has_entry_room(state, copies):
             return i
         number = forms.numbers[i]
         begin, end = forms.bounds[forms.offsets[i]], forms.bounds[forms.offsets[i + 1]]
         holder = number + (ASKED if _has_residual(forms, begin, end) else 0)
         state.forms[number, PIVOT] = -1
         state.forms[number, MORE] = -1
-        first, last = _pivots(forms, clause)
-        for q in range(first, last):
-            field = _pivot_at(forms, clause, q)
-            if not _came_before(forms, first, q, field):
-                _place_at(state, number, holder, units, field)
+        for copy in range(copies):
+            _place_at(state, number, holder, units, state.chosen[copy])
     return forms.numbers.shape[0]
-
-
-@helper
-def _pivots(forms: Forms, clause: int) -> tuple[int, int]:
-    """Return the predicates whose fields are a form's pivots; one of no predicate, if it has none."""
-    if clause < 0:
-        return np.int64(0), np.int64(1)
-    return forms.bounds[clause], forms.bounds[clause + 1]
-
-
-@helper
-def _pivot_at(forms: Forms, clause: int, q: int) -> int:
-    return np.int64(ALWAYS) if clause < 0 else forms.pivots[q]
-
-
-@helper
-def _came_before(forms: Forms, first: int, q: int, field: int) -> bool:
-    came = False
-    for other in range(first, q):
-        came |= forms.pivots[other] == field
-    return came
 
 
 @helper
 def _has_room(state: State, forms: Forms, i: int, clause: int) -> bool:
     """Tell whether there is room to place a form, but for its entries."""
     tops = state.tops
-    first, last = _pivots(forms, clause)
-    copies = last - first
     begin, end = forms.bounds[forms.offsets[i]], forms.bounds[forms.offsets[i + 1]]
     gates = end - begin + forms.offsets[i + 1] - forms.offsets[i]
-    most = 2 * (end - begin) + 1
-    for q in range(begin, end):
-        if forms.which[q] >= 0:
-            most += forms.starts[forms.which[q] + 1] - forms.starts[forms.which[q]]
+    most = 2 * (end - begin) + 1 + _members(forms, begin, end, False)
+    copies = np.int64(1)
+    if clause >= 0:
+        begin, end = forms.bounds[clause], forms.bounds[clause + 1]
+        copies = end - begin + _members(forms, begin, end, True)
+    lists = copies * min(most, np.int64(KINDS))
     tops[NEEDED] = 0
     return (
-        tops[TOP_SEGMENT] + copies * most * (np.int64(2) << state.settings[SEGMENTS])
-        <= state.segments.shape[0]
+        tops[TOP_SEGMENT] + lists * (np.int64(2) << state.settings[SEGMENTS]) <= state.segments.shape[0]
         and most <= state.draft.shape[0]
+        and most <= state.chosen.shape[0]
         and gates <= state.gate_draft.shape[0]
         and tops[TOP_PIVOT] + copies <= state.pivots.shape[0]
         and tops[TOP_GATE] + gates * copies <= state.gates.shape[0]
@@ -189,21 +166,60 @@ def _has_room(state: State, forms: Forms, i: int, clause: int) -> bool:
 
 
 @helper
-def _has_entry_room(state: State, forms: Forms, clause: int) -> bool:
+def _members(forms: Forms, begin: int, end: int, mixed: bool) -> int:
+    """Return how many members the lists of some predicates have: all lists, or those of several kinds."""
+    count = np.int64(0)
+    for q in range(begin, end):
+        if forms.which[q] >= 0 and (not mixed or _is_mixed(forms, q)):
+            count += forms.starts[forms.which[q] + 1] - forms.starts[forms.which[q]]
+    return count
+
+
+@helper
+def _choose(state: State, forms: Forms, clause: int) -> int:
+    """Write the fields that are pivots by a clause into `chosen`, each once; return how many.
+
+    One of them must tell that the clause holds, so a list with members of several kinds gives one for each kind,
+    unless it is the whole clause: then its attribute alone is counted too.
+    """
+    if clause < 0:
+        state.chosen[0] = ALWAYS
+        return np.int64(1)
+    count = np.int64(0)
+    begin, end = forms.bounds[clause], forms.bounds[clause + 1]
+    for q in range(begin, end):
+        if end - begin > 1 and _is_mixed(forms, q):
+            for m in range(forms.starts[forms.which[q]], forms.starts[forms.which[q] + 1]):
+                count = _add_chosen(state, forms.fields[m], count)
+        else:
+            count = _add_chosen(state, forms.pivots[q], count)
+    return count
+
+
+@helper
+def _add_chosen(state: State, field: int, count: int) -> int:
+    came = False
+    for before in range(count):
+        came |= state.chosen[before] == field
+    state.chosen[count] = field
+    return count if came else count + 1
+
+
+@helper
+def _has_entry_room(state: State, copies: int) -> bool:
     """Tell whether there is room for the entries of the form that is drafted; NEEDED says how many rows they take."""
     tops = state.tops
     left = state.entries.rows.shape[0] - state.entries.top[0]
-    first, last = _pivots(forms, clause)
-    if (last - first) * tops[EMITTED] * (2 * tops[LARGEST] + 2) * 32 <= left:
+    if copies * tops[EMITTED] * (2 * tops[LARGEST] + 2) * 32 <= left:
         return True
     # Seldom so many: look at each segment that is concerned.
-    for q in range(first, last):
-        pivot = np.int64(state.fields.pivot[_pivot_at(forms, clause, q)])
+    for copy in range(copies):
+        pivot = np.int64(state.fields.pivot[state.chosen[copy]])
         if pivot >= 0:
             for e in range(tops[EMITTED]):
                 tops[NEEDED] += growth(state, pivot, state.draft[e, 0], state.draft[e, 1])
     # Several entries may go into one segment, which then grows several times.
-    tops[NEEDED] = 2 * tops[NEEDED] + 6 * (last - first) * tops[EMITTED]
+    tops[NEEDED] = 2 * tops[NEEDED] + 6 * copies * tops[EMITTED]
     return tops[NEEDED] <= left
 
 
@@ -323,6 +339,8 @@ def _draft(state: State, forms: Forms, i: int, without_pivot: bool) -> int:
         begin, end = forms.bounds[clause], forms.bounds[clause + 1]
         if end - begin == 1:
             _emit_predicate(state, forms, begin, np.int64(0))
+            if _is_mixed(forms, begin):
+                _emit(state, EQ, forms.pivots[begin], np.int64(0), np.int64(0))
             units += _units(forms, begin)
             continue
         if _has_residual(forms, begin, end):
@@ -330,10 +348,10 @@ def _draft(state: State, forms: Forms, i: int, without_pivot: bool) -> int:
         units += 1
         joint = _open(state, np.int64(1), np.int64(0))
         for q in range(begin, end):
-            op, field, units_ = forms.tags[q] >> FIELD_BITS, forms.tags[q] & _MASK, _units(forms, q)
+            op, field = forms.tags[q] >> FIELD_BITS, forms.tags[q] & _MASK
             target = joint
-            if units_ != 1 or op == _NOT_IN or (op == _OP_NE and field % FIELDS == _TEXT):
-                target = _open(state, max(units_, np.int64(1)), joint)
+            if op in (_BETWEEN, _NOT_IN, _MISSING) or (op == _OP_NE and field % FIELDS == _TEXT):
+                target = _open(state, np.int64(2 if op == _BETWEEN else 1), joint)
             _emit_predicate(state, forms, q, target)
             if op == _MISSING:
                 _emit(state, EQ, np.int64(ALWAYS), np.int64(0), target)
@@ -342,7 +360,7 @@ def _draft(state: State, forms: Forms, i: int, without_pivot: bool) -> int:
 
 @helper
 def _units(forms: Forms, q: int) -> int:
-    """Return how often a predicate that holds counts towards its conjunction."""
+    """Return how often a predicate that holds counts towards its form, where it is a clause of its own."""
     op = forms.tags[q] >> FIELD_BITS
     if op in (_RESIDUAL, _MISSING):
         return np.int64(0)
@@ -351,7 +369,7 @@ def _units(forms: Forms, q: int) -> int:
 
 @helper
 def _is_mixed(forms: Forms, q: int) -> bool:
-    """Tell whether a predicate is a list with members of several kinds, whose pivot none of them touches."""
+    """Tell whether a predicate is a list with members of several kinds."""
     return forms.tags[q] >> FIELD_BITS == _IN and forms.pivots[q] % FIELDS == _ANY
 
 
@@ -401,8 +419,6 @@ def _emit_predicate(state: State, forms: Forms, q: int, target: int) -> None:
     elif op in (_IN, _NOT_IN):
         if op == _NOT_IN:
             _emit(state, RUN, field, np.int64(0), target)
-        elif _is_mixed(forms, q):
-            _emit(state, EQ, forms.pivots[q], np.int64(0), target)
         kind = EQ if op == _IN else STRIKE
         for m in range(forms.starts[forms.which[q]], forms.starts[forms.which[q] + 1]):
             _emit(state, kind, forms.fields[m], forms.keys[m], target)

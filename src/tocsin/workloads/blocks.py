@@ -1,0 +1,91 @@
+"""Rows that are drawn in blocks, a seed for each: a batch of any size is cut from them, and is always the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from tocsin.matching.encoding.codes import Keys
+
+__all__ = ["BLOCK", "Blocks", "Ragged", "joined"]
+
+BLOCK: Final = 1 << 15  # rows that one seed draws, unless they are wide
+
+
+class Ragged(Struct, frozen=True):
+    """Rows of different lengths: the cells of row i are those from `offsets[i]` to `offsets[i + 1]`, in every column."""
+
+    offsets: Keys  # int64[rows + 1]
+    columns: tuple[NDArray[Any], ...]  # [cells] each
+
+    @classmethod
+    def even(cls, *columns: NDArray[Any]) -> Ragged:
+        """Return rows that are all of one width, given as a matrix for each column."""
+        count, width = columns[0].shape
+        offsets = np.arange(count + 1, dtype=np.int64) * width
+        return cls(offsets, tuple(column.reshape(-1) for column in columns))
+
+    @classmethod
+    def where(cls, is_cell: NDArray[np.bool_], *columns: NDArray[Any]) -> Ragged:
+        """Return rows of those cells of matrices for which `is_cell` is true."""
+        offsets = np.zeros(len(is_cell) + 1, dtype=np.int64)
+        np.cumsum(is_cell.sum(axis=1), out=offsets[1:])
+        return cls(offsets, tuple(column[is_cell] for column in columns))
+
+    @classmethod
+    def first(cls, sizes: NDArray[np.integer[Any]], *columns: NDArray[Any]) -> Ragged:
+        """Return rows of the first `sizes` cells of each row of matrices."""
+        return cls.where(np.arange(columns[0].shape[1]) < sizes[:, None], *columns)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def slice(self, begin: int, end: int) -> Ragged:
+        """Return the rows from `begin` to `end`."""
+        offsets = self.offsets[begin : end + 1]
+        cells = slice(int(offsets[0]), int(offsets[-1]))
+        return Ragged(offsets - offsets[0], tuple(column[cells] for column in self.columns))
+
+
+def joined(parts: Sequence[Ragged]) -> Ragged:
+    """Return the rows of all parts, one after another; there is at least one part."""
+    if len(parts) == 1:
+        return parts[0]
+    sizes = np.concatenate([np.diff(part.offsets) for part in parts])
+    offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    columns = zip(*(part.columns for part in parts), strict=True)
+    return Ragged(offsets, tuple(np.concatenate(column) for column in columns))
+
+
+class Blocks:
+    """Rows by number. `draw` makes the rows of a block; what it is given to draw with depends on the seed alone."""
+
+    def __init__(
+        self, seed: Sequence[int], draw: Callable[[Generator, int], Ragged], *, size: int = BLOCK
+    ) -> None:
+        self._seed = list(seed)
+        self._draw = draw
+        self._size = size
+        self._newest: tuple[int, Ragged] | None = None
+
+    def rows(self, begin: int, end: int) -> Ragged:
+        """Return the rows from `begin` to `end`; the newest block is kept, for small batches come one by one."""
+        parts = []
+        for block in range(begin // self._size, max(-(-end // self._size), begin // self._size + 1)):
+            if self._newest is None or self._newest[0] != block:
+                random = np.random.default_rng([*self._seed, block])
+                self._newest = block, self._draw(random, self._size)
+            first = block * self._size
+            parts.append(self._newest[1].slice(max(begin - first, 0), min(end - first, self._size)))
+        return joined(parts)
+
+    def batches(self, begin: int, end: int, size: int) -> Iterator[tuple[int, Ragged]]:
+        """Return the rows from `begin` to `end` in batches, each with its first row's number."""
+        for start in range(begin, end, size):
+            yield start, self.rows(start, min(start + size, end))

@@ -1,0 +1,204 @@
+"""Long interleavings of adds, removals, events and new pivots; long segments; very many events."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.matching.opindex.invariants import check_invariants
+from tocsin.language import parse_condition, to_cnf, to_dnf
+from tocsin.matching import ConjunctionBatch, EventBatch, Oracle
+from tocsin.matching.opindex.matcher import OpIndex, OpIndexBs
+from tocsin.matching.opindex.state import EPOCH, MOST_EVENTS, MOST_PREDICATES, MOVES
+from tocsin.model import read_event
+from tocsin.model.errors import MatcherError
+
+LONG = os.environ.get("TOCSIN_TEST_PROFILE") == "long"
+NAMES = "abcdefghijkl"
+
+_predicates = st.one_of(
+    st.builds(
+        "{} {} {}".format,
+        st.sampled_from(NAMES),
+        st.sampled_from(["=", "=", "<", "<=", ">", ">=", "!="]),
+        st.integers(0, 3),
+    ),
+    st.builds(
+        "{} {}".format,
+        st.sampled_from(NAMES),
+        st.sampled_from(
+            ["in (1, 2)", "not in (1, 'x')", "not in (0, 3)", "in (2, 'x')", "between 1 and 2", "is missing"]
+        ),
+    ),
+)
+_conditions = st.one_of(
+    st.lists(_predicates, min_size=1, max_size=5).map(" and ".join),
+    st.lists(
+        st.lists(_predicates, min_size=1, max_size=3).map(lambda clause: f"({' or '.join(clause)})"),
+        min_size=1,
+        max_size=4,
+    ).map(" and ".join),
+)
+_events = st.dictionaries(st.sampled_from(NAMES), st.sampled_from([0, 1, 2, 3, "x"]), max_size=8)
+_steps = st.one_of(
+    st.tuples(st.just("add"), st.lists(_conditions, min_size=1, max_size=40)),
+    st.tuples(st.just("remove"), st.integers(1, 50)),
+    st.tuples(st.just("match"), st.lists(_events, min_size=1, max_size=12)),
+    st.tuples(st.just("drift"), st.sampled_from(NAMES)),
+)
+
+
+@pytest.mark.parametrize("kind", [OpIndex, OpIndexBs])
+@settings(max_examples=400 if LONG else 25)
+@given(steps=st.lists(_steps, min_size=3, max_size=25), seed=st.integers(0, 2**32 - 1))
+def test_matches_and_invariants_survive_any_interleaving(
+    kind: type[OpIndex], steps: list[tuple[str, object]], seed: int
+) -> None:
+    matcher, oracle = kind(), Oracle()
+    random = np.random.default_rng(seed)
+    held: list[int] = []
+    fresh = 0
+    for step, argument in steps:
+        if step == "add":
+            assert isinstance(argument, list)
+            ids = range(fresh, fresh + len(argument))
+            fresh += len(argument)
+            forms = to_cnf if random.integers(2) else to_dnf
+            batch = ConjunctionBatch.of(
+                (id_, forms(parse_condition(text))) for id_, text in zip(ids, argument, strict=True)
+            )
+            matcher.add(batch)
+            oracle.add(batch)
+            held += ids
+        elif step == "remove" and held:
+            assert isinstance(argument, int)
+            gone = random.choice(held, size=min(argument, len(held)), replace=False)
+            matcher.remove(gone)
+            oracle.remove(gone)
+            held = sorted(set(held) - set(gone.tolist()))
+        elif step == "match":
+            assert isinstance(argument, list)
+            events = EventBatch.of(read_event(event) for event in argument)
+            assert matcher.match(events).to_lists() == oracle.match(events).to_lists()
+        elif step == "drift":
+            matcher.match(EventBatch.of_dicts([{str(argument): -1}] * 1200))
+        check_invariants(matcher)
+    matcher.remove(np.array(held, dtype=np.int64))
+    check_invariants(matcher)
+    assert (matcher.stats().conjunctions, matcher.stats().predicates) == (0, 0)
+    assert len(matcher.vocabulary.names) == 0
+
+
+@pytest.mark.parametrize("kind", [OpIndex, OpIndexBs])
+def test_long_segments_keep_their_order_while_entries_come_and_go(kind: type[OpIndex]) -> None:
+    matcher, oracle = kind(), Oracle()
+    random = np.random.default_rng(1)
+    held = np.empty(0, dtype=np.int64)
+    texts = ["a > {}", "a = {}", "a <= {} and b != 0", "a not in ({}, -1)", "a between 0 and {}"]
+    for round_ in range(12):
+        ids = np.arange(round_ * 400, (round_ + 1) * 400)
+        values = random.integers(0, 60, len(ids))
+        forms = [
+            to_dnf(parse_condition(texts[id_ % len(texts)].format(v)))
+            for id_, v in zip(ids, values, strict=True)
+        ]
+        batch = ConjunctionBatch.of(zip(ids.tolist(), forms, strict=True))
+        matcher.add(batch)
+        oracle.add(batch)
+        held = np.concatenate([held, ids])
+        gone = random.choice(held, size=len(held) // (2 if round_ % 3 else 8), replace=False)
+        for ids_ in np.array_split(gone, 5):
+            matcher.remove(ids_)
+            oracle.remove(ids_)
+            check_invariants(matcher)
+        held = np.setdiff1d(held, gone)
+        events = EventBatch.of_dicts([{"a": int(value), "b": 1} for value in random.integers(-1, 61, 8)])
+        assert matcher.match(events).to_lists() == oracle.match(events).to_lists()
+    matcher.remove(held)
+    check_invariants(matcher)
+    assert matcher.stats().details["entries"] == 0
+
+
+def test_pivots_follow_the_stream() -> None:
+    matcher, oracle = OpIndex(), Oracle()
+    texts = [f"common = {i % 7} and rare{i % 50} = {i % 3}" for i in range(1500)]
+    texts += [f"other{i} = 1" for i in range(2000)]  # so that `common` seems to be rare
+    texts += [f"rare{i} = 9" for i in range(50) for _ in range(60)]
+    batch = ConjunctionBatch.of((i, to_dnf(parse_condition(text))) for i, text in enumerate(texts))
+    for each in (matcher, oracle):
+        each.add(batch)
+    assert {matcher.pivots(i)[0] for i in range(1500)} != {("common",)}
+    random = np.random.default_rng(0)
+
+    def events(count: int, *, swapped: bool) -> EventBatch:
+        rows = []
+        for _ in range(count):
+            often, seldom = "common", f"rare{random.integers(50)}"
+            row = {often: int(random.integers(7))}
+            if random.random() < (1.0 if swapped else 0.05):
+                row[seldom] = int(random.integers(3))
+            if swapped and random.random() < 0.999:
+                del row[often]
+            rows.append(row)
+        return EventBatch.of_dicts(rows)
+
+    for _ in range(40):
+        matcher.match(events(200, swapped=False))
+    assert all(matcher.pivots(i)[0] != ("common",) for i in range(1500))
+    for _ in range(800):
+        matcher.match(events(400, swapped=True))
+    assert sum(matcher.pivots(i)[0] == ("common",) for i in range(1500)) > 1400
+    assert matcher._state.totals[MOVES] > 1400
+    check_invariants(matcher)
+    some = events(50, swapped=False)
+    assert matcher.match(some).to_lists() == oracle.match(some).to_lists()
+
+
+def test_a_stream_that_does_not_change_moves_nothing() -> None:
+    matcher = OpIndex()
+    random = np.random.default_rng(0)
+    texts = [f"a{random.integers(200)} = 1 and a{random.integers(200)} = 2" for _ in range(3000)]
+    matcher.add(ConjunctionBatch.of((i, to_dnf(parse_condition(text))) for i, text in enumerate(texts)))
+    for _ in range(60):
+        rows = [{f"a{i}": 1 for i in random.integers(0, 200, 8)} for _ in range(200)]
+        matcher.match(EventBatch.of_dicts(rows))
+    assert matcher._state.totals[MOVES] <= 30  # one in a hundred, by chance
+
+
+def test_events_are_numbered_anew_when_counters_can_hold_no_more() -> None:
+    matcher = OpIndex()
+    clauses = to_cnf(parse_condition("(a = 1 or b = 1) and (c = 1 or d = 1)"))
+    matcher.add(ConjunctionBatch.of([(1, to_dnf(parse_condition("a = 1 and b = 1"))), (2, clauses)]))
+    events = EventBatch.of_dicts([{"a": 1}, {"b": 1, "c": 1}, {"a": 1, "b": 1, "d": 1}])
+    wanted = [[], [2], [1, 2]]
+    assert matcher.match(events).to_lists() == wanted
+    matcher._state.tops[EPOCH] = MOST_EVENTS - 4
+    for _ in range(3):
+        assert matcher.match(events).to_lists() == wanted
+    assert 0 < matcher._state.tops[EPOCH] < 100
+
+
+def test_a_form_too_long_to_count_is_refused_and_nothing_else_is_lost() -> None:
+    matcher = OpIndex()
+    matcher.add(ConjunctionBatch.of([(1, to_dnf(parse_condition("a = 1")))]))
+    condition = parse_condition(" and ".join(f"a{i} = 1" for i in range(MOST_PREDICATES + 1)))
+    with pytest.raises(MatcherError, match="65,537 predicates"):
+        matcher.add(ConjunctionBatch.of([(2, to_dnf(condition))]))
+    assert matcher.match(EventBatch.of_dicts([{"a": 1}])).to_lists() == [[1]]
+
+
+def test_a_long_clause_form_and_a_long_list() -> None:
+    matcher, oracle = OpIndex(), Oracle()
+    text = " and ".join(f"(a{i} = 1 or b{i} in ({', '.join(map(str, range(2, 40)))}))" for i in range(130))
+    batch = ConjunctionBatch.of([(1, to_cnf(parse_condition(text)))])
+    for each in (matcher, oracle):
+        each.add(batch)
+    full = {f"a{i}": 1 for i in range(130)}
+    events = EventBatch.of_dicts([full, {**full, "a7": 2}, {**full, "a7": 2, "b7": 30}, {"a0": 1}])
+    assert matcher.match(events).to_lists() == oracle.match(events).to_lists() == [[1], [], [1], []]
+    matcher.remove(np.array([1]))
+    check_invariants(matcher)
