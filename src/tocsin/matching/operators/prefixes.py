@@ -74,13 +74,7 @@ class PrefixIndex:
 
     def _pack(self) -> None:
         """Give back the bytes of constants that are gone."""
-        entries = self._state.entries
-        free = np.zeros(hash_index.top_entry(entries), dtype=np.bool_)
-        at = int(entries.counters[2])
-        while at >= 0:
-            free[at] = True
-            at = int(entries.chain[at])
         used, needless = self._state.counters.tolist()
         data = np.zeros(roomier(0, used - needless), dtype=np.uint8)
-        pack(self._state, np.flatnonzero(~free), data)
+        pack(self._state, data)
         self._state = self._state._replace(data=data)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,7 +14,7 @@ from tocsin.structures.jit import kernel
 
 __all__ = ["splice"]
 
-_FURTHER = int(Field.TEXT) - int(Field.STRING)
+_FURTHER: Final = int(Field.TEXT) - int(Field.STRING)
 
 
 @kernel

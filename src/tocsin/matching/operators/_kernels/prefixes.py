@@ -6,7 +6,7 @@ two strings with one hash are told apart.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,9 @@ from tocsin.structures.jit import helper, kernel, wrapping_helper
 __all__ = ["Prefixes", "begins_with", "enter", "leave", "pack"]
 
 # Beside a constant's key
-LENGTH = 2
-CODE = 3
-OFFSET = 4
+LENGTH: Final = 2  # -1 if the entry is free
+CODE: Final = 3
+OFFSET: Final = 4
 
 
 class Prefixes(NamedTuple):
@@ -81,17 +81,19 @@ def leave(state: Prefixes, attributes: NDArray[np.int64], constants: TextBytes, 
             hashed = _extended(hashed, _byte(constants, i, k, backwards))
         entry = _find(state, attributes[i], hashed, length, constants, i, backwards)
         hash_index.remove(state.entries, entry)
+        state.entries.keys[entry, LENGTH] = -1
         state.counters[1] += length
         _uncount_length(state, attributes[i], length)
 
 
 @kernel
-def pack(state: Prefixes, order: NDArray[np.int64], data: NDArray[np.uint8]) -> None:
-    """Copy the bytes of the entries `order` into `data`, without those that nobody needs."""
+def pack(state: Prefixes, data: NDArray[np.uint8]) -> None:
+    """Copy the bytes of the constants into `data`, without those that nobody needs."""
     keys = state.entries.keys
     used = np.int64(0)
-    for i in range(order.shape[0]):
-        entry = order[i]
+    for entry in range(state.entries.counters[1]):
+        if keys[entry, LENGTH] < 0:
+            continue
         offset = keys[entry, OFFSET]
         keys[entry, OFFSET] = used
         for k in range(keys[entry, LENGTH]):
