@@ -68,6 +68,10 @@ class SymbolTable(Generic[Symbol]):
         """Tell whether a code stands for something now."""
         return code < len(self._symbols) and self._symbols[code] is not None
 
+    def is_held(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Tell which of these codes have a use."""
+        return np.asarray(self._uses[codes] > 0)
+
     def hold(self, codes: NDArray[np.int64]) -> None:
         """Count one use of each of these codes."""
         if len(codes):

@@ -202,6 +202,7 @@ class Vocabulary:
 
     def take_in(self, other: Vocabulary) -> None:
         """Hold, besides its own, what a vocabulary holds that this one agrees with."""
+        shared = [code for code, _ in other.predicates if self.predicates.is_known(code)]
         self.names.take_in(other.names)
         self.symbols.take_in(other.symbols)
         self.predicates.take_in(other.predicates)
@@ -211,6 +212,9 @@ class Vocabulary:
         for attribute, uses in other.timed.items():
             self.timed[attribute] = self.timed.get(attribute, 0) + uses
         self._timings += 1
+        for code in shared:  # whose members are held twice now
+            if self.encode(self.predicate(code)).tag >> FIELD_BITS != Op.RESIDUAL:
+                self._count_members(self.members(code), -1)
 
     def note_timed(self, places: Keys, change: int) -> None:
         """Count the predicates that compare an attribute with timestamps, given by their fields."""
@@ -232,35 +236,35 @@ class Vocabulary:
         tests = named & (fields == Field.TEXT)
         self.ordered_texts += change * int(np.count_nonzero(ordered))
         self.note_timed(places[plain], change)
+        lists = np.unique(lows[named & ~plain])  # their members are held once, however often a list is
         if change > 0:
             self.names.hold(places[named] // FIELDS)
             self.symbols.hold(lows[symbolic])
+            for code in lists[~self.predicates.is_held(lists)].tolist():
+                self._count_members(self.members(code), 1)
             self.predicates.hold(lows[~plain])
             self.patterns.hold(lows[tests])
             self.tests.hold(places[tests] // FIELDS, lows[tests])
-            for code in lows[named & ~plain].tolist():
-                self._hold_members(code)
         else:
             # Members and tests are read while the words they are made of are still held.
             self.tests.release(places[tests] // FIELDS, lows[tests])
             self.patterns.release(lows[tests])
-            lists = [self.members(code) for code in lows[named & ~plain].tolist()]
+            members = {code: self.members(code) for code in lists.tolist()}
             self.names.release(places[named] // FIELDS)
             self.symbols.release(lows[symbolic])
-            for places_, keys in lists:
-                self.note_timed(places_, -1)
-                self.symbols.release(keys[_is_symbolic(places_)])
             codes = lows[~plain]
             self.predicates.release(codes)
             for code in set(codes.tolist()):
                 if not self.predicates.is_known(code):
                     self._read.pop(code, None)
                     self._members.pop(code, None)
+                    if code in members:
+                        self._count_members(members[code], -1)
 
-    def _hold_members(self, code: int) -> None:
-        places, keys = self.members(code)
-        self.note_timed(places, 1)
-        self.symbols.hold(keys[_is_symbolic(places)])
+    def _count_members(self, members: tuple[Keys, Keys], change: int) -> None:
+        places, keys = members
+        self.note_timed(places, change)
+        (self.symbols.hold if change > 0 else self.symbols.release)(keys[_is_symbolic(places)])
 
     def _tag(self, op: Op, name: str, field: Field) -> int:
         return (op << FIELD_BITS) | (self.names.code(name) * FIELDS + field)
