@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from tocsin.bench.opindex.inputs import Input
+from tocsin.bench.opindex.inputs import DrawEvents, Input
 from tocsin.bench.opindex.session import Session
 from tocsin.bench.subject import Contender
 from tocsin.workloads.numbered import NumberedSubscriptions
@@ -76,15 +76,21 @@ def predicates(session: Session) -> None:
 
 def pairs(session: Session) -> None:
     """Figure 10c: the largest event, of sizes up to that."""
-    for count in session.scale.pairs:
-        session.compare(_table3(replace(_DEFAULT, most_pairs=count)), count, session.scale.usual)
+    _pairs(session, full=False)
 
 
 def full_events(session: Session) -> None:
     """Figure 10c, if it is read so that all events are that large."""
-    for count in session.scale.pairs:
-        given = _table3(replace(_DEFAULT, most_pairs=count, full_events=True))
-        session.compare(given, count, session.scale.usual)
+    _pairs(session, full=True)
+
+
+def _pairs(session: Session, *, full: bool) -> None:
+    events: dict[str | int, DrawEvents] = {
+        count: table3.Workload(replace(_DEFAULT, most_pairs=count, full_events=full)).events
+        for count in session.scale.pairs
+    }
+    given = Input(table3.Workload(_DEFAULT).subscriptions, events)
+    session.compare(given, "all", session.scale.usual)
 
 
 def equal_shares(session: Session) -> None:

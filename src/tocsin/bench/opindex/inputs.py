@@ -16,7 +16,7 @@ from tocsin.workloads.opindex.catalogue import Catalogue, make_catalogue, read_c
 from tocsin.workloads.opindex.corpus import Corpus, make_corpus, read_corpus
 from tocsin.workloads.words import read_words
 
-__all__ = ["Data", "Input", "Material"]
+__all__ = ["Data", "DrawEvents", "Input", "Material"]
 
 _MADE_UP: Final = "made up"
 _TEXT: Final = ("title", "description")
@@ -37,10 +37,13 @@ class DrawSubscriptions(Protocol):
 
 
 class Input(Struct, frozen=True):
-    """Subscriptions, and kinds of events to match with them; a kind that is the only one has no name."""
+    """Subscriptions, and kinds of events to match with them; a kind that is the only one has no name.
+
+    Where only events are varied, a kind is a number, and what it is measured at.
+    """
 
     subscriptions: DrawSubscriptions
-    events: Mapping[str, DrawEvents]
+    events: Mapping[str | int, DrawEvents]
 
 
 class Data(Struct, frozen=True):

@@ -92,7 +92,7 @@ class Session(MatcherSession):
         return time.perf_counter() - begun
 
     def compare(self, given: Input, at: float | str, count: int, *, growing: bool = False) -> None:
-        """Measure all matchers with an input's first subscriptions."""
+        """Measure all matchers with an input's first subscriptions; kinds of events that are numbers say at what."""
         for contender in self.contenders:
             self.measure(contender, given, at, count, growing=growing)
 
@@ -147,7 +147,7 @@ class Session(MatcherSession):
         loading = subject.load(
             given.subscriptions(0, count), lambda text: self.tell(contender, f"{text} of {count:,}")
         )
-        if at is not None:
+        if at is not None and not any(isinstance(kind, int) for kind in given.events):
             self._record_loading(contender, at, loading)
         seconds = loading.seconds
         for kind, draw in given.events.items():
@@ -158,7 +158,7 @@ class Session(MatcherSession):
                 subject.match(events).seconds / scale.batch for events in draw(0, first, batch=scale.batch)
             ]
             if at is not None:
-                self._record_matching(subject, given, kind, at)
+                self._record_matching(subject, given, kind, kind if isinstance(kind, int) else at)
                 seconds += time.perf_counter() - begun
             else:
                 slowest = max(taken, default=0.0)
@@ -173,15 +173,16 @@ class Session(MatcherSession):
         self.record("memory", contender, at, (loading.bytes / 1e6, "MB"), each=loading.bytes_each)
         self.record("resident memory", contender, at, (max(loading.resident_mb, 0.0), "MB"))
 
-    def _record_matching(self, subject: Subject, given: Input, kind: str, at: float | str) -> None:
+    def _record_matching(self, subject: Subject, given: Input, kind: str | int, at: float | str) -> None:
         scale, contender, draw = self.scale, subject.contender, given.events[kind]
+        told = kind if isinstance(kind, str) and kind else None
         found: list[Keys] = []
         batches = draw(scale.warm_up, scale.warm_up + scale.events, batch=scale.batch)
         timing = subject.time(batches, scale.seconds, lambda matches: found.append(summary(matches)))
-        self._answers.check((self._experiment, at, kind), contender.label, found)
+        self._answers.check((self._experiment, at, told or ""), contender.label, found)
         count = sum(part.shape[1] for part in found)
-        self.record("matching time", contender, at, (timing.total, "µs"), kind=kind or None, events=count)
-        self.record("matches", contender, at, (timing.matches, "an event"), kind=kind or None)
+        self.record("matching time", contender, at, (timing.total, "µs"), kind=told, events=count)
+        self.record("matches", contender, at, (timing.matches, "an event"), kind=told)
         encoding = subject.time_encoding(draw(0, scale.dicts, batch=scale.batch))
         if encoding is not None:
-            self.record("encoding dicts", contender, at, (encoding * 1e6, "µs"), kind=kind or None)
+            self.record("encoding dicts", contender, at, (encoding * 1e6, "µs"), kind=told)
