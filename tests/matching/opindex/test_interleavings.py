@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.matching.opindex.invariants import check_invariants
-from tocsin.language import parse_condition, to_cnf, to_dnf
-from tocsin.matching import ConjunctionBatch, EventBatch, Oracle
+from tocsin.language import Cnf, Dnf, Template, parse_condition, to_cnf, to_dnf
+from tocsin.matching import ConjunctionBatch, EventBatch, Oracle, Statistics
+from tocsin.matching.opindex import state as arrays
 from tocsin.matching.opindex.matcher import OpIndex, OpIndexBs
 from tocsin.matching.opindex.state import EPOCH, MOST_EVENTS, MOST_PREDICATES, MOVES
 from tocsin.model import read_event
@@ -202,3 +203,118 @@ def test_a_long_clause_form_and_a_long_list() -> None:
     assert matcher.match(events).to_lists() == oracle.match(events).to_lists() == [[1], [], [1], []]
     matcher.remove(np.array([1]))
     check_invariants(matcher)
+
+
+@pytest.mark.parametrize("count", [33, 65, 67, 129, 257, 1025])
+def test_a_list_on_an_attribute_that_is_no_pivot_yet_has_room(count: int) -> None:
+    matcher = OpIndex()
+    members = ", ".join(map(str, range(count)))
+    matcher.add(ConjunctionBatch.of([(1, to_dnf(parse_condition(f"a in ({members})")))]))
+    check_invariants(matcher)
+    assert matcher._state.entries.top[0] <= len(matcher._state.entries.rows)
+    assert matcher.match(EventBatch.of_dicts([{"a": count - 1}, {"a": count}])).to_lists() == [[1], []]
+
+
+def test_a_long_list_beside_many_equalities_takes_no_more_room_than_it_needs() -> None:
+    matcher = OpIndex()
+    ids = np.arange(20_000)
+    rows = Template("a = :x").bind_many({"x": ids % 50})
+    matcher.add(ConjunctionBatch.of_rows(ids, rows))
+    before = matcher.stats().bytes
+    members = ", ".join(map(str, range(300)))
+    matcher.add(ConjunctionBatch.of([(-1, to_dnf(parse_condition(f"a in ({members})")))]))
+    wide = " and ".join(f"({' or '.join(f'{name}{i} = 1' for i in range(40))})" for name in "bc")
+    matcher.add(ConjunctionBatch.of([(-2, to_cnf(parse_condition(wide)))]))
+    check_invariants(matcher)
+    assert matcher.stats().bytes < 3 * before
+
+
+def test_a_form_with_very_many_pivots_is_looked_at_for_every_event() -> None:
+    matcher = OpIndex()
+    clause = [" or ".join(f"{name}{i} = 1" for i in range(800)) for name in "ab"]
+    matcher.add(ConjunctionBatch.of([(1, to_cnf(parse_condition(f"({clause[0]}) and ({clause[1]})")))]))
+    assert matcher.pivots(1) == [(None,)]
+    events = [{"a3": 1, "b799": 1}, {"a3": 1}, {"b7": 1}, {"a3": 1, "b7": 2}]
+    assert matcher.match(EventBatch.of_dicts(events)).to_lists() == [[1], [], [], []]
+    matcher.remove(np.array([1]))
+    check_invariants(matcher)
+
+
+@pytest.mark.parametrize("kind", [OpIndex, OpIndexBs])
+def test_text_that_is_a_timestamp_too_satisfies_a_list_once(kind: type[OpIndex]) -> None:
+    text = "2020-01-01T00:00:00Z"
+    matcher = kind()
+    either = f"(a = '{text}' or a = timestamp '{text}')"
+    texts = [either, f"{either} and b = 5", f"{either} and (b = 5 or c = 1)"]
+    matcher.add(ConjunctionBatch.of((i, to_cnf(parse_condition(t))) for i, t in enumerate(texts)))
+    events: list[dict[str, object]] = [
+        {"a": text},
+        {"a": 7},
+        {"a": text, "b": 4},
+        {"a": text, "b": 5},
+        {"a": "q", "b": 5},
+    ]
+    for _ in range(2):
+        assert matcher.match(EventBatch.of_dicts(events)).to_lists() == [[0], [], [0], [0, 1, 2], []]
+
+
+def test_what_cannot_be_placed_is_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    matcher = OpIndex()
+    matcher.add(ConjunctionBatch.of([(1, to_dnf(parse_condition("a = 1")))]))
+
+    def refuse(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(arrays, "with_placements", refuse)
+        with pytest.raises(MemoryError):
+            matcher.add(
+                ConjunctionBatch.of((i, to_dnf(parse_condition(f"b = {i} and s = 'x{i}'"))) for i in (1, 2))
+            )
+    check_invariants(matcher)
+    assert (matcher.stats().subscriptions, matcher.stats().conjunctions, matcher.stats().predicates) == (
+        1,
+        1,
+        1,
+    )
+    assert sorted(matcher.vocabulary.names.codes) == ["a"]
+    matcher.remove(np.array([1, 2]))
+    assert matcher.stats().subscriptions == 0
+
+
+def test_nothing_of_a_batch_is_added_if_one_form_is_refused() -> None:
+    matcher = OpIndex()
+    long = "(" + " or ".join(f"a{i} = 1" for i in range(MOST_PREDICATES)) + ") and (b = 1 or c = 1)"
+    forms: list[tuple[int, Dnf | Cnf]] = [
+        (1, to_dnf(parse_condition("a = 1"))),
+        (2, to_cnf(parse_condition(long))),
+    ]
+    with pytest.raises(MatcherError, match="65,538 predicates"):
+        matcher.add(ConjunctionBatch.of(forms))
+    assert matcher.stats().subscriptions == 0
+
+
+def test_statistics_and_a_predicate_that_python_answers() -> None:
+    statistics = Statistics.of([{"x": 1}] * 2000)
+    matcher = OpIndex(statistics=statistics)
+    matcher.add(ConjunctionBatch.of([(1, to_dnf(parse_condition("price > 2 * open")))]))
+    assert matcher.match(
+        EventBatch.of_dicts([{"price": 5, "open": 2}, {"price": 3, "open": 2}])
+    ).to_lists() == [[1], []]
+
+
+def test_an_event_is_counted_once_however_often_it_is_looked_at() -> None:
+    matcher = OpIndex()
+    ids = np.arange(30_000)
+    matcher.add(ConjunctionBatch.of_rows(ids, Template("a = :x").bind_many({"x": ids})))
+    matcher.match(EventBatch.of_dicts([{"a": 1}]))
+    assert matcher._state.attributes.seen[matcher.vocabulary.names.codes["a"]] == 1.0
+
+
+def test_a_name_that_comes_again_is_as_unknown_as_a_new_one() -> None:
+    matcher = OpIndex()
+    matcher.add(ConjunctionBatch.of([(1, to_dnf(parse_condition("old = 1")))]))
+    matcher.match(EventBatch.of_dicts([{"old": 1}] * 2000))
+    matcher.remove(np.array([1]))
+    matcher.add(ConjunctionBatch.of([(2, to_dnf(parse_condition("new1 = 1 and new2 = 1")))]))
+    assert matcher.pivots(2) == [("new1",)]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tocsin.language import parse_condition, to_cnf
 from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch, IdArray
-from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Keys, Op
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Keys, Op
 from tocsin.matching.encoding.conjunctions import EncodedClauses, EncodedConjunctions
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.vocabulary import Vocabulary
@@ -21,7 +21,7 @@ from tocsin.matching.opindex import state as arrays
 from tocsin.matching.opindex._kernels.matching import match
 from tocsin.matching.opindex._kernels.placing import KNOWN, place, withdraw
 from tocsin.matching.opindex._kernels.review import decay, forget_events, review
-from tocsin.matching.opindex._kernels.storing import leave, numbers_of, recall, store
+from tocsin.matching.opindex._kernels.storing import leave, numbers_of, recall, store, unlink
 from tocsin.matching.opindex.state import (
     ALWAYS,
     ENTRIES,
@@ -38,6 +38,7 @@ from tocsin.matching.opindex.state import (
     MOVES,
     PIVOT,
     PREDICATES,
+    ROOM,
     SEARCHES,
     SEEN,
     SIBLING,
@@ -95,6 +96,7 @@ class OpIndex(IndexedMatcher):
         self._state: State = new_state(segments, signatures=signatures)
         self._reviewed = 0  # the form that the review has come to
         self._pause = int(KNOWN)  # events until it begins anew
+        self._moving: Forms | None = None  # forms that are under way to another pivot
         if statistics is not None:
             self.use_statistics(statistics)
 
@@ -113,35 +115,55 @@ class OpIndex(IndexedMatcher):
                 batch.ids, self._forms(batch.offsets, batch.bounds, batch.tags, batch.lows, batch.highs)
             )
 
-    def _add(self, ids: IdArray, forms: Forms) -> None:
-        predicates = np.diff(forms.bounds[forms.offsets])
-        if len(predicates) and predicates.max() > MOST_PREDICATES:
+    def _check(self, sizes: Keys) -> None:
+        """Raise `MatcherError` if a form has more predicates than can be counted."""
+        if len(sizes) and sizes.max() > MOST_PREDICATES:
             raise MatcherError(
-                f"a subscription has {predicates.max():,} predicates, and OpIndex counts up to "
+                f"a subscription has {sizes.max():,} predicates, and OpIndex counts up to "
                 f"{MOST_PREDICATES:,}; gather alternatives of one attribute with `in (…)`, or split it"
             )
+
+    def _add(self, ids: IdArray, forms: Forms) -> None:
+        self._check(np.diff(forms.bounds[forms.offsets]))
+        self._arrive()
         records = _records(forms)
         self._state = arrays.with_attributes(self._state, self.vocabulary.names.top)
         self._state = arrays.with_forms(self._state, len(ids), int((records + records // 2 + 1).sum()))
-        self.vocabulary.hold(forms.tags, forms.lows)
         if self._statistics is not None:
-            self._expect(np.unique((forms.tags & _FIELD) // FIELDS), self._statistics)
+            known = _attributes(forms)
+            self._expect(known[self._state.attributes.seen[known] == 0], self._statistics)
+        self.vocabulary.hold(forms.tags, forms.lows)
         store(self._state, ids, forms)
-        self._place(forms)
+        try:
+            self._place(forms)
+        except BaseException:
+            withdraw(self._state, forms)
+            unlink(self._state, ids, forms)
+            self._leave(forms)
+            raise
+
+    def _leave(self, forms: Forms) -> None:
+        """Give up forms that are withdrawn, and what is known of attributes that no other speaks of."""
+        leave(self._state, forms)
+        self.vocabulary.release(forms.tags, forms.lows)
+        names = self.vocabulary.names
+        for attribute in _attributes(forms).tolist():
+            if not names.is_known(attribute):
+                self._state.attributes.seen[attribute] = 0.0
 
     def remove(self, ids: IdArray) -> None:
         """Remove all conjunctions of these ids."""
         # Kernels are compiled once more for an array that they may not write to.
         wanted = np.require(ids, dtype=np.int64, requirements=["C", "W"])
         with self._lock:
+            self._arrive()
             numbers = np.empty(max(64, min(len(wanted), _SLICE)), dtype=np.int64)
             done = 0
             while done < len(wanted):
                 done, found = numbers_of(self._state, wanted, done, numbers)
                 for forms in self._recalled(numbers[:found]):
                     withdraw(self._state, forms)
-                    leave(self._state, forms)
-                    self.vocabulary.release(forms.tags, forms.lows)
+                    self._leave(forms)
                 if not found and done < len(wanted):
                     numbers = np.empty(2 * len(numbers), dtype=np.int64)
 
@@ -149,14 +171,11 @@ class OpIndex(IndexedMatcher):
         done, count = 0, len(forms.numbers)
         while done < count:
             bounds = forms.bounds[forms.offsets[done] : forms.offsets[done + 1] + 1]
-            said = slice(int(bounds[0]), int(bounds[-1]))
-            lists = forms.which[said] >= 0
-            members = np.diff(forms.starts)[forms.which[said][lists]]
-            mixed = forms.pivots[said][lists] % FIELDS == Field.ANY
+            lists = forms.which[bounds[0] : bounds[-1]]
+            members = np.diff(forms.starts)[lists[lists >= 0]]
             self._state = arrays.with_placements(
                 self._state,
                 forms=count - done,
-                pivots=int(np.diff(bounds).max(initial=1)) + int(members[mixed].sum()),
                 entries=2 * len(lists) + 1 + int(members.sum()),
                 gates=len(lists) + len(bounds),
             )
@@ -219,14 +238,17 @@ class OpIndex(IndexedMatcher):
             number = min(statistics.events, _MEMORY) if weight is None else weight
             self._state = arrays.with_attributes(self._state, self.vocabulary.names.top)
             self._state.totals[EVENTS] += number * self._state.totals[WEIGHT]
-            self._expect(np.flatnonzero(self._state.attributes.uses), statistics)
+            self._expect(
+                np.flatnonzero(self._state.attributes.uses), statistics, number * self._state.totals[WEIGHT]
+            )
             self._pause = 0
 
-    def _expect(self, attributes: Keys, statistics: Statistics) -> None:
-        """Count, towards attributes that no event was seen to have, as many events as the statistics say."""
-        seen, events = self._state.attributes.seen, self._state.totals[EVENTS]
-        for attribute in attributes[seen[attributes] == 0].tolist():
-            seen[attribute] = events * statistics.presence(self.vocabulary.names.symbol(attribute))
+    def _expect(self, attributes: Keys, statistics: Statistics, events: float | None = None) -> None:
+        """Count events, all that count if nothing is said, towards attributes, as many as the statistics say."""
+        count = self._state.totals[EVENTS] if events is None else events
+        for attribute in attributes.tolist():
+            path = self.vocabulary.names.symbol(attribute)
+            self._state.attributes.seen[attribute] += count * statistics.presence(path)
 
     def _follow(self, events: int) -> None:
         """Give some of those forms another pivot whose own has become too frequent, a few for each event."""
@@ -237,11 +259,20 @@ class OpIndex(IndexedMatcher):
         end = self._reviewed + max(_PACE * events, _LEAST)
         self._reviewed, found = review(self._state, self._reviewed, end, moves)
         for forms in self._recalled(moves[:found]):
+            self._moving = forms
             withdraw(self._state, forms)
             self._place(forms)
+        self._moving = None
         self._state.totals[MOVES] += found
         if self._reviewed >= self._state.tops[TOP_FORM]:
             self._reviewed, self._pause = 0, _PAUSE
+
+    def _arrive(self) -> None:
+        """Place what an exception kept from being placed."""
+        if self._moving is not None:
+            withdraw(self._state, self._moving)
+            self._place(self._moving)
+            self._moving = None
 
     # questions
 
@@ -255,6 +286,7 @@ class OpIndex(IndexedMatcher):
         found = np.empty(max(1024, 4 * count), dtype=np.int64)
         self._state = arrays.with_attributes(self._state, self.vocabulary.names.top)
         self._state = arrays.with_pairs(self._state, 3 * int(np.diff(events.offsets).max(initial=0)) + 1)
+        self._arrive()
         done = 0
         while done < count:
             if self._state.tops[EPOCH] + 2 * count > MOST_EVENTS:
@@ -262,7 +294,7 @@ class OpIndex(IndexedMatcher):
                 self._state.tops[EPOCH] = 0
             reached = match(self._state, events, done, found, offsets)
             if reached < count:
-                more = np.empty(4 * len(found), dtype=np.int64)
+                more = np.empty(max(2 * len(found), int(self._state.tops[ROOM])), dtype=np.int64)
                 more[: offsets[reached]] = found[: offsets[reached]]
                 found = more
             done = reached
@@ -353,6 +385,7 @@ class OpIndex(IndexedMatcher):
 
     def _holding(self) -> tuple[Keys, Keys]:
         """Return the predicates of all forms, each as often as it occurs."""
+        self._arrive()
         numbers = np.flatnonzero(self._state.owner[: self._state.tops[TOP_FORM]] >= 0)
         none = np.empty(0, dtype=np.int64)
         held = [(none, none), *((forms.tags, forms.lows) for forms in self._recalled(numbers))]
@@ -381,6 +414,12 @@ class OpIndexBs(OpIndex):
 
     def __init__(self, *, vocabulary: Vocabulary | None = None, statistics: Statistics | None = None) -> None:
         super().__init__(segments=1, signatures=False, vocabulary=vocabulary, statistics=statistics)
+
+
+def _attributes(forms: Forms) -> Keys:
+    """Return the attributes that forms speak of."""
+    named = forms.tags[forms.tags >> FIELD_BITS != Op.RESIDUAL] & _FIELD
+    return np.unique(named // FIELDS)
 
 
 def _records(forms: Forms) -> Keys:

@@ -98,11 +98,13 @@ PREDICATES: Final = 10
 EPOCH: Final = 11  # the number of the event at hand
 LARGEST: Final = 12  # entries that the block of the largest segment has room for
 NEEDED: Final = 13  # entries that there was no room for
-WIDEST: Final = 14  # counters that the block of the largest pivot has room for
+ROOM: Final = 14  # forms that an event may satisfy, if there was no room for them
 ENTRIES: Final = 15
 OPENED: Final = 16  # gates of the form at hand, in `State.gate_draft`
 MOST_SEGMENTS: Final = 17  # that any list has
 LACKING: Final = 18  # segments that there was no room for
+COPIES: Final = 19  # pivots of the form at hand
+SHORT_OF: Final = 20  # counters that there was no room for
 
 # Places in `State.settings`
 SEGMENTS: Final = 0  # that a list may have, as a logarithm,
@@ -118,6 +120,7 @@ SEARCHES: Final = 4  # segments searched, ever
 TOUCHES: Final = 5  # entries that a value satisfied, ever
 MOVES: Final = 6  # forms that were given another pivot, ever
 
+HITS: Final = 2048  # segments that are asked for before any is searched
 _FINER: Final = 8  # a list of keys may have so many times more segments, as a logarithm,
 _FINEST: Final = 16  # up to so many
 TAIL: Final = 4096  # entries that may wait to be sorted in
@@ -152,8 +155,9 @@ class Pairs(NamedTuple):
     pivot: Keys  # of the pivots that the event has: which,
     begin: Keys  # and from which of its pairs
     end: Keys  # to which
-    row: Keys  # [KINDS * pairs] segments to be searched,
-    what: Keys  # [KINDS * pairs] for which kind and pair
+    alive: Keys  # and how many of its counters may yet reach zero
+    row: Keys  # [HITS + KINDS * pairs] segments to be searched,
+    what: Keys  # [HITS + KINDS * pairs] for which of these pivots, kind and pair
 
 
 class Forms(NamedTuple):
@@ -204,14 +208,14 @@ class State(NamedTuple):
     draft: NDArray[np.int64]  # [entries, 4] of the form at hand: kind, field, key, counter or gate
     gate_draft: NDArray[np.int64]  # [gates, 4] of the form at hand
     chosen: NDArray[np.int64]  # [entries] of the form at hand: the fields that are its pivots
-    tops: NDArray[np.int64]  # [19]
+    tops: NDArray[np.int64]  # [21]
     settings: NDArray[np.int64]  # [3]
     totals: NDArray[np.float64]  # [7]
 
 
 def new_state(segments: int, *, signatures: bool) -> State:
     """Return the arrays of an empty index whose lists have up to so many segments, a power of two."""
-    tops = np.zeros(19, dtype=np.int64)
+    tops = np.zeros(21, dtype=np.int64)
     log = segments.bit_length() - 1
     tops[[FREE_GATE, FREE_EXTRA, FREE_FORM]] = -1
     totals = np.zeros(7, dtype=np.float64)
@@ -262,8 +266,9 @@ def _new_pairs(count: int) -> Pairs:
         keys(count),
         keys(count),
         keys(count),
-        keys(KINDS * count),
-        keys(KINDS * count),
+        keys(count),
+        keys(HITS + KINDS * count),
+        keys(HITS + KINDS * count),
     )
 
 
@@ -286,22 +291,22 @@ def with_forms(state: State, forms: int, records: int) -> State:
     return grown(state, ("forms", "owner"), int(state.tops[TOP_FORM]) + forms)
 
 
-def with_placements(state: State, forms: int, pivots: int, entries: int, gates: int) -> State:
-    """Return the state with room to place one form at so many pivots, and some more.
+def with_placements(state: State, forms: int, entries: int, gates: int) -> State:
+    """Return the state with room to place one form of so many entries and gates, and some more.
 
-    It has so many entries and gates at each. Placing says in NEEDED how many rows of entries it lacked.
+    What placing found wanting, it has written into `tops`.
     """
     tops = state.tops
-    segments = int(tops[TOP_SEGMENT]) + max(int(tops[LACKING]), KINDS * (entries + 2)) + 2 * min(forms, 4096)
+    copies = max(int(tops[COPIES]), 1)
+    segments = int(tops[TOP_SEGMENT]) + int(tops[LACKING]) + 2 * min(forms, 4096)
     state = grown(state, ("signatures", "segments"), segments)
-    state = grown(state, ("lists", "sizes", "pivots"), int(tops[TOP_PIVOT]) + pivots + min(forms, 256))
-    state = grown(state, ("gates",), int(tops[TOP_GATE]) + pivots * gates)
-    state = grown(state, ("extras",), int(tops[TOP_EXTRA]) + pivots)
+    state = grown(state, ("lists", "sizes", "pivots"), int(tops[TOP_PIVOT]) + copies + min(forms, 256))
+    state = grown(state, ("gates",), int(tops[TOP_GATE]) + copies * int(tops[OPENED]))
+    state = grown(state, ("extras",), int(tops[TOP_EXTRA]) + copies)
     state = grown(grown(grown(state, ("draft",), entries), ("gate_draft",), gates), ("chosen",), entries)
-    counters = pivots * (2 * int(tops[WIDEST]) + 1) + min(forms, 4096)
     state = state._replace(
         entries=blocks.with_room(state.entries, int(tops[NEEDED]) + 4 * min(forms, 4096)),
-        counters=blocks.with_room(state.counters, counters),
+        counters=blocks.with_room(state.counters, int(tops[SHORT_OF]) + min(forms, 4096)),
     )
     return grown(state, ("holders",), len(state.counters.rows))
 

@@ -147,19 +147,19 @@ def first_at(rows: NDArray[np.int64], begin: int, end: int, field: int, key: int
 
 @helper
 def _tail_limit(count: int) -> int:
-    return min(np.int64(64) + count // 256, np.int64(TAIL))
+    return min(np.int64(64) + count // 256, np.int64(TAIL - 1))
 
 
 @helper
-def growth(state: State, pivot: int, kind: int, field: int, key: int) -> int:
-    """Return how many rows one more entry may need, if its list's segments are not split."""
+def growth(state: State, pivot: int, kind: int, field: int, key: int) -> tuple[int, int]:
+    """Return an entry's segment, or -1, and how many rows one more may need there, if segments are not split."""
     list_ = state.lists[pivot, kind]
     if list_ < 0:
-        return np.int64(1)
+        return np.int64(-1), np.int64(1)
     row = segment_at(_place(kind, field, key), list_)
     if state.segments[row, OFFSET] < 0:
-        return np.int64(1)
-    return size_of(np.int64(state.segments[row, META] & _CLASS) + 1)
+        return row, np.int64(1)
+    return row, size_of(np.int64(state.segments[row, META] & _CLASS) + 1)
 
 
 @helper

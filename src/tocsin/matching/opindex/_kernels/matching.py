@@ -31,6 +31,7 @@ from tocsin.matching.opindex.state import (
     GATE,
     GE,
     GT,
+    HITS,
     KINDS,
     LE,
     LOG_BITS,
@@ -40,6 +41,7 @@ from tocsin.matching.opindex.state import (
     NO_KEY,
     OFFSET,
     PARENT,
+    ROOM,
     SEARCHES,
     SEEN,
     SORTED,
@@ -79,18 +81,19 @@ def match(
 
     Those of event i are `found[offsets[i]:offsets[i + 1]]`. Fewer events than all are done if `found` is full.
     """
-    pairs = state.pairs
     for event in range(start, events.offsets.shape[0] - 1):
         count = offsets[event]
         state.tops[EPOCH] += 1
         pending = _unfold(state, events, event)
-        visits = _pivots(state, pending)
+        visits, most = _pivots(state, pending)
+        if count + most > found.shape[0]:
+            _forget(state, events, event)
+            state.tops[ROOM] = count + most
+            return event
         _fetch(state, visits)
         for v in range(visits):
-            pivot = pairs.pivot[v]
-            if count + state.pivots[pivot, MEMBERS] > found.shape[0]:
-                return event
-            count = _visit(state, pivot, (pairs.begin[v], pairs.end[v], pending), count, found)
+            count = _visit(state, v, pending, count, found)
+        count = _go_on(state, visits, pending, count, found)
         offsets[event + 1] = count
         state.totals[EVENTS] += state.totals[WEIGHT]
         state.totals[SEEN] += 1.0
@@ -99,10 +102,21 @@ def match(
 
 
 @helper
-def _pivots(state: State, pending: int) -> int:
-    """Write which pivots an event has; return how many."""
+def _forget(state: State, events: EncodedEvents, event: int) -> None:
+    """Take back that attributes were counted for an event that will be looked at again."""
+    attributes, weight = state.attributes, state.totals[WEIGHT]
+    for j in range(events.offsets[event], events.offsets[event + 1]):
+        attribute = np.int64(events.fields[j]) // FIELDS
+        if attributes.met[attribute] == state.tops[EPOCH]:
+            attributes.met[attribute] = 0
+            attributes.seen[attribute] -= weight
+
+
+@helper
+def _pivots(state: State, pending: int) -> tuple[int, int]:
+    """Write which pivots an event has; return how many, and how many forms are kept under them."""
     pairs = state.pairs
-    visits, begin = np.int64(0), np.int64(0)
+    visits, begin, most = np.int64(0), np.int64(0), np.int64(0)
     while begin < pending:
         field = pairs.field[begin]
         end = begin + 1
@@ -115,7 +129,9 @@ def _pivots(state: State, pending: int) -> int:
             prefetch(state.pivots, pivot * state.pivots.shape[1])
             visits += 1
         begin = end
-    return visits
+    for v in range(visits):
+        most += state.pivots[pairs.pivot[v], MEMBERS]
+    return visits, most
 
 
 @helper
@@ -203,14 +219,15 @@ def _add_pair(state: State, at: int, field: int, key: int, low: int, high: int) 
 
 
 @helper
-def _visit(state: State, pivot: int, span: tuple[int, int, int], count: int, found: NDArray[np.int64]) -> int:
-    """Count what an event satisfies in the lists of one of its pivots; return the new number of forms found.
+def _visit(state: State, v: int, pending: int, count: int, found: NDArray[np.int64]) -> int:
+    """Count what the pairs of a pivot satisfy in its own lists; return the new number of forms found.
 
-    The pairs of the pivot itself come first. A counter that none of them touches cannot reach zero, so it is
-    left alone from then on; and if there is no other, nothing else is looked at.
+    What refutes a predicate comes first, whichever pair it is. A counter that no pair of the pivot touches cannot
+    reach zero, so it is left alone from then on; and if there is no other, nothing else is looked at.
     """
-    pairs, lists = state.pairs, state.lists[pivot]
-    begin, end, pending = span
+    pairs = state.pairs
+    pivot, begin, end = pairs.pivot[v], pairs.begin[v], pairs.end[v]
+    lists = state.lists[pivot]
     if lists[STRIKE] >= 0:
         for j in range(pending):
             row = segment_at(pairs.equal_place[j], lists[STRIKE])
@@ -222,27 +239,39 @@ def _visit(state: State, pivot: int, span: tuple[int, int, int], count: int, fou
             row = _own_segment(state, lists[kind], kind, j)
             if row >= 0:
                 so_far = _search(state, row, pivot, (kind, j), so_far, True, found)
-    searches = end - begin
-    if so_far[1] > 0:
-        hits = _hits(state, lists, span)
-        for i in range(hits):
-            row, what = pairs.row[i], pairs.what[i]
-            so_far = _search(state, row, pivot, (what >> 32, what & _LOW_HALF), so_far, False, found)
-        searches += hits
-    state.totals[SEARCHES] += searches
+    pairs.alive[v] = so_far[1]
+    state.totals[SEARCHES] += end - begin
     state.totals[TOUCHES] += so_far[2]
     return so_far[0]
 
 
 @helper
-def _hits(state: State, lists: NDArray[np.int64], span: tuple[int, int, int]) -> int:
-    """Write which segments may hold something that the event satisfies, by their signatures; return how many.
+def _go_on(state: State, visits: int, pending: int, count: int, found: NDArray[np.int64]) -> int:
+    """Count what the event's other pairs satisfy in its pivots' lists; return the new number of forms found.
 
-    Few pairs pass, so no branch depends on it; and what is to be read next is asked for.
+    Segments that may hold something are gathered for many pivots before they are searched, so that cache
+    misses overlap.
     """
-    pairs, signatures, segments = state.pairs, state.signatures, state.segments
-    begin, end, pending = span
-    hits = np.uint64(0)
+    v, hits = np.int64(0), np.int64(0)
+    while v < visits or hits > 0:
+        while v < visits and hits < HITS:
+            if state.pairs.alive[v] > 0:
+                hits = _hits(state, v, pending, hits)
+            v += 1
+        count = _search_hits(state, hits, count, found)
+        hits = np.int64(0)
+    return count
+
+
+@helper
+def _hits(state: State, v: int, pending: int, hits: int) -> int:
+    """Write which segments of a pivot's lists may hold something that the event satisfies; return how many by now.
+
+    Few pairs pass the signatures, so no branch depends on it.
+    """
+    pairs, signatures = state.pairs, state.signatures
+    begin, end, lists = pairs.begin[v], pairs.end[v], state.lists[pairs.pivot[v]]
+    at = np.uint64(hits)
     for kind in range(STRIKE):
         if lists[kind] < 0:
             continue
@@ -253,16 +282,30 @@ def _hits(state: State, lists: NDArray[np.int64], span: tuple[int, int, int]) ->
         if mask >= _NEAR:
             for j in range(pending):
                 prefetch(signatures, first + (places[j] & mask))
+        what = (v << 40) | (np.int64(kind) << 32)
         for j in range(pending):
             row = first + (places[j] & mask)
-            pairs.row[hits] = row
-            pairs.what[hits] = (np.int64(kind) << 32) | j
-            hits += np.uint64((signatures[row] & bits[j] == bits[j]) and not begin <= j < end)
-    for i in range(hits):
-        prefetch(segments, pairs.row[i] * segments.shape[1])
+            pairs.row[at] = row
+            pairs.what[at] = what | j
+            at += np.uint64((signatures[row] & bits[j] == bits[j]) and not begin <= j < end)
+    for i in range(hits, np.int64(at)):
+        prefetch(state.segments, pairs.row[i] * state.segments.shape[1])
+    return np.int64(at)
+
+
+@helper
+def _search_hits(state: State, hits: int, count: int, found: NDArray[np.int64]) -> int:
+    pairs, segments = state.pairs, state.segments
     for i in range(hits):
         prefetch(state.entries.rows, 2 * max(np.int64(segments[pairs.row[i], OFFSET]), np.int64(0)))
-    return np.int64(hits)
+    so_far = (count, np.int64(0), np.int64(0))
+    for i in range(hits):
+        what = pairs.what[i]
+        pivot, kind, j = pairs.pivot[what >> 40], (what >> 32) & 0xFF, what & _LOW_HALF
+        so_far = _search(state, pairs.row[i], pivot, (kind, j), so_far, False, found)
+    state.totals[SEARCHES] += hits
+    state.totals[TOUCHES] += so_far[2]
+    return so_far[0]
 
 
 @helper

@@ -17,6 +17,7 @@ from tocsin.matching.opindex.state import (
     ALWAYS,
     ASKED,
     CLASS,
+    COPIES,
     COUNT_BITS,
     COUNTERS,
     EMITTED,
@@ -49,6 +50,7 @@ from tocsin.matching.opindex.state import (
     PARENT,
     PIVOT,
     RUN,
+    SHORT_OF,
     SLOT,
     STATE,
     STRIKE,
@@ -59,7 +61,6 @@ from tocsin.matching.opindex.state import (
     TOP_SEGMENT,
     UNITS,
     WEIGHT,
-    WIDEST,
     Forms,
     State,
 )
@@ -71,6 +72,7 @@ __all__ = ["KNOWN", "cost_of_clause", "frequency", "place", "withdraw"]
 
 KNOWN: Final = 1000.0  # events from which on it is they that tell how frequent an attribute is
 _NONE: Final = np.inf
+_MOST_ENTRIES: Final = 1 << 20  # that a form may have in all; one with more is looked at for every event
 _MASK: Final = (1 << FIELD_BITS) - 1
 _ANY, _TEXT = int(Field.ANY), int(Field.TEXT)
 _OP_EQ, _OP_NE, _OP_LT, _OP_LE, _OP_GT, _OP_GE = (
@@ -125,11 +127,15 @@ def place(state: State, forms: Forms, start: int) -> int:
     """Place forms from `start` on; return how many were done: fewer than all if there was no room."""
     for i in range(start, forms.numbers.shape[0]):
         clause = _pivot_clause(state, forms, i)
-        if not _has_room(state, forms, i, clause):
+        if not _has_draft_room(state, forms, i):
             return i
         copies = _choose(state, forms, clause)
         units = _draft(state, forms, i, clause < 0)
-        if not _has_entry_room(state, copies):
+        if copies * state.tops[EMITTED] > _MOST_ENTRIES:
+            copies = _choose(state, forms, np.int64(-1))
+            units = _draft(state, forms, i, True)
+        state.tops[COPIES] = copies
+        if not _has_room(state, copies):
             return i
         number = forms.numbers[i]
         begin, end = forms.bounds[forms.offsets[i]], forms.bounds[forms.offsets[i + 1]]
@@ -142,35 +148,53 @@ def place(state: State, forms: Forms, start: int) -> int:
 
 
 @helper
-def _has_room(state: State, forms: Forms, i: int, clause: int) -> bool:
-    """Tell whether there is room to place a form, but for its entries."""
-    tops = state.tops
+def _has_draft_room(state: State, forms: Forms, i: int) -> bool:
+    """Tell whether there is room to write down all that a form consists of."""
     begin, end = forms.bounds[forms.offsets[i]], forms.bounds[forms.offsets[i + 1]]
     gates = end - begin + forms.offsets[i + 1] - forms.offsets[i]
-    most = 2 * (end - begin) + 1 + _members(forms, begin, end, False)
-    copies = np.int64(1)
-    if clause >= 0:
-        begin, end = forms.bounds[clause], forms.bounds[clause + 1]
-        copies = end - begin + _members(forms, begin, end, True)
-    tops[NEEDED] = 0
-    tops[LACKING] = 0
+    entries = 2 * (end - begin) + 1 + _members(forms, begin, end)
+    for place_ in (NEEDED, LACKING, SHORT_OF, COPIES, OPENED):
+        state.tops[place_] = 0
     return (
-        most <= state.draft.shape[0]
-        and most <= state.chosen.shape[0]
+        entries <= state.draft.shape[0]
+        and entries <= state.chosen.shape[0]
         and gates <= state.gate_draft.shape[0]
-        and tops[TOP_PIVOT] + copies <= state.pivots.shape[0]
-        and tops[TOP_GATE] + gates * copies <= state.gates.shape[0]
-        and tops[TOP_EXTRA] + copies <= state.extras.shape[0]
-        and state.counters.top[0] + copies * (2 * tops[WIDEST] + 1) <= state.counters.rows.shape[0]
     )
 
 
 @helper
-def _members(forms: Forms, begin: int, end: int, mixed: bool) -> int:
-    """Return how many members the lists of some predicates have: all lists, or those of several kinds."""
+def _has_room(state: State, copies: int) -> bool:
+    """Tell whether there is room to place the form that is drafted.
+
+    NEEDED says how many rows of entries it takes, LACKING how many segments, and SHORT_OF how many counters.
+    """
+    tops = state.tops
+    for copy in range(copies):
+        tops[SHORT_OF] += _counter_growth(state, np.int64(state.fields.pivot[state.chosen[copy]]))
+    return (
+        _has_entry_room(state, copies)
+        and tops[TOP_PIVOT] + copies <= state.pivots.shape[0]
+        and tops[TOP_GATE] + tops[OPENED] * copies <= state.gates.shape[0]
+        and tops[TOP_EXTRA] + copies <= state.extras.shape[0]
+        and state.counters.top[0] + tops[SHORT_OF] <= state.counters.rows.shape[0]
+    )
+
+
+@helper
+def _counter_growth(state: State, pivot: int) -> int:
+    """Return how many rows one more counter takes at a pivot."""
+    if pivot < 0 or state.pivots[pivot, COUNTERS] < 0:
+        return np.int64(1)
+    row = state.pivots[pivot]
+    return np.int64(0) if row[FREE] >= 0 or row[TOP] < size_of(row[CLASS]) else size_of(row[CLASS] + 1)
+
+
+@helper
+def _members(forms: Forms, begin: int, end: int) -> int:
+    """Return how many members the lists of some predicates have."""
     count = np.int64(0)
     for q in range(begin, end):
-        if forms.which[q] >= 0 and (not mixed or _is_mixed(forms, q)):
+        if forms.which[q] >= 0:
             count += forms.starts[forms.which[q] + 1] - forms.starts[forms.which[q]]
     return count
 
@@ -230,10 +254,14 @@ def _has_entry_room(state: State, copies: int) -> bool:
             else:
                 tops[LACKING] += emitted + 2
         if pivot >= 0:
+            last = np.int64(-1)
             for e in range(emitted):
-                tops[NEEDED] += growth(state, pivot, state.draft[e, 0], state.draft[e, 1], state.draft[e, 2])
-    # Several entries may go into one segment, which then grows several times.
-    tops[NEEDED] = 2 * tops[NEEDED] + 8 * copies * emitted
+                entry = state.draft[e]
+                row, more = growth(state, pivot, entry[0], entry[1], entry[2])
+                tops[NEEDED] += more if row != last or row < 0 else 0
+                last = row
+    # Several entries may go into one segment, which then grows several times; and those of a new list are split.
+    tops[NEEDED] = 2 * tops[NEEDED] + 12 * copies * emitted
     return tops[NEEDED] <= rows and tops[LACKING] <= segments
 
 
@@ -321,7 +349,6 @@ def _new_counter(state: State, pivot: int) -> int:
         blocks.give(counters, old, row[CLASS])
         row[COUNTERS] = new
         row[CLASS] += 1
-    state.tops[WIDEST] = max(state.tops[WIDEST], size_of(row[CLASS]))
     row[TOP] += 1
     return row[TOP] - 1
 
@@ -352,9 +379,12 @@ def _draft(state: State, forms: Forms, i: int, without_pivot: bool) -> int:
     for clause in range(forms.offsets[i], forms.offsets[i + 1]):
         begin, end = forms.bounds[clause], forms.bounds[clause + 1]
         if end - begin == 1:
-            _emit_predicate(state, forms, begin, np.int64(0))
             if _is_mixed(forms, begin):
+                # Text that reads as a timestamp may satisfy two members: a gate counts them once.
+                _emit_predicate(state, forms, begin, _open(state, np.int64(1), np.int64(0)))
                 _emit(state, EQ, forms.pivots[begin], np.int64(0), np.int64(0))
+            else:
+                _emit_predicate(state, forms, begin, np.int64(0))
             units += _units(forms, begin)
             continue
         if _has_residual(forms, begin, end):
@@ -445,6 +475,8 @@ def withdraw(state: State, forms: Forms) -> None:
     """Take forms out of all places where they were placed."""
     for i in range(forms.numbers.shape[0]):
         row = state.forms[forms.numbers[i]]
+        if row[PIVOT] < 0:
+            continue
         _draft(state, forms, i, state.pivots[row[PIVOT], FIELD] == ALWAYS)
         pivot, slot, gate = np.int64(row[PIVOT]), np.int64(row[SLOT]), np.int64(row[FIRST_GATE])
         extra = np.int64(row[MORE])

@@ -60,17 +60,21 @@ def review(state: State, start: int, end: int, moves: NDArray[np.int64]) -> tupl
 @helper
 def _seen(state: State, field: int) -> float:
     """Return in how many of the events that count an attribute was."""
-    if field == ALWAYS:
-        return state.totals[EVENTS] / state.totals[WEIGHT]
     return state.attributes.seen[field // FIELDS] / state.totals[WEIGHT]
 
 
 @helper
 def _own_cost(state: State, number: int) -> float:
-    cost = _seen(state, state.pivots[state.forms[number, PIVOT], FIELD])
+    """Return how often events have a form's pivots, each attribute once; 0 if it has none and can have none."""
+    field = state.pivots[state.forms[number, PIVOT], FIELD]
+    if field == ALWAYS:
+        return 0.0
+    cost = _seen(state, field)
     extra = np.int64(state.forms[number, MORE])
     while extra >= 0:
-        cost += _seen(state, state.pivots[state.extras[extra, EXTRA_PIVOT], FIELD])
+        other = state.pivots[state.extras[extra, EXTRA_PIVOT], FIELD]
+        cost += _seen(state, other) if other // FIELDS != field // FIELDS else 0.0
+        field = other
         extra = np.int64(state.extras[extra, EXTRA_NEXT])
     return cost
 

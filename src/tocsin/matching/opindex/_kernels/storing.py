@@ -27,7 +27,7 @@ from tocsin.structures import blocks, hash_index
 from tocsin.structures.blocks import class_of
 from tocsin.structures.jit import helper, kernel
 
-__all__ = ["leave", "numbers_of", "recall", "store"]
+__all__ = ["leave", "numbers_of", "recall", "store", "unlink"]
 
 _MASK: Final = (1 << FIELD_BITS) - 1
 _BETWEEN, _NOT_BETWEEN, _RESIDUAL = int(Op.BETWEEN), int(Op.NOT_BETWEEN), int(Op.RESIDUAL)
@@ -129,6 +129,24 @@ def numbers_of(
             number = np.int64(state.forms[number, SIBLING])
         hash_index.remove(state.ids, entry)
     return ids.shape[0], count
+
+
+@kernel
+def unlink(state: State, ids: NDArray[np.int64], forms: Forms) -> None:
+    """Take forms from their ids, and ids that have no other form out of the index."""
+    for i in range(ids.shape[0]):
+        entry = hash_index.find(state.ids, ids[i], 0, 0)
+        before, number = np.int64(-1), np.int64(state.first[entry])
+        while number != forms.numbers[i]:
+            before = number
+            number = np.int64(state.forms[number, SIBLING])
+        following = state.forms[number, SIBLING]
+        if before >= 0:
+            state.forms[before, SIBLING] = following
+        else:
+            state.first[entry] = following
+            if following < 0:
+                hash_index.remove(state.ids, entry)
 
 
 @kernel
