@@ -269,35 +269,56 @@ def _hits(state: State, v: int, pending: int, hits: int) -> int:
 
     Few pairs pass the signatures, so no branch depends on it.
     """
-    pairs, signatures = state.pairs, state.signatures
-    begin, end, lists = pairs.begin[v], pairs.end[v], state.lists[pairs.pivot[v]]
+    pairs, lists = state.pairs, state.lists[state.pairs.pivot[v]]
     at = np.uint64(hits)
     for kind in range(STRIKE):
         if lists[kind] < 0:
             continue
-        first = lists[kind] >> LOG_BITS
-        mask = (np.int64(1) << (lists[kind] & _LOG)) - 1
+        list_ = np.uint64(lists[kind])
+        first = list_ >> np.uint64(LOG_BITS)
+        mask = (np.uint64(1) << (list_ & np.uint64(_LOG))) - np.uint64(1)
         bits = pairs.equal if kind == EQ else pairs.other
         places = pairs.equal_place if kind == EQ else pairs.other_place
-        if mask >= _NEAR:
-            for j in range(pending):
-                prefetch(signatures, first + (places[j] & mask))
-        what = (v << 40) | (np.int64(kind) << 32)
-        for j in range(pending):
-            row = first + (places[j] & mask)
-            pairs.row[at] = row
-            pairs.what[at] = what | j
-            at += np.uint64((signatures[row] & bits[j] == bits[j]) and not begin <= j < end)
-    for i in range(hits, np.int64(at)):
+        if mask >= np.uint64(_NEAR):
+            for j in range(np.uint64(pending)):
+                prefetch(state.signatures, first + (np.uint64(places[j]) & mask))
+        what = (np.uint64(v) << np.uint64(40)) | (np.uint64(kind) << np.uint64(32))
+        # The pivot's own pairs were looked at already.
+        at = _pass(state, bits, places, (first, mask, what), np.uint64(0), np.uint64(pairs.begin[v]), at)
+        at = _pass(state, bits, places, (first, mask, what), np.uint64(pairs.end[v]), np.uint64(pending), at)
+    for i in range(np.uint64(hits), at):
         prefetch(state.segments, pairs.row[i] * state.segments.shape[1])
     return np.int64(at)
+
+
+@helper
+def _pass(
+    state: State,
+    bits: NDArray[np.uint64],
+    places: NDArray[np.int64],
+    where: tuple[int, int, int],
+    begin: int,
+    end: int,
+    at: int,
+) -> int:
+    """Write the segments whose signatures pairs from `begin` to `end` pass, from `at` on; return where that ends."""
+    pairs, signatures = state.pairs, state.signatures
+    first, mask, what = where
+    for j in range(begin, end):  # unsigned, so that no index is asked whether it counts from the end
+        row = first + (np.uint64(places[j]) & mask)
+        pairs.row[at] = np.int64(row)
+        pairs.what[at] = np.int64(what | j)
+        at += np.uint64(signatures[row] & bits[j] == bits[j])
+    return at
 
 
 @helper
 def _search_hits(state: State, hits: int, count: int, found: NDArray[np.int64]) -> int:
     pairs, segments = state.pairs, state.segments
     for i in range(hits):
-        prefetch(state.entries.rows, 2 * max(np.int64(segments[pairs.row[i], OFFSET]), np.int64(0)))
+        first = 2 * max(np.int64(segments[pairs.row[i], OFFSET]), np.int64(0))
+        prefetch(state.entries.rows, first)
+        prefetch(state.entries.rows, first + 8)
     so_far = (count, np.int64(0), np.int64(0))
     for i in range(hits):
         what = pairs.what[i]
