@@ -50,6 +50,7 @@ from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.matching.statistics import Statistics
 from tocsin.model import Event, Notification, Subscription, read_event
 from tocsin.model.errors import ApplyError, EventError, SubscriptionError
+from tocsin.model.event import check_event
 
 __all__ = ["Engine"]
 
@@ -339,7 +340,7 @@ class Engine:
         if isinstance(event, Event):
             if given:
                 raise EventError(f"an `Event` brings its own {', '.join(given)}; make it with them")
-            return event
+            return check_event(event)
         if not given and is_cloud_event(event):
             return read_cloud_event(event, now=self._clock.now())
         return read_event(event, **({"time": self._clock.now()} | given))
