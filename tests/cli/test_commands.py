@@ -94,6 +94,11 @@ def test_explain_shows_each_predicate_and_answers_by_its_exit_code(tmp_path: Pat
     assert tocsin("explain", "a = 1", "-", stdin='{"a":1}').returncode == 0
     for bad in ("nonsense", "{broken", '{"a":[}'):
         assert tocsin("explain", "a = 1", bad).returncode == 2
+    foreign = tocsin("explain", "a = 1", '{"a":"\udcff"}')  # a byte that is no UTF-8
+    assert (foreign.returncode, foreign.stderr) == (
+        2,
+        "the event is not valid Unicode: a lone surrogate at position 6; write it in UTF-8\n",
+    )
 
 
 def test_test_tells_how_often_it_would_have_fired() -> None:

@@ -76,6 +76,13 @@ def test_a_template_in_clauses(engine: Engine) -> None:
     assert told(engine, {**every, "c": "z"}, "s") == []
 
 
+@pytest.mark.parametrize("matcher", sorted(registered_matchers()))
+def test_rows_that_can_never_match_are_left_out_whichever_form_is_kept(matcher: str) -> None:
+    text = "(a > :x or a > :y) and (a < 2 or a < 3) and (b = 1 or c = 1 or d = 1)"
+    made = Engine(matcher=matcher).subscribe_many(text, {"x": [1, 5, 9], "y": [1, 5, 2]}, id="r{row}")
+    assert (made.ids, made.never) == (("r0", "r2"), (1,))
+
+
 def test_apply_takes_clauses_too(engine: Engine) -> None:
     assert engine.apply({"huge": CLAUSES, "plain": "a1 = 1"}).added == ("huge", "plain")
     assert told(engine, SATISFIED) == ["huge", "plain"]

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,6 +15,7 @@ from tocsin import Engine, attr, parse, read_event
 from tocsin.engine import EventClock, ManualClock
 from tocsin.errors import ApplyError, EventError, LanguageError, SubscriptionError, TemplateError
 from tocsin.formats import Fault
+from tocsin.matching import registered_matchers
 from tocsin.model import Event, Notification, Subscription
 
 
@@ -210,6 +212,29 @@ def test_one_bad_record_never_stops_a_batch(engine: Engine, caplog: pytest.LogCa
     with caplog.at_level(logging.WARNING, "tocsin"):
         assert told(engine.publish_many([{"a": float("nan")}, {"a": 3}])) == ["x"]
     assert "event:1: attribute `a`: NaN" in caplog.text
+
+
+@pytest.mark.parametrize("matcher", sorted(registered_matchers()))
+def test_an_event_made_by_hand_is_refused_by_itself(matcher: str) -> None:
+    engine = Engine(matcher=matcher, clock=ManualClock(100))
+    engine.subscribe("a < 'b' or s like '%x' or n > 0", id="x")
+    good = Event("good", {"a": "a"})
+    wrong: list[Any] = ["\ud800", object(), float("nan")]
+    bad = [Event("bad", {"a": value}) for value in wrong] + [Event("bad", {"a": "a"}, "\ud800")]
+    faults: list[Fault] = []
+    notes = engine.publish_many([good, *bad, good], on_error=faults.append)
+    assert [note.event_ids for note in notes] == [("good",), ("good",)]
+    assert [fault.line for fault in faults] == [2, 3, 4, 5]
+    assert faults[0].reason == (
+        "attribute `a`: the string is not valid Unicode: a lone surrogate at position 0"
+    )
+    assert (engine.stats().published, engine.stats().refused) == (2, 4)
+    found = engine.match([good, *bad])
+    assert list(found) == [("x",), (), (), (), ()]
+    assert len(found.faults) == 4
+    assert len(engine.test("true", [good, *bad]).faults) == 4
+    with pytest.raises(EventError, match="lone surrogate"):
+        engine.publish(bad[0])
 
 
 def test_an_iterator_is_answered_event_by_event(engine: Engine) -> None:

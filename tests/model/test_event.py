@@ -1,8 +1,12 @@
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
 import pytest
 
 from tocsin.model import Event, read_event
 from tocsin.model.errors import EventError
-from tocsin.model.event import flatten
+from tocsin.model.event import check_event, flatten
 
 
 def test_nested_events_are_flattened_to_dotted_paths() -> None:
@@ -28,6 +32,29 @@ def test_a_bad_attribute_is_refused_by_its_path(data: dict[str, object], message
     with pytest.raises(EventError) as caught:
         read_event(data)
     assert str(caught.value) == message
+
+
+def test_a_streams_name_is_a_string_of_valid_unicode() -> None:
+    for stream in ("\ud800", 1):
+        with pytest.raises(EventError, match="a stream's name is a string of valid Unicode"):
+            read_event({}, stream=stream)  # type: ignore[arg-type]
+        with pytest.raises(EventError, match="a stream's name is a string of valid Unicode"):
+            check_event(Event("x", {}, stream))  # type: ignore[arg-type]
+
+
+def test_an_event_made_by_hand_is_read_like_any_other() -> None:
+    good = Event("x", {"a": 1, "b": "é", "c": True, "d": datetime(2026, 1, 1, tzinfo=UTC)}, "s", 1, 2, 3)
+    assert check_event(good) is good
+    dropped: list[str] = []
+    mended: Any = {"a": {"b": Decimal("1.5")}, "c": None, "d": [1]}
+    assert check_event(Event("x", mended, "s", 1, 2, 3), dropped.append) == Event(
+        "x", {"a.b": 1.5}, "s", 1, 2, 3
+    )
+    assert dropped == ["d"]
+    for bad in ("\ud800", float("nan"), object(), datetime(2026, 1, 1)):  # noqa: DTZ001 - it is refused
+        attributes: Any = {"a": bad}
+        with pytest.raises(EventError, match="attribute `a`: "):
+            check_event(Event("x", attributes))
 
 
 def test_an_id_is_made_where_none_is_given() -> None:

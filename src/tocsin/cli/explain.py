@@ -94,8 +94,11 @@ def try_out(
 
 
 def _one_event(text: str, stream: str | None) -> Event:
-    raw = sys.stdin.buffer.read() if text == "-" else text.encode()
-    if text != "-" and not text.lstrip().startswith("{"):
+    if text == "-":
+        raw = sys.stdin.buffer.read()
+    elif text.lstrip().startswith("{"):
+        raw = _encoded(text)
+    else:
         path = Path(text)
         if not is_readable(path):
             raise EventError(f"`{shown(text, 60)}` is neither an event in JSON nor a file")
@@ -105,6 +108,15 @@ def _one_event(text: str, stream: str | None) -> Event:
     if isinstance(read, Fault):
         raise EventError(read.reason)
     return read
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as fault:  # a shell hands on bytes that are no UTF-8 as lone surrogates
+        raise EventError(
+            f"the event is not valid Unicode: a lone surrogate at position {fault.start}; write it in UTF-8"
+        ) from None
 
 
 def _tree(reason: Reason) -> Tree:

@@ -54,8 +54,9 @@ class Batch(Struct, eq=False):
 class Book:
     """Subscriptions by id and by number.
 
-    A number is what matchers know a subscription by; it is given again once its subscription has gone. What
-    every match needs is held in arrays by number. Only the engine writes here, and only under its lock.
+    A number is what matchers know a subscription by; it is given again once its subscription has gone. Numbers are
+    reserved first, so that a matcher can refuse what is to be entered under them. What every match needs is held in
+    arrays by number. Only the engine writes here, and only under its lock.
     """
 
     def __init__(self) -> None:
@@ -127,20 +128,31 @@ class Book:
         """Return the ids of an owner's subscriptions, in the order they came."""
         return tuple(self._owners.get(owner, ()))
 
-    def add(self, id_: str, query: Filter, terms: Terms) -> int:
-        """Enter one subscription and return its number."""
-        number = self._enter([id_], terms)[0]
+    def reserve(self, count: int) -> list[int]:
+        """Return numbers that no subscription has; they are to be entered, or given back."""
+        numbers = [self._free.pop() for _ in range(min(len(self._free), count))]
+        fresh = count - len(numbers)
+        numbers += range(len(self._ids), len(self._ids) + fresh)
+        self._ids.extend([None] * fresh)
+        self._grow(len(self._ids))
+        return numbers
+
+    def give_back(self, numbers: Sequence[int]) -> None:
+        """Let go of numbers that were reserved and not entered."""
+        self._free += reversed(numbers)
+
+    def add(self, number: int, id_: str, query: Filter, terms: Terms) -> None:
+        """Enter one subscription under a reserved number."""
+        self._enter([number], [id_], terms)
         self._filters[number] = query
-        return number
 
     def add_batch(
-        self, ids: Sequence[str], template: Template, rows: TemplateRows, terms: Terms
-    ) -> NDArray[np.int64]:
-        """Enter a template's rows and return their numbers."""
-        numbers = self._enter(ids, terms)
+        self, numbers: list[int], ids: Sequence[str], template: Template, rows: TemplateRows, terms: Terms
+    ) -> None:
+        """Enter a template's rows under reserved numbers."""
+        self._enter(numbers, ids, terms)
         batch = Batch(template, rows, numbers, len(numbers))
         self._batches.update((number, (batch, position)) for position, number in enumerate(numbers))
-        return np.array(numbers, dtype=np.int64)
 
     def remove(self, id_: str) -> int:
         """Strike out a subscription and return the number it had."""
@@ -182,12 +194,7 @@ class Book:
         batch.numbers = [number for _, number in kept]
         self._batches.update((number, (batch, i)) for i, number in enumerate(batch.numbers))
 
-    def _enter(self, ids: Sequence[str], terms: Terms) -> list[int]:
-        numbers = [self._free.pop() for _ in range(min(len(self._free), len(ids)))]
-        fresh = len(ids) - len(numbers)
-        numbers += range(len(self._ids), len(self._ids) + fresh)
-        self._ids.extend([None] * fresh)
-        self._grow(len(self._ids))
+    def _enter(self, numbers: Sequence[int], ids: Sequence[str], terms: Terms) -> None:
         for id_, number in zip(ids, numbers, strict=True):
             self._ids[number] = id_
         self._numbers.update(zip(ids, numbers, strict=True))
@@ -205,7 +212,6 @@ class Book:
         if terms.owner is not None:
             self._owners.setdefault(terms.owner, {}).update(dict.fromkeys(ids))
             self._owner_of.update(dict.fromkeys(numbers, terms.owner))
-        return numbers
 
     def _grow(self, size: int) -> None:
         if size > len(self.valid_from):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from threading import RLock
 from typing import Any, Final
 from uuid import uuid4
@@ -49,6 +50,7 @@ from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.matching.statistics import Statistics
 from tocsin.model import Event, Notification, Subscription, read_event
 from tocsin.model.errors import ApplyError, EventError, SubscriptionError
+from tocsin.model.event import check_event
 
 __all__ = ["Engine"]
 
@@ -124,8 +126,7 @@ class Engine:
         terms = read_terms(valid_from, valid_until, owner, name)
         wanted = Wanted(asked, self._form(asked, name, checked.normal), terms)
         with self._lock:
-            self._make_room([name], replace=replace)
-            added = self._add({name: wanted})
+            added = self._exchange(self._replaced([name], replace=replace), {name: wanted})
             self._generation += 1
             return Subscribed(
                 name, self._meet_history(added), (*checked.warnings, *self._expiry_warning(terms))
@@ -150,10 +151,14 @@ class Engine:
         made = MadeRows.of(template, rows, id, clauses=takes_clauses(self._matcher))
         terms = read_terms(valid_from, valid_until, owner)
         with self._lock:
-            self._make_room(made.ids, replace=replace)
-            numbers = self._book.add_batch(made.ids, made.template, made.rows, terms)
-            added = ConjunctionBatch.of_shapes(numbers, made.normal, made.rows.columns)
-            self._matcher.add(added)
+            gone = self._replaced(made.ids, replace=replace)
+            with self._reserved(len(made.ids)) as numbers:
+                added = ConjunctionBatch.of_shapes(
+                    np.array(numbers, dtype=np.int64), made.normal, made.rows.columns
+                )
+                self._matcher.add(added)
+            self._remove(gone)
+            self._book.add_batch(numbers, made.ids, made.template, made.rows, terms)
             self._generation += 1
             return made.told(self._meet_history(added))
 
@@ -183,8 +188,10 @@ class Engine:
             difference = self._difference(sought, owner)
             if dry_run or not difference:
                 return difference
-            self._remove([*difference.removed, *difference.changed])
-            added = self._add({name: sought[name] for name in (*difference.added, *difference.changed)})
+            added = self._exchange(
+                (*difference.removed, *difference.changed),
+                {name: sought[name] for name in (*difference.added, *difference.changed)},
+            )
             self._generation += 1
             met = self._meet_history(added)
         return Difference(difference.added, difference.changed, difference.removed, difference.unchanged, met)
@@ -333,7 +340,7 @@ class Engine:
         if isinstance(event, Event):
             if given:
                 raise EventError(f"an `Event` brings its own {', '.join(given)}; make it with them")
-            return event
+            return check_event(event)
         if not given and is_cloud_event(event):
             return read_cloud_event(event, now=self._clock.now())
         return read_event(event, **({"time": self._clock.now()} | given))
@@ -373,21 +380,38 @@ class Engine:
 
     # what follows is called under the lock
 
-    def _make_room(self, ids: list[str], *, replace: bool) -> None:
-        """Take out the subscriptions that new ones replace, or raise `SubscriptionError` if they may not."""
+    def _replaced(self, ids: Sequence[str], *, replace: bool) -> list[str]:
+        """Return those that are subscribed already, or raise `SubscriptionError` if they may not be replaced."""
         self._expire()
         taken = [name for name in ids if name in self._book]
         if taken and not replace:
             raise SubscriptionError(_TAKEN, taken[0])
-        self._remove(taken)
+        return taken
 
-    def _add(self, new: Mapping[str, Wanted]) -> ConjunctionBatch:
-        """Enter subscriptions into the book and the matcher, and return what was added."""
-        added = ConjunctionBatch.of(
-            (self._book.add(name, wanted.query, wanted.terms), wanted.normal) for name, wanted in new.items()
-        )
-        self._matcher.add(added)
+    def _exchange(self, gone: Iterable[str], new: Mapping[str, Wanted]) -> ConjunctionBatch:
+        """Put new subscriptions in the place of others, and return what was added; if it is refused, nothing is."""
+        with self._reserved(len(new)) as numbers:
+            forms = (wanted.normal for wanted in new.values())
+            added = ConjunctionBatch.of(zip(numbers, forms, strict=True))
+            self._matcher.add(added)
+        self._remove(gone)
+        for number, (name, wanted) in zip(numbers, new.items(), strict=True):
+            self._book.add(number, name, wanted.query, wanted.terms)
         return added
+
+    @contextmanager
+    def _reserved(self, count: int) -> Iterator[list[int]]:
+        """Give numbers to add to the matcher under; if that fails, however it does, they are free again.
+
+        The book changes only afterwards: a matcher may refuse what it is given, and then nothing has happened.
+        """
+        numbers = self._book.reserve(count)
+        try:
+            yield numbers
+        except BaseException:
+            self._matcher.remove(np.array(numbers, dtype=np.int64))  # part of them may have been added
+            self._book.give_back(numbers)
+            raise
 
     def _remove(self, ids: Iterable[str]) -> None:
         self._matcher.remove(np.array([self._book.remove(name) for name in ids], dtype=np.int64))

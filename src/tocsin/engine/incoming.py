@@ -23,7 +23,9 @@ def is_at_hand(events: Incoming) -> bool:
 def read_incoming(events: Incoming, reader: EventReader, stream: str | None) -> Iterator[Event | Fault]:
     """Return each event, or the fault of a record that is none."""
     for number, record in _records(events):
-        if isinstance(record, (Event, Fault)):
+        if isinstance(record, Event):
+            yield reader.made(record, number)
+        elif isinstance(record, Fault):
             yield record
         else:
             yield reader.event(record, None, number, stream)

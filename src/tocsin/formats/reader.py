@@ -12,7 +12,7 @@ from msgspec import Struct
 from tocsin.formats.cloud_events import is_cloud_event, read_cloud_event
 from tocsin.formats.records import Broken
 from tocsin.model.errors import EventError
-from tocsin.model.event import Event, read_event
+from tocsin.model.event import Event, check_event, read_event
 
 __all__ = ["EventFields", "EventReader", "Fault", "find", "now_in_microseconds"]
 
@@ -81,6 +81,14 @@ class EventReader:
             return Fault(source or "event", line, str(fault))
         self.count(read=1)
         return event
+
+    def made(self, event: Event, line: int) -> Event | Fault:
+        """Return an event that was made elsewhere, checked, or what is wrong with it; it is counted if refused."""
+        try:
+            return check_event(event, self._drop)
+        except EventError as fault:
+            self.refuse()
+            return Fault("event", line, str(fault))
 
     def refuse(self) -> None:
         """Count a record that was refused."""

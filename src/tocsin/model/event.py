@@ -9,11 +9,12 @@ from typing import Any, Final, cast
 from uuid import uuid4
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tocsin.model.errors import EventError, KindError
 from tocsin.model.values import Value, read_time, read_value
 
-__all__ = ["STREAM", "Event", "flatten", "read_event"]
+__all__ = ["STREAM", "Event", "check_event", "flatten", "is_plain", "read_event"]
 
 
 STREAM: Final = "$stream"
@@ -61,6 +62,7 @@ def read_event(
     begin = end if start is None else _moment(start, "start")
     if begin > end:
         raise EventError(f"the event starts at {begin}, after its end at {end}")
+    _check_stream(stream)
     attributes = flatten(data, dropped)
     if STREAM in attributes:
         raise EventError(
@@ -74,6 +76,29 @@ def read_event(
         end=end,
         valid_until=None if valid_until is None else _moment(valid_until, "valid_until"),
     )
+
+
+def check_event(event: Event, dropped: Callable[[str], None] | None = None) -> Event:
+    """Return an event that was made by hand with its attributes as `read_event` makes them, or raise `EventError`.
+
+    One that needs no change is returned itself.
+
+    >>> check_event(Event("e1", {"a": 1, "b": {"c": "x", "d": None}})).attributes
+    {'a': 1, 'b.c': 'x'}
+    """
+    _check_stream(event.stream)
+    given = event.attributes
+    if is_plain(given):
+        return event
+    read = flatten(given, dropped)
+    same = len(read) == len(given) and all(read.get(name) is raw for name, raw in given.items())
+    return event if same else replace(event, attributes=read)
+
+
+def _check_stream(stream: object) -> None:
+    if stream is None or (isinstance(stream, str) and (stream.isascii() or _is_unicode(stream))):
+        return
+    raise EventError(f"a stream's name is a string of valid Unicode, not {stream!r}")
 
 
 def _moment(raw: object, name: str) -> int:
@@ -99,7 +124,7 @@ def flatten(data: Mapping[str, object], dropped: Callable[[str], None] | None = 
             if type(name) is not str or not (name.isascii() or _is_unicode(name)):
                 raise EventError(f"an attribute's name is a string of valid Unicode, not {name!r}")
             path = prefix + name if prefix else name
-            if _is_plain(raw, kind):
+            if _is_plain_value(raw, kind):
                 _keep(flat, path, raw)
             elif kind is dict or isinstance(raw, Mapping):
                 waiting.append((path + ".", cast("Mapping[str, object]", raw)))
@@ -111,6 +136,30 @@ def flatten(data: Mapping[str, object], dropped: Callable[[str], None] | None = 
     return flat
 
 
+def is_plain(data: Mapping[Any, Any]) -> bool:
+    """Tell, in little time, that flattening would make nothing else of these attributes; False says nothing.
+
+    They are plain if the names are ASCII, and the values ASCII strings, booleans, floats but NaN, or integers of
+    64 bits.
+    """
+    for name, value in data.items():
+        kind = type(value)
+        if type(name) is not str or not name.isascii():
+            return False
+        if kind is str:
+            if not value.isascii():
+                return False
+        elif kind is int:
+            if not -_WIDE < value < _WIDE:
+                return False
+        elif kind is float:
+            if value != value:  # noqa: PLR0124 - NaN alone differs from itself
+                return False
+        elif kind is not bool:
+            return False
+    return True
+
+
 def _is_unicode(name: str) -> bool:
     try:
         name.encode()
@@ -119,7 +168,7 @@ def _is_unicode(name: str) -> bool:
     return True
 
 
-def _is_plain(raw: Any, kind: type) -> bool:
+def _is_plain_value(raw: Any, kind: type) -> bool:
     """Tell whether a value can be kept without a further look, as most can."""
     if kind is str:
         return bool(raw.isascii())

@@ -21,7 +21,7 @@ from tocsin.language.template.bounds import empty_rows
 from tocsin.language.template.columns import Column, Faults, Rows, read_columns
 from tocsin.language.template.roles import Role, roles_of
 from tocsin.model.conditions import Conjunction
-from tocsin.model.errors import LanguageError, TemplateError
+from tocsin.model.errors import LanguageError, NormalFormError, TemplateError
 from tocsin.model.queries import Filter, Query
 from tocsin.model.values import Value
 
@@ -139,7 +139,7 @@ class Template:
         normal = (to_normal if clauses else to_dnf)(self.query.condition)
         kept = np.ones(size, dtype=np.bool_)
         kept[list(faults)] = False
-        never = empty_rows(normal, columns, size) & kept
+        never = empty_rows(_for_bounds(normal, self.query), columns, size) & kept
         kept &= ~never
         if not kept.all():
             columns = {name: column[kept] for name, column in columns.items()}
@@ -163,6 +163,19 @@ class Template:
             for role, compiler in _COMPILERS.items():
                 if role in roles:
                     _check_patterns(name, column, faults, compiler)
+
+
+def _for_bounds(normal: Dnf | Cnf, query: Filter) -> Dnf | Cnf:
+    """Return the form to look for empty rows in: the disjunctive one if there is one, for it shows the most.
+
+    So the same rows are left out, whichever form is kept.
+    """
+    if isinstance(normal, Dnf):
+        return normal
+    try:
+        return to_dnf(query.condition)
+    except NormalFormError:
+        return normal
 
 
 def bindings_at(columns: Mapping[str, Column], row: int) -> dict[str, Value | tuple[Value, ...]]:

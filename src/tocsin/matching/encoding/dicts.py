@@ -10,7 +10,7 @@ from tocsin.matching.encoding.codes import FIELDS
 from tocsin.matching.encoding.events import EXACT, EncodedEvents, RowEncoding
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.model.errors import EventError
-from tocsin.model.event import flatten
+from tocsin.model.event import flatten, is_plain
 from tocsin.model.values import Value
 
 __all__ = ["DictEvents"]
@@ -50,7 +50,11 @@ class DictEvents(EventBatch):
         if found is None:
             try:
                 given = self._given[place]
-                found = cast("dict[str, Value]", given) if _is_plain(given) else flatten(given)
+                found = (
+                    cast("dict[str, Value]", given)
+                    if type(given) is dict and is_plain(given)
+                    else flatten(given)
+                )
             except EventError as fault:
                 self._found[place] = str(fault)
                 found = REFUSED
@@ -69,28 +73,6 @@ class DictEvents(EventBatch):
                 encoding.add(self.attributes(place))
         self._is_read = True  # what was plain has no fault
         return encoding.settled()
-
-
-def _is_plain(row: Any) -> bool:
-    """Tell whether reading a row would make nothing else of it."""
-    if type(row) is not dict:
-        return False
-    for name, value in row.items():
-        kind = type(value)
-        if type(name) is not str or not name.isascii():
-            return False
-        if kind is str:
-            if not value.isascii():
-                return False
-        elif kind is int:
-            if not -_WIDE < value < _WIDE:
-                return False
-        elif kind is float:
-            if value != value:  # noqa: PLR0124 - NaN alone differs from itself
-                return False
-        elif kind is not bool:
-            return False
-    return True
 
 
 def _add_plain(encoding: RowEncoding, row: dict[Any, Any]) -> bool:

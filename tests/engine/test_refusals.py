@@ -1,0 +1,78 @@
+"""What a matcher refuses leaves the engine as it was: all at once, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tocsin import Engine
+from tocsin.engine import ManualClock
+from tocsin.errors import MatcherError
+from tocsin.matching import ConjunctionBatch
+
+TOO_LARGE = "(" + " or ".join(f"a{i} = 1" for i in range(2**16 + 1)) + ") and (c = 1 or d = 1)"
+EVENT: dict[str, object] = {"a": 1, "b": 2, "c": 3}
+
+
+@pytest.fixture(params=["oracle", "dynamic", "opindex", None])
+def engine(request: pytest.FixtureRequest) -> Engine:
+    made = Engine(matcher=request.param, clock=ManualClock(100))
+    made.apply({"x": "a = 1", "y": "b = 2"})
+    return made
+
+
+def told(engine: Engine) -> list[str]:
+    return sorted(note.subscription for note in engine.publish(EVENT))
+
+
+def refuse(engine: Engine, monkeypatch: pytest.MonkeyPatch, fault: BaseException) -> None:
+    """Let the engine's matcher take half of what it is given next, and then fail."""
+    add = engine._matcher.add
+
+    def failing(batch: ConjunctionBatch) -> None:
+        add(ConjunctionBatch(batch.groups[:1], batch.clauses[:1]))
+        raise fault
+
+    monkeypatch.setattr(engine._matcher, "add", failing)
+
+
+CHANGES: list[Callable[[Engine], object]] = [
+    lambda engine: engine.apply({"x": "c = 3", "z": "c = 3"}),
+    lambda engine: engine.subscribe("c = 3", id="x", replace=True),
+    lambda engine: engine.subscribe("c = 3", id="z", valid_until=200),
+    lambda engine: engine.subscribe_many("c = :v", {"v": [3, 3], "n": ["x", "z"]}, id="n", replace=True),
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("fault", [MatcherError("it is too large"), MemoryError(), KeyboardInterrupt()])
+def test_whatever_ends_a_change_nothing_has_changed(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, change: Callable[[Engine], object], fault: BaseException
+) -> None:
+    before = list(engine.subscriptions()), engine.stats().generation
+    with monkeypatch.context() as patch:
+        refuse(engine, patch, fault)
+        with pytest.raises(type(fault)):
+            change(engine)
+    assert (list(engine.subscriptions()), engine.stats().generation) == before
+    assert engine.stats().matcher.subscriptions == 2
+    assert (engine.owner("x"), engine.owner("y")) == ("default", "default")
+    assert told(engine) == ["x", "y"]
+    change(engine)  # it can be tried again
+    assert "x" in told(engine)
+    assert engine.stats().matcher.subscriptions == len(engine)
+
+
+def test_a_form_too_large_for_the_index_changes_nothing() -> None:
+    engine = Engine(matcher="opindex", clock=ManualClock(100))
+    engine.apply({"x": "a = 1", "y": "b = 2"})
+    with pytest.raises(MatcherError, match="65,536"):
+        engine.apply({"x": TOO_LARGE, "z": "c = 3"})
+    assert [held.id for held in engine.subscriptions()] == ["x", "y"]
+    assert told(engine) == ["x", "y"]
+    with pytest.raises(MatcherError, match="65,536"):
+        engine.subscribe(TOO_LARGE, id="x", replace=True)
+    assert told(engine) == ["x", "y"]
+    assert engine.apply({"x": "a = 1", "z": "c = 3"}).added == ("z",)
+    assert told(engine) == ["x", "z"]
