@@ -58,7 +58,7 @@ _DEAD: Final = -(2**63)
 _CLASS: Final = 0xFF
 _DEAD_ONE: Final = 1 << 8
 _LOG: Final = (1 << LOG_BITS) - 1
-_CROWDED: Final = 8  # entries for each segment from which on there are to be more of them
+_CROWDED: Final = 4  # entries for each segment from which on there are to be more of them
 
 
 @helper
@@ -104,7 +104,7 @@ def other_bits(field: int) -> int:
 @wrapping_helper
 def _three_bits(mixed: int) -> int:
     # One bit each, as the paper has it, lets an eighth of all pairs pass where eight predicates share a
-    # signature; three bits let a thirtieth pass.
+    # signature; three bits let a thirtieth pass, and of four predicates one pair in two hundred.
     spread = mixed * np.uint64(0xD6E8FEB86659FD93)
     one = np.uint64(1)
     return (
