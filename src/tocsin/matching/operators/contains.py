@@ -58,10 +58,10 @@ class Contains:
         for static in self._automata:
             static.held -= strike(static.automaton, static.constants, tests.attributes, texts, gone)
         thin = [static for static in self._automata if 2 * static.held < len(static.constants.codes)]
-        self._automata = [static for static in self._automata if static not in thin]
         for static in thin:
-            if static.held:
-                self._add(static.constants)
+            # It may have become part of another in the meantime.
+            if static in self._automata:
+                self._add(static.constants, instead_of=static)
 
     def passed(self, texts: Texts) -> Passed:
         """Return which of the tests of its attribute each string passes."""
@@ -73,13 +73,15 @@ class Contains:
         offsets = np.searchsorted(found, np.arange(len(texts) + 1, dtype=np.int64) << 32)
         return Passed(offsets, found & 0xFFFFFFFF)
 
-    def _add(self, constants: Constants) -> None:
-        while self._automata and self._automata[-1].held < _RATIO * len(constants.codes):
-            constants = _merged(constants, self._automata.pop().constants)
+    def _add(self, constants: Constants, instead_of: _Static | None = None) -> None:
+        automata = [static for static in self._automata if static is not instead_of]
         if np.any(constants.codes < 0):
             constants = _merged(constants, _room(0, 0))
-        self._automata.append(_Static(constants))
-        self._automata.sort(key=lambda static: -static.held)
+        while automata and automata[-1].held < _RATIO * len(constants.codes):
+            constants = _merged(constants, automata.pop().constants)
+        if len(constants.codes):
+            automata.append(_Static(constants))
+        self._automata = sorted(automata, key=lambda static: -static.held)  # nothing is given up before
 
 
 class _Static:

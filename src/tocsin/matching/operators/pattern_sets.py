@@ -80,9 +80,10 @@ class _Shelf:
         self._where: dict[int, _Set] = {}
 
     def insert(self, members: list[_Member]) -> None:
-        while self.sets and not self.sets[-1].divided and len(self.sets[-1].held) < _RATIO * len(members):
-            members = self.sets.pop().left() + members
-        self._add(_made(members, divided=False))
+        kept = list(self.sets)
+        while kept and not kept[-1].divided and len(kept[-1].held) < _RATIO * len(members):
+            members = kept.pop().left() + members
+        self._arrange(kept, _made(members, divided=False))
 
     def remove(self, codes: Sequence[int]) -> None:
         thin: dict[int, _Set] = {}
@@ -114,14 +115,14 @@ class _Shelf:
         return found
 
     def _replace(self, old: _Set, new: list[_Set]) -> None:
-        self.sets.remove(old)
-        self._add(new)
+        self._arrange([one for one in self.sets if one is not old], new)
 
-    def _add(self, new: list[_Set]) -> None:
+    def _arrange(self, kept: list[_Set], new: list[_Set]) -> None:
+        """Have these sets; all patterns that others held are in the new ones."""
         for one in new:
             self._where.update(dict.fromkeys(one.held, one))
         # Those that were divided are not joined again.
-        self.sets = sorted([*self.sets, *new], key=lambda one: (not one.divided, -len(one.members)))
+        self.sets = sorted([*kept, *new], key=lambda one: (not one.divided, -len(one.members)))
 
 
 class _Set:

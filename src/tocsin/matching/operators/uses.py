@@ -57,6 +57,12 @@ class UseCounts:
         mask = wanted.view(np.bool_)
         return attributes[mask], codes[mask]
 
+    def wait_again(self) -> None:
+        """Let every test that is held wait, as if none were in an index."""
+        self._uses.indexed[:] = 0
+        rows = self.rows()
+        self._waiting = [(rows[:, 0].copy(), rows[:, 1].copy())]
+
     def rows(self) -> Keys:
         """Return attribute, code and number of uses of each test, a row each."""
         uses = self._uses
