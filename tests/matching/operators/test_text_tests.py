@@ -152,3 +152,23 @@ def test_an_index_gives_nothing_up_before_there_is_something_instead(
         with pytest.raises(KeyboardInterrupt):
             held.remove(*((1, letter) for letter in "abcdef"))
     held.check((1, "abcxyz"), (1, "gh"))
+
+
+def waiting(asked: Asked) -> int:
+    return sum(len(codes) for _, codes in asked.tests._uses._waiting)
+
+
+def test_what_came_and_went_before_anybody_asked_is_forgotten() -> None:
+    asked = Asked()
+    asked.hold(*ASKED[:4])
+    asked.match()
+    asked.hold(ASKED[4])
+    for _ in range(3000):
+        asked.hold(ASKED[5])
+        asked.release(ASKED[5])
+    assert waiting(asked) < 1100
+    asked.check()
+    asked.hold(ASKED[6])
+    asked.release(*ASKED[:5], ASKED[6])
+    assert waiting(asked) == 0
+    asked.check()
