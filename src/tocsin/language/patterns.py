@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Final, Protocol, cast
 
@@ -14,6 +15,7 @@ from tocsin.model.values import Kind
 __all__ = ["Pattern", "compile_like", "compile_regex", "like", "plain_like", "regex_of_like"]
 
 _MEMORY: Final = 8 << 20  # bytes one regular expression's program and automata may take
+_SPECIAL: Final = re.compile(r"[%_]|\\.?", re.DOTALL)  # wildcards and escapes
 _TWINS: Final = {
     (False, True): Operator.STARTS_WITH,
     (True, False): Operator.ENDS_WITH,
@@ -90,21 +92,24 @@ def plain_like(pattern: str) -> tuple[Operator, str] | None:
 
 def like(subject: Term, pattern: str, *, negated: bool) -> Predicate:
     """Return `subject like pattern` as the simplest predicate that says it; raise `ValueError` if it is faulty."""
-    compile_like(pattern)
-    operator, text = plain_like(pattern) or (Operator.LIKE, pattern)
+    plain = plain_like(pattern)
+    if plain is None:
+        compile_like(pattern)  # which refuses what is too large
+    operator, text = plain or (Operator.LIKE, pattern)
     return Predicate(subject, NEGATED[operator] if negated else operator, (Literal(text, Kind.STRING),))
 
 
 def _pieces(pattern: str) -> list[tuple[str, bool]]:
-    """Return the characters of `pattern`, each with whether it is a wildcard; a backslash escapes the next one."""
+    """Return the parts of `pattern`, each with whether it is a wildcard; a backslash escapes the next character."""
     pieces: list[tuple[str, bool]] = []
-    characters = iter(pattern)
-    for character in characters:
-        if character == "\\":
-            escaped = next(characters, None)
-            if escaped is None:
-                raise ValueError("it ends with a lone backslash; a backslash itself is written twice")
-            pieces.append((escaped, False))
-        else:
-            pieces.append((character, character in "%_"))
+    done = 0
+    for special in _SPECIAL.finditer(pattern):
+        if special.start() > done:
+            pieces.append((pattern[done : special.start()], False))
+        if special[0] == "\\":
+            raise ValueError("it ends with a lone backslash; a backslash itself is written twice")
+        pieces.append((special[0][-1], special[0] in "%_"))
+        done = special.end()
+    if done < len(pattern):
+        pieces.append((pattern[done:], False))
     return pieces

@@ -93,3 +93,21 @@ def test_a_hostile_pattern_is_answered_like_any_other() -> None:
     held = Held(Operator.REGEX)
     held.insert((1, "(a+)+$"), (1, "(a|a)*b"), (1, "(.*a){20}!"), (1, "a!"))
     held.check((1, "a" * 100_000 + "!"), (1, "a" * 100_000))
+
+
+def test_sets_that_cannot_be_made_are_tried_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[int] = []
+    compiled = re2.Set.Compile
+
+    def counted(self: object) -> object:
+        tried.append(1)
+        return compiled(self)
+
+    monkeypatch.setattr(re2.Set, "Compile", counted)
+    monkeypatch.setattr(pattern_sets, "_MEMORY", 2_000)
+    monkeypatch.setattr(pattern_sets, "_EACH", 0)
+    held = Held(Operator.REGEX)
+    held.insert(*((1, f"(\\pL{{{i}}}x){{3}}") for i in range(1, 65)))
+    assert len(held.index._shelves[1].sets) == 64  # type: ignore[attr-defined]
+    assert len(tried) == 1 + 8
+    held.check((1, "axbxcx"), (1, "abxabxabx"), (1, "x"))

@@ -9,4 +9,5 @@ from tests.structures.test_three_ways import assert_passes
 
 @pytest.mark.parametrize("mode", ["NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"])
 def test_indexes_pass_their_tests_in_the_other_modes(mode: str) -> None:
-    assert_passes(mode, "tests/matching/operators/test_indexes.py")
+    folder = "tests/matching/operators"
+    assert_passes(mode, f"{folder}/test_indexes.py", f"{folder}/test_contains.py")

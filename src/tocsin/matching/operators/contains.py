@@ -8,6 +8,10 @@ import numpy as np
 
 from tocsin.matching.encoding.codes import Keys
 from tocsin.matching.operators._kernels.automata import (
+    BIT,
+    CALLS,
+    FOUND,
+    LANES,
     LONGEST,
     Automaton,
     Constants,
@@ -30,7 +34,6 @@ _FEW_CELLS: Final = 1 << 18  # of an automaton's rows, however small it is,
 _CELLS: Final = 8  # else for each node,
 _MOST_CELLS: Final = 1 << 22  # up to so many
 _MOST_NODES: Final = 1 << 29  # twice a state, and the rows besides, are below 2**31
-_LANES: Final = 16  # strings that are gone through side by side
 _NOTHING: Final = np.zeros(0, dtype=np.int64)
 
 
@@ -58,28 +61,27 @@ class Contains:
         for static in self._automata:
             static.held -= strike(static.automaton, static.constants, tests.attributes, texts, gone)
         thin = [static for static in self._automata if 2 * static.held < len(static.constants.codes)]
-        self._automata = [static for static in self._automata if static not in thin]
         for static in thin:
-            if static.held:
-                self._add(static.constants)
+            # It may have become part of another in the meantime.
+            if static in self._automata:
+                self._add(static.constants, instead_of=static)
 
     def passed(self, texts: Texts) -> Passed:
         """Return which of the tests of its attribute each string passes."""
         parts = [static.passed(texts) for static in self._automata]
         found = np.sort(np.concatenate(parts)) if parts else _NOTHING
-        repeated = np.flatnonzero(found[1:] == found[:-1])
-        if len(repeated):
-            found = np.delete(found, repeated)
         offsets = np.searchsorted(found, np.arange(len(texts) + 1, dtype=np.int64) << 32)
         return Passed(offsets, found & 0xFFFFFFFF)
 
-    def _add(self, constants: Constants) -> None:
-        while self._automata and self._automata[-1].held < _RATIO * len(constants.codes):
-            constants = _merged(constants, self._automata.pop().constants)
+    def _add(self, constants: Constants, instead_of: _Static | None = None) -> None:
+        automata = [static for static in self._automata if static is not instead_of]
         if np.any(constants.codes < 0):
             constants = _merged(constants, _room(0, 0))
-        self._automata.append(_Static(constants))
-        self._automata.sort(key=lambda static: -static.held)
+        while automata and automata[-1].held < _RATIO * len(constants.codes):
+            constants = _merged(constants, automata.pop().constants)
+        if len(constants.codes):
+            automata.append(_Static(constants))
+        self._automata = sorted(automata, key=lambda static: -static.held)  # nothing is given up before
 
 
 class _Static:
@@ -92,13 +94,16 @@ class _Static:
 
     def passed(self, texts: Texts) -> Keys:
         """Return what the strings contain, as the number of a string above 32 bits and the code below."""
-        lanes = np.zeros((_LANES + 1, 4), dtype=np.int64)
-        found = np.empty(2 * len(texts) + self.automaton.counters[LONGEST] + 64, dtype=np.int64)
+        lanes = np.zeros((LANES + 1, 5), dtype=np.int64)
+        lanes[:LANES, BIT] = 1 << np.arange(LANES)
+        self.automaton.counters[CALLS] += 1
+        found = np.empty((2 * len(texts) + self.automaton.counters[LONGEST] + 64, 2), dtype=np.int64)
         while not contained(self.automaton, texts.attributes, texts.bytes, lanes, found):
-            more = np.empty(2 * len(found), dtype=np.int64)
+            more = np.empty((2 * len(found), 2), dtype=np.int64)
             more[: len(found)] = found
             found = more
-        return found[: lanes[-1, 2]]
+        told = found[: lanes[-1, 2], FOUND]
+        return told[told >= 0]
 
 
 def _sorted(tests: Patterns) -> Constants:

@@ -1,9 +1,9 @@
 """Regular expressions matched many at a time: RE2's sets, few of them, each several times as large as the next.
 
 A set is one automaton for all its patterns, which RE2 makes as texts ask for it. Three things can go wrong with it, and
-none of them loses an answer. RE2 refuses to make a set for which its memory is too small: then there are two
+none of them loses an answer. RE2 refuses to make a set for which its memory is too small: then there are several
 instead. It gives up on a text, and says nothing: every set holds a pattern that all strings match, so that an
-empty answer tells of it, and again there are two sets instead. Its automaton has so many states that it never
+empty answer tells of it, and there are two sets instead. Its automaton has so many states that it never
 ends making them: a set that stays slow is divided, too. What is left in the end is a pattern alone, of
 which RE2 always gives the answer.
 """
@@ -29,6 +29,9 @@ _WARMING: Final = 2  # spells in which it may still be making its automaton
 _SLOW: Final = 1_000  # nanoseconds for a byte
 _FEW: Final = 32  # patterns that are not divided for being slow
 _PARTS: Final = 4  # of a set that is
+_MANY: Final = (
+    8  # parts of a set that cannot be made: it takes long to find that out, so it is not tried for every size
+)
 _ALL: Final = -1  # in the place of a code: the pattern that all strings match
 
 
@@ -80,9 +83,10 @@ class _Shelf:
         self._where: dict[int, _Set] = {}
 
     def insert(self, members: list[_Member]) -> None:
-        while self.sets and not self.sets[-1].divided and len(self.sets[-1].held) < _RATIO * len(members):
-            members = self.sets.pop().left() + members
-        self._add(_made(members, divided=False))
+        kept = list(self.sets)
+        while kept and not kept[-1].divided and len(kept[-1].held) < _RATIO * len(members):
+            members = kept.pop().left() + members
+        self._arrange(kept, _made(members, divided=False))
 
     def remove(self, codes: Sequence[int]) -> None:
         thin: dict[int, _Set] = {}
@@ -114,14 +118,14 @@ class _Shelf:
         return found
 
     def _replace(self, old: _Set, new: list[_Set]) -> None:
-        self.sets.remove(old)
-        self._add(new)
+        self._arrange([one for one in self.sets if one is not old], new)
 
-    def _add(self, new: list[_Set]) -> None:
+    def _arrange(self, kept: list[_Set], new: list[_Set]) -> None:
+        """Have these sets; all patterns that others held are in the new ones."""
         for one in new:
             self._where.update(dict.fromkeys(one.held, one))
         # Those that were divided are not joined again.
-        self.sets = sorted([*self.sets, *new], key=lambda one: (not one.divided, -len(one.members)))
+        self.sets = sorted([*kept, *new], key=lambda one: (not one.divided, -len(one.members)))
 
 
 class _Set:
@@ -134,6 +138,9 @@ class _Set:
         self._codes = (_ALL, *(member.code for member in members))
         self._alone: Pattern | None = None
         self._spent = self._read = self._spells = 0
+        if divided and len(members) == 1:  # a set of it may be just as hard to make
+            self._alone = compile_regex(members[0].regex)
+            return
         options = re2.Options()
         options.log_errors = False
         options.max_mem = _MEMORY + _EACH * len(members)
@@ -183,7 +190,7 @@ def _made(members: list[_Member], *, divided: bool) -> list[_Set]:
     try:
         return [_Set(members, divided=divided)]
     except re2.error:
-        return _divided(members, 2)
+        return _divided(members, _MANY)
 
 
 def _divided(members: list[_Member], parts: int) -> list[_Set]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Final
@@ -42,7 +43,8 @@ class TextTests:
     """The tests that are held of each attribute, by code; `patterns` says what the codes mean.
 
     Who changes what is held does so one at a time; several may ask at once. What is new goes into the operators'
-    indexes when somebody asks, so that a vocabulary that is only written down builds none.
+    indexes when somebody asks, so that a vocabulary that is only written down builds none. Where a change is cut short,
+    by an interrupt or for want of memory, the indexes are built anew from what is held.
     """
 
     def __init__(self, patterns: SymbolTable[str]) -> None:
@@ -51,6 +53,7 @@ class TextTests:
         self._patterns = patterns
         self._indexes: dict[Operator, OperatorIndex] = {}
         self._lock = Lock()
+        self._sound = True  # the indexes, the counts and what waits agree with one another
 
     @cached_property
     def _uses(self) -> UseCounts:
@@ -69,7 +72,7 @@ class TextTests:
         """Count one use less of each; what the codes mean must still be known."""
         if not len(codes):
             return
-        with self._lock:
+        with self._changing():
             ended, indexed = self._uses.take(attributes, codes)
             self._count(attributes[ended], -1)
             for operator, tests in self._by_operator(attributes[indexed], codes[indexed]).items():
@@ -92,7 +95,7 @@ class TextTests:
         texts = Texts(attributes, strings)
         numbers = np.arange(len(strings), dtype=np.int64)
         parts = [(numbers << _CODE_BITS) | _CODE]
-        with self._lock:
+        with self._changing():
             self._settle()
             for index in self._indexes.values():
                 offsets, codes = index.passed(texts)
@@ -109,8 +112,28 @@ class TextTests:
     def _hold(self, attributes: Keys, codes: Keys, more: Keys) -> None:
         if not len(codes):
             return
-        with self._lock:
+        with self._changing():
             self._count(attributes[self._uses.add(attributes, codes, more)], 1)
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Keep others out. What is left by an exception is put right by whoever comes next."""
+        with self._lock:
+            if not self._sound:
+                self._start_over()
+            self._sound = False
+            yield
+            self._sound = True
+
+    def _start_over(self) -> None:
+        """Drop the indexes: all that is held waits again."""
+        self._indexes = {}
+        self._uses.wait_again()
+        held = dict(zip(*map(np.ndarray.tolist, np.unique_counts(self._uses.rows()[:, 0])), strict=True))
+        self.attributes.update(held)  # never empty in between: others look into it without the lock
+        for attribute in [attribute for attribute in self.attributes if attribute not in held]:
+            del self.attributes[attribute]
+        self.version += 1
 
     def _count(self, attributes: Keys, change: int) -> None:
         """Count more tests, or less, of these attributes; one may be named several times."""

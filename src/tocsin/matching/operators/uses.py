@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,6 +14,8 @@ from tocsin.structures.growth import grown
 from tocsin.structures.hash_index import new_hash_index
 
 __all__ = ["UseCounts"]
+
+_FEW: Final = 1024  # rows of what waits that are not looked through for those that are gone
 
 
 class UseCounts:
@@ -24,6 +28,7 @@ class UseCounts:
         self._waiting: list[
             tuple[Keys, Keys]
         ] = []  # attributes and codes that came to be held; some are gone
+        self._queued = 0  # how many these are
 
     def __len__(self) -> int:
         return hash_index.live_entries(self._uses.entries)
@@ -38,12 +43,17 @@ class UseCounts:
         new = fresh.view(np.bool_)
         if new.any():
             self._waiting.append((attributes[new], codes[new]))
+            self._queued += int(np.count_nonzero(new))
+            if self._queued > 2 * len(self) + _FEW:
+                self._queue()
         return new
 
     def take(self, attributes: Keys, codes: Keys) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Count one use less of each; return which are held no longer, and which of those were waiting no more."""
         fate = np.zeros(len(codes), dtype=np.uint8)
         kernels.take_uses(self._uses, attributes, codes, fate)
+        if not len(self):
+            self._waiting, self._queued = [], 0
         return fate != kernels.STAYS, fate == kernels.GONE
 
     def waiting(self) -> tuple[Keys, Keys] | None:
@@ -51,11 +61,16 @@ class UseCounts:
         if not self._waiting:
             return None
         attributes, codes = (np.concatenate(column) for column in zip(*self._waiting, strict=True))
-        self._waiting.clear()
+        self._waiting, self._queued = [], 0
         wanted = np.zeros(len(codes), dtype=np.uint8)
         kernels.claim(self._uses, attributes, codes, wanted)
         mask = wanted.view(np.bool_)
         return attributes[mask], codes[mask]
+
+    def wait_again(self) -> None:
+        """Let every test that is held wait, as if none were in an index."""
+        self._uses.indexed[:] = 0
+        self._queue()
 
     def rows(self) -> Keys:
         """Return attribute, code and number of uses of each test, a row each."""
@@ -63,3 +78,11 @@ class UseCounts:
         top = hash_index.top_entry(uses.entries)
         held = np.flatnonzero(uses.count[:top] > 0)
         return np.column_stack([uses.entries.keys[held], uses.count[held]])
+
+    def _queue(self) -> None:
+        """Let those tests wait that are held and in no index, each once."""
+        uses = self._uses
+        top = hash_index.top_entry(uses.entries)
+        new = np.flatnonzero((uses.count[:top] > 0) & (uses.indexed[:top] == 0))
+        keys = uses.entries.keys[new]
+        self._waiting, self._queued = [(keys[:, 0].copy(), keys[:, 1].copy())], len(new)

@@ -16,7 +16,24 @@ from numpy.typing import NDArray
 from tocsin.matching.operators.index import TextBytes
 from tocsin.structures.jit import helper, kernel, prefetch
 
-__all__ = ["Automaton", "Constants", "Forest", "contained", "grow", "link", "merge", "strike"]
+__all__ = [
+    "BIT",
+    "CALLS",
+    "FOUND",
+    "LANES",
+    "LONGEST",
+    "Automaton",
+    "Constants",
+    "Forest",
+    "contained",
+    "grow",
+    "link",
+    "merge",
+    "strike",
+]
+
+
+LANES: Final = 16  # strings that are gone through side by side
 
 
 class Constants(NamedTuple):
@@ -58,20 +75,27 @@ class Automaton(NamedTuple):
 
 
 # Places in `ends`
-SEEN: Final = 0  # the last string that was found to contain it
+SEEN: Final = (
+    0  # the last call that found it, and in the last bits the lanes whose present string contains it
+)
 CODE: Final = 1  # -1 if it is held no longer
 SHORTER: Final = 2  # the longest constant that this one ends with, or -1
 
 # Places in `counters`
 COLUMNS: Final = 0  # of a row
-STRINGS: Final = 1  # that were looked at so far
+CALLS: Final = 1  # how often strings were looked through so far
 LONGEST: Final = 2  # most constants that end at one node
 
 # Places in a lane
 STATE: Final = 0
 PLACE: Final = 1  # of its next byte
 NUMBER: Final = 2  # of its string
-STAMP: Final = 3  # what marks the constants that were found in it
+BIT: Final = 3  # what marks the constants that were found in it
+LAST: Final = 4  # the place in `found` of the last of them, or -1
+
+# Places in `found`
+FOUND: Final = 0  # the number of a string above 32 bits; below, the constant until the string is at its end, then its code
+BEFORE: Final = 1  # what was found before in the same string, or -1
 
 
 @kernel
@@ -248,12 +272,13 @@ def contained(
     lanes: NDArray[np.int64],
     found: NDArray[np.int64],
 ) -> bool:
-    """Write what each string contains, as its number above 32 bits and the code below, in any order.
+    """Write what each string contains, as its number above 32 bits and the code below, once each and in any order.
 
     Each step waits for memory. So several strings are gone through side by side, each in a row of `lanes`, a step at a
-    time, and each step asks for what the next one needs. Costs a step or two for each byte, and one for each constant
-    found, which is mostly written once. Returns False if there was no room in `found`: go on with the same `lanes`.
-    The last of them holds how many lanes are in use, how many strings were begun, and how much is written.
+    time, and each step asks for what the next one needs. Costs a step or two for each byte, and two for each constant
+    found; -1 is written for one that is held no longer. Returns False if there was no room in `found`: go on with the
+    same `lanes`, each of which has a bit of its own. The last of them holds how many lanes are in use, how many strings
+    were begun, and how much is written. Whoever begins anew counts another call.
     """
     totals = lanes[lanes.shape[0] - 1]
     while True:
@@ -268,9 +293,12 @@ def contained(
             if totals[2] + automaton.counters[LONGEST] > found.shape[0]:
                 return False
             if _step(automaton, texts, lanes[lane], totals, found):
+                _end(automaton, lanes[lane], found)
                 totals[0] -= 1
-                for j in range(4):
+                bit = lanes[lane, BIT]
+                for j in range(lanes.shape[1]):
                     lanes[lane, j] = lanes[totals[0], j]
+                lanes[totals[0], BIT] = bit
             else:
                 lane += 1
 
@@ -292,10 +320,9 @@ def _begin(
         root = np.int64(automaton.roots[attributes[number]])
     if root < 0:
         return
-    automaton.counters[STRINGS] += 1
     lane = lanes[totals[0]]
     lane[STATE], lane[PLACE], lane[NUMBER] = _state(automaton, root), texts.offsets[number], number
-    lane[STAMP] = automaton.counters[STRINGS]
+    lane[LAST] = -1
     _report(automaton, np.int64(automaton.forest.nodes[root, ENDING]), lane, totals, found)
     totals[0] += 1
 
@@ -353,15 +380,33 @@ def _report(
 ) -> None:
     """Write the constant `ending` and all that it ends with.
 
-    Where one was the last found in this string, so were those that it ends with.
+    Where one was found in this string, so were those that it ends with.
     """
-    ends = automaton.ends
-    while ending >= 0 and ends[ending, SEEN] != lane[STAMP]:
-        ends[ending, SEEN] = lane[STAMP]
-        if ends[ending, CODE] >= 0:
-            found[totals[2]] = (lane[NUMBER] << 32) | ends[ending, CODE]
-            totals[2] += 1
+    ends, call = automaton.ends, automaton.counters[CALLS]
+    while ending >= 0:
+        seen = ends[ending, SEEN]
+        if seen >> LANES != call:  # what a call leaves behind that was cut short means nothing
+            seen = call << LANES
+        if seen & lane[BIT]:
+            return
+        ends[ending, SEEN] = seen | lane[BIT]
+        found[totals[2], FOUND] = (lane[NUMBER] << 32) | ending
+        found[totals[2], BEFORE] = lane[LAST]
+        lane[LAST] = totals[2]
+        totals[2] += 1
         ending = ends[ending, SHORTER]
+
+
+@helper
+def _end(automaton: Automaton, lane: NDArray[np.int64], found: NDArray[np.int64]) -> None:
+    """Write the codes of the constants that were found in a string, and make its lane's bit free for the next."""
+    ends, place = automaton.ends, lane[LAST]
+    while place >= 0:
+        ending = found[place, FOUND] & 0xFFFFFFFF
+        ends[ending, SEEN] ^= lane[BIT]
+        code = ends[ending, CODE]
+        found[place, FOUND] = (lane[NUMBER] << 32) | code if code >= 0 else -1
+        place = found[place, BEFORE]
 
 
 @kernel

@@ -1,0 +1,55 @@
+"""`contains` finds a constant once in a string, whatever is gone through beside it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.matching.operators.test_indexes import Held
+from tocsin.matching.operators import contains
+from tocsin.matching.operators._kernels.automata import contained
+from tocsin.matching.operators.index import Texts
+from tocsin.model import Operator
+
+
+def found(held: Held, *strings: str) -> list[int]:
+    """Return what the only automaton finds, as the number of a string above 32 bits and the code below."""
+    (static,) = held.index._automata  # type: ignore[attr-defined]
+    told: list[int] = static.passed(Texts(np.ones(len(strings), dtype=np.int64), strings)).tolist()
+    return told
+
+
+@pytest.mark.parametrize("strings", [1, 2, 16, 40])
+def test_what_is_found_often_is_told_once(strings: int) -> None:
+    held = Held(Operator.CONTAINS)
+    held.insert(*((1, "a" * size) for size in range(1, 20)), (1, "b"), (1, ""))
+    asked = ["a" * (100 + 7 * (i % 5)) + "b" * (i % 3) for i in range(strings)]
+    told = found(held, *asked)
+    assert len(set(told)) == len(told) == sum(20 + ("b" in string) for string in asked)
+    held.check(*((1, string) for string in asked))
+
+
+def test_what_is_held_no_longer_is_not_told() -> None:
+    held = Held(Operator.CONTAINS)
+    held.insert(*((1, "a" * size) for size in range(1, 20)))
+    held.remove(*((1, "a" * size) for size in range(2, 20, 3)))
+    assert len(found(held, *["a" * 300] * 20)) == 20 * len(held.tests)
+    held.check(*[(1, "a" * 300), (1, "aa"), (1, "b")] * 20)
+
+
+def test_a_search_that_is_cut_short_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = Held(Operator.CONTAINS)
+    held.insert(*((1, "ab" * size) for size in range(1, 200)))
+    asked = [(1, "ab" * 500)] * 20
+    rooms = []
+
+    def interrupted(*arguments: object) -> bool:
+        rooms.append(contained(*arguments))  # type: ignore[arg-type]
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(contains, "contained", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            held.check(*asked)
+    assert rooms == [False]  # it was in the middle
+    held.check(*asked)

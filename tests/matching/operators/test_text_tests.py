@@ -1,0 +1,174 @@
+"""The tests that are held are asked of every string, whatever happens while their indexes are built."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.matching.operators.test_indexes import Held
+from tocsin.language.semantics import text_truth
+from tocsin.matching.operators import contains, pattern_sets, prefixes, text_tests
+from tocsin.matching.operators.text_tests import IS_TEXT, TextTests, pattern_of, pattern_symbol
+from tocsin.model import Operator
+from tocsin.structures.symbols import SymbolTable
+
+ATTRIBUTE = 1
+ASKED = [
+    (Operator.STARTS_WITH, "a"),
+    (Operator.STARTS_WITH, "ab"),
+    (Operator.ENDS_WITH, "c"),
+    (Operator.CONTAINS, "b"),
+    (Operator.CONTAINS, "bc"),
+    (Operator.LIKE, "a_c"),
+    (Operator.REGEX, "b+c"),
+]
+STRINGS = ["abc", "bbc", "a", "", "xab"]
+# Each of them is called while tests go into an index, or come out of one.
+CALLED = [(contains, "_automaton"), (contains, "_merged"), (pattern_sets, "_Set"), (prefixes, "enter")]
+
+
+class Asked:
+    """Tests, and beside them what they should be."""
+
+    def __init__(self) -> None:
+        self.patterns: SymbolTable[str] = SymbolTable()
+        self.tests = TextTests(self.patterns)
+        self.held: dict[int, int] = {}
+
+    def hold(self, *asked: tuple[Operator, str]) -> None:
+        codes = [self.patterns.code(pattern_symbol(*one)) for one in asked]
+        self.tests.hold(*as_rows(codes))
+        for code in codes:
+            self.held[code] = self.held.get(code, 0) + 1
+
+    def release(self, *asked: tuple[Operator, str]) -> None:
+        codes = [self.patterns.code(pattern_symbol(*one)) for one in asked]
+        for code in codes:
+            self.held[code] -= 1
+        self.tests.release(*as_rows(codes))
+
+    def match(self) -> None:
+        self.tests.passed(np.full(len(STRINGS), ATTRIBUTE, dtype=np.int64), STRINGS)
+
+    def check(self) -> None:
+        offsets, codes = self.tests.passed(np.full(len(STRINGS), ATTRIBUTE, dtype=np.int64), STRINGS)
+        for i, string in enumerate(STRINGS):
+            wanted = sorted(code for code, uses in self.held.items() if uses and self._is_true(code, string))
+            assert codes[offsets[i] : offsets[i + 1]].tolist() == [*wanted, IS_TEXT], string
+        count = sum(uses > 0 for uses in self.held.values())
+        assert self.tests.attributes == ({ATTRIBUTE: count} if count else {})
+
+    def _is_true(self, code: int, string: str) -> bool:
+        operator, constant = pattern_of(self.patterns.symbol(code))
+        return bool(text_truth(operator, string, constant))
+
+
+def as_rows(codes: list[int]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    return np.full(len(codes), ATTRIBUTE, dtype=np.int64), np.array(codes, dtype=np.int64)
+
+
+def interrupted(monkeypatch: pytest.MonkeyPatch, module: object, name: str) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, name, interrupt)
+
+
+@pytest.mark.parametrize(("module", "name"), CALLED)
+def test_an_interrupt_while_tests_are_entered_loses_none(
+    module: object, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Asked()
+    asked.hold(*ASKED[::2])
+    asked.check()
+    asked.hold(*ASKED)
+    with monkeypatch.context() as patch:
+        interrupted(patch, module, name)
+        with pytest.raises(KeyboardInterrupt):
+            asked.match()
+    asked.check()
+
+
+@pytest.mark.parametrize(("module", "name"), CALLED)
+def test_tests_are_released_after_an_interrupt(
+    module: object, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Asked()
+    asked.hold(*ASKED[::2])
+    asked.match()
+    asked.hold(*ASKED)
+    with monkeypatch.context() as patch:
+        interrupted(patch, module, name)
+        with pytest.raises(KeyboardInterrupt):
+            asked.match()
+    asked.release(*ASKED[::2], *ASKED[1:4])
+    asked.check()
+    asked.release(*ASKED[4:], ASKED[0])
+    asked.check()
+
+
+def test_an_interrupt_while_tests_are_taken_out_loses_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Asked()
+    asked.hold(*ASKED, *((Operator.CONTAINS, "b" * i) for i in range(2, 5)))
+    asked.check()
+    with monkeypatch.context() as patch:
+        interrupted(patch, contains, "_Static")
+        with pytest.raises(KeyboardInterrupt):
+            asked.release((Operator.CONTAINS, "b"), *((Operator.CONTAINS, "b" * i) for i in range(2, 5)))
+    asked.check()
+
+
+def test_an_interrupt_while_tests_are_counted_loses_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Asked()
+    asked.hold(*ASKED[:3])
+    asked.check()
+    with monkeypatch.context() as patch:
+        interrupted(patch, text_tests.TextTests, "_count")
+        with pytest.raises(KeyboardInterrupt):
+            asked.hold(*ASKED[3:])
+    asked.held |= dict.fromkeys([asked.patterns.code(pattern_symbol(*one)) for one in ASKED[3:]], 1)
+    asked.check()
+
+
+@pytest.mark.parametrize(
+    ("operator", "module", "name"),
+    [(Operator.CONTAINS, contains, "_Static"), (Operator.REGEX, pattern_sets, "_Set")],
+)
+def test_an_index_gives_nothing_up_before_there_is_something_instead(
+    operator: Operator, module: object, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Held(operator)
+    held.insert(*((1, letter) for letter in "abcdefgh"))
+    with monkeypatch.context() as patch:
+        interrupted(patch, module, name)
+        with pytest.raises(KeyboardInterrupt):
+            held.insert((1, "x"), (1, "y"), (1, "z"))
+    held.tests = {test: code for test, code in held.tests.items() if test[1] not in "xyz"}
+    held.check((1, "abcxyz"), (1, "h"))
+    with monkeypatch.context() as patch:
+        interrupted(patch, module, name)
+        with pytest.raises(KeyboardInterrupt):
+            held.remove(*((1, letter) for letter in "abcdef"))
+    held.check((1, "abcxyz"), (1, "gh"))
+
+
+def waiting(asked: Asked) -> int:
+    return sum(len(codes) for _, codes in asked.tests._uses._waiting)
+
+
+def test_what_came_and_went_before_anybody_asked_is_forgotten() -> None:
+    asked = Asked()
+    asked.hold(*ASKED[:4])
+    asked.match()
+    asked.hold(ASKED[4])
+    for _ in range(3000):
+        asked.hold(ASKED[5])
+        asked.release(ASKED[5])
+    assert waiting(asked) < 1100
+    asked.check()
+    asked.hold(ASKED[6])
+    asked.release(*ASKED[:5], ASKED[6])
+    assert waiting(asked) == 0
+    asked.check()
