@@ -99,7 +99,8 @@ def signature(field: int, key: int | None) -> int:
 def equal_place(field: int, key: int) -> int:
     """Return the place of predicates that ask for a key."""
     mixed = (field + 1) * 0xD6E8FEB86659FD93 % 2**64
-    return ((mixed ^ key % 2**64) * 0x9E3779B97F4A7C15 % 2**64) >> 32
+    mixed = (mixed ^ key % 2**64) * 0x9E3779B97F4A7C15 % 2**64
+    return ((mixed ^ mixed >> 32) * 0xD6E8FEB86659FD93 % 2**64) >> 32
 
 
 def _check_disjoint(blocks: list[tuple[int, int]], free: NDArray[Any], links: NDArray[Any], top: int) -> None:

@@ -78,7 +78,8 @@ def equal_place(field: int, key: int) -> int:
     """Return the place of predicates that ask for a key."""
     mixed = (np.uint64(field) + np.uint64(1)) * np.uint64(0xD6E8FEB86659FD93)
     mixed = (mixed ^ np.uint64(np.int64(key))) * np.uint64(0x9E3779B97F4A7C15)
-    return np.int64(mixed >> np.uint64(32))
+    mixed ^= mixed >> np.uint64(32)  # of a whole number's key, only the upper bits differ
+    return np.int64((mixed * np.uint64(0xD6E8FEB86659FD93)) >> np.uint64(32))
 
 
 @helper
@@ -151,15 +152,16 @@ def _tail_limit(count: int) -> int:
 
 
 @helper
-def growth(state: State, pivot: int, kind: int, field: int, key: int) -> tuple[int, int]:
-    """Return an entry's segment, or -1, and how many rows one more may need there, if segments are not split."""
+def growth(state: State, pivot: int, kind: int, field: int, key: int, more: int) -> tuple[int, int]:
+    """Return an entry's segment, or -1, and how many rows `more` may need there at first, if it is not split."""
     list_ = state.lists[pivot, kind]
     if list_ < 0:
         return np.int64(-1), np.int64(1)
     row = segment_at(_place(kind, field, key), list_)
     if state.segments[row, OFFSET] < 0:
         return row, np.int64(1)
-    return row, size_of(np.int64(state.segments[row, META] & _CLASS) + 1)
+    class_ = np.int64(state.segments[row, META] & _CLASS)
+    return row, size_of(class_ + 1) if state.segments[row, COUNT] + more > size_of(class_) else np.int64(0)
 
 
 @helper

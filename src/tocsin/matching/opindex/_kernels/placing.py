@@ -257,7 +257,7 @@ def _has_entry_room(state: State, copies: int) -> bool:
             last = np.int64(-1)
             for e in range(emitted):
                 entry = state.draft[e]
-                row, more = growth(state, pivot, entry[0], entry[1], entry[2])
+                row, more = growth(state, pivot, entry[0], entry[1], entry[2], emitted)
                 tops[NEEDED] += more if row != last or row < 0 else 0
                 last = row
     # Several entries may go into one segment, which then grows several times; and those of a new list are split.
