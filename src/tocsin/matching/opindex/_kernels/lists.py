@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tocsin.matching.encoding.codes import FIELDS
+from tocsin.matching.opindex._kernels.order import first_at, is_before, sort
+from tocsin.matching.opindex._kernels.places import bits_of, place_of, segment_at
 from tocsin.matching.opindex.state import (
     COUNT,
     ENTRIES,
@@ -26,7 +26,6 @@ from tocsin.matching.opindex.state import (
     MOST_SEGMENTS,
     OFFSET,
     SEGMENTS,
-    SIGNED,
     SORTED,
     STRIKE,
     TAIL,
@@ -35,20 +34,9 @@ from tocsin.matching.opindex.state import (
 )
 from tocsin.structures import blocks
 from tocsin.structures.blocks import class_of, size_of
-from tocsin.structures.jit import helper, wrapping_helper
+from tocsin.structures.jit import helper
 
-__all__ = [
-    "equal_bits",
-    "equal_place",
-    "erase",
-    "first_at",
-    "growth",
-    "insert",
-    "other_bits",
-    "other_place",
-    "segment_at",
-    "splitting",
-]
+__all__ = ["erase", "growth", "insert", "splitting"]
 
 SHORT: Final = 256  # entries that are kept in order at once
 _FEW: Final = 16  # entries of which a signature is made anew whenever one is taken out
@@ -62,91 +50,6 @@ _CROWDED: Final = 4  # entries for each segment from which on there are to be mo
 
 
 @helper
-def segment_at(place: int, list_: int) -> int:
-    """Return the segment of a list for a place."""
-    return (list_ >> LOG_BITS) + (place & ((np.int64(1) << (list_ & _LOG)) - 1))
-
-
-@helper
-def other_place(field: int) -> int:
-    """Return the place of predicates on a field: one for all fields of an attribute."""
-    return field // FIELDS
-
-
-@wrapping_helper
-def equal_place(field: int, key: int) -> int:
-    """Return the place of predicates that ask for a key."""
-    mixed = (np.uint64(field) + np.uint64(1)) * np.uint64(0xD6E8FEB86659FD93)
-    mixed = (mixed ^ np.uint64(np.int64(key))) * np.uint64(0x9E3779B97F4A7C15)
-    mixed ^= mixed >> np.uint64(32)  # of a whole number's key, only the upper bits differ
-    return np.int64((mixed * np.uint64(0xD6E8FEB86659FD93)) >> np.uint64(32))
-
-
-@helper
-def _place(kind: int, field: int, key: int) -> int:
-    return equal_place(field, key) if kind in (EQ, STRIKE) else other_place(field)
-
-
-@wrapping_helper
-def equal_bits(field: int, key: int) -> int:
-    """Return the bits of a signature that tell that a key is asked for."""
-    mixed = (np.uint64(field) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ np.uint64(np.int64(key))) * np.uint64(0xD6E8FEB86659FD93)
-    return _three_bits(mixed ^ (mixed >> np.uint64(32)))
-
-
-@wrapping_helper
-def other_bits(field: int) -> int:
-    """Return the bits of a signature that tell that a field is asked for."""
-    mixed = (np.uint64(field) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    return _three_bits(mixed ^ (mixed >> np.uint64(32)))
-
-
-@wrapping_helper
-def _three_bits(mixed: int) -> int:
-    # One bit each, as the paper has it, lets an eighth of all pairs pass where eight predicates share a
-    # signature; three bits let a thirtieth pass, and of four predicates one pair in two hundred.
-    spread = mixed * np.uint64(0xD6E8FEB86659FD93)
-    one = np.uint64(1)
-    return (
-        (one << (spread >> np.uint64(58)))
-        | (one << ((spread >> np.uint64(52)) & np.uint64(63)))
-        | (one << ((spread >> np.uint64(46)) & np.uint64(63)))
-    )
-
-
-@helper
-def _bits(state: State, kind: int, field: int, key: int) -> int:
-    if state.settings[SIGNED] == 0:
-        return ~np.uint64(0)
-    return equal_bits(field, key) if kind in (EQ, STRIKE) else other_bits(field)
-
-
-@helper
-def _is_before(rows: NDArray[np.int64], at: int, field: int, key: int, target: int) -> bool:
-    """Tell whether an entry's place is before that of another."""
-    word = rows[at, 1]
-    own = (word >> 32) & _FIELD
-    if own != field:
-        return own < field
-    if rows[at, 0] != key:
-        return rows[at, 0] < key
-    return (word & _TARGET) < target
-
-
-@helper
-def first_at(rows: NDArray[np.int64], begin: int, end: int, field: int, key: int, target: int) -> int:
-    """Return the first of the sorted entries from `begin` to `end` that is not before (field, key, target)."""
-    while begin < end:
-        middle = (begin + end) >> 1
-        if _is_before(rows, middle, field, key, target):
-            begin = middle + 1
-        else:
-            end = middle
-    return begin
-
-
-@helper
 def _tail_limit(count: int) -> int:
     return min(np.int64(64) + count // 256, np.int64(TAIL - 1))
 
@@ -157,7 +60,7 @@ def growth(state: State, pivot: int, kind: int, field: int, key: int, more: int)
     list_ = state.lists[pivot, kind]
     if list_ < 0:
         return np.int64(-1), np.int64(1)
-    row = segment_at(_place(kind, field, key), list_)
+    row = segment_at(place_of(kind, field, key), list_)
     if state.segments[row, OFFSET] < 0:
         return row, np.int64(1)
     class_ = np.int64(state.segments[row, META] & _CLASS)
@@ -184,9 +87,9 @@ def insert(state: State, pivot: int, kind: int, field: int, key: int, target: in
         state.sizes[pivot, kind] = 0
     elif _is_crowded(state, pivot, kind):
         _split(state, pivot, kind)
-    row = segment_at(_place(kind, field, key), state.lists[pivot, kind])
+    row = segment_at(place_of(kind, field, key), state.lists[pivot, kind])
     _append(state, row, key, (np.int64(field) << 32) | target)
-    state.signatures[row] |= _bits(state, kind, field, key)
+    state.signatures[row] |= bits_of(state, kind, field, key)
     state.sizes[pivot, kind] += 1
     state.fields.uses[field] += 1
     state.tops[ENTRIES] += 1
@@ -228,7 +131,7 @@ def _divide(state: State, old: int, low: int, high: int, kind: int) -> None:
     begin, end = np.int64(segments[old, OFFSET]), np.int64(segments[old, OFFSET]) + segments[old, COUNT]
     half = high - low
     for at in range(begin, end):
-        row = high if _place(kind, rows[at, 1] >> 32, rows[at, 0]) & half else low
+        row = high if place_of(kind, rows[at, 1] >> 32, rows[at, 0]) & half else low
         segments[row, COUNT] += 1
     for row in (low, high):
         if segments[row, COUNT] > 0:
@@ -237,12 +140,12 @@ def _divide(state: State, old: int, low: int, high: int, kind: int) -> None:
             segments[row, META] = class_
     for at in range(begin, end):
         key, word = rows[at, 0], rows[at, 1]
-        row = high if _place(kind, word >> 32, key) & half else low
+        row = high if place_of(kind, word >> 32, key) & half else low
         to = np.int64(segments[row, OFFSET]) + segments[row, SORTED]
         rows[to, 0] = key
         rows[to, 1] = word
         segments[row, SORTED] += 1
-        state.signatures[row] |= _bits(state, kind, word >> 32, key)
+        state.signatures[row] |= bits_of(state, kind, word >> 32, key)
     blocks.give(state.entries, begin, np.int64(segments[old, META] & _CLASS))
 
 
@@ -260,7 +163,7 @@ def _append(state: State, row: int, key: int, word: int) -> None:
     if count < SHORT:
         field, target = word >> 32, word & _TARGET
         begin = np.int64(segments[row, OFFSET])
-        while at > begin and not _is_before(rows, at - 1, field, key, target):
+        while at > begin and not is_before(rows, at - 1, field, key, target):
             rows[at, 0] = rows[at - 1, 0]
             rows[at, 1] = rows[at - 1, 1]
             at -= 1
@@ -326,7 +229,7 @@ def _move(state: State, row: int, class_: int) -> None:
 @helper
 def erase(state: State, pivot: int, kind: int, field: int, key: int, target: int) -> None:
     """Take out a predicate that was entered."""
-    row = segment_at(_place(kind, field, key), state.lists[pivot, kind])
+    row = segment_at(place_of(kind, field, key), state.lists[pivot, kind])
     segments, rows = state.segments, state.entries.rows
     begin, count = np.int64(segments[row, OFFSET]), np.int64(segments[row, COUNT])
     sorted_ = np.int64(segments[row, SORTED])
@@ -395,7 +298,7 @@ def _sign(state: State, row: int, kind: int) -> None:
     begin = np.int64(state.segments[row, OFFSET])
     signature = np.uint64(0)
     for at in range(begin, begin + state.segments[row, COUNT]):
-        signature |= _bits(state, kind, (rows[at, 1] >> 32) & _FIELD, rows[at, 0])
+        signature |= bits_of(state, kind, (rows[at, 1] >> 32) & _FIELD, rows[at, 0])
     state.signatures[row] = signature
 
 
@@ -426,11 +329,11 @@ def _settle(state: State, row: int) -> None:
     for i in range(late):
         scratch[i, 0] = rows[end - late + i, 0]
         scratch[i, 1] = rows[end - late + i, 1]
-    _sort(scratch, late)
+    sort(scratch, late)
     at, i, last = middle + late - 1, late - 1, middle - 1
     while i >= 0:
         field, key = (scratch[i, 1] >> 32) & _FIELD, scratch[i, 0]
-        if last >= begin and not _is_before(rows, last, field, key, scratch[i, 1] & _TARGET):
+        if last >= begin and not is_before(rows, last, field, key, scratch[i, 1] & _TARGET):
             rows[at, 0] = rows[last, 0]
             rows[at, 1] = rows[last, 1]
             last -= 1
@@ -442,47 +345,3 @@ def _settle(state: State, row: int) -> None:
     segments[row, COUNT] = middle + late - begin
     segments[row, SORTED] = segments[row, COUNT]
     segments[row, META] = segments[row, META] & _CLASS
-
-
-@helper
-def _sort(rows: NDArray[np.int64], count: int) -> None:
-    """Sort rows in place by heap sort."""
-    for root in range(count // 2 - 1, -1, -1):
-        _sift(rows, root, count)
-    for last in range(count - 1, 0, -1):
-        key, word = rows[0, 0], rows[0, 1]
-        rows[0, 0] = rows[last, 0]
-        rows[0, 1] = rows[last, 1]
-        rows[last, 0] = key
-        rows[last, 1] = word
-        _sift(rows, np.int64(0), last)
-
-
-@helper
-def _sift(rows: NDArray[np.int64], root: int, size: int) -> None:
-    key, word = rows[root, 0], rows[root, 1]
-    field, target = (word >> 32) & _FIELD, word & _TARGET
-    while 2 * root + 1 < size:
-        child = 2 * root + 1
-        if child + 1 < size:
-            other = rows[child + 1, 1]
-            if _is_before(rows, child, (other >> 32) & _FIELD, rows[child + 1, 0], other & _TARGET):
-                child += 1
-        if not _is_after(rows, child, field, key, target):
-            break
-        rows[root, 0] = rows[child, 0]
-        rows[root, 1] = rows[child, 1]
-        root = child
-    rows[root, 0] = key
-    rows[root, 1] = word
-
-
-@helper
-def _is_after(rows: NDArray[np.int64], at: int, field: int, key: int, target: int) -> bool:
-    word = rows[at, 1]
-    own = (word >> 32) & _FIELD
-    if own != field:
-        return own > field
-    if rows[at, 0] != key:
-        return rows[at, 0] > key
-    return (word & _TARGET) > target
