@@ -40,7 +40,7 @@ from tocsin.matching.encoding.conjunctions import (
 )
 from tocsin.matching.encoding.events import EncodedEvents, encode_events
 from tocsin.matching.encoding.vocabulary import Encoded, Vocabulary
-from tocsin.model import Condition, Conjunction, Event, Predicate, Value, literal
+from tocsin.model import Attribute, Condition, Conjunction, Event, Operator, Predicate, Value, literal
 
 HUGEST = int(np.finfo(np.float64).max)
 
@@ -224,6 +224,22 @@ def test_what_is_held_and_released_leaves_the_vocabulary_empty(
         vocabulary.release(*tags_and_lows([encoded[which]]))
         left = [encoded[i] for i in going[done:]]
         assert [vocabulary.decode(*each) for each in left] == [several[i] for i in going[done:]]
+    assert_empty(vocabulary)
+
+
+def test_the_members_of_a_list_are_held_once_also_where_vocabularies_are_joined() -> None:
+    vocabulary = Vocabulary()
+    encoded = vocabulary.encode(
+        Predicate(Attribute("a"), Operator.IN, (literal("x"), literal("y"), literal(TIMES[0])))
+    )
+    vocabulary.hold(*tags_and_lows([encoded] * 3))
+    other = vocabulary.part(*tags_and_lows([encoded] * 2))
+    vocabulary.take_in(other)
+    assert vocabulary.timed == {vocabulary.names.codes["a"]: 1}
+    for _ in range(4):
+        vocabulary.release(*tags_and_lows([encoded]))
+        assert set(vocabulary.symbols.codes) == {"x", "y"}
+    vocabulary.release(*tags_and_lows([encoded]))
     assert_empty(vocabulary)
 
 

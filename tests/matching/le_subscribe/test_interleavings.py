@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.matching.interleaving import Step, play
 from tests.matching.le_subscribe.invariants import check_invariants
 from tocsin.language import parse_condition, to_dnf
-from tocsin.matching import ConjunctionBatch, EventBatch, Oracle, create_matcher
+from tocsin.matching import ConjunctionBatch, EventBatch, create_matcher
 from tocsin.matching.le_subscribe.dynamic import Dynamic
 from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
 from tocsin.matching.le_subscribe.static import Static
@@ -50,42 +51,23 @@ def matchers() -> dict[str, ClusteredMatcher]:
 @pytest.mark.parametrize("name", sorted(matchers()))
 @settings(max_examples=400 if LONG else 25)
 @given(steps=st.lists(_steps, min_size=3, max_size=25), seed=st.integers(0, 2**32 - 1))
-def test_matches_and_invariants_survive_any_interleaving(
-    name: str, steps: list[tuple[str, object]], seed: int
-) -> None:
-    matcher, oracle = matchers()[name], Oracle()
-    random = np.random.default_rng(seed)
-    held: list[int] = []
-    fresh = 0
-    for step, argument in steps:
-        if step == "add":
-            assert isinstance(argument, list)
-            ids = range(fresh, fresh + len(argument))
-            fresh += len(argument)
-            batch = ConjunctionBatch.of(
-                (id_, to_dnf(parse_condition(text))) for id_, text in zip(ids, argument, strict=True)
-            )
-            matcher.add(batch)
-            oracle.add(batch)
-            held += ids
-        elif step == "remove" and held:
-            assert isinstance(argument, int)
-            gone = random.choice(held, size=min(argument, len(held)), replace=False)
-            matcher.remove(gone)
-            oracle.remove(gone)
-            held = sorted(set(held) - set(gone.tolist()))
-        elif step == "match":
-            assert isinstance(argument, list)
-            events = EventBatch.of(read_event(event) for event in argument)
-            assert matcher.match(events).to_lists() == oracle.match(events).to_lists()
-        elif step == "maintain":
-            if isinstance(matcher, Dynamic):
-                matcher.maintain(argument) if argument else matcher.sweep()  # type: ignore[arg-type]
-            elif isinstance(matcher, Static):
-                matcher.cluster()
-        check_invariants(matcher)
-    matcher.remove(np.array(held, dtype=np.int64))
-    check_invariants(matcher)
+def test_matches_and_invariants_survive_any_interleaving(name: str, steps: list[Step], seed: int) -> None:
+    matcher = matchers()[name]
+
+    def maintain(step: str, argument: object) -> None:
+        if step == "maintain" and isinstance(matcher, Dynamic):
+            matcher.maintain(argument) if argument else matcher.sweep()  # type: ignore[arg-type]
+        elif step == "maintain" and isinstance(matcher, Static):
+            matcher.cluster()
+
+    play(
+        matcher,
+        steps,
+        seed,
+        normal=lambda condition, _: to_dnf(condition),
+        own=maintain,
+        check=lambda: check_invariants(matcher),
+    )
 
 
 def test_eager_maintenance_makes_tables_and_gives_them_up_again() -> None:

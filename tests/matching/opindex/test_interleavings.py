@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.matching.interleaving import Step, play
 from tests.matching.opindex.invariants import check_invariants
 from tocsin.language import Cnf, Dnf, Template, parse_condition, to_cnf, to_dnf
 from tocsin.matching import ConjunctionBatch, EventBatch, Oracle, Statistics
 from tocsin.matching.opindex import state as arrays
 from tocsin.matching.opindex.matcher import OpIndex, OpIndexBs
 from tocsin.matching.opindex.state import EPOCH, MOST_EVENTS, MOST_PREDICATES, MOVES
-from tocsin.model import read_event
 from tocsin.model.errors import MatcherError
 
 LONG = os.environ.get("TOCSIN_TEST_PROFILE") == "long"
@@ -57,39 +57,22 @@ _steps = st.one_of(
 @settings(max_examples=400 if LONG else 25)
 @given(steps=st.lists(_steps, min_size=3, max_size=25), seed=st.integers(0, 2**32 - 1))
 def test_matches_and_invariants_survive_any_interleaving(
-    kind: type[OpIndex], steps: list[tuple[str, object]], seed: int
+    kind: type[OpIndex], steps: list[Step], seed: int
 ) -> None:
-    matcher, oracle = kind(), Oracle()
-    random = np.random.default_rng(seed)
-    held: list[int] = []
-    fresh = 0
-    for step, argument in steps:
-        if step == "add":
-            assert isinstance(argument, list)
-            ids = range(fresh, fresh + len(argument))
-            fresh += len(argument)
-            forms = to_cnf if random.integers(2) else to_dnf
-            batch = ConjunctionBatch.of(
-                (id_, forms(parse_condition(text))) for id_, text in zip(ids, argument, strict=True)
-            )
-            matcher.add(batch)
-            oracle.add(batch)
-            held += ids
-        elif step == "remove" and held:
-            assert isinstance(argument, int)
-            gone = random.choice(held, size=min(argument, len(held)), replace=False)
-            matcher.remove(gone)
-            oracle.remove(gone)
-            held = sorted(set(held) - set(gone.tolist()))
-        elif step == "match":
-            assert isinstance(argument, list)
-            events = EventBatch.of(read_event(event) for event in argument)
-            assert matcher.match(events).to_lists() == oracle.match(events).to_lists()
-        elif step == "drift":
+    matcher = kind()
+
+    def drift(step: str, argument: object) -> None:
+        if step == "drift":
             matcher.match(EventBatch.of_dicts([{str(argument): -1}] * 1200))
-        check_invariants(matcher)
-    matcher.remove(np.array(held, dtype=np.int64))
-    check_invariants(matcher)
+
+    play(
+        matcher,
+        steps,
+        seed,
+        normal=lambda condition, random: to_cnf(condition) if random.integers(2) else to_dnf(condition),
+        own=drift,
+        check=lambda: check_invariants(matcher),
+    )
     assert (matcher.stats().conjunctions, matcher.stats().predicates) == (0, 0)
     assert len(matcher.vocabulary.names) == 0
 

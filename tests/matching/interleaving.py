@@ -1,0 +1,57 @@
+"""Steps of a long life, played on a matcher and on the oracle beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tocsin.language import Cnf, Dnf, parse_condition
+from tocsin.matching import ConjunctionBatch, EventBatch, Matcher, Oracle
+from tocsin.model import Condition, read_event
+
+__all__ = ["Step", "play"]
+
+Step = tuple[str, object]
+"""What is done: `add` with texts, `remove` with a number, `match` with events, or something of the matcher's own."""
+
+
+def play(
+    matcher: Matcher,
+    steps: list[Step],
+    seed: int,
+    *,
+    normal: Callable[[Condition, np.random.Generator], Dnf | Cnf],
+    own: Callable[[str, object], None],
+    check: Callable[[], None],
+) -> None:
+    """Play all steps, comparing matches with the oracle's and checking after each; then remove what is left."""
+    oracle = Oracle()
+    random = np.random.default_rng(seed)
+    held: list[int] = []
+    fresh = 0
+    for step, argument in steps:
+        if step == "add":
+            assert isinstance(argument, list)
+            ids = range(fresh, fresh + len(argument))
+            fresh += len(argument)
+            conditions = [parse_condition(text) for text in argument]
+            batch = ConjunctionBatch.of((i, normal(c, random)) for i, c in zip(ids, conditions, strict=True))
+            matcher.add(batch)
+            oracle.add(batch)
+            held += ids
+        elif step == "remove" and held:
+            assert isinstance(argument, int)
+            gone = random.choice(held, size=min(argument, len(held)), replace=False)
+            matcher.remove(gone)
+            oracle.remove(gone)
+            held = sorted(set(held) - set(gone.tolist()))
+        elif step == "match":
+            assert isinstance(argument, list)
+            events = EventBatch.of(read_event(event) for event in argument)
+            assert matcher.match(events).to_lists() == oracle.match(events).to_lists()
+        else:
+            own(step, argument)
+        check()
+    matcher.remove(np.array(held, dtype=np.int64))
+    check()
