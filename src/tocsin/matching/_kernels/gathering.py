@@ -7,11 +7,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.structures.jit import helper, kernel
+from tocsin.structures.jit import helper, kernel, prefetch
 
 __all__ = ["UNSURE", "gather_ids"]
 
 UNSURE: Final = 1 << 40  # added to a conjunction that holds if Python says so of its residual predicates
+_SHORT: Final = 256  # ids for which gaps are quicker than a heap
 
 
 @kernel
@@ -32,6 +33,11 @@ def gather_ids(
     ends[0] = 0
     for event in range(offsets.shape[0] - 1):
         begin = count
+        # Where there are many subscriptions, each look-up waits for memory: ask for all of an event's before any.
+        for i in range(offsets[event], offsets[event + 1]):
+            prefetch(owner, max(found[i], np.int64(0)))
+        for i in range(offsets[event], offsets[event + 1]):
+            prefetch(keys, np.int64(owner[max(found[i], np.int64(0))]) * keys.shape[1])
         for i in range(offsets[event], offsets[event + 1]):
             if found[i] >= 0:
                 ids[count] = keys[owner[found[i]], 0]
@@ -48,16 +54,17 @@ def gather_ids(
 
 @helper
 def _sort(values: NDArray[np.int64], begin: int, end: int) -> None:
-    """Sort a stretch in place: heap sort, or insertion where it is short."""
+    """Sort a stretch in place: heap sort, or insertion over shrinking gaps where it is short."""
     size = end - begin
-    if size <= 24:
-        for i in range(begin + 1, end):
-            value = values[i]
-            k = i
-            while k > begin and values[k - 1] > value:
-                values[k] = values[k - 1]
-                k -= 1
-            values[k] = value
+    if size <= _SHORT:
+        for gap in (57, 23, 10, 4, 1):
+            for i in range(begin + gap, end):
+                value = values[i]
+                k = i
+                while k >= begin + gap and values[k - gap] > value:
+                    values[k] = values[k - gap]
+                    k -= gap
+                values[k] = value
         return
     for root in range(size // 2 - 1, -1, -1):
         _sift(values, begin, root, size)
