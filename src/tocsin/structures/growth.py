@@ -12,11 +12,11 @@ __all__ = ["bytes_of", "grown", "roomier"]
 State = TypeVar("State", bound=tuple[Any, ...])
 
 _LEAST: Final = 64
-_MANY: Final = 1 << 20  # from which on memory that may never be used is dearer than copying
+_MANY: Final = 1 << 19  # from which on memory that may never be used is dearer than copying
 
 
 def roomier(capacity: int, needed: int) -> int:
-    """Return a capacity of at least `needed`, and at least half as much again as now, or a quarter of a million."""
+    """Return a capacity of at least `needed`, and at least half as much again as now, or a quarter of very many."""
     return max(needed, capacity + max(capacity // (2 if capacity < _MANY else 4), _LEAST))
 
 
