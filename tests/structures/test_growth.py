@@ -27,8 +27,11 @@ def columns(length: int) -> Columns:
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**6))
-def test_capacity_grows_by_half_at_least(capacity: int, needed: int) -> None:
-    assert roomier(capacity, needed) >= max(needed, capacity + capacity // 2, capacity + 1)
+def test_capacity_grows_by_a_quarter_at_least_and_by_half_where_it_is_small(
+    capacity: int, needed: int
+) -> None:
+    share = 2 if capacity < 500_000 else 4
+    assert roomier(capacity, needed) >= max(needed, capacity + capacity // share, capacity + 1)
 
 
 @given(st.integers(0, 200), st.integers(0, 1000))
