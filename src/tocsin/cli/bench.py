@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -21,6 +22,12 @@ app = typer.Typer(
     help="Measure: each command prints a table and, on request, writes JSON.", no_args_is_help=True
 )
 
+JsonFile = Annotated[Path | None, typer.Option(help="Write the figures to this file.", dir_okay=False)]
+PlotFolder = Annotated[Path | None, typer.Option(help="Draw the figures into this folder.", file_okay=False)]
+OnlyMatchers = Annotated[
+    list[str] | None, typer.Option(help="Only this matcher; may be given several times.")
+]
+
 
 @app.callback()
 def _group() -> None:
@@ -31,7 +38,7 @@ def _group() -> None:
 def language(
     filters: Annotated[int, typer.Option(min=1, help="How many texts to read.")] = 20_000,
     rows: Annotated[int, typer.Option(min=1, help="How many rows to give the template.")] = 1_000_000,
-    json: Annotated[Path | None, typer.Option(help="Write the figures to this file.", dir_okay=False)] = None,
+    json: JsonFile = None,
 ) -> None:
     """Measure how many subscriptions a second are read: texts one by one, templates by the column."""
     from tocsin.bench.language import run  # noqa: PLC0415 - only when asked for
@@ -51,7 +58,7 @@ def replay(
     ],
     events: Annotated[Path, typer.Argument(help="Events, as 32-bit integers.", exists=True, dir_okay=False)],
     matcher: Annotated[str, typer.Option(help="Which matcher to measure.")],
-    json: Annotated[Path | None, typer.Option(help="Write the figures to this file.", dir_okay=False)] = None,
+    json: JsonFile = None,
 ) -> None:
     """Measure a matcher on a pair of neutral files, on which other systems can be measured too."""
     from tocsin.bench.replay import replay  # noqa: PLC0415 - only when asked for
@@ -80,25 +87,15 @@ def lesubscribe(
     scale: Annotated[
         ScaleName, typer.Option(help="small: about a minute; paper: up to 6,000,000 subscriptions.")
     ] = ScaleName.SMALL,
-    json: Annotated[Path | None, typer.Option(help="Write the figures to this file.", dir_okay=False)] = None,
-    plots: Annotated[
-        Path | None, typer.Option(help="Draw the paper's figures into this folder.", file_okay=False)
-    ] = None,
-    matcher: Annotated[
-        list[str] | None, typer.Option(help="Only this matcher; may be given several times.")
-    ] = None,
+    json: JsonFile = None,
+    plots: PlotFolder = None,
+    matcher: OnlyMatchers = None,
 ) -> None:
     """Run Le Subscribe's experiments: time per event, memory, loading, drift, churn, by matcher."""
-    from tocsin.bench.drawing import require_matplotlib  # noqa: PLC0415 - only when asked for
-    from tocsin.bench.le_subscribe import EXPERIMENTS, SCALES, run  # noqa: PLC0415
+    from tocsin.bench.le_subscribe import EXPERIMENTS, SCALES, run  # noqa: PLC0415 - only when asked for
     from tocsin.bench.le_subscribe.plots import draw  # noqa: PLC0415
 
-    if plots is not None:
-        require_matplotlib()  # told now, not after the run
-    with Console(stderr=True).status("measuring") as status:
-        report = run(SCALES[scale.value], matcher or (), status.update)
-    if json is not None:
-        report.write(json)
+    report = _measured(lambda progress: run(SCALES[scale.value], matcher or (), progress), json, plots)
     show_by_matcher(report, {name: (one.title, one.varied) for name, one in EXPERIMENTS.items()})
     show_targets(report)
     if plots is not None:
@@ -110,13 +107,9 @@ def opindex(
     scale: Annotated[
         ScaleName, typer.Option(help="small: about a minute; paper: up to 20,000,000 subscriptions.")
     ] = ScaleName.SMALL,
-    json: Annotated[Path | None, typer.Option(help="Write the figures to this file.", dir_okay=False)] = None,
-    plots: Annotated[
-        Path | None, typer.Option(help="Draw the paper's figures into this folder.", file_okay=False)
-    ] = None,
-    matcher: Annotated[
-        list[str] | None, typer.Option(help="Only this matcher; may be given several times.")
-    ] = None,
+    json: JsonFile = None,
+    plots: PlotFolder = None,
+    matcher: OnlyMatchers = None,
     experiment: Annotated[
         list[str] | None, typer.Option(help="Only this experiment; may be given several times.")
     ] = None,
@@ -147,24 +140,28 @@ def opindex(
     ] = None,
 ) -> None:
     """Run OpIndex's experiments: many attributes, keywords, products, CNF and DNF, prefixes, by matcher."""
-    from tocsin.bench.drawing import require_matplotlib  # noqa: PLC0415 - only when asked for
-    from tocsin.bench.opindex import EXPERIMENTS, GAPS, SCALES, Data, run  # noqa: PLC0415
+    from tocsin.bench.opindex import (  # noqa: PLC0415 - only when asked for
+        EXPERIMENTS,
+        GAPS,
+        SCALES,
+        Data,
+        run,
+    )
     from tocsin.bench.opindex.plots import draw  # noqa: PLC0415
 
-    if plots is not None:
-        require_matplotlib()  # told now, not after the run
     given = Data.of(data, documents=documents, catalogue=catalogue, words=words, text=text or ())
-    with Console(stderr=True).status("measuring") as status:
-        report = run(
+    report = _measured(
+        lambda progress: run(
             SCALES[scale.value],
             matcher or (),
             given,
             experiments=experiment or (),
             memory_gb=float("inf") if memory is None else memory,
-            progress=status.update,
-        )
-    if json is not None:
-        report.write(json)
+            progress=progress,
+        ),
+        json,
+        plots,
+    )
     show_by_place(report, {name: (one.title, one.varied) for name, one in EXPERIMENTS.items()}, GAPS)
     if (absent := report.parameters["not_there"]) != "none":
         note(f"not registered, and so not compared: {absent}")
@@ -178,25 +175,32 @@ def spark(
     scale: Annotated[
         ScaleName, typer.Option(help="small: about two minutes; paper: 1,000,000 subscriptions.")
     ] = ScaleName.SMALL,
-    json: Annotated[Path | None, typer.Option(help="Write the figures to this file.", dir_okay=False)] = None,
-    plots: Annotated[
-        Path | None, typer.Option(help="Draw the figures into this folder.", file_okay=False)
-    ] = None,
+    json: JsonFile = None,
+    plots: PlotFolder = None,
 ) -> None:
     """Measure matching on Spark: against a join, against the engine, in shards, and while subscriptions change."""
-    from tocsin.bench.drawing import require_matplotlib  # noqa: PLC0415 - only when asked for
-    from tocsin.bench.spark import EXPERIMENTS, SCALES, run  # noqa: PLC0415
+    from tocsin.bench.spark import EXPERIMENTS, SCALES, run  # noqa: PLC0415 - only when asked for
     from tocsin.bench.spark.plots import draw  # noqa: PLC0415
+
+    report = _measured(lambda progress: run(SCALES[scale.value], progress), json, plots)
+    show_by_experiment(report, {name: one.title for name, one in EXPERIMENTS.items()})
+    if plots is not None:
+        draw(report, plots)
+
+
+def _measured(
+    measure: Callable[[Callable[[str], None]], Report], json: Path | None, plots: Path | None
+) -> Report:
+    """Return what a run measured, which tells how far it is, and write it to a file if there is one."""
+    from tocsin.bench.drawing import require_matplotlib  # noqa: PLC0415 - only when asked for
 
     if plots is not None:
         require_matplotlib()  # told now, not after the run
     with Console(stderr=True).status("measuring") as status:
-        report = run(SCALES[scale.value], status.update)
+        report = measure(status.update)
     if json is not None:
         report.write(json)
-    show_by_experiment(report, {name: one.title for name, one in EXPERIMENTS.items()})
-    if plots is not None:
-        draw(report, plots)
+    return report
 
 
 def show(report: Report) -> None:

@@ -61,11 +61,8 @@ def _range(state: State, kind: int, j: int) -> tuple[int, int, int]:
     if kind == NE:
         return lowest, highest, pairs.key[j]
     if kind == GT or (pairs.field[j] % FIELDS == _TEXT and pairs.key[j] != _IS_TEXT):
-        return (
-            highest,
-            lowest,
-            highest,
-        )  # none: nothing is below the first; of a string's several pairs, only one
+        # None: nothing is below the first key; and of a string's several pairs, one says that it is there.
+        return highest, lowest, highest
     return lowest, highest, highest
 
 

@@ -52,7 +52,7 @@ from tocsin.structures import blocks
 from tocsin.structures.blocks import size_of
 from tocsin.structures.jit import helper, kernel
 
-__all__ = ["KNOWN", "cost_of_clause", "frequency", "place", "withdraw"]
+__all__ = ["KNOWN", "place", "withdraw"]
 
 KNOWN: Final = 1000.0  # events from which on it is they that tell how frequent an attribute is
 _NONE: Final = np.inf
@@ -61,7 +61,7 @@ _RESIDUAL, _MISSING = int(Op.RESIDUAL), int(Op.MISSING)
 
 
 @helper
-def frequency(state: State, field: int) -> float:
+def _frequency(state: State, field: int) -> float:
     """Return how frequent a field's attribute is: in events, or in subscriptions while few events were seen."""
     attribute = field // FIELDS
     if state.totals[EVENTS] >= KNOWN * state.totals[WEIGHT]:
@@ -70,14 +70,14 @@ def frequency(state: State, field: int) -> float:
 
 
 @helper
-def cost_of_clause(state: State, forms: Forms, clause: int) -> float:
+def _cost_of_clause(state: State, forms: Forms, clause: int) -> float:
     """Return how often a clause's pivots are met, all together; infinity if it can have none."""
     cost = 0.0
     for q in range(forms.bounds[clause], forms.bounds[clause + 1]):
         op = forms.tags[q] >> FIELD_BITS
         if op in (_RESIDUAL, _MISSING):
             return _NONE
-        cost += frequency(state, forms.pivots[q])
+        cost += _frequency(state, forms.pivots[q])
     return cost
 
 
@@ -89,7 +89,7 @@ def _pivot_clause(state: State, forms: Forms, i: int) -> int:
         count = forms.bounds[clause + 1] - forms.bounds[clause]
         if best >= 0 and count > size:
             continue
-        cost = cost_of_clause(state, forms, clause)
+        cost = _cost_of_clause(state, forms, clause)
         if cost < _NONE and (best < 0 or count < size or cost < least):
             best, size, least = clause, count, cost
     return best
