@@ -7,12 +7,15 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.structures.reserves import grown_in_place, is_reserved, reserved
+
 __all__ = ["bytes_of", "grown", "roomier"]
 
 State = TypeVar("State", bound=tuple[Any, ...])
 
 _LEAST: Final = 64
 _MANY: Final = 1 << 19  # from which on memory that may never be used is dearer than copying
+_LARGE: Final = 1 << 21  # bytes from which on an array has addresses in reserve
 
 
 def roomier(capacity: int, needed: int) -> int:
@@ -23,19 +26,27 @@ def roomier(capacity: int, needed: int) -> int:
 def grown(state: State, columns: tuple[str, ...], needed: int) -> State:
     """Return `state` with room for `needed` elements in each of the named columns; the new ones are zero.
 
-    The columns move to fresh memory. That is copied whenever as much is added as `roomier` says, and it is given huge
-    pages by the system, which memory extended in place is not: random reads are up to twice as fast for it.
+    Large columns grow where they are, an eighth at a time. Where that cannot be, they move to fresh memory, and that
+    is copied whenever as much is added as `roomier` says.
     """
-    current: NDArray[Any] = getattr(state, columns[0])
-    if len(current) >= needed:
+    arrays: dict[str, NDArray[Any]] = {name: getattr(state, name) for name in columns}
+    length = len(arrays[columns[0]])
+    if length >= needed:
         return state
-    capacity = roomier(len(current), needed)
-    changed: dict[str, NDArray[Any]] = {}
-    for name in columns:
-        array: NDArray[Any] = getattr(state, name)
-        changed[name] = np.zeros((capacity, *array.shape[1:]), dtype=array.dtype)
-        changed[name][: len(array)] = array
-    return state._replace(**changed)
+    capacity = max(needed, length + length // 8)
+    if not all(is_reserved(array, capacity) for array in arrays.values()):
+        capacity = roomier(length, needed)
+    return state._replace(**{name: _longer(array, capacity) for name, array in arrays.items()})
+
+
+def _longer(array: NDArray[Any], length: int) -> NDArray[Any]:
+    if is_reserved(array, length):
+        return grown_in_place(array, length)
+    shape = (length, *array.shape[1:])
+    is_large = length * array[:1].nbytes >= _LARGE
+    longer = reserved(shape, array.dtype) if is_large else np.zeros(shape, dtype=array.dtype)
+    longer[: len(array)] = array
+    return longer
 
 
 def bytes_of(state: tuple[Any, ...]) -> int:

@@ -19,7 +19,7 @@ from tocsin.matching.indexed import IndexedMatcher
 from tocsin.matching.matcher import MatcherStats
 from tocsin.matching.opindex import state as arrays
 from tocsin.matching.opindex._kernels.matching import match
-from tocsin.matching.opindex._kernels.placing import KNOWN, place, withdraw
+from tocsin.matching.opindex._kernels.placing import KNOWN, choose_pivots, place, withdraw
 from tocsin.matching.opindex._kernels.review import decay, forget_events, review
 from tocsin.matching.opindex._kernels.storing import leave, numbers_of, recall, store, unlink
 from tocsin.matching.opindex.state import (
@@ -169,8 +169,12 @@ class OpIndex(IndexedMatcher):
 
     def _place(self, forms: Forms) -> None:
         done, count = 0, len(forms.numbers)
+        clauses, pivots = np.empty((2, count), dtype=np.int64)
+        choose_pivots(self._state, forms, clauses, pivots)
+        order = np.argsort(pivots, kind="stable")
         while done < count:
-            bounds = forms.bounds[forms.offsets[done] : forms.offsets[done + 1] + 1]
+            i = order[done]
+            bounds = forms.bounds[forms.offsets[i] : forms.offsets[i + 1] + 1]
             lists = forms.which[bounds[0] : bounds[-1]]
             members = np.diff(forms.starts)[lists[lists >= 0]]
             self._state = arrays.with_placements(
@@ -179,7 +183,7 @@ class OpIndex(IndexedMatcher):
                 entries=2 * len(lists) + 1 + int(members.sum()),
                 gates=len(lists) + len(bounds),
             )
-            done = place(self._state, forms, done)
+            done = place(self._state, forms, clauses, order, done)
 
     def _forms(self, offsets: Keys, bounds: Keys, tags: Keys, lows: Keys, highs: Keys) -> Forms:
         """Return forms with the members of their lists, and numbers that are to be given yet."""

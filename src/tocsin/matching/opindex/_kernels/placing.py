@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Op
 from tocsin.matching.opindex._kernels.drafting import choose, draft, has_residual
@@ -52,7 +53,7 @@ from tocsin.structures import blocks
 from tocsin.structures.blocks import size_of
 from tocsin.structures.jit import helper, kernel
 
-__all__ = ["KNOWN", "place", "withdraw"]
+__all__ = ["KNOWN", "choose_pivots", "place", "withdraw"]
 
 KNOWN: Final = 1000.0  # events from which on it is they that tell how frequent an attribute is
 _NONE: Final = np.inf
@@ -96,12 +97,26 @@ def _pivot_clause(state: State, forms: Forms, i: int) -> int:
 
 
 @kernel
-def place(state: State, forms: Forms, start: int) -> int:
-    """Place forms from `start` on; return how many were done: fewer than all if there was no room."""
-    for i in range(start, forms.numbers.shape[0]):
-        clause = _pivot_clause(state, forms, i)
+def choose_pivots(state: State, forms: Forms, clauses: NDArray[np.int64], pivots: NDArray[np.int64]) -> None:
+    """Write, of each form, which clause gives its pivots, or -1, and the first of them."""
+    for i in range(forms.numbers.shape[0]):
+        clauses[i] = _pivot_clause(state, forms, i)
+        pivots[i] = ALWAYS if clauses[i] < 0 else forms.pivots[forms.bounds[clauses[i]]]
+
+
+@kernel
+def place(
+    state: State, forms: Forms, clauses: NDArray[np.int64], order: NDArray[np.int64], start: int
+) -> int:
+    """Place forms in this order, from `start` on; return how many were done: fewer than all if there was no room.
+
+    Forms of one pivot that follow each other find its lists in the cache.
+    """
+    for at in range(start, order.shape[0]):
+        i = order[at]
+        clause = clauses[i]
         if not has_draft_room(state, forms, i):
-            return i
+            return at
         copies = choose(state, forms, clause)
         units = draft(state, forms, i, clause < 0)
         if copies * state.tops[EMITTED] > _MOST_ENTRIES:
@@ -109,7 +124,7 @@ def place(state: State, forms: Forms, start: int) -> int:
             units = draft(state, forms, i, True)
         state.tops[COPIES] = copies
         if not has_room(state, copies):
-            return i
+            return at
         number = forms.numbers[i]
         begin, end = forms.bounds[forms.offsets[i]], forms.bounds[forms.offsets[i + 1]]
         holder = number + (ASKED if has_residual(forms, begin, end) else 0)
@@ -117,7 +132,7 @@ def place(state: State, forms: Forms, start: int) -> int:
         state.forms[number, MORE] = -1
         for copy in range(copies):
             _place_at(state, number, holder, units, state.chosen[copy])
-    return forms.numbers.shape[0]
+    return order.shape[0]
 
 
 @helper
