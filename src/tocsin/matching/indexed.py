@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.language.semantics import truth
-from tocsin.matching._kernels.gathering import UNSURE, gather_ids
+from tocsin.matching._kernels.gathering import DIGITS, UNSURE, gather_ids
 from tocsin.matching.arrays import arrays_of, rebuilt
 from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch, IdArray, Matches
 from tocsin.matching.encoding.codes import Keys
@@ -95,7 +95,8 @@ class IndexedMatcher(ABC):
             self._verify(events, found, offsets)
             ids = np.empty(len(found), dtype=np.int64)
             ends = np.empty(len(offsets), dtype=np.int64)
-            gather_ids(self._ids().keys, self._owner(), found, offsets, ids, ends)
+            counts = np.empty(DIGITS, dtype=np.int64)
+            gather_ids(self._ids().keys, self._owner(), found, offsets, ids, ends, counts)
             self._follow(len(events))
             return Matches(ends, ids[: ends[-1]])
 

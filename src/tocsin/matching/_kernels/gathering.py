@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 
 from tocsin.structures.jit import helper, kernel, prefetch
 
-__all__ = ["UNSURE", "gather_ids"]
+__all__ = ["DIGITS", "UNSURE", "gather_ids"]
 
 UNSURE: Final = 1 << 40  # added to a conjunction that holds if Python says so of its residual predicates
-_SHORT: Final = 256  # ids for which gaps are quicker than a heap
+_SHORT: Final = 24  # ids that are sorted sooner by comparing them
+_SIGN_BYTE: Final = 7
+DIGITS: Final = 256
 
 
 @kernel
@@ -23,11 +25,12 @@ def gather_ids(
     offsets: NDArray[np.int64],
     ids: NDArray[np.int64],
     ends: NDArray[np.int64],
+    counts: NDArray[np.int64],
 ) -> None:
     """Turn conjunctions into their subscriptions' ids, per event ascending and without repeats.
 
     `keys` are the ids by entry, `owner` the entry by conjunction. Those of event i are `ids[ends[i]:ends[i + 1]]`.
-    A negative conjunction was refused, and is left out.
+    A negative conjunction was refused, and is left out. `found` and `counts`, of DIGITS, are written over.
     """
     count = np.int64(0)
     ends[0] = 0
@@ -42,7 +45,10 @@ def gather_ids(
             if found[i] >= 0:
                 ids[count] = keys[owner[found[i]], 0]
                 count += 1
-        _sort(ids, begin, count)
+        if count - begin <= _SHORT:
+            _sort(ids, begin, count)
+        else:
+            _distribute(ids, begin, count, found, offsets[event], counts)
         kept = begin
         for i in range(begin, count):
             if kept == begin or ids[kept - 1] != ids[i]:
@@ -54,34 +60,54 @@ def gather_ids(
 
 @helper
 def _sort(values: NDArray[np.int64], begin: int, end: int) -> None:
-    """Sort a stretch in place: heap sort, or insertion over shrinking gaps where it is short."""
-    size = end - begin
-    if size <= _SHORT:
-        for gap in (57, 23, 10, 4, 1):
-            for i in range(begin + gap, end):
-                value = values[i]
-                k = i
-                while k >= begin + gap and values[k - gap] > value:
-                    values[k] = values[k - gap]
-                    k -= gap
-                values[k] = value
-        return
-    for root in range(size // 2 - 1, -1, -1):
-        _sift(values, begin, root, size)
-    for last in range(size - 1, 0, -1):
-        values[begin], values[begin + last] = values[begin + last], values[begin]
-        _sift(values, begin, np.int64(0), last)
+    """Sort a short stretch in place, by insertion over shrinking gaps."""
+    for gap in (10, 4, 1):
+        for i in range(begin + gap, end):
+            value = values[i]
+            k = i
+            while k >= begin + gap and values[k - gap] > value:
+                values[k] = values[k - gap]
+                k -= gap
+            values[k] = value
 
 
 @helper
-def _sift(values: NDArray[np.int64], begin: int, root: int, size: int) -> None:
-    value = values[begin + root]
-    while 2 * root + 1 < size:
-        child = 2 * root + 1
-        if child + 1 < size and values[begin + child + 1] > values[begin + child]:
-            child += 1
-        if values[begin + child] <= value:
-            break
-        values[begin + root] = values[begin + child]
-        root = child
-    values[begin + root] = value
+def _distribute(
+    values: NDArray[np.int64],
+    begin: int,
+    end: int,
+    room: NDArray[np.int64],
+    first: int,
+    counts: NDArray[np.int64],
+) -> None:
+    """Sort a stretch byte by byte, those in which its values differ; `room` is as long, from `first` on.
+
+    No branch depends on the values, so none is foretold wrongly.
+    """
+    differing = np.int64(0)
+    for i in range(begin, end):
+        differing |= values[i] ^ values[begin]
+    there, other, at, into = values, room, np.int64(begin), np.int64(first)
+    size, is_away = np.int64(end - begin), False
+    for byte in range(8):
+        shift = np.int64(8 * byte)
+        if (differing >> shift) & 0xFF == 0:
+            continue
+        flip = np.int64(0x80 if byte == _SIGN_BYTE else 0)  # what is negative comes first
+        for digit in range(DIGITS):
+            counts[digit] = 0
+        for i in range(at, at + size):
+            counts[((there[i] >> shift) & 0xFF) ^ flip] += 1
+        total = np.int64(0)
+        for digit in range(DIGITS):
+            count = counts[digit]
+            counts[digit] = total
+            total += count
+        for i in range(at, at + size):
+            digit = ((there[i] >> shift) & 0xFF) ^ flip
+            other[into + counts[digit]] = there[i]
+            counts[digit] += 1
+        there, other, at, into, is_away = other, there, into, at, not is_away
+    if is_away:
+        for i in range(size):
+            values[begin + i] = room[first + i]
