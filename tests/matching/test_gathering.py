@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,4 +36,4 @@ def test_each_event_has_its_ids_in_order_and_once(case: tuple[list[int], list[in
         np.empty(DIGITS, dtype=np.int64),
     )
     expected = [sorted({ids[owners[number]] for number in event if number >= 0}) for event in events]
-    assert [told[begin:end].tolist() for begin, end in zip(ends[:-1], ends[1:], strict=True)] == expected
+    assert [told[begin:end].tolist() for begin, end in pairwise(ends)] == expected

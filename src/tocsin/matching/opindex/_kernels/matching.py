@@ -149,10 +149,10 @@ def _fetch(state: State, visits: int) -> None:
             row = _own_segment(state, lists[pivot, kind], kind, pairs.begin[v])
             if row >= 0:
                 at = np.int64(segments[row, OFFSET])
-                for i in range(at, at + min(np.int64(segments[row, COUNT]), np.int64(32)), 4):
+                for i in range(at, at + min(np.int64(segments[row, COUNT]), np.int64(128)), 4):
                     prefetch(state.entries.rows, 2 * i)
         first = state.pivots[pivot, COUNTERS]
-        for i in range(first, first + min(state.pivots[pivot, TOP], np.int64(128)), 8):
+        for i in range(first, first + min(state.pivots[pivot, TOP], np.int64(512)), 8):
             prefetch(state.counters.rows, i)
 
 
