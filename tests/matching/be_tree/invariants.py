@@ -87,7 +87,7 @@ class Walk:
         assert node == ROOT or about[MEMBERS] or row[PARTITIONS] or row[LEFT] >= 0 or row[RIGHT] >= 0
         self.check_leaf(node, path)
         self.check_directory(node, path)
-        own = about[MEMBERS]
+        own = int(about[MEMBERS])
         for side, low, high in (
             (LEFT, state.bounds[node, 0], row[SPLIT]),
             (RIGHT, row[SPLIT] + 1, state.bounds[node, 1]),

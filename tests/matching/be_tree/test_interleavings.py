@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.matching.be_tree.invariants import check_invariants
 from tests.matching.interleaving import Step, play
-from tocsin.language import Template, parse_condition, to_dnf
-from tocsin.matching import ConjunctionBatch, EventBatch, Oracle
+from tocsin.language import to_dnf
+from tocsin.matching import EventBatch
 from tocsin.matching.be_tree.matcher import BeTree
 
 LONG = os.environ.get("TOCSIN_TEST_PROFILE") == "long"

@@ -29,6 +29,7 @@ from tocsin.matching.be_tree.state import (
     QUEUE_ROOM,
     RECYCLED,
     ROOM,
+    SCALE,
     SIBLING,
     SIZE,
     TODO,
@@ -97,8 +98,9 @@ class BeTree(IndexedMatcher):
         self._state: State = new_state(capacity, min_partition, alpha)
         self._phase = _WAITING
         self._reviewed = 0  # what the phase has come to
-        self._seen = 0  # events since nodes were last looked at
-        self._counted = 0  # events that the window at hand is of
+        self._seen = 0  # events since nodes began to be looked at
+        self._is_first = True  # whether they are looked at for the first time
+        self._counted = 0  # events between two looks at a node; 0 if it is the first
         self._moving: Forms | None = None  # conjunctions that are under way to another place
 
     # changes
@@ -206,10 +208,14 @@ class BeTree(IndexedMatcher):
         attributes, totals = self._state.attributes, self._state.totals
         kept = _KEPT if totals[WINDOWS] else 0.0
         attributes.share[:] = kept * attributes.share + (1.0 - kept) / self._seen * attributes.seen
+        predicates = int(attributes.uses.sum(dtype=np.int64)) / max(int(self._state.tops[LIVE_FORMS]), 1)
+        totals[SCALE] = attributes.share.sum() / predicates if predicates else 1.0
         attributes.seen[:] = 0
         totals[WINDOWS] += 1
         self._phase, self._reviewed = _COLLECTING, 0
-        self._counted, self._seen = self._seen, 0
+        # What nodes have missed until they are looked at for the first time is of no certain number of events.
+        self._counted, self._seen = 0 if self._is_first else self._seen, 0
+        self._is_first = False
 
     def _move(self, numbers: Keys) -> None:
         for forms in self._recalled(numbers):

@@ -114,6 +114,7 @@ CHECKS: Final = 2  # conjunctions that they were compared with
 WINDOWS: Final = 3  # that were counted
 RECYCLED: Final = 4  # partitions whose rank had fallen
 MOVES: Final = 5  # conjunctions that were placed anew for it
+SCALE: Final = 6  # attributes of an event, for each predicate of a conjunction
 
 
 class Fields(NamedTuple):
@@ -171,7 +172,7 @@ class State(NamedTuple):
     todo: NDArray[np.int64]
     tops: NDArray[np.int64]  # [15]
     settings: NDArray[np.float64]  # [3]
-    totals: NDArray[np.float64]  # [6]
+    totals: NDArray[np.float64]  # [7]
 
 
 def new_state(capacity: int, min_partition: int, alpha: float) -> State:
@@ -179,6 +180,8 @@ def new_state(capacity: int, min_partition: int, alpha: float) -> State:
     tops = np.zeros(15, dtype=np.int64)
     tops[[FREE_NODE, FREE_FORM]] = -1
     tops[[TOP_NODE, LIVE_NODES]] = 1
+    totals = np.zeros(7, dtype=np.float64)
+    totals[SCALE] = 1.0
     nodes = np.zeros((64, 8), dtype=np.int64)
     about = np.zeros((64, 7), dtype=np.int32)
     nodes[ROOT, [LEFT, RIGHT, LEAF, DIRECTORY]] = -1
@@ -215,7 +218,7 @@ def new_state(capacity: int, min_partition: int, alpha: float) -> State:
         np.zeros(256, dtype=np.int64),
         tops,
         np.array([capacity, min_partition, alpha], dtype=np.float64),
-        np.zeros(6, dtype=np.float64),
+        totals,
     )
 
 

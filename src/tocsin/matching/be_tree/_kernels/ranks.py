@@ -23,6 +23,7 @@ from tocsin.matching.be_tree.state import (
     PARTITION,
     RANK,
     RECYCLED,
+    SCALE,
     TOP_FORM,
     TOP_NODE,
     WINDOWS,
@@ -35,7 +36,7 @@ __all__ = ["MARGIN", "collect", "expected_rank", "judge", "refresh", "to_be_move
 
 MARGIN: Final = 0.1  # by which ranks must differ to matter; of loss alone, that is about a factor of four
 _SCALE: Final = 20.0  # a loss of two to the minus so much counts as none
-_ENOUGH: Final = 32  # misses in a window, of which chance does not explain much
+_ENOUGH: Final = 8.0  # times that a member was looked at in vain, in a window: fewer may be chance
 _KEPT: Final = 0.5  # of what was known, when a window has been counted
 
 
@@ -58,10 +59,16 @@ def expected_rank(state: State, field: int, members: int) -> float:
 
     Until a window of events was counted, an attribute is taken to be as frequent as among the conjunctions.
     """
-    attribute = field // FIELDS
     if state.totals[WINDOWS] > 0:
-        return _rank(state, members, state.attributes.share[attribute])
-    return _rank(state, members, state.attributes.uses[attribute] / max(state.tops[LIVE_FORMS], np.int64(1)))
+        return _rank(state, members, state.attributes.share[field // FIELDS])
+    return _rank(state, members, _guess(state, field))
+
+
+@helper
+def _guess(state: State, field: int) -> float:
+    """Return in how many of the events an attribute would be, if they had it as often as conjunctions do."""
+    share = state.attributes.uses[field // FIELDS] / max(state.tops[LIVE_FORMS], np.int64(1))
+    return share * state.totals[SCALE]
 
 
 @helper
@@ -92,7 +99,7 @@ def collect(state: State, start: int, end: int) -> int:
 def judge(state: State, start: int, end: int, events: int) -> int:
     """Rank partitions from `start` to `end` by what so many events lost there; mark those whose rank has fallen.
 
-    Returns where it stopped.
+    If it is not known how many there were, all that is counted is forgotten. Returns where it stopped.
     """
     end = min(np.int64(end), state.partition_index.counters[1])
     for partition in range(start, end):
@@ -100,14 +107,19 @@ def judge(state: State, start: int, end: int, events: int) -> int:
         if row[OWNER] < 0:
             continue
         figures = state.figures[partition]
-        missed, before = np.int64(row[MISSED]), figures[RANK]
+        missed, own = np.int64(row[MISSED]), max(np.int64(row[OWN]), np.int64(1))
+        # What was guessed before any event had come is measured by how large events turned out to be.
+        guessed = _rank(state, own, _guess(state, np.int64(row[FIELD])))
+        before = guessed if figures[LOSS] < 0 else figures[RANK]
         row[MISSED] = 0
         row[DECAYED] = 0
-        lost = missed / (max(np.int64(row[OWN]), np.int64(1)) * np.float64(events))
+        if events == 0:
+            continue
+        lost = missed / (own * np.float64(events))
         figures[LOSS] = lost if figures[LOSS] < 0 else _KEPT * figures[LOSS] + (1.0 - _KEPT) * lost
         refresh(state, partition)
         if figures[RANK] < before - MARGIN:
-            if missed >= _ENOUGH:
+            if missed >= _ENOUGH * own:
                 row[DECAYED] = 1
                 state.totals[RECYCLED] += 1.0
             else:
