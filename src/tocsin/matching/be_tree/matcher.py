@@ -13,7 +13,7 @@ from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch, IdArr
 from tocsin.matching.be_tree import state as arrays
 from tocsin.matching.be_tree._kernels.matching import match
 from tocsin.matching.be_tree._kernels.placing import place, take_out
-from tocsin.matching.be_tree._kernels.ranks import collect, judge, to_be_moved
+from tocsin.matching.be_tree._kernels.review import collect, judge, to_be_moved
 from tocsin.matching.be_tree._kernels.storing import leave, number_all, numbers_of, recall, unlink
 from tocsin.matching.be_tree.lists import hold_lists, release_lists
 from tocsin.matching.be_tree.state import (

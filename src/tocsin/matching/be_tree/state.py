@@ -44,6 +44,7 @@ CAPACITY: Final = 3  # how many of them there may be
 LEAF_CLASS: Final = 4  # of the leaf's block
 DIRECTORY_CLASS: Final = 5
 DEAD: Final = 6  # rows of the leaf whose conjunctions are gone
+HOPEFUL: Final = 7  # that came with fields to cut by, since it was last tried to cut
 
 # Columns of a partition's row
 OWNER: Final = 0  # the node whose directory it is in
@@ -59,6 +60,7 @@ LOSS: Final = (
     0  # how probable it is that an event looks at a conjunction here in vain; negative if not known yet
 )
 RANK: Final = 1
+BEST: Final = 2  # its rank at its best, by and by forgotten
 
 # Columns of a conjunction's row
 SIBLING: Final = 0  # the next conjunction of the same id, or of the free numbers
@@ -149,13 +151,13 @@ class State(NamedTuple):
     """All arrays. Only who holds the matcher's lock may write."""
 
     nodes: NDArray[np.int64]  # [nodes, 8]
-    about: NDArray[np.int32]  # [nodes, 7]
+    about: NDArray[np.int32]  # [nodes, 8]
     bounds: NDArray[np.int64]  # [nodes, 2] the least and the greatest value of its interval
     leaves: Blocks  # rows: a conjunction's number and how many rows follow; of those, each a key and a tag
     directories: Blocks  # rows: a field, and below 32 bits the tree of its partition
     partition_index: HashIndex  # keys: a node and a field; its entry is the partition's number
     partitions: NDArray[np.int32]  # [partitions, 7]
-    figures: NDArray[np.float64]  # [partitions, 2]
+    figures: NDArray[np.float64]  # [partitions, 3]
     forms: NDArray[np.int32]  # [conjunctions, 4]
     owner: NDArray[np.int32]  # [conjunctions] entry of its subscription's id, or -1
     ids: HashIndex  # keys: a subscription's id
@@ -183,7 +185,7 @@ def new_state(capacity: int, min_partition: int, alpha: float) -> State:
     totals = np.zeros(7, dtype=np.float64)
     totals[SCALE] = 1.0
     nodes = np.zeros((64, 8), dtype=np.int64)
-    about = np.zeros((64, 7), dtype=np.int32)
+    about = np.zeros((64, 8), dtype=np.int32)
     nodes[ROOT, [LEFT, RIGHT, LEAF, DIRECTORY]] = -1
     about[ROOT, [UP, PARTITION]] = -1
     about[ROOT, CAPACITY] = capacity
@@ -197,7 +199,7 @@ def new_state(capacity: int, min_partition: int, alpha: float) -> State:
         blocks.new_blocks(1),
         hash_index.new_hash_index(2),
         np.zeros((64, 7), dtype=np.int32),
-        np.zeros((64, 2), dtype=np.float64),
+        np.zeros((64, 3), dtype=np.float64),
         np.zeros((64, 4), dtype=np.int32),
         np.zeros(64, dtype=np.int32),
         hash_index.new_hash_index(1),

@@ -69,8 +69,8 @@ def interval_at(state: State, rows: Keys, at: int) -> tuple[int, int]:
 
 
 @helper
-def interval_on(state: State, at: int, field: int) -> tuple[bool, int, int]:
-    """Return whether the conjunction whose first row is `at` speaks of a field, and where values must lie for it.
+def interval_on(state: State, at: int, field: int) -> tuple[int, int]:
+    """Return from where to where the values of a field must lie for the conjunction whose first row is `at`.
 
     Of several predicates on the field, all must hold; where they contradict each other, the first will do. A string
     may pass several tests, so of those the first will do, too.
@@ -83,7 +83,7 @@ def interval_on(state: State, at: int, field: int) -> tuple[bool, int, int]:
             if max(low, least) <= min(high, greatest) and (not found or field % FIELDS != _TEXT):
                 low, high = max(low, least), min(high, greatest)
             found = True
-    return found, low, high
+    return low, high
 
 
 @helper

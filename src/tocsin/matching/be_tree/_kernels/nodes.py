@@ -14,6 +14,7 @@ from tocsin.matching.be_tree.state import (
     FIELD,
     FREE_NODE,
     HIGHEST,
+    HOPEFUL,
     LEAF,
     LEFT,
     LIVE_NODES,
@@ -57,7 +58,7 @@ def new_node(state: State, up: int, partition: int, low: int, high: int) -> int:
     row, about = state.nodes[node], state.about[node]
     row[SPLIT], row[ROWS], row[PARTITIONS], row[MISSES] = 0, 0, 0, 0
     row[LEFT], row[RIGHT], row[LEAF], row[DIRECTORY] = -1, -1, -1, -1
-    about[UP], about[PARTITION], about[MEMBERS], about[DEAD] = up, partition, 0, 0
+    about[UP], about[PARTITION], about[MEMBERS], about[DEAD], about[HOPEFUL] = up, partition, 0, 0, 0
     about[CAPACITY] = np.int64(state.settings[MOST_MEMBERS])
     state.bounds[node, 0], state.bounds[node, 1] = low, high
     return node

@@ -17,13 +17,12 @@ from tocsin.matching.be_tree._kernels.nodes import (
     prune,
 )
 from tocsin.matching.be_tree._kernels.ranks import MARGIN, expected_rank, refresh
-from tocsin.matching.be_tree._kernels.splitting import relieve_all
+from tocsin.matching.be_tree._kernels.splitting import is_overfull, relieve_all
 from tocsin.matching.be_tree.state import (
-    CAPACITY,
     DECAYED,
     HIGH,
+    HOPEFUL,
     LEFT,
-    MEMBERS,
     NODE,
     PARTITION,
     PARTITIONS,
@@ -55,23 +54,21 @@ def place(state: State, forms: Forms, start: int) -> int:
 
     The last may have made a leaf too long: what is in `todo` is done by the next call.
     """
-    if not relieve_all(state):
-        return start
-    for i in range(start, forms.numbers.shape[0]):
+    i = np.int64(start)
+    while relieve_all(state) and i < forms.numbers.shape[0]:
         count = _draft(state, forms, i)
         _want(state, count)
         node = _descend(state, count)
         if node < 0:
-            return np.int64(i)
+            return i
         append(state, node, state.draft, count)
         if state.about[node, PARTITION] >= 0:
             refresh(state, np.int64(state.about[node, PARTITION]))
-        if state.about[node, MEMBERS] > state.about[node, CAPACITY]:
+        if is_overfull(state, node):
             state.todo[0] = node
             state.tops[TODO] = 1
-            if not relieve_all(state):
-                return np.int64(i + 1)
-    return forms.numbers.shape[0]
+        i += 1
+    return i
 
 
 @helper
@@ -151,6 +148,7 @@ def _descend(state: State, count: int) -> int:
     if state.leaves.top[0] + more > state.leaves.rows.shape[0]:
         state.tops[SHORT_OF] = more
         return np.int64(-1)
+    state.about[node, HOPEFUL] += used < state.tops[WANTS]
     return node
 
 

@@ -12,6 +12,7 @@ from tocsin.matching.be_tree.state import (
     CAPACITY,
     FIELD,
     HIGHEST,
+    HOPEFUL,
     LEAF,
     LEAST_MEMBERS,
     LEFT,
@@ -34,7 +35,7 @@ from tocsin.matching.be_tree.state import (
 )
 from tocsin.structures.jit import helper
 
-__all__ = ["relieve_all"]
+__all__ = ["is_overfull", "relieve_all"]
 
 
 @helper
@@ -45,7 +46,7 @@ def relieve_all(state: State) -> bool:
     """
     while state.tops[TODO] > 0:
         node = state.todo[state.tops[TODO] - 1]
-        if state.about[node, MEMBERS] <= state.about[node, CAPACITY]:
+        if not is_overfull(state, node):
             state.tops[TODO] -= 1
             continue
         if not _has_room(state, node):
@@ -53,6 +54,20 @@ def relieve_all(state: State) -> bool:
         if not _cluster(state, node):
             _partition(state, node)
     return True
+
+
+@helper
+def is_overfull(state: State, node: int) -> bool:
+    """Tell whether a leaf has more members than it may.
+
+    Or it is one of those that may have more than usual, because nothing cuts them, and there are as many as usual
+    by now that something does cut; unless that takes several.
+    """
+    about = state.about[node]
+    usual = np.int64(state.settings[MOST_MEMBERS])
+    return about[MEMBERS] > about[CAPACITY] or (
+        about[CAPACITY] > usual and about[HOPEFUL] > usual and state.settings[LEAST_MEMBERS] <= 1.0
+    )
 
 
 @helper
@@ -90,18 +105,17 @@ def _cluster(state: State, node: int) -> bool:
     if partition < 0 or row[LEFT] >= 0 or row[RIGHT] >= 0:
         return False
     field = np.int64(state.partitions[partition, FIELD])
-    low, high = _hull(state, node, field)
-    if low > high:
-        return False
-    if low < high:
-        cut = middle(field, low, high)
-    elif state.bounds[node, 1] > low:
-        cut = low
-    elif state.bounds[node, 0] < low:
-        cut = low - 1
-    else:
-        return False
-    left, right = _aim(state, node, field, cut)
+    cut, left, right = np.int64(0), np.int64(0), np.int64(0)
+    for is_cut in (False, True):
+        # In one loop, so that what both need is compiled once.
+        least, greatest, left, right = _survey(state, node, field, cut, is_cut)
+        if not is_cut:
+            if least > greatest or (least == greatest and _is_atomic(state, node, least)):
+                return False
+            if least < greatest:
+                cut = middle(field, least, greatest)
+            else:
+                cut = least if state.bounds[node, 1] > least else least - 1
     if left + right == 0:
         return False
     row[SPLIT] = cut
@@ -116,40 +130,36 @@ def _cluster(state: State, node: int) -> bool:
 
 
 @helper
-def _hull(state: State, node: int, field: int) -> tuple[int, int]:
-    """Return the least and the greatest bound that members have on a field; the first is greater if there is none."""
-    row, rows = state.nodes[node], state.leaves.rows
-    least, greatest = np.int64(HIGHEST), np.int64(LOWEST)
-    at, end = row[LEAF], row[LEAF] + row[ROWS]
-    while at < end:
-        if rows[at, 0] >= 0:
-            _, low, high = interval_on(state, at, field)
-            if low != LOWEST:
-                least, greatest = min(least, low), max(greatest, low)
-            if high != HIGHEST:
-                least, greatest = min(least, high), max(greatest, high)
-        at += rows[at, 1] + 1
-    return least, greatest
+def _is_atomic(state: State, node: int, value: int) -> bool:
+    return state.bounds[node, 0] == value == state.bounds[node, 1]
 
 
 @helper
-def _aim(state: State, node: int, field: int, cut: int) -> tuple[int, int]:
-    """Mark which members go left of a cut and which go right; return how many do."""
+def _survey(state: State, node: int, field: int, cut: int, is_cut: bool) -> tuple[int, int, int, int]:
+    """Return the least and the greatest bound that members have on a field, and how many lie left and right of a cut.
+
+    The first is greater than the second if no member has a bound. If there is a cut, the members beside it are marked.
+    """
     row, rows = state.nodes[node], state.leaves.rows
+    least, greatest = np.int64(HIGHEST), np.int64(LOWEST)
     left, right = np.int64(0), np.int64(0)
     at, end = row[LEAF], row[LEAF] + row[ROWS]
     while at < end:
         size = rows[at, 1] + 1
         if rows[at, 0] >= 0:
-            _, low, high = interval_on(state, at, field)
-            if high <= cut:
+            low, high = interval_on(state, at, field)
+            if low != LOWEST:
+                least, greatest = min(least, low), max(greatest, low)
+            if high != HIGHEST:
+                least, greatest = min(least, high), max(greatest, high)
+            if is_cut and high <= cut:
                 rows[at, 1] |= np.int64(1) << TARGET
                 left += 1
-            elif low > cut:
+            elif is_cut and low > cut:
                 rows[at, 1] |= np.int64(2) << TARGET
                 right += 1
         at += size
-    return left, right
+    return least, greatest, left, right
 
 
 @helper
@@ -162,6 +172,7 @@ def _partition(state: State, node: int) -> None:
     members = np.int64(state.about[node, MEMBERS])
     usual = np.int64(state.settings[MOST_MEMBERS])
     field = _best_field(state, node)
+    state.about[node, HOPEFUL] = 0
     if field < 0:
         wanted = members + members // 2
         state.about[node, CAPACITY] = -(-wanted // usual) * usual
@@ -172,8 +183,10 @@ def _partition(state: State, node: int) -> None:
     at, end = row[LEAF], row[LEAF] + row[ROWS]
     while at < end:
         size = rows[at, 1] + 1
-        if rows[at, 0] >= 0 and interval_on(state, at, field)[0]:
-            rows[at, 1] |= np.int64(1) << TARGET
+        if rows[at, 0] >= 0:
+            for i in range(at + 1, at + size):
+                if field_at(state, rows, i) == field:
+                    rows[at, 1] = (size - 1) | (np.int64(1) << TARGET)
         at += size
     deal(state, node, tree, np.int64(-1))
     refresh(state, partition)
