@@ -1,0 +1,410 @@
+"""AMKH as a matcher (Wu and Yu 2002)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+import numpy as np
+from msgspec import Struct
+
+from tocsin.language import parse_condition, to_dnf
+from tocsin.matching.amkh import state as arrays
+from tocsin.matching.amkh._kernels.placing import prepare
+from tocsin.matching.amkh._kernels.storing import RESIDUAL_FLAG
+from tocsin.matching.amkh.choice import choose, cost_of, is_better
+from tocsin.matching.amkh.figures import clauses_of, cuts_of, figures_of, recent
+from tocsin.matching.amkh.hashed import MEMORY, HashedMatcher, fields_of
+from tocsin.matching.amkh.scheme import ALL_CLASSES, Hashing, Scheme
+from tocsin.matching.amkh.state import (
+    EPOCH,
+    EVENTS,
+    EXAMINED,
+    LIVE_FORMS,
+    LIVE_POINTS,
+    LOOKED_AT,
+    MATCHED,
+    MEMBERS,
+    MOST_HASHED,
+    PREDICATES,
+    PROBED,
+    SEEN,
+    SHARE,
+    SIZE,
+    SIZE_BITS,
+    STAMP,
+    TOP_FORM,
+    Forms,
+    Index,
+)
+from tocsin.matching.batches import ConjunctionBatch, EventBatch
+from tocsin.matching.encoding.codes import FIELDS, Keys
+from tocsin.matching.encoding.events import EncodedEvents, encode_events
+from tocsin.matching.encoding.vocabulary import Vocabulary
+from tocsin.matching.matcher import MatcherStats
+from tocsin.matching.registry import register
+from tocsin.matching.statistics import Statistics
+from tocsin.model.errors import MatcherError
+from tocsin.model.event import Event
+from tocsin.structures import hash_index
+
+__all__ = ["Amkh", "Examined", "Lookup", "Mkh"]
+
+_SAMPLE: Final = 256  # conjunctions by which schemes are compared
+_CUT_SAMPLE: Final = 8192  # conjunctions by which classes are told apart
+_FEW: Final = 512  # conjunctions up to which there is nothing to choose
+_GROWTH: Final = 4  # times as many conjunctions, and the scheme is thought over
+_PAUSE: Final = 20_000  # events between two reviews
+_FIRST_PAUSE: Final = 2_000
+_PACE: Final = 20  # conjunctions that are moved to another index for each event
+_OURS: Final = Scheme(None, 4, 2, equalities=True)  # while there is nothing to choose
+
+
+class Examined(Struct, frozen=True):
+    """What events have cost since it was last forgotten."""
+
+    events: int
+    schemas: int  # looked at
+    probed: int  # buckets looked for
+    examined: int  # subscriptions found there, whether they match or not
+    matched: int
+
+    @property
+    def unmatched(self) -> int:
+        """Return how many were examined in vain."""
+        return self.examined - self.matched
+
+
+class Lookup(Struct, frozen=True):
+    """Where an event leads to."""
+
+    buckets: tuple[int, ...]  # that it asks for, whether anything is there or not, ascending
+    examined: tuple[int, ...]  # ids of the subscriptions there, ascending
+
+
+@register("amkh")
+class Amkh(HashedMatcher):
+    """Keeps each conjunction in buckets of a hash table, by its clauses on some attributes.
+
+    Which these are, and into how many classes clauses other than equalities are folded, it chooses itself, and anew
+    as subscriptions and events change. `general` and `classes` are the paper's G and B: if G is given, it is
+    hashed what the paper hashes. `classes` may be infinite. The table has `buckets` buckets, or as many as there are
+    different coordinates. Without `split_weights` and `ranked_classes`, coordinates are computed as in the paper:
+    classes by the ids of clauses, one weight for an attribute, of which `weights` gives some.
+    """
+
+    saved_options: ClassVar[tuple[str, ...]] = (
+        "general",
+        "classes",
+        "buckets",
+        "split_weights",
+        "ranked_classes",
+        "weights",
+    )
+
+    def __init__(
+        self,
+        *,
+        general: int | None = None,
+        classes: float | None = None,
+        buckets: int | None = None,
+        split_weights: bool = True,
+        ranked_classes: bool = True,
+        weights: Mapping[str, int] | None = None,
+        vocabulary: Vocabulary | None = None,
+        statistics: Statistics | None = None,
+    ) -> None:
+        if general is not None and general < 0:
+            raise MatcherError(f"`general` is how many general attributes are hashed, not {general}")
+        if buckets is not None and buckets < 2:
+            raise MatcherError(f"a table has 2 buckets or more, not {buckets}")
+        self.general = general
+        self.classes = ALL_CLASSES if classes == math.inf else None if classes is None else int(classes)
+        self.buckets = buckets
+        self.split_weights = split_weights
+        self.ranked_classes = ranked_classes
+        self.weights = dict(weights or {})
+        super().__init__(vocabulary)
+        self._pause = _FIRST_PAUSE
+        self._recent: EncodedEvents | None = None
+        if statistics is not None:
+            self.use_statistics(statistics)
+
+    # schemes
+
+    @property
+    def scheme(self) -> Scheme:
+        """Return what is hashed now; attributes are given by the numbers of their fields."""
+        return self._scheme
+
+    def _first_scheme(self) -> Scheme:
+        if self.general is not None:
+            return Scheme((), 2 if self.classes is None else self.classes)
+        return _OURS if self.classes is None else Scheme(None, self.classes, 2, equalities=True)
+
+    def _choose(self) -> tuple[Scheme, bool]:
+        """Return the best scheme for what is known now, and whether it is so much better than this one."""
+        forms = self._sample(_SAMPLE)
+        count = len(forms.numbers)
+        clauses = clauses_of(forms)
+        known, sample = figures_of(self._state.store, clauses, count, self._recent)
+        live = int(self._state.store.tops[LIVE_FORMS])
+        best = choose(known, sample, live, general=self.general, classes=self.classes)
+        new, old = (cost_of(scheme, known, sample, live) for scheme in (best, self._scheme))
+        return best, is_better(new, old)
+
+    def _sample(self, most: int) -> Forms:
+        """Return up to so many conjunctions, taken at random."""
+        held = np.flatnonzero(self._state.store.owner[: self._state.store.tops[TOP_FORM]] >= 0)
+        if len(held) > most:
+            held = np.sort(np.random.default_rng(len(held)).choice(held, most, replace=False))
+        parts = list(self._recalled(held))
+        if len(parts) == 1:
+            return parts[0]
+        none = np.empty(0, dtype=np.int64)
+        return self._forms(none, np.zeros(1, dtype=np.int64), none, none, none)
+
+    def _new_index(self, scheme: Scheme, sample: Forms | None) -> Index:
+        """Return an empty index for a scheme; a sample tells by which constants clauses are classed."""
+        store_ = self._state.store
+        only = Hashing.EQUALITIES if scheme.general is not None else Hashing.EVERYTHING
+        settings = np.array(
+            [
+                scheme.classes,
+                self.buckets or 0,
+                self.split_weights,
+                self.ranked_classes and scheme.classes != ALL_CLASSES,
+                MOST_HASHED if scheme.width is None else scheme.width,
+                only,
+            ],
+            dtype=np.int64,
+        )
+        rows = FIELDS * 3 * max(scheme.classes - 1, 1)
+        cuts, own = np.zeros(rows, dtype=np.int64), dict[int, int]()
+        if sample is not None and self.ranked_classes:
+            cuts, own = cuts_of(clauses_of(sample), scheme.classes)
+        index = arrays.with_hashing(arrays.new_index(settings, cuts), len(store_.uses) // FIELDS)
+        if scheme.general is not None:
+            if not scheme.equalities:
+                index.hashing[: len(store_.others)][store_.others > 0] = Hashing.NOTHING
+            index.hashing[list(scheme.general)] = Hashing.EVERYTHING  # type: ignore[index]
+        for field, row in own.items():
+            index = arrays.with_points(index, 1, 1)
+            prepare(index, field, 0, row)
+        return self._weighed(index)
+
+    def _weighed(self, index: Index) -> Index:
+        """Return the index with the weights that were given, of attributes whose names are known."""
+        for name, weight in self.weights.items():
+            attribute = self.vocabulary.names.codes.get(name)
+            if attribute is not None:
+                index = arrays.with_hashing(index, attribute + 1)
+                for field in range(attribute * FIELDS, (attribute + 1) * FIELDS):
+                    index = arrays.with_points(index, 1, 1)
+                    prepare(index, field, weight, -1)
+        return index
+
+    def _consider(self) -> None:
+        """Think the scheme over; begin to hash all subscriptions anew if another is much better."""
+        live = int(self._state.store.tops[LIVE_FORMS])
+        self._considered = live
+        self._pause = _PAUSE
+        if self._next is not None or (live < _FEW and self.general is None):
+            return
+        best, better = self._choose()
+        empty = self._index.tops[LIVE_POINTS] == 0
+        if not (better or empty) or (best == self._scheme and not empty):
+            return
+        self._scheme = best
+        index = self._new_index(best, self._sample(_CUT_SAMPLE))
+        if empty:
+            self._index = index
+        else:
+            self._next, self._moved = index, 0
+
+    def review(self) -> None:
+        """Choose a scheme by what is known now, and hash all subscriptions anew at once if another is better."""
+        with self._lock:
+            self._settle()
+            self._consider()
+            self._settle()
+
+    def _grew(self, forms: Forms) -> None:
+        """Think the scheme over if there are many more conjunctions than when that was done last."""
+        store_ = self._state.store
+        if self._statistics is not None:
+            fields = np.unique(fields_of(forms))
+            self._expect(fields[store_.seen[fields] == 0], float(store_.totals[EVENTS]))
+        if store_.tops[LIVE_FORMS] >= _GROWTH * self._considered:
+            self._consider()
+        if self.weights:
+            self._weigh()
+
+    def _weigh(self) -> None:
+        if self._next is not None:
+            self._next = self._weighed(self._next)
+        self._index = self._weighed(self._index)
+
+    # what events are like
+
+    def _remember(self, events: EncodedEvents) -> None:
+        """Keep some events if the scheme is soon to be thought over."""
+        if self._pause <= len(events.offsets) - 1:
+            self._recent = recent(events)
+
+    def use_statistics(self, statistics: Statistics, *, weight: float | None = None) -> None:
+        """Take it that events like those of the statistics have just come: `weight` of them, if it is given.
+
+        Else as many as the statistics tell of, up to the number after which a count weighs half.
+        """
+        with self._lock:
+            self._statistics = statistics
+            self._state = self._state._replace(
+                store=arrays.with_fields(self._state.store, self.vocabulary.names.top)
+            )
+            store_ = self._state.store
+            events = min(statistics.events, MEMORY) if weight is None else weight
+            events *= float(store_.totals[SHARE])
+            store_.totals[EVENTS] += events
+            self._expect(np.flatnonzero(store_.uses), events)
+            self._pause = 0
+
+    def _expect(self, fields: Keys, events: float) -> None:
+        """Count so many events towards fields, as many for each as the statistics say."""
+        if self._statistics is None:
+            return
+        for field in fields.tolist():
+            path = self.vocabulary.names.symbol(field // FIELDS)
+            self._state.store.seen[field] += events * self._statistics.presence(path)
+
+    def _follow(self, events: int) -> None:
+        """Move some conjunctions to the next index, or think the scheme over when it is time."""
+        if self._next is not None:
+            self._move(_PACE * events)
+            return
+        self._pause -= events
+        if self._pause <= 0:
+            self._consider()
+
+    # questions
+
+    def lookup(self, event: Event) -> Lookup:
+        """Return which buckets an event asks for, and who is there.
+
+        The numbers of buckets are those of the paper where there are a number of `buckets` and no `split_weights`.
+        """
+        with self._lock:
+            self._settle()
+            encoded = encode_events(EventBatch.of([event]), self.vocabulary)
+            store_ = self._state.store
+            before = int(store_.totals[PROBED])
+            self.match_encoded(encoded)
+            asked = self._state.scratch.probe[: int(store_.totals[PROBED]) - before]
+            buckets = asked % np.uint64(self.buckets) if self.buckets else asked
+            opened = self._buckets()
+            opened = opened[opened[:, STAMP] == self._state.store.tops[EPOCH]]
+            ids = {id_ for bucket in opened for id_ in self._members(bucket)}
+            return Lookup(tuple(sorted(set(buckets.tolist()))), tuple(sorted(ids)))
+
+    def contents(self) -> dict[int, list[int]]:
+        """Return the ids of the subscriptions in each bucket that is not empty, by its number."""
+        with self._lock:
+            self._settle()
+            return {int(bucket[0]) & (2**64 - 1): self._members(bucket) for bucket in self._buckets()}
+
+    def _buckets(self) -> Keys:
+        """Return the rows of all buckets that are not empty."""
+        keys = self._index.buckets.keys[: hash_index.top_entry(self._index.buckets)]
+        return np.asarray(keys[keys[:, SIZE] >> SIZE_BITS > 0])
+
+    def _members(self, bucket: Keys) -> list[int]:
+        """Return the ids of the subscriptions in a bucket."""
+        store_, first = self._state.store, int(bucket[MEMBERS])
+        words = self._index.members.rows[first : first + int(bucket[SIZE] >> SIZE_BITS), 1]
+        numbers = store_.records.rows[words >> 32, 0] & (RESIDUAL_FLAG - 1)
+        return [int(id_) for id_ in store_.ids.keys[store_.owner[numbers], 0]]
+
+    def examined(self) -> Examined:
+        """Return what events have cost since that was last forgotten."""
+        with self._lock:
+            totals = self._state.store.totals
+            return Examined(*(int(totals[i]) for i in (SEEN, LOOKED_AT, PROBED, EXAMINED, MATCHED)))
+
+    def forget_examined(self) -> None:
+        """Begin anew to count what events cost."""
+        with self._lock:
+            self._state.store.totals[[SEEN, LOOKED_AT, PROBED, EXAMINED, MATCHED]] = 0.0
+
+    def stats(self) -> MatcherStats:
+        """Return what is held and what that costs."""
+        with self._lock:
+            store_, indexes = self._state.store, [self._index]
+            if self._next is not None:
+                indexes.append(self._next)
+            cost = self.examined()
+            events = max(cost.events, 1)
+            buckets = sum(hash_index.live_entries(index.buckets) for index in indexes)
+            points = sum(int(index.tops[LIVE_POINTS]) for index in indexes)
+            scheme = self._scheme
+            return MatcherStats(
+                hash_index.live_entries(store_.ids),
+                int(store_.tops[LIVE_FORMS]),
+                int(store_.tops[PREDICATES]),
+                self._bytes(),
+                {
+                    "general attributes hashed": -1 if scheme.general is None else len(scheme.general),
+                    "classes": scheme.classes,
+                    "clauses hashed at most": MOST_HASHED if scheme.width is None else scheme.width,
+                    "schemas": sum(hash_index.live_entries(index.schemas) for index in indexes),
+                    "points": points,
+                    "buckets": buckets,
+                    "load": points / max(self.buckets or buckets, 1),
+                    "schemas per event": cost.schemas / events,
+                    "buckets probed per event": cost.probed / events,
+                    "subscriptions examined per event": cost.examined / events,
+                    "of those unmatched per event": cost.unmatched / events,
+                },
+            )
+
+    @classmethod
+    def warm_up(cls) -> None:
+        """Compile what is not compiled yet, by using a small matcher of this kind in every way."""
+        matcher = cls()
+        texts = ["a = 1 and b > 2", "a in (1, 2) and c is present", "s like '%x_'", "true"]
+        conditions = [parse_condition(text) for text in texts]
+        matcher.add(ConjunctionBatch.of((i, to_dnf(one)) for i, one in enumerate(conditions)))
+        matcher.match(EventBatch.of_dicts([{"a": 1, "b": 1, "c": 2, "d": 3, "s": "x"}]))
+        matcher.weights = {"a": 1}
+        matcher._weigh()
+        matcher.remove(np.arange(len(texts)))
+
+
+@register("mkh")
+class Mkh(Amkh):
+    """MKH, AMKH's rival: all attributes are hashed and nothing is folded, so that an event has very many coordinates."""
+
+    saved_options = ("buckets", "split_weights", "weights")
+
+    def __init__(
+        self,
+        *,
+        buckets: int | None = None,
+        split_weights: bool = True,
+        weights: Mapping[str, int] | None = None,
+        vocabulary: Vocabulary | None = None,
+        statistics: Statistics | None = None,
+    ) -> None:
+        super().__init__(
+            buckets=buckets,
+            split_weights=split_weights,
+            weights=weights,
+            vocabulary=vocabulary,
+            statistics=statistics,
+        )
+
+    def _first_scheme(self) -> Scheme:
+        return Scheme(None, ALL_CLASSES)
+
+    def _choose(self) -> tuple[Scheme, bool]:
+        return self._scheme, False
