@@ -1,0 +1,1 @@
+"""AMKH's compiled loops."""

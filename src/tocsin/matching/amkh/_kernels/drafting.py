@@ -1,0 +1,237 @@
+"""The coordinates of a conjunction: of each attribute, one clause that all its predicates on it imply."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from tocsin.matching.amkh.state import (
+    EQUALITIES,
+    EVENTS,
+    HAS_LOWER,
+    HAS_UPPER,
+    LIVE_FORMS,
+    LOWER_STRICT,
+    MOST_HASHED,
+    MOST_MEMBERS,
+    MOST_POINTS,
+    RANGE,
+    SHARE,
+    UPPER_STRICT,
+    WIDTH,
+    Forms,
+    Index,
+    State,
+    Store,
+)
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
+from tocsin.structures.jit import helper
+
+__all__ = ["D_FIELD", "D_HIGH", "D_LIST", "D_LOW", "D_TAG", "KNOWN", "choose", "draft", "frequency"]
+
+KNOWN: Final = 1000.0  # events from which on it is they that tell how frequent an attribute is
+_MOST: Final = 256  # attributes of a conjunction that are considered
+_MASK: Final = (1 << FIELD_BITS) - 1
+_NUMBER, _STRING, _BIG = int(Field.NUMBER), int(Field.STRING), int(Field.BIG)
+_ANY, _TEXT = int(Field.ANY), int(Field.TEXT)
+_EQ, _NE, _LT, _LE, _GT, _GE = int(Op.EQ), int(Op.NE), int(Op.LT), int(Op.LE), int(Op.GT), int(Op.GE)
+_BETWEEN, _IN, _PRESENT = int(Op.BETWEEN), int(Op.IN), int(Op.PRESENT)
+_RESIDUAL, _MISSING = int(Op.RESIDUAL), int(Op.MISSING)
+_EVERYTHING: Final = 2
+
+# Columns of a drafted coordinate
+D_FIELD: Final = 0
+D_KIND: Final = 1  # the larger, the fewer values it lets pass
+D_TAG: Final = 2
+D_LOW: Final = 3
+D_HIGH: Final = 4
+D_LIST: Final = 5  # the list whose members are its values, or -1
+D_TAKEN: Final = 6
+
+_LOOSE: Final = 1
+_RANGED: Final = 2
+_LISTED: Final = 3
+_EQUAL: Final = 4
+
+
+@helper
+def frequency(store: Store, field: int) -> float:
+    """Return the share of events that have a field, or of conjunctions that ask for it while few were seen."""
+    if store.totals[EVENTS] >= KNOWN * store.totals[SHARE]:
+        return store.seen[field] / store.totals[EVENTS]
+    return min(store.uses[field] / max(store.tops[LIVE_FORMS], np.int64(1)), 1.0)
+
+
+@helper
+def draft(state: State, forms: Forms, i: int) -> int:
+    """Write the coordinates that a conjunction may have, one for each attribute; return how many, -1 if it is never true.
+
+    Several bounds on an attribute become one range, and a range of one value an equality.
+    """
+    count = np.int64(0)
+    rows = state.scratch.draft
+    for q in range(forms.offsets[i], forms.offsets[i + 1]):
+        op, field = forms.tags[q] >> FIELD_BITS, forms.tags[q] & _MASK
+        if op in (_RESIDUAL, _MISSING):
+            continue
+        kind, list_ = _kind_of(forms, q), np.int64(-1)
+        low, high = forms.lows[q], forms.highs[q]
+        if op == _IN:
+            first = forms.starts[forms.which[q]]
+            if kind == _EQUAL:  # a list of several kinds: that there is a value
+                low = high = np.int64(0)
+            else:
+                field = forms.fields[first]
+            if kind == _LISTED:
+                list_ = forms.which[q]
+            elif kind == _RANGED:
+                low, high = _hull(forms, forms.which[q])
+        at = np.int64(0)
+        while at < count and rows[at, D_FIELD] != field:
+            at += 1
+        if at == count:
+            if count == min(np.int64(_MOST), rows.shape[0]):
+                continue
+            rows[at, D_FIELD], rows[at, D_KIND], rows[at, D_TAKEN] = field, 0, 0
+            count += 1
+        if kind == _RANGED and rows[at, D_KIND] == _RANGED:
+            _narrow(state, at, op, low, high)
+        elif kind == _EQUAL and rows[at, D_KIND] == _EQUAL and rows[at, D_LOW] != low and field % FIELDS != _TEXT:
+            return np.int64(-1)  # two values at once
+        elif kind > rows[at, D_KIND]:
+            rows[at, D_KIND], rows[at, D_LIST] = kind, list_
+            rows[at, D_LOW], rows[at, D_HIGH] = low, high
+            if kind == _RANGED:
+                rows[at, D_TAG] = 0
+                _narrow(state, at, op, low, high)
+            else:
+                rows[at, D_TAG] = op if kind == _LOOSE else _EQ
+    for at in range(count):
+        if rows[at, D_KIND] == _RANGED and not _settle_range(state, at):
+            return np.int64(-1)
+    return count
+
+
+@helper
+def _kind_of(forms: Forms, q: int) -> int:
+    """Return what kind of coordinate a predicate makes."""
+    op, field = forms.tags[q] >> FIELD_BITS, forms.tags[q] & _MASK
+    if op in (_EQ, _PRESENT):
+        return np.int64(_EQUAL)
+    if op == _IN:
+        first, last = forms.starts[forms.which[q]], forms.starts[forms.which[q] + 1]
+        field = forms.fields[first]
+        for m in range(first, last):
+            if forms.fields[m] != field:
+                return np.int64(_EQUAL)
+        if last - first <= MOST_MEMBERS:
+            return np.int64(_LISTED)
+        return np.int64(_LOOSE if field % FIELDS in (_STRING, _BIG) else _RANGED)
+    if _LT <= op <= _BETWEEN:
+        return np.int64(_RANGED)
+    return np.int64(_LOOSE)
+
+
+@helper
+def _hull(forms: Forms, list_: int) -> tuple[int, int]:
+    low = high = forms.keys[forms.starts[list_]]
+    for m in range(forms.starts[list_], forms.starts[list_ + 1]):
+        low, high = min(low, forms.keys[m]), max(high, forms.keys[m])
+    return low, high
+
+
+@helper
+def _narrow(state: State, at: int, op: int, low: int, high: int) -> None:
+    """Let a drafted range fulfil one predicate more."""
+    row = state.scratch.draft[at]
+    flags = row[D_TAG]
+    if op in (_GT, _GE, _BETWEEN, _IN):
+        strict = op == _GT
+        if flags & HAS_LOWER == 0 or low > row[D_LOW] or (low == row[D_LOW] and strict):
+            row[D_LOW] = low
+            flags = (flags & ~LOWER_STRICT) | HAS_LOWER | (LOWER_STRICT if strict else 0)
+    if op in (_LT, _LE, _BETWEEN, _IN):
+        strict = op == _LT
+        if flags & HAS_UPPER == 0 or high < row[D_HIGH] or (high == row[D_HIGH] and strict):
+            row[D_HIGH] = high
+            flags = (flags & ~UPPER_STRICT) | HAS_UPPER | (UPPER_STRICT if strict else 0)
+    row[D_TAG] = flags
+
+
+@helper
+def _settle_range(state: State, at: int) -> bool:
+    """Make a drafted range the clause that it is; return False if no value is in it."""
+    row = state.scratch.draft[at]
+    flags, both = row[D_TAG], HAS_LOWER | HAS_UPPER
+    row[D_TAG] = RANGE + flags
+    if flags & both != both:
+        if flags & HAS_LOWER:
+            row[D_HIGH] = 0
+        else:
+            row[D_LOW] = 0
+        return True
+    if row[D_LOW] > row[D_HIGH] or (row[D_LOW] == row[D_HIGH] and flags != both):
+        return False
+    if row[D_LOW] == row[D_HIGH] and row[D_FIELD] % FIELDS != _STRING:
+        row[D_TAG], row[D_KIND], row[D_LIST] = _EQ, _EQUAL, -1
+    return True
+
+
+@helper
+def choose(state: State, index: Index, forms: Forms, count: int) -> tuple[int, int]:
+    """Choose which drafted coordinates are hashed; return how many these are, and the points that they make.
+
+    They are those that fewest events have, as many as the scheme allows, in the order of their attributes.
+    """
+    rows, chosen = state.scratch.draft, state.scratch.chosen
+    width, points = min(index.settings[WIDTH], np.int64(MOST_HASHED)), np.int64(1)
+    taken = np.int64(0)
+    while taken < width:
+        best, least = np.int64(-1), np.inf
+        for at in range(count):
+            if rows[at, D_TAKEN] == 0 and _is_hashed(index, forms, rows[at, D_FIELD], at, state, points):
+                cost = _share(state, index, forms, at)
+                if cost < least:
+                    best, least = np.int64(at), cost
+        if best < 0:
+            break
+        rows[best, D_TAKEN] = 1
+        points *= _values(forms, rows[best, D_LIST])
+        at = taken
+        while at > 0 and rows[chosen[at - 1], D_FIELD] > rows[best, D_FIELD]:
+            chosen[at] = chosen[at - 1]
+            at -= 1
+        chosen[at] = best
+        taken += 1
+    return taken, points
+
+
+@helper
+def _values(forms: Forms, list_: int) -> int:
+    return forms.starts[list_ + 1] - forms.starts[list_] if list_ >= 0 else np.int64(1)
+
+
+@helper
+def _is_hashed(index: Index, forms: Forms, field: int, at: int, state: State, points: int) -> bool:
+    row = state.scratch.draft[at]
+    if index.hashing[field] == _EVERYTHING:
+        return points * _values(forms, row[D_LIST]) <= MOST_POINTS
+    return (
+        index.hashing[field] > 0
+        and row[D_KIND] >= _LISTED
+        and points * _values(forms, row[D_LIST]) <= MOST_POINTS
+    )
+
+
+@helper
+def _share(state: State, index: Index, forms: Forms, at: int) -> float:
+    """Return about which share of the events leads to a drafted coordinate."""
+    row = state.scratch.draft[at]
+    share = frequency(state.store, row[D_FIELD])
+    if row[D_KIND] >= _LISTED:
+        place = np.int64(index.place[row[D_FIELD]])
+        known = index.places[place, EQUALITIES] if place >= 0 else np.int64(0)
+        any_ = row[D_FIELD] % FIELDS == _ANY
+        return share if any_ else share * _values(forms, row[D_LIST]) / (8.0 + known)
+    return share * (0.6 if row[D_KIND] == _RANGED else 1.0)

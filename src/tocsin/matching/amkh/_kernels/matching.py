@@ -1,0 +1,392 @@
+"""Which conjunctions an event satisfies: its candidate coordinates, their buckets, and who is there (AMKH, 2)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.matching._kernels.gathering import UNSURE
+from tocsin.matching.amkh._kernels.classes import is_matched
+from tocsin.matching.amkh._kernels.clauses import class_addend, equality_addend
+from tocsin.matching.amkh._kernels.storing import RESIDUAL_FLAG
+from tocsin.matching.amkh._kernels.table import bit_of, bucket_key, schema_addend
+from tocsin.matching.amkh._kernels.verifying import holds
+from tocsin.matching.amkh.state import (
+    AT_SCHEMA,
+    BUCKET_NEXT,
+    CANDIDATES,
+    CLASSES,
+    CLASSES_COUNT,
+    CLAUSE_CLASS,
+    CLAUSE_ID,
+    EPOCH,
+    EQUALITIES,
+    EVENTS,
+    EXAMINED,
+    LEFT,
+    LIST,
+    LIST_COUNT,
+    LOOKED_AT,
+    MATCHED,
+    MEMBERS,
+    NO_KEY,
+    OTHERS,
+    PLACE_COLUMNS,
+    PROBED,
+    PROBES,
+    ROOM,
+    ROW,
+    SCHEMA_BUCKET,
+    SCHEMA_BUCKETS,
+    SCHEMA_PLACES,
+    SCHEMA_SHARED,
+    SCHEMA_SIZE,
+    SEEN,
+    SHARE,
+    SIZE,
+    SIZE_BITS,
+    STAMP,
+    SUMS,
+    UNEQUALS,
+    VISIT,
+    WALK,
+    Index,
+    State,
+)
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
+from tocsin.matching.encoding.events import EncodedEvents
+from tocsin.structures import hash_index
+from tocsin.structures.jit import helper, kernel, prefetch, wrapping_helper
+
+__all__ = ["match"]
+
+_NUMBER, _BIG, _ANY, _TEXT = int(Field.NUMBER), int(Field.BIG), int(Field.ANY), int(Field.TEXT)
+_EQ, _NE = int(Op.EQ), int(Op.NE)
+_MOST_PRODUCTS: Final = 1 << 62
+_NUMBER_MASK: Final = RESIDUAL_FLAG - 1
+_IS_TEXT: Final = -1  # the key that says of a string that it is one
+
+
+@kernel
+def match(
+    state: State,
+    index: Index,
+    events: EncodedEvents,
+    start: int,
+    found: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+) -> int:
+    """Write the conjunctions that each event from `start` on satisfies; return how many events were done.
+
+    Those of event i are `found[offsets[i]:offsets[i + 1]]`. Fewer events than all are done if there is no room: then
+    ROOM or SUMS says how much is wanted.
+    """
+    store, scratch = state.store, state.scratch
+    for event in range(start, events.offsets.shape[0] - 1):
+        store.tops[EPOCH] += 1
+        store.tops[ROOM] = store.tops[SUMS] = 0
+        pairs, signature = _unfold(state, events, event)
+        count = offsets[event]
+        probed = examined = np.int64(0)
+        if _find_clauses(state, index, pairs):
+            visits, available = _visits(state, index, pairs)
+            scratch.cursor[VISIT] = scratch.cursor[ROW] = scratch.cursor[LEFT] = 0
+            scratch.cursor[WALK] = -1
+            while True:
+                probes = _coordinates(state, index, visits, available)
+                if probes == 0:
+                    break
+                probed += probes
+                opened = _open(state, index, probes)
+                count, more = _examine(state, index, opened, (pairs, signature), count, found)
+                examined += more
+                if count < 0:
+                    break
+        for i in range(pairs):
+            store.slot[scratch.field[i]] = 0
+        if count < 0 or store.tops[SUMS] > 0:
+            return event
+        _note(state, pairs, probed, examined, count - offsets[event])
+        offsets[event + 1] = count
+    return events.offsets.shape[0] - 1
+
+
+@helper
+def _note(state: State, pairs: int, probed: int, examined: int, matched: int) -> None:
+    """Count an event that is done."""
+    totals, share = state.store.totals, state.store.totals[SHARE]
+    for i in range(pairs):
+        if i == 0 or state.scratch.field[i] != state.scratch.field[i - 1]:
+            state.store.seen[state.scratch.field[i]] += share
+    totals[EVENTS] += share
+    totals[SEEN] += 1.0
+    totals[PROBED] += probed
+    totals[EXAMINED] += examined
+    totals[MATCHED] += matched
+
+
+@helper
+def _unfold(state: State, events: EncodedEvents, event: int) -> tuple[int, int]:
+    """Write the pairs of an event that any predicate looks at; return how many, and a bit for each attribute.
+
+    A value is a pair of its field, and one of its attribute's ANY. A number that no float equals has its place
+    among the numbers besides.
+    """
+    uses, slot = state.store.uses, state.store.slot
+    count, signature = np.int64(0), np.uint64(0)
+    for j in range(events.offsets[event], events.offsets[event + 1]):
+        field = np.int64(events.fields[j])
+        attribute, kind = field // FIELDS, field % FIELDS
+        signature |= bit_of(attribute)
+        any_ = attribute * FIELDS + _ANY
+        if uses[any_] > 0 and slot[any_] == 0:
+            count = _add_pair(state, count, any_, (np.int64(0), np.int64(0), np.int64(0)))
+        if uses[field] > 0:
+            count = _add_pair(state, count, field, (events.keys[j], events.lows[j], events.highs[j]))
+        if kind == _BIG and uses[field + _NUMBER - _BIG] > 0:
+            number = field + _NUMBER - _BIG
+            count = _add_pair(state, count, number, (np.int64(NO_KEY), events.lows[j], events.highs[j]))
+    return count, signature
+
+
+@helper
+def _add_pair(state: State, at: int, field: int, value: tuple[int, int, int]) -> int:
+    scratch, slot = state.scratch, state.store.slot
+    scratch.field[at] = field
+    scratch.key[at], scratch.low[at], scratch.high[at] = value
+    if slot[field] == 0:
+        slot[field] = at + 1
+    return at + 1
+
+
+@helper
+def _find_clauses(state: State, index: Index, pairs: int) -> bool:
+    """Write what the matched clauses of each attribute add to a coordinate; return False if there is no room.
+
+    An attribute has an addend for each equality that its value satisfies, and one for each class of other clauses
+    of which it satisfies any.
+    """
+    scratch, places = state.scratch, index.places
+    epoch, sums = state.store.tops[EPOCH], np.int64(0)
+    for i in range(pairs):
+        place = np.int64(index.place[scratch.field[i]])
+        prefetch(places, max(place, np.int64(0)) * PLACE_COLUMNS)
+    for i in range(pairs):
+        place = np.int64(index.place[scratch.field[i]])
+        if place >= 0:
+            sums += 1 + places[place, CLASSES_COUNT]
+            if places[place, EQUALITIES] > 0:
+                tag, key = (_EQ << FIELD_BITS) | scratch.field[i], scratch.key[i]
+                prefetch(index.clauses.heads, hash_index.bucket_of(index.clauses, tag, key, key))
+            if places[place, OTHERS] > 0:
+                prefetch(index.classes.rows, places[place, CLASSES] * index.classes.rows.shape[1])
+    if sums > scratch.sums.shape[0]:
+        state.store.tops[SUMS] = sums
+        return False
+    sums = np.int64(0)
+    for i in range(pairs):
+        place = np.int64(index.place[scratch.field[i]])
+        if place < 0:
+            continue
+        begin = sums
+        row = places[place]
+        if row[EQUALITIES] > 0:
+            tag, key = (_EQ << FIELD_BITS) | scratch.field[i], scratch.key[i]
+            entry = hash_index.find(index.clauses, tag, key, key)
+            if entry >= 0:
+                scratch.sums[sums] = equality_addend(index, place, index.clauses.keys[entry, CLAUSE_ID])
+                sums += 1
+        # Of a string's several pairs, one says that it is there.
+        if row[OTHERS] > 0 and (scratch.field[i] % FIELDS != _TEXT or scratch.key[i] == _IS_TEXT):
+            sums = _find_classes(state, index, place, i, sums)
+        if sums > begin:
+            matched = index.matched[place]
+            if matched[0] != epoch:
+                matched[0], matched[1], matched[2] = epoch, begin, 0
+            matched[2] += sums - begin
+    return True
+
+
+@helper
+def _find_classes(state: State, index: Index, place: int, i: int, sums: int) -> int:
+    """Write the addends of the classes of which a value satisfies any clause; return how many there are in all."""
+    scratch, row = state.scratch, index.places[place]
+    refuted = np.int64(-1)
+    if row[UNEQUALS] > 0:
+        tag, key = (_NE << FIELD_BITS) | scratch.field[i], scratch.key[i]
+        entry = hash_index.find(index.clauses, tag, key, key)
+        if entry >= 0:
+            refuted = index.clauses.keys[entry, CLAUSE_CLASS]
+    low, high, first = scratch.low[i], scratch.high[i], row[CLASSES]
+    for class_ in range(row[CLASSES_COUNT]):
+        if is_matched(index.classes.rows[first + class_], low, high, np.int64(refuted == class_)):
+            scratch.sums[sums] = class_addend(index, place, class_)
+            sums += 1
+    return sums
+
+
+@helper
+def _visits(state: State, index: Index, pairs: int) -> tuple[int, int]:
+    """Write the attributes with matched clauses that are the rarest of some schema; return how many.
+
+    Also returned is a signature of all attributes with matched clauses.
+    """
+    scratch, epoch = state.scratch, state.store.tops[EPOCH]
+    count, available = np.int64(0), np.uint64(0)
+    if index.places[0, LIST] >= 0:  # the schema without attributes
+        scratch.visits[count] = 0
+        count += 1
+    for i in range(pairs):
+        field = scratch.field[i]
+        place = np.int64(index.place[field])
+        if place < 0 or index.matched[place, 0] != epoch or state.store.slot[field] != i + 1:
+            continue
+        available |= bit_of(place)
+        if index.places[place, LIST] >= 0:
+            scratch.visits[count] = place
+            count += 1
+            prefetch(index.schema_lists.rows, 2 * index.places[place, LIST])
+    return count, available
+
+
+@helper
+def _coordinates(state: State, index: Index, visits: int, available: int) -> int:
+    """Write the next coordinates that the event may have, as many as there is room for; return how many.
+
+    Where a schema has fewer buckets than the event has coordinates for it, its buckets are written instead.
+    """
+    scratch, cursor = state.scratch, state.scratch.cursor
+    probes = np.int64(0)
+    while probes < PROBES:
+        if cursor[LEFT] > 0:
+            scratch.probe[probes] = _product(state, index)
+            scratch.entry[probes] = -1
+            probes += 1
+            cursor[LEFT] -= 1
+        elif cursor[WALK] >= 0:
+            scratch.entry[probes] = cursor[WALK]
+            probes += 1
+            cursor[WALK] = index.buckets.keys[cursor[WALK], BUCKET_NEXT]
+        elif cursor[VISIT] == visits:
+            break
+        else:
+            row = index.places[scratch.visits[cursor[VISIT]]]
+            if cursor[ROW] == row[LIST_COUNT]:
+                state.store.totals[LOOKED_AT] += row[LIST_COUNT]
+                cursor[VISIT] += 1
+                cursor[ROW] = 0
+                continue
+            at = row[LIST] + cursor[ROW]
+            cursor[ROW] += 1
+            if np.uint64(index.schema_lists.rows[at, 0]) & ~available == np.uint64(0):
+                _begin_schema(state, index, index.schema_lists.rows[at, 1])
+    return probes
+
+
+@helper
+def _begin_schema(state: State, index: Index, schema: int) -> None:
+    """Set out on the coordinates of a schema, if the event has matched clauses of all its attributes."""
+    row, cursor, epoch = index.schemas.keys[schema], state.scratch.cursor, state.store.tops[EPOCH]
+    products = np.int64(1)
+    for k in range(row[SCHEMA_SIZE]):
+        matched = index.matched[index.schema_places.rows[row[SCHEMA_PLACES] + k, 0]]
+        if matched[0] != epoch:
+            return
+        state.scratch.digits[k] = 0
+        if products < _MOST_PRODUCTS // matched[2]:
+            products *= matched[2]
+        else:
+            products = np.int64(_MOST_PRODUCTS)
+    if products > row[SCHEMA_BUCKETS] and row[SCHEMA_SHARED] == 0:
+        cursor[WALK] = row[SCHEMA_BUCKET]
+    else:
+        cursor[LEFT], cursor[AT_SCHEMA] = products, schema
+
+
+@wrapping_helper
+def _product(state: State, index: Index) -> int:
+    """Return the coordinate at hand of the schema at hand, and go on to the next."""
+    digits, schema = state.scratch.digits, state.scratch.cursor[AT_SCHEMA]
+    first = index.schemas.keys[schema, SCHEMA_PLACES]
+    coordinate, carry = schema_addend(index, schema), np.int64(1)
+    for k in range(index.schemas.keys[schema, SCHEMA_SIZE]):
+        matched = index.matched[index.schema_places.rows[first + k, 0]]
+        coordinate += state.scratch.sums[matched[1] + digits[k]]
+        digits[k] += carry
+        carry = np.int64(digits[k] == matched[2])
+        digits[k] *= 1 - carry
+    return coordinate
+
+
+@helper
+def _open(state: State, index: Index, probes: int) -> int:
+    """Find the buckets of coordinates, a step at a time for all of them, so that cache misses overlap.
+
+    Returns how many there are. One that the event came to before is left out.
+    """
+    scratch, buckets = state.scratch, index.buckets
+    keys, epoch, columns = buckets.keys, state.store.tops[EPOCH], buckets.keys.shape[1]
+    for i in range(probes):
+        if scratch.entry[i] < 0:
+            key = bucket_key(index, scratch.probe[i])
+            prefetch(buckets.heads, hash_index.bucket_of(buckets, key, 0, 0))
+    for i in range(probes):
+        if scratch.entry[i] < 0:
+            key = bucket_key(index, scratch.probe[i])
+            head = np.int64(buckets.heads[hash_index.bucket_of(buckets, key, 0, 0)])
+            prefetch(keys, max(head, np.int64(0)) * columns)
+        else:
+            prefetch(keys, scratch.entry[i] * columns)
+    opened = np.int64(0)
+    for i in range(probes):
+        entry = scratch.entry[i]
+        if entry < 0:
+            entry = hash_index.find(buckets, bucket_key(index, scratch.probe[i]), 0, 0)
+        if entry >= 0 and keys[entry, STAMP] != epoch:
+            keys[entry, STAMP] = epoch
+            scratch.entry[opened] = entry
+            opened += 1
+            prefetch(index.members.rows, 2 * keys[entry, MEMBERS])
+    return opened
+
+
+@helper
+def _examine(
+    state: State, index: Index, opened: int, event: tuple[int, int], count: int, found: NDArray[np.int64]
+) -> tuple[int, int]:
+    """Write the conjunctions in buckets that the event satisfies; return the new count, and how many are there.
+
+    The count is negative if there was no room: ROOM says how much is wanted.
+    """
+    scratch, rows, records = state.scratch, index.members.rows, state.store.records.rows
+    pairs, signature = event
+    at_bucket, position, examined = np.int64(0), np.int64(0), np.int64(0)
+    while at_bucket < opened:
+        candidates = np.int64(0)
+        while at_bucket < opened and candidates < CANDIDATES:
+            bucket = index.buckets.keys[scratch.entry[at_bucket]]
+            size = bucket[SIZE] >> SIZE_BITS
+            while position < size and candidates < CANDIDATES:
+                at = bucket[MEMBERS] + position
+                position += 1
+                scratch.candidate[candidates] = rows[at, 1] >> 32
+                if np.uint64(rows[at, 0]) & ~signature == np.uint64(0):
+                    prefetch(records, 2 * scratch.candidate[candidates])
+                    candidates += 1
+            if position == size:
+                examined += size
+                position = np.int64(0)
+                at_bucket += 1
+        if count + candidates > found.shape[0]:
+            state.store.tops[ROOM] = count + candidates
+            return np.int64(-1), examined
+        for i in range(candidates):
+            at = scratch.candidate[i]
+            if holds(state, at, pairs):
+                heading = records[at, 0]
+                number = heading & _NUMBER_MASK
+                found[count] = number + UNSURE if heading >= RESIDUAL_FLAG else number
+                count += 1
+    return count, examined

@@ -1,0 +1,214 @@
+"""How conjunctions become points of the hash table, and how these are taken out again (AMKH, 2)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from tocsin.matching.amkh._kernels.clauses import place_of, release_clause, use_clause
+from tocsin.matching.amkh._kernels.drafting import D_FIELD, D_HIGH, D_LIST, D_LOW, D_TAG, choose, draft
+from tocsin.matching.amkh._kernels.table import (
+    bit_of,
+    bucket_key,
+    drop_member,
+    put_member,
+    release_schema,
+    schema_addend,
+    use_schema,
+)
+from tocsin.matching.amkh.state import (
+    CLASS_COUNT,
+    CLASS_WEIGHT,
+    COORDINATES,
+    CUTS,
+    DRAFTED,
+    FREE_POINT,
+    HIGH,
+    IN_BUCKET,
+    LARGEST_BUCKET,
+    LARGEST_CLASSES,
+    LARGEST_IDS,
+    LARGEST_LIST,
+    LIVE_POINTS,
+    NEXT_POINT,
+    OF_SCHEMA,
+    POINT,
+    POINTS,
+    POSITION,
+    RESUME,
+    SCHEMA_PLACES,
+    SCHEMA_SIZE,
+    STORED,
+    TOP_PLACE,
+    TOP_POINT,
+    WEIGHT,
+    Forms,
+    Index,
+    State,
+    Store,
+)
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Keys, Op
+from tocsin.structures import blocks
+from tocsin.structures.blocks import class_of
+from tocsin.structures.jit import helper, kernel, wrapping_helper
+
+__all__ = ["place", "prepare", "withdraw"]
+
+_MASK: Final = (1 << FIELD_BITS) - 1
+_RESIDUAL, _MISSING = int(Op.RESIDUAL), int(Op.MISSING)
+
+
+@kernel
+def place(state: State, index: Index, forms: Forms, start: int) -> int:
+    """Hash conjunctions from `start` on; return how many were done: fewer than all if there was no room.
+
+    Of the one that there was no room for, some points may be in the table: RESUME counts them, and what was drafted
+    for the others must be left as it is.
+    """
+    tops = index.tops
+    for i in range(start, forms.numbers.shape[0]):
+        if tops[RESUME] == 0:
+            count = draft(state, forms, i)
+            if count < 0:
+                continue
+            tops[DRAFTED], tops[POINTS] = choose(state, index, forms, count)
+        width, points = tops[DRAFTED], tops[POINTS]
+        signature = _signature(state.store, forms.numbers[i])
+        for number in range(tops[RESUME], points):
+            if not _has_room(index, width):
+                tops[RESUME] = number
+                return i
+            _add_point(state, index, forms, i, (width, number), signature)
+        tops[RESUME] = 0
+    return forms.numbers.shape[0]
+
+
+@kernel
+def prepare(index: Index, field: int, weight: int, cuts: int) -> None:
+    """Say by which constants the clauses of a field are classed, and its weight unless that is 0."""
+    row = index.places[place_of(index, field)]
+    if cuts >= 0:
+        row[CUTS] = cuts
+    if weight != 0:
+        row[WEIGHT] = row[CLASS_WEIGHT] = weight
+
+
+@helper
+def _has_room(index: Index, width: int) -> bool:
+    """Tell whether there is room for one more point, whatever has to grow for it."""
+    tops = index.tops
+    classes = width * (3 * tops[LARGEST_CLASSES] + 4 * index.settings[CLASS_COUNT] + 8)
+    return (
+        tops[TOP_PLACE] + width <= index.places.shape[0]
+        and tops[TOP_POINT] < index.points.shape[0]
+        and index.clauses.counters[1] + width < index.clauses.chain.shape[0]
+        and index.ids.top[0] + width * (3 * tops[LARGEST_IDS] + 4) <= index.ids.rows.shape[0]
+        and index.classes.top[0] + classes <= index.classes.rows.shape[0]
+        and index.schemas.counters[1] + 1 < index.schemas.chain.shape[0]
+        and index.schema_places.top[0] + 2 * width + 2 <= index.schema_places.rows.shape[0]
+        and index.schema_lists.top[0] + 3 * tops[LARGEST_LIST] + 4 <= index.schema_lists.rows.shape[0]
+        and index.buckets.counters[1] + 1 < index.buckets.chain.shape[0]
+        and index.members.top[0] + 3 * tops[LARGEST_BUCKET] + 4 <= index.members.rows.shape[0]
+        and index.coordinates.top[0] + 2 * width + 2 <= index.coordinates.rows.shape[0]
+    )
+
+
+@helper
+def _signature(store: Store, number: int) -> int:
+    """Return a bit for each attribute that an event must have to satisfy a conjunction."""
+    rows, at = store.records.rows, np.int64(store.forms[number, STORED])
+    signature = np.uint64(0)
+    for record in range(at + 1, at + 1 + rows[at, 1]):
+        op = rows[record, 1] >> FIELD_BITS
+        if op not in (_RESIDUAL, _MISSING, HIGH):
+            signature |= bit_of((rows[record, 1] & _MASK) // FIELDS)
+    return np.int64(signature)
+
+
+@wrapping_helper
+def _add_point(
+    state: State, index: Index, forms: Forms, i: int, which: tuple[int, int], signature: int
+) -> None:
+    """Put one of a conjunction's points into the table: the one with that number, of all that its lists make."""
+    width, number = which
+    draft_, chosen, clauses = state.scratch.draft, state.scratch.chosen, state.scratch.clauses
+    places = state.scratch.digits
+    coordinate = np.uint64(0)
+    for k in range(width):
+        row = draft_[chosen[k]]
+        low, high = row[D_LOW], row[D_HIGH]
+        if row[D_LIST] >= 0:
+            first, last = forms.starts[row[D_LIST]], forms.starts[row[D_LIST] + 1]
+            low = high = forms.keys[first + number % (last - first)]
+            number //= last - first
+        places[k] = place_of(index, row[D_FIELD])
+        clauses[k], addend = use_clause(
+            index, places[k], (row[D_TAG] << FIELD_BITS) | row[D_FIELD], low, high
+        )
+        coordinate += addend
+    _sort(places, clauses, width)
+    schema = use_schema(state.store, index, places, width)
+    coordinate += schema_addend(index, schema)
+    point = index.tops[FREE_POINT]
+    if point >= 0:
+        index.tops[FREE_POINT] = index.points[point, NEXT_POINT]
+    else:
+        point = index.tops[TOP_POINT]
+        index.tops[TOP_POINT] += 1
+    index.tops[LIVE_POINTS] += 1
+    form = state.store.forms[forms.numbers[i]]
+    word = (np.int64(form[STORED]) << 32) | point
+    bucket, position = put_member(index, schema, bucket_key(index, coordinate), signature, word)
+    row_ = index.points[point]
+    row_[IN_BUCKET], row_[POSITION], row_[OF_SCHEMA] = bucket, position, schema
+    row_[NEXT_POINT], row_[COORDINATES] = form[POINT], -1
+    form[POINT] = point
+    if width == 1:
+        row_[COORDINATES] = clauses[0]
+    elif width > 1:
+        at = blocks.take(index.coordinates, class_of(width))
+        row_[COORDINATES] = at
+        for k in range(width):
+            index.coordinates.rows[at + k, 0] = clauses[k]
+
+
+@helper
+def _sort(places: Keys, clauses: Keys, width: int) -> None:
+    """Sort a point's attributes, and its clauses with them."""
+    for i in range(1, width):
+        place_, clause, k = places[i], clauses[i], i
+        while k > 0 and places[k - 1] > place_:
+            places[k], clauses[k] = places[k - 1], clauses[k - 1]
+            k -= 1
+        places[k], clauses[k] = place_, clause
+
+
+@kernel
+def withdraw(store: Store, index: Index, numbers: Keys) -> None:
+    """Take all points of conjunctions out of the table."""
+    for i in range(numbers.shape[0]):
+        point = np.int64(store.forms[numbers[i], POINT])
+        while point >= 0:
+            _drop_point(index, point)
+            following = np.int64(index.points[point, NEXT_POINT])
+            index.points[point, NEXT_POINT] = index.tops[FREE_POINT]
+            index.tops[FREE_POINT] = point
+            index.tops[LIVE_POINTS] -= 1
+            point = following
+        store.forms[numbers[i], POINT] = -1
+
+
+@helper
+def _drop_point(index: Index, point: int) -> None:
+    drop_member(index, point)
+    row = index.points[point]
+    schema = np.int64(row[OF_SCHEMA])
+    width, first = index.schemas.keys[schema, SCHEMA_SIZE], index.schemas.keys[schema, SCHEMA_PLACES]
+    at = np.int64(row[COORDINATES])
+    for k in range(width):
+        clause = at if width == 1 else index.coordinates.rows[at + k, 0]
+        release_clause(index, index.schema_places.rows[first + k, 0], clause)
+    if width > 1:
+        blocks.give(index.coordinates, at, class_of(width))
+    release_schema(index, schema)

@@ -1,0 +1,96 @@
+"""Whether the event at hand satisfies what a conjunction says."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from tocsin.matching.amkh.state import State
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
+from tocsin.structures import hash_index
+from tocsin.structures.jit import helper
+
+__all__ = ["holds"]
+
+_MASK: Final = (1 << FIELD_BITS) - 1
+_ANY, _TEXT, _BIG = int(Field.ANY), int(Field.TEXT), int(Field.BIG)
+_EQ, _NE, _LT, _LE, _GT, _GE = int(Op.EQ), int(Op.NE), int(Op.LT), int(Op.LE), int(Op.GT), int(Op.GE)
+_BETWEEN, _NOT_BETWEEN, _IN, _NOT_IN = int(Op.BETWEEN), int(Op.NOT_BETWEEN), int(Op.IN), int(Op.NOT_IN)
+_PRESENT, _RESIDUAL, _MISSING = int(Op.PRESENT), int(Op.RESIDUAL), int(Op.MISSING)
+
+
+@helper
+def holds(state: State, at: int, pairs: int) -> bool:
+    """Tell whether all predicates hold of which the records are behind `at`; those left to Python are passed over."""
+    rows, scratch = state.store.records.rows, state.scratch
+    end = at + 1 + rows[at, 1]
+    at += 1
+    while at < end:
+        key, tag = rows[at, 0], rows[at, 1]
+        op, field = tag >> FIELD_BITS, tag & _MASK
+        at += 1
+        if op == _RESIDUAL:
+            continue
+        pair = np.int64(state.store.slot[field]) - 1
+        if op == _MISSING:
+            if pair >= 0:
+                return False
+            continue
+        if op == _IN:
+            if not _is_listed(state, key, field - field % FIELDS):
+                return False
+            continue
+        if pair < 0:
+            return False
+        if field % FIELDS == _TEXT:
+            if _passes(state, pair, pairs, key) != (op == _EQ):
+                return False
+            continue
+        low, high = scratch.low[pair], scratch.high[pair]
+        if op == _EQ:
+            good = scratch.key[pair] == key
+        elif op == _LE:
+            good = high <= key
+        elif op == _GE:
+            good = low >= key
+        elif op == _LT:
+            good = low < key
+        elif op == _GT:
+            good = high > key
+        elif op == _NE:
+            good = scratch.key[pair] != key
+        elif op == _BETWEEN:
+            good = low >= key and high <= rows[at, 0]
+            at += 1
+        elif op == _NOT_BETWEEN:
+            good = low < key or high > rows[at, 0]
+            at += 1
+        elif op == _NOT_IN:
+            good = hash_index.find(state.store.lists, key, field, scratch.key[pair]) < 0
+        else:
+            good = op == _PRESENT
+        if not good:
+            return False
+    return True
+
+
+@helper
+def _passes(state: State, pair: int, pairs: int, key: int) -> bool:
+    """Tell whether the string whose tests are the pairs from one on passes a test."""
+    scratch, field = state.scratch, state.scratch.field[pair]
+    while pair < pairs and scratch.field[pair] == field:
+        if scratch.key[pair] == key:
+            return True
+        pair += 1
+    return False
+
+
+@helper
+def _is_listed(state: State, code: int, base: int) -> bool:
+    """Tell whether a value of an attribute, of any kind, is a member of a list."""
+    for field in range(base, base + _ANY):
+        pair = np.int64(state.store.slot[field]) - 1
+        if pair >= 0 and hash_index.find(state.store.lists, code, field, state.scratch.key[pair]) >= 0:
+            return True
+    return False

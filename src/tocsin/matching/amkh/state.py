@@ -1,0 +1,361 @@
+"""The arrays that AMKH is made of: what subscriptions say, and the hash table that finds them."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.matching.encoding.codes import FIELDS, Keys
+from tocsin.structures import blocks, hash_index
+from tocsin.structures.blocks import Blocks
+from tocsin.structures.growth import grown
+from tocsin.structures.hash_index import HashIndex
+
+__all__ = ["Forms", "Index", "Scratch", "State", "Store"]
+
+ALWAYS: Final = FIELDS - 1  # the field of the schema that has none: no attribute uses it
+NO_KEY: Final = -(2**63)  # a key that no number has
+HIGHEST: Final = 2**63 - 1
+LOWEST: Final = -(2**63)
+
+MOST_HASHED: Final = 64  # clauses of a subscription; the rest is verified
+MOST_POINTS: Final = 64  # that a subscription may be, by its lists of values
+MOST_MEMBERS: Final = 8  # of a list that is a point for each value
+
+# Operators of records that are no predicate
+HIGH: Final = 14  # the upper bound of the record before
+
+# Operators of coordinates that are ranges: these bits, above this number
+RANGE: Final = 16
+HAS_LOWER: Final = 1
+LOWER_STRICT: Final = 2
+HAS_UPPER: Final = 4
+UPPER_STRICT: Final = 8
+
+# Columns of a conjunction's row
+SIBLING: Final = 0  # the next conjunction of the same id, or of the free numbers
+STORED: Final = 1  # the first record of what it says
+POINT: Final = 2  # its first point, or -1
+HOME: Final = 3  # which of two indexes it is in, while all are moved from one to the other
+
+# Columns of a clause, behind its three of key
+CLAUSE_ID: Final = 3  # unique on its attribute, from 1
+CLAUSE_USES: Final = 4  # points that have it for a coordinate
+CLAUSE_CLASS: Final = 5  # -1 of an equality
+CLAUSE_NEXT: Final = 6  # in its class
+CLAUSE_BEFORE: Final = 7
+
+# Columns of a hashed attribute's row
+FIELD: Final = 0
+WEIGHT: Final = 1
+CLASS_WEIGHT: Final = 2
+EQUALITIES: Final = 3  # clauses
+OTHERS: Final = 4
+UNEQUALS: Final = 5  # of those, `!=`
+TOP_ID: Final = 6  # ids ever given
+FREE_IDS: Final = 7  # the first row of the ids to be given again, -1 if there is no room for any
+FREE_COUNT: Final = 8
+FREE_CLASS: Final = 9
+CLASSES: Final = 10  # the first row of its classes, or -1
+CLASSES_COUNT: Final = 11
+CLASSES_CLASS: Final = 12
+LIST: Final = 13  # the first row of the schemas of which it is the rarest attribute, or -1
+LIST_COUNT: Final = 14
+LIST_CLASS: Final = 15
+CUTS: Final = 16  # the row of constants by which classes are told
+PLACE_COLUMNS: Final = 17
+
+# Columns of a class: the extreme constants of its clauses, so that one look tells whether any is satisfied
+LEAST_GE: Final = 0
+LEAST_GT: Final = 1
+MOST_LE: Final = 2
+MOST_LT: Final = 3
+BOTH_LOW: Final = 4  # from the least lower bound of clauses with two
+BOTH_HIGH: Final = 5  # to their greatest upper bound
+NE_COUNT: Final = 6
+LOOSE_COUNT: Final = 7  # that any value of the kind may satisfy
+HEAD: Final = 8  # its first clause, or -1
+LIVE: Final = 9  # its clauses
+STALE: Final = 10  # clauses that have gone since its extremes were found
+CLASS_COLUMNS: Final = 11
+
+# Columns of a bucket, behind its coordinate
+MEMBERS: Final = 1  # its first row, or -1
+SIZE: Final = 2  # members, above eight bits for the class of their block
+STAMP: Final = 3  # the last event that came here
+SCHEMA: Final = 4
+BUCKET_NEXT: Final = 5  # of the same schema
+BUCKET_BEFORE: Final = 6
+SIZE_BITS: Final = 8
+
+# Columns of a schema, behind its two of key
+SCHEMA_POINTS: Final = 2
+SCHEMA_PLACES: Final = 3  # the first row of its attributes
+SCHEMA_SIZE: Final = 4
+SCHEMA_PIVOT: Final = 5  # its rarest attribute
+SCHEMA_POSITION: Final = 6  # in that attribute's list
+SCHEMA_BUCKET: Final = 7  # its first bucket, or -1
+SCHEMA_BUCKETS: Final = 8
+SCHEMA_SHARED: Final = 9  # whether it shares a bucket with another, so that its own are not all it has
+
+# Columns of a point
+IN_BUCKET: Final = 0
+POSITION: Final = 1
+NEXT_POINT: Final = 2  # of the same conjunction, or of the free ones
+COORDINATES: Final = 3  # the first row of its clauses; if there is just one, the clause itself
+OF_SCHEMA: Final = 4
+
+# Places in `Store.tops`
+TOP_FORM: Final = 0
+FREE_FORM: Final = 1
+LIVE_FORMS: Final = 2
+PREDICATES: Final = 3
+EPOCH: Final = 4  # the number of the event at hand
+ROOM: Final = 5  # conjunctions that an event may satisfy, if there was no room for them
+SUMS: Final = 6  # coordinates of one attribute each, likewise
+
+# Places in `Index.tops`
+TOP_PLACE: Final = 0
+TOP_POINT: Final = 1
+FREE_POINT: Final = 2
+LIVE_POINTS: Final = 3
+LARGEST_BUCKET: Final = 4
+LARGEST_LIST: Final = 5
+LARGEST_IDS: Final = 6
+LARGEST_CLASSES: Final = 7
+RESUME: Final = 8  # points of a conjunction that were placed before room ran out,
+DRAFTED: Final = 9  # and its clauses that are hashed,
+POINTS: Final = 10  # and the points that it is to have
+
+# Places in `Index.settings`
+CLASS_COUNT: Final = 0  # B; 0 is as many as there are ids
+BUCKET_COUNT: Final = 1  # M; 0 is as many as there are coordinates
+SPLIT: Final = 2  # whether equalities, classes and schemas have weights of their own
+RANKED: Final = 3  # whether classes are told by constants, not by ids
+WIDTH: Final = 4  # clauses that are hashed of one subscription
+DEFAULT: Final = 5  # what is hashed of attributes that came later
+
+# Places in `Store.totals`
+EVENTS: Final = 0  # decayed number of events seen
+SHARE: Final = 1  # what the next event adds
+SEEN: Final = 2  # events matched since the counts were reset
+EXAMINED: Final = 3
+MATCHED: Final = 4
+PROBED: Final = 5
+LOOKED_AT: Final = 6  # schemas
+
+PROBES: Final = 1024  # buckets that are asked for before any is opened
+CANDIDATES: Final = 1024  # subscriptions that are asked for before any is verified
+
+# Places in `Scratch.cursor`
+VISIT: Final = 0
+ROW: Final = 1
+LEFT: Final = 2  # products of the schema at hand that are still to be written
+AT_SCHEMA: Final = 3
+WALK: Final = 4  # the bucket of the schema at hand that is next, where all are gone through; or -1
+
+
+class Forms(NamedTuple):
+    """Conjunctions to be placed. The members of list `which[q]` are those from `starts` on."""
+
+    numbers: Keys  # int64[conjunctions]
+    offsets: Keys  # int64[conjunctions + 1]
+    tags: Keys  # int64[predicates]
+    lows: Keys
+    highs: Keys
+    which: Keys  # int64[predicates] for `in` and `not in`, else -1
+    starts: Keys  # int64[lists + 1]
+    fields: Keys  # int64[members]
+    keys: Keys  # int64[members]
+
+
+class Scratch(NamedTuple):
+    """The event at hand, or the conjunction."""
+
+    field: Keys  # [pairs]
+    key: Keys
+    low: Keys
+    high: Keys
+    visits: Keys  # [pairs] attributes that are the rarest of some schema
+    sums: NDArray[np.uint64]  # what the matched clauses of each attribute add to a coordinate
+    digits: Keys  # [MOST_HASHED] which of them is at hand, by attribute of a schema
+    cursor: Keys  # [5]
+    probe: NDArray[np.uint64]  # [PROBES] coordinates
+    entry: Keys  # [PROBES] their buckets
+    candidate: Keys  # [CANDIDATES]
+    draft: NDArray[np.int64]  # [predicates, 8] the clauses of a conjunction, by attribute
+    chosen: Keys  # [MOST_HASHED] of those, which are hashed
+    clauses: Keys  # [MOST_HASHED] of a point
+
+
+class Store(NamedTuple):
+    """What conjunctions say, and what is known of events."""
+
+    ids: HashIndex  # keys: a subscription's id
+    first: NDArray[np.int32]  # by entry of `ids`: its newest conjunction
+    owner: NDArray[np.int32]  # [conjunctions] entry of its subscription's id
+    forms: NDArray[np.int32]  # [conjunctions, 4]
+    records: Blocks  # rows: number and count; then a key and a tag each
+    lists: HashIndex  # keys: the code of a list, a field, a key; beside them how many conjunctions have the list
+    uses: NDArray[np.int32]  # [fields] predicates that look at it
+    others: NDArray[np.int32]  # [fields] of those, such as do not ask for a value
+    seen: NDArray[np.float64]  # [fields] decayed number of events that had it
+    slot: NDArray[np.int32]  # [fields] its first pair in the event at hand, from 1; 0 if there is none
+    tops: NDArray[np.int64]  # [7]
+    totals: NDArray[np.float64]  # [7]
+
+
+class Index(NamedTuple):
+    """Conjunctions as points, hashed under one scheme."""
+
+    hashing: NDArray[np.uint8]  # [fields] what of it is hashed
+    place: NDArray[np.int32]  # [fields] its row among those that are, or -1
+    places: NDArray[np.int64]  # [places, PLACE_COLUMNS]
+    matched: NDArray[np.int64]  # [places, 3] the last event with a matched clause; where in `sums`, and how many
+    clauses: HashIndex  # keys: operator and field, and two constants
+    ids: Blocks  # rows: ids to be given again
+    classes: Blocks  # rows: CLASS_COLUMNS
+    cuts: NDArray[np.int64]  # [rows * 3 * (B - 1)] ascending, for lower, upper and both bounds; first by kind
+    schemas: HashIndex  # keys: a hash of its attributes, and a number to tell apart those that share it
+    schema_places: Blocks  # rows: an attribute, in ascending order
+    schema_lists: Blocks  # rows: a signature, and a schema
+    buckets: HashIndex  # keys: a coordinate
+    members: Blocks  # rows: a signature; the first record above 32 bits, the point below
+    points: NDArray[np.int32]  # [points, 5]
+    coordinates: Blocks  # rows: a clause
+    tops: NDArray[np.int64]  # [11]
+    settings: NDArray[np.int64]  # [6]
+
+
+class State(NamedTuple):
+    """All arrays but the index. Only who holds the matcher's lock may write."""
+
+    store: Store
+    scratch: Scratch
+
+
+def new_store() -> Store:
+    """Return a store without conjunctions."""
+    tops = np.zeros(7, dtype=np.int64)
+    tops[FREE_FORM] = -1
+    totals = np.zeros(7, dtype=np.float64)
+    totals[SHARE] = 1.0
+    return Store(
+        hash_index.new_hash_index(1),
+        np.zeros(64, dtype=np.int32),
+        np.zeros(64, dtype=np.int32),
+        np.zeros((64, 4), dtype=np.int32),
+        blocks.new_blocks(2),
+        hash_index.new_hash_index(3, 1),
+        np.zeros(64, dtype=np.int32),
+        np.zeros(64, dtype=np.int32),
+        np.zeros(64, dtype=np.float64),
+        np.zeros(64, dtype=np.int32),
+        tops,
+        totals,
+    )
+
+
+def new_index(settings: NDArray[np.int64], cuts: NDArray[np.int64]) -> Index:
+    """Return an index without points."""
+    tops = np.zeros(11, dtype=np.int64)
+    tops[FREE_POINT] = -1
+    tops[TOP_PLACE] = 1
+    places = np.zeros((64, PLACE_COLUMNS), dtype=np.int64)
+    places[0, [FIELD, FREE_IDS, CLASSES, LIST]] = ALWAYS, -1, -1, -1  # for the schema without attributes
+    return Index(
+        np.full(64, settings[DEFAULT], dtype=np.uint8),
+        np.full(64, -1, dtype=np.int32),
+        places,
+        np.zeros((64, 3), dtype=np.int64),
+        hash_index.new_hash_index(3, 5),
+        blocks.new_blocks(1),
+        blocks.new_blocks(CLASS_COLUMNS),
+        cuts,
+        hash_index.new_hash_index(2, 8),
+        blocks.new_blocks(1),
+        blocks.new_blocks(2),
+        hash_index.new_hash_index(1, 6),
+        blocks.new_blocks(2),
+        np.zeros((64, 5), dtype=np.int32),
+        blocks.new_blocks(1),
+        tops,
+        settings,
+    )
+
+
+def new_scratch(pairs: int = 256, sums: int = 1024, predicates: int = 64) -> Scratch:
+    """Return room for an event of so many pairs and for a conjunction of so many predicates."""
+
+    def keys(length: int) -> Keys:
+        return np.zeros(length, dtype=np.int64)
+
+    return Scratch(
+        *(keys(pairs) for _ in range(5)),
+        np.zeros(sums, dtype=np.uint64),
+        keys(MOST_HASHED),
+        keys(5),
+        np.zeros(PROBES, dtype=np.uint64),
+        keys(PROBES),
+        keys(CANDIDATES),
+        np.zeros((predicates, 8), dtype=np.int64),
+        keys(MOST_HASHED),
+        keys(MOST_HASHED),
+    )
+
+
+def with_fields(store: Store, attributes: int) -> Store:
+    """Return the store with room for so many attributes."""
+    return grown(store, ("uses", "others", "seen", "slot"), attributes * FIELDS)
+
+
+def with_hashing(index: Index, attributes: int) -> Index:
+    """Return the index with room for so many attributes."""
+    old = len(index.place)
+    if attributes * FIELDS <= old:
+        return index
+    index = grown(index, ("hashing", "place"), attributes * FIELDS)
+    index.place[old:] = -1
+    index.hashing[old:] = index.settings[DEFAULT]
+    return index
+
+
+def with_forms(store: Store, forms: int, records: int, members: int) -> Store:
+    """Return the store with room for more conjunctions of so many records in all, and members of lists."""
+    ids = hash_index.with_room(store.ids, forms)
+    store = store._replace(
+        ids=ids,
+        records=blocks.with_room(store.records, records),
+        lists=hash_index.with_room(store.lists, members),
+    )
+    store = grown(store, ("first",), len(ids.chain))
+    return grown(store, ("forms", "owner"), int(store.tops[TOP_FORM]) + forms)
+
+
+def with_points(index: Index, forms: int, width: int) -> Index:
+    """Return the index with room for one more point of so many clauses, and for some more."""
+    tops = index.tops
+    more = min(forms, 4096)
+    wide = min(width, MOST_HASHED)
+    classes = wide * (3 * int(tops[LARGEST_CLASSES]) + 4 * int(index.settings[CLASS_COUNT]) + 8)
+    index = grown(index, ("places", "matched"), int(tops[TOP_PLACE]) + wide + 64)
+    index = grown(index, ("points",), int(tops[TOP_POINT]) + more + 1)
+    return index._replace(
+        clauses=hash_index.with_room(index.clauses, wide + more),
+        ids=blocks.with_room(index.ids, wide * (3 * int(tops[LARGEST_IDS]) + 4) + more),
+        classes=blocks.with_room(index.classes, classes + more),
+        schemas=hash_index.with_room(index.schemas, 1 + more),
+        schema_places=blocks.with_room(index.schema_places, 2 * wide + 2 + more),
+        schema_lists=blocks.with_room(index.schema_lists, 3 * int(tops[LARGEST_LIST]) + 4 + more),
+        buckets=hash_index.with_room(index.buckets, 1 + more),
+        members=blocks.with_room(index.members, 3 * int(tops[LARGEST_BUCKET]) + 4 + more),
+        coordinates=blocks.with_room(index.coordinates, 2 * wide + 2 + more),
+    )
+
+
+def with_pairs(scratch: Scratch, pairs: int, sums: int) -> Scratch:
+    """Return the scratch with room for an event of so many pairs, whose matched clauses are so many."""
+    scratch = grown(scratch, ("field", "key", "low", "high", "visits"), pairs)
+    return grown(scratch, ("sums",), sums)
