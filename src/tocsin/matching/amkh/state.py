@@ -198,7 +198,9 @@ class Store(NamedTuple):
     owner: NDArray[np.int32]  # [conjunctions] entry of its subscription's id
     forms: NDArray[np.int32]  # [conjunctions, 4]
     records: Blocks  # rows: number and count; then a key and a tag each
-    lists: HashIndex  # keys: the code of a list, a field, a key; beside them how many conjunctions have the list
+    lists: (
+        HashIndex  # keys: the code of a list, a field, a key; beside them how many conjunctions have the list
+    )
     uses: NDArray[np.int32]  # [fields] predicates that look at it
     others: NDArray[np.int32]  # [fields] of those, such as do not ask for a value
     seen: NDArray[np.float64]  # [fields] decayed number of events that had it
@@ -213,7 +215,9 @@ class Index(NamedTuple):
     hashing: NDArray[np.uint8]  # [fields] what of it is hashed
     place: NDArray[np.int32]  # [fields] its row among those that are, or -1
     places: NDArray[np.int64]  # [places, PLACE_COLUMNS]
-    matched: NDArray[np.int64]  # [places, 3] the last event with a matched clause; where in `sums`, and how many
+    matched: NDArray[
+        np.int64
+    ]  # [places, 3] the last event with a matched clause; where in `sums`, and how many
     clauses: HashIndex  # keys: operator and field, and two constants
     ids: Blocks  # rows: ids to be given again
     classes: Blocks  # rows: CLASS_COLUMNS

@@ -101,5 +101,5 @@ def _holders(places: NDArray[np.int64], owners: NDArray[np.int64]) -> dict[int, 
     """Return, by place, the sets that hold it, ascending."""
     order = np.argsort(places, kind="stable")
     found, begins = np.unique(places[order], return_index=True)
-    parts = np.split(owners[order], begins[1:])
+    parts = np.split(owners[order], begins)[1:]
     return dict(zip(found.tolist(), parts, strict=True))

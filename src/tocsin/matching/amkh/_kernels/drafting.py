@@ -97,7 +97,12 @@ def draft(state: State, forms: Forms, i: int) -> int:
             count += 1
         if kind == _RANGED and rows[at, D_KIND] == _RANGED:
             _narrow(state, at, op, low, high)
-        elif kind == _EQUAL and rows[at, D_KIND] == _EQUAL and rows[at, D_LOW] != low and field % FIELDS != _TEXT:
+        elif (
+            kind == _EQUAL
+            and rows[at, D_KIND] == _EQUAL
+            and rows[at, D_LOW] != low
+            and field % FIELDS != _TEXT
+        ):
             return np.int64(-1)  # two values at once
         elif kind > rows[at, D_KIND]:
             rows[at, D_KIND], rows[at, D_LIST] = kind, list_

@@ -32,7 +32,13 @@ RESIDUAL_FLAG: Final = 1 << 40  # added to the number in a heading: Python has t
 _NUMBER: Final = RESIDUAL_FLAG - 1
 _MASK: Final = (1 << FIELD_BITS) - 1
 _BETWEEN, _NOT_BETWEEN, _RESIDUAL = int(Op.BETWEEN), int(Op.NOT_BETWEEN), int(Op.RESIDUAL)
-_EQ, _IN, _NOT_IN, _PRESENT, _MISSING = int(Op.EQ), int(Op.IN), int(Op.NOT_IN), int(Op.PRESENT), int(Op.MISSING)
+_EQ, _IN, _NOT_IN, _PRESENT, _MISSING = (
+    int(Op.EQ),
+    int(Op.IN),
+    int(Op.NOT_IN),
+    int(Op.PRESENT),
+    int(Op.MISSING),
+)
 _USES: Final = 3  # the column of a list's member that counts
 
 
