@@ -22,7 +22,7 @@ __all__ = [
     "NeverError",
     "Place",
     "Places",
-    "Test",
+    "Question",
     "UndecidedError",
 ]
 
@@ -37,7 +37,7 @@ class Family(IntEnum):
     WHOLE = 2  # 64-bit integers: booleans, and timestamps in microseconds
 
 
-class Test(IntEnum):
+class Question(IntEnum):
     """What a check asks of a value. Up to 6, which of less (1), equal (2) and greater (4) will do."""
 
     LT = 1
@@ -61,25 +61,25 @@ class Test(IntEnum):
     @property
     def has_list(self) -> bool:
         """Tell whether it asks with several constants."""
-        return self in (Test.IN, Test.NOT_IN, Test.NOT_BETWEEN)
+        return self in (Question.IN, Question.NOT_IN, Question.NOT_BETWEEN)
 
 
-_TESTS: Final = {
-    Operator.EQ: Test.EQ,
-    Operator.NE: Test.NE,
-    Operator.LT: Test.LT,
-    Operator.LE: Test.LE,
-    Operator.GT: Test.GT,
-    Operator.GE: Test.GE,
-    Operator.IN: Test.IN,
-    Operator.NOT_IN: Test.NOT_IN,
-    Operator.NOT_BETWEEN: Test.NOT_BETWEEN,
-    Operator.STARTS_WITH: Test.STARTS,
-    Operator.NOT_STARTS_WITH: Test.NOT_STARTS,
-    Operator.ENDS_WITH: Test.ENDS,
-    Operator.NOT_ENDS_WITH: Test.NOT_ENDS,
-    Operator.CONTAINS: Test.CONTAINS,
-    Operator.NOT_CONTAINS: Test.NOT_CONTAINS,
+_QUESTIONS: Final = {
+    Operator.EQ: Question.EQ,
+    Operator.NE: Question.NE,
+    Operator.LT: Question.LT,
+    Operator.LE: Question.LE,
+    Operator.GT: Question.GT,
+    Operator.GE: Question.GE,
+    Operator.IN: Question.IN,
+    Operator.NOT_IN: Question.NOT_IN,
+    Operator.NOT_BETWEEN: Question.NOT_BETWEEN,
+    Operator.STARTS_WITH: Question.STARTS,
+    Operator.NOT_STARTS_WITH: Question.NOT_STARTS,
+    Operator.ENDS_WITH: Question.ENDS,
+    Operator.NOT_ENDS_WITH: Question.NOT_ENDS,
+    Operator.CONTAINS: Question.CONTAINS,
+    Operator.NOT_CONTAINS: Question.NOT_CONTAINS,
 }
 _ON_STRINGS: Final = frozenset(
     {
@@ -140,20 +140,20 @@ class Places:
 
 
 class Check(Struct, frozen=True):
-    """A test of the value at a place against constants of its family."""
+    """A question about the value at a place, with constants of its family."""
 
     place: Place
-    test: Test
+    question: Question
     constants: tuple[Constant, ...] = ()
 
     @property
     def values(self) -> tuple[Constant, ...]:
         """Return the values of which the event's must be one; none if other values may do."""
-        return self.constants if self.test in (Test.EQ, Test.IN) else ()
+        return self.constants if self.question in (Question.EQ, Question.IN) else ()
 
     def narrowed(self, value: Constant) -> Check:
         """Return the check that the value is just this one."""
-        return Check(self.place, Test.EQ, (value,))
+        return Check(self.place, Question.EQ, (value,))
 
 
 class NeverError(Exception):
@@ -201,11 +201,11 @@ class Checker:
             raise UndecidedError
         place = self._places.find(subject.path)
         if operator is Operator.MISSING:
-            return () if place is None else (Check(place, Test.MISSING),)
+            return () if place is None else (Check(place, Question.MISSING),)
         if place is None:
             raise NeverError
         if operator is Operator.PRESENT:
-            return (Check(place, Test.PRESENT),)
+            return (Check(place, Question.PRESENT),)
         if not all(type(operand) is Literal for operand in predicate.operands):
             raise UndecidedError
         values = [operand.value for operand in predicate.operands if type(operand) is Literal]
@@ -219,9 +219,9 @@ def _compared(place: Place, operator: Operator, values: Sequence[Value]) -> tupl
     if operator in _ON_STRINGS:
         if place.kind is not Kind.STRING:
             raise NeverError
-        if operator not in _TESTS:
+        if operator not in _QUESTIONS:
             raise UndecidedError  # patterns
-        return (Check(place, _TESTS[operator], (str(values[0]),)),)
+        return (Check(place, _QUESTIONS[operator], (str(values[0]),)),)
     alike = [value for value in values if kind_of(value) is place.kind]
     if not alike or (operator not in _LISTS and len(alike) < len(values)):
         raise NeverError  # a comparison across kinds is unknown
@@ -229,10 +229,10 @@ def _compared(place: Place, operator: Operator, values: Sequence[Value]) -> tupl
         tuple(dict.fromkeys(map(_constant, alike))) if operator in _LISTS else tuple(map(_constant, alike))
     )
     if operator is Operator.BETWEEN:
-        return Check(place, Test.GE, constants[:1]), Check(place, Test.LE, constants[1:])
-    if operator not in _TESTS:
+        return Check(place, Question.GE, constants[:1]), Check(place, Question.LE, constants[1:])
+    if operator not in _QUESTIONS:
         raise UndecidedError
-    return (Check(place, _TESTS[operator], constants),)
+    return (Check(place, _QUESTIONS[operator], constants),)
 
 
 def _constant(value: Value) -> Constant:

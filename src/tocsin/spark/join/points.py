@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 from msgspec import Struct
 
-from tocsin.spark.join.checks import Check, Constant, Family
+from tocsin.spark.join.checks import Check, Constant, Family, Question
 from tocsin.spark.join.schemas import EMPTY, Schema, choose_schemas
 
 __all__ = ["FIELDS", "Decided", "Points", "points_of"]
@@ -26,7 +26,7 @@ _CHECK: Final = pa.struct(
     [
         ("within", pa.int32()),
         ("family", pa.int32()),
-        ("test", pa.int32()),
+        ("question", pa.int32()),
         ("number", pa.float64()),
         ("text", pa.string()),
         ("whole", pa.int64()),
@@ -72,28 +72,20 @@ def points_of(subscriptions: Sequence[Decided]) -> Points:
     """
     keyed = [_keyed(checks) for one in subscriptions for checks in one.conjunctions]
     chosen = choose_schemas(Counter(tuple(keys) for keys in keyed), _distinct(keyed))
-    schemas = tuple(sorted(set(chosen.values())))
+    schemas = tuple(sorted(set(chosen.values()))) or (EMPTY,)
     numbers = {schema: number for number, schema in enumerate(schemas)}
-    rows: dict[str, list[Any]] = {name: [] for name in _SCHEMA.names}
+    rows = _Rows()
     found = iter(keyed)
-    cells: dict[Check, dict[str, Any]] = {}
     for one in subscriptions:
-        earlier: list[list[dict[str, Any]]] = []
+        earlier: list[tuple[Check, ...]] = []
         for checks in one.conjunctions:
             keys = next(found)
             schema = chosen[tuple(keys)]
             for point in _points(checks, keys, schema):
-                rows["subscription"].append(one.id)
-                rows["valid_from"].append(one.terms[0])
-                rows["valid_until"].append(one.terms[1])
-                rows["schema"].append(numbers[schema])
-                rows["keys"].append([_key(check) for check in point.keys])
-                rows["checks"].append([_cell(check, cells) for check in point.checks])
-                rows["earlier"].append(earlier or None)
-            earlier = [*earlier, [_cell(check, cells) for check in checks]]
-    columns = [pa.array(rows[field.name], field.type) for field in _SCHEMA]
+                rows.add(one, numbers[schema], point, earlier)
+            earlier.append(checks)
     has_earlier = any(len(one.conjunctions) > 1 for one in subscriptions)
-    return Points(pa.table(columns, schema=_SCHEMA), schemas or (EMPTY,), has_earlier)
+    return Points(rows.table(), schemas, has_earlier)
 
 
 class _Point(Struct, frozen=True):
@@ -131,19 +123,81 @@ def _points(checks: Sequence[Check], keys: dict[int, Check], schema: Schema) -> 
         yield _Point([just[check] for check in hashed], [just.get(check, check) for check in checks])
 
 
-def _key(check: Check) -> dict[str, Any]:
+class _Rows:
+    """The table's rows, in columns; a check is a number until the end, since most are shared by many subscriptions."""
+
+    def __init__(self) -> None:
+        self._ids: list[str] = []
+        self._terms: list[tuple[int, int]] = []
+        self._schemas: list[int] = []
+        self._keys: list[int] = []
+        self._key_ends = [0]
+        self._checks: list[int] = []
+        self._check_ends = [0]
+        self._earlier: list[int] = []
+        self._earlier_ends = [0]
+        self._group_ends = [0]
+        self._known: dict[Check, int] = {}
+
+    def add(self, one: Decided, schema: int, point: _Point, earlier: Iterable[tuple[Check, ...]]) -> None:
+        """Add a point."""
+        self._ids.append(one.id)
+        self._terms.append(one.terms)
+        self._schemas.append(schema)
+        self._keys += self._numbers(point.keys)
+        self._key_ends.append(len(self._keys))
+        self._checks += self._numbers(point.checks)
+        self._check_ends.append(len(self._checks))
+        for checks in earlier:
+            self._earlier += self._numbers(checks)
+            self._earlier_ends.append(len(self._earlier))
+        self._group_ends.append(len(self._earlier_ends) - 1)
+
+    def table(self) -> Any:
+        """Return the rows as an Arrow table."""
+        cells = pa.array(map(_cell, self._known), _CHECK)
+        begins, ends = zip(*self._terms, strict=True) if self._terms else ((), ())
+        keys = pa.array((_key(check) for check in self._known), _KEY)
+        before = _lists(self._earlier_ends, cells, self._earlier)
+        columns = [
+            pa.array(self._ids, pa.string()),
+            pa.array(begins, pa.int64()),
+            pa.array(ends, pa.int64()),
+            pa.array(self._schemas, pa.int32()),
+            _lists(self._key_ends, keys, self._keys),
+            _lists(self._check_ends, cells, self._checks),
+            pa.ListArray.from_arrays(pa.array(self._group_ends, pa.int32()), before),
+        ]
+        return pa.table(columns, schema=_SCHEMA)
+
+    def _numbers(self, checks: Iterable[Check]) -> list[int]:
+        known = self._known
+        return [known.setdefault(check, len(known)) for check in checks]
+
+
+def _lists(ends: list[int], pool: Any, chosen: list[int]) -> Any:
+    """Return lists of what `chosen` names in a pool, that end at `ends`."""
+    values = pool.take(pa.array(chosen, pa.int32()))
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), values)
+
+
+def _key(check: Check) -> dict[str, Any] | None:
+    """Return an equality as the table holds what a point is hashed by; None of any other check, which is no key."""
+    if check.question is not Question.EQ:
+        return None
     return {"place": check.place.number, FIELDS[check.place.family]: check.constants[0]}
 
 
-def _cell(check: Check, known: dict[Check, dict[str, Any]]) -> dict[str, Any]:
-    """Return a check as the table holds it; a list has more than one constant, or is one by its test."""
-    cell = known.get(check)
-    if cell is None:
-        cell = {"within": check.place.within, "family": int(check.place.family), "test": int(check.test)}
-        field = FIELDS[check.place.family]
-        if check.test.has_list:
-            cell[f"{field}s"] = list(check.constants)
-        elif check.constants:
-            cell[field] = check.constants[0]
-        known[check] = cell
+def _cell(check: Check) -> dict[str, Any]:
+    """Return a check as the table holds it."""
+    cell: dict[str, Any] = {
+        "within": check.place.within,
+        "family": int(check.place.family),
+        "question": int(check.question),
+    }
+    field = FIELDS[check.place.family]
+    if check.question.has_list:
+        cell[f"{field}s"] = list(check.constants)
+    elif check.constants:
+        cell[field] = check.constants[0]
     return cell

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from msgspec import Struct
 from pyspark.sql import Column, functions
 
-from tocsin.spark.join.checks import Family, Test
+from tocsin.spark.join.checks import Family, Question
 
 __all__ = ["Values", "is_first", "passes"]
-
-_FALSE: Final = False
 
 
 class Values(Struct, frozen=True):
@@ -31,8 +28,7 @@ def passes(values: Values, checks: Column) -> Column:
 
 def is_first(values: Values, earlier: Column) -> Column:
     """Return whether the values pass none of the conjunctions before."""
-    some = functions.exists(earlier, lambda checks: passes(values, checks))
-    return earlier.isNull() | ~some
+    return ~functions.exists(earlier, lambda checks: passes(values, checks))
 
 
 def _passes(values: Values, check: Column) -> Column:
@@ -45,7 +41,7 @@ def _passes(values: Values, check: Column) -> Column:
         .when(family == int(Family.TEXT), _text(text, check))
         .otherwise(_whole(whole, check))
     )
-    return functions.coalesce(told, functions.lit(_FALSE))
+    return functions.coalesce(told, functions.lit(False))
 
 
 def _number(low: Column, high: Column, check: Column) -> Column:
@@ -62,15 +58,15 @@ def _number(low: Column, high: Column, check: Column) -> Column:
 def _text(text: Column, check: Column) -> Column:
     constant, several = check.getField("text"), check.getField("texts")
     chosen = _tested(check, text, *_plain(text, constant, several))
-    pairs: tuple[tuple[Callable[[Column, Column], Column], Test, Test], ...] = (
-        (functions.startswith, Test.STARTS, Test.NOT_STARTS),
-        (functions.endswith, Test.ENDS, Test.NOT_ENDS),
-        (functions.contains, Test.CONTAINS, Test.NOT_CONTAINS),
+    pairs: tuple[tuple[Callable[[Column, Column], Column], Question, Question], ...] = (
+        (functions.startswith, Question.STARTS, Question.NOT_STARTS),
+        (functions.endswith, Question.ENDS, Question.NOT_ENDS),
+        (functions.contains, Question.CONTAINS, Question.NOT_CONTAINS),
     )
-    test = check.getField("test")
+    question = check.getField("question")
     for function, positive, negative in pairs:
-        chosen = chosen.when(test == int(positive), function(text, constant))
-        chosen = chosen.when(test == int(negative), ~function(text, constant))
+        chosen = chosen.when(question == int(positive), function(text, constant))
+        chosen = chosen.when(question == int(negative), ~function(text, constant))
     return chosen.otherwise(text.isNull())
 
 
@@ -88,12 +84,12 @@ def _plain(value: Column, constant: Column, several: Column) -> tuple[Column, Co
 
 
 def _tested(check: Column, value: Column, sign: Column, is_member: Column, outside: Column) -> Column:
-    """Return the tests that all families have; what is left is whether there is no value."""
-    test = check.getField("test")
+    """Return the questions that all families have; what is left is whether there is no value."""
+    question = check.getField("question")
     return (
-        functions.when(test < int(Test.IN), value.isNotNull() & (test.bitwiseAND(sign) != 0))
-        .when(test == int(Test.IN), is_member)
-        .when(test == int(Test.NOT_IN), value.isNotNull() & ~is_member)
-        .when(test == int(Test.NOT_BETWEEN), outside)
-        .when(test == int(Test.PRESENT), value.isNotNull())
+        functions.when(question < int(Question.IN), value.isNotNull() & (question.bitwiseAND(sign) != 0))
+        .when(question == int(Question.IN), is_member)
+        .when(question == int(Question.NOT_IN), value.isNotNull() & ~is_member)
+        .when(question == int(Question.NOT_BETWEEN), outside)
+        .when(question == int(Question.PRESENT), value.isNotNull())
     )
