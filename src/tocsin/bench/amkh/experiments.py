@@ -50,16 +50,18 @@ def hashed(session: Session) -> None:
                 general_clauses=2,
                 fixed_general=2,
             )
-            sweep = {f"{number}": _amkh(number, _FIRST_CLASSES) for number in session.scale.hashed}
+            buckets = prime(session.scale.usual)
+            sweep = {f"{number}": _amkh(number, _FIRST_CLASSES, buckets) for number in session.scale.hashed}
             _sweep(session, parameters, count, sweep)
 
 
 def classes(session: Session) -> None:
     """Compare numbers of classes (B), by the share of values that an inequality holds for."""
     session.begin("best B")
+    buckets = prime(session.scale.usual)
     for share in session.scale.selectivities:
         parameters = replace(FIGURE_1, selectivity=share / 100)
-        sweep = {_written(number): _amkh(1, number) for number in session.scale.classes}
+        sweep = {_written(number): _amkh(1, number, buckets) for number in session.scale.classes}
         _sweep(session, parameters, share, sweep)
 
 

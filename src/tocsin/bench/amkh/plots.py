@@ -60,30 +60,40 @@ def _classes(figure: Figure, measurements: Sequence[Measurement]) -> bool:
         (left, _UNMATCHED, "unmatched examined an event"),
         (right, _TIME, "µs an event"),
     ):
-        _draw(axes, _sweep(measurements, "best B", name), title, along)
-        axes.set_xscale("log")
-        plain(axes.xaxis)
+        _draw(axes, _sweep(measurements, "best B", name), title, along, is_logarithmic=True)
     return with_legend(figure)
 
 
 def _times(figure: Figure, measurements: Sequence[Measurement]) -> bool:
     """Draw the time an event takes, by the number of subscriptions."""
     axes = figure.subplots()
-    _draw(
-        axes, of(measurements, "time", _TIME), "time an event, figure 1's workload, x = 95", "subscriptions"
-    )
+    chosen = of(measurements, "time", _TIME)
+    _draw(axes, chosen, "time an event, figure 1's workload, x = 95", "subscriptions", is_logarithmic=True)
     axes.set_ylabel("µs an event")
-    axes.set_xscale("log")
-    plain(axes.xaxis)
     return with_legend(figure)
 
 
-def _draw(axes: Axes, measurements: Sequence[Measurement], title: str, along: str) -> None:
+def _draw(
+    axes: Axes,
+    measurements: Sequence[Measurement],
+    title: str,
+    along: str,
+    *,
+    is_logarithmic: bool = False,
+) -> None:
     if draw_lines(axes, measurements):
-        values = [one.value for one in measurements]
-        # Where nothing is examined in vain there is a zero, which a logarithmic axis cannot show.
-        axes.set_yscale("symlog", linthresh=1.0) if min(values) < 1 else axes.set_yscale("log")
+        if (
+            min(one.value for one in measurements) < 1
+        ):  # a logarithmic axis cannot show that nothing is examined
+            axes.set_yscale("symlog", linthresh=1.0)
+        else:
+            axes.set_yscale("log")
         plain(axes.yaxis)
+        if is_logarithmic:
+            axes.set_xscale("log")
+        places = sorted({float(one.details["at"]) for one in measurements})
+        axes.set_xticks(places, [f"{place:,.0f}" for place in places])
+        axes.xaxis.minorticks_off()
     axes.set_title(title)
     axes.set_xlabel(along)
 

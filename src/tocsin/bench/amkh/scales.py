@@ -15,7 +15,7 @@ class Scale(Struct, frozen=True):
 
     name: str
     sizes: tuple[int, ...]  # subscriptions (N) of figure 1, and where times are compared
-    usual: int  # subscriptions, where something else is varied
+    usual: int  # subscriptions, where something else is varied; the published methods get as many buckets
     highest: tuple[int, ...] = (15, 25, 35, 45, 55, 65, 75, 85, 95)  # x: constants are 6 to x
     ratios: tuple[float, ...] = (0.25, 1.0, 4.0)  # N/M: subscriptions to a bucket
     equality_clauses: tuple[int, ...] = (0, 1, 2, 3, 4, 5)  # of a subscription, where G is studied
@@ -40,7 +40,7 @@ class Scale(Struct, frozen=True):
 SMALL: Final = Scale(
     "small",
     sizes=(50_000, 200_000),
-    usual=50_000,
+    usual=200_000,
     highest=(15, 35, 55, 75, 95),
     classes=(2, 8, 64, inf),
     selectivities=(1, 5, 20, 80),
