@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from tocsin.bench import Report, memory
+from tocsin.bench.answers import Answers, summary
 from tocsin.bench.opindex import EXPERIMENTS, SCALES, Data, Scale, plots, run
-from tocsin.bench.opindex.answers import Answers, summary
 from tocsin.bench.opindex.inputs import Material
 from tocsin.bench.opindex.run import MATCHERS
 from tocsin.bench.opindex.session import Session

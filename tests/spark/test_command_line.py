@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
@@ -71,6 +72,33 @@ def expected(*texts: str) -> set[tuple[str, str]]:
         for n in range(30)
         for note in engine.publish({"id": f"e{n}", "a": n % 10})
     }
+
+
+def test_match_joins_a_table(run: Run, tmp_path: Path) -> None:
+    rows = {"id": [f"e{n}" for n in range(30)], "a": [n % 10 for n in range(30)]}
+    pq.write_table(pa.table(rows), tmp_path / "events.parquet")
+    asked = [
+        "match",
+        tmp_path / "events.parquet",
+        "-s",
+        "a = 1",
+        "-s",
+        "a + 1 = 3",
+        "--id-field",
+        "id",
+        "--quiet",
+    ]
+    done = run(*asked, "--plan", "join")
+    assert done.exit_code == 0, done.output
+    assert pairs(done.stdout) == {("s1", f"e{n}") for n in (1, 11, 21)} | {
+        ("s2", f"e{n}") for n in (2, 12, 22)
+    }
+
+
+def test_match_says_why_it_cannot_join_lines_of_json(run: Run, events: Path) -> None:
+    done = run("match", events, "-s", "a = 1", "--id-field", "id", "--plan", "join")
+    assert done.exit_code != 0
+    assert "is JSON: read it with from_json first" in f"{done.output}{done.exception}"
 
 
 def test_match_prints_what_the_engine_finds_and_tells_what_it_left_out(run: Run, events: Path) -> None:

@@ -32,7 +32,7 @@ class Contender(Struct, frozen=True):
 
     label: str
     matcher: str
-    options: Mapping[str, int | bool] = {}
+    options: Mapping[str, float | bool] = {}
     frozen: bool = False  # it stops to adapt once it is loaded and warm
 
     @classmethod

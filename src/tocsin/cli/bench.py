@@ -171,6 +171,34 @@ def opindex(
 
 
 @app.command()
+def amkh(
+    scale: Annotated[
+        ScaleName, typer.Option(help="small: about two minutes; paper: up to 1,000,000 subscriptions.")
+    ] = ScaleName.SMALL,
+    json: JsonFile = None,
+    plots: PlotFolder = None,
+    matcher: OnlyMatchers = None,
+    experiment: Annotated[
+        list[str] | None, typer.Option(help="Only this experiment; may be given several times.")
+    ] = None,
+) -> None:
+    """Run AMKH's experiments: figure 1, how many attributes and classes are hashed best, and the time an event takes."""
+    from tocsin.bench.amkh import SCALES, run, titles  # noqa: PLC0415 - only when asked for
+    from tocsin.bench.amkh.plots import draw  # noqa: PLC0415
+
+    report = _measured(
+        lambda progress: run(
+            SCALES[scale.value], matcher or (), experiments=experiment or (), progress=progress
+        ),
+        json,
+        plots,
+    )
+    show_by_place(report, titles(report), ())
+    if plots is not None:
+        draw(report, plots)
+
+
+@app.command()
 def spark(
     scale: Annotated[
         ScaleName, typer.Option(help="small: about two minutes; paper: 1,000,000 subscriptions.")

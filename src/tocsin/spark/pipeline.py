@@ -18,7 +18,8 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from tocsin.index import SubscriptionIndex
 from tocsin.index.storage import storage_of
 from tocsin.model.errors import SparkError, TocsinError
-from tocsin.spark.matching import dead_letters, layout_of, matched
+from tocsin.spark.frames import layout_of
+from tocsin.spark.matching import dead_letters, matched
 from tocsin.spark.progress import BatchProgress, Watch
 from tocsin.spark.subscriptions import Report, SubscriptionSource, fill, is_index, log_error
 

@@ -20,8 +20,8 @@ from tocsin.matching.statistics.tally import GROUP, Row
 from tocsin.model.conditions import Conjunction
 from tocsin.model.errors import SparkError
 from tocsin.model.values import Kind
+from tocsin.spark.frames import layout_of
 from tocsin.spark.layout import Layout
-from tocsin.spark.matching import layout_of
 from tocsin.spark.summaries import COUNTS, PARTS, SUMMARIES, condense, count, summarise
 
 __all__ = ["statistics"]

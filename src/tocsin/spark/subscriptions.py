@@ -30,6 +30,7 @@ __all__ = [
     "index_of",
     "is_index",
     "log_error",
+    "rest_folder",
 ]
 
 Report: TypeAlias = Callable[[TocsinError], object]
@@ -105,6 +106,18 @@ def index_of(
         raise SparkError("no subscription could be read")
     index.publish()
     return index.generations.storage.uri
+
+
+def rest_folder(folder: str | os.PathLike[str] | None, *, is_local: bool) -> str:
+    """Return a place for an index of the subscriptions that a join leaves over: in `folder`, or a temporary one."""
+    if folder is not None:
+        return f"{os.fspath(folder).rstrip('/')}/rest"
+    if not is_local:
+        raise SparkError(
+            "some subscriptions are matched by an index besides the join, and the session's workers may be on other "
+            "machines: give `folder`, a place for it that all of them can read"
+        )
+    return _temporary()
 
 
 def fill(index: SubscriptionIndex, source: SubscriptionSource, report: Report) -> None:

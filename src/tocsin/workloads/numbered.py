@@ -90,13 +90,14 @@ class Events(Protocol):
 class NumberedSubscriptions(NamedTuple):
     """The predicates of subscription i are those from `offsets[i]` to `offsets[i + 1]`.
 
-    Each asks for a value from `lows` to `highs`; of `<=` only `highs` counts, and of `>=` only `lows`.
+    Each asks for a value from `lows` to `highs`; of `<=` only `highs` counts, and of `>=` only `lows`. Of `<` and
+    `>` both are the constant.
     """
 
     ids: IdArray  # int64[subscriptions]
     offsets: Keys  # int64[subscriptions + 1]
     attributes: NDArray[np.int32]  # [predicates]
-    ops: NDArray[np.int8]  # [predicates] EQ, LE, GE or BETWEEN
+    ops: NDArray[np.int8]  # [predicates] EQ, LT, LE, GT, GE or BETWEEN
     lows: NDArray[np.int32]  # [predicates]
     highs: NDArray[np.int32]  # [predicates]
 

@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
+from tocsin.bench.answers import Answers, summary
 from tocsin.bench.memory import available_mb
-from tocsin.bench.opindex.answers import Answers, summary
 from tocsin.bench.opindex.inputs import Input, Material
 from tocsin.bench.opindex.scales import Scale
 from tocsin.bench.session import MatcherSession

@@ -1,4 +1,4 @@
-"""What a user would write without Tocsin: a join of events with a table of subscriptions."""
+"""What a user would write without Tocsin: a join of events with a table of subscriptions. And the join that AMKH makes."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ __all__ = ["joins", "short_plan"]
 
 NESTED: Final = "nested loop"
 HASHED: Final = "hash join on the fixed attributes"
+PLANNED: Final = "plan join"
 _WIDTH: Final = 100  # characters of a plan's line
 _LEFT_OUT: Final = ("== Physical Plan", "InMemoryRelation", "ColumnarToRow", "FileScan")
 
@@ -30,6 +31,7 @@ def joins(session: Session) -> None:
     )
     conditions = write_table(rows, session.folder / "conditions")
     joined = {NESTED: _nested_loop(session, conditions), HASHED: _hash_join(session, conditions, own)}
+    own[PLANNED] = _join_plan(session, own)
     for way, run in own.items():
         for join, seconds in joined.items():
             session.record("faster than the join", f"{join}; {way}", seconds / run.seconds, "times")
@@ -112,6 +114,30 @@ def _hash_join(session: Session, conditions: str, own: dict[str, Timed]) -> floa
         plan=short_plan(found.plan),
     )
     return found.seconds
+
+
+def _join_plan(session: Session, own: dict[str, Timed]) -> Timed:
+    """Record the seconds of `match` by the plan `join`, from the index that was made of templates."""
+    scale = session.scale
+    session.tell("match, plan join")
+    index = str(session.folder / "joined-templates")
+    session.two.ask("join_plan", Joined, events=_events(session, min(scale.join_samples) // 2), index=index)
+    events = _events(session, scale.join_events)
+    usual = session.two.ask("matched", Timed, events=events, index=index)
+    found = session.two.ask("join_plan", Joined, events=events, index=index)
+    if {run.rows for run in own.values()} != {found.rows}:
+        raise SparkError(f"the plan `join` told {found.rows:,} notifications, and the usual one {own}")
+    size = {"notifications": found.rows, **_size(scale)}
+    session.record("match, index there already", "index", usual.seconds, "s", **size)
+    session.record(
+        "match, plan join",
+        "an index's subscriptions",
+        found.seconds,
+        "s",
+        **size,
+        plan=short_plan(found.plan),
+    )
+    return Timed(found.seconds, found.rows)
 
 
 def _size(scale: Scale) -> dict[str, float]:

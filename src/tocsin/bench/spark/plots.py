@@ -96,7 +96,7 @@ def _costs(figure: Figure, measurements: Sequence[Measurement]) -> bool:
 
 
 _PLOTS: Final[dict[str, SizedPlot]] = {
-    "joins": ((7.0, 2.6), _joins),
+    "joins": ((7.0, 3.4), _joins),
     "rates": ((8.0, 3.6), _rates),
     "costs": ((7.0, 1.9), _costs),
 }
@@ -134,6 +134,6 @@ def _of(measurements: Sequence[Measurement], experiment: str) -> list[Measuremen
 
 def _written(one: Measurement) -> str:
     """Return how a bar of the joins is called."""
-    if one.name.startswith("match"):
-        return f"match, index included\n(subscriptions from {one.details['of']})"
+    if one.name == "match, index included":
+        return f"{one.name}\n(subscriptions from {one.details['of']})"
     return one.name.replace(", extrapolated", "\n(extrapolated)")

@@ -43,6 +43,15 @@ def from_texts(session: SparkSession, events: str, subscriptions: str, folder: s
     return Timed(time.perf_counter() - begun, rows)
 
 
+def join_plan(session: SparkSession, events: str, index: str) -> Joined:
+    """Match a folder of events with an index's subscriptions by the plan `join`; to make its table is part of the work."""
+    frame = _events(session, events)
+    begun = time.perf_counter()
+    notes = match(frame, index, plan="join")
+    rows = notes.count()
+    return Joined(time.perf_counter() - begun, rows, _plan(notes))
+
+
 def from_templates(
     session: SparkSession, events: str, workload: dict[str, Any], subscriptions: int, folder: str
 ) -> Timed:
@@ -85,6 +94,7 @@ TASKS: Final[Mapping[str, Callable[..., Struct]]] = {
     "matched": matched,
     "from_texts": from_texts,
     "from_templates": from_templates,
+    "join_plan": join_plan,
     "joined": joined,
     "transferred": transferred,
     "changed": changed,

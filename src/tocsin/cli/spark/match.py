@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from typing import Annotated, Any
 
 import msgspec
@@ -16,6 +17,13 @@ from tocsin.cli.spark.options import Asked, Options, matcher_options, opened, su
 from tocsin.cli.terminal import FaultLog, counted, errors, note, shown
 
 __all__ = ["match"]
+
+
+class Plan(StrEnum):
+    """How events and subscriptions are brought together."""
+
+    INDEX = "index"
+    JOIN = "join"
 
 
 def match(
@@ -33,6 +41,10 @@ def match(
     shards: options.Shards = None,
     matcher: options.MatcherName = None,
     statistics: options.StatisticsFile = None,
+    plan: Annotated[
+        Plan,
+        typer.Option(help="By an index that workers open, or by an equi-join in Spark SQL."),
+    ] = Plan.INDEX,
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", help="Write Parquet files to this folder.", metavar="FOLDER"),
@@ -68,6 +80,7 @@ def match(
                 faults=True,
                 shards=shards,
                 **matcher_options(matcher, statistics),
+                plan=plan.value,
                 on_error=log,
             )
             count = _write(notes, output, log) if output is not None else _print(notes, log)

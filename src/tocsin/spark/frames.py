@@ -1,0 +1,211 @@
+"""DataFrames of events: where an event's parts stand in their columns, and which of these a match needs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, functions
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from tocsin.language.parsing.cursor import closest
+from tocsin.model.errors import SparkError
+from tocsin.spark.layout import Layout
+from tocsin.spark.worker import GENERATION, SHARD
+
+__all__ = [
+    "CLOCK",
+    "by_place",
+    "check_kept",
+    "layout_of",
+    "nullable",
+    "pruned",
+    "sent_columns",
+    "time_type_of",
+]
+
+CLOCK: Final = "__tocsin_time"  # stands for a column that holds the time of the query
+_log = logging.getLogger("tocsin")
+_WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)
+_TIMES: Final = (TimestampType, TimestampNTZType, DateType)
+_PLAIN: Final = (*_WHOLE, BooleanType, StringType)  # nothing of these types keeps a row from being an event
+_OWN: Final = ("subscription", "event_id", "time", "generation", "values", "reason")
+
+
+def layout_of(
+    events: DataFrame,
+    *,
+    event_id: str = "event_id",
+    time: str | None = None,
+    stream: str | None = None,
+    stream_column: str | None = None,
+    payload: str | None = None,
+    struct: str | None = None,
+) -> Layout:
+    """Return where the parts of an event stand in a DataFrame; raise `SparkError` if they cannot stand there."""
+    _check_columns(events, event_id=event_id, stream_column=stream_column, payload=payload, struct=struct)
+    if payload is not None and struct is not None:
+        raise SparkError("an event is either a `payload` or a `struct`; give one of them")
+    if stream is not None and stream_column is not None:
+        raise SparkError("give either `stream`, for all events, or `stream_column`, for each one's own")
+    if payload is not None and not isinstance(events.schema[payload].dataType, (StringType, BinaryType)):
+        kind = events.schema[payload].dataType.simpleString()
+        raise SparkError(f"the payload is JSON in a column of strings or binary; `{payload}` is {kind}")
+    if struct is not None and not isinstance(events.schema[struct].dataType, StructType):
+        kind = events.schema[struct].dataType.simpleString()
+        raise SparkError(f"`{struct}` is {kind}, not a struct")
+    inside = time if time is not None and payload is not None and time not in events.columns else None
+    if time is not None and inside is None:
+        _check_columns(events, time=time)
+        typed = events.schema[time].dataType
+        if not isinstance(typed, (*_WHOLE, *_TIMES)):
+            raise SparkError(
+                f"`{time}` is {typed.simpleString()}; a time is a timestamp, or an integer that counts ticks: convert it, "
+                f"for example with to_timestamp({time})"
+            )
+    if stream_column is not None and not isinstance(events.schema[stream_column].dataType, StringType):
+        kind = events.schema[stream_column].dataType.simpleString()
+        raise SparkError(f"a stream's name is a string; `{stream_column}` is {kind}: cast it to string")
+    own = payload is None and struct is None
+    return Layout(
+        event_id,
+        CLOCK if time is None or inside is not None else time,
+        time is None,
+        inside,
+        _own_columns(events) if own else None,
+        struct,
+        payload,
+        stream,
+        stream_column,
+    )
+
+
+def _own_columns(events: DataFrame) -> tuple[str, ...]:
+    """Return the columns that are attributes; one that cannot be sent to a worker is no kind of value either."""
+    names = []
+    for name, field in zip(events.columns, events.schema.fields, strict=True):
+        if events.columns.count(name) > 1:
+            raise SparkError(f"two columns of the events are called `{name}`; rename one of them")
+        if _is_sendable(field.dataType):
+            names.append(name)
+        else:
+            kind = field.dataType.simpleString()
+            _log.warning("column `%s` is left out: Spark does not hand %s to Python", name, kind)
+    return tuple(names)
+
+
+def _is_sendable(kind: DataType) -> bool:
+    """Tell whether Spark hands values of a type to Python."""
+    try:
+        to_arrow_type(kind, error_on_duplicated_field_names_in_struct=True, timezone="UTC")
+    except PySparkException:
+        return False
+    return True
+
+
+def _check_columns(events: DataFrame, **named: str | None) -> None:
+    """Raise `SparkError` unless the named columns are there, once each, and can be sent to a worker."""
+    for own in (CLOCK, SHARD, GENERATION):
+        if own in events.columns:
+            raise SparkError(f"the events have a column `{own}`, a name of Tocsin's own; rename it")
+    for what, name in named.items():
+        if name is None:
+            continue
+        if name not in events.columns:
+            near = closest(name, tuple(events.columns))
+            hint = f"; did you mean `{near}`?" if near else ";"
+            raise SparkError(
+                f"the events have no column `{name}`, which `{what}` names{hint} there are: {', '.join(events.columns)}"
+            )
+        if events.columns.count(name) > 1:
+            raise SparkError(f"two columns of the events are called `{name}`; rename one of them")
+        kind = events.schema[name].dataType
+        if not _is_sendable(kind):
+            raise SparkError(
+                f"Spark does not hand {kind.simpleString()} to Python: cast `{name}` to another type"
+            )
+
+
+def check_kept(events: DataFrame, keep: Sequence[str]) -> None:
+    """Raise `SparkError` unless these columns can be returned with notifications."""
+    if isinstance(keep, str):
+        raise SparkError(f"`keep` lists columns: give [{keep!r}]")
+    for name in keep:
+        _check_columns(events, keep=name)
+        if name.lower() in _OWN or [one.lower() for one in keep].count(name.lower()) > 1:
+            raise SparkError(f"a notification has a column `{name}` already; rename the one to keep")
+
+
+def sent_columns(events: DataFrame, layout: Layout, keep: Sequence[str]) -> tuple[DataFrame, tuple[str, ...]]:
+    """Return only the columns that workers need, with the time where the events have none, and their names.
+
+    Columns are called by their places, since Spark takes dots in names for paths and minds no upper case.
+    """
+    needed = [
+        *(layout.columns or ()),
+        layout.event_id,
+        layout.struct,
+        layout.payload,
+        layout.stream_column,
+        *keep,
+    ]
+    if layout.time != CLOCK:
+        needed.append(layout.time)
+    names = list(dict.fromkeys(name for name in needed if name is not None))
+    columns = [functions.col(f"c{events.columns.index(name)}") for name in names]
+    if layout.time == CLOCK:
+        columns.append(functions.current_timestamp().alias(CLOCK))
+        names.append(CLOCK)
+    return by_place(events).select(*columns), tuple(names)
+
+
+def by_place(events: DataFrame) -> DataFrame:
+    """Return the events with columns that are called `c0`, `c1` and so on."""
+    return events.toDF(*(f"c{place}" for place in range(len(events.columns))))
+
+
+def pruned(events: DataFrame, layout: Layout, attributes: tuple[str, ...] | None) -> Layout:
+    """Return a layout without the columns that no subscription speaks of, and that cannot make a row faulty."""
+    if layout.columns is None or attributes is None:
+        return layout
+    named = {attribute.partition(".")[0] for attribute in attributes} | set(attributes)
+    kept = tuple(
+        name
+        for name in layout.columns
+        if name in named
+        or not isinstance(events.schema[name].dataType, _PLAIN)
+        or name.startswith(("$", "_"))
+        or name == "specversion"
+    )
+    return replace(layout, columns=kept or (layout.event_id,))
+
+
+def nullable(field: StructField) -> StructField:
+    """Return a field that may be null."""
+    return StructField(field.name, field.dataType, nullable=True)
+
+
+def time_type_of(events: DataFrame, layout: Layout) -> DataType:
+    """Return the type of the notifications' column `time`."""
+    if layout.time_inside is not None:
+        return LongType()
+    is_ticks = layout.time != CLOCK and isinstance(events.schema[layout.time].dataType, _WHOLE)
+    return LongType() if is_ticks else TimestampType()

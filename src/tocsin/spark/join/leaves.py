@@ -1,0 +1,220 @@
+"""The attributes of events as Spark SQL: each leaf of a DataFrame's columns, what it is compared as, and what is no event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from msgspec import Struct
+from pyspark.sql import Column, functions
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    ShortType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from tocsin.model.errors import SparkError
+from tocsin.model.values import Kind
+
+__all__ = ["Leaf", "fault_of", "leaves_of", "ticks_of"]
+
+_EXACT: Final = 2**53  # integers up to here are doubles
+_DIGITS: Final = 18  # decimal digits that every 64-bit integer has room for
+_DAY: Final = 86_400_000_000  # microseconds
+_FIRST: Final = -62_135_596_800_000_000  # of the year 1,
+_LAST: Final = 253_402_300_799_999_999  # of the year 9999: what Python's datetimes reach
+_NUMBERS: Final = (ByteType, ShortType, IntegerType, LongType, FloatType, DoubleType, DecimalType)
+_TIMES: Final = (TimestampType, TimestampNTZType, DateType)
+
+
+class Leaf(Struct, frozen=True):
+    """A column of values, of one kind."""
+
+    path: str
+    kind: Kind
+    column: Column
+    type: DataType
+
+    @property
+    def key(self) -> Column:
+        """Return what is equal just where values are, or at least where values that a constant may equal are."""
+        if self.kind is Kind.NUMBER:
+            return self.bounds[0] + functions.lit(0.0)  # there is one zero
+        return self.value
+
+    @property
+    def value(self) -> Column:
+        """Return the value of a string, a boolean or a timestamp, as it is compared."""
+        if self.kind is Kind.STRING:
+            return self.column.cast("string")
+        if self.kind is Kind.BOOLEAN:
+            return self.column.cast("bigint")
+        return _microseconds(self.column, self.type)
+
+    @property
+    def bounds(self) -> tuple[Column, Column]:
+        """Return the nearest doubles that are not above a number, and not below: the same, if it is one."""
+        if isinstance(self.type, LongType):
+            return _bounds(self.column)
+        if isinstance(self.type, DecimalType):
+            return _decimal_bounds(self.column, self.type, self.path)
+        number = self.column.cast("double")
+        return number, number
+
+    @property
+    def is_exact(self) -> bool:
+        """Tell whether each of its numbers is a double."""
+        return not isinstance(self.type, (LongType, DecimalType))
+
+
+def leaves_of(columns: list[tuple[str, Column, DataType]]) -> dict[str, Leaf]:
+    """Return the leaves by path; a column that is no kind of value has none. Raise `SparkError` if two have one path."""
+    found: dict[str, Leaf] = {}
+    for leaf in _leaves("", columns):
+        if leaf.path in found:
+            raise SparkError(
+                f"two columns of the events are `{leaf.path}`, one of them inside a struct; rename one of them"
+            )
+        found[leaf.path] = leaf
+    return found
+
+
+def fault_of(column: Column, type_: DataType, *, is_value: bool = True) -> Column | None:
+    """Return whether a cell keeps its row from being an event, or None if none does; null means that it does not.
+
+    What is in an array is no value, but must be readable all the same.
+    """
+    if isinstance(type_, StringType):
+        return ~functions.is_valid_utf8(column)
+    if isinstance(type_, (FloatType, DoubleType)):
+        return functions.isnan(column) if is_value else None
+    if isinstance(type_, _TIMES):
+        return column.isNotNull() & _microseconds(column, type_).isNull()
+    if isinstance(type_, StructType):
+        inner = (
+            fault_of(column.getField(field.name), field.dataType, is_value=is_value) for field in type_.fields
+        )
+        return _any(list(inner))
+    if isinstance(type_, ArrayType):
+        return _fault_inside(column, type_.elementType)
+    if isinstance(type_, MapType):
+        return _any(
+            [
+                _fault_inside(functions.map_keys(column), type_.keyType),
+                _fault_inside(functions.map_values(column), type_.valueType),
+            ]
+        )
+    return None
+
+
+def ticks_of(column: Column, type_: DataType) -> Column:
+    """Return a time as a number of ticks: microseconds, or what an integer counts; null if it is too far away."""
+    if isinstance(type_, TimestampType):
+        return functions.unix_micros(column)
+    if isinstance(type_, TimestampNTZType):
+        return _local_microseconds(column)
+    if isinstance(type_, DateType):
+        return functions.try_multiply(functions.unix_date(column).cast("bigint"), functions.lit(_DAY))
+    return column.cast("bigint")
+
+
+def _leaves(prefix: str, columns: list[tuple[str, Column, DataType]]) -> Iterator[Leaf]:
+    for name, column, type_ in columns:
+        if isinstance(type_, StructType):
+            inner = [(field.name, column.getField(field.name), field.dataType) for field in type_.fields]
+            yield from _leaves(f"{prefix}{name}.", inner)
+        elif (kind := _kind(type_)) is not None:
+            yield Leaf(f"{prefix}{name}", kind, column, type_)
+
+
+def _kind(type_: DataType) -> Kind | None:
+    if isinstance(type_, StringType):
+        return Kind.STRING
+    if isinstance(type_, BooleanType):
+        return Kind.BOOLEAN
+    if isinstance(type_, _TIMES):
+        return Kind.TIMESTAMP
+    return Kind.NUMBER if isinstance(type_, _NUMBERS) else None
+
+
+def _any(faults: list[Column | None]) -> Column | None:
+    found = None
+    for fault in faults:
+        if fault is not None:
+            told = functions.coalesce(fault, functions.lit(False))
+            found = told if found is None else found | told
+    return found
+
+
+def _fault_inside(column: Column, type_: DataType) -> Column | None:
+    if fault_of(functions.lit(None), type_, is_value=False) is None:
+        return None
+
+    def is_faulty(cell: Column) -> Column:
+        told: Any = fault_of(cell, type_, is_value=False)
+        return functions.coalesce(told, functions.lit(False))
+
+    return functions.exists(column, is_faulty)
+
+
+def _microseconds(column: Column, type_: DataType) -> Column:
+    """Return a timestamp, or a day's first moment, in microseconds; null beyond what Python's datetimes reach."""
+    ticks = ticks_of(column, type_)
+    return functions.when(ticks.between(_FIRST, _LAST), ticks)
+
+
+def _local_microseconds(column: Column) -> Column:
+    """Return a timestamp without a zone in microseconds, taken to be UTC whatever the session's zone."""
+    days = functions.unix_date(column.cast("date")).cast("bigint")
+    seconds = functions.hour(column) * 3600 + functions.minute(column) * 60
+    within = (functions.date_part(functions.lit("SECOND"), column) * 1_000_000).cast("bigint")
+    return functions.try_add(
+        functions.try_multiply(days, functions.lit(_DAY)), seconds.cast("bigint") * 1_000_000 + within
+    )
+
+
+def _bounds(column: Column) -> tuple[Column, Column]:
+    """Return the doubles about a 64-bit integer: its 53 highest bits, and the next number of as many."""
+    is_exact = column.between(-_EXACT, _EXACT)
+    size = functions.length(
+        functions.bin(functions.when(column < 0, functions.bitwise_not(column)).otherwise(column))
+    )
+    step = functions.greatest(size - 53, functions.lit(0))
+    low = functions.call_function("shiftleft", functions.call_function("shiftright", column, step), step)
+    number = column.cast("double")
+    below = low.cast("double")
+    above = functions.when(low == column, below).otherwise(below + functions.pow(functions.lit(2.0), step))
+    return (
+        functions.when(is_exact, number).otherwise(below),
+        functions.when(is_exact, number).otherwise(above),
+    )
+
+
+def _decimal_bounds(column: Column, type_: DecimalType, path: str) -> tuple[Column, Column]:
+    """Return the doubles about a whole decimal, which stays exact; another one is the nearest double."""
+    if type_.precision - type_.scale > _DIGITS:
+        raise SparkError(
+            f"the plan `join` compares decimals of up to {_DIGITS} digits before the point; `{path}` is "
+            f"{type_.simpleString()}: cast it to double or to a smaller decimal, or leave `plan` out"
+        )
+    whole = column.cast("bigint")
+    below, above = _bounds(whole)
+    is_whole = column == whole
+    number = column.cast("double")
+    return (
+        functions.when(is_whole, below).otherwise(number),
+        functions.when(is_whole, above).otherwise(number),
+    )

@@ -1,0 +1,257 @@
+"""The join: candidate coordinates of events, points of subscriptions, and what is left for an index to match."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+from pyspark.sql import Column, DataFrame, functions
+from pyspark.sql.types import DataType, LongType, StringType, StructType
+
+from tocsin.engine.book import ALWAYS, FOREVER
+from tocsin.engine.tables import TELLING
+from tocsin.index import IndexReader
+from tocsin.index.additions import Addition
+from tocsin.model.errors import SparkError
+from tocsin.model.event import STREAM
+from tocsin.model.values import Kind
+from tocsin.spark.frames import CLOCK, by_place, pruned, time_type_of
+from tocsin.spark.join.checks import Checker, Family, Places
+from tocsin.spark.join.leaves import Leaf, fault_of, leaves_of, ticks_of
+from tocsin.spark.join.points import Points, points_of
+from tocsin.spark.join.schemas import Schema
+from tocsin.spark.join.split import split
+from tocsin.spark.join.verification import Values, is_first, passes
+from tocsin.spark.layout import Layout
+
+__all__ = ["Joined", "join_notifications"]
+
+_BROADCAST: Final = 64 << 20  # bytes of points up to which every worker gets all of them
+_ARRAYS: Final = {"lows": "double", "highs": "double", "texts": "string", "wholes": "bigint"}
+
+
+class Joined(Struct, frozen=True):
+    """The notifications that the join tells, and the subscriptions that it leaves to an index."""
+
+    notifications: DataFrame
+    left: list[Addition]
+
+
+def join_notifications(
+    events: DataFrame,
+    reader: IndexReader,
+    generation: int,
+    layout: Layout,
+    *,
+    keep: Sequence[str] = (),
+    values: bool = False,
+    faults: bool = False,
+) -> Joined:
+    """Return the notifications of a generation's subscriptions, as far as Spark SQL decides them exactly.
+
+    With `values`, subscriptions that select something are left over, too.
+    """
+    if not events.isStreaming:
+        layout = pruned(events, layout, reader.generation(generation).attributes)
+    source = _Source(events, layout)
+    places = Places({path: leaf.kind for path, leaf in source.leaves.items()})
+    parts = split(reader, generation, Checker(places), may_select=not values)
+    points = points_of(parts.decided)
+    has_terms = any(one.terms != (ALWAYS, FOREVER) for one in parts.decided)
+    asked = _asked(source, places, points.schemas, keep)
+    held = _point_frame(events, points)
+    found = asked.join(held, "coordinate").where(_condition(points, has_terms=has_terms))
+    return Joined(_notifications(found, generation, keep, values=values, faults=faults), parts.left)
+
+
+class _Source:
+    """Events as columns called by their places, and their leaves by path."""
+
+    def __init__(self, events: DataFrame, layout: Layout) -> None:
+        if layout.payload is not None:
+            raise SparkError(
+                f"the plan `join` reads columns or a struct, and `{layout.payload}` is JSON: read it with from_json first, "
+                "or leave `plan` out"
+            )
+        self.events = events
+        self.layout = layout
+        self.columns = self._columns()
+        telling = sorted(TELLING.intersection(name for name, _, _ in self.columns))
+        if telling:
+            raise SparkError(
+                f"the events have a column `{telling[0]}`, which says what a row is, and the plan `join` does not read it: "
+                "drop the rows that are no events and the column, or leave `plan` out"
+            )
+        self.leaves = leaves_of(self.columns)
+        if layout.stream is not None:
+            self.leaves[STREAM] = Leaf(STREAM, Kind.STRING, functions.lit(layout.stream), StringType())
+        elif layout.stream_column is not None:
+            column = self.named(layout.stream_column)
+            self.leaves[STREAM] = Leaf(STREAM, Kind.STRING, column, StringType())
+
+    def named(self, name: str) -> Column:
+        """Return the column that has this name in the events."""
+        return functions.col(f"c{self.events.columns.index(name)}")
+
+    def type_of(self, name: str) -> DataType:
+        """Return the type of a column."""
+        return self.events.schema[name].dataType
+
+    @property
+    def ticks(self) -> Column:
+        """Return when an event ended, in ticks."""
+        if self.layout.time == CLOCK:
+            return functions.unix_micros(functions.current_timestamp())
+        return ticks_of(self.named(self.layout.time), self.type_of(self.layout.time))
+
+    @property
+    def time(self) -> Column:
+        """Return when an event ended, as a notification tells it."""
+        if self.layout.time == CLOCK:
+            return functions.current_timestamp()
+        if isinstance(time_type_of(self.events, self.layout), LongType):
+            return self.ticks
+        return functions.timestamp_micros(self.ticks)
+
+    @property
+    def is_event(self) -> Column:
+        """Return whether a row is an event."""
+        layout = self.layout
+        wrong = [self.named(layout.event_id).isNull()]
+        if layout.time != CLOCK:
+            wrong.append(self.ticks.isNull())
+        if layout.struct is not None:
+            wrong.append(self.named(layout.struct).isNull())
+        cells = [(column, type_) for _, column, type_ in self.columns]
+        if layout.stream_column is not None:
+            cells.append((self.named(layout.stream_column), StringType()))
+        wrong += [fault for column, type_ in cells if (fault := fault_of(column, type_)) is not None]
+        right = functions.lit(True)
+        for fault in wrong:
+            right = right & ~functions.coalesce(fault, functions.lit(False))
+        return right
+
+    def _columns(self) -> list[tuple[str, Column, DataType]]:
+        struct = self.layout.struct
+        if struct is None:
+            return [(name, self.named(name), self.type_of(name)) for name in self.layout.columns or ()]
+        type_, column = self.type_of(struct), self.named(struct)
+        fields = type_.fields if isinstance(type_, StructType) else ()
+        return [(field.name, column.getField(field.name), field.dataType) for field in fields]
+
+
+def _asked(source: _Source, places: Places, schemas: Sequence[Schema], keep: Sequence[str]) -> DataFrame:
+    """Return a row for each candidate coordinate of each event, with what is to be checked and told of it."""
+    leaves = {place.number: source.leaves[path] for path, place in places.used.items()}
+    hashed = sorted({number for schema in schemas for number in schema})
+    columns = [
+        source.named(source.layout.event_id).alias("event_id"),
+        source.time.alias("time"),
+        source.ticks.alias("ticks"),
+        *(source.named(name).alias(f"k{place}") for place, name in enumerate(keep)),
+        *_arrays(source, places),
+        *(
+            functions.when(leaves[number].key.isNotNull(), _hash(number, leaves[number].key)).alias(
+                f"h{number}"
+            )
+            for number in hashed
+        ),
+    ]
+    rows = by_place(source.events).where(source.is_event).select(*columns)
+    coordinates = functions.array(*(_coordinate(number, schema) for number, schema in enumerate(schemas)))
+    kept = [name for name in rows.columns if not (name[0] == "h" and name[1:].isdigit())]
+    return rows.select(*kept, functions.explode(coordinates).alias("coordinate"))
+
+
+def _arrays(source: _Source, places: Places) -> list[Column]:
+    """Return the values that may be asked for, by family."""
+    found: dict[str, list[Column]] = {name: [] for name in _ARRAYS}
+    for path, place in places.used.items():
+        leaf = source.leaves[path]
+        if place.family is Family.NUMBER:
+            low, high = leaf.bounds
+            found["lows"].append(low)
+            found["highs"].append(high)
+        else:
+            found["texts" if place.family is Family.TEXT else "wholes"].append(leaf.value)
+    if all(leaf.is_exact for leaf in map(source.leaves.__getitem__, places.used)):
+        found["highs"] = []  # the same as the others
+    return [
+        functions.array(*columns).cast(f"array<{_ARRAYS[name]}>").alias(name)
+        for name, columns in found.items()
+    ]
+
+
+def _hash(number: int, key: Column) -> Column:
+    return functions.xxhash64(functions.lit(number), key)
+
+
+def _coordinate(number: int, schema: Schema) -> Column:
+    """Return an event's coordinate by a schema; null if it has no value for some of its places."""
+    hashes = [functions.col(f"h{place}") for place in schema]
+    coordinate = _coordinate_of(functions.lit(number), functions.array(*hashes).cast("array<bigint>"))
+    for hash_ in hashes:
+        coordinate = functions.when(hash_.isNotNull(), coordinate)
+    return coordinate
+
+
+def _coordinate_of(schema: Column, hashes: Column) -> Column:
+    return functions.xxhash64(schema, hashes)
+
+
+def _point_frame(events: DataFrame, points: Points) -> DataFrame:
+    """Return the points with their coordinates."""
+    frame = events.sparkSession.createDataFrame(points.table)
+
+    def hash_of(key: Column) -> Column:
+        place = key.getField("place")
+        number, text, whole = (key.getField(name) for name in ("number", "text", "whole"))
+        return (
+            functions.when(number.isNotNull(), functions.xxhash64(place, number))
+            .when(text.isNotNull(), functions.xxhash64(place, text))
+            .otherwise(functions.xxhash64(place, whole))
+        )
+
+    hashes = functions.transform("keys", hash_of)
+    held = frame.withColumn("coordinate", _coordinate_of(functions.col("schema"), hashes)).drop(
+        "schema", "keys"
+    )
+    return functions.broadcast(held) if points.table.nbytes <= _BROADCAST else held
+
+
+def _condition(points: Points, *, has_terms: bool) -> Column:
+    """Return whether a pair of a coordinate's event and a point is a match, and the one that tells it."""
+    lows, highs, texts, wholes = (functions.col(name) for name in _ARRAYS)
+    values = Values(lows, functions.when(functions.size(highs) > 0, highs).otherwise(lows), texts, wholes)
+    condition = passes(values, functions.col("checks"))
+    if points.has_earlier:
+        condition = condition & is_first(values, functions.col("earlier"))
+    if has_terms:
+        begin, end, ticks = (functions.col(name) for name in ("valid_from", "valid_until", "ticks"))
+        condition = condition & (begin <= ticks) & ((end == FOREVER) | (ticks < end))
+    return condition
+
+
+def _notifications(
+    found: DataFrame,
+    generation: int,
+    keep: Sequence[str],
+    *,
+    values: bool,
+    faults: bool,
+) -> DataFrame:
+    """Return matches with the columns that notifications have."""
+    nothing: Any = functions.lit(None).cast("string")
+    columns = [
+        functions.col("subscription"),
+        functions.col("event_id"),
+        functions.col("time"),
+        functions.lit(generation).cast("bigint").alias("generation"),
+    ]
+    if values:
+        columns.append(nothing.alias("values"))
+    columns += [functions.col(f"k{place}").alias(name) for place, name in enumerate(keep)]
+    if faults:
+        columns.append(nothing.alias("reason"))
+    return found.select(*columns)

@@ -1,0 +1,203 @@
+"""Subscriptions as a table of points: a row for each coordinate that an event must have to be checked against one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+from typing import Any, Final
+
+import pyarrow as pa
+from msgspec import Struct
+
+from tocsin.spark.join.checks import Check, Constant, Family, Question
+from tocsin.spark.join.schemas import EMPTY, Schema, choose_schemas
+
+__all__ = ["FIELDS", "Decided", "Points", "points_of"]
+
+_MEMBERS: Final = 8  # values of a list that is hashed, a point each
+_POINTS: Final = 64  # that a conjunction has at most
+
+FIELDS: Final = {Family.NUMBER: "number", Family.TEXT: "text", Family.WHOLE: "whole"}
+_KEY: Final = pa.struct(
+    [("place", pa.int32()), ("number", pa.float64()), ("text", pa.string()), ("whole", pa.int64())]
+)
+_CHECK: Final = pa.struct(
+    [
+        ("within", pa.int32()),
+        ("family", pa.int32()),
+        ("question", pa.int32()),
+        ("number", pa.float64()),
+        ("text", pa.string()),
+        ("whole", pa.int64()),
+        ("numbers", pa.list_(pa.float64())),
+        ("texts", pa.list_(pa.string())),
+        ("wholes", pa.list_(pa.int64())),
+    ]
+)
+_SCHEMA: Final = pa.schema(
+    [
+        ("subscription", pa.string()),
+        ("valid_from", pa.int64()),
+        ("valid_until", pa.int64()),
+        ("schema", pa.int32()),
+        ("keys", pa.list_(_KEY)),
+        ("checks", pa.list_(_CHECK)),
+        ("earlier", pa.list_(pa.list_(_CHECK))),
+    ]
+)
+
+
+class Decided(Struct, frozen=True):
+    """A subscription that Spark SQL can decide: its conjunctions, as checks, and when it applies."""
+
+    id: str
+    terms: tuple[int, int]
+    conjunctions: Sequence[tuple[Check, ...]]
+
+
+class Points(Struct, frozen=True):
+    """The table, and the schemas that its rows are hashed by; a row's `schema` is a place in them."""
+
+    table: Any  # pa.Table
+    schemas: tuple[Schema, ...]
+    has_earlier: bool  # whether some subscription has several conjunctions
+
+
+def points_of(subscriptions: Sequence[Decided]) -> Points:
+    """Return the points of subscriptions, each conjunction hashed by the schema that is chosen for its equalities.
+
+    A conjunction carries those before it that satisfy the same subscription: an event is told by the first that holds,
+    and so once.
+    """
+    keyed = [_keyed(checks) for one in subscriptions for checks in one.conjunctions]
+    chosen = choose_schemas(Counter(tuple(keys) for keys in keyed), _distinct(keyed))
+    schemas = tuple(sorted(set(chosen.values()))) or (EMPTY,)
+    numbers = {schema: number for number, schema in enumerate(schemas)}
+    rows = _Rows()
+    found = iter(keyed)
+    for one in subscriptions:
+        earlier: list[tuple[Check, ...]] = []
+        for checks in one.conjunctions:
+            keys = next(found)
+            schema = chosen[tuple(keys)]
+            for point in _points(checks, keys, schema):
+                rows.add(one, numbers[schema], point, earlier)
+            earlier.append(checks)
+    has_earlier = any(len(one.conjunctions) > 1 for one in subscriptions)
+    return Points(rows.table(), schemas, has_earlier)
+
+
+class _Point(Struct, frozen=True):
+    keys: Sequence[Check]  # equalities, by place
+    checks: Sequence[Check]
+
+
+def _keyed(checks: Iterable[Check]) -> dict[int, Check]:
+    """Return the checks that a conjunction may be hashed by, by place, ascending."""
+    found: dict[int, Check] = {}
+    points = 1
+    for check in sorted(checks, key=lambda one: (len(one.values), one.place.number)):
+        size = len(check.values)
+        if not 0 < size <= _MEMBERS or points * size > _POINTS or check.place.number in found:
+            continue
+        points *= size
+        found[check.place.number] = check
+    return dict(sorted(found.items()))
+
+
+def _distinct(keyed: Iterable[dict[int, Check]]) -> dict[int, int]:
+    """Return how many values each place is compared with."""
+    values: dict[int, set[Constant]] = {}
+    for keys in keyed:
+        for place, check in keys.items():
+            values.setdefault(place, set()).update(check.values)
+    return {place: len(found) for place, found in values.items()}
+
+
+def _points(checks: Sequence[Check], keys: dict[int, Check], schema: Schema) -> Iterator[_Point]:
+    """Return a conjunction's points: one for each combination of values that its keys allow."""
+    hashed = [keys[place] for place in schema]
+    for values in product(*(check.values for check in hashed)):
+        just = {check: check.narrowed(value) for check, value in zip(hashed, values, strict=True)}
+        yield _Point([just[check] for check in hashed], [just.get(check, check) for check in checks])
+
+
+class _Rows:
+    """The table's rows, in columns; a check is a number until the end, since most are shared by many subscriptions."""
+
+    def __init__(self) -> None:
+        self._ids: list[str] = []
+        self._terms: list[tuple[int, int]] = []
+        self._schemas: list[int] = []
+        self._keys: list[int] = []
+        self._key_ends = [0]
+        self._checks: list[int] = []
+        self._check_ends = [0]
+        self._earlier: list[int] = []
+        self._earlier_ends = [0]
+        self._group_ends = [0]
+        self._known: dict[Check, int] = {}
+
+    def add(self, one: Decided, schema: int, point: _Point, earlier: Iterable[tuple[Check, ...]]) -> None:
+        """Add a point."""
+        self._ids.append(one.id)
+        self._terms.append(one.terms)
+        self._schemas.append(schema)
+        self._keys += self._numbers(point.keys)
+        self._key_ends.append(len(self._keys))
+        self._checks += self._numbers(point.checks)
+        self._check_ends.append(len(self._checks))
+        for checks in earlier:
+            self._earlier += self._numbers(checks)
+            self._earlier_ends.append(len(self._earlier))
+        self._group_ends.append(len(self._earlier_ends) - 1)
+
+    def table(self) -> Any:
+        """Return the rows as an Arrow table."""
+        cells = pa.array(map(_cell, self._known), _CHECK)
+        begins, ends = zip(*self._terms, strict=True) if self._terms else ((), ())
+        keys = pa.array((_key(check) for check in self._known), _KEY)
+        before = _lists(self._earlier_ends, cells, self._earlier)
+        columns = [
+            pa.array(self._ids, pa.string()),
+            pa.array(begins, pa.int64()),
+            pa.array(ends, pa.int64()),
+            pa.array(self._schemas, pa.int32()),
+            _lists(self._key_ends, keys, self._keys),
+            _lists(self._check_ends, cells, self._checks),
+            pa.ListArray.from_arrays(pa.array(self._group_ends, pa.int32()), before),
+        ]
+        return pa.table(columns, schema=_SCHEMA)
+
+    def _numbers(self, checks: Iterable[Check]) -> list[int]:
+        known = self._known
+        return [known.setdefault(check, len(known)) for check in checks]
+
+
+def _lists(ends: list[int], pool: Any, chosen: list[int]) -> Any:
+    """Return lists of what `chosen` names in a pool, that end at `ends`."""
+    values = pool.take(pa.array(chosen, pa.int32()))
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), values)
+
+
+def _key(check: Check) -> dict[str, Any] | None:
+    """Return an equality as the table holds what a point is hashed by; None of any other check, which is no key."""
+    if check.question is not Question.EQ:
+        return None
+    return {"place": check.place.number, FIELDS[check.place.family]: check.constants[0]}
+
+
+def _cell(check: Check) -> dict[str, Any]:
+    """Return a check as the table holds it."""
+    cell: dict[str, Any] = {
+        "within": check.place.within,
+        "family": int(check.place.family),
+        "question": int(check.question),
+    }
+    field = FIELDS[check.place.family]
+    if check.question.has_list:
+        cell[f"{field}s"] = list(check.constants)
+    elif check.constants:
+        cell[field] = check.constants[0]
+    return cell

@@ -1,0 +1,106 @@
+"""Predicates as checks: what SQL decides, what never holds, and what is left to an index."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from tocsin.language import parse_condition, to_dnf
+from tocsin.model.timestamps import microseconds
+from tocsin.model.values import Kind
+from tocsin.spark.join.checks import Check, Checker, NeverError, Places, Question, UndecidedError
+
+KINDS = {
+    "a": Kind.NUMBER,
+    "b": Kind.NUMBER,
+    "word": Kind.STRING,
+    "flag": Kind.BOOLEAN,
+    "moment": Kind.TIMESTAMP,
+}
+
+
+def checks(text: str) -> tuple[Check, ...]:
+    (conjunction,) = to_dnf(parse_condition(text)).conjunctions
+    return Checker(Places(KINDS)).checks(conjunction)
+
+
+def told(text: str) -> list[tuple[Question, tuple[object, ...]]]:
+    return [(check.question, check.constants) for check in checks(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a = 1", [(Question.EQ, (1.0,))]),
+        ("a between 1 and 2.5", [(Question.GE, (1.0,)), (Question.LE, (2.5,))]),
+        ("a not between 1 and 2", [(Question.NOT_BETWEEN, (1.0, 2.0))]),
+        ("a in (1, 2, 'x')", [(Question.IN, (1.0, 2.0))]),
+        ("a not in (1, 'x')", [(Question.NOT_IN, (1.0,))]),
+        ("word like 'x%'", [(Question.STARTS, ("x",))]),
+        ("word not contains 'x'", [(Question.NOT_CONTAINS, ("x",))]),
+        ("flag > false", [(Question.GT, (0,))]),
+        ("a is present", [(Question.PRESENT, ())]),
+        ("a is missing", [(Question.MISSING, ())]),
+        ("nowhere is missing", []),
+        ("a = -0.0", [(Question.EQ, (0.0,))]),
+    ],
+)
+def test_what_sql_decides_becomes_a_check(
+    text: str, found: list[tuple[Question, tuple[object, ...]]]
+) -> None:
+    assert told(text) == found
+
+
+def test_timestamps_are_microseconds() -> None:
+    moment = datetime(2026, 1, 2, tzinfo=UTC)
+    assert told("moment < timestamp '2026-01-02T00:00:00Z'") == [(Question.LT, (microseconds(moment),))]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nowhere = 1",
+        "nowhere is present",
+        "a = 'x'",
+        "flag = 1",
+        "a not in ('x')",
+        "a starts with 'x'",
+        "a = '1' and word ~ 'x'",
+    ],
+)
+def test_what_no_event_satisfies_is_told(text: str) -> None:
+    with pytest.raises(NeverError):
+        checks(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a > b + 1",
+        "a = b",
+        "word like 'x_y'",
+        "word ~ 'x+'",
+        "a = 9007199254740993",
+        "a in (1, 9007199254740993)",
+        "word > timestamp '2026-01-02T00:00:00Z'",
+        "word in ('x', timestamp '2026-01-02T00:00:00Z')",
+    ],
+)
+def test_what_sql_cannot_decide_is_left(text: str) -> None:
+    with pytest.raises(UndecidedError):
+        checks(text)
+
+
+def test_places_are_numbered_as_they_are_asked_for() -> None:
+    places = Places(KINDS)
+    found = [places.find(path) for path in ("word", "b", "moment", "b", "nowhere", "flag")]
+    assert [place and (place.number, place.within) for place in found] == [
+        (0, 0),
+        (1, 0),
+        (2, 0),
+        (1, 0),
+        None,
+        (3, 1),
+    ]
+    assert list(places.used) == ["word", "b", "moment", "flag"]
