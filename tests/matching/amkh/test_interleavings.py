@@ -343,3 +343,11 @@ def test_statistics_tell_which_attributes_are_rare() -> None:
     add(matcher, "a = 1 and rare = 1", "a = 2 and b = 2 and rare = 3")
     matcher.match(EventBatch.of_dicts([{"a": 2, "b": 2}]))
     assert matcher.examined().schemas == 0
+
+
+def test_a_scheme_is_chosen_for_long_conjunctions_too() -> None:
+    matcher = Amkh()
+    add(matcher, *(" and ".join(f"a{k} = {(i * k) % 7}" for k in range(40)) for i in range(600)))
+    assert matcher.scheme.general == ()
+    full = {f"a{k}": (3 * k) % 7 for k in range(40)}
+    assert matcher.match(EventBatch.of_dicts([full])).to_lists() == [list(range(3, 600, 7))]

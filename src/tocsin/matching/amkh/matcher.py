@@ -155,15 +155,13 @@ class Amkh(HashedMatcher):
         return best, is_better(new, old)
 
     def _sample(self, most: int) -> Forms:
-        """Return up to so many conjunctions, taken at random."""
+        """Return up to so many conjunctions, taken at random; fewer if they are very long."""
         held = np.flatnonzero(self._state.store.owner[: self._state.store.tops[TOP_FORM]] >= 0)
         if len(held) > most:
             held = np.sort(np.random.default_rng(len(held)).choice(held, most, replace=False))
-        parts = list(self._recalled(held))
-        if len(parts) == 1:
-            return parts[0]
         none = np.empty(0, dtype=np.int64)
-        return self._forms(none, np.zeros(1, dtype=np.int64), none, none, none)
+        empty = self._forms(none, np.zeros(1, dtype=np.int64), none, none, none)
+        return next(self._recalled(held), empty)
 
     def _new_index(self, scheme: Scheme, sample: Forms | None) -> Index:
         """Return an empty index for a scheme; a sample tells by which constants clauses are classed."""
