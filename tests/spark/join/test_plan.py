@@ -294,3 +294,10 @@ def test_columns_that_the_join_does_not_read_are_named(spark: SparkSession) -> N
     twice = events.select("event_id", functions.lit(1).alias("inner.x"), "inner")
     with pytest.raises(SparkError, match=r"two columns of the events are `inner\.x`"):
         match(twice, {"x": "inner.x = 1"}, plan="join")
+
+
+def test_nothing_may_be_left_to_the_join_or_to_anyone(spark: SparkSession) -> None:
+    events = spark.createDataFrame([("e", 1, "xx")], "event_id string, a int, word string")
+    assert told(match(events, {"x": "word ~ 'x+'"}, plan="join").select("event_id")) == Counter([("e",)])
+    assert match(events, {"x": "nowhere = 1"}, plan="join").collect() == []
+    assert match(events, {"x": "a = 1"}, plan="join", faults=True).count() == 1
