@@ -117,20 +117,16 @@ def rule_of_thumb(attributes: Attributes, sample: Sample) -> Scheme:
     return Scheme(general, ALL_CLASSES if general and selective else 2)
 
 
-def candidates(
-    attributes: Attributes, general: int | None = None, classes: int | None = None
-) -> Iterable[Scheme]:
-    """Return the schemes that are compared; those given a G or a B keep to it."""
+def candidates(attributes: Attributes, general: int | None = None, classes: int = 4) -> Iterable[Scheme]:
+    """Return the schemes with B classes that are compared; with a G, there is only one."""
     ordered = general_attributes(attributes)
     if general is not None:
-        for count in [classes] if classes is not None else [*_CLASSES, ALL_CLASSES]:
-            yield Scheme(tuple(ordered[:general]), count)
+        yield Scheme(tuple(ordered[:general]), classes)
         return
     hashed: list[tuple[Hashable, ...] | None] = [(), tuple(ordered[:1]), tuple(ordered[:2]), None]
     for which in dict.fromkeys(hashed):
-        for count in [classes] if classes is not None else _CLASSES if which != () else _CLASSES[:1]:
-            for width in _WIDTHS:
-                yield Scheme(which, count, width, equalities=True)
+        for width in _WIDTHS:
+            yield Scheme(which, classes, width, equalities=True)
 
 
 def cost_of(scheme: Scheme, attributes: Attributes, sample: Sample, population: int) -> Cost:
@@ -174,11 +170,22 @@ def choose(
     general: int | None = None,
     classes: int | None = None,
 ) -> Scheme:
-    """Return the cheapest scheme, of those with this G or B if one is given; of equals, the simplest."""
-    return min(
-        candidates(attributes, general, classes),
-        key=lambda scheme: cost_of(scheme, attributes, sample, population).total,
-    )
+    """Return the cheapest scheme, of those with this G or B if one is given; of equals, the simplest.
+
+    First it is asked what is hashed, then how finely. B above any id is only considered where G is given: it costs an
+    event a look at every clause of an attribute.
+    """
+
+    def cost(scheme: Scheme) -> float:
+        return cost_of(scheme, attributes, sample, population).total
+
+    best = min(candidates(attributes, general, _CLASSES[1] if classes is None else classes), key=cost)
+    if classes is not None:
+        return best
+    if best.general == ():
+        return Scheme((), _CLASSES[0], best.width, best.equalities)
+    counts = _CLASSES if general is None else (*_CLASSES, ALL_CLASSES)
+    return min((Scheme(best.general, one, best.width, best.equalities) for one in counts), key=cost)
 
 
 def is_better(new: Cost, old: Cost) -> bool:

@@ -40,8 +40,8 @@ def recent(events: EncodedEvents) -> EncodedEvents:
     """Return the first few of these events, to be remembered."""
     count = min(len(events.offsets) - 1, _REMEMBERED)
     end = int(events.offsets[count])
-    parts = (part[:end].copy() for part in (events.fields, events.keys, events.lows, events.highs))
-    return EncodedEvents(events.offsets[: count + 1].copy(), *parts)
+    keys, lows, highs = (part[:end].copy() for part in (events.keys, events.lows, events.highs))
+    return EncodedEvents(events.offsets[: count + 1].copy(), events.fields[:end].copy(), keys, lows, highs)
 
 
 def clauses_of(forms: Forms) -> Clauses:
@@ -65,7 +65,7 @@ def figures_of(
 ) -> tuple[dict[Hashable, Figures], list[list[Coordinate]]]:
     """Return the figures of all fields that `count` sampled conjunctions speak of, and their coordinates."""
     presence = _presence(store)
-    chances = _chances(clauses, seen, presence)
+    chances = _chances(clauses, seen)
     sample: list[dict[Hashable, bool]] = [{} for _ in range(count)]
     equal: dict[int, list[float]] = {}
     other: dict[int, list[float]] = {}
@@ -102,9 +102,7 @@ def _presence(store: Store) -> NDArray[np.float64]:
     return np.asarray(np.minimum(store.uses / max(int(store.tops[LIVE_FORMS]), 1), 1.0))
 
 
-def _chances(
-    clauses: Clauses, seen: EncodedEvents | None, presence: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _chances(clauses: Clauses, seen: EncodedEvents | None) -> NDArray[np.float64]:
     """Return, of each clause, the share of values of its field that satisfy it: tried on events, or assumed."""
     # The more clauses ask for a value of a field, the more different values it is taken to have.
     fields, uses = np.unique(clauses.field, return_counts=True)

@@ -47,39 +47,43 @@ CLAUSE_CLASS: Final = 5  # -1 of an equality
 CLAUSE_NEXT: Final = 6  # in its class
 CLAUSE_BEFORE: Final = 7
 
-# Columns of a hashed attribute's row
-FIELD: Final = 0
-WEIGHT: Final = 1
-CLASS_WEIGHT: Final = 2
-EQUALITIES: Final = 3  # clauses
-OTHERS: Final = 4
-UNEQUALS: Final = 5  # of those, `!=`
-TOP_ID: Final = 6  # ids ever given
-FREE_IDS: Final = 7  # the first row of the ids to be given again, -1 if there is no room for any
-FREE_COUNT: Final = 8
-FREE_CLASS: Final = 9
-CLASSES: Final = 10  # the first row of its classes, or -1
-CLASSES_COUNT: Final = 11
-CLASSES_CLASS: Final = 12
-LIST: Final = 13  # the first row of the schemas of which it is the rarest attribute, or -1
-LIST_COUNT: Final = 14
-LIST_CLASS: Final = 15
-CUTS: Final = 16  # the row of constants by which classes are told
-PLACE_COLUMNS: Final = 17
+# Columns of a hashed attribute's row: first what matching looks at
+WEIGHT: Final = 0
+CLASS_WEIGHT: Final = 1
+EQUALITIES: Final = 2  # clauses
+OTHERS: Final = 3
+UNEQUALS: Final = 4  # of those, `!=`
+BOUNDS: Final = 5  # the first row of its classes' bounds, or -1
+CLASSES: Final = 6  # how many classes it has
+LIST: Final = 7  # the first row of the schemas of which it is the rarest attribute, or -1
+LIST_COUNT: Final = 8
+MET: Final = 9  # the last event with a matched clause,
+ADDENDS: Final = 10  # and where in `Scratch.sums` what it adds is,
+ADDEND_COUNT: Final = 11  # and how many there are
+FIELD: Final = 12
+TOP_ID: Final = 13  # ids ever given
+FREE_IDS: Final = 14  # the first row of the ids to be given again, -1 if there is no room for any
+FREE_COUNT: Final = 15
+FREE_CLASS: Final = 16
+CHAINS: Final = 17  # the first row of its classes' clauses
+CHAINS_CLASS: Final = 18
+BOUNDS_CLASS: Final = 19
+LIST_CLASS: Final = 20
+CUTS: Final = 21  # the row of constants by which classes are told
+PLACE_COLUMNS: Final = 22
 
-# Columns of a class: the extreme constants of its clauses, so that one look tells whether any is satisfied
-LEAST_GE: Final = 0
-LEAST_GT: Final = 1
-MOST_LE: Final = 2
-MOST_LT: Final = 3
-BOTH_LOW: Final = 4  # from the least lower bound of clauses with two
-BOTH_HIGH: Final = 5  # to their greatest upper bound
-NE_COUNT: Final = 6
-LOOSE_COUNT: Final = 7  # that any value of the kind may satisfy
-HEAD: Final = 8  # its first clause, or -1
-LIVE: Final = 9  # its clauses
-STALE: Final = 10  # clauses that have gone since its extremes were found
-CLASS_COLUMNS: Final = 11
+# A class of clauses is known by its extreme constants, so that one look tells whether any is satisfied: a row of two for
+# each shape of clause. Where classes are told by constants, all clauses of a class have one shape, and it has one row.
+LOWER: Final = 0  # the least constants of `>=` and `>`
+UPPER: Final = 1  # the greatest constants of `<=` and `<`
+BOTH: Final = 2  # the least lower and the greatest upper bound
+LOOSE: Final = 3  # how many are `!=`, and how many any value of the kind may satisfy
+SHAPES: Final = 4
+
+# Columns of a class's chain of clauses
+HEAD: Final = 0  # its first clause, or -1
+LIVE: Final = 1  # its clauses
+STALE: Final = 2  # clauses that have gone since its extremes were found
 
 # Columns of a bucket, behind its coordinate
 MEMBERS: Final = 1  # its first row, or -1
@@ -98,6 +102,7 @@ SCHEMA_PIVOT: Final = 5  # its rarest attribute
 SCHEMA_POSITION: Final = 6  # in that attribute's list
 SCHEMA_BUCKET: Final = 7  # its first bucket, or -1
 SCHEMA_BUCKETS: Final = 8
+SINGLE: Final = 1 << 62  # added to a schema in a list if it has one attribute
 SCHEMA_SHARED: Final = 9  # whether it shares a bucket with another, so that its own are not all it has
 
 # Columns of a point
@@ -124,7 +129,7 @@ LIVE_POINTS: Final = 3
 LARGEST_BUCKET: Final = 4
 LARGEST_LIST: Final = 5
 LARGEST_IDS: Final = 6
-LARGEST_CLASSES: Final = 7
+LARGEST_CLASSES: Final = 7  # that any attribute has
 RESUME: Final = 8  # points of a conjunction that were placed before room ran out,
 DRAFTED: Final = 9  # and its clauses that are hashed,
 POINTS: Final = 10  # and the points that it is to have
@@ -178,6 +183,8 @@ class Scratch(NamedTuple):
     key: Keys
     low: Keys
     high: Keys
+    place: Keys  # its attribute's row
+    head: Keys  # where to look for an equality
     visits: Keys  # [pairs] attributes that are the rarest of some schema
     sums: NDArray[np.uint64]  # what the matched clauses of each attribute add to a coordinate
     digits: Keys  # [MOST_HASHED] which of them is at hand, by attribute of a schema
@@ -215,12 +222,10 @@ class Index(NamedTuple):
     hashing: NDArray[np.uint8]  # [fields] what of it is hashed
     place: NDArray[np.int32]  # [fields] its row among those that are, or -1
     places: NDArray[np.int64]  # [places, PLACE_COLUMNS]
-    matched: NDArray[
-        np.int64
-    ]  # [places, 3] the last event with a matched clause; where in `sums`, and how many
     clauses: HashIndex  # keys: operator and field, and two constants
     ids: Blocks  # rows: ids to be given again
-    classes: Blocks  # rows: CLASS_COLUMNS
+    bounds: Blocks  # rows: two extreme constants of a class
+    chains: Blocks  # rows: a class's clauses
     cuts: NDArray[np.int64]  # [rows * 3 * (B - 1)] ascending, for lower, upper and both bounds; first by kind
     schemas: HashIndex  # keys: a hash of its attributes, and a number to tell apart those that share it
     schema_places: Blocks  # rows: an attribute, in ascending order
@@ -268,15 +273,21 @@ def new_index(settings: NDArray[np.int64], cuts: NDArray[np.int64]) -> Index:
     tops[FREE_POINT] = -1
     tops[TOP_PLACE] = 1
     places = np.zeros((64, PLACE_COLUMNS), dtype=np.int64)
-    places[0, [FIELD, FREE_IDS, CLASSES, LIST]] = ALWAYS, -1, -1, -1  # for the schema without attributes
+    places[0, [FIELD, FREE_IDS, BOUNDS, LIST, MET]] = (
+        ALWAYS,
+        -1,
+        -1,
+        -1,
+        -1,
+    )  # for the schema without attributes
     return Index(
         np.full(64, settings[DEFAULT], dtype=np.uint8),
         np.full(64, -1, dtype=np.int32),
         places,
-        np.zeros((64, 3), dtype=np.int64),
         hash_index.new_hash_index(3, 5),
         blocks.new_blocks(1),
-        blocks.new_blocks(CLASS_COLUMNS),
+        blocks.new_blocks(2),
+        blocks.new_blocks(3),
         cuts,
         hash_index.new_hash_index(2, 8),
         blocks.new_blocks(1),
@@ -297,7 +308,8 @@ def new_scratch(pairs: int = 256, sums: int = 1024, predicates: int = 64) -> Scr
         return np.zeros(length, dtype=np.int64)
 
     return Scratch(
-        *(keys(pairs) for _ in range(5)),
+        *(keys(pairs), keys(pairs), keys(pairs), keys(pairs)),
+        *(keys(pairs), keys(pairs), keys(pairs)),
         np.zeros(sums, dtype=np.uint64),
         keys(MOST_HASHED),
         keys(5),
@@ -344,12 +356,13 @@ def with_points(index: Index, forms: int, width: int) -> Index:
     more = min(forms, 4096)
     wide = min(width, MOST_HASHED)
     classes = wide * (3 * int(tops[LARGEST_CLASSES]) + 4 * int(index.settings[CLASS_COUNT]) + 8)
-    index = grown(index, ("places", "matched"), int(tops[TOP_PLACE]) + wide + 64)
+    index = grown(index, ("places",), int(tops[TOP_PLACE]) + wide + 64)
     index = grown(index, ("points",), int(tops[TOP_POINT]) + more + 1)
     return index._replace(
         clauses=hash_index.with_room(index.clauses, wide + more),
         ids=blocks.with_room(index.ids, wide * (3 * int(tops[LARGEST_IDS]) + 4) + more),
-        classes=blocks.with_room(index.classes, classes + more),
+        bounds=blocks.with_room(index.bounds, SHAPES * classes + more),
+        chains=blocks.with_room(index.chains, classes + more),
         schemas=hash_index.with_room(index.schemas, 1 + more),
         schema_places=blocks.with_room(index.schema_places, 2 * wide + 2 + more),
         schema_lists=blocks.with_room(index.schema_lists, 3 * int(tops[LARGEST_LIST]) + 4 + more),
@@ -361,5 +374,5 @@ def with_points(index: Index, forms: int, width: int) -> Index:
 
 def with_pairs(scratch: Scratch, pairs: int, sums: int) -> Scratch:
     """Return the scratch with room for an event of so many pairs, whose matched clauses are so many."""
-    scratch = grown(scratch, ("field", "key", "low", "high", "visits"), pairs)
+    scratch = grown(scratch, ("field", "key", "low", "high", "place", "head", "visits"), pairs)
     return grown(scratch, ("sums",), sums)

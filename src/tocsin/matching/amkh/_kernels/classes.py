@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.matching.amkh.state import (
-    BOTH_HIGH,
-    BOTH_LOW,
-    CLASS_COLUMNS,
+    BOTH,
+    BOUNDS,
+    BOUNDS_CLASS,
+    CHAINS,
+    CHAINS_CLASS,
     CLASS_COUNT,
     CLASSES,
-    CLASSES_CLASS,
-    CLASSES_COUNT,
     CLAUSE_BEFORE,
     CLAUSE_CLASS,
     CLAUSE_ID,
@@ -29,19 +29,17 @@ from tocsin.matching.amkh.state import (
     HEAD,
     HIGHEST,
     LARGEST_CLASSES,
-    LEAST_GE,
-    LEAST_GT,
     LIVE,
-    LOOSE_COUNT,
+    LOOSE,
+    LOWER,
     LOWER_STRICT,
     LOWEST,
-    MOST_LE,
-    MOST_LT,
-    NE_COUNT,
     RANGE,
     RANKED,
+    SHAPES,
     STALE,
     UNEQUALS,
+    UPPER,
     UPPER_STRICT,
     Index,
 )
@@ -50,7 +48,7 @@ from tocsin.structures import blocks
 from tocsin.structures.blocks import class_of, size_of
 from tocsin.structures.jit import helper
 
-__all__ = ["enter_class", "is_matched", "leave_class"]
+__all__ = ["enter_class", "forget_classes", "is_any_matched", "is_matched", "leave_class"]
 
 _NE: Final = int(Op.NE)
 _FEW: Final = 32  # clauses of a class that are gone through whenever one has gone
@@ -59,13 +57,13 @@ _PART: Final = 8  # of more, when an eighth has gone
 
 @helper
 def _shape(op: int) -> int:
-    """Return whether a clause is bounded below (0), above (1), on both sides (2) or not at all (3)."""
+    """Return whether a clause is bounded below, above, on both sides or not at all."""
     if op < RANGE:
-        return np.int64(3)
+        return np.int64(LOOSE)
     flags = op - RANGE
     if flags & HAS_LOWER == 0:
-        return np.int64(1)
-    return np.int64(2) if flags & HAS_UPPER else np.int64(0)
+        return np.int64(UPPER)
+    return np.int64(BOTH) if flags & HAS_UPPER else np.int64(LOWER)
 
 
 @helper
@@ -77,11 +75,11 @@ def _class_for(index: Index, place: int, entry: int) -> int:
     if index.settings[RANKED] == 0:
         return keys[entry, CLAUSE_ID] % count
     shape = _shape(keys[entry, 0] >> FIELD_BITS)
-    if shape == 3:
-        return 3 * count
+    if shape == LOOSE:
+        return LOOSE * count
     low, high = keys[entry, 1], keys[entry, 2]
-    constant = low if shape == 0 else high if shape == 1 else (low >> 1) + (high >> 1)
-    first = (3 * index.places[place, CUTS] + shape) * (count - 1)
+    constant = low if shape == LOWER else high if shape == UPPER else (low >> 1) + (high >> 1)
+    first = (LOOSE * index.places[place, CUTS] + shape) * (count - 1)
     rank = np.int64(0)
     while rank < count - 1 and index.cuts[first + rank] < constant:
         rank += 1
@@ -89,117 +87,158 @@ def _class_for(index: Index, place: int, entry: int) -> int:
 
 
 @helper
-def _clear(row: NDArray[np.int64]) -> None:
-    row[LEAST_GE] = row[LEAST_GT] = row[BOTH_LOW] = HIGHEST
-    row[MOST_LE] = row[MOST_LT] = row[BOTH_HIGH] = LOWEST
+def _bounds_row(index: Index, place: int, class_: int, shape: int) -> int:
+    """Return the row of bounds for the clauses of one shape in a class."""
+    first = index.places[place, BOUNDS]
+    return first + class_ if index.settings[RANKED] else first + SHAPES * class_ + shape
 
 
 @helper
-def _make_classes(index: Index, place: int, class_: int) -> int:
-    """Return the row of an attribute's class, making rows for it if there are none."""
-    row = index.places[place]
-    count = row[CLASSES_COUNT]
-    if class_ >= count:
-        block = class_of(max(class_ + 1, count))
-        if index.settings[CLASS_COUNT] > 0:
-            settled = index.settings[CLASS_COUNT]
-            block = class_of(3 * settled + 1 if index.settings[RANKED] else settled)
-        first = blocks.take(index.classes, block)
-        rows = index.classes.rows
-        for i in range(count):
-            for column in range(CLASS_COLUMNS):
-                rows[first + i, column] = rows[row[CLASSES] + i, column]
-        for i in range(count, size_of(block)):
-            _clear(rows[first + i])
-            rows[first + i, NE_COUNT] = rows[first + i, LOOSE_COUNT] = 0
-            rows[first + i, LIVE] = rows[first + i, STALE] = 0
-            rows[first + i, HEAD] = -1
-        if count > 0:
-            blocks.give(index.classes, row[CLASSES], row[CLASSES_CLASS])
-        row[CLASSES], row[CLASSES_CLASS], row[CLASSES_COUNT] = first, block, size_of(block)
-        index.tops[LARGEST_CLASSES] = max(index.tops[LARGEST_CLASSES], size_of(block))
-    return row[CLASSES] + class_
+def _clear(rows: NDArray[np.int64], at: int, shape: int) -> None:
+    """Write bounds that no value fulfils."""
+    rows[at, 0] = rows[at, 1] = 0
+    if shape != LOOSE:
+        rows[at, 0] = LOWEST if shape == UPPER else HIGHEST
+        rows[at, 1] = HIGHEST if shape == LOWER else LOWEST
 
 
 @helper
-def _widen(row: NDArray[np.int64], tag: int, low: int, high: int) -> None:
-    """Let a class's extremes take in a clause."""
-    op = tag >> FIELD_BITS
-    if op < RANGE:
+def _make_classes(index: Index, place: int, class_: int) -> None:
+    """Make rows for an attribute's classes, up to this one, if there are none."""
+    row, settings = index.places[place], index.settings
+    old = row[CLASSES]
+    if class_ < old:
         return
-    flags, shape = op - RANGE, _shape(op)
-    if shape == 2:
-        row[BOTH_LOW] = min(row[BOTH_LOW], low)
-        row[BOTH_HIGH] = max(row[BOTH_HIGH], high)
-    elif shape == 0:
-        column = LEAST_GT if flags & LOWER_STRICT else LEAST_GE
-        row[column] = min(row[column], low)
-    else:
-        column = MOST_LT if flags & UPPER_STRICT else MOST_LE
-        row[column] = max(row[column], high)
+    per_class = np.int64(1 if settings[RANKED] else SHAPES)
+    count = settings[CLASS_COUNT]
+    if settings[RANKED]:
+        count = LOOSE * count + 1
+    elif count == 0:
+        count = size_of(class_of(class_ + 1))
+    chains_class, bounds_class = class_of(count), class_of(per_class * count)
+    chains, bounds = blocks.take(index.chains, chains_class), blocks.take(index.bounds, bounds_class)
+    for i in range(per_class * count):
+        at = bounds + i
+        if i < per_class * old:
+            index.bounds.rows[at, 0] = index.bounds.rows[row[BOUNDS] + i, 0]
+            index.bounds.rows[at, 1] = index.bounds.rows[row[BOUNDS] + i, 1]
+        else:
+            _clear(index.bounds.rows, at, i // settings[CLASS_COUNT] if settings[RANKED] else i % SHAPES)
+    for i in range(count):
+        for column in range(STALE + 1):
+            index.chains.rows[chains + i, column] = 0
+            if i < old:
+                index.chains.rows[chains + i, column] = index.chains.rows[row[CHAINS] + i, column]
+        if i >= old:
+            index.chains.rows[chains + i, HEAD] = -1
+    forget_classes(index, place)
+    row[CHAINS], row[CHAINS_CLASS], row[CLASSES] = chains, chains_class, count
+    row[BOUNDS], row[BOUNDS_CLASS] = bounds, bounds_class
+    index.tops[LARGEST_CLASSES] = max(index.tops[LARGEST_CLASSES], count)
 
 
 @helper
-def enter_class(index: Index, place: int, entry: int) -> int:
-    """Put a clause into its class, and return the class; there must be room."""
+def forget_classes(index: Index, place: int) -> None:
+    """Give back the rows of an attribute's classes."""
+    row = index.places[place]
+    if row[CLASSES] > 0:
+        blocks.give(index.chains, row[CHAINS], row[CHAINS_CLASS])
+        blocks.give(index.bounds, row[BOUNDS], row[BOUNDS_CLASS])
+    row[CLASSES], row[BOUNDS], row[CHAINS] = 0, -1, -1
+
+
+@helper
+def _widen(index: Index, place: int, entry: int) -> None:
+    """Let a class's extremes take in a clause with bounds."""
+    keys, rows = index.clauses.keys, index.bounds.rows
+    op = keys[entry, 0] >> FIELD_BITS
+    shape, low, high = _shape(op), keys[entry, 1], keys[entry, 2]
+    at = _bounds_row(index, place, keys[entry, CLAUSE_CLASS], shape)
+    if shape == BOTH:
+        rows[at, 0], rows[at, 1] = min(rows[at, 0], low), max(rows[at, 1], high)
+    elif shape == LOWER:
+        column = 1 if op & LOWER_STRICT else 0
+        rows[at, column] = min(rows[at, column], low)
+    elif shape == UPPER:
+        column = 1 if op & UPPER_STRICT else 0
+        rows[at, column] = max(rows[at, column], high)
+
+
+@helper
+def _count_loose(index: Index, place: int, entry: int, change: int) -> None:
+    keys = index.clauses.keys
+    op = keys[entry, 0] >> FIELD_BITS
+    if op < RANGE:
+        at = _bounds_row(index, place, keys[entry, CLAUSE_CLASS], np.int64(LOOSE))
+        index.bounds.rows[at, 0 if op == _NE else 1] += change
+        index.places[place, UNEQUALS] += change if op == _NE else 0
+
+
+@helper
+def enter_class(index: Index, place: int, entry: int) -> None:
+    """Put a clause into its class; there must be room."""
     keys = index.clauses.keys
     class_ = _class_for(index, place, entry)
-    row = index.classes.rows[_make_classes(index, place, class_)]
-    _widen(row, keys[entry, 0], keys[entry, 1], keys[entry, 2])
-    op = keys[entry, 0] >> FIELD_BITS
-    if op == _NE:
-        row[NE_COUNT] += 1
-        index.places[place, UNEQUALS] += 1
-    elif op < RANGE:
-        row[LOOSE_COUNT] += 1
-    row[LIVE] += 1
     keys[entry, CLAUSE_CLASS] = class_
-    keys[entry, CLAUSE_NEXT] = row[HEAD]
+    _make_classes(index, place, class_)
+    _widen(index, place, entry)
+    _count_loose(index, place, entry, 1)
+    chain = index.chains.rows[index.places[place, CHAINS] + class_]
+    chain[LIVE] += 1
+    keys[entry, CLAUSE_NEXT] = chain[HEAD]
     keys[entry, CLAUSE_BEFORE] = -1
-    if row[HEAD] >= 0:
-        keys[row[HEAD], CLAUSE_BEFORE] = entry
-    row[HEAD] = entry
-    return class_
+    if chain[HEAD] >= 0:
+        keys[chain[HEAD], CLAUSE_BEFORE] = entry
+    chain[HEAD] = entry
 
 
 @helper
 def leave_class(index: Index, place: int, entry: int) -> None:
     """Take a clause out of its class, and find the class's extremes anew if many have gone."""
-    keys = index.clauses.keys
-    row = index.classes.rows[index.places[place, CLASSES] + keys[entry, CLAUSE_CLASS]]
-    op = keys[entry, 0] >> FIELD_BITS
-    if op == _NE:
-        row[NE_COUNT] -= 1
-        index.places[place, UNEQUALS] -= 1
-    elif op < RANGE:
-        row[LOOSE_COUNT] -= 1
+    keys, class_ = index.clauses.keys, index.clauses.keys[entry, CLAUSE_CLASS]
+    _count_loose(index, place, entry, -1)
+    chain = index.chains.rows[index.places[place, CHAINS] + class_]
     before, following = keys[entry, CLAUSE_BEFORE], keys[entry, CLAUSE_NEXT]
     if before >= 0:
         keys[before, CLAUSE_NEXT] = following
     else:
-        row[HEAD] = following
+        chain[HEAD] = following
     if following >= 0:
         keys[following, CLAUSE_BEFORE] = before
-    row[LIVE] -= 1
-    row[STALE] += 1
-    if row[LIVE] <= _FEW or row[STALE] * _PART >= row[LIVE]:
-        row[STALE] = 0
-        _clear(row)
-        other = row[HEAD]
-        while other >= 0:
-            _widen(row, keys[other, 0], keys[other, 1], keys[other, 2])
-            other = keys[other, CLAUSE_NEXT]
+    chain[LIVE] -= 1
+    chain[STALE] += 1
+    if chain[LIVE] > _FEW and chain[STALE] * _PART < chain[LIVE]:
+        return
+    chain[STALE] = 0
+    for shape in range(LOOSE):
+        if index.settings[RANKED] == 0 or class_ // index.settings[CLASS_COUNT] == shape:
+            _clear(index.bounds.rows, _bounds_row(index, place, class_, shape), shape)
+    other = chain[HEAD]
+    while other >= 0:
+        _widen(index, place, other)
+        other = keys[other, CLAUSE_NEXT]
 
 
 @helper
-def is_matched(row: NDArray[np.int64], low: int, high: int, refuted: int) -> bool:
-    """Tell whether a value may satisfy a clause of a class, of which it refutes so many `!=`."""
+def is_matched(index: Index, at: int, shape: int, value: tuple[int, int], refuted: int) -> bool:
+    """Tell whether a value may satisfy a clause within bounds of a shape, where it refutes so many `!=`."""
+    low, high = value
+    first, second = index.bounds.rows[at, 0], index.bounds.rows[at, 1]
+    if shape == LOWER:
+        return low >= first or high > second
+    if shape == UPPER:
+        return high <= first or low < second
+    if shape == BOTH:
+        return low <= second and high >= first
+    return first > refuted or second > 0
+
+
+@helper
+def is_any_matched(index: Index, at: int, value: tuple[int, int], refuted: int) -> bool:
+    """Tell whether a value may satisfy a clause of a class that has a row for each shape."""
     return (
-        low >= row[LEAST_GE]
-        or high > row[LEAST_GT]
-        or high <= row[MOST_LE]
-        or low < row[MOST_LT]
-        or (low <= row[BOTH_HIGH] and high >= row[BOTH_LOW])
-        or row[NE_COUNT] > refuted
-        or row[LOOSE_COUNT] > 0
+        is_matched(index, at, LOWER, value, refuted)
+        or is_matched(index, at + UPPER, UPPER, value, refuted)
+        or is_matched(index, at + BOTH, BOTH, value, refuted)
+        or is_matched(index, at + LOOSE, LOOSE, value, refuted)
     )

@@ -6,14 +6,12 @@ from typing import Final
 
 import numpy as np
 
-from tocsin.matching.amkh._kernels.classes import enter_class, leave_class
+from tocsin.matching.amkh._kernels.classes import enter_class, forget_classes, leave_class
 from tocsin.matching.amkh.state import (
+    BOUNDS,
     BUCKET_COUNT,
     CLASS_COUNT,
     CLASS_WEIGHT,
-    CLASSES,
-    CLASSES_CLASS,
-    CLASSES_COUNT,
     CLAUSE_CLASS,
     CLAUSE_ID,
     CLAUSE_USES,
@@ -25,6 +23,7 @@ from tocsin.matching.amkh.state import (
     FREE_IDS,
     LARGEST_IDS,
     LIST,
+    MET,
     OTHERS,
     PLACE_COLUMNS,
     SPLIT,
@@ -62,7 +61,7 @@ def place_of(index: Index, field: int) -> int:
     row = index.places[place]
     for column in range(PLACE_COLUMNS):
         row[column] = 0
-    row[FIELD], row[FREE_IDS], row[CLASSES], row[LIST] = field, -1, -1, -1
+    row[FIELD], row[FREE_IDS], row[BOUNDS], row[LIST], row[MET] = field, -1, -1, -1, -1
     row[CUTS] = field % FIELDS
     buckets = index.settings[BUCKET_COUNT]
     if buckets > 1 and index.settings[SPLIT] == 0:
@@ -73,7 +72,6 @@ def place_of(index: Index, field: int) -> int:
         row[CLASS_WEIGHT] = np.int64(_mixed(2 * field + 1) | np.uint64(1))
         if index.settings[SPLIT] == 0:
             row[CLASS_WEIGHT] = row[WEIGHT]
-    index.matched[place, 0] = -1
     return place
 
 
@@ -155,6 +153,4 @@ def _forget_place(index: Index, place: int) -> None:
     row = index.places[place]
     blocks.give(index.ids, row[FREE_IDS], row[FREE_CLASS])
     row[FREE_IDS], row[FREE_COUNT], row[FREE_CLASS], row[TOP_ID] = -1, 0, 0, 0
-    if row[CLASSES_COUNT] > 0:
-        blocks.give(index.classes, row[CLASSES], row[CLASSES_CLASS])
-        row[CLASSES], row[CLASSES_COUNT] = -1, 0
+    forget_classes(index, place)

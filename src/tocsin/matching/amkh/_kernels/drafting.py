@@ -72,21 +72,11 @@ def draft(state: State, forms: Forms, i: int) -> int:
     count = np.int64(0)
     rows = state.scratch.draft
     for q in range(forms.offsets[i], forms.offsets[i + 1]):
-        op, field = forms.tags[q] >> FIELD_BITS, forms.tags[q] & _MASK
+        op = forms.tags[q] >> FIELD_BITS
         if op in (_RESIDUAL, _MISSING):
             continue
-        kind, list_ = _kind_of(forms, q), np.int64(-1)
-        low, high = forms.lows[q], forms.highs[q]
-        if op == _IN:
-            first = forms.starts[forms.which[q]]
-            if kind == _EQUAL:  # a list of several kinds: that there is a value
-                low = high = np.int64(0)
-            else:
-                field = forms.fields[first]
-            if kind == _LISTED:
-                list_ = forms.which[q]
-            elif kind == _RANGED:
-                low, high = _hull(forms, forms.which[q])
+        kind = _kind_of(forms, q)
+        field, low, high, list_ = _constants(forms, q, kind)
         at = np.int64(0)
         while at < count and rows[at, D_FIELD] != field:
             at += 1
@@ -136,6 +126,22 @@ def _kind_of(forms: Forms, q: int) -> int:
     if _LT <= op <= _BETWEEN:
         return np.int64(_RANGED)
     return np.int64(_LOOSE)
+
+
+@helper
+def _constants(forms: Forms, q: int, kind: int) -> tuple[int, int, int, int]:
+    """Return the field of a predicate's coordinate, its constants, and the list of its values or -1."""
+    op, field = forms.tags[q] >> FIELD_BITS, forms.tags[q] & _MASK
+    if op != _IN:
+        return field, forms.lows[q], forms.highs[q], np.int64(-1)
+    if kind == _EQUAL:  # a list of several kinds: that there is a value
+        return field, np.int64(0), np.int64(0), np.int64(-1)
+    list_ = forms.which[q]
+    field = forms.fields[forms.starts[list_]]
+    if kind == _RANGED:
+        low, high = _hull(forms, list_)
+        return field, low, high, np.int64(-1)
+    return field, forms.lows[q], forms.highs[q], list_ if kind == _LISTED else np.int64(-1)
 
 
 @helper

@@ -8,17 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.matching._kernels.gathering import UNSURE
-from tocsin.matching.amkh._kernels.classes import is_matched
+from tocsin.matching.amkh._kernels.classes import is_any_matched, is_matched
 from tocsin.matching.amkh._kernels.clauses import class_addend, equality_addend
 from tocsin.matching.amkh._kernels.storing import RESIDUAL_FLAG
 from tocsin.matching.amkh._kernels.table import bit_of, bucket_key, schema_addend
 from tocsin.matching.amkh._kernels.verifying import holds
 from tocsin.matching.amkh.state import (
+    ADDEND_COUNT,
+    ADDENDS,
     AT_SCHEMA,
+    BOUNDS,
     BUCKET_NEXT,
     CANDIDATES,
+    CLASS_COUNT,
     CLASSES,
-    CLASSES_COUNT,
     CLAUSE_CLASS,
     CLAUSE_ID,
     EPOCH,
@@ -29,13 +32,16 @@ from tocsin.matching.amkh.state import (
     LIST,
     LIST_COUNT,
     LOOKED_AT,
+    LOOSE,
     MATCHED,
     MEMBERS,
+    MET,
     NO_KEY,
     OTHERS,
     PLACE_COLUMNS,
     PROBED,
     PROBES,
+    RANKED,
     ROOM,
     ROW,
     SCHEMA_BUCKET,
@@ -44,7 +50,9 @@ from tocsin.matching.amkh.state import (
     SCHEMA_SHARED,
     SCHEMA_SIZE,
     SEEN,
+    SHAPES,
     SHARE,
+    SINGLE,
     SIZE,
     SIZE_BITS,
     STAMP,
@@ -171,30 +179,37 @@ def _find_clauses(state: State, index: Index, pairs: int) -> bool:
     scratch, places = state.scratch, index.places
     epoch, sums = state.store.tops[EPOCH], np.int64(0)
     for i in range(pairs):
-        place = np.int64(index.place[scratch.field[i]])
-        prefetch(places, max(place, np.int64(0)) * PLACE_COLUMNS)
+        place = max(np.int64(index.place[scratch.field[i]]), np.int64(0))
+        scratch.place[i] = place  # row 0 has no clauses
+        prefetch(places, place * PLACE_COLUMNS)
+        prefetch(places, place * PLACE_COLUMNS + 8)
     for i in range(pairs):
-        place = np.int64(index.place[scratch.field[i]])
-        if place >= 0:
-            sums += 1 + places[place, CLASSES_COUNT]
-            if places[place, EQUALITIES] > 0:
-                tag, key = (_EQ << FIELD_BITS) | scratch.field[i], scratch.key[i]
-                prefetch(index.clauses.heads, hash_index.bucket_of(index.clauses, tag, key, key))
-            if places[place, OTHERS] > 0:
-                prefetch(index.classes.rows, places[place, CLASSES] * index.classes.rows.shape[1])
+        place = scratch.place[i]
+        row = places[place]
+        sums += 1 + row[CLASSES]
+        if row[EQUALITIES] > 0:
+            tag, key = (_EQ << FIELD_BITS) | scratch.field[i], scratch.key[i]
+            scratch.head[i] = hash_index.bucket_of(index.clauses, tag, key, key)
+            prefetch(index.clauses.heads, scratch.head[i])
+        if row[OTHERS] > 0:
+            prefetch(index.bounds.rows, 2 * row[BOUNDS])
+            prefetch(index.bounds.rows, 2 * row[BOUNDS] + 8)
+        if row[LIST] >= 0:
+            prefetch(index.schema_lists.rows, 2 * row[LIST])
     if sums > scratch.sums.shape[0]:
         state.store.tops[SUMS] = sums
         return False
+    for i in range(pairs):
+        if places[scratch.place[i], EQUALITIES] > 0:
+            head = max(np.int64(index.clauses.heads[scratch.head[i]]), np.int64(0))
+            prefetch(index.clauses.keys, head * index.clauses.keys.shape[1])
     sums = np.int64(0)
     for i in range(pairs):
-        place = np.int64(index.place[scratch.field[i]])
-        if place < 0:
-            continue
-        begin = sums
+        begin, place = sums, scratch.place[i]
         row = places[place]
         if row[EQUALITIES] > 0:
             tag, key = (_EQ << FIELD_BITS) | scratch.field[i], scratch.key[i]
-            entry = hash_index.find(index.clauses, tag, key, key)
+            entry = hash_index.find_in(index.clauses, scratch.head[i], tag, key, key)
             if entry >= 0:
                 scratch.sums[sums] = equality_addend(index, place, index.clauses.keys[entry, CLAUSE_ID])
                 sums += 1
@@ -202,28 +217,36 @@ def _find_clauses(state: State, index: Index, pairs: int) -> bool:
         if row[OTHERS] > 0 and (scratch.field[i] % FIELDS != _TEXT or scratch.key[i] == _IS_TEXT):
             sums = _find_classes(state, index, place, i, sums)
         if sums > begin:
-            matched = index.matched[place]
-            if matched[0] != epoch:
-                matched[0], matched[1], matched[2] = epoch, begin, 0
-            matched[2] += sums - begin
+            if row[MET] != epoch:
+                row[MET], row[ADDENDS], row[ADDEND_COUNT] = epoch, begin, 0
+            row[ADDEND_COUNT] += sums - begin
     return True
 
 
 @helper
 def _find_classes(state: State, index: Index, place: int, i: int, sums: int) -> int:
     """Write the addends of the classes of which a value satisfies any clause; return how many there are in all."""
-    scratch, row = state.scratch, index.places[place]
+    scratch, row, ranked = state.scratch, index.places[place], index.settings[RANKED] != 0
     refuted = np.int64(-1)
     if row[UNEQUALS] > 0:
         tag, key = (_NE << FIELD_BITS) | scratch.field[i], scratch.key[i]
         entry = hash_index.find(index.clauses, tag, key, key)
         if entry >= 0:
             refuted = index.clauses.keys[entry, CLAUSE_CLASS]
-    low, high, first = scratch.low[i], scratch.high[i], row[CLASSES]
-    for class_ in range(row[CLASSES_COUNT]):
-        if is_matched(index.classes.rows[first + class_], low, high, np.int64(refuted == class_)):
-            scratch.sums[sums] = class_addend(index, place, class_)
-            sums += 1
+    value, at, classes = (scratch.low[i], scratch.high[i]), row[BOUNDS], row[CLASSES]
+    if not ranked:
+        for class_ in range(classes):
+            if is_any_matched(index, at + SHAPES * class_, value, np.int64(refuted == class_)):
+                scratch.sums[sums] = class_addend(index, place, class_)
+                sums += 1
+        return sums
+    count, class_ = index.settings[CLASS_COUNT], np.int64(0)
+    for shape in range(SHAPES):
+        for _ in range(count if shape < LOOSE else 1):
+            if is_matched(index, at + class_, shape, value, np.int64(refuted == class_)):
+                scratch.sums[sums] = class_addend(index, place, class_)
+                sums += 1
+            class_ += 1
     return sums
 
 
@@ -239,15 +262,13 @@ def _visits(state: State, index: Index, pairs: int) -> tuple[int, int]:
         scratch.visits[count] = 0
         count += 1
     for i in range(pairs):
-        field = scratch.field[i]
-        place = np.int64(index.place[field])
-        if place < 0 or index.matched[place, 0] != epoch or state.store.slot[field] != i + 1:
+        place = scratch.place[i]
+        if index.places[place, MET] != epoch or state.store.slot[scratch.field[i]] != i + 1:
             continue
         available |= bit_of(place)
         if index.places[place, LIST] >= 0:
             scratch.visits[count] = place
             count += 1
-            prefetch(index.schema_lists.rows, 2 * index.places[place, LIST])
     return count, available
 
 
@@ -261,10 +282,15 @@ def _coordinates(state: State, index: Index, visits: int, available: int) -> int
     probes = np.int64(0)
     while probes < PROBES:
         if cursor[LEFT] > 0:
-            scratch.probe[probes] = _product(state, index)
+            cursor[LEFT] -= 1
+            if cursor[AT_SCHEMA] >= SINGLE:
+                place = scratch.visits[cursor[VISIT]]
+                addend = scratch.sums[index.places[place, ADDENDS] + cursor[LEFT]]
+                scratch.probe[probes] = _sum(schema_addend(index, cursor[AT_SCHEMA] - SINGLE), addend)
+            else:
+                scratch.probe[probes] = _product(state, index)
             scratch.entry[probes] = -1
             probes += 1
-            cursor[LEFT] -= 1
         elif cursor[WALK] >= 0:
             scratch.entry[probes] = cursor[WALK]
             probes += 1
@@ -280,8 +306,11 @@ def _coordinates(state: State, index: Index, visits: int, available: int) -> int
                 continue
             at = row[LIST] + cursor[ROW]
             cursor[ROW] += 1
-            if np.uint64(index.schema_lists.rows[at, 0]) & ~available == np.uint64(0):
-                _begin_schema(state, index, index.schema_lists.rows[at, 1])
+            schema = index.schema_lists.rows[at, 1]
+            if schema >= SINGLE:
+                cursor[LEFT], cursor[AT_SCHEMA] = row[ADDEND_COUNT], schema
+            elif np.uint64(index.schema_lists.rows[at, 0]) & ~available == np.uint64(0):
+                _begin_schema(state, index, schema)
     return probes
 
 
@@ -291,12 +320,12 @@ def _begin_schema(state: State, index: Index, schema: int) -> None:
     row, cursor, epoch = index.schemas.keys[schema], state.scratch.cursor, state.store.tops[EPOCH]
     products = np.int64(1)
     for k in range(row[SCHEMA_SIZE]):
-        matched = index.matched[index.schema_places.rows[row[SCHEMA_PLACES] + k, 0]]
-        if matched[0] != epoch:
+        place = index.places[index.schema_places.rows[row[SCHEMA_PLACES] + k, 0]]
+        if place[MET] != epoch:
             return
         state.scratch.digits[k] = 0
-        if products < _MOST_PRODUCTS // matched[2]:
-            products *= matched[2]
+        if products < _MOST_PRODUCTS // place[ADDEND_COUNT]:
+            products *= place[ADDEND_COUNT]
         else:
             products = np.int64(_MOST_PRODUCTS)
     if products > row[SCHEMA_BUCKETS] and row[SCHEMA_SHARED] == 0:
@@ -306,16 +335,21 @@ def _begin_schema(state: State, index: Index, schema: int) -> None:
 
 
 @wrapping_helper
+def _sum(one: int, other: int) -> int:
+    return one + other
+
+
+@wrapping_helper
 def _product(state: State, index: Index) -> int:
     """Return the coordinate at hand of the schema at hand, and go on to the next."""
     digits, schema = state.scratch.digits, state.scratch.cursor[AT_SCHEMA]
     first = index.schemas.keys[schema, SCHEMA_PLACES]
     coordinate, carry = schema_addend(index, schema), np.int64(1)
     for k in range(index.schemas.keys[schema, SCHEMA_SIZE]):
-        matched = index.matched[index.schema_places.rows[first + k, 0]]
-        coordinate += state.scratch.sums[matched[1] + digits[k]]
+        place = index.places[index.schema_places.rows[first + k, 0]]
+        coordinate += state.scratch.sums[place[ADDENDS] + digits[k]]
         digits[k] += carry
-        carry = np.int64(digits[k] == matched[2])
+        carry = np.int64(digits[k] == place[ADDEND_COUNT])
         digits[k] *= 1 - carry
     return coordinate
 

@@ -39,6 +39,7 @@ from tocsin.matching.amkh.state import (
     RESUME,
     SCHEMA_PLACES,
     SCHEMA_SIZE,
+    SHAPES,
     STORED,
     TOP_PLACE,
     TOP_POINT,
@@ -104,7 +105,8 @@ def _has_room(index: Index, width: int) -> bool:
         and tops[TOP_POINT] < index.points.shape[0]
         and index.clauses.counters[1] + width < index.clauses.chain.shape[0]
         and index.ids.top[0] + width * (3 * tops[LARGEST_IDS] + 4) <= index.ids.rows.shape[0]
-        and index.classes.top[0] + classes <= index.classes.rows.shape[0]
+        and index.bounds.top[0] + SHAPES * classes <= index.bounds.rows.shape[0]
+        and index.chains.top[0] + classes <= index.chains.rows.shape[0]
         and index.schemas.counters[1] + 1 < index.schemas.chain.shape[0]
         and index.schema_places.top[0] + 2 * width + 2 <= index.schema_places.rows.shape[0]
         and index.schema_lists.top[0] + 3 * tops[LARGEST_LIST] + 4 <= index.schema_lists.rows.shape[0]

@@ -29,6 +29,7 @@ from tocsin.matching.amkh.state import (
     SCHEMA_POSITION,
     SCHEMA_SHARED,
     SCHEMA_SIZE,
+    SINGLE,
     SIZE,
     SIZE_BITS,
     SPLIT,
@@ -53,6 +54,7 @@ __all__ = [
 
 _CLASS: Final = (1 << SIZE_BITS) - 1
 _POINT: Final = 0xFFFFFFFF
+_SCHEMA: Final = SINGLE - 1
 
 
 @wrapping_helper
@@ -118,7 +120,7 @@ def use_schema(store: Store, index: Index, places: Keys, size: int) -> int:
         if often < least:
             pivot, least = places[i], often
     row[SCHEMA_PIVOT] = pivot
-    _list(index, pivot, entry, np.int64(signature))
+    _list(index, pivot, entry + SINGLE if size == 1 else entry, np.int64(signature))
     return entry
 
 
@@ -141,7 +143,7 @@ def _list(index: Index, pivot: int, schema: int, signature: int) -> None:
         index.tops[LARGEST_LIST] = max(index.tops[LARGEST_LIST], size_of(row[LIST_CLASS]))
     at = row[LIST] + row[LIST_COUNT]
     rows[at, 0], rows[at, 1] = signature, schema
-    index.schemas.keys[schema, SCHEMA_POSITION] = row[LIST_COUNT]
+    index.schemas.keys[schema & _SCHEMA, SCHEMA_POSITION] = row[LIST_COUNT]
     row[LIST_COUNT] += 1
 
 
@@ -157,7 +159,7 @@ def release_schema(index: Index, schema: int) -> None:
     position, last = keys[schema, SCHEMA_POSITION], row[LIST] + row[LIST_COUNT]
     rows[row[LIST] + position, 0] = rows[last, 0]
     rows[row[LIST] + position, 1] = rows[last, 1]
-    keys[rows[last, 1], SCHEMA_POSITION] = position
+    keys[rows[last, 1] & _SCHEMA, SCHEMA_POSITION] = position
     if row[LIST_COUNT] == 0:
         blocks.give(index.schema_lists, row[LIST], row[LIST_CLASS])
         row[LIST] = -1

@@ -14,7 +14,7 @@ from tocsin.structures.jit import helper
 __all__ = ["holds"]
 
 _MASK: Final = (1 << FIELD_BITS) - 1
-_ANY, _TEXT, _BIG = int(Field.ANY), int(Field.TEXT), int(Field.BIG)
+_ANY, _TEXT = int(Field.ANY), int(Field.TEXT)
 _EQ, _NE, _LT, _LE, _GT, _GE = int(Op.EQ), int(Op.NE), int(Op.LT), int(Op.LE), int(Op.GT), int(Op.GE)
 _BETWEEN, _NOT_BETWEEN, _IN, _NOT_IN = int(Op.BETWEEN), int(Op.NOT_BETWEEN), int(Op.IN), int(Op.NOT_IN)
 _PRESENT, _RESIDUAL, _MISSING = int(Op.PRESENT), int(Op.RESIDUAL), int(Op.MISSING)
@@ -23,7 +23,7 @@ _PRESENT, _RESIDUAL, _MISSING = int(Op.PRESENT), int(Op.RESIDUAL), int(Op.MISSIN
 @helper
 def holds(state: State, at: int, pairs: int) -> bool:
     """Tell whether all predicates hold of which the records are behind `at`; those left to Python are passed over."""
-    rows, scratch = state.store.records.rows, state.scratch
+    rows = state.store.records.rows
     end = at + 1 + rows[at, 1]
     at += 1
     while at < end:
@@ -47,32 +47,38 @@ def holds(state: State, at: int, pairs: int) -> bool:
             if _passes(state, pair, pairs, key) != (op == _EQ):
                 return False
             continue
-        low, high = scratch.low[pair], scratch.high[pair]
-        if op == _EQ:
-            good = scratch.key[pair] == key
-        elif op == _LE:
-            good = high <= key
-        elif op == _GE:
-            good = low >= key
-        elif op == _LT:
-            good = low < key
-        elif op == _GT:
-            good = high > key
-        elif op == _NE:
-            good = scratch.key[pair] != key
-        elif op == _BETWEEN:
-            good = low >= key and high <= rows[at, 0]
-            at += 1
-        elif op == _NOT_BETWEEN:
-            good = low < key or high > rows[at, 0]
-            at += 1
-        elif op == _NOT_IN:
-            good = hash_index.find(state.store.lists, key, field, scratch.key[pair]) < 0
-        else:
-            good = op == _PRESENT
-        if not good:
+        bounded = op in (_BETWEEN, _NOT_BETWEEN)
+        if not _compare(state, pair, tag, (key, rows[at, 0] if bounded else key)):
             return False
+        at += bounded
     return True
+
+
+@helper
+def _compare(state: State, pair: int, tag: int, constants: tuple[int, int]) -> bool:
+    """Tell whether a pair satisfies a predicate on its field."""
+    scratch, op = state.scratch, tag >> FIELD_BITS
+    value, low, high = scratch.key[pair], scratch.low[pair], scratch.high[pair]
+    key, other = constants
+    if op == _EQ:
+        return value == key
+    if op == _LE:
+        return high <= key
+    if op == _GE:
+        return low >= key
+    if op == _LT:
+        return low < key
+    if op == _GT:
+        return high > key
+    if op == _NE:
+        return value != key
+    if op == _BETWEEN:
+        return low >= key and high <= other
+    if op == _NOT_BETWEEN:
+        return low < key or high > other
+    if op == _NOT_IN:
+        return hash_index.find(state.store.lists, key, tag & _MASK, value) < 0
+    return op == _PRESENT
 
 
 @helper

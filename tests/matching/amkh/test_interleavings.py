@@ -1,0 +1,353 @@
+"""Long interleavings of adds, removals, events and changes of scheme; classes under removals; nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.matching.amkh.invariants import check_invariants
+from tests.matching.interleaving import Step, play
+from tocsin.language import Template, parse_condition, to_dnf
+from tocsin.matching import (
+    ConjunctionBatch,
+    ConjunctionGroup,
+    EventBatch,
+    Oracle,
+    Statistics,
+    create_matcher,
+    open_matcher,
+    save_matcher,
+)
+from tocsin.matching.amkh import hashed as module
+from tocsin.matching.amkh import state as arrays
+from tocsin.matching.amkh.matcher import Amkh
+from tocsin.matching.amkh.scheme import ALL_CLASSES, Scheme
+from tocsin.matching.arrays import arrays_of
+
+LONG = os.environ.get("TOCSIN_TEST_PROFILE") == "long"
+NAMES = "abcdef"
+
+_predicates = st.one_of(
+    st.builds(
+        "{} {} {}".format,
+        st.sampled_from(NAMES),
+        st.sampled_from(["=", "=", "<", "<=", ">", ">=", "!="]),
+        st.integers(0, 9),
+    ),
+    st.builds(
+        "{} {}".format,
+        st.sampled_from(NAMES),
+        st.sampled_from(
+            [
+                "in (1, 2)",
+                "in (1, 2, 3, 4, 5, 6, 7, 8, 9)",
+                "in ('p', 'q', 'r', 's', 't', 'u', 'v', 'w', 'x')",
+                "not in (0, 3)",
+                "in (2, 'x')",
+                "between 1 and 2",
+                "not between 3 and 6",
+                "is missing",
+                "is present",
+                "contains 'x'",
+                "not contains 'y'",
+                "< 'q'",
+                "!= 'x'",
+            ]
+        ),
+    ),
+)
+_conditions = st.lists(_predicates, min_size=1, max_size=5).map(" and ".join)
+_events = st.dictionaries(
+    st.sampled_from(NAMES), st.sampled_from([*range(10), 2.5, "x", "p", "xy", 2**60 + 1]), max_size=6
+)
+_steps = st.one_of(
+    st.tuples(st.just("add"), st.lists(_conditions, min_size=1, max_size=40)),
+    st.tuples(st.just("remove"), st.integers(1, 50)),
+    st.tuples(st.just("match"), st.lists(_events, min_size=1, max_size=12)),
+    st.tuples(
+        st.just("scheme"),
+        st.sampled_from(
+            [
+                Scheme((), 2),
+                Scheme((), 2, equalities=True),
+                Scheme(None, 2),
+                Scheme(None, 8, 1, equalities=True),
+                Scheme(None, ALL_CLASSES),
+                Scheme((0, 8, 16), 4),
+            ]
+        ),
+    ),
+    st.tuples(st.just("move"), st.integers(1, 30)),
+)
+_options = st.sampled_from(
+    [
+        {},
+        {"ranked_classes": False},
+        {"split_weights": False, "ranked_classes": False, "buckets": 7},
+        {"general": 1},
+        {"general": 2, "classes": 0},
+        {"classes": 3, "buckets": 3},
+    ]
+)
+
+
+def add(matcher: Amkh | Oracle, *texts: str, first: int = 0) -> None:
+    matcher.add(ConjunctionBatch.of((first + i, to_dnf(parse_condition(t))) for i, t in enumerate(texts)))
+
+
+def hash_by(matcher: Amkh, scheme: Scheme) -> None:
+    """Let a matcher begin to move all it holds to an index with another scheme."""
+    matcher._settle()
+    names = len(matcher._index.hashing)
+    general = scheme.general if scheme.general is None else tuple(f for f in scheme.general if f < names)  # type: ignore[operator]
+    scheme = Scheme(general, scheme.classes, scheme.width, scheme.equalities)
+    matcher._scheme = scheme
+    matcher._next, matcher._moved = matcher._new_index(scheme, matcher._sample(64)), 0
+
+
+@settings(max_examples=400 if LONG else 40)
+@given(steps=st.lists(_steps, min_size=3, max_size=25), seed=st.integers(0, 2**32 - 1), options=_options)
+def test_matches_and_invariants_survive_any_interleaving(
+    steps: list[Step], seed: int, options: dict[str, Any]
+) -> None:
+    matcher = Amkh(**options)
+
+    def own(step: str, argument: object) -> None:
+        if step == "scheme":
+            assert isinstance(argument, Scheme)
+            hash_by(matcher, argument)
+        elif step == "move":
+            assert isinstance(argument, int)
+            matcher._move(argument)
+
+    play(
+        matcher,
+        steps,
+        seed,
+        normal=lambda condition, _: to_dnf(condition),
+        own=own,
+        check=lambda: check_invariants(matcher),
+    )
+    assert (matcher.stats().conjunctions, matcher.stats().predicates) == (0, 0)
+    assert matcher.stats().details["points"] == matcher.stats().details["buckets"] == 0
+    assert len(matcher.vocabulary.names) == 0
+
+
+@pytest.mark.parametrize("ranked", [True, False])
+def test_classes_are_right_while_their_extremes_come_and_go(ranked: bool) -> None:
+    matcher, oracle = Amkh(classes=4, ranked_classes=ranked), Oracle()
+    random = np.random.default_rng(3)
+    texts = [
+        "a > {}",
+        "a >= {}",
+        "a < {}",
+        "a <= {}",
+        "a between {} and {}",
+        "a != {}",
+        "a not in ({}, 5000)",
+    ]
+    held: list[int] = []
+    for round_ in range(10):
+        ids = list(range(200 * round_, 200 * round_ + 200))
+        values = random.integers(0, 1000, len(ids))
+        said = [texts[i % len(texts)].format(v, v + i % 50) for i, v in zip(ids, values, strict=True)]
+        for each in (matcher, oracle):
+            add(each, *said, first=ids[0])
+        held += ids
+        # The greatest and the least constants go first.
+        gone = random.choice(held, size=len(held) // 2, replace=False)
+        for part in np.array_split(gone, 8):
+            for each in (matcher, oracle):
+                each.remove(part)
+            check_invariants(matcher)
+            events = EventBatch.of_dicts([{"a": int(v)} for v in random.integers(-5, 1005, 4)])
+            assert matcher.match(events).to_lists() == oracle.match(events).to_lists()
+        held = sorted(set(held) - set(gone.tolist()))
+
+
+def test_life_goes_on_without_drift() -> None:
+    # The same in small as 1,000,000 random operations: what was removed leaves nothing, and arrays stop growing.
+    matcher = Amkh()
+    random = np.random.default_rng(0)
+    template = Template("s = :s and p > :p and q between :l and :h")
+    sizes, fresh = [], 0
+    for _ in range(12):
+        held: list[int] = []
+        for _ in range(6):
+            ids = np.arange(fresh, fresh + 200)
+            fresh += 200
+            low = random.integers(0, 50, 200)
+            columns = {"s": [f"w{i}" for i in random.integers(0, 40, 200)], "p": random.integers(0, 99, 200)}
+            rows = template.bind_many({**columns, "l": low, "h": low + random.integers(0, 9, 200)})
+            matcher.add(ConjunctionBatch.of_rows(ids, rows))
+            held += ids.tolist()
+            gone = random.choice(held, size=len(held) // 3, replace=False)
+            matcher.remove(gone)
+            held = sorted(set(held) - set(gone.tolist()))
+            matcher.match(EventBatch.of_dicts([{"s": "w1", "p": int(p), "q": 7} for p in range(0, 99, 9)]))
+        check_invariants(matcher)
+        matcher.remove(np.array(held))
+        stats = matcher.stats()
+        assert (stats.subscriptions, stats.conjunctions, stats.predicates) == (0, 0, 0)
+        for detail in ("schemas", "points", "buckets"):
+            assert stats.details[detail] == 0
+        sizes.append({name: array.shape for name, array in arrays_of(matcher._index).items()})
+    assert sizes[-1] == sizes[-6]
+    assert len(matcher.vocabulary.names) == len(matcher.vocabulary.symbols) == 0
+
+
+def test_the_scheme_follows_the_subscriptions() -> None:
+    matcher, oracle = Amkh(), Oracle()
+    random = np.random.default_rng(0)
+    alike = [f"a = {random.integers(9)} and b = {random.integers(9)} and c > {i % 9}" for i in range(1200)]
+    for each in (matcher, oracle):
+        add(each, *alike)
+    assert matcher.scheme.general == ()  # two equalities each: a bucket has fifteen
+    names = [f"n{i}" for i in range(3000)]
+    unlike = [
+        " and ".join(
+            f"{name} {op} {random.integers(9)}"
+            for name, op in zip(random.choice(names, 4), "><>=", strict=True)
+        )
+        for _ in range(6000)
+    ]
+    for each in (matcher, oracle):
+        add(each, *unlike, first=5000)
+    check_invariants(matcher)
+    matcher.review()
+    assert matcher._next is None
+    assert matcher.scheme.name != "AMKH(0,-)"
+    check_invariants(matcher)
+    rows = [
+        {**{str(n): int(random.integers(9)) for n in random.choice(names, 60)}, "a": 1, "b": 2, "c": 5}
+        for _ in range(50)
+    ]
+    assert (
+        matcher.match(EventBatch.of_dicts(rows)).to_lists()
+        == oracle.match(EventBatch.of_dicts(rows)).to_lists()
+    )
+
+
+def test_all_are_hashed_anew_a_few_for_each_event() -> None:
+    matcher = Amkh()
+    add(matcher, *(f"a = {i} and b > {i % 7}" for i in range(1000)))
+    hash_by(matcher, Scheme((), 2, 1, equalities=True))
+    events = EventBatch.of_dicts([{"a": i, "b": 9} for i in range(10)])
+    wanted = [[i] for i in range(10)]
+    for _ in range(3):
+        assert matcher.match(events).to_lists() == wanted
+        check_invariants(matcher)
+        assert matcher._next is not None
+    assert matcher.stats().details["points"] == 1000
+    for _ in range(3):
+        assert matcher.match(events).to_lists() == wanted
+    assert matcher._next is None
+    assert matcher.examined().events == 60
+
+
+def test_a_matcher_is_saved_with_its_scheme(tmp_path: Any) -> None:
+    matcher = Amkh(general=1, classes=8, buckets=97, weights={"a": 5})
+    add(matcher, *(f"a = {i % 9} and b > {i}" for i in range(300)))
+    hash_by(matcher, Scheme((), 2))
+    save_matcher(matcher, tmp_path / "saved")  # which ends the move
+    opened = open_matcher(tmp_path / "saved")
+    assert isinstance(opened, Amkh)
+    assert opened.scheme == matcher.scheme == Scheme((), 2)
+    check_invariants(opened)
+    events = EventBatch.of_dicts([{"a": 3, "b": 100}])
+    assert opened.match(events).to_lists() == matcher.match(events).to_lists() != [[]]
+    opened.remove(np.arange(300))
+    assert opened.stats().details["points"] == 0
+
+
+@pytest.mark.parametrize("name", ["amkh", "mkh"])
+def test_what_cannot_be_placed_is_not_held(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    matcher = create_matcher(name)
+    assert isinstance(matcher, Amkh)
+    add(matcher, "a = 1", first=1)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(arrays, "with_points", refuse)
+        with pytest.raises(MemoryError):
+            add(matcher, "b = 1 and s = 'x1'", "b in (1, 2) and s = 'x2'", first=1)
+    check_invariants(matcher)
+    assert (matcher.stats().subscriptions, matcher.stats().conjunctions) == (1, 1)
+    assert sorted(matcher.vocabulary.names.codes) == ["a"]
+
+
+def test_what_an_exception_kept_from_moving_arrives_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    matcher = Amkh()
+    add(matcher, *(f"a = {i} and b in (1, 2, 3)" for i in range(300)))
+    hash_by(matcher, Scheme((), 2))
+
+    def refuse(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "place", refuse)
+        with pytest.raises(MemoryError):
+            matcher._move(100)
+    assert matcher.match(EventBatch.of_dicts([{"a": 7, "b": 2}, {"a": 250, "b": 1}])).to_lists() == [
+        [7],
+        [250],
+    ]
+    matcher._settle()
+    check_invariants(matcher)
+
+
+def test_a_conjunction_with_very_many_predicates() -> None:
+    matcher = Amkh()
+    text = " and ".join(f"a{i} = 1" for i in range(2000))
+    add(
+        matcher,
+        text,
+        "a7 = 1 and a8 in (1, 2, 3) and a9 in (1, 2, 3) and a10 in (1, 2, 3) and a11 in (1, 2, 3)",
+    )
+    full = {f"a{i}": 1 for i in range(2000)}
+    assert matcher.match(EventBatch.of_dicts([full, {**full, "a7": 2}])).to_lists() == [[0, 1], []]
+    hash_by(matcher, Scheme(None, 2))
+    assert matcher.match(EventBatch.of_dicts([full, {**full, "a1999": 2}])).to_lists() == [[0, 1], [1]]
+    matcher._settle()
+    check_invariants(matcher)
+    assert matcher.stats().details["points"] <= 65
+    matcher.remove(np.array([0, 1]))
+    check_invariants(matcher)
+
+
+def test_what_is_never_true_is_in_no_bucket() -> None:
+    matcher = Amkh()
+    for i, texts in enumerate(
+        [("a > 3", "a < 2"), ("a > 1", "a < 3"), ("a > 2", "a < 2"), ("a = 1", "a = 2")]
+    ):
+        shape = tuple(parse_condition(text) for text in texts)
+        group = ConjunctionGroup(shape, np.array([i]), {})  # type: ignore[arg-type]
+        matcher.add(ConjunctionBatch((group,)))
+    assert matcher.stats().conjunctions == 4
+    assert matcher.stats().details["points"] == 1
+    assert matcher.match(EventBatch.of_dicts([{"a": 2}])).to_lists() == [[1]]
+    matcher.remove(np.arange(4))
+    check_invariants(matcher)
+
+
+def test_statistics_tell_which_attributes_are_rare() -> None:
+    events = [{"a": 1, "b": 1, "rare": 1} if i % 100 == 0 else {"a": 1, "b": i} for i in range(2000)]
+    matcher = Amkh(statistics=Statistics.of(events))
+    add(matcher, "a = 1 and rare = 1", "a = 2 and b = 2 and rare = 3")
+    matcher.match(EventBatch.of_dicts([{"a": 2, "b": 2}]))
+    assert matcher.examined().schemas == 0
+
+
+def test_a_scheme_is_chosen_for_long_conjunctions_too() -> None:
+    matcher = Amkh()
+    add(matcher, *(" and ".join(f"a{k} = {(i * k) % 7}" for k in range(40)) for i in range(600)))
+    assert matcher.scheme.general == ()
+    full = {f"a{k}": (3 * k) % 7 for k in range(40)}
+    assert matcher.match(EventBatch.of_dicts([full])).to_lists() == [list(range(3, 600, 7))]
