@@ -38,6 +38,7 @@ _MANY_EQUALITIES: Final = (
 _FEW_EQUALITIES: Final = 2.0
 _FEW_ATTRIBUTES: Final = 4  # a small set of equality-only attributes
 _SELECTIVE: Final = 0.05  # the share of events that satisfy a clause, below which nothing is folded
+_FINER: Final = 0.95  # more classes are made if it then costs less than so much
 _CLASSES: Final = (2, 4, 8, 16, 64)
 _WIDTHS: Final = (1, 2, 3, None)
 _SHAPES: Final = 2.0  # clauses bounded below, above, or both: each shape has classes of its own
@@ -184,8 +185,13 @@ def choose(
         return best
     if best.general == ():
         return Scheme((), _CLASSES[0], best.width, best.equalities)
-    counts = _CLASSES if general is None else (*_CLASSES, ALL_CLASSES)
-    return min((Scheme(best.general, one, best.width, best.equalities) for one in counts), key=cost)
+    # A class takes memory whether anything is in it or not: more of them must be worth it.
+    best = Scheme(best.general, _CLASSES[0], best.width, best.equalities)
+    for one in _CLASSES[1:] if general is None else (*_CLASSES[1:], ALL_CLASSES):
+        finer = Scheme(best.general, one, best.width, best.equalities)
+        if cost(finer) < _FINER * cost(best):
+            best = finer
+    return best
 
 
 def is_better(new: Cost, old: Cost) -> bool:
@@ -207,7 +213,8 @@ def _class_hit(scheme: Scheme, known: Figures) -> float:
     # Of clauses that half of the values satisfy, in B classes by their constants, (B + 1) / 2B are reached.
     if scheme.classes == ALL_CLASSES:
         return known.selectivity
-    return known.selectivity + (1.0 - known.selectivity) / scheme.classes
+    filled = min(float(scheme.classes), max(known.others / _SHAPES, 1.0))
+    return known.selectivity + (1.0 - known.selectivity) / filled
 
 
 def _coordinates(scheme: Scheme, known: Figures) -> float:
