@@ -159,3 +159,35 @@ def test_files_with_different_ranges_of_values_are_no_pair(tmp_path: Path) -> No
         TocsinError, match="are no pair: values are 1 to 9 in the one, 1 to 1000 in the other"
     ):
         replay(subscriptions, events, "oracle")
+
+
+def test_a_matcher_is_made_with_the_options_that_are_given(tmp_path: Path) -> None:
+    pair = str(subscriptions_file(tmp_path)), str(events_file(tmp_path))
+    written = tmp_path / "figures.json"
+    asked = (
+        "bench",
+        "replay",
+        *pair,
+        "--matcher",
+        "be-tree",
+        "--option",
+        "capacity=20",
+        "--option",
+        "alpha=0.5",
+    )
+    assert tocsin(*asked, "--json", str(written)).returncode == 0
+    assert json.loads(written.read_text())["options"] == {"capacity": 20, "alpha": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("capacity", "`capacity` is no option of a matcher; write it as `name=value`, such as `capacity=10`"),
+        ("capacty=20", "the matcher `be-tree` has no option `capacty`; did you mean `capacity`? Its options: "),
+    ],
+)  # fmt: skip
+def test_an_option_that_the_matcher_has_not_is_refused(tmp_path: Path, option: str, message: str) -> None:
+    pair = str(subscriptions_file(tmp_path)), str(events_file(tmp_path))
+    ended = tocsin("bench", "replay", *pair, "--matcher", "be-tree", "--option", option)
+    assert ended.returncode == 2
+    assert message in " ".join(ended.stderr.split())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -42,6 +42,7 @@ class Replay(Struct, frozen=True):
     first50_matches: int
     first50_checksum: int
     compile_s: float  # before all this, on a small part of the input
+    options: Mapping[str, float | bool | str] = {}  # that the matcher was made with
 
 
 def replay(
@@ -49,14 +50,16 @@ def replay(
     events: Path,
     matcher: str,
     progress: Callable[[str], None] = lambda _: None,
+    options: Mapping[str, float | bool | str] | None = None,
 ) -> Replay:
-    """Measure a matcher on a pair of neutral files: one pass over the events, in batches of 1,000."""
+    """Measure a matcher, made with `options`, on a pair of neutral files: one pass over the events, in batches of 1,000."""
+    made_with = options or {}
     _check_pair(subscriptions, events)
     arriving = read_events(events)
     count = len(arriving.offsets) - 1
     progress("compiling")
-    compile_s = _compile(matcher, subscriptions, arriving)
-    built = create_matcher(matcher)
+    compile_s = _compile(create_matcher(matcher, **made_with), subscriptions, arriving)
+    built = create_matcher(matcher, **made_with)
     build_s = _build(built, subscriptions, progress)
     rss_mb = resident_mb()
     progress("warming up")
@@ -82,6 +85,7 @@ def replay(
         first50_matches=found,
         first50_checksum=checksum,
         compile_s=compile_s,
+        options=made_with,
     )
 
 
@@ -94,10 +98,9 @@ def _check_pair(subscriptions: Path, events: Path) -> None:
         )
 
 
-def _compile(name: str, subscriptions: Path, events: NumberedEvents) -> float:
-    """Run everything once, on a matcher that is thrown away; return how long it took."""
+def _compile(matcher: Matcher, subscriptions: Path, events: NumberedEvents) -> float:
+    """Run everything once, on a matcher that is to be thrown away; return how long it took."""
     sample = next(read_subscriptions(subscriptions, _TRIED), None)
-    matcher = create_matcher(name)
     some = events.slice(0, min(len(events.offsets) - 1, _TRIED_EVENTS))
     start = time.perf_counter()
     if (warm_up := getattr(matcher, "warm_up", None)) is not None:

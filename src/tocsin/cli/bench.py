@@ -14,6 +14,7 @@ from rich.table import Table
 
 from tocsin.bench import Report
 from tocsin.cli.figures import show_by_experiment, show_by_matcher, show_by_place, show_targets
+from tocsin.cli.options import matcher_options
 from tocsin.cli.terminal import note
 
 __all__ = ["app"]
@@ -58,17 +59,26 @@ def replay(
     ],
     events: Annotated[Path, typer.Argument(help="Events, as 32-bit integers.", exists=True, dir_okay=False)],
     matcher: Annotated[str, typer.Option(help="Which matcher to measure.")],
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="An option of the matcher, as `capacity=10`; may be given several times.",
+        ),
+    ] = None,
     json: JsonFile = None,
 ) -> None:
     """Measure a matcher on a pair of neutral files, on which other systems can be measured too."""
     from tocsin.bench.replay import replay  # noqa: PLC0415 - only when asked for
 
     with Console(stderr=True).status("reading") as status:
-        figures = msgspec.to_builtins(replay(subs, events, matcher, status.update))
+        measured = replay(subs, events, matcher, status.update, matcher_options(option or ()))
     table = Table(title=f"{subs.name} and {events.name}")
     table.add_column("what")
     table.add_column("figure", justify="right")
-    for name, figure in figures.items():
+    figures = msgspec.to_builtins(measured)
+    shown = {**figures, "options": " ".join(f"{name}={v}" for name, v in measured.options.items()) or "none"}
+    for name, figure in shown.items():
         table.add_row(name, f"{figure:,.3f}" if isinstance(figure, float) else str(figure))
     Console().print(table)
     if json is not None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
 
 from tocsin.formats import EventFields, EventFile, EventReader, Format, open_events
+from tocsin.model.errors import TocsinError
 
 __all__ = [
     "EventsArgument",
@@ -21,6 +23,7 @@ __all__ = [
     "TimeField",
     "ValidUntilField",
     "events_from",
+    "matcher_options",
 ]
 
 _FIELDS = "Which attribute says what"
@@ -68,3 +71,29 @@ def events_from(
 ) -> EventFile:
     """Return the events of a file or of standard input."""
     return open_events(source, EventReader(fields, stream=stream), format=format)
+
+
+def matcher_options(given: Iterable[str]) -> dict[str, float | bool | str]:
+    """Return a matcher's options from `name=value`: a number, true, false, or else text."""
+    options: dict[str, float | bool | str] = {}
+    for one in given:
+        name, equals, text = one.partition("=")
+        if not equals or not name.isidentifier():
+            raise TocsinError(
+                f"`{one}` is no option of a matcher; write it as `name=value`, such as `capacity=10`"
+            )
+        if name in options:
+            raise TocsinError(f"the option `{name}` is given twice; give it once")
+        options[name] = _value(text)
+    return options
+
+
+def _value(text: str) -> float | bool | str:
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
+from inspect import signature
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -61,7 +62,19 @@ def create_matcher(name: str, **options: object) -> Matcher:
         near = closest(name, tuple(known))
         hint = f"did you mean `{near}`? " if near else ""
         raise MatcherError(f"there is no matcher `{name}`; {hint}Known: {', '.join(known)}")
+    _check_options(name, factory, options)
     return factory(**options)
+
+
+def _check_options(name: str, factory: Callable[..., Matcher], options: Mapping[str, object]) -> None:
+    """Raise `MatcherError` if a matcher has no such option."""
+    taken = tuple(signature(factory).parameters)
+    for option in options:
+        if option not in taken:
+            near = closest(option, taken)
+            hint = f"; did you mean `{near}`?" if near else ""
+            known = f"Its options: {', '.join(taken)}" if taken else "It has none"
+            raise MatcherError(f"the matcher `{name}` has no option `{option}`{hint or '.'} {known}")
 
 
 def name_of(matcher: Matcher) -> str:
