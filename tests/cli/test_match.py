@@ -150,7 +150,7 @@ def test_cloud_events_structured_and_in_batches() -> None:
         ((), "nothing is subscribed: give -s TEXT, -f FILE, or --template and --parameters"),
         (("-s", "a = 1", "no-such-file.jsonl"), "there is no file no-such-file.jsonl"),
         (("-f", "no-such-file.txt"), "there is no file no-such-file.txt"),
-        (("-s", "a = 1", "--matcher", "orcale"), "there is no matcher `orcale`; did you mean `oracle`? Known: counting, dynamic, opindex, opindex-bs, oracle, propagation, propagation-wp, static"),
+        (("-s", "a = 1", "--matcher", "orcale"), "there is no matcher `orcale`; did you mean `oracle`? Known: counting, dynamic, k-index, opindex, opindex-bs, oracle, propagation, propagation-wp, static"),
         (("-s", "from a x next b y",), "subscription `s1`: the text is right, but this is a sequence, and the engine runs filters only so far"),
     ],
 )  # fmt: skip
