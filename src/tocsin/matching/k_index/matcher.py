@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.language import parse_condition, to_cnf
-from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch, IdArray
+from tocsin.language import Cnf, parse_condition, to_cnf
+from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch
 from tocsin.matching.encoding.codes import FIELD_BITS, Keys, Op
-from tocsin.matching.encoding.conjunctions import EncodedClauses, EncodedConjunctions
-from tocsin.matching.encoding.events import EncodedEvents
+from tocsin.matching.encoding.events import EncodedEvents, encode_events
 from tocsin.matching.encoding.vocabulary import Vocabulary
-from tocsin.matching.indexed import IndexedMatcher
 from tocsin.matching.k_index import state as arrays
-from tocsin.matching.k_index._kernels.domains import draft_growth, survey
-from tocsin.matching.k_index._kernels.drafting import draft_forms
 from tocsin.matching.k_index._kernels.matching import match
-from tocsin.matching.k_index._kernels.placing import place_drafted, withdraw_drafted
-from tocsin.matching.k_index._kernels.storing import bury, detach, forsake, members_of, recall, store
+from tocsin.matching.k_index._kernels.ranking import Best, Given, rank
+from tocsin.matching.k_index.keeping import FormKeeper
 from tocsin.matching.k_index.state import (
     CANDIDATES,
-    DRAFTED,
     ENTRIES,
     FORM,
     LISTS,
@@ -32,22 +27,28 @@ from tocsin.matching.k_index.state import (
     LIVE_MEMBERS,
     LOOKED,
     MOST_CLAUSES,
-    MOST_PREDICATES,
     MOST_SIZE,
-    NEEDED,
     PREDICATES,
-    RESUME,
     SEEN,
     SIBLING,
     STEPS,
     TOP_MEMBER,
-    Forms,
-    State,
-    new_state,
 )
-from tocsin.matching.matcher import MatcherStats
+from tocsin.matching.matcher import Explanation, MatcherStats, PredicateTruth
+from tocsin.matching.ranking import (
+    NEGATIONS,
+    EventWeights,
+    Rankings,
+    best,
+    check_event_weights,
+    check_top,
+    event_weight,
+    score,
+)
 from tocsin.matching.registry import register
 from tocsin.model.errors import MatcherError
+from tocsin.model.event import Event
+from tocsin.model.values import Value
 from tocsin.structures import hash_index
 from tocsin.structures.hash_index import HashIndex
 
@@ -60,7 +61,7 @@ _NO_WEIGHTS: Final = np.empty(0, dtype=np.float64)
 
 
 @register("k-index")
-class KIndex(IndexedMatcher):
+class KIndex(FormKeeper):
     """Keeps forms in posting lists by attribute and value, and goes through the lists of an event's values at once.
 
     A form is a conjunction, or clauses of which each must hold. Ranges of whole numbers are expanded into values, if
@@ -68,7 +69,6 @@ class KIndex(IndexedMatcher):
     over an absent attribute `"fails"`, as the language says, or, as the paper has it, `absence="satisfies"` it.
     """
 
-    takes_clauses = True
     saved_options: ClassVar[tuple[str, ...]] = ("expansion", "absence")
 
     def __init__(
@@ -78,172 +78,11 @@ class KIndex(IndexedMatcher):
             raise MatcherError(f"`expansion` is how many values a range may have, 0 or more, not {expansion}")
         if absence not in _ABSENCE:
             raise MatcherError(f"`absence` is {' or '.join(map(repr, _ABSENCE))}, not {absence!r}")
-        super().__init__(vocabulary)
-        self.expansion = expansion
+        super().__init__(expansion=expansion, absence=absence == "satisfies", vocabulary=vocabulary)
         self.absence = absence
-        self._state: State = new_state(expansion, absence=absence == "satisfies")
-
-    # changes
-
-    def add_encoded(self, batch: EncodedConjunctions) -> None:
-        """Add conjunctions that are encoded already, with this matcher's vocabulary."""
-        bounds = np.arange(len(batch.tags) + 1, dtype=np.int64)
-        with self._lock:
-            self._add(batch.ids, self._forms(batch.offsets, bounds, batch.tags, batch.lows, batch.highs))
-
-    def add_encoded_clauses(self, batch: EncodedClauses) -> None:
-        """Add clause forms that are encoded already, with this matcher's vocabulary."""
-        with self._lock:
-            self._add(
-                batch.ids, self._forms(batch.offsets, batch.bounds, batch.tags, batch.lows, batch.highs)
-            )
-
-    def _check(self, sizes: Keys) -> None:
-        """Raise `MatcherError` if a form has more predicates than this matcher counts."""
-        if len(sizes) and sizes.max() > MOST_PREDICATES:
-            raise MatcherError(
-                f"a subscription has {sizes.max():,} predicates, and k-index takes up to "
-                f"{MOST_PREDICATES:,}; gather alternatives of one attribute with `in (…)`, or split it"
-            )
-
-    def _add(self, ids: IdArray, forms: Forms) -> None:
-        sizes = np.diff(forms.bounds[forms.offsets])
-        self._check(sizes)
-        if not len(ids):
-            return
-        most = int(sizes.max())
-        self._state = arrays.with_attributes(self._state, self.vocabulary.names.top)
-        self._state = arrays.with_sizes(self._state, most, most)
-        # A predicate takes up to three records, and a clause one; a block is up to half as large again.
-        records = 3 * len(forms.tags) + len(forms.bounds) + 2 * len(ids)
-        self._state = arrays.with_forms(self._state, len(ids), records + records // 2, 4 * most + 1)
-        self._extend(forms)
-        self.vocabulary.hold(forms.tags, forms.lows)
-        members = np.empty(len(ids), dtype=np.int64)
-        store(self._state.book, ids, forms, members)
-        try:
-            self._place(forms)
-        except BaseException:
-            self._withdraw(forms)
-            detach(self._state.book, members)
-            gone = np.empty(len(members), dtype=np.int64)
-            bury(self._state.book, gone[: forsake(self._state.book, members, gone)])
-            self.vocabulary.release(forms.tags, forms.lows)
-            raise
-
-    def _extend(self, forms: Forms) -> None:
-        """Let domains grow by the constants of new forms."""
-        grown = np.empty(2 * len(forms.tags) + len(forms.keys), dtype=np.int64)
-        fields = self._state.directory.fields
-        changed = grown[: survey(fields, self.expansion, forms, grown)]
-        done = 0
-        while done < len(changed):
-            self._make_room(len(changed) - done)
-            reached = draft_growth(self._state.directory, self._state.draft, changed, done)
-            self._place_drafted()
-            ready = changed[done:reached]
-            fields.low[ready], fields.high[ready] = fields.wanted_low[ready], fields.wanted_high[ready]
-            done = reached
-
-    def _place(self, forms: Forms) -> None:
-        done = 0
-        while done < len(forms.numbers):
-            done = self._draft(forms, done)
-            self._place_drafted()
-
-    def _withdraw(self, forms: Forms) -> None:
-        self._state.draft.tops[[DRAFTED, RESUME]] = 0
-        done = 0
-        while done < len(forms.numbers):
-            done = self._draft(forms, done)
-            withdraw_drafted(self._state.directory, self._state.draft)
-
-    def _draft(self, forms: Forms, done: int) -> int:
-        """Draft entries of forms, as many as there is room for; return how many forms are done by then."""
-        self._make_room(len(forms.numbers) - done)
-        state = self._state
-        return draft_forms(state.directory, state.draft, state.book.forms, forms, done)
-
-    def _make_room(self, forms: int) -> None:
-        """Make room for the draft of many forms, or for that of the one that there was no room for."""
-        tops = self._state.draft.tops
-        self._state = arrays.with_draft(self._state, max(int(tops[NEEDED]), min(16 * forms, _DRAFT)))
-        tops[NEEDED] = 0
-
-    def _place_drafted(self) -> None:
-        state = self._state
-        while not place_drafted(state.directory, state.draft):
-            tops = state.draft.tops
-            state = self._state = arrays.with_entries(state, int(tops[DRAFTED] - tops[RESUME]))
-
-    def remove(self, ids: IdArray) -> None:
-        """Remove all conjunctions of these ids."""
-        # Kernels are compiled once more for an array that they may not write to.
-        wanted = np.require(ids, dtype=np.int64, requirements=["C", "W"])
-        with self._lock:
-            members = np.empty(max(64, min(len(wanted), _SLICE)), dtype=np.int64)
-            done = 0
-            while done < len(wanted):
-                done, found = members_of(self._state.book, wanted, done, members)
-                if found:
-                    self._take_out(members[:found])
-                elif done < len(wanted):
-                    members = np.empty(2 * len(members), dtype=np.int64)
-
-    def _take_out(self, members: Keys) -> None:
-        """Give up members, and the forms that nobody has any more; what they say is read while it is held."""
-        numbers = self._state.book.members[members, FORM].astype(np.int64)
-        said = [(forms.tags, forms.lows) for forms in self._recalled(numbers)]  # each as often as it is had
-        gone = np.empty(len(members), dtype=np.int64)
-        gone = gone[: forsake(self._state.book, members, gone)]
-        for forms in self._recalled(gone):
-            self._withdraw(forms)
-        bury(self._state.book, gone)
-        for tags, lows in said:
-            self.vocabulary.release(tags, lows)
-
-    def _forms(self, offsets: Keys, bounds: Keys, tags: Keys, lows: Keys, highs: Keys) -> Forms:
-        """Return forms with the members of their lists, and numbers that are to be given yet."""
-        ops = tags >> FIELD_BITS
-        lists = np.flatnonzero((ops == Op.IN) | (ops == Op.NOT_IN))
-        which = np.full(len(tags), -1, dtype=np.int64)
-        codes, which[lists] = np.unique(lows[lists], return_inverse=True)
-        members = [self.vocabulary.members(code) for code in codes.tolist()]
-        starts = np.zeros(len(codes) + 1, dtype=np.int64)
-        np.cumsum([len(keys) for _, keys in members], out=starts[1:])
-        none = np.empty(0, dtype=np.int64)
-        fields = np.concatenate([fields for fields, _ in members]) if members else none
-        keys = np.concatenate([keys for _, keys in members]) if members else none
-        numbers = np.empty(len(offsets) - 1, dtype=np.int64)
-        return Forms(numbers, offsets, bounds, tags, lows, highs, _NO_WEIGHTS, which, starts, fields, keys)
-
-    def _recalled(self, numbers: Keys) -> Iterator[Forms]:
-        """Return what forms say, a part of them at a time."""
-        done, room = 0, max(64, 8 * min(len(numbers), _SLICE))
-        none = np.empty(0, dtype=np.int64)
-        while done < len(numbers):
-            count = min(len(numbers) - done, _SLICE)
-            numbers_, offsets = np.empty(count, dtype=np.int64), np.empty(count + 1, dtype=np.int64)
-            bounds, tags, lows, highs = np.empty((4, room + 1), dtype=np.int64)
-            weights = np.empty(room, dtype=np.float64)
-            into = Forms(
-                numbers_, offsets, bounds, tags[1:], lows[1:], highs[1:], weights, none, none, none, none
-            )
-            reached = recall(self._state.book, numbers, done, into)
-            if reached == done:
-                room *= 2
-                continue
-            offsets = offsets[: reached - done + 1]
-            bounds = bounds[: offsets[-1] + 1]
-            said = slice(int(bounds[-1]))
-            forms = self._forms(offsets, bounds, into.tags[said], into.lows[said], into.highs[said])
-            yield forms._replace(numbers=into.numbers[: reached - done], weights=weights[said])
-            done = reached
 
     def _follow(self, events: int) -> None:
         """Do nothing: there is nothing to be done later."""
-
-    # questions
 
     def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
         """Return the members whose form each event satisfies, and where each event's begin.
@@ -263,11 +102,78 @@ class KIndex(IndexedMatcher):
             if reached < count and lists:
                 self._state = arrays.with_lists(self._state)
             elif reached < count:
-                more = np.empty(4 * len(found), dtype=np.int64)
-                more[: offsets[reached]] = found[: offsets[reached]]
-                found = more
+                found = _longer(found, int(offsets[reached]))
             done = reached
         return found[: offsets[-1]], offsets
+
+    def _prepare(self) -> None:
+        """Make room for attributes that another matcher has brought, and for forms of every size."""
+        state = arrays.with_attributes(self._state, self.vocabulary.names.top)
+        tops = state.draft.tops
+        self._state = arrays.with_sizes(state, int(tops[MOST_SIZE]), int(tops[MOST_CLAUSES]))
+
+    def rank(self, events: EventBatch, top: int, weights: EventWeights) -> Rankings:
+        """Return, per event, the best `top` of the subscriptions that it satisfies; `weights` are the events'."""
+        check_top(top)
+        check_event_weights(weights, len(events))
+        with self._lock:
+            encoded = encode_events(events, self.vocabulary)
+            self._prepare()
+            found, members, offsets = self._rank(encoded, self._given(weights, len(events)), top)
+            self._verify(events, members, offsets)
+            rows = []
+            for place in range(len(events)):
+                count = 0 if events.is_refused(place) else int(found.counts[place])
+                ranked = dict(
+                    zip(found.ids[place, :count].tolist(), found.scores[place, :count].tolist(), strict=True)
+                )
+                for member in members[offsets[place] : offsets[place + 1]].tolist():
+                    if member >= 0:
+                        id_ = int(self._state.book.ids.keys[self._state.book.owner[member], 0])
+                        told = self._worth(member, events.attributes(place), event_weight(weights, place))
+                        ranked[id_] = max(ranked.get(id_, 0.0), told)
+                rows.append(best(ranked.items(), top))
+            return Rankings.of(rows)
+
+    def _rank(self, events: EncodedEvents, given: Given, top: int) -> tuple[Best, Keys, Keys]:
+        """Return the best of each event, and the members that Python has to tell about, as `match_encoded` does."""
+        count = len(events.offsets) - 1
+        most = min(top, max(hash_index.live_entries(self._state.book.ids), 1))
+        found = Best(
+            np.zeros((count, most), dtype=np.int64), np.zeros((count, most)), np.zeros(count, dtype=np.int64)
+        )
+        offsets = np.zeros(count + 1, dtype=np.int64)
+        members = np.empty(1024, dtype=np.int64)
+        done = 0
+        while done < count:
+            done, lists = rank(self._state, events, done, given, found, (members, offsets))
+            if done < count and lists:
+                self._state = arrays.with_lists(self._state)
+            elif done < count:
+                members = _longer(members, int(offsets[done]))
+        return found, members[: offsets[-1]], offsets
+
+    def _given(self, weights: EventWeights, count: int) -> Given:
+        """Return events' weights as arrays; of attributes that no subscription names, none is needed."""
+        codes = self.vocabulary.names.codes
+        rows = [weights] * count if isinstance(weights, Mapping) else weights
+        kept = [[(codes[name], weight) for name, weight in row.items() if name in codes] for row in rows]
+        offsets = np.zeros(count + 1, dtype=np.int64)
+        np.cumsum([len(row) for row in kept], out=offsets[1:])
+        pairs = [pair for row in kept for pair in row]
+        return Given(
+            offsets,
+            np.array([code for code, _ in pairs], dtype=np.int64),
+            np.array([weight for _, weight in pairs], dtype=np.float64),
+        )
+
+    def _worth(self, member: int, attributes: Mapping[str, Value], weights: Mapping[str, float]) -> float:
+        """Return what a member is worth of whose predicates Python had to tell some."""
+        number = np.array([self._state.book.members[member, FORM]], dtype=np.int64)
+        (forms,) = self._recalled(number)
+        paths = map(self._path, forms.tags.tolist(), forms.lows.tolist())
+        own = {path: weight for path, weight in zip(paths, forms.weights.tolist(), strict=True) if path}
+        return score(Cnf(self._said(member)), attributes, own, weights)
 
     def _left_to_python(self, numbers: list[int]) -> dict[int, Clauses]:
         """Return, of members that are unsure, the clauses that have yet to be told."""
@@ -322,6 +228,25 @@ class KIndex(IndexedMatcher):
                 },
             )
 
+    def explain(self, event: Event, id: int) -> Explanation:
+        """Return why subscription `id` matches `event` or does not."""
+        told = super().explain(event, id)
+        if self.absence == "fails":
+            return told
+        conjunctions = tuple(tuple(map(self._with_absence, c)) for c in told.conjunctions)
+        clauses = tuple(tuple(tuple(map(self._with_absence, c)) for c in form) for form in told.clauses)
+        matched = any(all(t.truth for t in c) for c in conjunctions)
+        matched = matched or any(all(any(t.truth for t in c) for c in form) for form in clauses)
+        return Explanation(id, matched, conjunctions, clauses)
+
+    def _with_absence(self, told: PredicateTruth) -> PredicateTruth:
+        """Return a predicate's truth where an absent attribute satisfies a negation that is not left to Python."""
+        if told.truth is not None or told.predicate.operator not in NEGATIONS:
+            return told
+        if self.vocabulary.encode(told.predicate).tag >> FIELD_BITS == Op.RESIDUAL:
+            return told
+        return PredicateTruth(told.predicate, told.value, True)
+
     def _holding(self) -> tuple[Keys, Keys]:
         """Return the predicates of all forms, each as often as it is had."""
         members = np.flatnonzero(self._state.book.owner[: self._state.book.tops[TOP_MEMBER]] >= 0)
@@ -345,3 +270,10 @@ class KIndex(IndexedMatcher):
         matcher.add(ConjunctionBatch.of((i, to_cnf(one)) for i, one in enumerate(conditions)))
         matcher.match(EventBatch.of_dicts([{"a": 1, "b": 1, "c": 2, "d": 3, "s": "x"}]))
         matcher.remove(np.arange(len(texts)))
+
+
+def _longer(found: Keys, used: int) -> Keys:
+    """Return an array four times as long that begins with what is used of this one."""
+    more = np.empty(4 * len(found), dtype=np.int64)
+    more[:used] = found[:used]
+    return more

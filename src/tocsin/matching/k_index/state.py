@@ -110,6 +110,7 @@ TOP_MEMBER: Final = 3
 FREE_MEMBER: Final = 4
 LIVE_MEMBERS: Final = 5
 PREDICATES: Final = 6
+ASKED_FORMS: Final = 7  # of which Python has the last word
 
 # Places in `Draft.tops`
 DRAFTED: Final = 0  # entries of the forms at hand
@@ -231,7 +232,7 @@ class Book(NamedTuple):
     first: NDArray[np.int32]  # by entry of `ids`: its newest member
     store: Blocks  # rows: a key, and a tag
     records: NDArray[np.int64]  # [records, 2] of the form at hand
-    tops: NDArray[np.int64]  # [7]
+    tops: NDArray[np.int64]  # [8]
 
 
 class Draft(NamedTuple):
@@ -284,7 +285,7 @@ def new_state(expansion: int, *, absence: bool) -> State:
         np.zeros(64, dtype=np.int32),
         blocks.new_blocks(2),
         np.zeros((64, 2), dtype=np.int64),
-        np.array([0, -1, 0, 0, -1, 0, 0], dtype=np.int64),
+        np.array([0, -1, 0, 0, -1, 0, 0, 0], dtype=np.int64),
     )
     draft = Draft(
         np.zeros((64, 6), dtype=np.int64),
@@ -382,6 +383,15 @@ def with_entries(state: State, entries: int) -> State:
     directory = grown(directory, ("key_rows",), len(keys.chain))
     lanes = int(directory.tops[TOP_LANE]) + 2 + entries // 256
     return state._replace(directory=grown(directory, ("lanes",), lanes))
+
+
+def with_limits(state: State) -> State:
+    """Return the state with a limit for each list's weights; all that is there weighs 1."""
+    posted = state.directory.posted
+    if len(posted.limits):
+        return state
+    posted = posted._replace(limits=np.ones(len(posted.headers.rows), dtype=np.float64))
+    return state._replace(directory=state.directory._replace(posted=posted))
 
 
 def with_draft(state: State, entries: int) -> State:

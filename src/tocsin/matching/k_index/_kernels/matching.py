@@ -39,7 +39,7 @@ from tocsin.matching.k_index.state import (
 )
 from tocsin.structures.jit import helper, kernel
 
-__all__ = ["is_satisfied", "match"]
+__all__ = ["clause_of", "is_satisfied", "match", "tell"]
 
 _WORD_SHIFT: Final = 32
 _CLAUSE: Final = (1 << (CLASS_SHIFT - CLAUSE_SHIFT)) - 1
@@ -81,7 +81,7 @@ def match(
 
 
 @helper
-def _tell(state: State, number: int, count: int, found: NDArray[np.int64]) -> int:
+def tell(state: State, number: int, count: int, found: NDArray[np.int64]) -> int:
     """Write the members of a form that is satisfied; return the new number of those found, or -1 if there is no room."""
     form = state.book.forms[number]
     unsure = np.int64(UNSURE if form[FORM_FLAGS] & ASKED else 0)
@@ -112,7 +112,7 @@ def _take_all(state: State, size: int, count: int, found: NDArray[np.int64]) -> 
                 begin, length = shelves[shelf, 1] & OFFSET, shelves[shelf, 1] >> COUNT_SHIFT
             for at in range(begin, begin + length):
                 if count >= 0:
-                    count = _tell(state, np.int64(posted.entries.words[at]) >> 1, count, found)
+                    count = tell(state, np.int64(posted.entries.words[at]) >> 1, count, found)
             if shelf == last:
                 break
             shelf += 1
@@ -139,7 +139,7 @@ def _match_conjunctions(state: State, k: int, count: int, found: NDArray[np.int6
             target += 1
             state.totals[CANDIDATES] += 1.0
             if (packed[0] >> np.uint64(_WORD_SHIFT)) & np.uint64(1):
-                count = _tell(state, np.int64(first), count, found)
+                count = tell(state, np.int64(first), count, found)
                 if count < 0:
                     return count
             last += np.uint64(1)
@@ -167,7 +167,7 @@ def _match_clauses(state: State, k: int, count: int, found: NDArray[np.int64]) -
         while moved < left and packed[moved] >> np.uint64(FORM_SHIFT) < last:
             moved += 1
         if last == first + np.uint64(1) and moved >= needed and is_satisfied(state, np.int64(first), moved):
-            count = _tell(state, np.int64(first), count, found)
+            count = tell(state, np.int64(first), count, found)
             if count < 0:
                 return count
         state.totals[STEPS] += moved
@@ -190,7 +190,7 @@ def is_satisfied(state: State, number: int, entries: int) -> bool:
         _begin_counters(state, np.int64(form[STORE]), np.int64(form[RECORDS]))
     for i in range(entries):
         n = np.int64(lists.packed[i] & np.uint64(LIST))
-        clause = (state.directory.posted.headers.rows[lists.row[lists.which[n]], 1] >> CLAUSE_SHIFT) & _CLAUSE
+        clause = clause_of(state.directory.posted.headers.rows[lists.row[lists.which[n]], 1])
         if clause != NO_CLAUSE:
             holds = (lists.packed[i] >> np.uint64(_WORD_SHIFT)) & np.uint64(1)
             lists.counter[clause] += 1 if holds else -1
@@ -198,6 +198,12 @@ def is_satisfied(state: State, number: int, entries: int) -> bool:
     for clause in range(clauses):
         satisfied &= lists.counter[clause] > 0
     return satisfied
+
+
+@helper
+def clause_of(size_word: int) -> int:
+    """Return the clause that the entries of a list are in."""
+    return (size_word >> CLAUSE_SHIFT) & _CLAUSE
 
 
 @helper

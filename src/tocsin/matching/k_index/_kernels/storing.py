@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tocsin.matching.encoding.codes import FIELD_BITS, Op
 from tocsin.matching.k_index.state import (
     ASKED,
+    ASKED_FORMS,
     CLAUSE,
     CLAUSES,
     FIRST_MEMBER,
@@ -152,6 +153,7 @@ def _new_form(book: Book, digest: int, count: int, flags: int) -> int:
         book.store.rows[first + at, 1] = book.records[at, 1]
     form[STORE], form[RECORDS], form[FIRST_MEMBER], form[CLAUSES] = first, count, -1, 0
     form[FORM_FLAGS] = flags
+    book.tops[ASKED_FORMS] += flags & ASKED
     return number
 
 
@@ -266,6 +268,7 @@ def bury(book: Book, numbers: NDArray[np.int64]) -> None:
         form[RECORDS] = -1
         book.tops[FREE_FORM] = number
         book.tops[LIVE_FORMS] -= 1
+        book.tops[ASKED_FORMS] -= form[FORM_FLAGS] & ASKED
 
 
 @kernel
