@@ -140,6 +140,22 @@ def test_a_form_too_long_is_refused_and_nothing_else_is_lost() -> None:
     assert matcher.match(EventBatch.of_dicts([{"a": 1}])).to_lists() == [[1]]
 
 
+def test_what_does_not_fit_is_refused_and_nothing_else_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    matcher = KIndex()
+    matcher.add(ConjunctionBatch.of([(1, to_dnf(parse_condition("a0 >= 1")))]))
+    texts = [f"a{i % 9} >= {i} and b = {i}" for i in range(1000)]
+    batch = ConjunctionBatch.of((i, to_dnf(parse_condition(text))) for i, text in enumerate(texts, 2))
+    monkeypatch.setattr("tocsin.matching.k_index.keeping._LARGE", 1 << 16)
+    monkeypatch.setattr("tocsin.matching.k_index.keeping.available_mb", lambda: 0.1)
+    with pytest.raises(MatcherError, match=r"k-index does not fit: .* smaller `expansion`"):
+        matcher.add(batch)
+    check_invariants(matcher)
+    assert matcher.match(EventBatch.of_dicts([{"a0": 5}, {"a0": 500, "b": 9}])).to_lists() == [[1], [1]]
+    monkeypatch.undo()
+    matcher.add(batch)
+    assert matcher.match(EventBatch.of_dicts([{"a0": 500, "b": 9}])).to_lists() == [[1, 11]]
+
+
 def test_what_breaks_off_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     matcher = KIndex()
     first = ConjunctionBatch.of([(1, to_dnf(parse_condition("a = 1 and b >= 3")))])

@@ -30,11 +30,14 @@ from tocsin.matching.k_index.state import (
 from tocsin.matching.ranking import Weight, check_weight
 from tocsin.model.errors import MatcherError
 from tocsin.model.terms import Attribute
+from tocsin.structures.memory import available_mb
 
 __all__ = ["FormKeeper"]
 
 _SLICE: Final = 1 << 16  # forms that are handled at a time
 _DRAFT: Final = 1 << 16  # entries that are drafted at a time, unless one form has more
+_MOST_ENTRIES: Final = 3 << 29  # from which on an array that grows has places that 32 bits do not tell
+_LARGE: Final = 1 << 26  # bytes from which on it is asked what memory is left
 _NO_WEIGHTS: Final = np.empty(0, dtype=np.float64)
 
 
@@ -137,13 +140,22 @@ class FormKeeper(IndexedMatcher):
         fields = self._state.directory.fields
         changed = grown[: survey(fields, self.expansion, forms, grown)]
         done = 0
-        while done < len(changed):
-            self._make_room(len(changed) - done)
-            reached = draft_growth(self._state.directory, self._state.draft, changed, done)
-            self._place_drafted()
-            ready = changed[done:reached]
-            fields.low[ready], fields.high[ready] = fields.wanted_low[ready], fields.wanted_high[ready]
-            done = reached
+        try:
+            while done < len(changed):
+                self._make_room(len(changed) - done)
+                reached = draft_growth(self._state.directory, self._state.draft, changed, done)
+                self._place_drafted()
+                ready = changed[done:reached]
+                fields.low[ready], fields.high[ready] = fields.wanted_low[ready], fields.wanted_high[ready]
+                done = reached
+        except BaseException:
+            self._state.draft.tops[RESUME] = 0
+            withdraw_drafted(self._state.directory, self._state.draft)
+            fields.wanted_low[changed], fields.wanted_high[changed] = (
+                fields.low[changed],
+                fields.high[changed],
+            )
+            raise
 
     def _place(self, forms: Forms) -> None:
         done = 0
@@ -173,8 +185,22 @@ class FormKeeper(IndexedMatcher):
     def _place_drafted(self) -> None:
         state = self._state
         while not place_drafted(state.directory, state.draft):
+            self._check_memory()
             tops = state.draft.tops
             state = self._state = arrays.with_entries(state, int(tops[DRAFTED] - tops[RESUME]))
+
+    def _check_memory(self) -> None:
+        """Raise `MatcherError` if the largest of the arrays cannot grow: no memory is left, or no entry can be told."""
+        posted, keys = self._state.directory.posted, self._state.directory.keys.keys
+        largest = max(posted.headers.rows.nbytes, posted.entries.words.nbytes, keys.nbytes)
+        remedy = "expand less with a smaller `expansion`, or match with another matcher"
+        if len(posted.entries.words) > _MOST_ENTRIES:
+            raise MatcherError(f"k-index holds {_MOST_ENTRIES:,} entries at the most; {remedy}")
+        if largest > _LARGE and available_mb() * 1e6 < 1.5 * largest:
+            raise MatcherError(
+                f"k-index does not fit: {self._bytes() / 1e9:,.1f} GB are to grow, and "
+                f"{available_mb() / 1e3:,.1f} GB are left; {remedy}"
+            )
 
     def remove(self, ids: IdArray) -> None:
         """Remove all conjunctions of these ids."""
