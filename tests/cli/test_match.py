@@ -150,7 +150,7 @@ def test_cloud_events_structured_and_in_batches() -> None:
         ((), "nothing is subscribed: give -s TEXT, -f FILE, or --template and --parameters"),
         (("-s", "a = 1", "no-such-file.jsonl"), "there is no file no-such-file.jsonl"),
         (("-f", "no-such-file.txt"), "there is no file no-such-file.txt"),
-        (("-s", "a = 1", "--matcher", "orcale"), "there is no matcher `orcale`; did you mean `oracle`? Known: amkh, be-tree, counting, dynamic, mkh, opindex, opindex-bs, oracle, propagation, propagation-wp, static"),
+        (("-s", "a = 1", "--matcher", "orcale"), "there is no matcher `orcale`; did you mean `oracle`? Known: amkh, be-tree, counting, dynamic, k-index, mkh, opindex, opindex-bs, oracle, propagation, propagation-wp, static"),
         (("-s", "from a x next b y",), "subscription `s1`: the text is right, but this is a sequence, and the engine runs filters only so far"),
     ],
 )  # fmt: skip
@@ -237,3 +237,22 @@ def test_a_condition_in_clauses_is_matched_explained_and_tested(tmp_path: Path) 
     assert tocsin("apply", wanted, "--to", book, "--yes").returncode == 0
     assert len(tocsin("match", "-f", book, "--matcher", "oracle", events).stdout.splitlines()) == 2
     assert "it matches" in tocsin("explain", text, json.dumps({f"a{i}": 1 for i in range(20)})).stdout
+
+
+def test_only_the_best_are_told(tmp_path: Path) -> None:
+    book = tmp_path / "book.csv"
+    book.write_text("id,text,weight\nlow,price > 1,\nhigh,price > 2,2.5\nboth,price > 1 and size = 1,1\n")
+    event = '{"price":3,"size":1}\n'
+    done = tocsin("match", "-f", book, "--top", "2", "--weight", "size=4", stdin=event)
+    assert [(note["subscription"], note["score"]) for note in lines(done.stdout)] == [
+        ("both", 5.0),
+        ("high", 2.5),
+    ]
+    for arguments, reason in [
+        (("--weight", "size=4"), "--weight says what an attribute is worth to --top; give that, too"),
+        (("--top", "1", "--weight", "size"), "attribute=number, such as price=2.5, not 'size'"),
+        (("--top", "1", "--weight", "size=-1"), "a weight is a finite number, 0 or more, not -1.0"),
+    ]:
+        refused = tocsin("match", "-s", "a = 1", *arguments, stdin=event)
+        assert refused.returncode == 2
+        assert reason in refused.stderr

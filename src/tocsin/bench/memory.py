@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from tocsin.structures.memory import available_mb
+
 __all__ = ["available_mb", "give_back", "resident_mb"]
 
 _STATUS: Final = Path("/proc/self/status")
-_MACHINE: Final = Path("/proc/meminfo")
-_GROUP: Final = Path("/sys/fs/cgroup")  # of a container, which may have less than its machine
 
 
 def resident_mb() -> float:
@@ -25,18 +25,6 @@ def resident_mb() -> float:
         return float("nan")
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most / 1e6 if sys.platform == "darwin" else most * 1024 / 1e6
-
-
-def available_mb() -> float:
-    """Return how much more memory the process could have, in MB; infinitely much where nothing tells."""
-    found = [float("inf")]
-    if _MACHINE.exists():
-        line = next(line for line in _MACHINE.read_text().splitlines() if line.startswith("MemAvailable:"))
-        found.append(int(line.split()[1]) * 1024 / 1e6)
-    limit, used = _GROUP / "memory.max", _GROUP / "memory.current"
-    if limit.exists() and used.exists() and (most := limit.read_text().strip()) != "max":
-        found.append((int(most) - int(used.read_text())) / 1e6)
-    return min(found)
 
 
 def give_back() -> None:

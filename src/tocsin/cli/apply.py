@@ -75,9 +75,8 @@ def _read(path: Path) -> list[Subscription]:
         try:
             checked = check_entry(entry)
             assert not isinstance(entry, SubscriptionError)  # noqa: S101 - raised by `check_entry`
-            found.append(
-                Subscription(entry.id, checked.query, _ticks(entry.valid_from), _ticks(entry.valid_until))
-            )
+            period = _ticks(entry.valid_from), _ticks(entry.valid_until)
+            found.append(Subscription(entry.id, checked.query, *period, entry.weight))  # type: ignore[arg-type]
         except TocsinError as error:
             bad += 1
             complain(str(error))
@@ -109,7 +108,8 @@ def _show(difference: Difference, engine: Engine, texts: dict[str, str]) -> None
 def _shown(one: Subscription) -> str:
     period = [f"from {one.valid_from}"] if one.valid_from is not None else []
     period += [f"until {one.valid_until}"] if one.valid_until is not None else []
-    return to_text(one.query) + (f"  (valid {' '.join(period)})" if period else "")
+    weight = "" if one.weight == 1.0 else f"  (weight {one.weight})"
+    return to_text(one.query) + (f"  (valid {' '.join(period)})" if period else "") + weight
 
 
 def _write(engine: Engine, book: Path) -> None:
@@ -121,6 +121,7 @@ def _write(engine: Engine, book: Path) -> None:
             for owner, one in _owned(engine):
                 record = {"id": one.id, "text": to_text(one.query), "owner": owner}
                 record |= {"valid_from": one.valid_from, "valid_until": one.valid_until}  # type: ignore[dict-item]
+                record |= {"weight": None if one.weight == 1.0 else one.weight}  # type: ignore[dict-item]
                 file.write(msgspec.json.encode({k: v for k, v in record.items() if v is not None}) + b"\n")
             file.flush()
             os.fsync(file.fileno())

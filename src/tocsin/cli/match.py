@@ -20,6 +20,7 @@ from tocsin.engine import Engine
 from tocsin.formats import EventFields
 from tocsin.formats.notifications import JsonNotifications, ParquetNotifications
 from tocsin.matching import registered_matchers
+from tocsin.matching.ranking import check_event_weights
 from tocsin.model import Notification
 from tocsin.model.errors import TocsinError
 
@@ -74,6 +75,17 @@ def match(
             help=f"The index to match with: {', '.join(registered_matchers())}.", show_default="dynamic"
         ),
     ] = None,
+    top: Annotated[
+        int | None,
+        typer.Option(help="Tell of each event only so many: the best by their weights.", min=1),
+    ] = None,
+    weight: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What an attribute weighs in that, as price=2.5; may be given several times.",
+            metavar="ATTRIBUTE=NUMBER",
+        ),
+    ] = None,
     input_format: options.InputFormat = None,
     stream: options.Stream = None,
     time_field: options.TimeField = None,
@@ -91,6 +103,7 @@ def match(
     fields = EventFields(id_field, time_field, start_field, stream_field, valid_until_field)
     source = options.events_from(events, input_format, stream=stream, fields=fields)
     engine = replaying_engine(matcher)
+    weights = _weights(weight or [], top)
     with ExitStack() as stack:
         log = stack.enter_context(FaultLog(faults))
         loaded = _load(engine, subscribe, subscriptions, (template, parameters, id_rule), log)
@@ -101,7 +114,9 @@ def match(
         # From a pipe events come one by one, and each is answered before the next is waited for.
         batch = 1 if source.path is None else _BATCH
         incoming = watched(source, bar, "matching", source)
-        for notification in engine.publish_many(incoming, on_error=log, batch_size=batch):
+        for notification in engine.publish_many(
+            incoming, on_error=log, batch_size=batch, top=top, weights=weights
+        ):
             writer.write(notification)
             count += 1
     stats = engine.stats()
@@ -116,6 +131,23 @@ def match(
             note(f"{counted(source.reader.dropped.total(), 'array')} left out ({names})")
     if log.count:
         raise typer.Exit(1)
+
+
+def _weights(texts: list[str], top: int | None) -> dict[str, float]:
+    """Return the weights of attributes that are written as `price=2.5`."""
+    if texts and top is None:
+        raise TocsinError("--weight says what an attribute is worth to --top; give that, too")
+    found = {}
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        try:
+            found[name] = float(number)
+        except ValueError:
+            name = ""
+        if not name:
+            raise TocsinError(f"--weight is written as attribute=number, such as price=2.5, not {text!r}")
+    check_event_weights(found, 1)
+    return found
 
 
 def _load(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
@@ -23,11 +23,12 @@ ALWAYS: Final = -(2**63)
 
 
 class Terms(Struct, frozen=True):
-    """How long subscriptions apply, and whose they are."""
+    """How long subscriptions apply, whose they are, and what they weigh."""
 
     valid_from: int = ALWAYS
     valid_until: int = FOREVER
     owner: str | None = None
+    weight: float | Mapping[str, float] = 1.0
 
     @property
     def period(self) -> tuple[int, int]:
@@ -68,6 +69,7 @@ class Book:
         ] = {}  # of the rest: the batch, and the row's position in it
         self._owners: dict[str, dict[str, None]] = {}
         self._owner_of: dict[int, str] = {}
+        self.weights: dict[int, float | Mapping[str, float]] = {}  # of those that do not weigh 1
         self._free: list[int] = []
         self._expiries: list[tuple[int, int, str]] = []  # a heap of (valid_until, number, id); some are stale
         self.has_terms = False  # whether any subscription's time has ever been limited
@@ -106,19 +108,32 @@ class Book:
         assert isinstance(bound, Filter)  # noqa: S101 - a batch holds filters only
         return bound
 
+    def asked(self, number: int) -> tuple[Filter, Mapping[str, Any] | None]:
+        """Return what the subscription asks; a template's row, as the template and the values of its parameters."""
+        if number in self._filters:
+            return self._filters[number], None
+        batch, position = self._batches[number]
+        assert isinstance(batch.template.query, Filter)  # noqa: S101 - a batch holds filters only
+        return batch.template.query, bindings_at(batch.rows.columns, position)
+
     def subscription(self, id_: str) -> Subscription:
         """Return a subscription as it was given."""
         number = self.number(id_)
         begin, end = int(self.valid_from[number]), int(self.valid_until[number])
         return Subscription(
-            id_, self.filter(number), None if begin == ALWAYS else begin, None if end == FOREVER else end
+            id_,
+            self.filter(number),
+            None if begin == ALWAYS else begin,
+            None if end == FOREVER else end,
+            self.weights.get(number, 1.0),
         )
 
     def holds(self, id_: str, query: Filter, terms: Terms) -> bool:
-        """Tell whether a subscription asks exactly this, for exactly this time."""
+        """Tell whether a subscription asks exactly this, for exactly this time, and weighs as much."""
         number = self.number(id_)
         period = (int(self.valid_from[number]), int(self.valid_until[number]))
-        return self.filter(number) == query and period == (terms.valid_from, terms.valid_until)
+        same = self.filter(number) == query and self.weights.get(number, 1.0) == terms.weight
+        return same and period == (terms.valid_from, terms.valid_until)
 
     def owner(self, id_: str) -> str | None:
         """Return whose subscription this is."""
@@ -163,6 +178,7 @@ class Book:
             batch.left -= 1
             if batch.left and 4 * batch.left < len(batch.numbers):
                 self._compact(batch)
+        self.weights.pop(number, None)
         owner = self._owner_of.pop(number, None)
         if owner is not None:
             del self._owners[owner][id_]
@@ -209,6 +225,8 @@ class Book:
             else:
                 self._expiries += entries
                 heapify(self._expiries)
+        if terms.weight != 1.0:
+            self.weights.update(dict.fromkeys(numbers, terms.weight))
         if terms.owner is not None:
             self._owners.setdefault(terms.owner, {}).update(dict.fromkeys(ids))
             self._owner_of.update(dict.fromkeys(numbers, terms.owner))

@@ -11,6 +11,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 import numpy as np
+from msgspec.structs import replace as changed
 
 from tocsin.engine.book import ALWAYS, FOREVER, Book, Terms
 from tocsin.engine.clock import Clock, SystemClock
@@ -28,6 +29,7 @@ from tocsin.engine.filters import (
 from tocsin.engine.growing import GrowingMatcher
 from tocsin.engine.history import History
 from tocsin.engine.incoming import Incoming, is_at_hand, read_incoming
+from tocsin.engine.ranked import Wish, best_of, native_best, weighted
 from tocsin.engine.results import (
     Difference,
     EngineStats,
@@ -47,6 +49,7 @@ from tocsin.language.sources import QuerySource, read_query
 from tocsin.language.template.columns import Rows
 from tocsin.matching import ConjunctionBatch, EventBatch, Matcher, create_matcher, takes_clauses
 from tocsin.matching.encoding.arrow import ArrowEvents
+from tocsin.matching.ranking import EventWeights, RankingMatcher, Weight
 from tocsin.matching.statistics import Statistics
 from tocsin.model import Event, Notification, Subscription, read_event
 from tocsin.model.errors import ApplyError, EventError, SubscriptionError
@@ -112,18 +115,20 @@ class Engine:
         valid_from: object | None = None,
         valid_until: object | None = None,
         owner: str | None = None,
+        weight: Weight = 1.0,
         replace: bool = False,
     ) -> Subscribed:
         """Leave a question behind, as text, JSON or built in Python.
 
         It applies to an event iff `valid_from <= event.end < valid_until`. An id is made where none is given; one
-        that is subscribed already is an error, unless `replace` is set. Kept events are met at once.
+        that is subscribed already is an error, unless `replace` is set. Kept events are met at once. `weight` is what
+        its predicates are worth in a ranking: one for all, or by attribute.
         """
         name = uuid4().hex if id is None else id
         check_id(name)
         checked = read_query(query)
         asked = only_filters(checked.query, name)
-        terms = read_terms(valid_from, valid_until, owner, name)
+        terms = read_terms(valid_from, valid_until, owner, name, weight)
         wanted = Wanted(asked, self._form(asked, name, checked.normal), terms)
         with self._lock:
             added = self._exchange(self._replaced([name], replace=replace), {name: wanted})
@@ -141,6 +146,7 @@ class Engine:
         valid_from: object | None = None,
         valid_until: object | None = None,
         owner: str | None = None,
+        weight: Weight = 1.0,
         replace: bool = False,
     ) -> SubscribedMany:
         """Leave one question behind for each row of a template's parameters; faulty rows are reported.
@@ -149,13 +155,14 @@ class Engine:
         the row's number; without it, ids are made.
         """
         made = MadeRows.of(template, rows, id, clauses=takes_clauses(self._matcher))
-        terms = read_terms(valid_from, valid_until, owner)
+        terms = read_terms(valid_from, valid_until, owner, weight=weight)
         with self._lock:
             gone = self._replaced(made.ids, replace=replace)
             with self._reserved(len(made.ids)) as numbers:
                 added = ConjunctionBatch.of_shapes(
                     np.array(numbers, dtype=np.int64), made.normal, made.rows.columns
                 )
+                added = weighted(added, dict.fromkeys(numbers, terms.weight))
                 self._matcher.add(added)
             self._remove(gone)
             self._book.add_batch(numbers, made.ids, made.template, made.rows, terms)
@@ -231,15 +238,19 @@ class Engine:
         id: str | None = None,
         valid_until: object | None = None,
         delete: bool = False,
+        top: int | None = None,
+        weights: Mapping[str, float] | None = None,
     ) -> list[Notification]:
-        """Tell whom an event concerns: one notification per subscription that it satisfies.
+        """Tell whom an event concerns: one notification per subscription that it satisfies, or for the `top` best.
 
         `time` is when it ended, and when it started unless `start` is given; without either, the clock is asked.
-        An event with `valid_until` is kept until then for new subscriptions. A deletion reaches no filter.
+        An event with `valid_until` is kept until then for new subscriptions. A deletion reaches no filter. `weights`
+        are those of the event's attributes, by which the best are found.
         """
         given = {"stream": stream, "time": time, "start": start, "id": id, "valid_until": valid_until}
         read = self._read(event, {name: value for name, value in given.items() if value is not None})
-        return [] if delete else self._publish([read])
+        wish = None if top is None else Wish(top, weights)
+        return [] if delete else self._publish([read], wish=wish)
 
     async def apublish(self, event: Mapping[str, object] | Event, **options: Any) -> list[Notification]:
         """Publish without holding up the event loop; takes what `publish` takes."""
@@ -252,16 +263,20 @@ class Engine:
         stream: str | None = None,
         on_error: Callable[[Fault], object] | None = None,
         batch_size: int | None = None,
+        top: int | None = None,
+        weights: Mapping[str, float] | None = None,
     ) -> Iterator[Notification]:
         """Publish events one after another and return the notifications as they come.
 
         `events` are dicts, `Event`s, an Arrow table or record batch, or an iterator of any of these. A record that
         cannot be read is counted and given to `on_error`, or logged; the rest goes on. A list or table is matched
-        in batches, an iterator event by event unless `batch_size` says otherwise.
+        in batches, an iterator event by event unless `batch_size` says otherwise. With `top`, only that many hear of
+        each event: the best by the subscriptions' weights and those that `weights` gives the attributes.
         """
         report = on_error or _log_fault
+        wish = None if top is None else Wish(top, weights)
         size = batch_size or (_BATCH if is_at_hand(events) else 1)
-        table = table_events(events, stream)
+        table = table_events(events, stream) if wish is None else None
         if table is not None:
             yield from self._publish_table(table, report, size)
             return
@@ -275,31 +290,52 @@ class Engine:
                 batch.append(one)
                 if len(batch) >= size:
                     full, batch = batch, []
-                    yield from self._publish(full, report)
+                    yield from self._publish(full, report, wish)
         except Exception as fault:  # noqa: BLE001 - whatever ends the source, what it gave before is published
             failure = fault
-        yield from self._publish(batch, report)
+        yield from self._publish(batch, report, wish)
         if failure is not None:
             raise failure
 
-    def match(self, events: Incoming, *, stream: str | None = None) -> NamedMatches:
+    def match(
+        self,
+        events: Incoming,
+        *,
+        stream: str | None = None,
+        top: int | None = None,
+        weights: EventWeights | None = None,
+    ) -> NamedMatches:
         """Return, per row, the filters it satisfies, without publishing anything.
 
         A row that cannot be read satisfies none and is reported in `faults`. An Arrow table is matched by the
-        column: its rows become events only where Python has to look at one.
+        column: its rows become events only where Python has to look at one. With `top`, only the best are told, with
+        their scores: by the subscriptions' weights and those of the events' attributes, which are `weights`, for all
+        rows or a list of as many.
         """
-        table = table_events(events, stream)
+        table = table_events(events, stream) if top is None else None
         if table is not None:
             return self._match_table(table)
         rows = list(read_incoming(events, self._reader, stream))
         faults = [row for row in rows if isinstance(row, Fault)]
+        read = [row for row in rows if isinstance(row, Event)]
+        scores: tuple[float, ...] | None = None
         with self._lock:
             self._expire()
-            found = iter(self._match([row for row in rows if isinstance(row, Event)], faults.append))
-            per_row = [() if isinstance(row, Fault) else self._names(next(found), row) for row in rows]
+            if top is None:
+                found = iter(self._match(read, faults.append))
+                per_row = [() if isinstance(row, Fault) else self._names(next(found), row) for row in rows]
+            else:
+                given = Wish(top, weights).checked(len(rows))
+                kept = [given[place] for place, row in enumerate(rows) if isinstance(row, Event)]
+                best = iter(self._rank(read, top, kept, faults.append))
+                ranked = [[] if isinstance(row, Fault) else next(best) for row in rows]
+                per_row = [tuple(self._book.id(number) for number, _ in row) for row in ranked]
+                scores = tuple(score for row in ranked for _, score in row)
         offsets = np.zeros(len(rows) + 1, dtype=np.int64)
         np.cumsum([len(names) for names in per_row], out=offsets[1:])
-        return NamedMatches(offsets, tuple(name for names in per_row for name in names), tuple(faults))
+        return NamedMatches(
+            offsets, tuple(name for names in per_row for name in names), tuple(faults), scores
+        )
 
     def explain(
         self, subscription: str, event: Mapping[str, object] | Event, *, stream: str | None = None
@@ -393,6 +429,8 @@ class Engine:
         with self._reserved(len(new)) as numbers:
             forms = (wanted.normal for wanted in new.values())
             added = ConjunctionBatch.of(zip(numbers, forms, strict=True))
+            weights = (wanted.terms.weight for wanted in new.values())
+            added = weighted(added, dict(zip(numbers, weights, strict=True)))
             self._matcher.add(added)
         self._remove(gone)
         for number, (name, wanted) in zip(numbers, new.items(), strict=True):
@@ -473,12 +511,13 @@ class Engine:
         return notification(self._book.id(number), self._book.filter(number), event, self._generation)
 
     def _publish(
-        self, events: list[Event], report: Callable[[Fault], object] | None = None
+        self, events: list[Event], report: Callable[[Fault], object] | None = None, wish: Wish | None = None
     ) -> list[Notification]:
         """Publish events as if one by one: what the clock expires between them hears no later one."""
         with self._lock:
             self._expire()
             notes: list[Notification] = []
+            given = [] if wish is None else wish.checked(1)
             for event, found in zip(events, self._match(events, report), strict=True):
                 if found is None:
                     continue
@@ -486,16 +525,49 @@ class Engine:
                 if is_deletion(event):
                     continue
                 now = self._clock.now()
-                notes += [self._note(number, event) for number in self._valid(found, event.end, now)]
+                valid = self._valid(found, event.end, now)
+                if wish is None:
+                    notes += [self._note(number, event) for number in valid]
+                else:
+                    best = best_of(valid, matchable(event), self._book, wish.top, given[0])
+                    notes += [changed(self._note(number, event), score=score) for number, score in best]
                 self._history.add(event, now)
                 self._clock.saw(event.end)
             self._notified += len(notes)
             return notes
 
+    def _rank(
+        self,
+        events: list[Event],
+        top: int,
+        weights: Sequence[Mapping[str, float]],
+        report: Callable[[Fault], object],
+    ) -> list[list[tuple[int, float]]]:
+        """Return, per event, the best numbers with their scores; none if it is refused and that is reported."""
+        if isinstance(self._matcher, RankingMatcher) and not self._book.has_terms:
+            seen = self._seen(events, report)
+            kept = [given for event, given in zip(seen, weights, strict=True) if event is not None]
+            batch = EventBatch.of(event for event in seen if event is not None)
+            best = iter(native_best(self._matcher, self._book, batch, top, kept))
+            ranked = [[] if event is None else next(best) for event in seen]
+            return [[] if is_deletion(event) else row for event, row in zip(events, ranked, strict=True)]
+        return [
+            []
+            if found is None or is_deletion(event)
+            else best_of(self._valid(found, event.end), matchable(event), self._book, top, given)
+            for event, found, given in zip(events, self._match(events, report), weights, strict=True)
+        ]
+
     def _match(
         self, events: list[Event], report: Callable[[Fault], object] | None = None
     ) -> list[list[int] | None]:
         """Return, per event, the numbers of the filters it satisfies; None if it is refused and that is reported."""
+        seen = self._seen(events, report)
+        matches = iter(self._matcher.match(EventBatch.of(e for e in seen if e is not None)).to_lists())
+        return [None if event is None else next(matches) for event in seen]
+
+    def _seen(self, events: list[Event], report: Callable[[Fault], object] | None) -> list[Event | None]:
+        """Return events as matchers see them; None for one that is refused and reported."""
         seen: list[Event | None] = []
         for event in events:
             try:
@@ -506,8 +578,7 @@ class Engine:
                 self._reader.refuse()
                 report(Fault("event", 0, str(fault)))
                 seen.append(None)
-        matches = iter(self._matcher.match(EventBatch.of(e for e in seen if e is not None)).to_lists())
-        return [None if event is None else next(matches) for event in seen]
+        return seen
 
     def _valid(self, numbers: list[int], end: int, now: int | None = None) -> list[int]:
         """Return those that apply to an event that ended then, and have not expired by `now`."""

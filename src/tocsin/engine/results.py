@@ -84,11 +84,15 @@ class Trial(Struct, frozen=True):
 
 
 class NamedMatches(Struct, frozen=True):
-    """Per row, the subscriptions it satisfies: those of row i are `ids[offsets[i]:offsets[i + 1]]`."""
+    """Per row, the subscriptions it satisfies: those of row i are `ids[offsets[i]:offsets[i + 1]]`.
+
+    They come in the order of their ids, or, if the best were asked for, with their `scores`, the highest first.
+    """
 
     offsets: IdArray  # int64[rows + 1]
     ids: tuple[str, ...]
     faults: tuple[Fault, ...] = ()
+    scores: tuple[float, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -102,9 +106,11 @@ class NamedMatches(Struct, frozen=True):
         return (self[row] for row in range(len(self)))
 
     def to_arrow(self) -> pa.Table:
-        """Return one line per match, with the columns `row` and `subscription`."""
+        """Return one line per match, with the columns `row` and `subscription`, and `score` if they are ranked."""
         rows = np.repeat(np.arange(len(self)), np.diff(self.offsets))
-        return pa.table({"row": rows, "subscription": pa.array(self.ids, pa.string())})
+        columns = {"row": rows, "subscription": pa.array(self.ids, pa.string())}
+        ranked = {} if self.scores is None else {"score": pa.array(self.scores, pa.float64())}
+        return pa.table(columns | ranked)
 
 
 class EngineStats(Struct, frozen=True):

@@ -13,8 +13,9 @@ from tocsin.engine.ids import is_writable
 from tocsin.formats.subscription_files import Entry
 from tocsin.language import Cnf, Dnf
 from tocsin.language.sources import QuerySource, read_query
+from tocsin.matching.ranking import check_weight
 from tocsin.model import Filter, Subscription
-from tocsin.model.errors import KindError, SubscriptionError, TocsinError
+from tocsin.model.errors import KindError, MatcherError, SubscriptionError, TocsinError
 from tocsin.model.values import read_time
 
 __all__ = ["Wanted", "WantedSet", "check_id", "read_terms", "read_wanted"]
@@ -35,15 +36,23 @@ class Wanted(Struct, frozen=True):
 
 
 def read_terms(
-    valid_from: object | None, valid_until: object | None, owner: str | None, id_: str | None = None
+    valid_from: object | None,
+    valid_until: object | None,
+    owner: str | None,
+    id_: str | None = None,
+    weight: object = 1.0,
 ) -> Terms:
-    """Return how long a subscription applies and whose it is, or raise `SubscriptionError`."""
+    """Return how long a subscription applies, whose it is and what it weighs, or raise `SubscriptionError`."""
     try:
         begin = ALWAYS if valid_from is None else read_time(valid_from)
         end = FOREVER if valid_until is None else read_time(valid_until)
     except KindError as fault:
         raise SubscriptionError(f"its validity cannot be read: {fault}", id_) from None
-    return Terms(begin, end, owner)
+    try:
+        check_weight(weight)
+    except MatcherError as fault:
+        raise SubscriptionError(str(fault), id_) from None
+    return Terms(begin, end, owner, weight)  # type: ignore[arg-type]
 
 
 def check_id(id_: object) -> None:
@@ -60,7 +69,7 @@ def read_wanted(
     """Return the subscriptions by id, normalised by `form`, and every error there is among them."""
     found: dict[str, Wanted] = {}
     errors: list[SubscriptionError] = []
-    for id_, source, begin, end in _each(wanted):
+    for id_, source, begin, end, weight in _each(wanted):
         try:
             check_id(id_)
             if id_ in found:
@@ -69,7 +78,7 @@ def read_wanted(
             query = only_filters(checked.query, id_)
             normal = form(query, id_, checked.normal)
             text = source if isinstance(source, str) else None
-            found[id_] = Wanted(query, normal, read_terms(begin, end, owner, id_), text)
+            found[id_] = Wanted(query, normal, read_terms(begin, end, owner, id_, weight), text)
         except SubscriptionError as error:
             errors.append(error)
         except TocsinError as error:
@@ -77,14 +86,14 @@ def read_wanted(
     return found, errors
 
 
-def _each(wanted: WantedSet) -> Iterator[tuple[str, QuerySource, object | None, object | None]]:
+def _each(wanted: WantedSet) -> Iterator[tuple[str, QuerySource, object | None, object | None, object]]:
     if isinstance(wanted, Mapping):
         for id_, source in wanted.items():
-            yield id_, source, None, None
+            yield id_, source, None, None, 1.0
     else:
         for one in wanted:
             if not isinstance(one, (Subscription, Entry)):
                 raise SubscriptionError(
                     f"a set maps ids to queries, or lists `Subscription`s, not {type(one).__name__}"
                 )
-            yield one.id, one.query, one.valid_from, one.valid_until
+            yield one.id, one.query, one.valid_from, one.valid_until, one.weight

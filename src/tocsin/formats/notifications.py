@@ -37,7 +37,7 @@ def notification_record(note: Notification) -> dict[str, Any]:
     if note.values is not None:
         record["values"] = dict(note.values)
     record["events"] = [_event_record(event) for event in note.events]
-    for name in ("old", "new", "start", "end"):
+    for name in ("old", "new", "start", "end", "score"):
         if (value := getattr(note, name)) is not None:
             record[name] = value
     record["generation"] = note.generation

@@ -16,7 +16,7 @@ from tocsin.model.errors import EventError, LanguageError, SubscriptionError
 __all__ = ["Entry", "describe", "read_subscriptions"]
 
 _NAMED = re.compile(r"([^\s:'\"()=<>~,]+):(?=\s|$)[ \t]*")
-_KNOWN = {"id", "text", "query", "valid_from", "valid_until", "owner"}
+_KNOWN = {"id", "text", "query", "valid_from", "valid_until", "owner", "weight"}
 
 
 class Entry(Struct, frozen=True):
@@ -30,6 +30,7 @@ class Entry(Struct, frozen=True):
     valid_from: object | None = None
     valid_until: object | None = None
     owner: str | None = None
+    weight: object = 1.0
 
     @property
     def place(self) -> str:
@@ -42,7 +43,8 @@ def read_subscriptions(path: Path, format: Format | None = None) -> Iterator[Ent
 
     In plain text a subscription begins at the beginning of a line, with `id:` before it if it has a name of its
     own, and goes on over indented lines; `--` begins a comment. JSON lines and tables give `id` and `text` (or
-    `query`, the JSON form), and may give `valid_from`, `valid_until` and `owner`. `format` overrules the name.
+    `query`, the JSON form), and may give `valid_from`, `valid_until`, `owner` and `weight`. `format` overrules the
+    name.
     """
     if not is_readable(path):
         raise SubscriptionError(f"there is no file {path}")
@@ -117,7 +119,13 @@ def _from_record(record: Mapping[str, object] | Broken, source: str, line: int) 
         _time(given.get("valid_from")),
         _time(given.get("valid_until")),
         None if owner is None else str(owner),
+        _number(given.get("weight", 1.0)),
     )
+
+
+def _number(raw: object) -> object:
+    """Return a weight that a table without types holds as text."""
+    return float(raw) if isinstance(raw, str) and re.fullmatch(r"[0-9]+(\.[0-9]+)?", raw) else raw
 
 
 def _time(raw: object | None) -> object | None:

@@ -21,6 +21,7 @@ declare("tocsin.matching.le_subscribe.dynamic", "dynamic")
 declare("tocsin.matching.le_subscribe.static", "static")
 declare("tocsin.matching.le_subscribe.propagation", "propagation", "propagation-wp")
 declare("tocsin.matching.amkh.matcher", "amkh", "mkh")
+declare("tocsin.matching.k_index.matcher", "k-index")
 declare("tocsin.matching.opindex.matcher", "opindex", "opindex-bs")
 
 __all__ = [

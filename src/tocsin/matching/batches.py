@@ -78,11 +78,13 @@ class ClauseGroup(Struct, frozen=True):
 class ConjunctionBatch(Struct, frozen=True):
     """Conjunctions to be added, and clause forms; several may carry one id, and any of them satisfies it.
 
-    A matcher that holds no clause forms takes the batch `in_conjunctions`.
+    A matcher that holds no clause forms takes the batch `in_conjunctions`. `weights` are those of subscriptions that
+    weigh other than 1, by id: a number, or one for each attribute. Only matchers that rank by themselves look at them.
     """
 
     groups: tuple[ConjunctionGroup, ...]
     clauses: tuple[ClauseGroup, ...] = ()
+    weights: Mapping[int, float | Mapping[str, float]] = {}
 
     @classmethod
     def of(cls, subscriptions: Iterable[tuple[int, Dnf | Cnf]]) -> ConjunctionBatch:
@@ -122,7 +124,7 @@ class ConjunctionBatch(Struct, frozen=True):
         if not self.clauses:
             return self
         expanded = (one for group in self.clauses for one in group.expanded(max_conjunctions))
-        return ConjunctionBatch((*self.groups, *expanded))
+        return ConjunctionBatch((*self.groups, *expanded), (), self.weights)
 
     def __len__(self) -> int:
         forms = sum(len(group.ids) for group in self.clauses)

@@ -14,19 +14,23 @@ __all__ = ["Notification", "Subscription"]
 
 
 class Subscription(Struct, frozen=True):
-    """A query with an id. It applies to an event iff `valid_from <= event.end < valid_until`, in ticks."""
+    """A query with an id. It applies to an event iff `valid_from <= event.end < valid_until`, in ticks.
+
+    `weight` is what its predicates are worth in a ranking: all the same, or by attribute.
+    """
 
     id: str
     query: Query
     valid_from: int | None = None
     valid_until: int | None = None
+    weight: float | Mapping[str, float] = 1.0
 
 
 class Notification(Struct, frozen=True):
     """What one subscription is told about one event, one sequence of events, or one change of an answer.
 
     `values` holds what the query selected, `old` and `new` the answers of a view before and after;
-    `generation` is the state of the subscriptions that was matched.
+    `generation` is the state of the subscriptions that was matched, `score` what it is worth if it was ranked.
     """
 
     subscription: str
@@ -38,3 +42,4 @@ class Notification(Struct, frozen=True):
     start: int | None = None
     end: int | None = None
     generation: int = 0
+    score: float | None = None

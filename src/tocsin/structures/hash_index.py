@@ -20,6 +20,7 @@ __all__ = [
     "bucket_of",
     "find",
     "find_in",
+    "has_room",
     "insert",
     "live_entries",
     "new_hash_index",
@@ -71,6 +72,12 @@ def live_entries(index: HashIndex) -> int:
 def top_entry(index: HashIndex) -> int:
     """Return the number above all that were ever given to an entry."""
     return int(index.counters[_TOP])
+
+
+@helper
+def has_room(index: HashIndex, more: int) -> bool:
+    """Tell whether there is room for `more` further entries."""
+    return index.counters[_TOP] + more < index.chain.shape[0]
 
 
 @wrapping_helper

@@ -1,0 +1,1 @@
+"""k-index (Whang et al. 2009): posting lists by attribute and value, partitioned by size."""

@@ -1,0 +1,125 @@
+"""Going through several posting lists at once, in the order of their forms (Whang et al., 2.3)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from tocsin.matching.k_index._kernels.postings import COUNT_SHIFT, OFFSET
+from tocsin.matching.k_index.state import LEAF, Lists, Posted
+from tocsin.structures.jit import helper, prefetch
+
+__all__ = ["FORM_SHIFT", "LIST", "open_lists", "skip"]
+
+FORM_SHIFT: Final = 33  # of a cursor: the form, above the bit that tells `in`, above the list
+LIST: Final = 0xFFFFFFFF
+_WORD_SHIFT: Final = 32
+_NEAR: Final = 8  # entries that are looked at one by one before it is searched
+
+
+@helper
+def open_lists(posted: Posted, lists: Lists, size: int) -> int:
+    """Set a cursor to the first entry of each list of a size, in order; return how many there are."""
+    headers = posted.headers.rows
+    count, i = np.int64(0), lists.head[size]
+    while i >= 0:
+        header = headers[lists.row[i], 0]
+        begin, length = header & OFFSET, header >> COUNT_SHIFT
+        if length > LEAF:
+            lists.shelf[count] = begin + 1
+            lists.last_shelf[count] = begin + posted.shelves.rows[begin, 0]
+            begin, length = (
+                posted.shelves.rows[begin + 1, 1] & OFFSET,
+                posted.shelves.rows[begin + 1, 1] >> COUNT_SHIFT,
+            )
+        else:
+            lists.shelf[count] = 0
+            lists.last_shelf[count] = 0
+        prefetch(posted.entries.words, begin)
+        lists.which[count] = i
+        lists.at[count] = begin
+        lists.end[count] = begin + length
+        count += 1
+        i = lists.following[i]
+    for n in range(count):
+        cursor = _cursor(posted, lists, n)
+        k = n
+        while k > 0 and lists.packed[k - 1] > cursor:
+            lists.packed[k] = lists.packed[k - 1]
+            k -= 1
+        lists.packed[k] = cursor
+    return count
+
+
+@helper
+def _cursor(posted: Posted, lists: Lists, n: int) -> int:
+    word = np.uint64(posted.entries.words[lists.at[n]])
+    return (word << np.uint64(_WORD_SHIFT)) | np.uint64(n)
+
+
+@helper
+def skip(posted: Posted, lists: Lists, moved: int, count: int, form: int) -> int:
+    """Bring the first `moved` cursors to entries of `form` or a later one, and all into order.
+
+    Return how many lists are left: those that have come to their end are dropped.
+    """
+    packed = lists.packed
+    word = 2 * form
+    for i in range(moved - 1, -1, -1):
+        n = np.int64(packed[i] & np.uint64(LIST))
+        if _skip_list(posted, lists, n, word):
+            cursor, k = _cursor(posted, lists, n), i + 1
+            while k < count and packed[k] < cursor:
+                packed[k - 1] = packed[k]
+                k += 1
+            packed[k - 1] = cursor
+        else:
+            count -= 1
+            for k in range(i, count):
+                packed[k] = packed[k + 1]
+    return count
+
+
+@helper
+def _skip_list(posted: Posted, lists: Lists, n: int, word: int) -> bool:
+    """Bring a list's cursor to the first entry that is not below `word`; return False if there is none."""
+    words = posted.entries.words
+    at, end = lists.at[n], lists.end[n]
+    if words[end - 1] < word:
+        shelf, last = lists.shelf[n], lists.last_shelf[n]
+        if shelf == last:
+            return False
+        shelves = posted.shelves.rows
+        # The last block that begins at or below the entry; at least the next one.
+        low, high = shelf + 1, last
+        while low < high:
+            middle = (low + high + 1) >> 1
+            if shelves[middle, 0] <= word:
+                low = middle
+            else:
+                high = middle - 1
+        at = shelves[low, 1] & OFFSET
+        end = at + (shelves[low, 1] >> COUNT_SHIFT)
+        lists.shelf[n] = low
+        lists.end[n] = end
+        if words[end - 1] < word:
+            if low == last:
+                return False
+            lists.shelf[n] = low + 1
+            at = shelves[low + 1, 1] & OFFSET
+            lists.end[n] = at + (shelves[low + 1, 1] >> COUNT_SHIFT)
+            lists.at[n] = at
+            return True
+    near = min(at + _NEAR, end)
+    while at < near and words[at] < word:
+        at += 1
+    if at == near:
+        while at < end:
+            middle = (at + end) >> 1
+            if words[middle] < word:
+                at = middle + 1
+            else:
+                end = middle
+    lists.at[n] = at
+    return True

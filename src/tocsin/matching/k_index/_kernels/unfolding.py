@@ -1,0 +1,200 @@
+"""Which keys an event has, and their lists by size."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from tocsin.matching.encoding.codes import FIELDS, Field, Op
+from tocsin.matching.encoding.events import EncodedEvents
+from tocsin.matching.k_index._kernels.directory import first_header, header_count, kind_of_place
+from tocsin.matching.k_index._kernels.drafting import place_of
+from tocsin.matching.k_index._kernels.wholes import is_whole, whole_of
+from tocsin.matching.k_index.state import (
+    CLAUSAL,
+    EXPANDED,
+    FLAGS,
+    HIGHEST,
+    LANE_NEXT,
+    LANE_PLACE,
+    LANE_PLAIN,
+    LANE_RUN,
+    MOST_SIZE,
+    NEXT_RANGE,
+    NOTHING,
+    RUN,
+    SIZE_BITS,
+    STAMP,
+    VALUE,
+    Directory,
+    Draft,
+    Lists,
+)
+from tocsin.structures.hash_index import HashIndex, bucket_of, find_in
+from tocsin.structures.jit import helper, prefetch
+
+__all__ = ["unfold"]
+
+_NUMBER, _BIG, _ANY = int(Field.NUMBER), int(Field.BIG), int(Field.ANY)
+_LT, _LE, _GT, _BETWEEN = int(Op.LT), int(Op.LE), int(Op.GT), int(Op.BETWEEN)
+_NO_KEY: Final = -(2**63)  # a key that no number has
+_K: Final = (1 << SIZE_BITS) - 1
+
+
+@helper
+def unfold(directory: Directory, draft: Draft, lists: Lists, events: EncodedEvents, event: int) -> int:
+    """Chain the lists of all keys that an event has, by size; return how many there are, or -1 if there is no room.
+
+    Until they are looked up, `lists.row`, `lists.at` and `lists.end` hold the places and bounds of keys.
+    """
+    asked = _ask(directory, draft, lists, events, event)
+    if asked < 0:
+        return np.int64(-1)
+    for i in range(asked):
+        prefetch(directory.keys.heads, lists.end[i])
+    for i in range(asked):
+        entry = np.int64(directory.keys.heads[lists.end[i]])
+        prefetch(directory.keys.keys, max(entry, np.int64(0)) * directory.keys.keys.shape[1])
+    found = np.int64(0)
+    for i in range(asked):
+        entry = find_in(directory.keys, lists.end[i], lists.row[i], lists.at[i], np.int64(0))
+        if entry >= 0:
+            lists.key[found] = entry
+            prefetch(directory.posted.headers.rows, 2 * first_header(directory, entry))
+            prefetch(directory.posted.headers.rows, 2 * first_header(directory, entry) + 8)
+            found += 1
+    found = _find_ranges(directory, lists, events, event, found)
+    return np.int64(-1) if found < 0 else _chain(directory, lists, found, draft.tops[MOST_SIZE])
+
+
+@helper
+def _ask(directory: Directory, draft: Draft, lists: Lists, events: EncodedEvents, event: int) -> int:
+    """Write the keys that look-ups may find; return how many, or -1 if there is no room.
+
+    A value has a key of its own, one of its kind, and its attribute has one that tells that it is there.
+    """
+    fields, stamps = directory.fields, draft.stamp
+    draft.tops[STAMP] += 1
+    count = _ask_one(directory.keys, lists, place_of(0, NOTHING, 0), np.int64(0), np.int64(0))
+    before = np.int64(-1)  # the field of the pair before: several tests that a string passes are one field's
+    for j in range(events.offsets[event], events.offsets[event + 1]):
+        field = np.int64(events.fields[j])
+        for step in range(3):
+            asked, key = field, events.keys[j]
+            if step == 1:
+                attribute = field // FIELDS
+                if stamps[attribute] == draft.tops[STAMP]:
+                    continue
+                stamps[attribute] = draft.tops[STAMP]
+                asked, key = attribute * FIELDS + _ANY, np.int64(0)
+            elif step == 2:
+                if field % FIELDS != _BIG:
+                    continue
+                asked, key = field - _BIG + _NUMBER, np.int64(_NO_KEY)
+            values, runs = fields.values[asked] > 0, fields.runs[asked] > 0 and asked != before
+            if values or runs:
+                dups = np.int64(fields.dups[asked])
+                if count + 2 * dups > lists.key.shape[0]:
+                    return np.int64(-1)
+                for dup in range(dups):
+                    if values:
+                        count = _ask_one(directory.keys, lists, place_of(asked, VALUE, dup), key, count)
+                    if runs:
+                        count = _ask_one(directory.keys, lists, place_of(asked, RUN, dup), np.int64(0), count)
+            if step == 0:
+                before = field
+    return count
+
+
+@helper
+def _ask_one(keys: HashIndex, lists: Lists, place: int, key: int, count: int) -> int:
+    lists.row[count] = place
+    lists.at[count] = key
+    lists.end[count] = bucket_of(keys, place, key, np.int64(0))
+    return count + 1
+
+
+@helper
+def _find_ranges(directory: Directory, lists: Lists, events: EncodedEvents, event: int, found: int) -> int:
+    """Write the keys of ranges that hold; return how many keys there are by now, or -1 if there is no room.
+
+    An expanded range is left out where the value's own lists have its entries: at every whole number, if it is open
+    within the domain only.
+    """
+    for j in range(events.offsets[event], events.offsets[event + 1]):
+        field = np.int64(events.fields[j])
+        key, low, high = events.keys[j], events.lows[j], events.highs[j]
+        if field % FIELDS == _BIG:
+            field += _NUMBER - _BIG
+            key = np.int64(_NO_KEY)
+        lane = np.int64(directory.fields.lane[field])
+        if lane < 0:
+            continue
+        whole = field % FIELDS == _NUMBER and is_whole(key)
+        inside = whole and directory.fields.low[field] <= whole_of(key) <= directory.fields.high[field]
+        while lane >= 0 and found >= 0:
+            told = whole if kind_of_place(directory.lanes[lane, LANE_PLACE]) == _BETWEEN else inside
+            if not told or directory.lanes[lane, LANE_PLAIN] > 0:
+                found = _find_in_lane(directory, lists, lane, low, high, told, found)
+            lane = directory.lanes[lane, LANE_NEXT]
+        if found < 0:
+            return found
+    return found
+
+
+@helper
+def _find_in_lane(
+    directory: Directory, lists: Lists, lane: int, low: int, high: int, told: bool, found: int
+) -> int:
+    """Write the keys of a lane's ranges that hold of a value between `low` and `high`."""
+    runs, run = directory.runs, directory.lanes[lane, LANE_RUN]
+    kind = kind_of_place(directory.lanes[lane, LANE_PLACE])
+    # Bounds are in order: `<` and `<=` hold from some bound on, the others up to one.
+    upwards = kind in (_LT, _LE)
+    limit = low + 1
+    if kind in (_LE, _GT):
+        limit = high
+    for step in range(runs.leaves[run]):
+        at = runs.leaves[run] - 1 - step if upwards else step
+        leaf = np.int64(runs.words[runs.shelf[run] + at])
+        count = np.int64(runs.count[leaf])
+        for n in range(count):
+            i = count - 1 - n if upwards else n
+            bound = runs.keys[leaf, i]
+            if bound < limit if upwards else bound >= limit:
+                return found
+            entry = np.int64(runs.values[leaf, i])
+            while entry >= 0:
+                holds = kind != _BETWEEN or high <= directory.keys.keys[entry, HIGHEST]
+                if holds and not (told and directory.key_rows[entry, FLAGS] & EXPANDED):
+                    if found == lists.key.shape[0]:
+                        return np.int64(-1)
+                    lists.key[found] = entry
+                    found += 1
+                entry = np.int64(directory.key_rows[entry, NEXT_RANGE])
+    return found
+
+
+@helper
+def _chain(directory: Directory, lists: Lists, found: int, most: int) -> int:
+    """Chain the lists of the keys that were found by size; return how many, or -1 if there is no room."""
+    rows = directory.posted.headers.rows
+    for size in range(2 * most + 2):
+        lists.head[size] = -1
+        lists.counts[size] = 0
+    count = np.int64(0)
+    for i in range(found):
+        first = first_header(directory, lists.key[i])
+        last = first + header_count(directory, lists.key[i])
+        if count + last - first > lists.key.shape[0]:
+            return np.int64(-1)
+        for row in range(first, last):
+            size = 2 * (rows[row, 1] & _K) + (rows[row, 1] & CLAUSAL != 0)
+            lists.row[count] = row
+            lists.source[count] = i
+            lists.following[count] = lists.head[size]
+            lists.head[size] = count
+            lists.counts[size] += 1
+            count += 1
+    return count

@@ -1,0 +1,267 @@
+"""The forms that k-index keeps: how they come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
+
+from tocsin.matching.batches import ConjunctionBatch, IdArray
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Keys, Op
+from tocsin.matching.encoding.conjunctions import EncodedClauses, EncodedConjunctions
+from tocsin.matching.encoding.vocabulary import Vocabulary
+from tocsin.matching.indexed import IndexedMatcher
+from tocsin.matching.k_index import state as arrays
+from tocsin.matching.k_index._kernels.domains import draft_growth, survey
+from tocsin.matching.k_index._kernels.drafting import draft_forms
+from tocsin.matching.k_index._kernels.placing import place_drafted, withdraw_drafted
+from tocsin.matching.k_index._kernels.storing import bury, detach, forsake, members_of, recall, store
+from tocsin.matching.k_index.state import (
+    DRAFTED,
+    FORM,
+    MOST_PREDICATES,
+    NEEDED,
+    RESUME,
+    Forms,
+    State,
+    new_state,
+)
+from tocsin.matching.ranking import Weight, check_weight
+from tocsin.model.errors import MatcherError
+from tocsin.model.terms import Attribute
+from tocsin.structures.memory import available_mb
+
+__all__ = ["FormKeeper"]
+
+_SLICE: Final = 1 << 16  # forms that are handled at a time
+_DRAFT: Final = 1 << 16  # entries that are drafted at a time, unless one form has more
+_MOST_ENTRIES: Final = 3 << 29  # from which on an array that grows has places that 32 bits do not tell
+_LARGE: Final = 1 << 26  # bytes from which on it is asked what memory is left
+_NO_WEIGHTS: Final = np.empty(0, dtype=np.float64)
+
+
+class FormKeeper(IndexedMatcher):
+    """Keeps forms, each once however many subscriptions have it, and their entries in posting lists."""
+
+    takes_clauses = True
+
+    def __init__(self, *, expansion: int, absence: bool, vocabulary: Vocabulary | None) -> None:
+        super().__init__(vocabulary)
+        self.expansion = expansion
+        self._state: State = new_state(expansion, absence=absence)
+        self._weights: Mapping[int, Weight] = {}  # of the batch that is being added
+
+    def add(self, subscriptions: ConjunctionBatch) -> None:
+        """Add conjunctions and clause forms, with their weights; any one of those that carry an id satisfies it."""
+        for weight in subscriptions.weights.values():
+            check_weight(weight)
+        with self._lock:
+            self._weights = subscriptions.weights
+            try:
+                super().add(subscriptions)
+            finally:
+                self._weights = {}
+
+    def add_encoded(self, batch: EncodedConjunctions) -> None:
+        """Add conjunctions that are encoded already, with this matcher's vocabulary."""
+        bounds = np.arange(len(batch.tags) + 1, dtype=np.int64)
+        with self._lock:
+            self._add(batch.ids, self._forms(batch.offsets, bounds, batch.tags, batch.lows, batch.highs))
+
+    def add_encoded_clauses(self, batch: EncodedClauses) -> None:
+        """Add clause forms that are encoded already, with this matcher's vocabulary."""
+        with self._lock:
+            self._add(
+                batch.ids, self._forms(batch.offsets, batch.bounds, batch.tags, batch.lows, batch.highs)
+            )
+
+    def _weighed(self, ids: IdArray, forms: Forms) -> Forms:
+        """Return forms with the weights of their predicates, if any weighs other than 1."""
+        if not self._weights:
+            return forms
+        self._state = arrays.with_limits(self._state)
+        weights = np.ones(len(forms.tags), dtype=np.float64)
+        ends = forms.bounds[forms.offsets].tolist()
+        for i, id_ in enumerate(ids.tolist()):
+            weight = self._weights.get(id_, 1.0)
+            if isinstance(weight, Mapping):
+                for q in range(ends[i], ends[i + 1]):
+                    path = self._path(int(forms.tags[q]), int(forms.lows[q]))
+                    weights[q] = 1.0 if path is None else weight.get(path, 1.0)
+            else:
+                weights[ends[i] : ends[i + 1]] = weight
+        return forms._replace(weights=weights)
+
+    def _path(self, tag: int, low: int) -> str | None:
+        """Return the attribute that is the subject of a predicate, if its subject is one."""
+        if tag >> FIELD_BITS != Op.RESIDUAL:
+            return self.vocabulary.names.symbol((tag & ((1 << FIELD_BITS) - 1)) // FIELDS)
+        subject = self.vocabulary.predicate(low).subject
+        return subject.path if type(subject) is Attribute else None
+
+    def _check(self, sizes: Keys) -> None:
+        """Raise `MatcherError` if a form has more predicates than this matcher counts."""
+        if len(sizes) and sizes.max() > MOST_PREDICATES:
+            raise MatcherError(
+                f"a subscription has {sizes.max():,} predicates, and k-index takes up to "
+                f"{MOST_PREDICATES:,}; gather alternatives of one attribute with `in (…)`, or split it"
+            )
+
+    def _add(self, ids: IdArray, forms: Forms) -> None:
+        sizes = np.diff(forms.bounds[forms.offsets])
+        self._check(sizes)
+        if not len(ids):
+            return
+        most = int(sizes.max())
+        forms = self._weighed(ids, forms)
+        self._state = arrays.with_attributes(self._state, self.vocabulary.names.top)
+        self._state = arrays.with_sizes(self._state, most, most)
+        # A predicate takes up to three records, and a clause one; a block is up to half as large again.
+        records = 3 * len(forms.tags) + len(forms.bounds) + 2 * len(ids)
+        self._state = arrays.with_forms(self._state, len(ids), records + records // 2, 4 * most + 1)
+        self._extend(forms)
+        self.vocabulary.hold(forms.tags, forms.lows)
+        members = np.empty(len(ids), dtype=np.int64)
+        store(self._state.book, ids, forms, members)
+        try:
+            self._place(forms)
+        except BaseException:
+            self._withdraw(forms)
+            detach(self._state.book, members)
+            gone = np.empty(len(members), dtype=np.int64)
+            bury(self._state.book, gone[: forsake(self._state.book, members, gone)])
+            self.vocabulary.release(forms.tags, forms.lows)
+            raise
+
+    def _extend(self, forms: Forms) -> None:
+        """Let domains grow by the constants of new forms."""
+        grown = np.empty(2 * len(forms.tags) + len(forms.keys), dtype=np.int64)
+        fields = self._state.directory.fields
+        changed = grown[: survey(fields, self.expansion, forms, grown)]
+        done = 0
+        try:
+            while done < len(changed):
+                self._make_room(len(changed) - done)
+                reached = draft_growth(self._state.directory, self._state.draft, changed, done)
+                self._place_drafted()
+                ready = changed[done:reached]
+                fields.low[ready], fields.high[ready] = fields.wanted_low[ready], fields.wanted_high[ready]
+                done = reached
+        except BaseException:
+            self._state.draft.tops[RESUME] = 0
+            withdraw_drafted(self._state.directory, self._state.draft)
+            fields.wanted_low[changed], fields.wanted_high[changed] = (
+                fields.low[changed],
+                fields.high[changed],
+            )
+            raise
+
+    def _place(self, forms: Forms) -> None:
+        done = 0
+        while done < len(forms.numbers):
+            done = self._draft(forms, done)
+            self._place_drafted()
+
+    def _withdraw(self, forms: Forms) -> None:
+        self._state.draft.tops[[DRAFTED, RESUME]] = 0
+        done = 0
+        while done < len(forms.numbers):
+            done = self._draft(forms, done)
+            withdraw_drafted(self._state.directory, self._state.draft)
+
+    def _draft(self, forms: Forms, done: int) -> int:
+        """Draft entries of forms, as many as there is room for; return how many forms are done by then."""
+        self._make_room(len(forms.numbers) - done)
+        state = self._state
+        return draft_forms(state.directory, state.draft, state.book.forms, forms, done)
+
+    def _make_room(self, forms: int) -> None:
+        """Make room for the draft of many forms, or for that of the one that there was no room for."""
+        tops = self._state.draft.tops
+        self._state = arrays.with_draft(self._state, max(int(tops[NEEDED]), min(16 * forms, _DRAFT)))
+        tops[NEEDED] = 0
+
+    def _place_drafted(self) -> None:
+        state = self._state
+        while not place_drafted(state.directory, state.draft):
+            self._check_memory()
+            tops = state.draft.tops
+            state = self._state = arrays.with_entries(state, int(tops[DRAFTED] - tops[RESUME]))
+
+    def _check_memory(self) -> None:
+        """Raise `MatcherError` if the largest of the arrays cannot grow: no memory is left, or no entry can be told."""
+        posted, keys = self._state.directory.posted, self._state.directory.keys.keys
+        largest = max(posted.headers.rows.nbytes, posted.entries.words.nbytes, keys.nbytes)
+        remedy = "expand less with a smaller `expansion`, or match with another matcher"
+        if len(posted.entries.words) > _MOST_ENTRIES:
+            raise MatcherError(f"k-index holds {_MOST_ENTRIES:,} entries at the most; {remedy}")
+        if largest > _LARGE and available_mb() * 1e6 < 1.5 * largest:
+            raise MatcherError(
+                f"k-index does not fit: {self._bytes() / 1e9:,.1f} GB are to grow, and "
+                f"{available_mb() / 1e3:,.1f} GB are left; {remedy}"
+            )
+
+    def remove(self, ids: IdArray) -> None:
+        """Remove all conjunctions of these ids."""
+        # Kernels are compiled once more for an array that they may not write to.
+        wanted = np.require(ids, dtype=np.int64, requirements=["C", "W"])
+        with self._lock:
+            members = np.empty(max(64, min(len(wanted), _SLICE)), dtype=np.int64)
+            done = 0
+            while done < len(wanted):
+                done, found = members_of(self._state.book, wanted, done, members)
+                if found:
+                    self._take_out(members[:found])
+                elif done < len(wanted):
+                    members = np.empty(2 * len(members), dtype=np.int64)
+
+    def _take_out(self, members: Keys) -> None:
+        """Give up members, and the forms that nobody has any more; what they say is read while it is held."""
+        numbers = self._state.book.members[members, FORM].astype(np.int64)
+        said = [(forms.tags, forms.lows) for forms in self._recalled(numbers)]  # each as often as it is had
+        gone = np.empty(len(members), dtype=np.int64)
+        gone = gone[: forsake(self._state.book, members, gone)]
+        for forms in self._recalled(gone):
+            self._withdraw(forms)
+        bury(self._state.book, gone)
+        for tags, lows in said:
+            self.vocabulary.release(tags, lows)
+
+    def _forms(self, offsets: Keys, bounds: Keys, tags: Keys, lows: Keys, highs: Keys) -> Forms:
+        """Return forms with the members of their lists, and numbers that are to be given yet."""
+        ops = tags >> FIELD_BITS
+        lists = np.flatnonzero((ops == Op.IN) | (ops == Op.NOT_IN))
+        which = np.full(len(tags), -1, dtype=np.int64)
+        codes, which[lists] = np.unique(lows[lists], return_inverse=True)
+        members = [self.vocabulary.members(code) for code in codes.tolist()]
+        starts = np.zeros(len(codes) + 1, dtype=np.int64)
+        np.cumsum([len(keys) for _, keys in members], out=starts[1:])
+        none = np.empty(0, dtype=np.int64)
+        fields = np.concatenate([fields for fields, _ in members]) if members else none
+        keys = np.concatenate([keys for _, keys in members]) if members else none
+        numbers = np.empty(len(offsets) - 1, dtype=np.int64)
+        return Forms(numbers, offsets, bounds, tags, lows, highs, _NO_WEIGHTS, which, starts, fields, keys)
+
+    def _recalled(self, numbers: Keys) -> Iterator[Forms]:
+        """Return what forms say, a part of them at a time."""
+        done, room = 0, max(64, 8 * min(len(numbers), _SLICE))
+        none = np.empty(0, dtype=np.int64)
+        while done < len(numbers):
+            count = min(len(numbers) - done, _SLICE)
+            numbers_, offsets = np.empty(count, dtype=np.int64), np.empty(count + 1, dtype=np.int64)
+            bounds, tags, lows, highs = np.empty((4, room + 1), dtype=np.int64)
+            weights = np.empty(room, dtype=np.float64)
+            into = Forms(
+                numbers_, offsets, bounds, tags[1:], lows[1:], highs[1:], weights, none, none, none, none
+            )
+            reached = recall(self._state.book, numbers, done, into)
+            if reached == done:
+                room *= 2
+                continue
+            offsets = offsets[: reached - done + 1]
+            bounds = bounds[: offsets[-1] + 1]
+            said = slice(int(bounds[-1]))
+            forms = self._forms(offsets, bounds, into.tags[said], into.lows[said], into.highs[said])
+            yield forms._replace(numbers=into.numbers[: reached - done], weights=weights[said])
+            done = reached

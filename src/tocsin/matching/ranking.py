@@ -1,0 +1,221 @@
+"""Ranking: the best of the subscriptions that an event satisfies, by their weights and the event's.
+
+A predicate that holds is worth its subscription's weight for the attribute times the event's. A conjunction is worth
+the sum of its predicates, a subscription the most that any of its conjunctions is worth; one in clauses, the sum of
+what the best predicate of each clause is worth. What is negated (`!=`, `not in`, `is missing` and the like) is worth
+nothing, nor is a predicate whose subject is no attribute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from heapq import nsmallest
+from itertools import pairwise
+from math import isfinite
+from typing import Final, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tocsin.language.normal import Cnf, Dnf
+from tocsin.language.semantics import truth
+from tocsin.matching.batches import EventBatch, IdArray
+from tocsin.matching.matcher import Matcher
+from tocsin.model.conditions import Operator, Predicate
+from tocsin.model.errors import MatcherError
+from tocsin.model.terms import Attribute
+from tocsin.model.values import Value
+
+__all__ = [
+    "NEGATIONS",
+    "EventWeights",
+    "RankingMatcher",
+    "Rankings",
+    "Weight",
+    "best",
+    "check_event_weights",
+    "check_top",
+    "check_weight",
+    "counts",
+    "event_weight",
+    "rank",
+    "score",
+    "weight_of",
+]
+
+Weight: TypeAlias = float | Mapping[str, float]
+"""A subscription's weight: one for all its predicates, or one for each attribute; those not named have 1."""
+
+EventWeights: TypeAlias = Mapping[str, float] | Sequence[Mapping[str, float]]
+"""The weights of an event's attributes, the same for all events or one mapping for each; those not named have 1."""
+
+NEGATIONS: Final = frozenset(
+    {
+        Operator.NE,
+        Operator.NOT_BETWEEN,
+        Operator.NOT_IN,
+        Operator.NOT_LIKE,
+        Operator.NOT_STARTS_WITH,
+        Operator.NOT_ENDS_WITH,
+        Operator.NOT_CONTAINS,
+        Operator.NOT_REGEX,
+    }
+)
+
+
+class Rankings(Struct, frozen=True):
+    """Per event, the best subscriptions, the highest score first and of equal ones the lowest id.
+
+    Those of event i are `ids[offsets[i]:offsets[i + 1]]`, with their `scores`.
+    """
+
+    offsets: IdArray  # int64[events + 1]
+    ids: IdArray  # int64[ranked]
+    scores: NDArray[np.float64]  # [ranked]
+
+    @classmethod
+    def of(cls, per_event: Iterable[Iterable[tuple[int, float]]]) -> Rankings:
+        """Return the rankings given as ids and scores per event, in order."""
+        rows = [list(row) for row in per_event]
+        offsets = np.zeros(len(rows) + 1, dtype=np.int64)
+        np.cumsum([len(row) for row in rows], out=offsets[1:])
+        ids = np.array([id_ for row in rows for id_, _ in row], dtype=np.int64)
+        return cls(offsets, ids, np.array([score for row in rows for _, score in row], dtype=np.float64))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def to_lists(self) -> list[list[tuple[int, float]]]:
+        """Return ids and scores per event as plain lists."""
+        pairs = list(zip(self.ids.tolist(), self.scores.tolist(), strict=True))
+        bounds = self.offsets.tolist()
+        return [pairs[begin:end] for begin, end in pairwise(bounds)]
+
+
+@runtime_checkable
+class RankingMatcher(Protocol):
+    """A matcher that ranks by itself: it knows its subscriptions' weights, and need not find all to find the best."""
+
+    def rank(self, events: EventBatch, top: int, weights: EventWeights) -> Rankings:
+        """Return, per event, the best `top` of the subscriptions that it satisfies."""
+
+
+def rank(
+    matcher: Matcher,
+    events: EventBatch,
+    top: int,
+    forms: Callable[[int], Dnf | Cnf],
+    *,
+    weights: Mapping[int, Weight] | None = None,
+    event_weights: EventWeights | None = None,
+) -> Rankings:
+    """Return, per event, the best `top` of the subscriptions that it satisfies, with any matcher.
+
+    `forms` gives a subscription's normal form by its id, and `weights` those that do not weigh 1. A matcher that
+    ranks by itself is asked; of any other all matches are found, and then scored.
+    """
+    check_top(top)
+    given = {} if event_weights is None else event_weights
+    check_event_weights(given, len(events))
+    if isinstance(matcher, RankingMatcher):
+        return matcher.rank(events, top, given)
+    known = {} if weights is None else weights
+    found = matcher.match(events)
+    return Rankings.of(
+        best(
+            (
+                (
+                    id_,
+                    score(
+                        forms(id_), events.attributes(place), known.get(id_, 1.0), event_weight(given, place)
+                    ),
+                )
+                for id_ in found[place].tolist()
+            ),
+            top,
+        )
+        for place in range(len(events))
+    )
+
+
+def best(scored: Iterable[tuple[int, float]], top: int) -> list[tuple[int, float]]:
+    """Return the best ids with their scores, in order."""
+    return nsmallest(top, scored, key=lambda pair: (-pair[1], pair[0]))
+
+
+def score(
+    normal: Dnf | Cnf, attributes: Mapping[str, Value], weight: Weight, event_weights: Mapping[str, float]
+) -> float:
+    """Return what a subscription that an event satisfies is worth."""
+
+    def worth(predicate: Predicate) -> float:
+        if not counts(predicate):
+            return 0.0
+        path = predicate.subject.path  # type: ignore[union-attr]
+        return weight_of(weight, path) * event_weights.get(path, 1.0)
+
+    def holds(predicate: Predicate) -> bool:
+        return truth(predicate, attributes) is True
+
+    if isinstance(normal, Dnf):
+        satisfied = [c for c in normal.conjunctions if all(map(holds, c))]
+        return max((_sum(map(worth, conjunction)) for conjunction in satisfied), default=0.0)
+    return _sum(max((worth(p) for p in clause if holds(p)), default=0.0) for clause in normal.clauses)
+
+
+def _sum(values: Iterable[float]) -> float:
+    """Return the sum, added up one after another as a kernel does: `sum` may round otherwise."""
+    total = 0.0
+    for value in values:
+        total += value
+    return total
+
+
+def counts(predicate: Predicate) -> bool:
+    """Tell whether a predicate that holds is worth anything."""
+    operator = predicate.operator
+    negated = operator in NEGATIONS or operator is Operator.MISSING
+    return type(predicate.subject) is Attribute and not negated
+
+
+def weight_of(weight: Weight, path: str) -> float:
+    """Return what a subscription's weight says of an attribute."""
+    return weight.get(path, 1.0) if isinstance(weight, Mapping) else weight
+
+
+def event_weight(weights: EventWeights, place: int) -> Mapping[str, float]:
+    """Return the weights of one event."""
+    return weights if isinstance(weights, Mapping) else weights[place]
+
+
+def check_top(top: object) -> None:
+    """Raise `MatcherError` unless so many can be the best."""
+    if isinstance(top, bool) or not isinstance(top, int) or top < 1:
+        raise MatcherError(f"`top` is how many are to be told, 1 or more, not {top!r}")
+
+
+def check_weight(weight: object) -> None:
+    """Raise `MatcherError` unless it can be a subscription's weight."""
+    for one in weight.values() if isinstance(weight, Mapping) else (weight,):
+        _check_number(one)
+
+
+def check_event_weights(weights: object, events: int) -> None:
+    """Raise `MatcherError` unless these can be the weights of so many events."""
+    if isinstance(weights, Mapping):
+        rows: Sequence[object] = [weights]
+    elif isinstance(weights, Sequence) and not isinstance(weights, str) and len(weights) == events:
+        rows = weights
+    else:
+        raise MatcherError(f"the weights of {events:,} events are one mapping for all, or a list of as many")
+    for row in rows:
+        if not isinstance(row, Mapping):
+            raise MatcherError(f"an event's weights map attributes to numbers, not {row!r}")
+        for one in row.values():
+            _check_number(one)
+
+
+def _check_number(weight: object) -> None:
+    if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not isfinite(weight) or weight < 0:
+        raise MatcherError(f"a weight is a finite number, 0 or more, not {weight!r}")

@@ -1,0 +1,23 @@
+"""How much memory there is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+__all__ = ["available_mb"]
+
+_MACHINE: Final = Path("/proc/meminfo")
+_GROUP: Final = Path("/sys/fs/cgroup")  # of a container, which may have less than its machine
+
+
+def available_mb() -> float:
+    """Return how much more memory the process could have, in MB; infinitely much where nothing tells."""
+    found = [float("inf")]
+    if _MACHINE.exists():
+        line = next(line for line in _MACHINE.read_text().splitlines() if line.startswith("MemAvailable:"))
+        found.append(int(line.split()[1]) * 1024 / 1e6)
+    limit, used = _GROUP / "memory.max", _GROUP / "memory.current"
+    if limit.exists() and used.exists() and (most := limit.read_text().strip()) != "max":
+        found.append((int(most) - int(used.read_text())) / 1e6)
+    return min(found)
