@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.matching._kernels.belonging import SIBLING
 from tocsin.matching.be_tree.matcher import BeTree
 from tocsin.matching.be_tree.state import (
     CAPACITY,
@@ -38,7 +39,6 @@ from tocsin.matching.be_tree.state import (
     RIGHT,
     ROOT,
     ROWS,
-    SIBLING,
     SPLIT,
     SPOT,
     TODO,

@@ -11,10 +11,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.matching._kernels.belonging import SIBLING, unlink
 from tocsin.matching.amkh import state as arrays
 from tocsin.matching.amkh._kernels.matching import match
 from tocsin.matching.amkh._kernels.placing import place, withdraw
-from tocsin.matching.amkh._kernels.storing import leave, numbers_of, recall, store, unlink
+from tocsin.matching.amkh._kernels.storing import leave, recall, store
 from tocsin.matching.amkh.scheme import Scheme
 from tocsin.matching.amkh.state import (
     EVENTS,
@@ -24,7 +25,6 @@ from tocsin.matching.amkh.state import (
     ROOM,
     SEEN,
     SHARE,
-    SIBLING,
     SUMS,
     TOP_FORM,
     Forms,
@@ -32,9 +32,11 @@ from tocsin.matching.amkh.state import (
     State,
 )
 from tocsin.matching.batches import Clauses, IdArray
+from tocsin.matching.belonging import Links, taken_from
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Keys, Op
 from tocsin.matching.encoding.conjunctions import EncodedConjunctions
 from tocsin.matching.encoding.events import EncodedEvents
+from tocsin.matching.encoding.lists import lists_of
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.indexed import IndexedMatcher
 from tocsin.matching.saved import MatcherParts
@@ -137,7 +139,7 @@ class HashedMatcher(IndexedMatcher):
                 self._place(forms)
             except BaseException:
                 self._withdraw(forms.numbers)
-                unlink(self._state.store, batch.ids, forms)
+                unlink(*self._links(), self._state.store.owner, forms.numbers)
                 self._leave(forms)
                 raise
             self._move(_PACE * len(batch.ids))
@@ -196,34 +198,21 @@ class HashedMatcher(IndexedMatcher):
 
     def remove(self, ids: IdArray) -> None:
         """Remove all conjunctions of these ids."""
-        # Kernels are compiled once more for an array that they may not write to.
-        wanted = np.require(ids, dtype=np.int64, requirements=["C", "W"])
         with self._lock:
             self._arrive()
-            numbers = np.empty(max(64, min(len(wanted), _SLICE)), dtype=np.int64)
-            done = 0
-            while done < len(wanted):
-                done, found = numbers_of(self._state.store, wanted, done, numbers)
-                for forms in self._recalled(numbers[:found]):
+            for numbers in taken_from(ids, self._links):
+                for forms in self._recalled(numbers):
                     self._withdraw(forms.numbers)
                     self._leave(forms)
-                if not found and done < len(wanted):
-                    numbers = np.empty(2 * len(numbers), dtype=np.int64)
             self._considered = min(self._considered, int(self._state.store.tops[LIVE_FORMS]) + 1)
+
+    def _links(self) -> Links:
+        store_ = self._state.store
+        return store_.ids, store_.first, store_.forms
 
     def _forms(self, numbers: Keys, offsets: Keys, tags: Keys, lows: Keys, highs: Keys) -> Forms:
         """Return conjunctions with the members of their lists."""
-        ops = tags >> FIELD_BITS
-        lists = np.flatnonzero((ops == Op.IN) | (ops == Op.NOT_IN))
-        which = np.full(len(tags), -1, dtype=np.int64)
-        codes, which[lists] = np.unique(lows[lists], return_inverse=True)
-        members = [self.vocabulary.members(code) for code in codes.tolist()]
-        starts = np.zeros(len(codes) + 1, dtype=np.int64)
-        np.cumsum([len(keys) for _, keys in members], out=starts[1:])
-        none = np.empty(0, dtype=np.int64)
-        fields = np.concatenate([fields for fields, _ in members]) if members else none
-        keys = np.concatenate([keys for _, keys in members]) if members else none
-        return Forms(numbers, offsets, tags, lows, highs, which, starts, fields, keys)
+        return Forms(numbers, offsets, tags, lows, highs, *lists_of(self.vocabulary, tags, lows))
 
     def _recalled(self, numbers: Keys) -> Iterator[Forms]:
         """Return what conjunctions say, a part of them at a time."""

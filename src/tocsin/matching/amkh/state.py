@@ -34,8 +34,7 @@ LOWER_STRICT: Final = 2
 HAS_UPPER: Final = 4
 UPPER_STRICT: Final = 8
 
-# Columns of a conjunction's row
-SIBLING: Final = 0  # the next conjunction of the same id, or of the free numbers
+# Columns of a conjunction's row; the first is SIBLING
 STORED: Final = 1  # the first record of what it says
 POINT: Final = 2  # its first point, or -1
 HOME: Final = 3  # which of two indexes it is in, while all are moved from one to the other

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.language import parse_condition, to_dnf
+from tocsin.matching._kernels.belonging import SIBLING, unlink
 from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch, IdArray
 from tocsin.matching.be_tree import state as arrays
 from tocsin.matching.be_tree._kernels.matching import match
 from tocsin.matching.be_tree._kernels.placing import place, take_out
 from tocsin.matching.be_tree._kernels.review import collect, judge, to_be_moved
-from tocsin.matching.be_tree._kernels.storing import leave, number_all, numbers_of, recall, unlink
+from tocsin.matching.be_tree._kernels.storing import leave, number_all, recall
 from tocsin.matching.be_tree.lists import hold_lists, release_lists
 from tocsin.matching.be_tree.state import (
     CAPACITY,
@@ -30,7 +31,6 @@ from tocsin.matching.be_tree.state import (
     RECYCLED,
     ROOM,
     SCALE,
-    SIBLING,
     SIZE,
     TODO,
     TOP_FORM,
@@ -42,6 +42,7 @@ from tocsin.matching.be_tree.state import (
     State,
     new_state,
 )
+from tocsin.matching.belonging import Links, taken_from
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Keys, Op
 from tocsin.matching.encoding.conjunctions import EncodedConjunctions
 from tocsin.matching.encoding.events import EncodedEvents
@@ -121,25 +122,21 @@ class BeTree(IndexedMatcher):
                 self._place(forms)
             except BaseException:
                 take_out(self._state, forms.numbers)
-                unlink(self._state, batch.ids, forms)
+                unlink(*self._links(), self._state.owner, forms.numbers)
                 self._leave(forms)
                 raise
 
     def remove(self, ids: IdArray) -> None:
         """Remove all conjunctions of these ids."""
-        # Kernels are compiled once more for an array that they may not write to.
-        wanted = np.require(ids, dtype=np.int64, requirements=["C", "W"])
         with self._lock:
             self._arrive()
-            numbers = np.empty(max(64, min(len(wanted), _SLICE)), dtype=np.int64)
-            done = 0
-            while done < len(wanted):
-                done, found = numbers_of(self._state, wanted, done, numbers)
-                for forms in self._recalled(numbers[:found]):
+            for numbers in taken_from(ids, self._links):
+                for forms in self._recalled(numbers):
                     take_out(self._state, forms.numbers)
                     self._leave(forms)
-                if not found and done < len(wanted):
-                    numbers = np.empty(2 * len(numbers), dtype=np.int64)
+
+    def _links(self) -> Links:
+        return self._state.ids, self._state.first, self._state.forms
 
     def _place(self, forms: Forms) -> None:
         """Put conjunctions into the tree, and split the leaves that have too many members then."""

@@ -62,8 +62,7 @@ LOSS: Final = (
 RANK: Final = 1
 BEST: Final = 2  # its rank at its best, by and by forgotten
 
-# Columns of a conjunction's row
-SIBLING: Final = 0  # the next conjunction of the same id, or of the free numbers
+# Columns of a conjunction's row; the first is SIBLING
 NODE: Final = 1  # where it is, or -1
 SPOT: Final = 2  # its first row, counted from the first of the leaf
 SIZE: Final = 3  # predicates

@@ -7,16 +7,19 @@ from typing import Final
 
 import numpy as np
 
+from tocsin.matching._kernels.belonging import unlink
 from tocsin.matching.batches import ConjunctionBatch, IdArray
+from tocsin.matching.belonging import Links, taken_from
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Keys, Op
 from tocsin.matching.encoding.conjunctions import EncodedClauses, EncodedConjunctions
+from tocsin.matching.encoding.lists import lists_of
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.indexed import IndexedMatcher
 from tocsin.matching.k_index import state as arrays
 from tocsin.matching.k_index._kernels.domains import draft_growth, survey
 from tocsin.matching.k_index._kernels.drafting import draft_forms
 from tocsin.matching.k_index._kernels.placing import place_drafted, withdraw_drafted
-from tocsin.matching.k_index._kernels.storing import bury, detach, forsake, members_of, recall, store
+from tocsin.matching.k_index._kernels.storing import bury, forsake, recall, store
 from tocsin.matching.k_index.state import (
     DRAFTED,
     FORM,
@@ -128,7 +131,7 @@ class FormKeeper(IndexedMatcher):
             self._place(forms)
         except BaseException:
             self._withdraw(forms)
-            detach(self._state.book, members)
+            unlink(*self._links(), self._state.book.owner, members)
             gone = np.empty(len(members), dtype=np.int64)
             bury(self._state.book, gone[: forsake(self._state.book, members, gone)])
             self.vocabulary.release(forms.tags, forms.lows)
@@ -204,17 +207,13 @@ class FormKeeper(IndexedMatcher):
 
     def remove(self, ids: IdArray) -> None:
         """Remove all conjunctions of these ids."""
-        # Kernels are compiled once more for an array that they may not write to.
-        wanted = np.require(ids, dtype=np.int64, requirements=["C", "W"])
         with self._lock:
-            members = np.empty(max(64, min(len(wanted), _SLICE)), dtype=np.int64)
-            done = 0
-            while done < len(wanted):
-                done, found = members_of(self._state.book, wanted, done, members)
-                if found:
-                    self._take_out(members[:found])
-                elif done < len(wanted):
-                    members = np.empty(2 * len(members), dtype=np.int64)
+            for members in taken_from(ids, self._links):
+                self._take_out(members)
+
+    def _links(self) -> Links:
+        book = self._state.book
+        return book.ids, book.first, book.members
 
     def _take_out(self, members: Keys) -> None:
         """Give up members, and the forms that nobody has any more; what they say is read while it is held."""
@@ -230,18 +229,9 @@ class FormKeeper(IndexedMatcher):
 
     def _forms(self, offsets: Keys, bounds: Keys, tags: Keys, lows: Keys, highs: Keys) -> Forms:
         """Return forms with the members of their lists, and numbers that are to be given yet."""
-        ops = tags >> FIELD_BITS
-        lists = np.flatnonzero((ops == Op.IN) | (ops == Op.NOT_IN))
-        which = np.full(len(tags), -1, dtype=np.int64)
-        codes, which[lists] = np.unique(lows[lists], return_inverse=True)
-        members = [self.vocabulary.members(code) for code in codes.tolist()]
-        starts = np.zeros(len(codes) + 1, dtype=np.int64)
-        np.cumsum([len(keys) for _, keys in members], out=starts[1:])
-        none = np.empty(0, dtype=np.int64)
-        fields = np.concatenate([fields for fields, _ in members]) if members else none
-        keys = np.concatenate([keys for _, keys in members]) if members else none
         numbers = np.empty(len(offsets) - 1, dtype=np.int64)
-        return Forms(numbers, offsets, bounds, tags, lows, highs, _NO_WEIGHTS, which, starts, fields, keys)
+        lists = lists_of(self.vocabulary, tags, lows)
+        return Forms(numbers, offsets, bounds, tags, lows, highs, _NO_WEIGHTS, *lists)
 
     def _recalled(self, numbers: Keys) -> Iterator[Forms]:
         """Return what forms say, a part of them at a time."""

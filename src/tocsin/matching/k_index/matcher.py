@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.language import Cnf, parse_condition, to_cnf
+from tocsin.matching._kernels.belonging import SIBLING
 from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch
 from tocsin.matching.encoding.codes import FIELD_BITS, Keys, Op
 from tocsin.matching.encoding.events import EncodedEvents, encode_events
@@ -30,7 +31,6 @@ from tocsin.matching.k_index.state import (
     MOST_SIZE,
     PREDICATES,
     SEEN,
-    SIBLING,
     STEPS,
     TOP_MEMBER,
 )

@@ -73,11 +73,10 @@ LOOSE: Final = 2  # some clause is satisfied by an absent attribute
 WEIGHED: Final = 4  # some predicate has a weight other than 1
 IN_CLAUSES: Final = 8  # it was given in clauses
 
-# Columns of a member's row: that a subscription has a form
-FORM: Final = 0
-NEXT_MEMBER: Final = 1  # of the same form; of a free number, the next free one
-PREVIOUS_MEMBER: Final = 2
-SIBLING: Final = 3  # of the same subscription
+# Columns of a member's row: that a subscription has a form; the first is SIBLING
+FORM: Final = 1
+NEXT_MEMBER: Final = 2  # of the same form
+PREVIOUS_MEMBER: Final = 3
 
 # Operators of records that are no predicate
 WEIGHT_RECORD: Final = 13  # the weight of the predicate before

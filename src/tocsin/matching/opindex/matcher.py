@@ -10,10 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.language import parse_condition, to_cnf
+from tocsin.matching._kernels.belonging import SIBLING, unlink
 from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch, IdArray
+from tocsin.matching.belonging import Links, taken_from
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Keys, Op
 from tocsin.matching.encoding.conjunctions import EncodedClauses, EncodedConjunctions
 from tocsin.matching.encoding.events import EncodedEvents
+from tocsin.matching.encoding.lists import lists_of
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.indexed import IndexedMatcher
 from tocsin.matching.matcher import MatcherStats
@@ -21,7 +24,7 @@ from tocsin.matching.opindex import state as arrays
 from tocsin.matching.opindex._kernels.matching import match
 from tocsin.matching.opindex._kernels.placing import KNOWN, choose_pivots, place, withdraw
 from tocsin.matching.opindex._kernels.review import decay, forget_events, review
-from tocsin.matching.opindex._kernels.storing import leave, numbers_of, recall, store, unlink
+from tocsin.matching.opindex._kernels.storing import leave, recall, store
 from tocsin.matching.opindex.state import (
     ALWAYS,
     ENTRIES,
@@ -41,7 +44,6 @@ from tocsin.matching.opindex.state import (
     ROOM,
     SEARCHES,
     SEEN,
-    SIBLING,
     TOP_FORM,
     TOP_PIVOT,
     TOUCHES,
@@ -138,7 +140,7 @@ class OpIndex(IndexedMatcher):
             self._place(forms)
         except BaseException:
             withdraw(self._state, forms)
-            unlink(self._state, ids, forms)
+            unlink(*self._links(), self._state.owner, forms.numbers)
             self._leave(forms)
             raise
 
@@ -153,19 +155,15 @@ class OpIndex(IndexedMatcher):
 
     def remove(self, ids: IdArray) -> None:
         """Remove all conjunctions of these ids."""
-        # Kernels are compiled once more for an array that they may not write to.
-        wanted = np.require(ids, dtype=np.int64, requirements=["C", "W"])
         with self._lock:
             self._arrive()
-            numbers = np.empty(max(64, min(len(wanted), _SLICE)), dtype=np.int64)
-            done = 0
-            while done < len(wanted):
-                done, found = numbers_of(self._state, wanted, done, numbers)
-                for forms in self._recalled(numbers[:found]):
+            for numbers in taken_from(ids, self._links):
+                for forms in self._recalled(numbers):
                     withdraw(self._state, forms)
                     self._leave(forms)
-                if not found and done < len(wanted):
-                    numbers = np.empty(2 * len(numbers), dtype=np.int64)
+
+    def _links(self) -> Links:
+        return self._state.ids, self._state.first, self._state.forms
 
     def _place(self, forms: Forms) -> None:
         done, count = 0, len(forms.numbers)
@@ -187,22 +185,13 @@ class OpIndex(IndexedMatcher):
 
     def _forms(self, offsets: Keys, bounds: Keys, tags: Keys, lows: Keys, highs: Keys) -> Forms:
         """Return forms with the members of their lists, and numbers that are to be given yet."""
-        ops = tags >> FIELD_BITS
-        lists = np.flatnonzero((ops == Op.IN) | (ops == Op.NOT_IN))
-        which = np.full(len(tags), -1, dtype=np.int64)
-        codes, which[lists] = np.unique(lows[lists], return_inverse=True)
-        members = [self.vocabulary.members(code) for code in codes.tolist()]
-        starts = np.zeros(len(codes) + 1, dtype=np.int64)
-        np.cumsum([len(keys) for _, keys in members], out=starts[1:])
-        none = np.empty(0, dtype=np.int64)
-        fields = np.concatenate([fields for fields, _ in members]) if members else none
-        keys = np.concatenate([keys for _, keys in members]) if members else none
+        which, starts, fields, keys = lists_of(self.vocabulary, tags, lows)
         pivots = tags & _FIELD
-        if len(lists):
+        if len(fields):
             same = np.logical_and.reduceat(
                 fields == np.repeat(fields[starts[:-1]], np.diff(starts)), starts[:-1]
             )
-            narrow = lists[(ops[lists] == Op.IN) & same[which[lists]]]
+            narrow = np.flatnonzero((tags >> FIELD_BITS == Op.IN) & (which >= 0) & same[which])
             pivots[narrow] = fields[starts[which[narrow]]]
         numbers = np.empty(len(offsets) - 1, dtype=np.int64)
         return Forms(numbers, offsets, bounds, tags, lows, highs, pivots, which, starts, fields, keys)

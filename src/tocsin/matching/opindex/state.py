@@ -62,8 +62,7 @@ NEXT_GATE: Final = 3  # the next of the same placement, or of the free ones
 NUMBER: Final = 3  # of a gate that is drafted: its number
 GATE: Final = 1 << 31  # added to a gate's number where a counter's might stand
 
-# Columns of a form's row
-SIBLING: Final = 0  # the next form of the same id, or of the free numbers
+# Columns of a form's row; the first is SIBLING
 STORE: Final = 1  # the first record of what it says
 RECORDS: Final = 2  # how many there are; negative if they come in clauses
 PIVOT: Final = 3  # and these say where it is placed: -1 if nowhere

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.matching._kernels.belonging import enter, free_number, new_number
 from tocsin.matching.amkh.state import (
     FREE_FORM,
     HIGH,
@@ -15,7 +16,6 @@ from tocsin.matching.amkh.state import (
     MOST_MEMBERS,
     POINT,
     PREDICATES,
-    SIBLING,
     STORED,
     TOP_FORM,
     Forms,
@@ -26,7 +26,7 @@ from tocsin.structures import blocks, hash_index
 from tocsin.structures.blocks import class_of
 from tocsin.structures.jit import helper, kernel
 
-__all__ = ["RESIDUAL_FLAG", "leave", "numbers_of", "recall", "store", "unlink"]
+__all__ = ["RESIDUAL_FLAG", "leave", "recall", "store"]
 
 RESIDUAL_FLAG: Final = 1 << 40  # added to the number in a heading: Python has the last word
 _NUMBER: Final = RESIDUAL_FLAG - 1
@@ -46,20 +46,10 @@ _USES: Final = 3  # the column of a list's member that counts
 def store(state: Store, ids: NDArray[np.int64], forms: Forms, home: int) -> None:
     """Give conjunctions numbers under their subscriptions' ids, and keep what they say; there must be room."""
     for i in range(ids.shape[0]):
-        entry = hash_index.find(state.ids, ids[i], 0, 0)
-        if entry < 0:
-            entry = hash_index.insert(state.ids, ids[i], 0, 0)
-            state.first[entry] = -1
-        number = state.tops[FREE_FORM]
-        if number >= 0:
-            state.tops[FREE_FORM] = state.forms[number, SIBLING]
-        else:
-            number = state.tops[TOP_FORM]
-            state.tops[TOP_FORM] += 1
+        number = new_number(state.forms, state.tops, FREE_FORM, TOP_FORM)
+        enter(state.ids, state.first, state.forms, state.owner, ids[i], number)
         row = state.forms[number]
-        row[SIBLING], row[POINT], row[HOME] = state.first[entry], -1, home
-        state.owner[number] = entry
-        state.first[entry] = number
+        row[POINT], row[HOME] = -1, home
         forms.numbers[i] = number
         state.tops[LIVE_FORMS] += 1
         _write(state, number, forms, i)
@@ -119,52 +109,6 @@ def _count(state: Store, forms: Forms, i: int, change: int) -> None:
 
 
 @kernel
-def numbers_of(
-    state: Store, ids: NDArray[np.int64], start: int, numbers: NDArray[np.int64]
-) -> tuple[int, int]:
-    """Write the conjunctions of ids from `start` on, as many as there is room for; return the ids and those done.
-
-    An id that comes twice is asked for once: its conjunctions are taken from it.
-    """
-    count = np.int64(0)
-    for i in range(start, ids.shape[0]):
-        entry = hash_index.find(state.ids, ids[i], 0, 0)
-        if entry < 0:
-            continue
-        size, number = np.int64(0), np.int64(state.first[entry])
-        while number >= 0:
-            size += 1
-            number = np.int64(state.forms[number, SIBLING])
-        if count + size > numbers.shape[0]:
-            return i, count
-        number = np.int64(state.first[entry])
-        while number >= 0:
-            numbers[count] = number
-            count += 1
-            number = np.int64(state.forms[number, SIBLING])
-        hash_index.remove(state.ids, entry)
-    return ids.shape[0], count
-
-
-@kernel
-def unlink(state: Store, ids: NDArray[np.int64], forms: Forms) -> None:
-    """Take conjunctions from their ids, and ids that have no other out of the index."""
-    for i in range(ids.shape[0]):
-        entry = hash_index.find(state.ids, ids[i], 0, 0)
-        before, number = np.int64(-1), np.int64(state.first[entry])
-        while number != forms.numbers[i]:
-            before = number
-            number = np.int64(state.forms[number, SIBLING])
-        following = state.forms[number, SIBLING]
-        if before >= 0:
-            state.forms[before, SIBLING] = following
-        else:
-            state.first[entry] = following
-            if following < 0:
-                hash_index.remove(state.ids, entry)
-
-
-@kernel
 def recall(state: Store, numbers: NDArray[np.int64], begin: int, forms: Forms) -> int:
     """Write what conjunctions from `begin` on say, as many as there is room for; return where it stopped."""
     forms.offsets[0] = 0
@@ -198,6 +142,5 @@ def leave(state: Store, forms: Forms) -> None:
         at = np.int64(state.forms[number, STORED])
         blocks.give(state.records, at, class_of(state.records.rows[at, 1] + 1))
         state.owner[number] = -1
-        state.forms[number, SIBLING] = state.tops[FREE_FORM]
-        state.tops[FREE_FORM] = number
+        free_number(state.forms, state.tops, FREE_FORM, number)
         state.tops[LIVE_FORMS] -= 1

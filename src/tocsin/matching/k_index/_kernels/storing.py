@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.matching._kernels.belonging import enter, free_number, new_number
 from tocsin.matching.encoding.codes import FIELD_BITS, Op
 from tocsin.matching.k_index.state import (
     ASKED,
@@ -27,7 +28,6 @@ from tocsin.matching.k_index.state import (
     PREDICATES,
     PREVIOUS_MEMBER,
     RECORDS,
-    SIBLING,
     STORE,
     TOP_FORM,
     TOP_MEMBER,
@@ -41,7 +41,7 @@ from tocsin.structures import blocks, hash_index
 from tocsin.structures.blocks import class_of
 from tocsin.structures.jit import helper, kernel, wrapping_helper
 
-__all__ = ["bury", "detach", "forsake", "members_of", "recall", "store"]
+__all__ = ["bury", "forsake", "recall", "store"]
 
 _BETWEEN, _NOT_BETWEEN, _RESIDUAL = int(Op.BETWEEN), int(Op.NOT_BETWEEN), int(Op.RESIDUAL)
 _DIGEST: Final = 0x7FFFFFFFFFFFFFFF
@@ -159,50 +159,16 @@ def _new_form(book: Book, digest: int, count: int, flags: int) -> int:
 
 @helper
 def _new_member(book: Book, id_: int, number: int) -> int:
-    entry = hash_index.find(book.ids, id_, 0, 0)
-    if entry < 0:
-        entry = hash_index.insert(book.ids, id_, 0, 0)
-        book.first[entry] = -1
-    member = book.tops[FREE_MEMBER]
-    if member >= 0:
-        book.tops[FREE_MEMBER] = book.members[member, NEXT_MEMBER]
-    else:
-        member = book.tops[TOP_MEMBER]
-        book.tops[TOP_MEMBER] += 1
+    member = new_number(book.members, book.tops, FREE_MEMBER, TOP_MEMBER)
+    enter(book.ids, book.first, book.members, book.owner, id_, member)
     row, following = book.members[member], book.forms[number, FIRST_MEMBER]
     row[FORM], row[NEXT_MEMBER], row[PREVIOUS_MEMBER] = number, following, -1
-    row[SIBLING] = book.first[entry]
     if following >= 0:
         book.members[following, PREVIOUS_MEMBER] = member
     book.forms[number, FIRST_MEMBER] = member
-    book.first[entry] = member
-    book.owner[member] = entry
     book.tops[LIVE_MEMBERS] += 1
     book.tops[PREDICATES] += book.forms[number, PREDICATE_COUNT]
     return member
-
-
-@kernel
-def members_of(book: Book, ids: NDArray[np.int64], start: int, members: NDArray[np.int64]) -> tuple[int, int]:
-    """Take members from ids from `start` on, as many as there is room for; return the ids and the members done."""
-    count = np.int64(0)
-    for i in range(start, ids.shape[0]):
-        entry = hash_index.find(book.ids, ids[i], 0, 0)
-        if entry < 0:
-            continue
-        size, member = np.int64(0), np.int64(book.first[entry])
-        while member >= 0:
-            size += 1
-            member = np.int64(book.members[member, SIBLING])
-        if count + size > members.shape[0]:
-            return i, count
-        member = np.int64(book.first[entry])
-        while member >= 0:
-            members[count] = member
-            count += 1
-            member = np.int64(book.members[member, SIBLING])
-        hash_index.remove(book.ids, entry)
-    return ids.shape[0], count
 
 
 @kernel
@@ -225,22 +191,11 @@ def forsake(book: Book, members: NDArray[np.int64], gone: NDArray[np.int64]) -> 
             if following < 0:
                 gone[count] = number
                 count += 1
-        row[NEXT_MEMBER] = book.tops[FREE_MEMBER]
-        book.tops[FREE_MEMBER] = member
+        free_number(book.members, book.tops, FREE_MEMBER, member)
         book.owner[member] = -1
         book.tops[LIVE_MEMBERS] -= 1
         book.tops[PREDICATES] -= book.forms[number, PREDICATE_COUNT]
     return count
-
-
-@kernel
-def detach(book: Book, members: NDArray[np.int64]) -> None:
-    """Take the newest members from their subscriptions, the last one first; ids without any go."""
-    for i in range(members.shape[0] - 1, -1, -1):
-        entry = np.int64(book.owner[members[i]])
-        book.first[entry] = book.members[members[i], SIBLING]
-        if book.first[entry] < 0:
-            hash_index.remove(book.ids, entry)
 
 
 @kernel

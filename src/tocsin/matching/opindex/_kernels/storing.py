@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.matching._kernels.belonging import enter, free_number, new_number
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Op
 from tocsin.matching.opindex.state import (
     CLAUSE,
@@ -17,17 +18,16 @@ from tocsin.matching.opindex.state import (
     PIVOT,
     PREDICATES,
     RECORDS,
-    SIBLING,
     STORE,
     TOP_FORM,
     Forms,
     State,
 )
-from tocsin.structures import blocks, hash_index
+from tocsin.structures import blocks
 from tocsin.structures.blocks import class_of
 from tocsin.structures.jit import helper, kernel
 
-__all__ = ["leave", "numbers_of", "recall", "store", "unlink"]
+__all__ = ["leave", "recall", "store"]
 
 _MASK: Final = (1 << FIELD_BITS) - 1
 _BETWEEN, _NOT_BETWEEN, _RESIDUAL = int(Op.BETWEEN), int(Op.NOT_BETWEEN), int(Op.RESIDUAL)
@@ -37,20 +37,10 @@ _BETWEEN, _NOT_BETWEEN, _RESIDUAL = int(Op.BETWEEN), int(Op.NOT_BETWEEN), int(Op
 def store(state: State, ids: NDArray[np.int64], forms: Forms) -> None:
     """Give forms numbers under their subscriptions' ids, and keep what they say; there must be room."""
     for i in range(ids.shape[0]):
-        entry = hash_index.find(state.ids, ids[i], 0, 0)
-        if entry < 0:
-            entry = hash_index.insert(state.ids, ids[i], 0, 0)
-            state.first[entry] = -1
-        number = state.tops[FREE_FORM]
-        if number >= 0:
-            state.tops[FREE_FORM] = state.forms[number, SIBLING]
-        else:
-            number = state.tops[TOP_FORM]
-            state.tops[TOP_FORM] += 1
+        number = new_number(state.forms, state.tops, FREE_FORM, TOP_FORM)
+        enter(state.ids, state.first, state.forms, state.owner, ids[i], number)
         row = state.forms[number]
-        row[SIBLING], row[PIVOT], row[MORE] = state.first[entry], -1, -1
-        state.owner[number] = entry
-        state.first[entry] = number
+        row[PIVOT], row[MORE] = -1, -1
         forms.numbers[i] = number
         state.tops[LIVE_FORMS] += 1
         _write(state, number, forms, i)
@@ -104,52 +94,6 @@ def _count(state: State, forms: Forms, i: int, change: int) -> None:
 
 
 @kernel
-def numbers_of(
-    state: State, ids: NDArray[np.int64], start: int, numbers: NDArray[np.int64]
-) -> tuple[int, int]:
-    """Write the forms of ids from `start` on, as many as there is room for; return the ids and the forms done.
-
-    An id that comes twice is asked for once: its forms are taken from it.
-    """
-    count = np.int64(0)
-    for i in range(start, ids.shape[0]):
-        entry = hash_index.find(state.ids, ids[i], 0, 0)
-        if entry < 0:
-            continue
-        size, number = np.int64(0), np.int64(state.first[entry])
-        while number >= 0:
-            size += 1
-            number = np.int64(state.forms[number, SIBLING])
-        if count + size > numbers.shape[0]:
-            return i, count
-        number = np.int64(state.first[entry])
-        while number >= 0:
-            numbers[count] = number
-            count += 1
-            number = np.int64(state.forms[number, SIBLING])
-        hash_index.remove(state.ids, entry)
-    return ids.shape[0], count
-
-
-@kernel
-def unlink(state: State, ids: NDArray[np.int64], forms: Forms) -> None:
-    """Take forms from their ids, and ids that have no other form out of the index."""
-    for i in range(ids.shape[0]):
-        entry = hash_index.find(state.ids, ids[i], 0, 0)
-        before, number = np.int64(-1), np.int64(state.first[entry])
-        while number != forms.numbers[i]:
-            before = number
-            number = np.int64(state.forms[number, SIBLING])
-        following = state.forms[number, SIBLING]
-        if before >= 0:
-            state.forms[before, SIBLING] = following
-        else:
-            state.first[entry] = following
-            if following < 0:
-                hash_index.remove(state.ids, entry)
-
-
-@kernel
 def recall(state: State, numbers: NDArray[np.int64], begin: int, forms: Forms) -> int:
     """Write what forms from `begin` on say, as many as there is room for in `forms`; return where it stopped."""
     forms.offsets[0] = 0
@@ -193,6 +137,5 @@ def leave(state: State, forms: Forms) -> None:
         row = state.forms[number]
         blocks.give(state.store, np.int64(row[STORE]), class_of(abs(np.int64(row[RECORDS]))))
         state.owner[number] = -1
-        row[SIBLING] = state.tops[FREE_FORM]
-        state.tops[FREE_FORM] = number
+        free_number(state.forms, state.tops, FREE_FORM, number)
         state.tops[LIVE_FORMS] -= 1
