@@ -189,9 +189,9 @@ def test_no_kernel_is_compiled_once_more_for_mapped_arrays(
     before = compiled_kernels()
     opened = open_matcher(tmp_path / "saved")
     assert isinstance(opened, IndexedMatcher)
-    assert type(opened._state.first) is np.ndarray
-    assert isinstance(opened._state.first.base, np.memmap)
-    assert opened._state.first.flags.carray
+    assert type(opened._owner()) is np.ndarray
+    assert isinstance(opened._owner().base, np.memmap)
+    assert opened._owner().flags.carray
     add(opened, *((i, condition) for i in range(500)))
     remove(opened, *range(0, 500, 2))
     assert match(opened, {"a": 1, "b": 3, "c": "x"}) == [list(range(1, 500, 2))]
