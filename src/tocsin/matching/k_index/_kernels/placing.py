@@ -19,7 +19,7 @@ from tocsin.matching.k_index._kernels.directory import (
     remove_header,
     remove_key,
 )
-from tocsin.matching.k_index._kernels.postings import COUNT_SHIFT, enter, take_out
+from tocsin.matching.k_index._kernels.postings import COUNT_SHIFT, OFFSET, enter, take_out
 from tocsin.matching.k_index.state import (
     CLASS_SHIFT,
     CLAUSAL,
@@ -95,6 +95,16 @@ def _fetch(directory: Directory, draft: Draft, begin: int, end: int) -> None:
             first = first_header(directory, entry)
             prefetch(directory.posted.headers.rows, 2 * first)
             prefetch(directory.posted.headers.rows, 2 * first + 8)
+    posted = directory.posted
+    for e in range(begin, end):
+        entry = np.int64(keys.heads[bucket_of(keys, rows[e, PLACE], rows[e, LOW], rows[e, HIGHEST])])
+        if entry >= 0 and header_count(directory, entry) > 0:
+            # Mostly the key is the first of its bucket, and the entry goes to the end of its list.
+            header = header_of(directory, entry, rows[e, SIZE])
+            if header < first_header(directory, entry) + header_count(directory, entry):
+                word = posted.headers.rows[header, 0]
+                at = (word & OFFSET) + (word >> COUNT_SHIFT)
+                prefetch(posted.entries.words, min(at, posted.entries.top[0]))
 
 
 @helper
