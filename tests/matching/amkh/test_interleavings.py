@@ -303,6 +303,21 @@ def test_what_an_exception_kept_from_moving_arrives_later(monkeypatch: pytest.Mo
     check_invariants(matcher)
 
 
+@pytest.mark.parametrize("name", ["mkh", "amkh"])
+def test_a_range_after_very_many_equalities(name: str) -> None:
+    # Where every id is a class, the first range makes as many classes as there were ids.
+    matcher = create_matcher(name) if name == "mkh" else Amkh(general=1, classes=ALL_CLASSES)
+    assert isinstance(matcher, Amkh)
+    add(matcher, *(f"a = {i} and b = {i}" for i in range(2000)))
+    hash_by(matcher, Scheme(None, ALL_CLASSES))
+    matcher._settle()
+    add(matcher, "a > 1 and b < 1990", first=5000)
+    for blocks in (matcher._index.chains, matcher._index.bounds):
+        assert blocks.top[0] <= len(blocks.rows)
+    check_invariants(matcher)
+    assert matcher.match(EventBatch.of_dicts([{"a": 3, "b": 3}])).to_lists() == [[3, 5000]]
+
+
 def test_a_conjunction_with_very_many_predicates() -> None:
     matcher = Amkh()
     text = " and ".join(f"a{i} = 1" for i in range(2000))
