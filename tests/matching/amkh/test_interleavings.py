@@ -318,6 +318,28 @@ def test_a_range_after_very_many_equalities(name: str) -> None:
     assert matcher.match(EventBatch.of_dicts([{"a": 3, "b": 3}])).to_lists() == [[3, 5000]]
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"buckets": 1009}, {"split_weights": False}, {"general": 0, "buckets": 1009}]
+)
+def test_no_event_looks_for_more_buckets_than_there_are(options: dict[str, Any]) -> None:
+    matcher, oracle = Amkh(**options), Oracle()
+    words = [one + other for one in "abcdefgh" for other in "abcdefgh"]
+    random = np.random.default_rng(5)
+    texts = [
+        " and ".join(f"{name} contains '{w}'" for name, w in zip(NAMES, random.choice(words, 6), strict=True))
+        for _ in range(600)
+    ]
+    for each in (matcher, oracle):
+        add(each, *texts, "g = 1")
+    matcher.remove(np.arange(0, 600, 7))
+    oracle.remove(np.arange(0, 600, 7))
+    events = EventBatch.of_dicts(
+        [{**{name: "".join(words[:part]) for name in NAMES}, "g": 1} for part in (64, 30, 3)]
+    )
+    assert matcher.match(events).to_lists() == oracle.match(events).to_lists()
+    assert matcher.examined().probed <= 3 * 1024 + 3
+
+
 def test_a_conjunction_with_very_many_predicates() -> None:
     matcher = Amkh()
     text = " and ".join(f"a{i} = 1" for i in range(2000))

@@ -160,6 +160,8 @@ ROW: Final = 1
 LEFT: Final = 2  # products of the schema at hand that are still to be written
 AT_SCHEMA: Final = 3
 WALK: Final = 4  # the bucket of the schema at hand that is next, where all are gone through; or -1
+SWEEP: Final = 5  # likewise of all buckets
+ASKED: Final = 6  # coordinates so far of schemas that share buckets
 
 
 class Forms(NamedTuple):
@@ -188,7 +190,7 @@ class Scratch(NamedTuple):
     visits: Keys  # [pairs] attributes that are the rarest of some schema
     sums: NDArray[np.uint64]  # what the matched clauses of each attribute add to a coordinate
     digits: Keys  # [MOST_HASHED] which of them is at hand, by attribute of a schema
-    cursor: Keys  # [5]
+    cursor: Keys  # [7]
     probe: NDArray[np.uint64]  # [PROBES] coordinates
     entry: Keys  # [PROBES] their buckets
     candidate: Keys  # [CANDIDATES]
@@ -312,7 +314,7 @@ def new_scratch(pairs: int = 256, sums: int = 1024, predicates: int = 64) -> Scr
         *(keys(pairs), keys(pairs), keys(pairs)),
         np.zeros(sums, dtype=np.uint64),
         keys(MOST_HASHED),
-        keys(5),
+        keys(7),
         np.zeros(PROBES, dtype=np.uint64),
         keys(PROBES),
         keys(CANDIDATES),
