@@ -303,6 +303,54 @@ def test_what_an_exception_kept_from_moving_arrives_later(monkeypatch: pytest.Mo
     check_invariants(matcher)
 
 
+@pytest.mark.parametrize("kernel", ["store", "place", "withdraw", "numbers_of", "recall", "leave"])
+@pytest.mark.parametrize("call", ["add", "remove", "match"])
+def test_an_interrupt_leaves_nothing_half_done(
+    kernel: str, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A signal that comes while a kernel runs is raised when it returns.
+    run = getattr(module, kernel)
+
+    def interrupted(*arguments: object) -> object:
+        run(*arguments)
+        raise KeyboardInterrupt
+
+    texts = [f"a = {i % 50} and b in (1, 2, {i})" for i in range(300)]
+    matcher = Amkh()
+    add(matcher, *texts)
+    hash_by(matcher, Scheme((), 2))
+    matcher._move(70)
+    held = dict(enumerate(texts))
+    events = EventBatch.of_dicts([{"a": i, "b": 2} for i in range(50)])
+    with monkeypatch.context() as patch:
+        patch.setattr(module, kernel, interrupted)
+        try:
+            if call == "add":
+                add(matcher, "a = 1 and b = 2", "s = 'new'", first=1000)
+            elif call == "remove":
+                matcher.remove(np.array([3, 90, 200]))
+            else:
+                matcher.match(events)
+        except KeyboardInterrupt:
+            is_done = False
+        else:
+            is_done = True
+    gone = matcher.stats().subscriptions < len(texts) or is_done
+    if call == "add" and is_done:
+        held.update({1000: "a = 1 and b = 2", 1001: "s = 'new'"})
+    if call == "remove" and gone:
+        held = {i: text for i, text in held.items() if i not in (3, 90, 200)}
+    oracle = Oracle()
+    oracle.add(ConjunctionBatch.of((i, to_dnf(parse_condition(text))) for i, text in held.items()))
+    for _ in range(2):
+        assert matcher.match(events).to_lists() == oracle.match(events).to_lists()
+        check_invariants(matcher)
+    assert matcher.stats().conjunctions == len(held)
+    matcher.remove(np.arange(1002))
+    check_invariants(matcher)
+    assert (matcher.stats().conjunctions, matcher.stats().predicates) == (0, 0)
+
+
 @pytest.mark.parametrize("name", ["mkh", "amkh"])
 def test_a_range_after_very_many_equalities(name: str) -> None:
     # Where every id is a class, the first range makes as many classes as there were ids.
