@@ -21,18 +21,22 @@ Links: TypeAlias = tuple[HashIndex, NDArray[np.int32], NDArray[np.int32]]
 """The index of ids, by its entries the first number of each, and the rows of numbers."""
 
 
-def taken_from(ids: IdArray, links: Callable[[], Links]) -> Iterator[Keys]:
+def taken_from(
+    ids: IdArray, links: Callable[[], Links], beforehand: Callable[[Keys], None] = lambda _: None
+) -> Iterator[Keys]:
     """Return the numbers that belong to ids, a part at a time, and take them from the ids as they are returned.
 
-    `links` is asked anew for each part, because what is done with a part may make arrays grow.
+    `links` is asked anew for each part, because what is done with a part may make arrays grow. `beforehand` is given
+    the array that a part will be written to, with -1 in it, for who wants to know of it should there be an interrupt.
     """
     # Kernels are compiled once more for an array that they may not write to.
     wanted = np.require(ids, dtype=np.int64, requirements=["C", "W"])
-    numbers = np.empty(max(64, min(len(wanted), _SLICE)), dtype=np.int64)
-    done = 0
+    size, done = max(64, min(len(wanted), _SLICE)), 0
     while done < len(wanted):
+        numbers = np.full(size, -1, dtype=np.int64)
+        beforehand(numbers)
         done, found = take_from(*links(), wanted, done, numbers)
         if found:
             yield numbers[:found]
-        elif done < len(wanted):  # one id has more than there is room for
-            numbers = np.empty(2 * len(numbers), dtype=np.int64)
+        else:  # one id has more than there is room for, or none has any
+            size *= 2

@@ -303,6 +303,91 @@ def test_what_an_exception_kept_from_moving_arrives_later(monkeypatch: pytest.Mo
     check_invariants(matcher)
 
 
+@pytest.mark.parametrize("kernel", ["store", "place", "withdraw", "numbers_of", "recall", "leave"])
+@pytest.mark.parametrize("call", ["add", "remove", "match"])
+def test_an_interrupt_leaves_nothing_half_done(
+    kernel: str, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A signal that comes while a kernel runs is raised when it returns.
+    run = getattr(module, kernel)
+
+    def interrupted(*arguments: object) -> object:
+        run(*arguments)
+        raise KeyboardInterrupt
+
+    texts = [f"a = {i % 50} and b in (1, 2, {i})" for i in range(300)]
+    matcher = Amkh()
+    add(matcher, *texts)
+    hash_by(matcher, Scheme((), 2))
+    matcher._move(70)
+    held = dict(enumerate(texts))
+    events = EventBatch.of_dicts([{"a": i, "b": 2} for i in range(50)])
+    with monkeypatch.context() as patch:
+        patch.setattr(module, kernel, interrupted)
+        try:
+            if call == "add":
+                add(matcher, "a = 1 and b = 2", "s = 'new'", first=1000)
+            elif call == "remove":
+                matcher.remove(np.array([3, 90, 200]))
+            else:
+                matcher.match(events)
+        except KeyboardInterrupt:
+            is_done = False
+        else:
+            is_done = True
+    gone = matcher.stats().subscriptions < len(texts) or is_done
+    if call == "add" and is_done:
+        held.update({1000: "a = 1 and b = 2", 1001: "s = 'new'"})
+    if call == "remove" and gone:
+        held = {i: text for i, text in held.items() if i not in (3, 90, 200)}
+    oracle = Oracle()
+    oracle.add(ConjunctionBatch.of((i, to_dnf(parse_condition(text))) for i, text in held.items()))
+    for _ in range(2):
+        assert matcher.match(events).to_lists() == oracle.match(events).to_lists()
+        check_invariants(matcher)
+    assert matcher.stats().conjunctions == len(held)
+    matcher.remove(np.arange(1002))
+    check_invariants(matcher)
+    assert (matcher.stats().conjunctions, matcher.stats().predicates) == (0, 0)
+
+
+@pytest.mark.parametrize("name", ["mkh", "amkh"])
+def test_a_range_after_very_many_equalities(name: str) -> None:
+    # Where every id is a class, the first range makes as many classes as there were ids.
+    matcher = create_matcher(name) if name == "mkh" else Amkh(general=1, classes=ALL_CLASSES)
+    assert isinstance(matcher, Amkh)
+    add(matcher, *(f"a = {i} and b = {i}" for i in range(2000)))
+    hash_by(matcher, Scheme(None, ALL_CLASSES))
+    matcher._settle()
+    add(matcher, "a > 1 and b < 1990", first=5000)
+    for blocks in (matcher._index.chains, matcher._index.bounds):
+        assert blocks.top[0] <= len(blocks.rows)
+    check_invariants(matcher)
+    assert matcher.match(EventBatch.of_dicts([{"a": 3, "b": 3}])).to_lists() == [[3, 5000]]
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"buckets": 1009}, {"split_weights": False}, {"general": 0, "buckets": 1009}]
+)
+def test_no_event_looks_for_more_buckets_than_there_are(options: dict[str, Any]) -> None:
+    matcher, oracle = Amkh(**options), Oracle()
+    words = [one + other for one in "abcdefgh" for other in "abcdefgh"]
+    random = np.random.default_rng(5)
+    texts = [
+        " and ".join(f"{name} contains '{w}'" for name, w in zip(NAMES, random.choice(words, 6), strict=True))
+        for _ in range(600)
+    ]
+    for each in (matcher, oracle):
+        add(each, *texts, "g = 1")
+    matcher.remove(np.arange(0, 600, 7))
+    oracle.remove(np.arange(0, 600, 7))
+    events = EventBatch.of_dicts(
+        [{**{name: "".join(words[:part]) for name in NAMES}, "g": 1} for part in (64, 30, 3)]
+    )
+    assert matcher.match(events).to_lists() == oracle.match(events).to_lists()
+    assert matcher.examined().probed <= 3 * 1024 + 3
+
+
 def test_a_conjunction_with_very_many_predicates() -> None:
     matcher = Amkh()
     text = " and ".join(f"a{i} = 1" for i in range(2000))

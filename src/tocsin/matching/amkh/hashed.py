@@ -68,6 +68,7 @@ class HashedMatcher(IndexedMatcher):
         self._next: Index | None = None  # the index that all are being moved to,
         self._moved = 0  # up to this one,
         self._moving: Forms | None = None  # and these are under way
+        self._leaving: Keys | None = None  # numbers that are being removed, or -1
         self._considered = 0  # conjunctions when the scheme was last thought over
 
     @abstractmethod
@@ -103,22 +104,25 @@ class HashedMatcher(IndexedMatcher):
         numbers = np.arange(self._moved, end)
         here = (store_.owner[self._moved : end] >= 0) & (store_.forms[self._moved : end, HOME] == self._home)
         for forms in self._recalled(numbers[here]):
-            withdraw(self._state.store, self._index, forms.numbers)
             self._moving = forms
-            store_.forms[forms.numbers, HOME] = 1 - self._home
-            self._place(forms)
-            self._moving = None
+            self._arrive()
         self._moved = end
         if self._moved >= store_.tops[TOP_FORM]:
             self._index, self._next, self._home = self._next, None, 1 - self._home
 
     def _arrive(self) -> None:
-        """Place what an exception kept from being placed."""
+        """Move or remove what is under way, however far an exception let it come."""
         if self._moving is not None and self._next is not None:
-            withdraw(self._state.store, self._next, self._moving.numbers)
-            self._next.tops[RESUME] = 0
+            self._withdraw(self._moving.numbers)
+            self._state.store.forms[self._moving.numbers, HOME] = 1 - self._home
             self._place(self._moving)
             self._moving = None
+        if self._leaving is not None:
+            numbers = self._leaving[self._leaving >= 0]
+            for forms in self._recalled(numbers[self._state.store.owner[numbers] >= 0]):
+                self._withdraw(forms.numbers)
+                self._leave(forms)
+            self._leaving = None
 
     # changes
 
@@ -126,23 +130,27 @@ class HashedMatcher(IndexedMatcher):
         """Add conjunctions that are encoded already, with this matcher's vocabulary."""
         with self._lock:
             self._arrive()
-            forms = self._forms(
-                np.empty(len(batch.ids), dtype=np.int64), batch.offsets, batch.tags, batch.lows, batch.highs
-            )
+            self._move(_PACE * len(batch.ids))
+            numbers = np.full(len(batch.ids), -1, dtype=np.int64)
+            forms = self._forms(numbers, batch.offsets, batch.tags, batch.lows, batch.highs)
             self._make_room(forms)
             self.vocabulary.hold(forms.tags, forms.lows)
-            store(self._state.store, batch.ids, forms, self._home if self._next is None else 1 - self._home)
             try:
+                store(
+                    self._state.store, batch.ids, forms, self._home if self._next is None else 1 - self._home
+                )
                 self._grew(forms)
                 if self._next is not None:
                     self._state.store.forms[forms.numbers, HOME] = 1 - self._home
                 self._place(forms)
             except BaseException:
-                self._withdraw(forms.numbers)
-                unlink(*self._links(), self._state.store.owner, forms.numbers)
-                self._leave(forms)
+                if numbers[:1] >= 0:  # they are stored
+                    self._withdraw(numbers)
+                    unlink(*self._links(), self._state.store.owner, numbers)
+                    self._leave(forms)
+                else:
+                    self.vocabulary.release(forms.tags, forms.lows)
                 raise
-            self._move(_PACE * len(batch.ids))
 
     def _make_room(self, forms: Forms) -> None:
         """Make room to store conjunctions."""
@@ -200,11 +208,12 @@ class HashedMatcher(IndexedMatcher):
         """Remove all conjunctions of these ids."""
         with self._lock:
             self._arrive()
-            for numbers in taken_from(ids, self._links):
-                for forms in self._recalled(numbers):
-                    self._withdraw(forms.numbers)
-                    self._leave(forms)
+            for _ in taken_from(ids, self._links, self._let_leave):
+                self._arrive()
             self._considered = min(self._considered, int(self._state.store.tops[LIVE_FORMS]) + 1)
+
+    def _let_leave(self, numbers: Keys) -> None:
+        self._leaving = numbers
 
     def _links(self) -> Links:
         store_ = self._state.store

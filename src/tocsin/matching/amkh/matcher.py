@@ -214,8 +214,8 @@ class Amkh(HashedMatcher):
         empty = self._index.tops[LIVE_POINTS] == 0
         if not (better or empty) or (best == self._scheme and not empty):
             return
-        self._scheme = best
         index = self._new_index(best, self._sample(_CUT_SAMPLE))
+        self._scheme = best
         if empty:
             self._index = index
         else:

@@ -128,7 +128,7 @@ LIVE_POINTS: Final = 3
 LARGEST_BUCKET: Final = 4
 LARGEST_LIST: Final = 5
 LARGEST_IDS: Final = 6
-LARGEST_CLASSES: Final = 7  # that any attribute has
+LARGEST_CLASSES: Final = 7  # that any attribute has, or is about to have
 RESUME: Final = 8  # points of a conjunction that were placed before room ran out,
 DRAFTED: Final = 9  # and its clauses that are hashed,
 POINTS: Final = 10  # and the points that it is to have
@@ -159,6 +159,8 @@ ROW: Final = 1
 LEFT: Final = 2  # products of the schema at hand that are still to be written
 AT_SCHEMA: Final = 3
 WALK: Final = 4  # the bucket of the schema at hand that is next, where all are gone through; or -1
+SWEEP: Final = 5  # likewise of all buckets
+ASKED: Final = 6  # coordinates so far of schemas that share buckets
 
 
 class Forms(NamedTuple):
@@ -187,7 +189,7 @@ class Scratch(NamedTuple):
     visits: Keys  # [pairs] attributes that are the rarest of some schema
     sums: NDArray[np.uint64]  # what the matched clauses of each attribute add to a coordinate
     digits: Keys  # [MOST_HASHED] which of them is at hand, by attribute of a schema
-    cursor: Keys  # [5]
+    cursor: Keys  # [7]
     probe: NDArray[np.uint64]  # [PROBES] coordinates
     entry: Keys  # [PROBES] their buckets
     candidate: Keys  # [CANDIDATES]
@@ -311,7 +313,7 @@ def new_scratch(pairs: int = 256, sums: int = 1024, predicates: int = 64) -> Scr
         *(keys(pairs), keys(pairs), keys(pairs)),
         np.zeros(sums, dtype=np.uint64),
         keys(MOST_HASHED),
-        keys(5),
+        keys(7),
         np.zeros(PROBES, dtype=np.uint64),
         keys(PROBES),
         keys(CANDIDATES),

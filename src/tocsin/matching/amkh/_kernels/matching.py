@@ -16,6 +16,7 @@ from tocsin.matching.amkh._kernels.verifying import holds
 from tocsin.matching.amkh.state import (
     ADDEND_COUNT,
     ADDENDS,
+    ASKED,
     AT_SCHEMA,
     BOUNDS,
     BUCKET_NEXT,
@@ -57,6 +58,7 @@ from tocsin.matching.amkh.state import (
     SIZE_BITS,
     STAMP,
     SUMS,
+    SWEEP,
     UNEQUALS,
     VISIT,
     WALK,
@@ -101,7 +103,8 @@ def match(
         if _find_clauses(state, index, pairs):
             visits, available = _visits(state, index, pairs)
             scratch.cursor[VISIT] = scratch.cursor[ROW] = scratch.cursor[LEFT] = 0
-            scratch.cursor[WALK] = -1
+            scratch.cursor[WALK] = scratch.cursor[SWEEP] = -1
+            scratch.cursor[ASKED] = 0
             while True:
                 probes = _coordinates(state, index, visits, available)
                 if probes == 0:
@@ -186,7 +189,7 @@ def _find_clauses(state: State, index: Index, pairs: int) -> bool:
     for i in range(pairs):
         place = scratch.place[i]
         row = places[place]
-        sums += 1 + row[CLASSES]
+        sums += 1 + (row[CLASSES] if _asks_classes(state, i) else 0)
         if row[EQUALITIES] > 0:
             tag, key = (_EQ << FIELD_BITS) | scratch.field[i], scratch.key[i]
             scratch.head[i] = hash_index.bucket_of(index.clauses, tag, key, key)
@@ -213,14 +216,19 @@ def _find_clauses(state: State, index: Index, pairs: int) -> bool:
             if entry >= 0:
                 scratch.sums[sums] = equality_addend(index, place, index.clauses.keys[entry, CLAUSE_ID])
                 sums += 1
-        # Of a string's several pairs, one says that it is there.
-        if row[OTHERS] > 0 and (scratch.field[i] % FIELDS != _TEXT or scratch.key[i] == _IS_TEXT):
+        if row[OTHERS] > 0 and _asks_classes(state, i):
             sums = _find_classes(state, index, place, i, sums)
         if sums > begin:
             if row[MET] != epoch:
                 row[MET], row[ADDENDS], row[ADDEND_COUNT] = epoch, begin, 0
             row[ADDEND_COUNT] += sums - begin
     return True
+
+
+@helper
+def _asks_classes(state: State, i: int) -> bool:
+    """Tell whether a pair may satisfy clauses other than equalities: of a string's tests, one says that it is there."""
+    return state.scratch.field[i] % FIELDS != _TEXT or state.scratch.key[i] == _IS_TEXT
 
 
 @helper
@@ -276,7 +284,8 @@ def _visits(state: State, index: Index, pairs: int) -> tuple[int, int]:
 def _coordinates(state: State, index: Index, visits: int, available: int) -> int:
     """Write the next coordinates that the event may have, as many as there is room for; return how many.
 
-    Where a schema has fewer buckets than the event has coordinates for it, its buckets are written instead.
+    Where a schema has fewer buckets than the event has coordinates for it, its buckets are written instead; where
+    schemas that share buckets have more coordinates than there are buckets at all, all buckets.
     """
     scratch, cursor = state.scratch, state.scratch.cursor
     probes = np.int64(0)
@@ -295,6 +304,14 @@ def _coordinates(state: State, index: Index, visits: int, available: int) -> int
             scratch.entry[probes] = cursor[WALK]
             probes += 1
             cursor[WALK] = index.buckets.keys[cursor[WALK], BUCKET_NEXT]
+        elif cursor[SWEEP] == index.buckets.counters[1]:
+            state.store.totals[LOOKED_AT] += cursor[ROW]
+            cursor[SWEEP], cursor[VISIT] = -1, visits  # nothing is left to be asked for
+        elif cursor[SWEEP] >= 0:
+            if index.buckets.keys[cursor[SWEEP], SIZE] >> SIZE_BITS > 0:
+                scratch.entry[probes] = cursor[SWEEP]
+                probes += 1
+            cursor[SWEEP] += 1
         elif cursor[VISIT] == visits:
             break
         else:
@@ -328,10 +345,16 @@ def _begin_schema(state: State, index: Index, schema: int) -> None:
             products *= place[ADDEND_COUNT]
         else:
             products = np.int64(_MOST_PRODUCTS)
-    if products > row[SCHEMA_BUCKETS] and row[SCHEMA_SHARED] == 0:
-        cursor[WALK] = row[SCHEMA_BUCKET]
+    if row[SCHEMA_SHARED] == 0:
+        if products > row[SCHEMA_BUCKETS]:
+            cursor[WALK] = row[SCHEMA_BUCKET]
+            return
     else:
-        cursor[LEFT], cursor[AT_SCHEMA] = products, schema
+        cursor[ASKED] += products
+        if cursor[ASKED] > max(index.buckets.counters[1], np.int64(PROBES)):
+            cursor[SWEEP] = 0
+            return
+    cursor[LEFT], cursor[AT_SCHEMA] = products, schema
 
 
 @wrapping_helper

@@ -41,6 +41,7 @@ from tocsin.matching.amkh.state import (
     SCHEMA_SIZE,
     SHAPES,
     STORED,
+    TOP_ID,
     TOP_PLACE,
     TOP_POINT,
     WEIGHT,
@@ -57,7 +58,7 @@ from tocsin.structures.jit import helper, kernel, wrapping_helper
 __all__ = ["place", "prepare", "withdraw"]
 
 _MASK: Final = (1 << FIELD_BITS) - 1
-_RESIDUAL, _MISSING = int(Op.RESIDUAL), int(Op.MISSING)
+_EQ, _RESIDUAL, _MISSING = int(Op.EQ), int(Op.RESIDUAL), int(Op.MISSING)
 
 
 @kernel
@@ -74,6 +75,7 @@ def place(state: State, index: Index, forms: Forms, start: int) -> int:
             if count < 0:
                 continue
             tops[DRAFTED], tops[POINTS] = choose(state, index, forms, count)
+            _foresee_classes(state, index, tops[DRAFTED])
         width, points = tops[DRAFTED], tops[POINTS]
         signature = _signature(state.store, forms.numbers[i])
         for number in range(tops[RESUME], points):
@@ -93,6 +95,21 @@ def prepare(index: Index, field: int, weight: int, cuts: int) -> None:
         row[CUTS] = cuts
     if weight != 0:
         row[WEIGHT] = row[CLASS_WEIGHT] = weight
+
+
+@helper
+def _foresee_classes(state: State, index: Index, width: int) -> None:
+    """Where every id is a class, take note of how many classes a clause makes that is not an equality.
+
+    The first one on an attribute makes a class for each id that its equalities were given.
+    """
+    if index.settings[CLASS_COUNT] > 0:
+        return
+    for k in range(width):
+        row = state.scratch.draft[state.scratch.chosen[k]]
+        place_ = np.int64(index.place[row[D_FIELD]])
+        if row[D_TAG] != _EQ and place_ >= 0:
+            index.tops[LARGEST_CLASSES] = max(index.tops[LARGEST_CLASSES], index.places[place_, TOP_ID])
 
 
 @helper
