@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from threading import RLock
 from typing import Any, Final
 from uuid import uuid4
@@ -13,23 +12,19 @@ from uuid import uuid4
 import numpy as np
 from msgspec.structs import replace as changed
 
-from tocsin.engine.book import ALWAYS, FOREVER, Book, Terms
 from tocsin.engine.clock import Clock, SystemClock
 from tocsin.engine.filters import (
-    NormalForm,
     applies,
     explain_filter,
     is_deletion,
     matchable,
-    normal_form,
     notification,
     only_filters,
-    smaller_form,
 )
-from tocsin.engine.growing import GrowingMatcher
 from tocsin.engine.history import History
+from tocsin.engine.holdings import Holdings
 from tocsin.engine.incoming import Incoming, is_at_hand, read_incoming
-from tocsin.engine.ranked import Wish, best_of, native_best, weighted
+from tocsin.engine.ranked import Wish, best_of, native_best
 from tocsin.engine.results import (
     Difference,
     EngineStats,
@@ -47,7 +42,7 @@ from tocsin.formats.cloud_events import is_cloud_event, read_cloud_event
 from tocsin.language import Template
 from tocsin.language.sources import QuerySource, read_query
 from tocsin.language.template.columns import Rows
-from tocsin.matching import ConjunctionBatch, EventBatch, Matcher, create_matcher, takes_clauses
+from tocsin.matching import ConjunctionBatch, EventBatch, takes_clauses
 from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.matching.ranking import EventWeights, RankingMatcher, Weight
 from tocsin.matching.statistics import Statistics
@@ -90,20 +85,14 @@ class Engine:
         clock: Clock | None = None,
         lateness: int = 0,
     ) -> None:
-        self._matcher_name = matcher
-        self._statistics = statistics
-        self._matcher = self._new_matcher()
-        self._form: NormalForm = smaller_form if takes_clauses(self._matcher) else normal_form
         self._clock = clock or SystemClock()
-        self._lateness = lateness
-        self._book = Book()
+        self._held = Holdings(matcher, statistics, self._clock, lateness)
+        self._matcher, self._book = self._held.matcher, self._held.book
         self._history = History()
         self._lock = RLock()
         self._reader = EventReader(clock=self._clock.now)
-        self._generation = 0
         self._published = 0
         self._notified = 0
-        self._expired = 0
 
     # subscriptions
 
@@ -129,12 +118,13 @@ class Engine:
         checked = read_query(query)
         asked = only_filters(checked.query, name)
         terms = read_terms(valid_from, valid_until, owner, name, weight)
-        wanted = Wanted(asked, self._form(asked, name, checked.normal), terms)
+        wanted = Wanted(asked, self._held.form(asked, name, checked.normal), terms)
         with self._lock:
-            added = self._exchange(self._replaced([name], replace=replace), {name: wanted})
-            self._generation += 1
+            self._expire()
+            gone = self._held.replaced([name], replace=replace)
+            added = self._held.exchange(gone, {name: wanted})
             return Subscribed(
-                name, self._meet_history(added), (*checked.warnings, *self._expiry_warning(terms))
+                name, self._meet_history(added), (*checked.warnings, *self._held.expiry_warning(terms))
             )
 
     def subscribe_many(
@@ -157,32 +147,22 @@ class Engine:
         made = MadeRows.of(template, rows, id, clauses=takes_clauses(self._matcher))
         terms = read_terms(valid_from, valid_until, owner, weight=weight)
         with self._lock:
-            gone = self._replaced(made.ids, replace=replace)
-            with self._reserved(len(made.ids)) as numbers:
-                added = ConjunctionBatch.of_shapes(
-                    np.array(numbers, dtype=np.int64), made.normal, made.rows.columns
-                )
-                added = weighted(added, dict.fromkeys(numbers, terms.weight))
-                self._matcher.add(added)
-            self._remove(gone)
-            self._book.add_batch(numbers, made.ids, made.template, made.rows, terms)
-            self._generation += 1
-            return made.told(self._meet_history(added))
+            self._expire()
+            gone = self._held.replaced(made.ids, replace=replace)
+            return made.told(self._meet_history(self._held.add_rows(made, terms, gone)))
 
     def unsubscribe(self, id: str) -> None:
         """Withdraw a question; one that is not there is an error."""
         with self._lock:
             self._expire()
-            self._book.number(id)
-            self._remove([id])
-            self._generation += 1
+            self._held.withdraw(id)
 
     def apply(self, wanted: WantedSet, *, owner: str = "default", dry_run: bool = False) -> Difference:
         """Make the subscriptions of `owner` equal to `wanted`, all at once or not at all; return the difference.
 
         `wanted` maps ids to queries, or lists `Subscription`s. With `dry_run` nothing is changed.
         """
-        sought, errors = read_wanted(wanted, owner, self._form)
+        sought, errors = read_wanted(wanted, owner, self._held.form)
         with self._lock:
             self._expire()
             for name in sought:
@@ -192,14 +172,13 @@ class Engine:
                     )
             if errors:
                 raise ApplyError(tuple(errors))
-            difference = self._difference(sought, owner)
+            difference = self._held.difference(sought, owner)
             if dry_run or not difference:
                 return difference
-            added = self._exchange(
+            added = self._held.exchange(
                 (*difference.removed, *difference.changed),
                 {name: sought[name] for name in (*difference.added, *difference.changed)},
             )
-            self._generation += 1
             met = self._meet_history(added)
         return Difference(difference.added, difference.changed, difference.removed, difference.unchanged, met)
 
@@ -362,11 +341,11 @@ class Engine:
             return EngineStats(
                 subscriptions=len(self._book),
                 kept_events=len(self._history),
-                generation=self._generation,
+                generation=self._held.generation,
                 published=self._published,
                 refused=self._reader.refused,
                 notifications=self._notified,
-                expired=self._expired,
+                expired=self._held.expired,
                 dropped_arrays=self._reader.dropped.total(),
                 matcher=self._matcher.stats(),
             )
@@ -400,7 +379,7 @@ class Engine:
                 self._published += len(part) - len(part.faults)
                 notes: list[Notification] = []
                 for place in np.flatnonzero(np.diff(found.offsets)).tolist():
-                    numbers = self._valid(found[place].tolist(), end, self._clock.now())
+                    numbers = self._held.valid(found[place].tolist(), end, self._clock.now())
                     if numbers:
                         event = read_event(part.row(place), stream=part.stream, time=end)
                         notes += [self._note(number, event) for number in numbers]
@@ -408,96 +387,25 @@ class Engine:
                 self._notified += len(notes)
             yield from notes
 
-    def _new_matcher(self) -> Matcher:
-        if self._matcher_name is None:
-            return GrowingMatcher(statistics=self._statistics)
-        known = {} if self._statistics is None else {"statistics": self._statistics}
-        return create_matcher(self._matcher_name, **known)
-
     # what follows is called under the lock
-
-    def _replaced(self, ids: Sequence[str], *, replace: bool) -> list[str]:
-        """Return those that are subscribed already, or raise `SubscriptionError` if they may not be replaced."""
-        self._expire()
-        taken = [name for name in ids if name in self._book]
-        if taken and not replace:
-            raise SubscriptionError(_TAKEN, taken[0])
-        return taken
-
-    def _exchange(self, gone: Iterable[str], new: Mapping[str, Wanted]) -> ConjunctionBatch:
-        """Put new subscriptions in the place of others, and return what was added; if it is refused, nothing is."""
-        with self._reserved(len(new)) as numbers:
-            forms = (wanted.normal for wanted in new.values())
-            added = ConjunctionBatch.of(zip(numbers, forms, strict=True))
-            weights = (wanted.terms.weight for wanted in new.values())
-            added = weighted(added, dict(zip(numbers, weights, strict=True)))
-            self._matcher.add(added)
-        self._remove(gone)
-        for number, (name, wanted) in zip(numbers, new.items(), strict=True):
-            self._book.add(number, name, wanted.query, wanted.terms)
-        return added
-
-    @contextmanager
-    def _reserved(self, count: int) -> Iterator[list[int]]:
-        """Give numbers to add to the matcher under; if that fails, however it does, they are free again.
-
-        The book changes only afterwards: a matcher may refuse what it is given, and then nothing has happened.
-        """
-        numbers = self._book.reserve(count)
-        try:
-            yield numbers
-        except BaseException:
-            self._matcher.remove(np.array(numbers, dtype=np.int64))  # part of them may have been added
-            self._book.give_back(numbers)
-            raise
-
-    def _remove(self, ids: Iterable[str]) -> None:
-        self._matcher.remove(np.array([self._book.remove(name) for name in ids], dtype=np.int64))
 
     def _expire(self) -> None:
         """Let go of the subscriptions and kept events whose time is over."""
-        now = self._clock.now()
-        self._history.expire(now)
-        over = self._book.expired(now - self._lateness)
-        if over:
-            self._remove(over)
-            self._expired += len(over)
-            self._generation += 1
-
-    def _expiry_warning(self, terms: Terms) -> tuple[str, ...]:
-        if terms.valid_until == FOREVER or terms.valid_until + self._lateness > self._clock.now():
-            return ()
-        warning = (
-            f"it has expired already: it is valid until {terms.valid_until}, and the clock says "
-            f"{self._clock.now()}; to replay events of the past, give the engine an `EventClock`"
-        )
-        return (warning,)
-
-    def _difference(self, sought: Mapping[str, Wanted], owner: str) -> Difference:
-        held = self._book.owned_by(owner)
-        both = [name for name in sought if name in self._book]
-        changed = {
-            name for name in both if not self._book.holds(name, sought[name].query, sought[name].terms)
-        }
-        return Difference(
-            added=tuple(name for name in sought if name not in self._book),
-            changed=tuple(name for name in both if name in changed),
-            removed=tuple(name for name in held if name not in sought),
-            unchanged=tuple(name for name in both if name not in changed),
-        )
+        self._history.expire(self._clock.now())
+        self._held.expire()
 
     def _meet_history(self, added: ConjunctionBatch) -> tuple[Notification, ...]:
         """Return what new subscriptions are told of the events that are still kept."""
         if not len(self._history) or not len(added):
             return ()
-        alone = self._new_matcher()
+        alone = self._held.new_matcher()
         alone.add(added)
         kept = list(self._history)
         matches = alone.match(EventBatch.of(matchable(event) for event in kept)).to_lists()
         notes = [
             self._note(number, event)
             for event, found in zip(kept, matches, strict=True)
-            for number in self._valid(found, event.end)
+            for number in self._held.valid(found, event.end)
         ]
         self._notified += len(notes)
         return tuple(notes)
@@ -505,10 +413,10 @@ class Engine:
     def _names(self, numbers: list[int] | None, event: Event) -> tuple[str, ...]:
         if numbers is None or is_deletion(event):
             return ()
-        return tuple(sorted(self._book.id(number) for number in self._valid(numbers, event.end)))
+        return tuple(sorted(self._book.id(number) for number in self._held.valid(numbers, event.end)))
 
     def _note(self, number: int, event: Event) -> Notification:
-        return notification(self._book.id(number), self._book.filter(number), event, self._generation)
+        return notification(self._book.id(number), self._book.filter(number), event, self._held.generation)
 
     def _publish(
         self, events: list[Event], report: Callable[[Fault], object] | None = None, wish: Wish | None = None
@@ -525,7 +433,7 @@ class Engine:
                 if is_deletion(event):
                     continue
                 now = self._clock.now()
-                valid = self._valid(found, event.end, now)
+                valid = self._held.valid(found, event.end, now)
                 if wish is None:
                     notes += [self._note(number, event) for number in valid]
                 else:
@@ -554,7 +462,7 @@ class Engine:
         return [
             []
             if found is None or is_deletion(event)
-            else best_of(self._valid(found, event.end), matchable(event), self._book, top, given)
+            else best_of(self._held.valid(found, event.end), matchable(event), self._book, top, given)
             for event, found, given in zip(events, self._match(events, report), weights, strict=True)
         ]
 
@@ -579,14 +487,6 @@ class Engine:
                 report(Fault("event", 0, str(fault)))
                 seen.append(None)
         return seen
-
-    def _valid(self, numbers: list[int], end: int, now: int | None = None) -> list[int]:
-        """Return those that apply to an event that ended then, and have not expired by `now`."""
-        if not self._book.has_terms:
-            return numbers
-        begins, ends = self._book.valid_from, self._book.valid_until
-        gone = ALWAYS if now is None else now - self._lateness
-        return [n for n in numbers if begins[n] <= end and (ends[n] == FOREVER or max(end, gone) < ends[n])]
 
 
 def _log_fault(fault: Fault) -> None:
