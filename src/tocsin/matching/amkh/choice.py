@@ -172,8 +172,9 @@ def choose(
 ) -> Scheme:
     """Return the cheapest scheme, of those with this G or B if one is given; of equals, the simplest.
 
-    First it is asked what is hashed, then how finely. B above any id is only considered where G is given: it costs an
-    event a look at every clause of an attribute.
+    First it is asked what is hashed, then how finely: in no more classes than attributes have clauses, for each takes
+    memory on each attribute. B above any id is only considered where G is given: it costs an event a look at every
+    clause of an attribute.
     """
 
     def cost(scheme: Scheme) -> float:
@@ -184,13 +185,21 @@ def choose(
         return best
     if best.general == ():
         return Scheme((), _CLASSES[0], best.width, best.equalities)
-    counts = _CLASSES if general is None else (*_CLASSES, ALL_CLASSES)
+    finest = max(_clauses_beside(best, attributes), _CLASSES[0])
+    counts = [one for one in _CLASSES if one <= finest] + ([] if general is None else [ALL_CLASSES])
     return min((Scheme(best.general, one, best.width, best.equalities) for one in counts), key=cost)
 
 
 def is_better(new: Cost, old: Cost) -> bool:
     """Tell whether a scheme is so much cheaper than another that all subscriptions are worth hashing anew."""
     return new.total <= BETTER * old.total
+
+
+def _clauses_beside(scheme: Scheme, attributes: Attributes) -> float:
+    """Return how many clauses other than equalities the attribute of one has, on the average over these clauses."""
+    hashed = attributes if scheme.general is None else scheme.general
+    counts = [attributes[one].others for one in hashed]
+    return sum(count * count for count in counts) / max(sum(counts), 1.0)
 
 
 def _is_hashed(clause: Coordinate, scheme: Scheme, known: Figures) -> bool:
