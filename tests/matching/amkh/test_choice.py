@@ -106,3 +106,10 @@ def test_all_clauses_are_hashed_where_all_subscriptions_are_alike() -> None:
 def test_a_scheme_wins_by_a_fifth() -> None:
     assert is_better(Cost(0, 0, 79), Cost(0, 0, 100))
     assert not is_better(Cost(0, 0, 81), Cost(0, 0, 100))
+
+
+def test_classes_are_no_finer_than_clauses_are_many() -> None:
+    # Each class takes memory on each attribute, of which there may be tens of thousands.
+    sample = [[Coordinate("g", is_equality=False)]]
+    assert choose({"g": Figures(0, 5, selectivity=0.02)}, sample, 100_000).classes == 4
+    assert choose({"g": Figures(0, 500, selectivity=0.02)}, sample, 100_000).classes >= 16

@@ -236,7 +236,9 @@ def test_the_scheme_follows_the_subscriptions() -> None:
 def test_all_are_hashed_anew_a_few_for_each_event() -> None:
     matcher = Amkh()
     add(matcher, *(f"a = {i} and b > {i % 7}" for i in range(1000)))
+    one = matcher.stats().bytes
     hash_by(matcher, Scheme((), 2, 1, equalities=True))
+    assert matcher.stats().bytes > one  # there are two indexes now
     events = EventBatch.of_dicts([{"a": i, "b": 9} for i in range(10)])
     wanted = [[i] for i in range(10)]
     for _ in range(3):

@@ -173,8 +173,9 @@ def choose(
 ) -> Scheme:
     """Return the cheapest scheme, of those with this G or B if one is given; of equals, the simplest.
 
-    First it is asked what is hashed, then how finely. B above any id is only considered where G is given: it costs an
-    event a look at every clause of an attribute.
+    First it is asked what is hashed, then how finely: in no more classes than attributes have clauses, for each takes
+    memory on each attribute. B above any id is only considered where G is given: it costs an event a look at every
+    clause of an attribute.
     """
 
     def cost(scheme: Scheme) -> float:
@@ -186,8 +187,10 @@ def choose(
     if best.general == ():
         return Scheme((), _CLASSES[0], best.width, best.equalities)
     # A class takes memory whether anything is in it or not: more of them must be worth it.
+    finest = _clauses_beside(best, attributes)
+    counts = [one for one in _CLASSES[1:] if one <= finest] + ([] if general is None else [ALL_CLASSES])
     best = Scheme(best.general, _CLASSES[0], best.width, best.equalities)
-    for one in _CLASSES[1:] if general is None else (*_CLASSES[1:], ALL_CLASSES):
+    for one in counts:
         finer = Scheme(best.general, one, best.width, best.equalities)
         if cost(finer) < _FINER * cost(best):
             best = finer
@@ -197,6 +200,13 @@ def choose(
 def is_better(new: Cost, old: Cost) -> bool:
     """Tell whether a scheme is so much cheaper than another that all subscriptions are worth hashing anew."""
     return new.total <= BETTER * old.total
+
+
+def _clauses_beside(scheme: Scheme, attributes: Attributes) -> float:
+    """Return how many clauses other than equalities the attribute of one has, on the average over these clauses."""
+    hashed = attributes if scheme.general is None else scheme.general
+    counts = [attributes[one].others for one in hashed]
+    return sum(count * count for count in counts) / max(sum(counts), 1.0)
 
 
 def _is_hashed(clause: Coordinate, scheme: Scheme, known: Figures) -> bool:

@@ -41,6 +41,7 @@ from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.indexed import IndexedMatcher
 from tocsin.matching.saved import MatcherParts
 from tocsin.model.errors import SavedMatcherError
+from tocsin.structures.growth import bytes_of
 from tocsin.structures.hash_index import HashIndex
 
 __all__ = ["MEMORY", "HashedMatcher", "fields_of"]
@@ -322,6 +323,9 @@ class HashedMatcher(IndexedMatcher):
         none = np.empty(0, dtype=np.int64)
         held = [(none, none), *((forms.tags, forms.lows) for forms in self._recalled(numbers))]
         return np.concatenate([tags for tags, _ in held]), np.concatenate([lows for _, lows in held])
+
+    def _bytes(self) -> int:
+        return super()._bytes() + (0 if self._next is None else bytes_of(self._next))
 
     # saving
 
