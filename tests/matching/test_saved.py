@@ -32,9 +32,11 @@ from tocsin.matching import (
     save_matcher,
     saved,
 )
+from tocsin.matching.be_tree._kernels.placing import take_out
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.indexed import IndexedMatcher
 from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
+from tocsin.matching.opindex._kernels.placing import withdraw
 from tocsin.matching.saved import FORMAT
 from tocsin.model import Event, Predicate, read_event
 from tocsin.model.errors import MatcherError, SavedMatcherError, TocsinError
@@ -222,6 +224,20 @@ def test_matchers_that_shared_a_vocabulary_share_one_again(name: str, tmp_path: 
     assert fourth.match(batch).to_lists() == [list(range(40))]
     remove(fourth, *range(40))
     assert_empty(third.vocabulary)
+
+
+@pytest.mark.parametrize("name", ["be-tree", "opindex"])
+def test_what_an_exception_kept_from_moving_is_saved_with_the_rest(name: str, tmp_path: Path) -> None:
+    matcher: Any = create_matcher(name)
+    add(matcher, *((i, parse_condition(f"a = {i} and b = {i % 3}")) for i in range(200)))
+    (matcher._moving,) = matcher._recalled(np.arange(200, dtype=np.int64))
+    if name == "be-tree":
+        take_out(matcher._state, matcher._moving.numbers)
+    else:
+        withdraw(matcher._state, matcher._moving)
+    save_matcher(matcher, tmp_path)
+    rows: list[dict[str, object]] = [{"a": i, "b": i % 3} for i in range(200)]
+    assert match(open_matcher(tmp_path), *rows) == match(matcher, *rows) == [[i] for i in range(200)]
 
 
 def test_a_vocabulary_that_says_something_else_is_left_alone(tmp_path: Path) -> None:

@@ -200,6 +200,7 @@ class IndexedMatcher(ABC):
     def parts(self) -> Iterator[MatcherParts]:
         """Return all arrays by name, and the words of the predicates that this matcher holds."""
         with self._lock:
+            holding = self._holding()  # first: what is under way arrives, and arrays may grow for it
             yield MatcherParts(
                 {name: getattr(self, name) for name in self.saved_options},
                 {
@@ -208,7 +209,7 @@ class IndexedMatcher(ABC):
                     for array, values in arrays_of(getattr(self, name), name.lstrip("_")).items()
                 },
                 {} if self._statistics is None else {"statistics": [self._statistics.to_document()]},
-                vocabulary=self.vocabulary.part(*self._holding()),
+                vocabulary=self.vocabulary.part(*holding),
             )
 
     @abstractmethod

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import cast
 
 import numpy as np
 import pytest
 
 from tests.matching.be_tree.invariants import check_invariants
-from tocsin.language import Template, parse_condition, to_dnf
+from tocsin.language import Dnf, Template, parse_condition, to_dnf
 from tocsin.matching import ConjunctionBatch, EventBatch, Oracle, create_matcher
 from tocsin.matching.be_tree.matcher import BeTree
 from tocsin.matching.be_tree.state import (
@@ -27,6 +28,7 @@ from tocsin.matching.be_tree.state import (
     UP,
 )
 from tocsin.matching.encoding.codes import FIELDS, key_of_number
+from tocsin.model import Predicate
 from tocsin.model.errors import MatcherError
 
 
@@ -165,6 +167,30 @@ def test_strings_are_found_by_equality_and_by_tests() -> None:
     events = EventBatch.of_dicts([{"s": word} for word in [*words, "w", "v", "w123"]] + [{"s": 5}, {}])
     assert matcher.match(events).to_lists() == oracle.match(events).to_lists()
     assert matcher.stats().details["depth"] > 4
+
+
+def test_long_strings_are_above_the_empty_one() -> None:
+    texts = ["s > ''", "s <= ''", "s between '' and 'b'", "s not between '' and 'b'", "s >= '' and s < 'b'"]
+    matcher = tree(*texts)
+    assert found(matcher, s="a string of more than seven bytes") == [0, 2, 4]
+    assert found(matcher, s="") == [1, 2, 4]
+    assert found(matcher, s="c") == [0, 3]
+
+
+def test_of_tests_that_stand_far_apart_the_first_leads_too() -> None:
+    words = [f"s contains 'p{k}'" for k in range(12)]
+    between = [f"f{i} is present" for i in range(40)]
+    said = [["z = 1"]] * 3 + [["z = 1", word] for word in words]
+    said += [[words[i % 12], *between, words[(5 * i + 3) % 12], "z = 1"] for i in range(24)]
+    matcher, oracle = BeTree(capacity=1, alpha=0.0), Oracle()
+    for i, one in enumerate(said):  # as they are: from text, predicates on one attribute stand together
+        conjunction = tuple(cast("Predicate", parse_condition(text)) for text in one)
+        for each in (matcher, oracle):
+            each.add(ConjunctionBatch.of([(i, Dnf((conjunction,)))]))
+    check_invariants(matcher)
+    full = {f"f{i}": 1 for i in range(40)} | {"z": 1}
+    events = EventBatch.of_dicts([{**full, "s": f"p{a} p{b}"} for a in range(12) for b in range(12)])
+    assert matcher.match(events).to_lists() == oracle.match(events).to_lists()
 
 
 def test_numbers_that_no_float_equals_come_to_the_intervals_on_both_sides() -> None:

@@ -21,7 +21,9 @@ from tocsin.structures.hash_index import HashIndex
 __all__ = ["Attributes", "Fields", "Forms", "State", "new_state"]
 
 LOWEST: Final = -(2**63)  # a bound that is none; also a key that no number has
-HIGHEST: Final = 2**63 - 1
+HIGHEST: Final = (
+    2**63 - 1
+)  # likewise; also a place in the order that no value has: the empty string's is the lowest
 ROOT: Final = 0  # the node that every event comes to
 
 # Columns of a node's row, in the order of use when events are matched
@@ -79,7 +81,7 @@ MOST: Final = 5  # to here
 PAIR_FIELD: Final = 0
 KEY: Final = 1
 LOW: Final = 2
-POINT: Final = 3  # the key that is equal in the order, or LOWEST if the value lies between two keys
+POINT: Final = 3  # the key that is equal in the order, or HIGHEST if the value lies between two keys
 NEXT: Final = 4  # the next pair of the attribute, or -1
 FROM: Final = 5  # in a tree the value is looked for from here
 TO: Final = 6  # to here
@@ -97,7 +99,7 @@ PREDICATES: Final = 6
 EPOCH: Final = 7  # the number of the event at hand
 WANTS: Final = 8  # fields of the conjunction at hand, in `State.wants`
 TODO: Final = 9  # nodes in `State.todo` whose leaves may have too many members
-STAMP: Final = 10  # of the count by fields at hand
+STAMP: Final = 10  # of the count by fields at hand, or of the conjunction
 SHORT_OF: Final = 11  # rows of leaves that there was no room for,
 SHORT_DIRECTORY: Final = 12  # and of directories
 ROOM: Final = 13  # conjunctions that an event may satisfy, if there was no room for them,
@@ -124,7 +126,9 @@ class Fields(NamedTuple):
     tree: NDArray[np.int32]  # the tree of the root's partition, or -1
     stamp: NDArray[np.int64]
     tally: NDArray[np.int32]  # members of a leaf that have a predicate on it; -1 if it is used already
-    last: NDArray[np.int32]  # the member that was counted last
+    last: NDArray[
+        np.int32
+    ]  # the member that was counted last; of a conjunction at hand, its place in `State.wants`
 
 
 class Attributes(NamedTuple):

@@ -14,6 +14,7 @@ from tocsin.matching.be_tree.state import (
     EPOCH,
     EVENTS,
     FROM,
+    HIGHEST,
     KEY,
     LEAF,
     LEFT,
@@ -107,7 +108,7 @@ def _unfold(state: State, events: EncodedEvents, event: int) -> int:
             count += 1
         row = pairs[at]
         row[PAIR_FIELD], row[KEY], row[LOW], row[NEXT] = field, key, low, before
-        row[POINT] = low if low == high else np.int64(LOWEST)
+        row[POINT] = low if low == high else np.int64(HIGHEST)
         row[FROM], row[TO] = (key, key) if is_symbol else (low, high)
         slots[attribute] = epoch | at
         at += 1
@@ -115,7 +116,7 @@ def _unfold(state: State, events: EncodedEvents, event: int) -> int:
             number = field + _NUMBER - _BIG
             row = pairs[at]
             row[PAIR_FIELD], row[KEY], row[LOW], row[NEXT] = number, np.int64(LOWEST), low, at - 1
-            row[POINT], row[FROM], row[TO] = np.int64(LOWEST), low, high
+            row[POINT], row[FROM], row[TO] = np.int64(HIGHEST), low, high
             present[count, 0], present[count, 1] = number, at
             count += 1
             slots[attribute] = epoch | at

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,6 +30,7 @@ from tocsin.matching.be_tree.state import (
     SHORT_DIRECTORY,
     SHORT_OF,
     SPLIT,
+    STAMP,
     TODO,
     TOP_NODE,
     TREE,
@@ -45,7 +44,6 @@ from tocsin.structures.jit import helper, kernel
 __all__ = ["place", "take_out"]
 
 _BETWEEN, _NOT_BETWEEN, _TEXT = int(Op.BETWEEN), int(Op.NOT_BETWEEN), int(Field.TEXT)
-_BACK: Final = 32  # predicates back to which another on the same field is looked for
 
 
 @kernel
@@ -87,17 +85,21 @@ def _draft(state: State, forms: Forms, i: int) -> int:
 
 @helper
 def _want(state: State, count: int) -> None:
-    """Write the fields that the draft speaks of, each with the interval that its value must lie in."""
-    wants, end = state.wants, np.int64(0)
+    """Write the fields that the draft speaks of, each once, with the interval that its value must lie in.
+
+    The interval is the one that `interval_on` finds in a leaf: what is led by one and dealt by another may be lost.
+    """
+    wants, fields, end = state.wants, state.fields, np.int64(0)
+    state.tops[STAMP] += 1
+    stamp = state.tops[STAMP]
     for at in range(1, count):
         field = field_at(state, state.draft, at)
         if field < 0:
             continue
         low, high = interval_at(state, state.draft, at)
-        known = end - 1
-        while known >= 0 and end - known <= _BACK and wants[known, 0] != field:
-            known -= 1
-        if known < 0 or wants[known, 0] != field:
+        known = np.int64(fields.last[field])
+        if fields.stamp[field] != stamp:
+            fields.stamp[field], fields.last[field] = stamp, end
             wants[end, 0], wants[end, 1], wants[end, 2] = field, low, high
             end += 1
         elif field % FIELDS != _TEXT and max(wants[known, 1], low) <= min(wants[known, 2], high):
