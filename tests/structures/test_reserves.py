@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import gc
 import mmap
+import subprocess
+import sys
 import weakref
 from typing import NamedTuple
 
@@ -91,6 +93,18 @@ def test_without_addresses_to_spare_the_array_is_had_all_the_same(monkeypatch: p
     assert array.shape == (10, 2)
     assert not array.any()
     assert not is_reserved(array, 11)
+
+
+@pytest.mark.skipif(not hasattr(mmap, "MAP_PRIVATE"), reason="the system has no addresses to give ahead")
+def test_no_addresses_are_taken_ahead_where_they_are_limited() -> None:
+    probe = (
+        "import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 33, 1 << 33)); import numpy as np\n"
+        "from tocsin.structures.reserves import is_reserved, is_short_of_addresses, reserved\n"
+        "array = reserved((1 << 20,), np.dtype(np.int64))\n"
+        "print(is_short_of_addresses(), is_reserved(array, 1 << 21), array.any())"
+    )
+    ended = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    assert ended.stdout.split() == ["True", "False", "False"]
 
 
 def test_an_empty_array_is_no_stretch_of_addresses() -> None:

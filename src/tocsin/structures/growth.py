@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -43,7 +44,7 @@ def _longer(array: NDArray[Any], length: int) -> NDArray[Any]:
     if is_reserved(array, length):
         return grown_in_place(array, length)
     shape = (length, *array.shape[1:])
-    is_large = length * array[:1].nbytes >= _LARGE
+    is_large = math.prod(shape) * array.itemsize >= _LARGE
     longer = reserved(shape, array.dtype) if is_large else np.zeros(shape, dtype=array.dtype)
     longer[: len(array)] = array
     return longer

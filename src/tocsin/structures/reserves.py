@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 import mmap
+from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["grown_in_place", "is_reserved", "reserved"]
+__all__ = ["grown_in_place", "is_reserved", "is_short_of_addresses", "reserved"]
 
 _AHEAD: Final = 16  # times as many addresses as are used at first
 _PRIVATE: Final = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
+_COMMITMENT: Final = Path("/proc/sys/vm/overcommit_memory")
+_STRICT: Final = "2"  # addresses are given only as far as there is memory for them
 _HUGE_PAGES: Final = getattr(mmap, "MADV_HUGEPAGE", None)
 
 
@@ -25,7 +29,7 @@ class _Reserve(mmap.mmap):
 def reserved(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return zeroes, with addresses behind them for several times as many if the system has them to give."""
     size = math.prod(shape) * dtype.itemsize
-    if not _PRIVATE or not size:
+    if not _PRIVATE or not size or is_short_of_addresses():
         return np.zeros(shape, dtype=dtype)
     for times in (_AHEAD, 1):
         try:
@@ -41,6 +45,18 @@ def reserved(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         reserve.used = size
         return np.ndarray(shape, dtype, buffer=reserve)
     return np.zeros(shape, dtype=dtype)
+
+
+@cache
+def is_short_of_addresses() -> bool:
+    """Tell whether addresses are limited for this process, or are counted as memory: then none are taken ahead."""
+    try:
+        import resource  # noqa: PLC0415 - Unix only
+    except ImportError:
+        return True
+    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        return True
+    return _COMMITMENT.exists() and _COMMITMENT.read_text().strip() == _STRICT
 
 
 def _with_huge_pages(reserve: _Reserve) -> None:

@@ -19,6 +19,7 @@ from tocsin.matching import (
     EventBatch,
     Oracle,
     Statistics,
+    belonging,
     create_matcher,
     open_matcher,
     save_matcher,
@@ -305,13 +306,14 @@ def test_what_an_exception_kept_from_moving_arrives_later(monkeypatch: pytest.Mo
     check_invariants(matcher)
 
 
-@pytest.mark.parametrize("kernel", ["store", "place", "withdraw", "numbers_of", "recall", "leave"])
+@pytest.mark.parametrize("kernel", ["store", "place", "withdraw", "take_from", "recall", "leave"])
 @pytest.mark.parametrize("call", ["add", "remove", "match"])
 def test_an_interrupt_leaves_nothing_half_done(
     kernel: str, call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A signal that comes while a kernel runs is raised when it returns.
-    run = getattr(module, kernel)
+    user = belonging if kernel == "take_from" else module
+    run = getattr(user, kernel)
 
     def interrupted(*arguments: object) -> object:
         run(*arguments)
@@ -325,7 +327,7 @@ def test_an_interrupt_leaves_nothing_half_done(
     held = dict(enumerate(texts))
     events = EventBatch.of_dicts([{"a": i, "b": 2} for i in range(50)])
     with monkeypatch.context() as patch:
-        patch.setattr(module, kernel, interrupted)
+        patch.setattr(user, kernel, interrupted)
         try:
             if call == "add":
                 add(matcher, "a = 1 and b = 2", "s = 'new'", first=1000)

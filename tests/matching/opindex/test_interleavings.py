@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 from tests.matching.interleaving import Step, play
 from tests.matching.opindex.invariants import check_invariants
 from tocsin.language import Cnf, Dnf, Template, parse_condition, to_cnf, to_dnf
-from tocsin.matching import ConjunctionBatch, EventBatch, Oracle, Statistics
+from tocsin.matching import ConjunctionBatch, EventBatch, Oracle, Statistics, belonging
+from tocsin.matching.opindex import matcher as module
 from tocsin.matching.opindex import state as arrays
 from tocsin.matching.opindex.matcher import OpIndex, OpIndexBs
 from tocsin.matching.opindex.state import EPOCH, MOST_EVENTS, MOST_PREDICATES, MOVES
@@ -239,6 +241,57 @@ def test_text_that_is_a_timestamp_too_satisfies_a_list_once(kind: type[OpIndex])
     ]
     for _ in range(2):
         assert matcher.match(EventBatch.of_dicts(events)).to_lists() == [[0], [], [0], [0, 1, 2], []]
+
+
+@pytest.mark.parametrize(
+    ("user", "kernel"),
+    [
+        *((module, name) for name in ("store", "choose_pivots", "place", "withdraw", "recall", "leave")),
+        (belonging, "take_from"),
+    ],
+)
+@pytest.mark.parametrize("call", ["add", "remove"])
+def test_an_interrupt_leaves_nothing_half_done(
+    user: ModuleType, kernel: str, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A signal that comes while a kernel runs is raised when it returns.
+    run = getattr(user, kernel)
+
+    def interrupted(*arguments: object) -> object:
+        run(*arguments)
+        raise KeyboardInterrupt
+
+    texts = [f"a = {i % 5} and b in (1, 2, {i})" for i in range(30)]
+    held = {i: to_dnf(parse_condition(text)) for i, text in enumerate(texts)}
+    new = {100: to_dnf(parse_condition("a = 1 and b = 2")), 101: to_dnf(parse_condition("s = 'new'"))}
+    matcher, oracle = OpIndex(), Oracle()
+    matcher.add(ConjunctionBatch.of(held.items()))
+    with monkeypatch.context() as patch:
+        patch.setattr(user, kernel, interrupted)
+        try:
+            if call == "add":
+                matcher.add(ConjunctionBatch.of(new.items()))
+            else:
+                matcher.remove(np.array([3, 9, 20]))
+        except KeyboardInterrupt:
+            is_done = False
+        else:
+            is_done = True
+    if call == "add" and is_done:
+        held |= new
+    events = EventBatch.of_dicts([{"a": i, "b": 2, "s": "new"} for i in range(5)])
+    found = matcher.match(events).to_lists()
+    if call == "remove" and matcher.stats().subscriptions < len(
+        held
+    ):  # once begun, it is ended by the next call
+        held = {i: normal for i, normal in held.items() if i not in (3, 9, 20)}
+    oracle.add(ConjunctionBatch.of(held.items()))
+    assert found == oracle.match(events).to_lists()
+    check_invariants(matcher)
+    assert matcher.stats().conjunctions == len(held)
+    matcher.remove(np.arange(102))
+    check_invariants(matcher)
+    assert (matcher.stats().conjunctions, matcher.stats().predicates) == (0, 0)
 
 
 def test_what_cannot_be_placed_is_not_held(monkeypatch: pytest.MonkeyPatch) -> None:

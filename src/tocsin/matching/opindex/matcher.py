@@ -99,6 +99,7 @@ class OpIndex(IndexedMatcher):
         self._reviewed = 0  # the form that the review has come to
         self._pause = int(KNOWN)  # events until it begins anew
         self._moving: Forms | None = None  # forms that are under way to another pivot
+        self._leaving: Keys | None = None  # numbers of forms that are being removed, or -1
         if statistics is not None:
             self.use_statistics(statistics)
 
@@ -135,13 +136,16 @@ class OpIndex(IndexedMatcher):
             known = _attributes(forms)
             self._expect(known[self._state.attributes.seen[known] == 0], self._statistics)
         self.vocabulary.hold(forms.tags, forms.lows)
-        store(self._state, ids, forms)
         try:
+            store(self._state, ids, forms)
             self._place(forms)
         except BaseException:
-            withdraw(self._state, forms)
-            unlink(*self._links(), self._state.owner, forms.numbers)
-            self._leave(forms)
+            if forms.numbers[:1] >= 0:  # they are stored
+                withdraw(self._state, forms)
+                unlink(*self._links(), self._state.owner, forms.numbers)
+                self._leave(forms)
+            else:
+                self.vocabulary.release(forms.tags, forms.lows)
             raise
 
     def _leave(self, forms: Forms) -> None:
@@ -157,10 +161,11 @@ class OpIndex(IndexedMatcher):
         """Remove all conjunctions of these ids."""
         with self._lock:
             self._arrive()
-            for numbers in taken_from(ids, self._links):
-                for forms in self._recalled(numbers):
-                    withdraw(self._state, forms)
-                    self._leave(forms)
+            for _ in taken_from(ids, self._links, self._let_leave):
+                self._arrive()
+
+    def _let_leave(self, numbers: Keys) -> None:
+        self._leaving = numbers
 
     def _links(self) -> Links:
         return self._state.ids, self._state.first, self._state.forms
@@ -193,7 +198,7 @@ class OpIndex(IndexedMatcher):
             )
             narrow = np.flatnonzero((tags >> FIELD_BITS == Op.IN) & (which >= 0) & same[which])
             pivots[narrow] = fields[starts[which[narrow]]]
-        numbers = np.empty(len(offsets) - 1, dtype=np.int64)
+        numbers = np.full(len(offsets) - 1, -1, dtype=np.int64)
         return Forms(numbers, offsets, bounds, tags, lows, highs, pivots, which, starts, fields, keys)
 
     def _recalled(self, numbers: Keys) -> Iterator[Forms]:
@@ -261,11 +266,17 @@ class OpIndex(IndexedMatcher):
             self._reviewed, self._pause = 0, _PAUSE
 
     def _arrive(self) -> None:
-        """Place what an exception kept from being placed."""
+        """Place what an exception kept from being placed, and remove what it kept from being removed."""
         if self._moving is not None:
             withdraw(self._state, self._moving)
             self._place(self._moving)
             self._moving = None
+        if self._leaving is not None:
+            numbers = self._leaving[self._leaving >= 0]
+            for forms in self._recalled(numbers[self._state.owner[numbers] >= 0]):
+                withdraw(self._state, forms)
+                self._leave(forms)
+            self._leaving = None
 
     # questions
 
