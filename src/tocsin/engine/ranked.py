@@ -10,6 +10,7 @@ from typing import Final
 from tocsin.engine.book import Book
 from tocsin.engine.filters import smaller_form
 from tocsin.language import Cnf, Dnf
+from tocsin.language.normal.predicates import rewrite
 from tocsin.language.template.binding import bind_predicate
 from tocsin.matching import ConjunctionBatch, EventBatch
 from tocsin.matching.ranking import (
@@ -22,7 +23,7 @@ from tocsin.matching.ranking import (
     score,
 )
 from tocsin.model import Event, Filter
-from tocsin.model.conditions import Conjunction
+from tocsin.model.conditions import Conjunction, Predicate
 from tocsin.model.event import STREAM
 from tocsin.model.values import Value
 
@@ -104,4 +105,8 @@ def _normal(query: Filter) -> Dnf | Cnf:
 
 
 def _bound(predicates: Conjunction, values: Mapping[str, Value]) -> Conjunction:
-    return tuple(bind_predicate(predicate, values) for predicate in predicates)
+    """Return predicates with a row's values, and what can be computed of these computed, as matchers have them."""
+    bound = (bind_predicate(predicate, values) for predicate in predicates)
+    return tuple(
+        folded if isinstance(folded := rewrite(predicate), Predicate) else predicate for predicate in bound
+    )
