@@ -66,6 +66,21 @@ class FormKeeper(IndexedMatcher):
             finally:
                 self._weights = {}
 
+    def _add_both(self, conjunctions: EncodedConjunctions, clauses: EncodedClauses | None) -> None:
+        """Add conjunctions and clause forms together, so that either all are there or none."""
+        if clauses is None:
+            self.add_encoded(conjunctions)
+            return
+        one, many = conjunctions, clauses
+        count = len(one.tags)
+        joined = EncodedClauses(
+            np.concatenate([one.ids, many.ids]),
+            np.concatenate([one.offsets, many.offsets[1:] + count]),
+            np.concatenate([np.arange(count + 1, dtype=np.int64), many.bounds[1:] + count]),
+            *(np.concatenate(pair) for pair in zip(one[2:], many[3:], strict=True)),
+        )
+        self.add_encoded_clauses(joined)
+
     def add_encoded(self, batch: EncodedConjunctions) -> None:
         """Add conjunctions that are encoded already, with this matcher's vocabulary."""
         bounds = np.arange(len(batch.tags) + 1, dtype=np.int64)
@@ -112,10 +127,19 @@ class FormKeeper(IndexedMatcher):
             )
 
     def _add(self, ids: IdArray, forms: Forms) -> None:
-        sizes = np.diff(forms.bounds[forms.offsets])
-        self._check(sizes)
+        """Add forms, and hold what they speak of; if they are refused, nothing is held."""
         if not len(ids):
             return
+        self.vocabulary.hold(forms.tags, forms.lows)
+        try:
+            self._enter(ids, forms)
+        except BaseException:
+            self.vocabulary.release(forms.tags, forms.lows)
+            raise
+
+    def _enter(self, ids: IdArray, forms: Forms) -> None:
+        sizes = np.diff(forms.bounds[forms.offsets])
+        self._check(sizes)
         most = int(sizes.max())
         forms = self._weighed(ids, forms)
         self._state = arrays.with_attributes(self._state, self.vocabulary.names.top)
@@ -124,7 +148,6 @@ class FormKeeper(IndexedMatcher):
         records = 3 * len(forms.tags) + len(forms.bounds) + 2 * len(ids)
         self._state = arrays.with_forms(self._state, len(ids), records + records // 2, 4 * most + 1)
         self._extend(forms)
-        self.vocabulary.hold(forms.tags, forms.lows)
         members = np.empty(len(ids), dtype=np.int64)
         store(self._state.book, ids, forms, members)
         try:
@@ -134,7 +157,6 @@ class FormKeeper(IndexedMatcher):
             detach(self._state.book, members)
             gone = np.empty(len(members), dtype=np.int64)
             bury(self._state.book, gone[: forsake(self._state.book, members, gone)])
-            self.vocabulary.release(forms.tags, forms.lows)
             raise
 
     def _extend(self, forms: Forms) -> None:
