@@ -116,3 +116,12 @@ def test_what_is_done_to_a_mapping_later_does_not_reach_the_engine(matcher: str 
     held.weight["a"] = 7.0  # type: ignore[index]
     assert engine.match([{"a": 1}], top=1).scores == (2.0,)
     assert [note.score for note in engine.publish({"a": 1}, top=1)] == [2.0]
+
+
+def test_very_many_that_are_equal_are_told_by_id() -> None:
+    engine = Engine(matcher="k-index")
+    engine.subscribe_many("a = 1 and b >= :x", {"x": [i % 3 for i in range(500)]}, id="r{row}")
+    engine.subscribe("a = 1", id="best", weight=3.0)
+    events: list[dict[str, object]] = [{"a": 1, "b": 5}, {"a": 1}, {"a": 1, "b": 5, "$delete": True}]
+    found = engine.match(events, top=3)
+    assert (list(found), found.scores) == ([("best", "r0", "r1"), ("best",), ()], (3.0, 2.0, 2.0, 3.0))
