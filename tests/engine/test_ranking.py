@@ -97,3 +97,31 @@ def test_weights_are_kept_compared_and_checked() -> None:
     assert list(engine.match([{"x": 1}], top=1)) == [("a",)]
     with pytest.raises(SubscriptionError, match="subscription `c`: a weight is a finite number, 0 or more"):
         engine.subscribe("x = 1", id="c", weight=-1.0)
+
+
+@pytest.mark.parametrize("matcher", MATCHERS)
+def test_a_templates_constants_are_computed_before_it_is_scored(matcher: str | None) -> None:
+    engine = Engine(matcher=matcher)
+    engine.subscribe_many(":x + 1 < a and b = :x", {"x": [1, 2, 3]}, id="r{row}", weight={"a": 3.0})
+    found = engine.match([{"a": 9, "b": 2}], top=3)
+    assert (list(found), found.scores) == ([("r1",)], (4.0,))
+
+
+@pytest.mark.parametrize("matcher", [None, "k-index"])
+def test_what_is_done_to_a_mapping_later_does_not_reach_the_engine(matcher: str | None) -> None:
+    engine, weight = Engine(matcher=matcher), {"a": 2.0}
+    engine.subscribe("a = 1", id="x", weight=weight)
+    weight["a"] = 5.0
+    (held,) = engine.subscriptions()
+    held.weight["a"] = 7.0  # type: ignore[index]
+    assert engine.match([{"a": 1}], top=1).scores == (2.0,)
+    assert [note.score for note in engine.publish({"a": 1}, top=1)] == [2.0]
+
+
+def test_very_many_that_are_equal_are_told_by_id() -> None:
+    engine = Engine(matcher="k-index")
+    engine.subscribe_many("a = 1 and b >= :x", {"x": [i % 3 for i in range(500)]}, id="r{row}")
+    engine.subscribe("a = 1", id="best", weight=3.0)
+    events: list[dict[str, object]] = [{"a": 1, "b": 5}, {"a": 1}, {"a": 1, "b": 5, "$delete": True}]
+    found = engine.match(events, top=3)
+    assert (list(found), found.scores) == ([("best", "r0", "r1"), ("best",), ()], (3.0, 2.0, 2.0, 3.0))

@@ -120,12 +120,13 @@ class Book:
         """Return a subscription as it was given."""
         number = self.number(id_)
         begin, end = int(self.valid_from[number]), int(self.valid_until[number])
+        weight = self.weights.get(number, 1.0)
         return Subscription(
             id_,
             self.filter(number),
             None if begin == ALWAYS else begin,
             None if end == FOREVER else end,
-            self.weights.get(number, 1.0),
+            dict(weight) if isinstance(weight, Mapping) else weight,
         )
 
     def holds(self, id_: str, query: Filter, terms: Terms) -> bool:

@@ -452,13 +452,27 @@ class Engine:
         report: Callable[[Fault], object],
     ) -> list[list[tuple[int, float]]]:
         """Return, per event, the best numbers with their scores; none if it is refused and that is reported."""
-        if isinstance(self._matcher, RankingMatcher) and not self._book.has_terms:
-            seen = self._seen(events, report)
-            kept = [given for event, given in zip(seen, weights, strict=True) if event is not None]
-            batch = EventBatch.of(event for event in seen if event is not None)
-            best = iter(native_best(self._matcher, self._book, batch, top, kept))
-            ranked = [[] if event is None else next(best) for event in seen]
-            return [[] if is_deletion(event) else row for event, row in zip(events, ranked, strict=True)]
+        if not isinstance(self._matcher, RankingMatcher) or self._book.has_terms:
+            return self._scored(events, top, weights, report)
+        seen = self._seen(events, report)
+        kept = [given for event, given in zip(seen, weights, strict=True) if event is not None]
+        batch = EventBatch.of(event for event in seen if event is not None)
+        best = iter(native_best(self._matcher, self._book, batch, top, kept))
+        ranked = [[] if event is None else next(best) for event in seen]
+        undecided = [place for place, row in enumerate(ranked) if row is None]
+        left = [events[place] for place in undecided], top, [weights[place] for place in undecided], report
+        scored = iter(self._scored(*left) if undecided else ())
+        rows = [next(scored) if row is None else row for row in ranked]
+        return [[] if is_deletion(event) else row for event, row in zip(events, rows, strict=True)]
+
+    def _scored(
+        self,
+        events: list[Event],
+        top: int,
+        weights: Sequence[Mapping[str, float]],
+        report: Callable[[Fault], object],
+    ) -> list[list[tuple[int, float]]]:
+        """Return the same as `_rank`, by looking at all that an event satisfies."""
         return [
             []
             if found is None or is_deletion(event)

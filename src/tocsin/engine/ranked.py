@@ -10,6 +10,7 @@ from typing import Final
 from tocsin.engine.book import Book
 from tocsin.engine.filters import smaller_form
 from tocsin.language import Cnf, Dnf
+from tocsin.language.normal.predicates import rewrite
 from tocsin.language.template.binding import bind_predicate
 from tocsin.matching import ConjunctionBatch, EventBatch
 from tocsin.matching.ranking import (
@@ -22,13 +23,15 @@ from tocsin.matching.ranking import (
     score,
 )
 from tocsin.model import Event, Filter
-from tocsin.model.conditions import Conjunction
+from tocsin.model.conditions import Conjunction, Predicate
 from tocsin.model.event import STREAM
 from tocsin.model.values import Value
 
 __all__ = ["Wish", "best_of", "native_best", "weighted"]
 
 _FORMS: Final = 4096  # normal forms that are remembered
+
+_EQUAL: Final = 64  # that may be as good as the last of the best before all are looked at
 
 Scored = tuple[int, float]
 
@@ -55,18 +58,18 @@ def weighted(batch: ConjunctionBatch, weights: Mapping[int, Weight]) -> Conjunct
 
 def native_best(
     matcher: RankingMatcher, book: Book, events: EventBatch, top: int, weights: Sequence[Mapping[str, float]]
-) -> list[list[Scored]]:
+) -> list[list[Scored] | None]:
     """Return the best numbers of each event with their scores, found by a matcher that ranks by itself.
 
-    It knows numbers, not ids, so where scores are equal more is asked for until the ids can tell.
+    It knows numbers, not ids, so where scores are equal some more are asked for. None for an event of which the ids
+    cannot tell even then: all that it satisfies are to be looked at.
     """
-    asked = top + 1
-    while True:
-        found = matcher.rank(events, asked, weights).to_lists()
-        open_ = (len(row) == asked and row[top - 1][1] == row[-1][1] for row in found)
-        if not any(open_):
-            return [_ordered(row, book, top) for row in found]
-        asked *= 4
+    asked = top + _EQUAL
+    found = matcher.rank(events, asked, weights).to_lists()
+    return [
+        None if len(row) == asked and row[top - 1][1] == row[-1][1] else _ordered(row, book, top)
+        for row in found
+    ]
 
 
 def best_of(
@@ -104,4 +107,8 @@ def _normal(query: Filter) -> Dnf | Cnf:
 
 
 def _bound(predicates: Conjunction, values: Mapping[str, Value]) -> Conjunction:
-    return tuple(bind_predicate(predicate, values) for predicate in predicates)
+    """Return predicates with a row's values, and what can be computed of these computed, as matchers have them."""
+    bound = (bind_predicate(predicate, values) for predicate in predicates)
+    return tuple(
+        folded if isinstance(folded := rewrite(predicate), Predicate) else predicate for predicate in bound
+    )

@@ -52,7 +52,9 @@ def read_terms(
         check_weight(weight)
     except MatcherError as fault:
         raise SubscriptionError(str(fault), id_) from None
-    return Terms(begin, end, owner, weight)  # type: ignore[arg-type]
+    # A copy: what is done to the mapping later does not reach what is subscribed.
+    kept = dict(weight) if isinstance(weight, Mapping) else weight
+    return Terms(begin, end, owner, kept)  # type: ignore[arg-type]
 
 
 def check_id(id_: object) -> None:

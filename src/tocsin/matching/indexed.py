@@ -66,11 +66,15 @@ class IndexedMatcher(ABC):
             batch = subscriptions if self.takes_clauses else subscriptions.in_conjunctions()
             encoded = encode_conjunctions(batch, self.vocabulary)
             clauses = encode_clauses(batch, self.vocabulary) if batch.clauses else None
-            if clauses is not None:
-                self._check(np.diff(clauses.bounds[clauses.offsets]))  # before anything is added
-            self.add_encoded(encoded)
-            if clauses is not None:
-                self.add_encoded_clauses(clauses)
+            self._add_both(encoded, clauses)
+
+    def _add_both(self, conjunctions: EncodedConjunctions, clauses: EncodedClauses | None) -> None:
+        """Add what a batch has become."""
+        if clauses is not None:
+            self._check(np.diff(clauses.bounds[clauses.offsets]))  # before anything is added
+        self.add_encoded(conjunctions)
+        if clauses is not None:
+            self.add_encoded_clauses(clauses)
 
     def _check(self, sizes: Keys) -> None:  # noqa: B027 - most matchers refuse nothing
         """Raise `MatcherError` if this matcher cannot hold a form of so many predicates."""

@@ -8,10 +8,10 @@ nothing, nor is a predicate whose subject is no attribute.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import nsmallest
 from itertools import pairwise
-from math import isfinite
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -49,6 +49,8 @@ Weight: TypeAlias = float | Mapping[str, float]
 
 EventWeights: TypeAlias = Mapping[str, float] | Sequence[Mapping[str, float]]
 """The weights of an event's attributes, the same for all events or one mapping for each; those not named have 1."""
+
+_LARGEST: Final = sys.float_info.max
 
 NEGATIONS: Final = frozenset(
     {
@@ -153,7 +155,7 @@ def score(
         if not counts(predicate):
             return 0.0
         path = predicate.subject.path  # type: ignore[union-attr]
-        return weight_of(weight, path) * event_weights.get(path, 1.0)
+        return float(weight_of(weight, path)) * float(event_weights.get(path, 1.0))  # as a kernel multiplies
 
     def holds(predicate: Predicate) -> bool:
         return truth(predicate, attributes) is True
@@ -197,8 +199,10 @@ def check_top(top: object) -> None:
 
 def check_weight(weight: object) -> None:
     """Raise `MatcherError` unless it can be a subscription's weight."""
-    for one in weight.values() if isinstance(weight, Mapping) else (weight,):
-        _check_number(one)
+    if isinstance(weight, Mapping):
+        _check_mapping(weight)
+    else:
+        _check_number(weight)
 
 
 def check_event_weights(weights: object, events: int) -> None:
@@ -212,10 +216,16 @@ def check_event_weights(weights: object, events: int) -> None:
     for row in rows:
         if not isinstance(row, Mapping):
             raise MatcherError(f"an event's weights map attributes to numbers, not {row!r}")
-        for one in row.values():
-            _check_number(one)
+        _check_mapping(row)
+
+
+def _check_mapping(weights: Mapping[object, object]) -> None:
+    for name, one in weights.items():
+        if not isinstance(name, str):
+            raise MatcherError(f"weights are given by the names of attributes, not by {name!r}")
+        _check_number(one)
 
 
 def _check_number(weight: object) -> None:
-    if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not isfinite(weight) or weight < 0:
+    if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight <= _LARGEST:
         raise MatcherError(f"a weight is a finite number, 0 or more, not {weight!r}")

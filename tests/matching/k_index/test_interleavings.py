@@ -137,6 +137,7 @@ def test_a_form_too_long_is_refused_and_nothing_else_is_lost() -> None:
     condition = parse_condition(" and ".join(f"a{i} = 1" for i in range(MOST_PREDICATES + 1)))
     with pytest.raises(MatcherError, match="65,537 predicates"):
         matcher.add(ConjunctionBatch.of([(2, to_dnf(condition))]))
+    assert len(matcher.vocabulary.names) == 1
     assert matcher.match(EventBatch.of_dicts([{"a": 1}])).to_lists() == [[1]]
 
 
@@ -182,3 +183,26 @@ def test_what_breaks_off_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) 
     assert matcher.match(EventBatch.of_dicts([{"a": 1, "b": 3, "a7": 5}])).to_lists() == [[1]]
     matcher.add(batch)
     assert matcher.match(EventBatch.of_dicts([{"a7": 5, "b": 7}])).to_lists() == [[7]]
+
+
+def test_of_a_batch_with_conjunctions_and_clauses_either_all_is_added_or_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    matcher = KIndex()
+    matcher.add(ConjunctionBatch.of([(0, to_dnf(parse_condition("a > 1")))]))
+    texts = [f"(b{i} = 'x{i}' or c in ('y{i}', 'z')) and a = {i}" for i in range(3000)]
+    clauses = [(i, to_cnf(parse_condition(text))) for i, text in enumerate(texts, 2)]
+    batch = ConjunctionBatch.of([(1, to_dnf(parse_condition("a = 1"))), *clauses])
+    monkeypatch.setattr("tocsin.matching.k_index.keeping._LARGE", 1 << 14)
+    monkeypatch.setattr("tocsin.matching.k_index.keeping.available_mb", lambda: 0.01)
+    with pytest.raises(MatcherError, match="k-index does not fit"):
+        matcher.add(batch)
+    check_invariants(matcher)
+    vocabulary = matcher.vocabulary
+    tables = (vocabulary.names, vocabulary.symbols, vocabulary.predicates, vocabulary.patterns)
+    assert [len(table) for table in tables] == [1, 0, 0, 0]
+    events = EventBatch.of_dicts([{"a": 1}, {"a": 2}])
+    assert matcher.match(events).to_lists() == [[], [0]]
+    monkeypatch.undo()
+    matcher.add(batch)
+    assert matcher.match(events).to_lists() == [[1], [0]]

@@ -140,7 +140,7 @@ def test_how_many_are_wanted_is_checked(top: int) -> None:
         rank(create_matcher("oracle"), EventBatch.of([]), top, lambda _: Dnf(()))
 
 
-@pytest.mark.parametrize("weight", [-1.0, float("nan"), float("inf"), "much", True, {"a": -2}])
+@pytest.mark.parametrize("weight", [-1.0, float("nan"), float("inf"), "much", True, {"a": -2}, 10**400])
 def test_a_weight_is_a_finite_number_of_zero_or_more(weight: object) -> None:
     batch = ConjunctionBatch.of([(1, to_dnf(parse_condition("a = 1")))])
     with pytest.raises(MatcherError, match="a weight is a finite number, 0 or more"):
@@ -156,3 +156,28 @@ def test_weights_of_events_are_as_many_as_the_events() -> None:
         MatcherError, match="the weights of 1 events are one mapping for all, or a list of as many"
     ):
         KIndex().rank(EventBatch.of_dicts([{"a": 1}]), 1, [{}, {}])
+
+
+def test_weights_are_given_by_names() -> None:
+    with pytest.raises(MatcherError, match="by the names of attributes, not by 7"):
+        KIndex().rank(EventBatch.of_dicts([{"a": 1}]), 1, {7: 1.0})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize("weight", [2**53 + 1, 10**300])
+def test_whole_weights_are_multiplied_as_floats(weight: int) -> None:
+    batch = ConjunctionBatch.of([(1, to_dnf(parse_condition("a = 1")))])
+    batch = ConjunctionBatch(batch.groups, (), {1: weight})
+    events = EventBatch.of_dicts([{"a": 1}])
+    found = []
+    for each in (KIndex(), Oracle()):
+        each.add(batch)
+        ranked = rank(
+            each,
+            events,
+            1,
+            lambda _: to_dnf(parse_condition("a = 1")),
+            weights=batch.weights,
+            event_weights={"a": 3 * weight},
+        )
+        found.append(ranked.to_lists())
+    assert found == [[[(1, float(weight) * float(3 * weight))]]] * 2

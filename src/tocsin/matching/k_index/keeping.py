@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tocsin.matching._kernels.belonging import unlink
 from tocsin.matching.batches import ConjunctionBatch, IdArray
@@ -26,6 +27,7 @@ from tocsin.matching.k_index.state import (
     MOST_PREDICATES,
     NEEDED,
     RESUME,
+    Fields,
     Forms,
     State,
     new_state,
@@ -40,6 +42,7 @@ __all__ = ["FormKeeper"]
 _SLICE: Final = 1 << 16  # forms that are handled at a time
 _DRAFT: Final = 1 << 16  # entries that are drafted at a time, unless one form has more
 _MOST_ENTRIES: Final = 3 << 29  # from which on an array that grows has places that 32 bits do not tell
+_UNLIMITED: Final = 1 << 60  # values that a domain grows by at a time
 _LARGE: Final = 1 << 26  # bytes from which on it is asked what memory is left
 _NO_WEIGHTS: Final = np.empty(0, dtype=np.float64)
 
@@ -65,6 +68,21 @@ class FormKeeper(IndexedMatcher):
                 super().add(subscriptions)
             finally:
                 self._weights = {}
+
+    def _add_both(self, conjunctions: EncodedConjunctions, clauses: EncodedClauses | None) -> None:
+        """Add conjunctions and clause forms together, so that either all are there or none."""
+        if clauses is None:
+            self.add_encoded(conjunctions)
+            return
+        one, many = conjunctions, clauses
+        count = len(one.tags)
+        joined = EncodedClauses(
+            np.concatenate([one.ids, many.ids]),
+            np.concatenate([one.offsets, many.offsets[1:] + count]),
+            np.concatenate([np.arange(count + 1, dtype=np.int64), many.bounds[1:] + count]),
+            *(np.concatenate(pair) for pair in zip(one[2:], many[3:], strict=True)),
+        )
+        self.add_encoded_clauses(joined)
 
     def add_encoded(self, batch: EncodedConjunctions) -> None:
         """Add conjunctions that are encoded already, with this matcher's vocabulary."""
@@ -112,10 +130,19 @@ class FormKeeper(IndexedMatcher):
             )
 
     def _add(self, ids: IdArray, forms: Forms) -> None:
-        sizes = np.diff(forms.bounds[forms.offsets])
-        self._check(sizes)
+        """Add forms, and hold what they speak of; if they are refused, nothing is held."""
         if not len(ids):
             return
+        self.vocabulary.hold(forms.tags, forms.lows)
+        try:
+            self._enter(ids, forms)
+        except BaseException:
+            self.vocabulary.release(forms.tags, forms.lows)
+            raise
+
+    def _enter(self, ids: IdArray, forms: Forms) -> None:
+        sizes = np.diff(forms.bounds[forms.offsets])
+        self._check(sizes)
         most = int(sizes.max())
         forms = self._weighed(ids, forms)
         self._state = arrays.with_attributes(self._state, self.vocabulary.names.top)
@@ -124,7 +151,6 @@ class FormKeeper(IndexedMatcher):
         records = 3 * len(forms.tags) + len(forms.bounds) + 2 * len(ids)
         self._state = arrays.with_forms(self._state, len(ids), records + records // 2, 4 * most + 1)
         self._extend(forms)
-        self.vocabulary.hold(forms.tags, forms.lows)
         members = np.empty(len(ids), dtype=np.int64)
         store(self._state.book, ids, forms, members)
         try:
@@ -134,7 +160,6 @@ class FormKeeper(IndexedMatcher):
             unlink(*self._links(), self._state.book.owner, members)
             gone = np.empty(len(members), dtype=np.int64)
             bury(self._state.book, gone[: forsake(self._state.book, members, gone)])
-            self.vocabulary.release(forms.tags, forms.lows)
             raise
 
     def _extend(self, forms: Forms) -> None:
@@ -142,15 +167,23 @@ class FormKeeper(IndexedMatcher):
         grown = np.empty(2 * len(forms.tags) + len(forms.keys), dtype=np.int64)
         fields = self._state.directory.fields
         changed = grown[: survey(fields, self.expansion, forms, grown)]
-        done = 0
+        tops = self._state.draft.tops
+        done, share = 0, _UNLIMITED
         try:
             while done < len(changed):
                 self._make_room(len(changed) - done)
-                reached = draft_growth(self._state.directory, self._state.draft, changed, done)
+                reached = draft_growth(self._state.directory, self._state.draft, changed, done, share)
+                needed = int(tops[NEEDED])
                 self._place_drafted()
                 ready = changed[done:reached]
-                fields.low[ready], fields.high[ready] = fields.wanted_low[ready], fields.wanted_high[ready]
-                done = reached
+                left = np.flatnonzero(_widen(fields, ready, share))
+                finished = int(left[0]) if len(left) else len(ready)
+                if needed > _DRAFT and share > 1:  # then a part of the way at a time
+                    share = max(min(share, _way(fields, int(changed[reached]))) * _DRAFT // needed, 1)
+                    tops[NEEDED] = 0
+                elif finished:
+                    share = _UNLIMITED
+                done += finished
         except BaseException:
             self._state.draft.tops[RESUME] = 0
             withdraw_drafted(self._state.directory, self._state.draft)
@@ -255,3 +288,25 @@ class FormKeeper(IndexedMatcher):
             forms = self._forms(offsets, bounds, into.tags[said], into.lows[said], into.highs[said])
             yield forms._replace(numbers=into.numbers[: reached - done], weights=weights[said])
             done = reached
+
+
+def _way(fields: Fields, field: int) -> int:
+    """Return how many values a domain is to grow by at one end, the more at either."""
+    return int(
+        max(fields.low[field] - fields.wanted_low[field], fields.wanted_high[field] - fields.high[field])
+    )
+
+
+def _widen(fields: Fields, which: Keys, share: int) -> NDArray[np.bool_]:
+    """Let domains grow towards what is wanted, by `share` values at either end; tell which have not come there."""
+    low, high = fields.low[which], fields.high[which]
+    new = low > high
+    fields.low[which] = np.where(
+        new, fields.wanted_low[which], np.maximum(fields.wanted_low[which], low - share)
+    )
+    fields.high[which] = np.where(
+        new, fields.wanted_high[which], np.minimum(fields.wanted_high[which], high + share)
+    )
+    return np.asarray(
+        (fields.low[which] != fields.wanted_low[which]) | (fields.high[which] != fields.wanted_high[which])
+    )

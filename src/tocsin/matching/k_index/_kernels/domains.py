@@ -91,19 +91,21 @@ def _survey_constant(
 
 
 @kernel
-def draft_growth(directory: Directory, draft: Draft, changed: NDArray[np.int64], start: int) -> int:
+def draft_growth(
+    directory: Directory, draft: Draft, changed: NDArray[np.int64], start: int, share: int
+) -> int:
     """Draft what growing domains bring, from `start` on; return how many fields were done: fewer if there is no room.
 
-    A field's domain is to be set to what is wanted once that is placed.
+    Each grows by `share` values at most at either end, towards what is wanted, and is to be set so once that is placed.
     """
     for i in range(start, changed.shape[0]):
-        if directory.fields.lane[changed[i]] >= 0 and not _draft_field(directory, draft, changed[i]):
+        if directory.fields.lane[changed[i]] >= 0 and not _draft_field(directory, draft, changed[i], share):
             return i
     return changed.shape[0]
 
 
 @helper
-def _draft_field(directory: Directory, draft: Draft, field: int) -> bool:
+def _draft_field(directory: Directory, draft: Draft, field: int, share: int) -> bool:
     """Draft the entries of expanded open ranges under the values that a domain is to have more."""
     before = draft.tops[DRAFTED]
     lane = np.int64(directory.fields.lane[field])
@@ -116,7 +118,7 @@ def _draft_field(directory: Directory, draft: Draft, field: int) -> bool:
                 for i in range(runs.count[leaf]):
                     entry = np.int64(runs.values[leaf, i])
                     if directory.key_rows[entry, FLAGS] & EXPANDED:
-                        _draft_key(directory, draft, field, place, entry)
+                        _draft_key(directory, draft, field, place, entry, share)
         lane = directory.lanes[lane, LANE_NEXT]
     if draft.tops[DRAFTED] > draft.rows.shape[0]:
         draft.tops[NEEDED] = draft.tops[DRAFTED] - before
@@ -126,14 +128,14 @@ def _draft_field(directory: Directory, draft: Draft, field: int) -> bool:
 
 
 @helper
-def _draft_key(directory: Directory, draft: Draft, field: int, place: int, entry: int) -> None:
+def _draft_key(directory: Directory, draft: Draft, field: int, place: int, entry: int, share: int) -> None:
     """Draft all entries of a range's key under the values that its field's domain is to have more."""
     fields, posted, rows = directory.fields, directory.posted, directory.posted.headers.rows
     kind = kind_of_place(place)
     # The range's constant lies within the domain, so that below it only `<` and `<=` gain, and above it the others.
-    low, high = fields.wanted_low[field], fields.low[field] - 1
+    low, high = max(fields.wanted_low[field], fields.low[field] - share), fields.low[field] - 1
     if kind not in (_LT, _LE):
-        low, high = fields.high[field] + 1, fields.wanted_high[field]
+        low, high = fields.high[field] + 1, min(fields.wanted_high[field], fields.high[field] + share)
     value = place_of(field, VALUE, place & _DUP)
     first = first_header(directory, entry)
     for header in range(first, first + header_count(directory, entry)):
