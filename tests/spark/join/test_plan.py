@@ -296,6 +296,18 @@ def test_columns_that_the_join_does_not_read_are_named(spark: SparkSession) -> N
         match(twice, {"x": "inner.x = 1"}, plan="join")
 
 
+def test_decimals_are_told_from_whole_numbers_to_their_last_digit(spark: SparkSession) -> None:
+    last = Decimal("0.00000000000000000001")
+    values = [last, -last, 1 + last, Decimal(0), Decimal(BIG + 1), None]
+    events = spark.createDataFrame(
+        [(f"e{place}", 1, value) for place, value in enumerate(values)],
+        "event_id string, at int, d decimal(38, 20)",
+    )
+    asked = {"above": "d > 0", "below": "d < 0", "zero": "d = 0", "one": "d = 1", "big": f"d > {BIG}"}
+    found = assert_same(events, asked, time="at")
+    assert {(row[0], row[1]) for row in found} >= {("above", "e0"), ("below", "e1"), ("zero", "e3")}
+
+
 def test_nothing_may_be_left_to_the_join_or_to_anyone(spark: SparkSession) -> None:
     events = spark.createDataFrame([("e", 1, "xx")], "event_id string, a int, word string")
     assert told(match(events, {"x": "word ~ 'x+'"}, plan="join").select("event_id")) == Counter([("e",)])

@@ -212,7 +212,7 @@ def _decimal_bounds(column: Column, type_: DecimalType, path: str) -> tuple[Colu
         )
     whole = column.cast("bigint")
     below, above = _bounds(whole)
-    is_whole = column == whole
+    is_whole = column == whole.cast(type_)  # not a wider type, which would have fewer digits behind the point
     number = column.cast("double")
     return (
         functions.when(is_whole, below).otherwise(number),
