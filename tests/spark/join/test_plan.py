@@ -296,6 +296,40 @@ def test_columns_that_the_join_does_not_read_are_named(spark: SparkSession) -> N
         match(twice, {"x": "inner.x = 1"}, plan="join")
 
 
+def test_decimals_are_told_from_whole_numbers_to_their_last_digit(spark: SparkSession) -> None:
+    last = Decimal("0.00000000000000000001")
+    values = [last, -last, 1 + last, Decimal(0), Decimal(BIG + 1), None]
+    events = spark.createDataFrame(
+        [(f"e{place}", 1, value) for place, value in enumerate(values)],
+        "event_id string, at int, d decimal(38, 20)",
+    )
+    asked = {"above": "d > 0", "below": "d < 0", "zero": "d = 0", "one": "d = 1", "big": f"d > {BIG}"}
+    found = assert_same(events, asked, time="at")
+    assert {(row[0], row[1]) for row in found} >= {("above", "e0"), ("below", "e1"), ("zero", "e3")}
+
+
+def test_fields_that_differ_by_case_alone_are_told_apart(spark: SparkSession) -> None:
+    events = spark.sql(
+        "select 'e' as event_id, 1 as at, named_struct('x', 1, 'X', 2) as inner,"
+        " array(named_struct('y', 'a', 'Y', 'b')) as tags"
+    )
+    assert (
+        len(assert_same(events, {"x": "inner.x = 1", "X": "inner.X = 2", "no": "inner.X = 1"}, time="at"))
+        == 2
+    )
+    assert len(assert_same(events, {"x": "x = 1", "X": "X = 2"}, time="at", struct="inner")) == 2
+
+
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_a_thousand_columns_are_planned(spark: SparkSession, *, is_inside: bool) -> None:
+    columns = [functions.lit(float(place)).alias(f"a{place}") for place in range(1000)]
+    if is_inside:
+        columns = [functions.struct(*columns).alias("s")]
+    events = spark.range(1).select(functions.lit("e").alias("event_id"), *columns)
+    notes = match(events, {"x": f"{'s.' if is_inside else ''}a999 = 999"}, plan="join")
+    assert notes.count() == 1
+
+
 def test_nothing_may_be_left_to_the_join_or_to_anyone(spark: SparkSession) -> None:
     events = spark.createDataFrame([("e", 1, "xx")], "event_id string, a int, word string")
     assert told(match(events, {"x": "word ~ 'x+'"}, plan="join").select("event_id")) == Counter([("e",)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from msgspec import Struct
@@ -21,6 +21,7 @@ from pyspark.sql.types import (
     MapType,
     ShortType,
     StringType,
+    StructField,
     StructType,
     TimestampNTZType,
     TimestampType,
@@ -29,7 +30,7 @@ from pyspark.sql.types import (
 from tocsin.model.errors import SparkError
 from tocsin.model.values import Kind
 
-__all__ = ["Leaf", "fault_of", "leaves_of", "ticks_of"]
+__all__ = ["Leaf", "any_of", "fault_of", "fields_of", "leaves_of", "ticks_of"]
 
 _EXACT: Final = 2**53  # integers up to here are doubles
 _DIGITS: Final = 18  # decimal digits that every 64-bit integer has room for
@@ -92,6 +93,26 @@ def leaves_of(columns: list[tuple[str, Column, DataType]]) -> dict[str, Leaf]:
     return found
 
 
+def any_of(faults: Iterable[Column | None]) -> Column | None:
+    """Return whether some fault is true, or None if there is none; it is no deeper where there are many."""
+    told = [functions.coalesce(fault, functions.lit(False)) for fault in faults if fault is not None]
+    return functions.array_contains(functions.array(*told), functions.lit(True)) if told else None
+
+
+def fields_of(column: Column, type_: StructType) -> list[tuple[str, Column, DataType]]:
+    """Return the fields of a struct, each with its name and type."""
+    names = [field.name.lower() for field in type_.fields]
+    called = [field.name for field in type_.fields]
+    if len(set(names)) < len(names):  # Spark may take two of them for one
+        called = [f"f{place}" for place in range(len(names))]
+        places = zip(called, type_.fields, strict=True)
+        column = column.cast(StructType([StructField(name, field.dataType) for name, field in places]))
+    return [
+        (field.name, column.getField(name), field.dataType)
+        for name, field in zip(called, type_.fields, strict=True)
+    ]
+
+
 def fault_of(column: Column, type_: DataType, *, is_value: bool = True) -> Column | None:
     """Return whether a cell keeps its row from being an event, or None if none does; null means that it does not.
 
@@ -104,14 +125,11 @@ def fault_of(column: Column, type_: DataType, *, is_value: bool = True) -> Colum
     if isinstance(type_, _TIMES):
         return column.isNotNull() & _microseconds(column, type_).isNull()
     if isinstance(type_, StructType):
-        inner = (
-            fault_of(column.getField(field.name), field.dataType, is_value=is_value) for field in type_.fields
-        )
-        return _any(list(inner))
+        return any_of(fault_of(cell, inner, is_value=is_value) for _, cell, inner in fields_of(column, type_))
     if isinstance(type_, ArrayType):
         return _fault_inside(column, type_.elementType)
     if isinstance(type_, MapType):
-        return _any(
+        return any_of(
             [
                 _fault_inside(functions.map_keys(column), type_.keyType),
                 _fault_inside(functions.map_values(column), type_.valueType),
@@ -134,8 +152,7 @@ def ticks_of(column: Column, type_: DataType) -> Column:
 def _leaves(prefix: str, columns: list[tuple[str, Column, DataType]]) -> Iterator[Leaf]:
     for name, column, type_ in columns:
         if isinstance(type_, StructType):
-            inner = [(field.name, column.getField(field.name), field.dataType) for field in type_.fields]
-            yield from _leaves(f"{prefix}{name}.", inner)
+            yield from _leaves(f"{prefix}{name}.", fields_of(column, type_))
         elif (kind := _kind(type_)) is not None:
             yield Leaf(f"{prefix}{name}", kind, column, type_)
 
@@ -148,15 +165,6 @@ def _kind(type_: DataType) -> Kind | None:
     if isinstance(type_, _TIMES):
         return Kind.TIMESTAMP
     return Kind.NUMBER if isinstance(type_, _NUMBERS) else None
-
-
-def _any(faults: list[Column | None]) -> Column | None:
-    found = None
-    for fault in faults:
-        if fault is not None:
-            told = functions.coalesce(fault, functions.lit(False))
-            found = told if found is None else found | told
-    return found
 
 
 def _fault_inside(column: Column, type_: DataType) -> Column | None:
@@ -212,7 +220,7 @@ def _decimal_bounds(column: Column, type_: DecimalType, path: str) -> tuple[Colu
         )
     whole = column.cast("bigint")
     below, above = _bounds(whole)
-    is_whole = column == whole
+    is_whole = column == whole.cast(type_)  # not a wider type, which would have fewer digits behind the point
     number = column.cast("double")
     return (
         functions.when(is_whole, below).otherwise(number),

@@ -18,7 +18,7 @@ from tocsin.model.event import STREAM
 from tocsin.model.values import Kind
 from tocsin.spark.frames import CLOCK, by_place, pruned, time_type_of
 from tocsin.spark.join.checks import Checker, Family, Places
-from tocsin.spark.join.leaves import Leaf, fault_of, leaves_of, ticks_of
+from tocsin.spark.join.leaves import Leaf, any_of, fault_of, fields_of, leaves_of, ticks_of
 from tocsin.spark.join.points import Points, points_of
 from tocsin.spark.join.schemas import Schema
 from tocsin.spark.join.split import split
@@ -118,7 +118,7 @@ class _Source:
     def is_event(self) -> Column:
         """Return whether a row is an event."""
         layout = self.layout
-        wrong = [self.named(layout.event_id).isNull()]
+        wrong: list[Column | None] = [self.named(layout.event_id).isNull()]
         if layout.time != CLOCK:
             wrong.append(self.ticks.isNull())
         if layout.struct is not None:
@@ -126,19 +126,19 @@ class _Source:
         cells = [(column, type_) for _, column, type_ in self.columns]
         if layout.stream_column is not None:
             cells.append((self.named(layout.stream_column), StringType()))
-        wrong += [fault for column, type_ in cells if (fault := fault_of(column, type_)) is not None]
+        wrong.append(any_of(fault_of(column, type_) for column, type_ in cells))
         right = functions.lit(True)
         for fault in wrong:
-            right = right & ~functions.coalesce(fault, functions.lit(False))
+            if fault is not None:
+                right = right & ~fault
         return right
 
     def _columns(self) -> list[tuple[str, Column, DataType]]:
         struct = self.layout.struct
         if struct is None:
             return [(name, self.named(name), self.type_of(name)) for name in self.layout.columns or ()]
-        type_, column = self.type_of(struct), self.named(struct)
-        fields = type_.fields if isinstance(type_, StructType) else ()
-        return [(field.name, column.getField(field.name), field.dataType) for field in fields]
+        type_ = self.type_of(struct)
+        return fields_of(self.named(struct), type_) if isinstance(type_, StructType) else []
 
 
 def _asked(source: _Source, places: Places, schemas: Sequence[Schema], keep: Sequence[str]) -> DataFrame:

@@ -73,7 +73,7 @@ class _Choice:
 
     def _gain(self, parent: int, place: int) -> tuple[NDArray[np.int64], float, float]:
         """Return the sets that a schema with one place more is part of, its checks each, and what it saves an event."""
-        members = np.intersect1d(self._members[parent], self._holders[place], assume_unique=True)
+        members = _common(self._members[parent], self._holders[place])
         cost = self._share(self._schemas[parent]) * self._shares[place]
         saved = np.maximum(self._costs[members] - cost, 0.0) * self._weights[members]
         return members, cost, float(saved.sum())
@@ -95,6 +95,14 @@ class _Choice:
             if gain > 1.0:
                 seen.add(longer)
                 heappush(self._waiting, (-gain, longer, number, place))
+
+
+def _common(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return what is in both of two ascending arrays, neither of them empty: the shorter one is looked up in the longer."""
+    few, many = (one, other) if len(one) < len(other) else (other, one)
+    places = np.minimum(np.searchsorted(many, few), len(many) - 1)
+    found: NDArray[np.int64] = few[many[places] == few]
+    return found
 
 
 def _holders(places: NDArray[np.int64], owners: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
