@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import ClassVar, Final
 
 import numpy as np
-from msgspec import Struct
 
 from tocsin.language import parse_condition, to_dnf
 from tocsin.matching.amkh import state as arrays
 from tocsin.matching.amkh._kernels.placing import prepare
 from tocsin.matching.amkh._kernels.storing import RESIDUAL_FLAG
+from tocsin.matching.amkh.answers import Examined, Lookup
 from tocsin.matching.amkh.choice import choose, cost_of, is_better
 from tocsin.matching.amkh.figures import clauses_of, cuts_of, figures_of, recent
 from tocsin.matching.amkh.hashed import MEMORY, HashedMatcher, fields_of
@@ -29,6 +29,7 @@ from tocsin.matching.amkh.state import (
     MOST_HASHED,
     PREDICATES,
     PROBED,
+    PROBES,
     SEEN,
     SHARE,
     SIZE,
@@ -49,7 +50,7 @@ from tocsin.model.errors import MatcherError
 from tocsin.model.event import Event
 from tocsin.structures import hash_index
 
-__all__ = ["Amkh", "Examined", "Lookup", "Mkh"]
+__all__ = ["Amkh", "Mkh"]
 
 _SAMPLE: Final = 256  # conjunctions by which schemes are compared
 _CUT_SAMPLE: Final = 8192  # conjunctions by which classes are told apart
@@ -59,28 +60,6 @@ _PAUSE: Final = 20_000  # events between two reviews
 _FIRST_PAUSE: Final = 2_000
 _PACE: Final = 20  # conjunctions that are moved to another index for each event
 _OURS: Final = Scheme(None, 4, 2, equalities=True)  # while there is nothing to choose
-
-
-class Examined(Struct, frozen=True):
-    """What events have cost since it was last forgotten."""
-
-    events: int
-    schemas: int  # looked at
-    probed: int  # buckets looked for
-    examined: int  # subscriptions found there, whether they match or not
-    matched: int
-
-    @property
-    def unmatched(self) -> int:
-        """Return how many were examined in vain."""
-        return self.examined - self.matched
-
-
-class Lookup(Struct, frozen=True):
-    """Where an event leads to."""
-
-    buckets: tuple[int, ...]  # that it asks for, whether anything is there or not, ascending
-    examined: tuple[int, ...]  # ids of the subscriptions there, ascending
 
 
 @register("amkh")
@@ -298,12 +277,14 @@ class Amkh(HashedMatcher):
             store_ = self._state.store
             before = int(store_.totals[PROBED])
             self.match_encoded(encoded)
-            asked = self._state.scratch.probe[: int(store_.totals[PROBED]) - before]
-            buckets = asked % np.uint64(self.buckets) if self.buckets else asked
+            probed = int(store_.totals[PROBED]) - before
             opened = self._buckets()
             opened = opened[opened[:, STAMP] == self._state.store.tops[EPOCH]]
+            is_complete = probed <= PROBES  # else the first that were asked for are overwritten
+            asked = self._state.scratch.probe[:probed] if is_complete else opened[:, 0].astype(np.uint64)
+            buckets = asked % np.uint64(self.buckets) if self.buckets else asked
             ids = {id_ for bucket in opened for id_ in self._members(bucket)}
-            return Lookup(tuple(sorted(set(buckets.tolist()))), tuple(sorted(ids)))
+            return Lookup(tuple(sorted(set(buckets.tolist()))), tuple(sorted(ids)), is_complete)
 
     def contents(self) -> dict[int, list[int]]:
         """Return the ids of the subscriptions in each bucket that is not empty, by its number."""
