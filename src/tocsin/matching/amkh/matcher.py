@@ -10,6 +10,7 @@ import numpy as np
 
 from tocsin.language import parse_condition, to_dnf
 from tocsin.matching.amkh import state as arrays
+from tocsin.matching.amkh._kernels.drafting import KNOWN
 from tocsin.matching.amkh._kernels.placing import prepare
 from tocsin.matching.amkh._kernels.storing import RESIDUAL_FLAG
 from tocsin.matching.amkh.answers import Examined, Lookup
@@ -20,17 +21,13 @@ from tocsin.matching.amkh.scheme import ALL_CLASSES, Hashing, Scheme
 from tocsin.matching.amkh.state import (
     EPOCH,
     EVENTS,
-    EXAMINED,
     LIVE_FORMS,
     LIVE_POINTS,
-    LOOKED_AT,
-    MATCHED,
     MEMBERS,
     MOST_HASHED,
     PREDICATES,
     PROBED,
     PROBES,
-    SEEN,
     SHARE,
     SIZE,
     SIZE_BITS,
@@ -39,6 +36,7 @@ from tocsin.matching.amkh.state import (
     Forms,
     Index,
 )
+from tocsin.matching.amkh.wear import COUNTS
 from tocsin.matching.batches import ConjunctionBatch, EventBatch
 from tocsin.matching.encoding.codes import FIELDS, Keys
 from tocsin.matching.encoding.events import EncodedEvents, encode_events
@@ -123,7 +121,11 @@ class Amkh(HashedMatcher):
         return _OURS if self.classes is None else Scheme(None, self.classes, 2, equalities=True)
 
     def _choose(self) -> tuple[Scheme, bool]:
-        """Return the best scheme for what is known now, and whether it is so much better than this one."""
+        """Return the best scheme for what is known now, and whether all are worth hashing anew by it.
+
+        They are if it is so much better than this one, or if events cost far more than they would in a new index: which
+        clauses of a subscription are hashed, and under which attribute, was chosen by what was known when it came.
+        """
         forms = self._sample(_SAMPLE)
         count = len(forms.numbers)
         clauses = clauses_of(forms)
@@ -131,7 +133,8 @@ class Amkh(HashedMatcher):
         live = int(self._state.store.tops[LIVE_FORMS])
         best = choose(known, sample, live, general=self.general, classes=self.classes)
         new, old = (cost_of(scheme, known, sample, live) for scheme in (best, self._scheme))
-        return best, is_better(new, old)
+        worn = self._wear.judge(self._state.store, live, new)
+        return best, worn or (best != self._scheme and is_better(new, old))
 
     def _sample(self, most: int) -> Forms:
         """Return up to so many conjunctions, taken at random; fewer if they are very long."""
@@ -183,25 +186,29 @@ class Amkh(HashedMatcher):
         return index
 
     def _consider(self) -> None:
-        """Think the scheme over; begin to hash all subscriptions anew if another is much better."""
-        live = int(self._state.store.tops[LIVE_FORMS])
+        """Think the scheme over; begin to hash all subscriptions anew if that is worth it."""
+        store_ = self._state.store
+        live = int(store_.tops[LIVE_FORMS])
         self._considered = live
         self._pause = _PAUSE
         if self._next is not None or (live < _FEW and self.general is None):
             return
         best, better = self._choose()
         empty = self._index.tops[LIVE_POINTS] == 0
-        if not (better or empty) or (best == self._scheme and not empty):
+        if not (better or empty):
             return
         index = self._new_index(best, self._sample(_CUT_SAMPLE))
         self._scheme = best
+        self._pause = _FIRST_PAUSE
+        self._wear.excess = None if store_.totals[EVENTS] >= KNOWN * store_.totals[SHARE] else 1.0
         if empty:
             self._index = index
+            self._wear.begin(store_, live)
         else:
             self._next, self._moved = index, 0
 
     def review(self) -> None:
-        """Choose a scheme by what is known now, and hash all subscriptions anew at once if another is better."""
+        """Choose a scheme by what is known now, and hash all subscriptions anew at once if that is worth it."""
         with self._lock:
             self._settle()
             self._consider()
@@ -212,7 +219,9 @@ class Amkh(HashedMatcher):
         store_ = self._state.store
         if self._statistics is not None:
             fields = np.unique(fields_of(forms))
-            self._expect(fields[store_.seen[fields] == 0], float(store_.totals[EVENTS]))
+            fields = fields[store_.seen[fields] == 0]
+            store_.since[fields] = 0.0
+            self._expect(fields, float(store_.totals[EVENTS]))
         if store_.tops[LIVE_FORMS] >= _GROWTH * self._considered:
             self._consider()
         if self.weights:
@@ -308,12 +317,12 @@ class Amkh(HashedMatcher):
         """Return what events have cost since that was last forgotten."""
         with self._lock:
             totals = self._state.store.totals
-            return Examined(*(int(totals[i]) for i in (SEEN, LOOKED_AT, PROBED, EXAMINED, MATCHED)))
+            return Examined(*(int(totals[i]) for i in COUNTS))
 
     def forget_examined(self) -> None:
         """Begin anew to count what events cost."""
         with self._lock:
-            self._state.store.totals[[SEEN, LOOKED_AT, PROBED, EXAMINED, MATCHED]] = 0.0
+            self._wear.forget(self._state.store)
 
     def stats(self) -> MatcherStats:
         """Return what is held and what that costs."""
