@@ -96,10 +96,11 @@ def _average(chances: list[float], otherwise: float) -> float:
 
 
 def _presence(store: Store) -> NDArray[np.float64]:
-    """Return the share of events that have each field; of conjunctions, while few events were seen."""
-    if store.totals[EVENTS] >= _KNOWN * store.totals[SHARE]:
-        return np.asarray(np.minimum(store.seen / store.totals[EVENTS], 1.0))
-    return np.asarray(np.minimum(store.uses / max(int(store.tops[LIVE_FORMS]), 1), 1.0))
+    """Return the share of events that have each field since it is asked for; while these are few, of conjunctions."""
+    events = store.totals[EVENTS] - store.since
+    asked = store.uses / max(int(store.tops[LIVE_FORMS]), 1)
+    known = events >= _KNOWN * store.totals[SHARE]
+    return np.asarray(np.minimum(np.where(known, store.seen / np.maximum(events, 1e-9), asked), 1.0))
 
 
 def _chances(clauses: Clauses, seen: EncodedEvents | None) -> NDArray[np.float64]:

@@ -31,9 +31,10 @@ from tocsin.matching.amkh.state import (
     Index,
     State,
 )
+from tocsin.matching.amkh.wear import Wear
 from tocsin.matching.batches import Clauses, IdArray
 from tocsin.matching.belonging import Links, taken_from
-from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Keys, Op
+from tocsin.matching.encoding.codes import FIELD_BITS, Keys, Op
 from tocsin.matching.encoding.conjunctions import EncodedConjunctions
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.lists import lists_of
@@ -71,6 +72,7 @@ class HashedMatcher(IndexedMatcher):
         self._moving: Forms | None = None  # and these are under way
         self._leaving: Keys | None = None  # numbers that are being removed, or -1
         self._considered = 0  # conjunctions when the scheme was last thought over
+        self._wear = Wear()
 
     @abstractmethod
     def _first_scheme(self) -> Scheme:
@@ -110,6 +112,7 @@ class HashedMatcher(IndexedMatcher):
         self._moved = end
         if self._moved >= store_.tops[TOP_FORM]:
             self._index, self._next, self._home = self._next, None, 1 - self._home
+            self._wear.begin(store_, int(store_.tops[LIVE_FORMS]))
 
     def _arrive(self) -> None:
         """Move or remove what is under way, however far an exception let it come."""
@@ -198,12 +201,9 @@ class HashedMatcher(IndexedMatcher):
         withdraw(self._state.store, self._next, numbers[~here])
 
     def _leave(self, forms: Forms) -> None:
-        """Give up conjunctions that are withdrawn, and what is known of attributes that no other speaks of."""
+        """Give up conjunctions that are withdrawn."""
         leave(self._state.store, forms)
         self.vocabulary.release(forms.tags, forms.lows)
-        for attribute in np.unique(fields_of(forms) // FIELDS).tolist():
-            if not self.vocabulary.names.is_known(attribute):
-                self._state.store.seen[attribute * FIELDS : (attribute + 1) * FIELDS] = 0.0
 
     def remove(self, ids: IdArray) -> None:
         """Remove all conjunctions of these ids."""
@@ -265,6 +265,7 @@ class HashedMatcher(IndexedMatcher):
         totals[SHARE] /= 0.5 ** (count / MEMORY)
         if totals[SHARE] > 1e100:
             store_.seen[:] /= totals[SHARE]
+            store_.since[:] /= totals[SHARE]
             totals[EVENTS] /= totals[SHARE]
             totals[SHARE] = 1.0
         return found, offsets
@@ -335,7 +336,8 @@ class HashedMatcher(IndexedMatcher):
         with self._lock:
             self._settle()
             with super().parts() as parts:
-                scheme = {"scheme": [msgspec.to_builtins(self._scheme), self._home, self._considered]}
+                said = [msgspec.to_builtins(self._scheme), self._home, self._considered, self._wear.excess]
+                scheme = {"scheme": said}
                 yield MatcherParts(
                     parts.options, parts.arrays, {**parts.documents, **scheme}, parts.vocabulary
                 )
@@ -345,10 +347,11 @@ class HashedMatcher(IndexedMatcher):
         with self._lock:
             super().restore(parts)
             try:
-                scheme, self._home, self._considered = parts.documents["scheme"]
+                scheme, self._home, self._considered, self._wear.excess = parts.documents["scheme"]
                 self._scheme = msgspec.convert(scheme, Scheme)
             except (KeyError, ValueError, msgspec.ValidationError) as fault:
                 raise SavedMatcherError(f"its scheme: {fault}; save the matcher anew") from None
+            self._wear.begin(self._state.store, int(self._state.store.tops[LIVE_FORMS]))
 
 
 def fields_of(forms: Forms) -> Keys:

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from typing import ClassVar, Final
 
 import numpy as np
-from msgspec import Struct
 
 from tocsin.language import parse_condition, to_dnf
 from tocsin.matching.amkh import state as arrays
+from tocsin.matching.amkh._kernels.drafting import KNOWN
 from tocsin.matching.amkh._kernels.placing import prepare
 from tocsin.matching.amkh._kernels.storing import RESIDUAL_FLAG
+from tocsin.matching.amkh.answers import Examined, Lookup
 from tocsin.matching.amkh.choice import choose, cost_of, is_better
 from tocsin.matching.amkh.figures import clauses_of, cuts_of, figures_of, recent
 from tocsin.matching.amkh.hashed import MEMORY, HashedMatcher, fields_of
@@ -20,16 +21,13 @@ from tocsin.matching.amkh.scheme import ALL_CLASSES, Hashing, Scheme
 from tocsin.matching.amkh.state import (
     EPOCH,
     EVENTS,
-    EXAMINED,
     LIVE_FORMS,
     LIVE_POINTS,
-    LOOKED_AT,
-    MATCHED,
     MEMBERS,
     MOST_HASHED,
     PREDICATES,
     PROBED,
-    SEEN,
+    PROBES,
     SHARE,
     SIZE,
     SIZE_BITS,
@@ -38,6 +36,7 @@ from tocsin.matching.amkh.state import (
     Forms,
     Index,
 )
+from tocsin.matching.amkh.wear import COUNTS
 from tocsin.matching.batches import ConjunctionBatch, EventBatch
 from tocsin.matching.encoding.codes import FIELDS, Keys
 from tocsin.matching.encoding.events import EncodedEvents, encode_events
@@ -49,7 +48,7 @@ from tocsin.model.errors import MatcherError
 from tocsin.model.event import Event
 from tocsin.structures import hash_index
 
-__all__ = ["Amkh", "Examined", "Lookup", "Mkh"]
+__all__ = ["Amkh", "Mkh"]
 
 _SAMPLE: Final = 256  # conjunctions by which schemes are compared
 _CUT_SAMPLE: Final = 8192  # conjunctions by which classes are told apart
@@ -59,28 +58,6 @@ _PAUSE: Final = 20_000  # events between two reviews
 _FIRST_PAUSE: Final = 2_000
 _PACE: Final = 20  # conjunctions that are moved to another index for each event
 _OURS: Final = Scheme(None, 4, 2, equalities=True)  # while there is nothing to choose
-
-
-class Examined(Struct, frozen=True):
-    """What events have cost since it was last forgotten."""
-
-    events: int
-    schemas: int  # looked at
-    probed: int  # buckets looked for
-    examined: int  # subscriptions found there, whether they match or not
-    matched: int
-
-    @property
-    def unmatched(self) -> int:
-        """Return how many were examined in vain."""
-        return self.examined - self.matched
-
-
-class Lookup(Struct, frozen=True):
-    """Where an event leads to."""
-
-    buckets: tuple[int, ...]  # that it asks for, whether anything is there or not, ascending
-    examined: tuple[int, ...]  # ids of the subscriptions there, ascending
 
 
 @register("amkh")
@@ -144,7 +121,11 @@ class Amkh(HashedMatcher):
         return _OURS if self.classes is None else Scheme(None, self.classes, 2, equalities=True)
 
     def _choose(self) -> tuple[Scheme, bool]:
-        """Return the best scheme for what is known now, and whether it is so much better than this one."""
+        """Return the best scheme for what is known now, and whether all are worth hashing anew by it.
+
+        They are if it is so much better than this one, or if events cost far more than they would in a new index: which
+        clauses of a subscription are hashed, and under which attribute, was chosen by what was known when it came.
+        """
         forms = self._sample(_SAMPLE)
         count = len(forms.numbers)
         clauses = clauses_of(forms)
@@ -152,7 +133,8 @@ class Amkh(HashedMatcher):
         live = int(self._state.store.tops[LIVE_FORMS])
         best = choose(known, sample, live, general=self.general, classes=self.classes)
         new, old = (cost_of(scheme, known, sample, live) for scheme in (best, self._scheme))
-        return best, is_better(new, old)
+        worn = self._wear.judge(self._state.store, live, new)
+        return best, worn or (best != self._scheme and is_better(new, old))
 
     def _sample(self, most: int) -> Forms:
         """Return up to so many conjunctions, taken at random; fewer if they are very long."""
@@ -204,25 +186,29 @@ class Amkh(HashedMatcher):
         return index
 
     def _consider(self) -> None:
-        """Think the scheme over; begin to hash all subscriptions anew if another is much better."""
-        live = int(self._state.store.tops[LIVE_FORMS])
+        """Think the scheme over; begin to hash all subscriptions anew if that is worth it."""
+        store_ = self._state.store
+        live = int(store_.tops[LIVE_FORMS])
         self._considered = live
         self._pause = _PAUSE
         if self._next is not None or (live < _FEW and self.general is None):
             return
         best, better = self._choose()
         empty = self._index.tops[LIVE_POINTS] == 0
-        if not (better or empty) or (best == self._scheme and not empty):
+        if not (better or empty):
             return
         index = self._new_index(best, self._sample(_CUT_SAMPLE))
         self._scheme = best
+        self._pause = _FIRST_PAUSE
+        self._wear.excess = None if store_.totals[EVENTS] >= KNOWN * store_.totals[SHARE] else 1.0
         if empty:
             self._index = index
+            self._wear.begin(store_, live)
         else:
             self._next, self._moved = index, 0
 
     def review(self) -> None:
-        """Choose a scheme by what is known now, and hash all subscriptions anew at once if another is better."""
+        """Choose a scheme by what is known now, and hash all subscriptions anew at once if that is worth it."""
         with self._lock:
             self._settle()
             self._consider()
@@ -233,7 +219,9 @@ class Amkh(HashedMatcher):
         store_ = self._state.store
         if self._statistics is not None:
             fields = np.unique(fields_of(forms))
-            self._expect(fields[store_.seen[fields] == 0], float(store_.totals[EVENTS]))
+            fields = fields[store_.seen[fields] == 0]
+            store_.since[fields] = 0.0
+            self._expect(fields, float(store_.totals[EVENTS]))
         if store_.tops[LIVE_FORMS] >= _GROWTH * self._considered:
             self._consider()
         if self.weights:
@@ -298,12 +286,14 @@ class Amkh(HashedMatcher):
             store_ = self._state.store
             before = int(store_.totals[PROBED])
             self.match_encoded(encoded)
-            asked = self._state.scratch.probe[: int(store_.totals[PROBED]) - before]
-            buckets = asked % np.uint64(self.buckets) if self.buckets else asked
+            probed = int(store_.totals[PROBED]) - before
             opened = self._buckets()
             opened = opened[opened[:, STAMP] == self._state.store.tops[EPOCH]]
+            is_complete = probed <= PROBES  # else the first that were asked for are overwritten
+            asked = self._state.scratch.probe[:probed] if is_complete else opened[:, 0].astype(np.uint64)
+            buckets = asked % np.uint64(self.buckets) if self.buckets else asked
             ids = {id_ for bucket in opened for id_ in self._members(bucket)}
-            return Lookup(tuple(sorted(set(buckets.tolist()))), tuple(sorted(ids)))
+            return Lookup(tuple(sorted(set(buckets.tolist()))), tuple(sorted(ids)), is_complete)
 
     def contents(self) -> dict[int, list[int]]:
         """Return the ids of the subscriptions in each bucket that is not empty, by its number."""
@@ -327,12 +317,12 @@ class Amkh(HashedMatcher):
         """Return what events have cost since that was last forgotten."""
         with self._lock:
             totals = self._state.store.totals
-            return Examined(*(int(totals[i]) for i in (SEEN, LOOKED_AT, PROBED, EXAMINED, MATCHED)))
+            return Examined(*(int(totals[i]) for i in COUNTS))
 
     def forget_examined(self) -> None:
         """Begin anew to count what events cost."""
         with self._lock:
-            self._state.store.totals[[SEEN, LOOKED_AT, PROBED, EXAMINED, MATCHED]] = 0.0
+            self._wear.forget(self._state.store)
 
     def stats(self) -> MatcherStats:
         """Return what is held and what that costs."""

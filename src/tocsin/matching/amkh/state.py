@@ -211,7 +211,8 @@ class Store(NamedTuple):
     )
     uses: NDArray[np.int32]  # [fields] predicates that look at it
     others: NDArray[np.int32]  # [fields] of those, such as do not ask for a value
-    seen: NDArray[np.float64]  # [fields] decayed number of events that had it
+    seen: NDArray[np.float64]  # [fields] decayed number of events that had it,
+    since: NDArray[np.float64]  # [fields] of those after so many of EVENTS, when it was first asked for
     slot: NDArray[np.int32]  # [fields] its first pair in the event at hand, from 1; 0 if there is none
     tops: NDArray[np.int64]  # [7]
     totals: NDArray[np.float64]  # [7]
@@ -261,6 +262,7 @@ def new_store() -> Store:
         hash_index.new_hash_index(3, 1),
         np.zeros(64, dtype=np.int32),
         np.zeros(64, dtype=np.int32),
+        np.zeros(64, dtype=np.float64),
         np.zeros(64, dtype=np.float64),
         np.zeros(64, dtype=np.int32),
         tops,
@@ -325,7 +327,7 @@ def new_scratch(pairs: int = 256, sums: int = 1024, predicates: int = 64) -> Scr
 
 def with_fields(store: Store, attributes: int) -> Store:
     """Return the store with room for so many attributes."""
-    return grown(store, ("uses", "others", "seen", "slot"), attributes * FIELDS)
+    return grown(store, ("uses", "others", "seen", "since", "slot"), attributes * FIELDS)
 
 
 def with_hashing(index: Index, attributes: int) -> Index:

@@ -57,9 +57,10 @@ _EQUAL: Final = 4
 
 @helper
 def frequency(store: Store, field: int) -> float:
-    """Return the share of events that have a field, or of conjunctions that ask for it while few were seen."""
-    if store.totals[EVENTS] >= KNOWN * store.totals[SHARE]:
-        return store.seen[field] / store.totals[EVENTS]
+    """Return the share of events that have a field since it is asked for; while these are few, of conjunctions."""
+    events = store.totals[EVENTS] - store.since[field]
+    if events >= KNOWN * store.totals[SHARE]:
+        return store.seen[field] / events
     return min(store.uses[field] / max(store.tops[LIVE_FORMS], np.int64(1)), 1.0)
 
 

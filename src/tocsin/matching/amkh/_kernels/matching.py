@@ -302,6 +302,7 @@ def _coordinates(state: State, index: Index, visits: int, available: int) -> int
             probes += 1
         elif cursor[WALK] >= 0:
             scratch.entry[probes] = cursor[WALK]
+            scratch.probe[probes] = np.uint64(index.buckets.keys[cursor[WALK], 0])
             probes += 1
             cursor[WALK] = index.buckets.keys[cursor[WALK], BUCKET_NEXT]
         elif cursor[SWEEP] == index.buckets.counters[1]:
@@ -310,6 +311,7 @@ def _coordinates(state: State, index: Index, visits: int, available: int) -> int
         elif cursor[SWEEP] >= 0:
             if index.buckets.keys[cursor[SWEEP], SIZE] >> SIZE_BITS > 0:
                 scratch.entry[probes] = cursor[SWEEP]
+                scratch.probe[probes] = np.uint64(index.buckets.keys[cursor[SWEEP], 0])
                 probes += 1
             cursor[SWEEP] += 1
         elif cursor[VISIT] == visits:

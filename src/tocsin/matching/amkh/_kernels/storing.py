@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from tocsin.matching._kernels.belonging import enter, free_number, new_number
 from tocsin.matching.amkh.state import (
+    EVENTS,
     FREE_FORM,
     HIGH,
     HOME,
@@ -89,7 +90,7 @@ def _count(state: Store, forms: Forms, i: int, change: int) -> None:
         op, field = forms.tags[q] >> FIELD_BITS, forms.tags[q] & _MASK
         if op == _RESIDUAL:
             continue
-        state.uses[field] += change
+        _use(state, field, change)
         list_ = forms.which[q]
         if list_ < 0:
             state.others[field] += change * (op not in (_EQ, _PRESENT, _MISSING))
@@ -98,7 +99,7 @@ def _count(state: Store, forms: Forms, i: int, change: int) -> None:
             state.others[forms.fields[forms.starts[list_]]] += change
         for m in range(forms.starts[list_], forms.starts[list_ + 1]):
             if op == _IN:
-                state.uses[forms.fields[m]] += change
+                _use(state, forms.fields[m], change)
             entry = hash_index.find(state.lists, forms.lows[q], forms.fields[m], forms.keys[m])
             if entry < 0:
                 entry = hash_index.insert(state.lists, forms.lows[q], forms.fields[m], forms.keys[m])
@@ -106,6 +107,14 @@ def _count(state: Store, forms: Forms, i: int, change: int) -> None:
             state.lists.keys[entry, _USES] += change
             if state.lists.keys[entry, _USES] == 0:
                 hash_index.remove(state.lists, entry)
+
+
+@helper
+def _use(state: Store, field: int, change: int) -> None:
+    """Count a use of a field; of one that nobody asked for before, it is not known which events had it."""
+    if state.uses[field] == 0:
+        state.seen[field], state.since[field] = 0.0, state.totals[EVENTS]
+    state.uses[field] += change
 
 
 @kernel
