@@ -21,6 +21,7 @@ __all__ = [
     "helper",
     "is_compiled_before",
     "kernel",
+    "kernel_sources",
     "prefetch",
     "wrapping_helper",
 ]
@@ -40,14 +41,25 @@ _OPTIONS: Final[dict[str, Any]] = {
 }
 
 
+def kernel_sources() -> list[Path]:
+    """Return every source that a kernel may be compiled from: kernels, and what constants and arrays they use."""
+    patterns = (
+        "structures/*.py",
+        "**/_kernels/*.py",
+        "**/state.py",
+        "**/encoding/*.py",
+        "**/operators/index.py",
+    )
+    return sorted({source for pattern in patterns for source in _PACKAGE.glob(pattern)})
+
+
 def _sources_digest() -> str:
-    """Return a digest of every source that a kernel may be compiled from.
+    """Return a digest of those sources.
 
     Numba knows only the file that a kernel stands in; a helper edited elsewhere would leave its callers stale.
     """
     digest = hashlib.sha256(numba.__version__.encode())
-    sources = [*_PACKAGE.glob("structures/*.py"), *_PACKAGE.glob("**/_kernels/*.py")]
-    for source in sorted(sources):
+    for source in kernel_sources():
         digest.update(source.read_bytes())
     digest.update(b"bounds checked" if numba.config.BOUNDSCHECK else b"")
     return digest.hexdigest()[:16]

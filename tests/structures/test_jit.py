@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import tocsin
+from tocsin.structures.jit import kernel_sources
+
+PACKAGE = Path(tocsin.__file__).parent
+
+
+def imported_by(source: Path) -> set[Path]:
+    """Return the modules of this package that a source takes something from."""
+    tree = ast.parse(source.read_text())
+    names = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
+    found = {PACKAGE.joinpath(*name.split(".")[1:]) for name in names if name.startswith("tocsin.")}
+    return {path / "__init__.py" if path.is_dir() else path.with_suffix(".py") for path in found}
+
+
+def test_compiled_code_is_made_anew_when_anything_it_was_made_from_changes() -> None:
+    # A constant is compiled into the kernels that use it, whatever file it stands in.
+    sources = set(kernel_sources())
+    kernels = {source for source in sources if source.parent.name == "_kernels"}
+    assert len(kernels) > 20
+    packages = {PACKAGE / "structures" / "__init__.py"}
+    assert {path for kernel in kernels for path in imported_by(kernel)} <= sources | packages
