@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from tests.matching.be_tree.invariants import check_invariants
 from tocsin.language import Dnf, Template, parse_condition, to_dnf
-from tocsin.matching import ConjunctionBatch, EventBatch, Oracle, create_matcher
+from tocsin.matching import ConjunctionBatch, EventBatch, Oracle, create_matcher, open_matcher, save_matcher
 from tocsin.matching.be_tree.matcher import BeTree
 from tocsin.matching.be_tree.state import (
     CAPACITY,
@@ -268,10 +269,15 @@ def test_a_stream_that_does_not_change_recycles_nothing() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"capacity": 0}, "`capacity` is a whole number from 1 on, not 0"),
-        ({"min_partition": 0}, "`min_partition` is a whole number from 1 on, not 0"),
-        ({"window": -1}, "`window` is a whole number from 1 on, not -1"),
-        ({"alpha": 1.5}, "`alpha` is a number from 0 to 1, not 1.5"),
+        *(
+            ({name: value}, f"`{name}` is a whole number from 1 to 2147483647, not ")
+            for name in ("capacity", "min_partition", "window")
+            for value in (0, -1, 2.5, 5.0, float("nan"), float("inf"), 2**31, 10**30, "5", True, None)
+        ),
+        *(
+            ({"alpha": value}, "`alpha` is a number from 0 to 1, not ")
+            for value in (1.5, -0.1, float("nan"), float("inf"), 10**400, "0.5", True, None)
+        ),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, object], message: str) -> None:
@@ -288,3 +294,14 @@ def test_the_directory_of_a_node_is_looked_up_where_it_is_larger_than_the_event(
     assert (state.nodes[ROOT, LEFT], state.nodes[ROOT, RIGHT]) == (-1, -1)
     assert found(matcher, a=1, b3=1, b150=1) == [3, 150]
     assert found(matcher, a=1, **{f"b{i}": 1 for i in range(200)}) == list(range(200))
+
+
+def test_a_window_begins_anew_when_a_matcher_is_opened(tmp_path: Path) -> None:
+    matcher = BeTree(window=100)
+    add(matcher, [(0, "a = 1")])
+    matcher.match(EventBatch.of_dicts([{"a": 1}] * 99))
+    save_matcher(matcher, str(tmp_path))
+    opened = open_matcher(str(tmp_path))
+    assert isinstance(opened, BeTree)
+    opened.match(EventBatch.of_dicts([{"a": 1}] * 100))
+    assert opened._state.attributes.share.max() == 1.0

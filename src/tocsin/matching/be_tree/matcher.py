@@ -50,6 +50,7 @@ from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.indexed import IndexedMatcher
 from tocsin.matching.matcher import MatcherStats
 from tocsin.matching.registry import register
+from tocsin.matching.saved import MatcherParts
 from tocsin.model.errors import MatcherError
 from tocsin.structures import hash_index
 from tocsin.structures.hash_index import HashIndex
@@ -62,6 +63,7 @@ _PACE: Final = 20  # nodes, partitions or conjunctions that are reviewed for eac
 _LEAST: Final = 64  # or so many, for a call with few events
 _KEPT: Final = 0.5  # of what is known of attributes, when a window has been counted
 _MOST_EVENTS: Final = 1 << 30  # that can be numbered
+_LARGEST: Final = 2**31 - 1  # option: nodes keep their capacity in so many bits
 _WAITING, _COLLECTING, _JUDGING, _MOVING = range(4)
 
 
@@ -87,9 +89,9 @@ class BeTree(IndexedMatcher):
         vocabulary: Vocabulary | None = None,
     ) -> None:
         for name, value in (("capacity", capacity), ("min_partition", min_partition), ("window", window)):
-            if value < 1:
-                raise MatcherError(f"`{name}` is a whole number from 1 on, not {value!r}")
-        if not 0 <= alpha <= 1:
+            if not _is_number(value, int) or not 1 <= value <= _LARGEST:
+                raise MatcherError(f"`{name}` is a whole number from 1 to {_LARGEST}, not {value!r}")
+        if not _is_number(alpha, int, float) or not 0 <= alpha <= 1:
             raise MatcherError(f"`alpha` is a number from 0 to 1, not {alpha!r}")
         super().__init__(vocabulary)
         self.capacity = capacity
@@ -334,6 +336,12 @@ class BeTree(IndexedMatcher):
         held = [(none, none), *((forms.tags, forms.lows) for forms in self._recalled(numbers))]
         return np.concatenate([tags for tags, _ in held]), np.concatenate([lows for _, lows in held])
 
+    def restore(self, parts: MatcherParts) -> None:
+        """Become the matcher that gave these parts; a window that it was in the middle of begins anew."""
+        with self._lock:
+            super().restore(parts)
+            self._state.attributes.seen[:] = 0
+
     @classmethod
     def warm_up(cls) -> None:
         """Compile what is not compiled yet, by using a small matcher of this kind in every way."""
@@ -344,3 +352,8 @@ class BeTree(IndexedMatcher):
         for _ in range(4):
             matcher.match(EventBatch.of_dicts([{"a": 1, "b": 1, "c": 2, "d": 3, "s": "x"}]))
         matcher.remove(np.arange(len(texts)))
+
+
+def _is_number(value: object, *types: type) -> bool:
+    """Tell whether a value is of one of these types, and no boolean."""
+    return isinstance(value, types) and not isinstance(value, bool)

@@ -23,7 +23,7 @@ from tocsin.structures import blocks
 from tocsin.structures.blocks import class_of, size_of
 from tocsin.structures.jit import helper
 
-__all__ = ["TARGET", "append", "cut_out", "deal", "growth"]
+__all__ = ["TARGET", "append", "cut_out", "deal", "growth", "hand_over", "settle"]
 
 TARGET: Final = 32  # above so many bits of how many rows follow: where a conjunction is to go
 _SIZE: Final = (1 << TARGET) - 1
@@ -92,11 +92,37 @@ def cut_out(state: State, number: int) -> None:
         _close_gaps(state, node, at)
     elif 4 * about[DEAD] > row[ROWS]:
         _close_gaps(state, node, row[LEAF])
+    _fit(state, node)
+
+
+@helper
+def hand_over(state: State, node: int, at: int, to: int) -> None:
+    """Move the conjunction whose first row is `at` to another leaf; there must be room. `settle` is to follow."""
+    rows, about = state.leaves.rows, state.about[node]
+    size = rows[at, 1] + 1
+    append(state, to, rows[at : at + size], size)
+    rows[at, 0] = -1
+    about[DEAD] += size
+    about[MEMBERS] -= 1
+    if about[PARTITION] >= 0:
+        state.partitions[about[PARTITION], OWN] -= 1
+
+
+@helper
+def settle(state: State, node: int) -> None:
+    """Close the gaps of a leaf that some of its conjunctions were handed over from."""
+    _close_gaps(state, node, state.nodes[node, LEAF])
+    _fit(state, node)
+
+
+@helper
+def _fit(state: State, node: int) -> None:
+    """Give up the memory of an empty leaf, and most of that of a leaf far too small for its block."""
+    row, leaves = state.nodes[node], state.leaves
     if row[ROWS] == 0:
         _drop(state, node)
-    elif 4 * row[ROWS] < size_of(np.int64(about[LEAF_CLASS])):
+    elif 4 * row[ROWS] < size_of(np.int64(state.about[node, LEAF_CLASS])):
         class_ = class_of(row[ROWS])
-        leaves = state.leaves
         if leaves.free[class_] >= 0 or leaves.top[0] + size_of(class_) <= leaves.rows.shape[0]:
             _resize(state, node, class_)
 

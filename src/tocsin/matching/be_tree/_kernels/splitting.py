@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
-from tocsin.matching.be_tree._kernels.intervals import field_at, interval_on, middle
+from tocsin.matching.be_tree._kernels.cuts import cut_of
+from tocsin.matching.be_tree._kernels.intervals import interval_on
 from tocsin.matching.be_tree._kernels.leaves import TARGET, deal
-from tocsin.matching.be_tree._kernels.nodes import new_node, new_partition, partition_on
-from tocsin.matching.be_tree._kernels.ranks import expected_rank, refresh
+from tocsin.matching.be_tree._kernels.nodes import new_node
+from tocsin.matching.be_tree._kernels.partitioning import add_todo, partition_leaf
 from tocsin.matching.be_tree.state import (
     CAPACITY,
     FIELD,
@@ -19,7 +22,6 @@ from tocsin.matching.be_tree.state import (
     LOWEST,
     MEMBERS,
     MOST_MEMBERS,
-    OWNER,
     PARTITION,
     PARTITIONS,
     RIGHT,
@@ -27,15 +29,15 @@ from tocsin.matching.be_tree.state import (
     SHORT_DIRECTORY,
     SHORT_OF,
     SPLIT,
-    STAMP,
     TODO,
     TOP_NODE,
-    TREE,
     State,
 )
 from tocsin.structures.jit import helper
 
 __all__ = ["is_overfull", "relieve_all"]
+
+_SHARE: Final = 8  # one in so many members must be new to try again: each time, all are looked at
 
 
 @helper
@@ -52,7 +54,7 @@ def relieve_all(state: State) -> bool:
         if not _has_room(state, node):
             return False
         if not _cluster(state, node):
-            _partition(state, node)
+            partition_leaf(state, node)
     return True
 
 
@@ -60,13 +62,15 @@ def relieve_all(state: State) -> bool:
 def is_overfull(state: State, node: int) -> bool:
     """Tell whether a leaf has more members than it may.
 
-    Or it is one of those that may have more than usual, because nothing cuts them, and there are as many as usual
-    by now that something does cut; unless that takes several.
+    Or it is one of those that may have more than usual, because nothing cuts them, and by now there are more than
+    usual, and a share of all, that something does cut; unless that takes several.
     """
     about = state.about[node]
     usual = np.int64(state.settings[MOST_MEMBERS])
     return about[MEMBERS] > about[CAPACITY] or (
-        about[CAPACITY] > usual and about[HOPEFUL] > usual and state.settings[LEAST_MEMBERS] <= 1.0
+        about[CAPACITY] > usual
+        and about[HOPEFUL] > max(usual, about[MEMBERS] // _SHARE)
+        and state.settings[LEAST_MEMBERS] <= 1.0
     )
 
 
@@ -87,18 +91,10 @@ def _has_room(state: State, node: int) -> bool:
 
 
 @helper
-def _add_todo(state: State, node: int) -> None:
-    if node >= 0:
-        state.todo[state.tops[TODO]] = node
-        state.tops[TODO] += 1
-
-
-@helper
 def _cluster(state: State, node: int) -> bool:
     """Cut a node's interval in two, and move to each half what it encloses; return False if that is of no use.
 
-    The cut is in the middle of the bounds that its members have. Where they have but one, two cuts leave it alone
-    in an interval, which is then atomic. The outermost intervals have no end, so that every later value is in one.
+    The outermost intervals have no end, so that every later value is in one.
     """
     row = state.nodes[node]
     partition = np.int64(state.about[node, PARTITION])
@@ -112,10 +108,7 @@ def _cluster(state: State, node: int) -> bool:
         if not is_cut:
             if least > greatest or (least == greatest and _is_atomic(state, node, least)):
                 return False
-            if least < greatest:
-                cut = middle(field, least, greatest)
-            else:
-                cut = least if state.bounds[node, 1] > least else least - 1
+            cut = cut_of(state, node, field, least, greatest)
     if left + right == 0:
         return False
     row[SPLIT] = cut
@@ -124,8 +117,8 @@ def _cluster(state: State, node: int) -> bool:
     if right > 0:
         row[RIGHT] = new_node(state, node, partition, cut + 1, state.bounds[node, 1])
     deal(state, node, row[LEFT], row[RIGHT])
-    _add_todo(state, row[LEFT])
-    _add_todo(state, row[RIGHT])
+    add_todo(state, row[LEFT])
+    add_todo(state, row[RIGHT])
     return True
 
 
@@ -160,81 +153,3 @@ def _survey(state: State, node: int, field: int, cut: int, is_cut: bool) -> tupl
                 right += 1
         at += size
     return least, greatest, left, right
-
-
-@helper
-def _partition(state: State, node: int) -> None:
-    """Make a partition of a node on the field of best rank, and move there what speaks of it.
-
-    Where there is no such field, the leaf may have more members: as many more that the time to find this out again
-    and again stays in proportion to their number.
-    """
-    members = np.int64(state.about[node, MEMBERS])
-    usual = np.int64(state.settings[MOST_MEMBERS])
-    field = _best_field(state, node)
-    state.about[node, HOPEFUL] = 0
-    if field < 0:
-        wanted = members + members // 2
-        state.about[node, CAPACITY] = -(-wanted // usual) * usual
-        return
-    partition = new_partition(state, node, field)
-    tree = np.int64(state.partitions[partition, TREE])
-    row, rows = state.nodes[node], state.leaves.rows
-    at, end = row[LEAF], row[LEAF] + row[ROWS]
-    while at < end:
-        size = rows[at, 1] + 1
-        if rows[at, 0] >= 0:
-            for i in range(at + 1, at + size):
-                if field_at(state, rows, i) == field:
-                    rows[at, 1] = (size - 1) | (np.int64(1) << TARGET)
-        at += size
-    deal(state, node, tree, np.int64(-1))
-    refresh(state, partition)
-    state.about[node, CAPACITY] = usual
-    _add_todo(state, tree)
-
-
-@helper
-def _best_field(state: State, node: int) -> int:
-    """Return the field of best rank on which members have predicates and the path to the node has none, or -1."""
-    row, rows, fields = state.nodes[node], state.leaves.rows, state.fields
-    state.tops[STAMP] += 1
-    stamp = state.tops[STAMP]
-    partition = np.int64(state.about[node, PARTITION])
-    while partition >= 0:
-        used = np.int64(state.partitions[partition, FIELD])
-        fields.stamp[used] = stamp
-        fields.tally[used] = -1
-        partition = np.int64(state.about[state.partitions[partition, OWNER], PARTITION])
-    at, end = row[LEAF], row[LEAF] + row[ROWS]
-    while at < end:
-        size = rows[at, 1] + 1
-        if rows[at, 0] >= 0:
-            for i in range(at + 1, at + size):
-                field = field_at(state, rows, i)
-                if field < 0:
-                    continue
-                if fields.stamp[field] != stamp:
-                    fields.stamp[field] = stamp
-                    fields.tally[field] = 0
-                    fields.last[field] = -1
-                if fields.tally[field] >= 0 and fields.last[field] != rows[at, 0]:
-                    fields.last[field] = rows[at, 0]
-                    fields.tally[field] += 1
-        at += size
-    best, rank = np.int64(-1), -np.inf
-    at = row[LEAF]
-    while at < end:
-        size = rows[at, 1] + 1
-        if rows[at, 0] >= 0:
-            for i in range(at + 1, at + size):
-                field = field_at(state, rows, i)
-                if field < 0 or fields.tally[field] < max(state.settings[LEAST_MEMBERS], 1.0):
-                    continue
-                members = np.int64(fields.tally[field])
-                fields.tally[field] = -1  # each is ranked once
-                its = expected_rank(state, field, members)
-                if its > rank and partition_on(state, node, field) < 0:
-                    best, rank = field, its
-        at += size
-    return best
