@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -22,7 +23,8 @@ _BUILD, _MATCHING, _MEMORY = "build time", "matching time", "memory"
 _UNITS: Final = {_BUILD: "build time (s)", _MATCHING: "matching time per event (µs)", _MEMORY: "memory (MB)"}
 _MAGNITUDE: Final = 12.0  # figures that differ by more are drawn on a logarithmic axis
 _DECADES: Final = 300.0  # up to here there is room for a number at 2 and at 5, too
-_SPREAD: Final = 15.0  # likewise what they were taken at
+_SPREAD: Final = 15.0  # likewise what they were taken at,
+_EVEN: Final = 2.0  # unless no gap is so many times as wide as another
 
 
 class Panel(NamedTuple):
@@ -64,6 +66,12 @@ def _drawn(rows: Sequence[Sequence[Panel]]) -> Callable[[Figure, Sequence[Measur
     return plot
 
 
+def _is_even(places: Sequence[float]) -> bool:
+    """Tell whether places are about as far apart from each other, so that a plain axis has room for their numbers."""
+    gaps = [after - before for before, after in pairwise(places)]
+    return max(gaps) < _EVEN * min(gaps)
+
+
 def _draw_panel(axes: Axes, panel: Panel, measurements: Sequence[Measurement]) -> None:
     figures = of(measurements, panel.experiment, panel.figure)
     chosen = [one for one in figures if one.details.get("kind", "") == panel.kind]
@@ -71,7 +79,7 @@ def _draw_panel(axes: Axes, panel: Panel, measurements: Sequence[Measurement]) -
     axes.set_title(panel.title)
     axes.set_xlabel(panel.along)
     places = sorted({float(one.details["at"]) for one in chosen})
-    if places and places[0] > 0 and places[-1] / places[0] > _SPREAD:
+    if places and places[0] > 0 and places[-1] / places[0] > _SPREAD and not _is_even(places):
         axes.set_xscale("log")
     if places:
         axes.set_xticks(places, [_place(place) for place in places])
