@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-import numpy as np
 import pytest
 from msgspec.structs import replace
 from typer.testing import CliRunner
 
-from tocsin.bench import Report, memory
+from tocsin.bench import Report
 from tocsin.bench.answers import Answers, summary
 from tocsin.bench.opindex import EXPERIMENTS, SCALES, Data, Scale, plots, run
 from tocsin.bench.opindex.inputs import Material
@@ -250,20 +249,3 @@ def test_the_command_prints_a_table_of_each_experiment_and_writes_json(
     report = json.loads(file.read_text(encoding="utf-8"))
     assert report["benchmark"] == "opindex"
     assert {one["details"]["experiment"] for one in report["measurements"]} == {"keywords", "subscriptions"}
-
-
-def test_available_memory_is_what_the_machine_or_the_container_has_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:    2000000 kB\n")
-    monkeypatch.setattr(memory, "_MACHINE", tmp_path / "meminfo")
-    monkeypatch.setattr(memory, "_GROUP", tmp_path)
-    assert memory.available_mb() == 2048
-    (tmp_path / "memory.max").write_text("max\n")
-    (tmp_path / "memory.current").write_text("1000000\n")
-    assert memory.available_mb() == 2048
-    (tmp_path / "memory.max").write_text("4000000\n")
-    assert memory.available_mb() == 3
-    monkeypatch.setattr(memory, "_MACHINE", tmp_path / "none")
-    monkeypatch.setattr(memory, "_GROUP", tmp_path / "none")
-    assert memory.available_mb() == np.inf

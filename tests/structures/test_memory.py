@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tocsin.structures import memory
+
+
+def test_available_memory_is_what_the_machine_or_the_container_has_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:    2000000 kB\n")
+    monkeypatch.setattr(memory, "_MACHINE", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "_GROUP", tmp_path)
+    assert memory.available_mb() == 2048
+    (tmp_path / "memory.max").write_text("max\n")
+    (tmp_path / "memory.current").write_text("1000000\n")
+    assert memory.available_mb() == 2048
+    (tmp_path / "memory.max").write_text("4000000\n")
+    assert memory.available_mb() == 3
+    monkeypatch.setattr(memory, "_MACHINE", tmp_path / "none")
+    monkeypatch.setattr(memory, "_GROUP", tmp_path / "none")
+    assert memory.available_mb() == np.inf
