@@ -125,3 +125,14 @@ def test_very_many_that_are_equal_are_told_by_id() -> None:
     events: list[dict[str, object]] = [{"a": 1, "b": 5}, {"a": 1}, {"a": 1, "b": 5, "$delete": True}]
     found = engine.match(events, top=3)
     assert (list(found), found.scores) == ([("best", "r0", "r1"), ("best",), ()], (3.0, 2.0, 2.0, 3.0))
+
+
+def test_weights_without_top_are_refused() -> None:
+    engine = Engine()
+    engine.subscribe("a = 1", id="one")
+    with pytest.raises(MatcherError, match="say with `top` how many"):
+        engine.match([{"a": 1}], weights={"a": 2.0})
+    with pytest.raises(MatcherError, match="say with `top` how many"):
+        engine.publish({"a": 1}, weights={"a": 2.0})
+    with pytest.raises(MatcherError, match="say with `top` how many"):
+        list(engine.publish_many([{"a": 1}], weights={"a": 2.0}))

@@ -228,7 +228,7 @@ class Engine:
         """
         given = {"stream": stream, "time": time, "start": start, "id": id, "valid_until": valid_until}
         read = self._read(event, {name: value for name, value in given.items() if value is not None})
-        wish = None if top is None else Wish(top, weights)
+        wish = Wish.of(top, weights)
         return [] if delete else self._publish([read], wish=wish)
 
     async def apublish(self, event: Mapping[str, object] | Event, **options: Any) -> list[Notification]:
@@ -253,7 +253,7 @@ class Engine:
         each event: the best by the subscriptions' weights and those that `weights` gives the attributes.
         """
         report = on_error or _log_fault
-        wish = None if top is None else Wish(top, weights)
+        wish = Wish.of(top, weights)
         size = batch_size or (_BATCH if is_at_hand(events) else 1)
         table = table_events(events, stream) if wish is None else None
         if table is not None:
@@ -291,7 +291,8 @@ class Engine:
         their scores: by the subscriptions' weights and those of the events' attributes, which are `weights`, for all
         rows or a list of as many.
         """
-        table = table_events(events, stream) if top is None else None
+        wish = Wish.of(top, weights)
+        table = table_events(events, stream) if wish is None else None
         if table is not None:
             return self._match_table(table)
         rows = list(read_incoming(events, self._reader, stream))
@@ -300,13 +301,13 @@ class Engine:
         scores: tuple[float, ...] | None = None
         with self._lock:
             self._expire()
-            if top is None:
+            if wish is None:
                 found = iter(self._match(read, faults.append))
                 per_row = [() if isinstance(row, Fault) else self._names(next(found), row) for row in rows]
             else:
-                given = Wish(top, weights).checked(len(rows))
+                given = wish.checked(len(rows))
                 kept = [given[place] for place, row in enumerate(rows) if isinstance(row, Event)]
-                best = iter(self._rank(read, top, kept, faults.append))
+                best = iter(self._rank(read, wish.top, kept, faults.append))
                 ranked = [[] if isinstance(row, Fault) else next(best) for row in rows]
                 per_row = [tuple(self._book.id(number) for number, _ in row) for row in ranked]
                 scores = tuple(score for row in ranked for _, score in row)

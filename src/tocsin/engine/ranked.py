@@ -24,6 +24,7 @@ from tocsin.matching.ranking import (
 )
 from tocsin.model import Event, Filter
 from tocsin.model.conditions import Conjunction, Predicate
+from tocsin.model.errors import MatcherError
 from tocsin.model.event import STREAM
 from tocsin.model.values import Value
 
@@ -43,6 +44,15 @@ class Wish:
         check_top(top)
         self.top = top
         self._weights: EventWeights = {} if weights is None else weights
+
+    @classmethod
+    def of(cls, top: int | None, weights: EventWeights | None) -> Wish | None:
+        """Return the wish, or None if all are to be told; weights say nothing then, and are refused."""
+        if top is not None:
+            return cls(top, weights)
+        if weights:
+            raise MatcherError("`weights` rank the best of what an event satisfies: say with `top` how many")
+        return None
 
     def checked(self, events: int) -> list[Mapping[str, float]]:
         """Return the weights of each of so many events; that an event is of a stream is worth nothing."""
