@@ -19,7 +19,6 @@ from tocsin.matching.encoding.codes import Keys
 from tocsin.matching.encoding.conjunctions import (
     EncodedClauses,
     EncodedConjunctions,
-    encode_clauses,
     encode_conjunctions,
 )
 from tocsin.matching.encoding.events import EncodedEvents, encode_events
@@ -61,23 +60,9 @@ class IndexedMatcher(ABC):
     # changes
 
     def add(self, subscriptions: ConjunctionBatch) -> None:
-        """Add conjunctions and clause forms; any one of those that carry an id satisfies it."""
+        """Add conjunctions, and clause forms expanded; any one of those that carry an id satisfies it."""
         with self._lock:
-            batch = subscriptions if self.takes_clauses else subscriptions.in_conjunctions()
-            encoded = encode_conjunctions(batch, self.vocabulary)
-            clauses = encode_clauses(batch, self.vocabulary) if batch.clauses else None
-            self._add_both(encoded, clauses)
-
-    def _add_both(self, conjunctions: EncodedConjunctions, clauses: EncodedClauses | None) -> None:
-        """Add what a batch has become."""
-        if clauses is not None:
-            self._check(np.diff(clauses.bounds[clauses.offsets]))  # before anything is added
-        self.add_encoded(conjunctions)
-        if clauses is not None:
-            self.add_encoded_clauses(clauses)
-
-    def _check(self, sizes: Keys) -> None:  # noqa: B027 - most matchers refuse nothing
-        """Raise `MatcherError` if this matcher cannot hold a form of so many predicates."""
+            self.add_encoded(encode_conjunctions(subscriptions.in_conjunctions(), self.vocabulary))
 
     @abstractmethod
     def add_encoded(self, batch: EncodedConjunctions) -> None:

@@ -175,6 +175,7 @@ def test_a_form_too_long_to_count_is_refused_and_nothing_else_is_lost() -> None:
     with pytest.raises(MatcherError, match="65,537 predicates"):
         matcher.add(ConjunctionBatch.of([(2, to_dnf(condition))]))
     assert matcher.match(EventBatch.of_dicts([{"a": 1}])).to_lists() == [[1]]
+    assert sorted(matcher.vocabulary.names.codes) == ["a"]
 
 
 def test_a_long_clause_form_and_a_long_list() -> None:

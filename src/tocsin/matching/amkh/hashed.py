@@ -148,7 +148,7 @@ class HashedMatcher(IndexedMatcher):
                     self._state.store.forms[forms.numbers, HOME] = 1 - self._home
                 self._place(forms)
             except BaseException:
-                if numbers[:1] >= 0:  # they are stored
+                if len(numbers) and numbers[0] >= 0:  # they are stored
                     self._withdraw(numbers)
                     unlink(*self._links(), self._state.store.owner, numbers)
                     self._leave(forms)

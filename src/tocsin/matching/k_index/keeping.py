@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from tocsin.matching._kernels.belonging import unlink
 from tocsin.matching.batches import ConjunctionBatch, IdArray
 from tocsin.matching.belonging import Links, taken_from
+from tocsin.matching.clausal import ClauseMatcher
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Keys, Op
-from tocsin.matching.encoding.conjunctions import EncodedClauses, EncodedConjunctions
 from tocsin.matching.encoding.lists import lists_of
 from tocsin.matching.encoding.vocabulary import Vocabulary
-from tocsin.matching.indexed import IndexedMatcher
 from tocsin.matching.k_index import state as arrays
 from tocsin.matching.k_index._kernels.domains import draft_growth, survey
 from tocsin.matching.k_index._kernels.drafting import draft_forms
@@ -47,10 +46,8 @@ _LARGE: Final = 1 << 26  # bytes from which on it is asked what memory is left
 _NO_WEIGHTS: Final = np.empty(0, dtype=np.float64)
 
 
-class FormKeeper(IndexedMatcher):
+class FormKeeper(ClauseMatcher):
     """Keeps forms, each once however many subscriptions have it, and their entries in posting lists."""
-
-    takes_clauses = True
 
     def __init__(self, *, expansion: int, absence: bool, vocabulary: Vocabulary | None) -> None:
         super().__init__(vocabulary)
@@ -68,34 +65,6 @@ class FormKeeper(IndexedMatcher):
                 super().add(subscriptions)
             finally:
                 self._weights = {}
-
-    def _add_both(self, conjunctions: EncodedConjunctions, clauses: EncodedClauses | None) -> None:
-        """Add conjunctions and clause forms together, so that either all are there or none."""
-        if clauses is None:
-            self.add_encoded(conjunctions)
-            return
-        one, many = conjunctions, clauses
-        count = len(one.tags)
-        joined = EncodedClauses(
-            np.concatenate([one.ids, many.ids]),
-            np.concatenate([one.offsets, many.offsets[1:] + count]),
-            np.concatenate([np.arange(count + 1, dtype=np.int64), many.bounds[1:] + count]),
-            *(np.concatenate(pair) for pair in zip(one[2:], many[3:], strict=True)),
-        )
-        self.add_encoded_clauses(joined)
-
-    def add_encoded(self, batch: EncodedConjunctions) -> None:
-        """Add conjunctions that are encoded already, with this matcher's vocabulary."""
-        bounds = np.arange(len(batch.tags) + 1, dtype=np.int64)
-        with self._lock:
-            self._add(batch.ids, self._forms(batch.offsets, bounds, batch.tags, batch.lows, batch.highs))
-
-    def add_encoded_clauses(self, batch: EncodedClauses) -> None:
-        """Add clause forms that are encoded already, with this matcher's vocabulary."""
-        with self._lock:
-            self._add(
-                batch.ids, self._forms(batch.offsets, batch.bounds, batch.tags, batch.lows, batch.highs)
-            )
 
     def _weighed(self, ids: IdArray, forms: Forms) -> Forms:
         """Return forms with the weights of their predicates, if any weighs other than 1."""
@@ -128,17 +97,6 @@ class FormKeeper(IndexedMatcher):
                 f"a subscription has {sizes.max():,} predicates, and k-index takes up to "
                 f"{MOST_PREDICATES:,}; gather alternatives of one attribute with `in (…)`, or split it"
             )
-
-    def _add(self, ids: IdArray, forms: Forms) -> None:
-        """Add forms, and hold what they speak of; if they are refused, nothing is held."""
-        if not len(ids):
-            return
-        self.vocabulary.hold(forms.tags, forms.lows)
-        try:
-            self._enter(ids, forms)
-        except BaseException:
-            self.vocabulary.release(forms.tags, forms.lows)
-            raise
 
     def _enter(self, ids: IdArray, forms: Forms) -> None:
         sizes = np.diff(forms.bounds[forms.offsets])

@@ -13,12 +13,11 @@ from tocsin.language import parse_condition, to_cnf
 from tocsin.matching._kernels.belonging import SIBLING, unlink
 from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch, IdArray
 from tocsin.matching.belonging import Links, taken_from
+from tocsin.matching.clausal import ClauseMatcher
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Keys, Op
-from tocsin.matching.encoding.conjunctions import EncodedClauses, EncodedConjunctions
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.lists import lists_of
 from tocsin.matching.encoding.vocabulary import Vocabulary
-from tocsin.matching.indexed import IndexedMatcher
 from tocsin.matching.matcher import MatcherStats
 from tocsin.matching.opindex import state as arrays
 from tocsin.matching.opindex._kernels.matching import match
@@ -71,7 +70,7 @@ _SEGMENTS: Final = tuple(1 << log for log in range(9))
 
 
 @register("opindex")
-class OpIndex(IndexedMatcher):
+class OpIndex(ClauseMatcher):
     """Keeps each form under its pivot, the attribute that events have least often, and counts what holds of it.
 
     A form is a conjunction, or clauses of which each must hold. `statistics` tell how often events have each
@@ -79,7 +78,6 @@ class OpIndex(IndexedMatcher):
     A predicate list has up to `segments` of them, each with a signature, unless there are to be no `signatures`.
     """
 
-    takes_clauses = True
     saved_options: ClassVar[tuple[str, ...]] = ("segments", "signatures")
 
     def __init__(
@@ -105,19 +103,6 @@ class OpIndex(IndexedMatcher):
 
     # changes
 
-    def add_encoded(self, batch: EncodedConjunctions) -> None:
-        """Add conjunctions that are encoded already, with this matcher's vocabulary."""
-        bounds = np.arange(len(batch.tags) + 1, dtype=np.int64)
-        with self._lock:
-            self._add(batch.ids, self._forms(batch.offsets, bounds, batch.tags, batch.lows, batch.highs))
-
-    def add_encoded_clauses(self, batch: EncodedClauses) -> None:
-        """Add clause forms that are encoded already, with this matcher's vocabulary."""
-        with self._lock:
-            self._add(
-                batch.ids, self._forms(batch.offsets, batch.bounds, batch.tags, batch.lows, batch.highs)
-            )
-
     def _check(self, sizes: Keys) -> None:
         """Raise `MatcherError` if a form has more predicates than can be counted."""
         if len(sizes) and sizes.max() > MOST_PREDICATES:
@@ -126,32 +111,33 @@ class OpIndex(IndexedMatcher):
                 f"{MOST_PREDICATES:,}; gather alternatives of one attribute with `in (…)`, or split it"
             )
 
-    def _add(self, ids: IdArray, forms: Forms) -> None:
+    def _enter(self, ids: IdArray, forms: Forms) -> None:
+        self._state = arrays.with_attributes(self._state, self.vocabulary.names.top)
         self._check(np.diff(forms.bounds[forms.offsets]))
         self._arrive()
         records = _records(forms)
-        self._state = arrays.with_attributes(self._state, self.vocabulary.names.top)
         self._state = arrays.with_forms(self._state, len(ids), int((records + records // 2 + 1).sum()))
         if self._statistics is not None:
             known = _attributes(forms)
             self._expect(known[self._state.attributes.seen[known] == 0], self._statistics)
-        self.vocabulary.hold(forms.tags, forms.lows)
         try:
             store(self._state, ids, forms)
             self._place(forms)
         except BaseException:
-            if forms.numbers[:1] >= 0:  # they are stored
+            if forms.numbers[0] >= 0:  # they are stored
                 withdraw(self._state, forms)
                 unlink(*self._links(), self._state.owner, forms.numbers)
-                self._leave(forms)
-            else:
-                self.vocabulary.release(forms.tags, forms.lows)
+                leave(self._state, forms)
             raise
 
     def _leave(self, forms: Forms) -> None:
-        """Give up forms that are withdrawn, and what is known of attributes that no other speaks of."""
+        """Give up forms that are withdrawn, and their words."""
         leave(self._state, forms)
-        self.vocabulary.release(forms.tags, forms.lows)
+        self._release(forms)
+
+    def _release(self, forms: Forms) -> None:
+        """Let go of the words of forms, and of what is known of attributes that no other speaks of."""
+        super()._release(forms)
         names = self.vocabulary.names
         for attribute in _attributes(forms).tolist():
             if not names.is_known(attribute):
