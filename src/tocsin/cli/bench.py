@@ -28,6 +28,9 @@ PlotFolder = Annotated[Path | None, typer.Option(help="Draw the figures into thi
 OnlyMatchers = Annotated[
     list[str] | None, typer.Option(help="Only this matcher; may be given several times.")
 ]
+OnlyExperiments = Annotated[
+    list[str] | None, typer.Option(help="Only this experiment; may be given several times.")
+]
 
 
 @app.callback()
@@ -120,9 +123,7 @@ def opindex(
     json: JsonFile = None,
     plots: PlotFolder = None,
     matcher: OnlyMatchers = None,
-    experiment: Annotated[
-        list[str] | None, typer.Option(help="Only this experiment; may be given several times.")
-    ] = None,
+    experiment: OnlyExperiments = None,
     data: Annotated[
         Path | None,
         typer.Option(
@@ -188,9 +189,7 @@ def amkh(
     json: JsonFile = None,
     plots: PlotFolder = None,
     matcher: OnlyMatchers = None,
-    experiment: Annotated[
-        list[str] | None, typer.Option(help="Only this experiment; may be given several times.")
-    ] = None,
+    experiment: OnlyExperiments = None,
 ) -> None:
     """Run AMKH's experiments: figure 1, how many attributes and classes are hashed best, and the time an event takes."""
     from tocsin.bench.amkh import SCALES, run, titles  # noqa: PLC0415 - only when asked for

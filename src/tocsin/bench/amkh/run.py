@@ -5,29 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from msgspec import Struct
-
 from tocsin.bench.amkh import experiments as work
 from tocsin.bench.amkh.scales import SMALL, Scale
 from tocsin.bench.amkh.session import Session
+from tocsin.bench.experiment import Experiment, check_choice
 from tocsin.bench.report import Report
-from tocsin.matching import create_matcher
-from tocsin.model.errors import TocsinError
 
-__all__ = ["EXPERIMENTS", "MATCHERS", "Experiment", "run", "titles"]
+__all__ = ["EXPERIMENTS", "MATCHERS", "run", "titles"]
 
 MATCHERS: Final = ("amkh", "mkh", "dynamic", "opindex")
 
 
-class Experiment(Struct, frozen=True):
-    """What is varied, and how that is measured; it may have several parts, which are named after it."""
-
-    title: str
-    varied: str  # what a measurement's `at` is
-    work: Callable[[Session], None]
-
-
-EXPERIMENTS: Final[Mapping[str, Experiment]] = {
+EXPERIMENTS: Final[Mapping[str, Experiment[Session]]] = {
     "figure 1": Experiment("Figure 1: range of the constants", "6 to x", work.figure_1),
     "best G": Experiment("Best G, by clauses on equality-only attributes", "clauses", work.hashed),
     "best B": Experiment("Best B, by the selectivity of inequalities", "% of values", work.classes),
@@ -43,11 +32,7 @@ def run(
     progress: Callable[[str], None] = lambda _: None,
 ) -> Report:
     """Run these experiments, or all, with these matchers, or with all of `MATCHERS`."""
-    unknown = [name for name in experiments if name not in EXPERIMENTS]
-    if unknown:
-        raise TocsinError(f"there is no experiment `{unknown[0]}`; there are: {', '.join(EXPERIMENTS)}")
-    for name in matchers:
-        create_matcher(name)  # an unknown one is told before anything is measured
+    check_choice(experiments, matchers, EXPERIMENTS)
     session = Session(scale, matchers or MATCHERS, progress)
     session.begin("starting")
     compiling = session.compile()

@@ -5,29 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from msgspec import Struct
-
+from tocsin.bench.experiment import Experiment, check_choice
 from tocsin.bench.le_subscribe import experiments
 from tocsin.bench.le_subscribe.scales import SMALL, Scale
 from tocsin.bench.le_subscribe.session import Session
 from tocsin.bench.report import Report
-from tocsin.matching import create_matcher, registered_matchers
+from tocsin.matching import registered_matchers
 
-__all__ = ["EXPERIMENTS", "MATCHERS", "Experiment", "run"]
+__all__ = ["EXPERIMENTS", "MATCHERS", "run"]
 
 MATCHERS: Final = ("counting", "propagation", "propagation-wp", "static", "dynamic")
 """Those of the paper, in its order."""
 
 
-class Experiment(Struct, frozen=True):
-    """What is varied, and how that is measured."""
-
-    title: str
-    varied: str  # what a measurement's `at` is
-    work: Callable[[Session], None]
-
-
-EXPERIMENTS: Final[Mapping[str, Experiment]] = {
+EXPERIMENTS: Final[Mapping[str, Experiment[Session]]] = {
     "subscriptions": Experiment("W0, equalities", "subscriptions", experiments.subscriptions),
     "subscriptions with ranges": Experiment(
         "W0 with ranges", "subscriptions", experiments.subscriptions_with_ranges
@@ -53,8 +44,7 @@ def run(
     progress: Callable[[str], None] = lambda _: None,
 ) -> Report:
     """Run every experiment with these matchers, or with all of the paper's that there are."""
-    for name in matchers:
-        create_matcher(name)  # an unknown one is told before anything is measured
+    check_choice((), matchers, EXPERIMENTS)
     known = registered_matchers()
     session = Session(scale, matchers or [name for name in MATCHERS if name in known], progress)
     session.begin("starting")

@@ -5,31 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from msgspec import Struct
-
+from tocsin.bench.experiment import Experiment, check_choice
 from tocsin.bench.opindex import experiments as work
 from tocsin.bench.opindex.inputs import Data, Material
 from tocsin.bench.opindex.scales import SMALL, Scale
 from tocsin.bench.opindex.session import Session
 from tocsin.bench.report import Report
-from tocsin.matching import create_matcher, registered_matchers
-from tocsin.model.errors import TocsinError
+from tocsin.matching import registered_matchers
 
-__all__ = ["EXPERIMENTS", "MATCHERS", "Experiment", "run"]
+__all__ = ["EXPERIMENTS", "MATCHERS", "run"]
 
 MATCHERS: Final = ("opindex", "opindex-bs", "dynamic", "amkh", "k-index", "be-tree")
 """Those that are compared as soon as they are registered."""
 
 
-class Experiment(Struct, frozen=True):
-    """What is varied, and how that is measured."""
-
-    title: str
-    varied: str  # what a measurement's `at` is
-    work: Callable[[Session], None]
-
-
-EXPERIMENTS: Final[Mapping[str, Experiment]] = {
+EXPERIMENTS: Final[Mapping[str, Experiment[Session]]] = {
     "input A": Experiment("What the targets are set for", "subscriptions", work.input_a),
     "attributes": Experiment("Figure 1: number of attributes", "attributes", work.attributes),
     "capacity": Experiment("Figure 7: capacity of BE-Tree's leaves", "capacity", work.capacities),
@@ -74,11 +64,7 @@ def run(
     progress: Callable[[str], None] = lambda _: None,
 ) -> Report:
     """Run these experiments, or all, with these matchers, or with all of `MATCHERS` that there are."""
-    unknown = [name for name in experiments if name not in EXPERIMENTS]
-    if unknown:
-        raise TocsinError(f"there is no experiment `{unknown[0]}`; there are: {', '.join(EXPERIMENTS)}")
-    for name in matchers:
-        create_matcher(name)  # an unknown one is told before anything is measured
+    check_choice(experiments, matchers, EXPERIMENTS)
     known = registered_matchers()
     chosen = matchers or [name for name in MATCHERS if name in known]
     material = Material(data or Data(), scale, progress)
