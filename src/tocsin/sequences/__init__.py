@@ -1,0 +1,1 @@
+"""Sequences: subscriptions over many events, by shared automata."""
