@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any, get_args
@@ -181,20 +182,24 @@ def test_subscriptions_are_the_same_whatever_the_batches() -> None:
 
 
 def test_a_part_of_all_steps_can_be_merged_and_more_of_them_the_more_skewed_they_are() -> None:
-    def first_level(exponent: float) -> int:
-        groups = drawn(replace(TABLE_3, zipf=(exponent, 1.0, 0.8)))
-        found = 0
-        by_attributes: dict[tuple[str, ...], list[NDArray[Any]]] = {}
-        for rows in groups:
-            names = ["p", *sorted(name for name in rows.columns if name.startswith("a_"))]
-            table = np.column_stack([rows.columns[name] for name in names])
-            by_attributes.setdefault((primary(rows), *names), []).append(table)
-        for tables in by_attributes.values():
-            found += len(np.unique(np.concatenate(tables), axis=0))
-        return found
+    levels = [
+        Workload(replace(TABLE_3, zipf=(exponent, 1.0, 0.8))).levels(MANY) for exponent in (0.8, 1.0, 1.4)
+    ]
+    flat, usual, skewed = levels
+    assert MANY > flat[0] > usual[0] > skewed[0] > MANY / 3
+    assert all(first <= second <= third <= MANY for first, second, third in levels)
 
-    flat, usual, skewed = (first_level(exponent) for exponent in (0.8, 1.0, 1.4))
-    assert MANY > flat > usual > skewed > MANY / 3
+
+@pytest.mark.parametrize("kind", ["LinearStat", "LinearDyn"])
+def test_levels_are_the_different_beginnings_of_subscriptions(kind: Kind) -> None:
+    workload = Workload(replace(TABLE_3, domain=2, ranges=2), kind)
+    rows = [
+        tuple(part.format(**{name: values[row] for name, values in rows.columns.items()}) for part in parts)
+        for rows in workload.subscriptions(0, 3_000)
+        for parts in [[f"{part} " for part in re.sub(r":(\w+)", r"{\1}", rows.text).split(" next ")]]
+        for row in range(len(rows))
+    ]
+    assert workload.levels(3_000) == tuple(len({row[: step + 1] for row in rows}) for step in range(3))
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,24 @@ class Workload:
         keys = self._columns.attributes(rows, compared=self.kind == "LinearDyn")
         return [self._rows(rows[places], places + begin) for places in split(keys)]
 
+    def levels(self, end: int | None = None) -> tuple[int, ...]:
+        """Return how many first steps the subscriptions up to number `end` have, how many first two steps, and so on.
+
+        That is how many nodes there are at each level, once what is equal is merged.
+        """
+        end = self.parameters.subscriptions if end is None else end
+        rows = self._subscriptions.rows(0, end).columns[0].reshape(end, -1)
+        parts = [self._columns.of(rows, name) for name in ("equal", "unequal", "values", "ranges")]
+        reached, found = np.zeros(end, dtype=np.int64), []
+        for step in range(self.parameters.steps):
+            keys = [part[:, step] for part in parts]
+            if self.kind == "LinearDyn" and step:
+                keys.append(self._columns.of(rows, "compared")[:, step, None])
+            _, reached = np.unique(np.column_stack([reached, *keys]), axis=0, return_inverse=True)
+            reached = reached.reshape(-1)
+            found.append(int(reached.max(initial=-1)) + 1)
+        return tuple(found)
+
     def events(self, begin: int = 0, end: int | None = None, *, batch: int = 1_000) -> Iterator[pa.Table]:
         """Return the events from number `begin` to `end` in batches; event n happens at tick n + 1."""
         p = self.parameters
