@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tocsin.model.conditions import TRUE, Condition, Operator
 from tocsin.model.terms import Attribute, Parameter
-from tocsin.sequences.algebra import HIDDEN, Expression
+from tocsin.sequences.algebra import Expression
 from tocsin.sequences.automaton import Automaton, Edge, Guard, Node, Output, Part, Test
 from tocsin.sequences.compiling.chains import Chain, Link, both, chain_of
 from tocsin.sequences.compiling.parameters import needs_rows
@@ -30,6 +30,7 @@ from tocsin.sequences.compiling.values import (
     read_item,
 )
 from tocsin.sequences.compiling.writing import assignment, examination
+from tocsin.sequences.contents import telling_of
 
 __all__ = ["compile_expression"]
 
@@ -51,7 +52,7 @@ def compile_expression(
     links = chain.links
     push(links)
     longest = bound(links)
-    output, wanted = _output(chain, full=full)
+    output, wanted = _output(chain, telling_of(expression).names, full=full)
     nodes: list[Node] = []
     edges: list[Edge] = []
     for place in range(len(links) - 1, 0, -1):
@@ -181,14 +182,14 @@ def _node(link: Link, asked: _Step, slots: Mapping[Key, int], longest: int | Par
     )
 
 
-def _output(chain: Chain, *, full: bool) -> tuple[Output, list[Value]]:
-    """Return what is told in the end, and the value of each of its slots."""
+def _output(chain: Chain, names: tuple[str, ...], *, full: bool) -> tuple[Output, list[Value]]:
+    """Return what is told in the end, values by these names among it, and the value of each of its slots."""
     after = chain.links[-1].after
     if chain.selected is None:
-        told = [(name, after.value(Attribute(name))) for name in after.names() if not name.startswith(HIDDEN)]
+        values = [after.value(Attribute(name)) for name in names]
     else:
-        told = [(computed.name, read_item(computed.term, after.value)) for computed in chain.selected]
-    values = [value for _, value in told]
+        values = [read_item(computed.term, after.value) for computed in chain.selected]
+    told = tuple((name, place) for place, name in enumerate(names))
     parts: list[Part] = []
     for link in chain.links:
         marks = [Mark.FIRST] * (link.again is not None) + [Mark.LAST] + [Mark.CHAIN] * full
@@ -198,5 +199,4 @@ def _output(chain: Chain, *, full: bool) -> tuple[Output, list[Value]]:
         parts.append(
             Part(link.alias, link.stream.name, places.get(Mark.FIRST, last), last, places.get(Mark.CHAIN))
         )
-    names = tuple((name, place) for place, (name, _) in enumerate(told))
-    return Output(len(values), tuple(parts), names, chain.selected is not None), values
+    return Output(len(values), tuple(parts), told, chain.selected is not None), values

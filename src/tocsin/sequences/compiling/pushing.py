@@ -87,7 +87,9 @@ def _bound(question: Question) -> int | Parameter | None:
     if constant.kind is not Kind.NUMBER or not isinstance(constant, Literal):
         return None
     assert isinstance(constant.value, (int, float))  # noqa: S101 - a number
-    longest = math.ceil(constant.value) - 1 if question.operator is Operator.LT else math.floor(constant.value)
+    longest = (
+        math.ceil(constant.value) - 1 if question.operator is Operator.LT else math.floor(constant.value)
+    )
     return longest if longest <= _WIDEST else None
 
 

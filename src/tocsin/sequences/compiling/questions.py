@@ -15,11 +15,7 @@ from tocsin.sequences.compiling.values import (
     NOTHING,
     Given,
     Held,
-    Linked,
     Made,
-    OneOf,
-    Plain,
-    Read,
     Value,
     made,
     parts_of,
@@ -138,12 +134,9 @@ def _rewritten(question: Question, change: Callable[[Held], Value]) -> Question:
 
 
 def _changed(value: Value, change: Callable[[Held], Value]) -> Value:
-    """Return a value with what is held replaced; checks and chains come into values later than this is asked."""
+    """Return a value with what is held replaced; what is made of checks and chains is in no question."""
     if isinstance(value, Held):
         return change(value)
     if isinstance(value, Made):
         return made(value.do, _changed(value.left, change), _changed(value.right, change))
-    if isinstance(value, (Read, Given, Plain)):
-        return value
-    assert not isinstance(value, (OneOf, Linked))  # noqa: S101 - see above
     return value

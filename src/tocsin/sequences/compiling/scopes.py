@@ -71,9 +71,7 @@ class Scope(Struct, frozen=True):
     def computing(self, values: tuple[Computed, ...]) -> Scope:
         """Return the scope after values have been computed, all of them of what was before."""
         new = {computed.name: read_item(computed.term, self.value) for computed in values}
-        return Scope(
-            self.alias, self.held, self.named, {**self.computed, **new}, self.folded, self.lefts
-        )
+        return Scope(self.alias, self.held, self.named, {**self.computed, **new}, self.folded, self.lefts)
 
     def beginning(self, lefts: tuple[str, ...], values: tuple[Computed, ...]) -> Scope:
         """Return the scope in which an iteration begins, after this one; `values` may speak of `last`."""

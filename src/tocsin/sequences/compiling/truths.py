@@ -122,8 +122,9 @@ def _told(subject: Value, operator: Operator, operands: Iterable[Term]) -> Check
 
 
 def _compared(left: Value, operator: Operator, right: Value) -> Checks:
-    """A text beside a timestamp constant is read as a timestamp, which no instruction does."""
-    if _is_timestamp(right) and not isinstance(left, Given):
+    if _is_timestamp(right) and not isinstance(
+        left, Given
+    ):  # a text is read as one, which no instruction does
         return _told(left, operator, [_constant(right)])
     return Check(_COMPARISONS[operator], left, right)
 

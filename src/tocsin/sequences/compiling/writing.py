@@ -77,10 +77,7 @@ class _Writer:
         self._scratch = 0
 
     def program(self) -> Program:
-        code = [
-            (do, a.at if isinstance(a, _Label) else a, b, c)
-            for do, a, b, c in self._code
-        ]
+        code = [(do, a.at if isinstance(a, _Label) else a, b, c) for do, a, b, c in self._code]
         array = np.array(code, dtype=np.int32).reshape(-1, 4)
         array.flags.writeable = False
         return Program(array, tuple(self._columns), tuple(self._constants), self._scratch)
