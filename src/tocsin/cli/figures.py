@@ -30,11 +30,13 @@ def show_by_matcher(report: Report, titles: Mapping[str, tuple[str, str]]) -> No
     console.print(f"left out: {report.parameters['left_out']}", highlight=False)
 
 
-def show_by_place(report: Report, titles: Mapping[str, tuple[str, str]], gaps: Sequence[str]) -> None:
+def show_by_place(
+    report: Report, titles: Mapping[str, tuple[str, str]], gaps: Sequence[str], of: str = "matcher"
+) -> None:
     """Print a table for each experiment: a row for each place, matcher and kind of events, a column for each figure.
 
-    `titles` says what an experiment is, and what it varies. A measurement called as one of `gaps` is the estimate
-    of what figures would have taken that were not.
+    `titles` says what an experiment is, and what it varies, and `of` what is compared. A measurement called as one of
+    `gaps` is the estimate of what figures would have taken that were not.
     """
     console = Console()
     for experiment, (title, varied) in titles.items():
@@ -44,7 +46,7 @@ def show_by_place(report: Report, titles: Mapping[str, tuple[str, str]], gaps: S
         columns = {one.name: one.unit for one in found if one.name not in gaps}
         table = Table()
         table.add_column(varied, justify="right")
-        table.add_column("matcher")
+        table.add_column(of)
         has_kinds = any("kind" in one.details for one in found)
         if has_kinds:
             table.add_column("events")
@@ -57,7 +59,7 @@ def show_by_place(report: Report, titles: Mapping[str, tuple[str, str]], gaps: S
                 if name in gaps
             ]
             for kind in dict.fromkeys(kind for _, kind in figures if kind) or [""]:
-                taken = {name: one for (name, of), one in figures.items() if of in ("", kind)}
+                taken = {name: one for (name, own), one in figures.items() if own in ("", kind)}
                 cells = [_number(taken[name].value) if name in taken else "-" for name in columns]
                 named = [f"{matcher}{''.join(missing)}", *([kind] if has_kinds else [])]
                 table.add_row(_place(at), *named, *cells)
