@@ -27,7 +27,7 @@ from tocsin.model.values import Value, kind_of
 from tocsin.sequences.arithmetic import accumulate, combine
 from tocsin.sequences.arrivals import Arrivals
 from tocsin.sequences.automaton import Automaton, Edge, Node, Output, Test
-from tocsin.sequences.compiling import compile_expression
+from tocsin.sequences.compiling import compile_expression, parameters_in_programs
 from tocsin.sequences.oracle.binding import bind_expression
 from tocsin.sequences.programs import FAIL, MODE_BITS, Column, Do, Mode, Program
 from tocsin.sequences.publication import made_event
@@ -108,7 +108,8 @@ def run(program: Program, event: Event, instance: Instance | None, row: Bindings
     at = 0
     code = program.code.tolist()
     while at < len(code):
-        do, a, b, c = Do(code[at][0]), *code[at][1:]
+        do = Do(code[at][0])
+        a, b, c = code[at][1:]
         at += 1
         if do in _COMPUTED:
             assert a < program.scratch
@@ -192,7 +193,9 @@ class Machine:
                         instance.touched = True
                         if node.rebind is not None and self._holds(node.rebind.test, event, instance):
                             again = self._made(node.rebind, event, instance, instance.began)
-                            self._pending[number].append(Instance(again.slots, again.start, again.end, again.began))
+                            self._pending[number].append(
+                                Instance(again.slots, again.start, again.end, again.began)
+                            )
                             assert len(again.slots) == len(node.slots)
                         yield from self._leave(number + 1, event, instance, instance.began)
 
@@ -214,10 +217,7 @@ class Machine:
         return Found(slots, (event if instance is None else instance).start, event.end, began)
 
     def _holds(self, test: Test, event: Event, instance: Instance | None) -> bool:
-        return (
-            self._static(test.static, event)
-            and run(test.program, event, instance, self._row) is not None
-        )
+        return self._static(test.static, event) and run(test.program, event, instance, self._row) is not None
 
     def _static(self, condition: Condition, event: Event) -> bool:
         return condition_truth(bind_condition(condition, self._row), event.attributes) is True
@@ -229,7 +229,9 @@ class Machine:
             _passes(Do.EQ, event.attributes.get(path), lambda slot=slot: instance.slots[slot])  # type: ignore[misc]
             for path, slot in guard.keys
         )
-        rest = self._static(guard.test.static, event) and run(guard.rest, event, instance, self._row) is not None
+        rest = (
+            self._static(guard.test.static, event) and run(guard.rest, event, instance, self._row) is not None
+        )
         assert holds is (keyed and rest), "a guard and its keys with the rest say the same"
         return holds
 
@@ -282,7 +284,8 @@ class PlainRunner:
             row = bindings_at(columns, place)
             automaton = prepared.automaton
             # A text is read as a timestamp beside a constant that is one, and that is seen when it is compiled.
-            timed = any(isinstance(value, datetime) for value in row.values())
+            in_programs = parameters_in_programs(automaton)
+            timed = any(isinstance(value, datetime) for name, value in row.items() if name in in_programs)
             if automaton.by_row or timed or not all(self._indexed.values()):
                 expression = bind_expression(prepared.expression, row)
                 automaton = compile_expression(
