@@ -73,7 +73,7 @@ def shown(bag: Counter[Outcome]) -> list[str]:
 
 def values(bag: Counter[Outcome]) -> list[dict[str, object]]:
     """The values of each witness, in the order of their ends."""
-    ordered = sorted(bag.elements(), key=lambda outcome: (outcome[2], outcome[1]))  # type: ignore[arg-type, return-value]
+    ordered = sorted(bag.elements(), key=lambda outcome: (outcome[2], outcome[1]))
     return [{name: value for name, (_, value) in outcome[4]} for outcome in ordered]  # type: ignore[attr-defined]
 
 
