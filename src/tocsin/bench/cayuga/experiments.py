@@ -70,7 +70,7 @@ def selectivity(session: Session) -> None:
 def optimisation(session: Session) -> None:
     """Figure 7: events a second with parts switched off; all modes must find the same."""
     for count in session.scale.optimised:
-        given = technical_input(_WITHOUT, count)
+        given = replace(technical_input(_WITHOUT, count), levels=())  # one mode merges nothing
         for mode in MODES:
             session.measure(mode, given, count, mode=mode, same=_WITHOUT)
 
@@ -86,7 +86,13 @@ def feed(session: Session) -> None:
 def technical_input(kind: Kind, count: int, parameters: Parameters = TABLE_3) -> Input:
     """Return the technical benchmark's subscriptions of a kind, and its events."""
     workload = Workload(parameters, kind)
-    return Input(workload.subscriptions(0, count), workload.events, technical.STREAM, technical.TIME)
+    return Input(
+        workload.subscriptions(0, count),
+        workload.events,
+        technical.STREAM,
+        technical.TIME,
+        workload.levels(count),
+    )
 
 
 def feed_input(articles: feeds.Feed, kind: feeds.Kind, count: int) -> Input:

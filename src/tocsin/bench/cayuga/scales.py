@@ -63,5 +63,6 @@ PAPER: Final = Scale(
     articles=26_623,
     stocks=505,
     days=1_226,
+    warm_up=10_000,
 )
 SCALES: Final = {scale.name: scale for scale in (SMALL, PAPER)}

@@ -14,7 +14,7 @@ from msgspec import Struct
 from tocsin.bench.answers import Answers
 from tocsin.bench.cayuga.inputs import Material
 from tocsin.bench.cayuga.scales import Scale
-from tocsin.bench.cayuga.subject import Subject, summary
+from tocsin.bench.cayuga.subject import Loading, Subject, summary
 from tocsin.bench.session import MatcherSession
 from tocsin.bench.subject import Contender
 from tocsin.matching.encoding.codes import Keys
@@ -53,6 +53,9 @@ class Input(Struct, frozen=True):
     events: DrawEvents
     stream: str
     time: str  # the column that tells when an event happened
+    levels: tuple[
+        int, ...
+    ] = ()  # how many different beginnings there are, by their steps: nodes after merging
 
 
 class Session(MatcherSession):
@@ -112,11 +115,18 @@ class Session(MatcherSession):
         self.record("throughput", contender, at, (each, "events/s"), overall=overall, events=float(events))
         witnesses = sum(int(found[0].sum()) for _, found in taken)
         self.record("witnesses", contender, at, (witnesses / events, "an event"))
+        self._record_loading(contender, at, loading)
+        levels: dict[str, float | str | None] = {
+            f"level_{number}": float(nodes) for number, nodes in enumerate(given.levels, 1)
+        }
+        self.record("nodes", contender, at, (float(stats.nodes), ""), **levels)
+        for name in ("ends", "active_nodes", "instances"):
+            self.record(name.replace("_", " "), contender, at, (float(getattr(stats, name)), ""))
         for name in ("visited_nodes", "looked_at", "matched_predicates"):
             grown = getattr(stats, name) - getattr(before, name)
             self.record(name.replace("_", " "), contender, at, (grown / events, "an event"))
-        for name in ("active_nodes", "instances", "nodes", "ends"):
-            self.record(name.replace("_", " "), contender, at, (float(getattr(stats, name)), ""))
+
+    def _record_loading(self, contender: Contender, at: float | str, loading: Loading) -> None:
         self.record(
             "loading",
             contender,
