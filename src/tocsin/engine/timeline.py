@@ -1,0 +1,173 @@
+"""One time line: events in the order of their end, and the sequences that are run over them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from heapq import heappop, heappush
+from itertools import count
+from typing import TypeAlias
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tocsin.engine.book import ALWAYS, FOREVER, Terms
+from tocsin.language.template.columns import Column
+from tocsin.matching import IdArray
+from tocsin.matching.encoding.arrow import ArrowEvents
+from tocsin.model import Event
+from tocsin.sequences.arrivals import Arrivals
+from tocsin.sequences.runner import Prepared, Runner
+from tocsin.sequences.witnesses import Witnesses
+
+__all__ = ["Tell", "Timeline"]
+
+Tell: TypeAlias = Callable[[Arrivals, Witnesses], object]
+"""Is told what events have reached the sequences, and what they completed, before further ones do."""
+
+
+class _Added(Struct, eq=False):
+    """Subscriptions that begin later, and those of them that have been removed meanwhile."""
+
+    numbers: IdArray
+    prepared: Prepared
+    columns: Mapping[str, Column]
+    gone: set[int]
+
+
+class Timeline:
+    """Gives events to what runs sequences, each as soon as none that ends before it can come within the bound.
+
+    An event waits until one has come that ends `disorder` ticks later or more; of those that end together, the first
+    to come goes first. One that ends before what has gone already is late. A subscription sees the events that end
+    after all that had come when it was added, and within its own time: it is given to the runner just before the
+    first event that it may see, and taken away before the first that ends when its time is over.
+    """
+
+    def __init__(self, runner: Runner, disorder: int) -> None:
+        self.runner = runner
+        self._disorder = disorder
+        self._latest = ALWAYS  # the largest end that has come
+        self._gone_to = ALWAYS  # the largest end that has gone to the runner
+        self._order = count()
+        self._waiting: list[tuple[int, int, Event]] = []  # a heap
+        self._begins: list[tuple[int, int, _Added]] = []  # a heap, by the first end that is seen
+        self._begin_of: dict[int, tuple[int, _Added]] = {}  # of those that have not begun
+        self._ends: list[tuple[int, int, IdArray]] = []  # a heap, by the first end that is not seen; some are stale
+        self._end_of: dict[int, int] = {}
+
+    @property
+    def waiting(self) -> int:
+        """Return how many events wait."""
+        return len(self._waiting)
+
+    def begins(self, number: int) -> int | None:
+        """Return the first end that a subscription will see, if it has not begun."""
+        found = self._begin_of.get(number)
+        return None if found is None else found[0]
+
+    def add(
+        self,
+        numbers: IdArray,
+        prepared: Prepared,
+        columns: Mapping[str, Column],
+        terms: Terms,
+        heard: int = ALWAYS,
+    ) -> None:
+        """Add subscriptions; they see nothing that ends at `heard` or before."""
+        begin = max(terms.valid_from, self._latest + 1, heard + 1)
+        if begin <= self._gone_to + 1:
+            self.runner.add(numbers, prepared, columns)
+        else:
+            added = _Added(numbers, prepared, columns, set())
+            heappush(self._begins, (begin, next(self._order), added))
+            self._begin_of.update(dict.fromkeys(numbers.tolist(), (begin, added)))
+        if terms.valid_until != FOREVER:
+            heappush(self._ends, (terms.valid_until, next(self._order), numbers))
+            self._end_of.update(dict.fromkeys(numbers.tolist(), terms.valid_until))
+
+    def remove(self, numbers: IdArray) -> None:
+        """Remove subscriptions; those that are not there are passed over."""
+        if self._begin_of or self._end_of:
+            for number in numbers.tolist():
+                self._end_of.pop(number, None)
+                begun = self._begin_of.pop(number, None)
+                if begun is not None:
+                    begun[1].gone.add(number)
+        self.runner.remove(numbers)
+
+    def take(self, event: Event) -> bool:
+        """Let an event wait for its turn, or return False if it is late."""
+        if event.end < self._gone_to:
+            return False
+        self._latest = max(self._latest, event.end)
+        heappush(self._waiting, (event.end, next(self._order), event))
+        return True
+
+    def release(self, tell: Tell) -> None:
+        """Give the runner all events whose turn it is."""
+        self._go(self._latest - self._disorder, tell)
+
+    def flush(self, tell: Tell) -> None:
+        """Give the runner all events that wait."""
+        self._go(self._latest, tell)
+
+    def takes_columns(self, ends: NDArray[np.int64]) -> bool:
+        """Tell whether events that end like this may go to the runner at once: none waits, and none is late."""
+        if self._disorder or self._waiting or not len(ends):
+            return False
+        return bool(ends[0] >= self._gone_to and (ends[1:] >= ends[:-1]).all())
+
+    def take_columns(
+        self, table: ArrowEvents, starts: NDArray[np.int64], ends: NDArray[np.int64], tell: Tell
+    ) -> None:
+        """Give the runner a table's rows, for which `takes_columns`, without making events of them."""
+        begin = 0
+        while begin < len(ends):
+            self._change(int(ends[begin]))
+            moment = self._next_change()
+            end = len(ends) if moment is None else int(np.searchsorted(ends, moment))
+            self._latest = self._gone_to = int(ends[end - 1])
+            part = Arrivals.of_table(table.slice(begin, end), starts[begin:end], ends[begin:end])
+            tell(part, self.runner.advance(part))
+            begin = end
+
+    def _go(self, until: int, tell: Tell) -> None:
+        ready: list[Event] = []
+        while self._waiting and self._waiting[0][0] <= until:
+            ready.append(heappop(self._waiting)[2])
+        begin = 0
+        while begin < len(ready):
+            self._change(ready[begin].end)
+            moment = self._next_change()
+            end = len(ready) if moment is None else bisect_left(ready, moment, key=_end)
+            self._gone_to = ready[end - 1].end
+            part = Arrivals.of(ready[begin:end])
+            tell(part, self.runner.advance(part))
+            begin = end
+
+    def _next_change(self) -> int | None:
+        """Return the next end before which a subscription begins or ceases to be run."""
+        return min((heap[0][0] for heap in (self._begins, self._ends) if heap), default=None)
+
+    def _change(self, moment: int) -> None:
+        """Give the runner what begins, and take away what ceases, before an event that ends then."""
+        while self._begins and self._begins[0][0] <= moment:
+            added = heappop(self._begins)[2]
+            kept = np.array([number not in added.gone for number in added.numbers.tolist()], dtype=np.bool_)
+            columns = {name: column[kept] for name, column in added.columns.items()}
+            for number in added.numbers[kept].tolist():
+                del self._begin_of[number]
+            if kept.any():
+                self.runner.add(added.numbers[kept], added.prepared, columns)
+        while self._ends and self._ends[0][0] <= moment:
+            until, _, numbers = heappop(self._ends)
+            over = [number for number in numbers.tolist() if self._end_of.get(number) == until]
+            for number in over:
+                del self._end_of[number]
+            self.runner.remove(np.array(over, dtype=np.int64))
+
+
+def _end(event: Event) -> int:
+    return event.end
