@@ -35,7 +35,7 @@ from tocsin.model.terms import (
 from tocsin.model.timestamps import format_rfc3339
 from tocsin.model.values import Value
 
-__all__ = ["condition_text", "default_name", "name_text", "term_text", "to_text", "value_text"]
+__all__ = ["condition_text", "default_name", "name_text", "source_text", "term_text", "to_text", "value_text"]
 
 _RANGES: Final = (Operator.BETWEEN, Operator.NOT_BETWEEN)
 _LISTS: Final = (Operator.IN, Operator.NOT_IN)
@@ -54,6 +54,11 @@ def to_text(query: Query) -> str:
     if isinstance(query, View):
         return _view(query)
     return _sequence(query)
+
+
+def source_text(source: Source) -> str:
+    """Return what a step reads as it is written after `from`: a name, or a sequence in parentheses on one line."""
+    return _source(source, None)
 
 
 def condition_text(condition: Condition, *, sequence: bool = False) -> str:

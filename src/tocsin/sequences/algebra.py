@@ -6,7 +6,7 @@ event of the alias it says, or, without an alias, a value that was computed or s
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -14,6 +14,7 @@ from tocsin.model.conditions import TRUE, Condition
 from tocsin.model.terms import AggregateFunction, Term
 
 __all__ = [
+    "HIDDEN",
     "LAST",
     "Accumulated",
     "Compute",
@@ -29,19 +30,22 @@ __all__ = [
     "Union",
 ]
 
-LAST = "last"
+LAST: Final = "last"
 """The alias under which an iteration knows the event before."""
+
+HIDDEN: Final = "#"
+"""How the name of a computed value begins that is needed on the way alone, and never told."""
 
 
 class Accumulated(Struct, frozen=True):
     """An aggregate so far, `old`, after one more value, `new`; a value that is absent changes nothing.
 
     SUM adds numbers, MIN and MAX keep the lesser or greater of two comparable values, COUNT counts the values there
-    are; `old` may be absent too.
+    are; `old` may be absent too, and is None where the aggregate begins.
     """
 
     function: AggregateFunction
-    old: Term
+    old: Term | None
     new: Term
 
 
@@ -56,13 +60,19 @@ class Computed(Struct, frozen=True):
 
 
 class Stream(Struct, frozen=True):
-    """The events of a stream, or what is published under its name; attribute x is called x, without an alias."""
+    """The events of a stream, or what is published under its name; attribute x is called x, without an alias.
+
+    A sequence in parentheses is a stream of its own: `of` is that sequence, and `name` is made of its canonical text,
+    so that equal ones can be shared. Its events have the selected values, or else alias.x as one name `"alias.x"`, and
+    the computed values.
+    """
 
     name: str
+    of: Expression | None = None
 
 
 class Rename(Struct, frozen=True):
-    """Renaming: the same occurrences, in which x is called alias.x; alias.x of a sequence within, one name `"alias.x"`."""
+    """Renaming: the same occurrences, in which x is called alias.x."""
 
     of: Expression
     alias: str
@@ -112,7 +122,8 @@ class Iterate(Struct, frozen=True):
     An iteration for which `while_` fails is none, and nothing follows it. All others are told and go on: the data of
     `left`, the event of this iteration under its alias, and the computed values anew. `last.x` is x of the iteration
     before; at first, of the nearest of `lefts` (aliases, nearest first) whose data has x. A computed value, in `on`,
-    `while_` and `compute`, is its value before this iteration.
+    `while_` and `compute`, is its value before this iteration. `begin` are values computed of the data of `left` before
+    the first iteration: what aggregates begin with.
     """
 
     left: Expression
@@ -122,6 +133,7 @@ class Iterate(Struct, frozen=True):
     on: Condition = TRUE
     while_: Condition = TRUE
     compute: tuple[Computed, ...] = ()
+    begin: tuple[Computed, ...] = ()
 
 
 Expression: TypeAlias = Stream | Rename | Select | Compute | Project | Union | Next | Iterate

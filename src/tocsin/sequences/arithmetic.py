@@ -1,0 +1,82 @@
+"""Numbers in sequences: 64 bits, whatever computes with them.
+
+Integers are exact as long as the result fits into 64 bits, and become the nearest float where it does not; so does an
+event's integer that does not fit, before it takes part. A quotient is that of the nearest floats.
+"""
+
+from __future__ import annotations
+
+import math
+import operator as python
+from collections.abc import Callable
+from typing import Any, Final
+
+from tocsin.model.terms import AggregateFunction, ArithmeticOperator
+from tocsin.model.values import Value, kind_of
+
+__all__ = ["accumulate", "combine"]
+
+_WIDE: Final = 2**63
+_EXACT: Final[dict[ArithmeticOperator, Callable[[Any, Any], int | float]]] = {
+    ArithmeticOperator.ADD: python.add,
+    ArithmeticOperator.SUBTRACT: python.sub,
+    ArithmeticOperator.MULTIPLY: python.mul,
+}
+
+
+def combine(operator: ArithmeticOperator, left: Value | None, right: Value | None) -> int | float | None:
+    """Return two numbers combined; None for anything else, for division by zero and where no number comes out.
+
+    >>> combine(ArithmeticOperator.ADD, 2**62, 2**62), combine(ArithmeticOperator.DIVIDE, 7, 2)
+    (9.223372036854776e+18, 3.5)
+    """
+    first, second = _number(left), _number(right)
+    if first is None or second is None:
+        return None
+    if operator is ArithmeticOperator.DIVIDE:
+        return None if second == 0 else _known(float(first) / float(second))
+    return _known(_EXACT[operator](first, second))
+
+
+def accumulate(function: AggregateFunction, old: Value | None, new: Value | None) -> Value | None:
+    """Return an aggregate so far, `old`, after one more value, `new`; what it cannot take changes nothing.
+
+    >>> accumulate(AggregateFunction.SUM, None, 2), accumulate(AggregateFunction.SUM, 2, "dear")
+    (2, 2)
+    """
+    if function is AggregateFunction.COUNT:
+        counted = 0 if old is None else old
+        return counted if new is None else combine(ArithmeticOperator.ADD, counted, 1)
+    if function is AggregateFunction.SUM:
+        if _number(new) is None:
+            return old
+        return combine(ArithmeticOperator.ADD, 0 if old is None else old, new)
+    if old is None or new is None:
+        return new if old is None else old
+    if kind_of(old) is not kind_of(new):
+        return old
+    better = python.lt if function is AggregateFunction.MIN else python.gt
+    return new if better(new, old) else old
+
+
+def _number(value: Value | None) -> int | float | None:
+    """Return a value as arithmetic takes it, or None where it is no number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return value if isinstance(value, float) else _fitting(value)
+
+
+def _known(result: int | float) -> int | float | None:
+    if isinstance(result, float):
+        return None if math.isnan(result) else result
+    return _fitting(result)
+
+
+def _fitting(value: int) -> int | float | None:
+    """Return an integer that fits into 64 bits as it is, another as the nearest float, if there is one."""
+    if -_WIDE <= value < _WIDE:
+        return value
+    try:
+        return float(value)
+    except OverflowError:
+        return None

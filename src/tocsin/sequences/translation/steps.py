@@ -1,0 +1,141 @@
+"""A sequence, step by step, as an expression of the algebra."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tocsin.language.printer import source_text
+from tocsin.model.conditions import TRUE, Condition, Operator, Predicate
+from tocsin.model.errors import SubscriptionError
+from tocsin.model.queries import From, Sequence, Source, Step
+from tocsin.model.queries import Next as NextStep
+from tocsin.model.terms import Elapsed, Literal, Parameter, Span
+from tocsin.model.values import Kind
+from tocsin.sequences.algebra import (
+    HIDDEN,
+    Compute,
+    Computed,
+    Expression,
+    Next,
+    Project,
+    Rename,
+    Select,
+    Stream,
+)
+from tocsin.sequences.contents import telling_of
+from tocsin.sequences.ticks import LONGEST, Ticks, ticks_in
+from tocsin.sequences.translation.folds import iteration
+from tocsin.sequences.translation.scope import Carried, Scope
+
+__all__ = ["expression_of", "parenthesised_name"]
+
+
+def expression_of(query: Sequence, ticks: Ticks) -> Expression:
+    """Return what a sequence means, or raise `SubscriptionError` naming what in it means nothing.
+
+    `query` is as its own text is read. Parameters stay where they stand; one beside `duration` or after `within`
+    counts ticks.
+
+    >>> from tocsin.language import parse
+    >>> expression_of(parse("from stock a next stock b on b.price > a.price within 5 ticks"), Ticks())
+    Select(of=Next(left=Rename(of=Stream(name='stock', of=None), alias='a'), ...
+    """
+    return _sequence(query, ticks.common(_sources(query)))
+
+
+def parenthesised_name(query: Sequence) -> str:
+    """Return the name of the stream that a sequence in parentheses is; equal ones have the same.
+
+    >>> from tocsin.language import parse
+    >>> parenthesised_name(parse("from stock a next stock b"))
+    '$(from stock a next stock b)'
+    """
+    return f"${source_text(query)}"
+
+
+def _sequence(query: Sequence, tick: int) -> Expression:
+    scope = Scope(tick)
+    names = _aliases(query.steps)
+    expression: Expression | None = None
+    for step, alias in zip(query.steps, names, strict=True):
+        scope.aliases.append(alias)
+        source = Rename(_source(step.source, alias, scope), alias)
+        if expression is None or isinstance(step, From):
+            expression = _first(step, source, scope)
+        elif isinstance(step, NextStep):
+            on = scope.condition(step.on)
+            expression = Next(expression, source, on)
+        else:
+            expression = iteration(expression, source, step, scope)
+        if not isinstance(step, From):
+            expression = _select(expression, scope.condition(step.where))
+    assert expression is not None  # noqa: S101 - a sequence has a step
+    if query.within is not None:
+        limit = Predicate(Elapsed(), Operator.LE, (_within(query.within, tick),))
+        expression = Select(expression, limit)
+    if query.select:
+        items = tuple(Computed(item.name, scope.term(item.term)) for item in query.select)
+        expression = Project(expression, items)
+    return expression
+
+
+def _first(step: Step, source: Expression, scope: Scope) -> Expression:
+    expression = _select(source, scope.condition(step.where))
+    if not isinstance(step, From) or not step.compute:
+        return expression
+    values = tuple(Computed(value.name, scope.term(value.term)) for value in step.compute)
+    scope.compute(step.compute)
+    return Compute(expression, values)
+
+
+def _select(expression: Expression, where: Condition) -> Expression:
+    return expression if where == TRUE else Select(expression, where)
+
+
+def _source(source: Source, alias: str, scope: Scope) -> Stream:
+    """Return what a step reads, and take note of what its events can have, where that is known."""
+    if isinstance(source, str):
+        return Stream(source)
+    inner = _sequence(source, scope.tick)
+    telling = telling_of(inner)
+    scope.carried[alias] = Carried(telling.names, () if telling.selected else tuple(_aliases(source.steps)))
+    return Stream(parenthesised_name(source), inner)
+
+
+def _aliases(steps: tuple[Step, ...]) -> list[str]:
+    """Return the name by which each step's event is known: its alias, or else the name of its stream.
+
+    Where that is taken, the step's number stands behind it.
+    """
+    taken = {step.alias for step in steps if step.alias is not None}
+    names: list[str] = []
+    for number, step in enumerate(steps, start=1):
+        name = step.alias
+        if name is None:
+            plain = step.source if isinstance(step.source, str) else "step"
+            name, count = plain, number
+            while name in taken:
+                name, count = f"{plain}{HIDDEN}{count}", count + 1
+            taken.add(name)
+        names.append(name)
+    return names
+
+
+def _within(length: Span | Parameter, tick: int) -> Literal | Parameter:
+    if isinstance(length, Parameter):
+        return length
+    ticks = ticks_in(length, tick)
+    if ticks > LONGEST:
+        raise SubscriptionError(
+            f"`within {length.amount} {length.unit}` is {ticks:,} ticks, more than the {LONGEST:,} that a duration "
+            "can have; leave it out"
+        )
+    return Literal(ticks, Kind.NUMBER)
+
+
+def _sources(query: Sequence) -> Iterator[str]:
+    for step in query.steps:
+        if isinstance(step.source, str):
+            yield step.source
+        else:
+            yield from _sources(step.source)
