@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from tocsin.model import Event, Notification, Sequence
 from tocsin.model.conditions import leaves
@@ -22,9 +22,7 @@ def asks_in_units(query: Sequence) -> bool:
     ) or any(isinstance(step.source, Sequence) and asks_in_units(step.source) for step in query.steps)
 
 
-def sequence_notification(
-    id_: str, told: Told, start: int, end: int, generation: int
-) -> Notification:
+def sequence_notification(id_: str, told: Told, start: int, end: int, generation: int) -> Notification:
     """Return what the subscription of a sequence is told: the first and last event of each step, and the values."""
     events = list(_events(told.steps))
     return Notification(

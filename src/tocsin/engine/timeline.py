@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import count
+from operator import itemgetter
 from typing import TypeAlias
 
 import numpy as np
@@ -13,9 +14,9 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tocsin.engine.book import ALWAYS, FOREVER, Terms
+from tocsin.engine.tables import TableRows
 from tocsin.language.template.columns import Column
 from tocsin.matching import IdArray
-from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.model import Event
 from tocsin.sequences.arrivals import Arrivals
 from tocsin.sequences.runner import Prepared, Runner
@@ -23,8 +24,8 @@ from tocsin.sequences.witnesses import Witnesses
 
 __all__ = ["Tell", "Timeline"]
 
-Tell: TypeAlias = Callable[[Arrivals, Witnesses], object]
-"""Is told what events have reached the sequences, and what they completed, before further ones do."""
+Tell: TypeAlias = Callable[[Sequence[int], Arrivals, Witnesses], object]
+"""Is told what events have reached the sequences, by their marks, and what they completed, before further ones do."""
 
 
 class _Added(Struct, eq=False):
@@ -49,12 +50,15 @@ class Timeline:
         self.runner = runner
         self._disorder = disorder
         self._latest = ALWAYS  # the largest end that has come
-        self._gone_to = ALWAYS  # the largest end that has gone to the runner
+        self._gone_to = ALWAYS  # the largest end whose turn has come
+        self._ready: list[tuple[int, int, Event]] = []  # whose turn has come, in order
+        self._waiting: list[tuple[int, int, Event]] = []  # a heap, by end and mark
         self._order = count()
-        self._waiting: list[tuple[int, int, Event]] = []  # a heap
         self._begins: list[tuple[int, int, _Added]] = []  # a heap, by the first end that is seen
         self._begin_of: dict[int, tuple[int, _Added]] = {}  # of those that have not begun
-        self._ends: list[tuple[int, int, IdArray]] = []  # a heap, by the first end that is not seen; some are stale
+        self._ends: list[
+            tuple[int, int, IdArray]
+        ] = []  # a heap, by the first end that is not seen; some are stale
         self._end_of: dict[int, int] = {}
 
     @property
@@ -97,21 +101,35 @@ class Timeline:
                     begun[1].gone.add(number)
         self.runner.remove(numbers)
 
-    def take(self, event: Event) -> bool:
-        """Let an event wait for its turn, or return False if it is late."""
+    def take(self, event: Event, mark: int) -> bool:
+        """Let an event wait for its turn, or return False if it is late; of marks, a later event has a larger one."""
         if event.end < self._gone_to:
             return False
         self._latest = max(self._latest, event.end)
-        heappush(self._waiting, (event.end, next(self._order), event))
+        if not self._disorder:
+            self._ready.append((event.end, mark, event))
+            self._gone_to = event.end
+            return True
+        heappush(self._waiting, (event.end, mark, event))
+        self._line_up(self._latest - self._disorder)
         return True
 
     def release(self, tell: Tell) -> None:
         """Give the runner all events whose turn it is."""
-        self._go(self._latest - self._disorder, tell)
+        ready, self._ready = self._ready, []
+        begin = 0
+        while begin < len(ready):
+            self._change(ready[begin][0])
+            moment = self._next_change()
+            end = len(ready) if moment is None else bisect_left(ready, moment, key=itemgetter(0))
+            part = Arrivals.of([event for _, _, event in ready[begin:end]])
+            tell([mark for _, mark, _ in ready[begin:end]], part, self.runner.advance(part))
+            begin = end
 
     def flush(self, tell: Tell) -> None:
         """Give the runner all events that wait."""
-        self._go(self._latest, tell)
+        self._line_up(self._latest)
+        self.release(tell)
 
     def takes_columns(self, ends: NDArray[np.int64]) -> bool:
         """Tell whether events that end like this may go to the runner at once: none waits, and none is late."""
@@ -119,33 +137,26 @@ class Timeline:
             return False
         return bool(ends[0] >= self._gone_to and (ends[1:] >= ends[:-1]).all())
 
-    def take_columns(
-        self, table: ArrowEvents, starts: NDArray[np.int64], ends: NDArray[np.int64], tell: Tell
-    ) -> None:
-        """Give the runner a table's rows, for which `takes_columns`, without making events of them."""
+    def take_columns(self, rows: TableRows, mark: int, tell: Tell) -> None:
+        """Give the runner a table's rows, for which `takes_columns`, without making events of them.
+
+        `mark` is that of the first.
+        """
+        ends = rows.ends
         begin = 0
         while begin < len(ends):
             self._change(int(ends[begin]))
             moment = self._next_change()
             end = len(ends) if moment is None else int(np.searchsorted(ends, moment))
             self._latest = self._gone_to = int(ends[end - 1])
-            part = Arrivals.of_table(table.slice(begin, end), starts[begin:end], ends[begin:end])
-            tell(part, self.runner.advance(part))
+            part = rows.arrivals(begin, end)
+            tell(range(mark + begin, mark + end), part, self.runner.advance(part))
             begin = end
 
-    def _go(self, until: int, tell: Tell) -> None:
-        ready: list[Event] = []
+    def _line_up(self, until: int) -> None:
         while self._waiting and self._waiting[0][0] <= until:
-            ready.append(heappop(self._waiting)[2])
-        begin = 0
-        while begin < len(ready):
-            self._change(ready[begin].end)
-            moment = self._next_change()
-            end = len(ready) if moment is None else bisect_left(ready, moment, key=_end)
-            self._gone_to = ready[end - 1].end
-            part = Arrivals.of(ready[begin:end])
-            tell(part, self.runner.advance(part))
-            begin = end
+            self._ready.append(heappop(self._waiting))
+            self._gone_to = self._ready[-1][0]
 
     def _next_change(self) -> int | None:
         """Return the next end before which a subscription begins or ceases to be run."""
@@ -167,7 +178,3 @@ class Timeline:
             for number in over:
                 del self._end_of[number]
             self.runner.remove(np.array(over, dtype=np.int64))
-
-
-def _end(event: Event) -> int:
-    return event.end

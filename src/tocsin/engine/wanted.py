@@ -85,7 +85,9 @@ def read_terms(
     # A copy: what is done to the mapping later does not reach what is subscribed.
     kept = dict(weight) if isinstance(weight, Mapping) else weight
     if witness not in (None, "full"):
-        raise SubscriptionError(f'a witness is "full", or the first and last events, None, not {witness!r}', id_)
+        raise SubscriptionError(
+            f'a witness is "full", or the first and last events, None, not {witness!r}', id_
+        )
     return Terms(begin, end, owner, kept, witness)  # type: ignore[arg-type]
 
 

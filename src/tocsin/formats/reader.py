@@ -70,8 +70,9 @@ class EventReader:
         source: str | None,
         line: int,
         stream: str | None = None,
+        fields: EventFields | None = None,
     ) -> Event | Fault:
-        """Return the record as an event, or what is wrong with it.
+        """Return the record as an event, or what is wrong with it; `fields` say what the reader's own say otherwise.
 
         Without an id of its own, an event from a `source` is called by its place there.
         """
@@ -79,7 +80,7 @@ class EventReader:
             if isinstance(record, Broken):
                 raise EventError(record.reason)
             name = None if source is None else f"{source}:{self.read + self.refused + 1}"
-            event = self._event(record, name, stream or self.stream)
+            event = self._event(record, name, stream or self.stream, fields or self.fields)
         except EventError as fault:
             self.refuse()
             return Fault(source or "event", line, str(fault))
@@ -110,13 +111,14 @@ class EventReader:
             self.read += read
             self.refused += refused
 
-    def _event(self, record: Mapping[str, object], name: str | None, stream: str | None) -> Event:
+    def _event(
+        self, record: Mapping[str, object], name: str | None, stream: str | None, fields: EventFields
+    ) -> Event:
         if not isinstance(record, Mapping):
             raise EventError(f"an event is an object with attributes, not {_called(record)}")
         if is_cloud_event(record):
             now = self.now(str(record.get("type")))
             return read_cloud_event(record, now=now, dropped=self._drop, ticks=self.ticks)
-        fields = self.fields
         of = stream if fields.stream is None else str(_lookup(record, fields.stream, "stream"))
         given = {
             what: _lookup(record, path, what)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -64,6 +64,7 @@ class RunnerStats(Struct, frozen=True):
     dropped: int = 0
 
 
+@runtime_checkable
 class Viewed(Protocol):
     """What a runner offers beside running, so that its user can be told what it does."""
 
