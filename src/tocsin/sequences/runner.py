@@ -22,6 +22,7 @@ class Prepared(Struct, frozen=True):
     """A sequence, or a template of sequences, ready to be run: its expression and its automaton.
 
     `reads` are the streams it reads, those of sequences in parentheses included, and `publishes` the one it feeds.
+    With `full`, its witnesses have every event of their steps.
     """
 
     query: Sequence
@@ -29,6 +30,7 @@ class Prepared(Struct, frozen=True):
     automaton: Automaton
     reads: frozenset[str]
     publishes: str | None = None
+    full: bool = False
 
 
 class Runner(Protocol):

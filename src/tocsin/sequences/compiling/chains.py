@@ -1,0 +1,165 @@
+"""An expression as a chain of steps, each with its questions over values."""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from tocsin.model.conditions import TRUE, And, Condition, all_of
+from tocsin.model.errors import SubscriptionError
+from tocsin.sequences.algebra import (
+    Compute,
+    Computed,
+    Expression,
+    Iterate,
+    Next,
+    Project,
+    Rename,
+    Select,
+    Stream,
+    Union,
+)
+from tocsin.sequences.compiling.questions import Question, conjuncts_of, values_in
+from tocsin.sequences.compiling.scopes import Scope
+from tocsin.sequences.compiling.values import DURATION
+
+__all__ = ["Chain", "Link", "both", "chain_of"]
+
+
+class Link(Struct):
+    """One step: the event that is waited for, and the questions about it and about what is held.
+
+    `guard` makes an event the next one, `going` lets an iteration go on, and `where` lets the whole go on; each is a
+    list of questions that must all hold. `before` is the scope of the event before, in which what is held here is
+    made, `again` that of an iteration, in which it is made anew, and `after` the one in which this step ends.
+    """
+
+    stream: Stream
+    alias: str
+    after: Scope
+    before: Scope | None = None
+    again: Scope | None = None
+    guard: list[Question] = field(default_factory=list)
+    going: list[Question] = field(default_factory=list)
+    where: list[Question] = field(default_factory=list)
+    renewed: frozenset[str] = frozenset()  # computed values that an iteration changes
+    on: Condition = TRUE
+    while_: Condition = TRUE
+    selected: Condition = TRUE
+
+
+class Chain(Struct):
+    """The steps in order, and what is selected in the end, if anything is."""
+
+    links: list[Link]
+    selected: tuple[Computed, ...] | None = None
+
+
+def chain_of(expression: Expression) -> Chain:
+    """Return an expression as a chain, or raise `SubscriptionError` where it is none."""
+    if isinstance(expression, Project):
+        return Chain(_links(expression.of), expression.values)
+    return Chain(_links(expression))
+
+
+def _links(expression: Expression) -> list[Link]:
+    if isinstance(expression, Rename):
+        return [Link(_stream(expression), expression.alias, Scope(expression.alias))]
+    if isinstance(expression, Next):
+        links = _links(expression.left)
+        links.append(_next(links[-1].after, expression))
+        return links
+    if isinstance(expression, Iterate):
+        links = _links(expression.left)
+        links.append(_iterated(links[-1].after, expression))
+        return links
+    if isinstance(expression, Select):
+        links = _links(expression.of)
+        last = links[-1]
+        last.where += conjuncts_of(expression.where, last.after.value)
+        last.selected = both(last.selected, expression.where)
+        return links
+    if isinstance(expression, Compute):
+        links = _links(expression.of)
+        links[-1].after = links[-1].after.computing(expression.values)
+        return links
+    raise _refused(expression)
+
+
+def _next(before: Scope, expression: Next) -> Link:
+    stream, alias, filtered, computed = _right(expression.right)
+    scope = Scope(alias, before.held | {before.alias}, before.names()).computing(computed)
+    guard = conjuncts_of(filtered, scope.value) + conjuncts_of(expression.on, scope.value)
+    return Link(stream, alias, scope, before, guard=guard, on=both(filtered, expression.on))
+
+
+def _iterated(before: Scope, expression: Iterate) -> Link:
+    stream, alias, filtered, computed = _right(expression.right)
+    begun = before.beginning(expression.lefts, expression.begin)
+    renewed = [value.name for value in (*computed, *expression.compute)]
+    names = tuple(dict.fromkeys((*begun.names(), *renewed)))
+    held = before.held | {before.alias}
+    scope = Scope(alias, held, names, folded=True).computing(computed)
+    guard = conjuncts_of(filtered, scope.value) + conjuncts_of(expression.on, scope.value)
+    after = scope.computing(expression.compute)
+    return Link(
+        stream,
+        alias,
+        after,
+        begun,
+        after.beginning((alias,), ()),
+        guard,
+        conjuncts_of(expression.while_, scope.value),
+        renewed=frozenset(renewed),
+        on=both(filtered, expression.on),
+        while_=expression.while_,
+    )
+
+
+def _right(expression: Expression) -> tuple[Stream, str, Condition, tuple[Computed, ...]]:
+    """Return a right operand's stream and alias, and what is asked and computed of each of its events."""
+    if isinstance(expression, Rename):
+        return _stream(expression), expression.alias, TRUE, ()
+    if isinstance(expression, Select):
+        stream, alias, filtered, computed = _right(expression.of)
+        own = Scope(alias).computing(computed)
+        asked = [
+            value for question in conjuncts_of(expression.where, own.value) for value in values_in(question)
+        ]
+        if DURATION in asked:
+            raise SubscriptionError(
+                f"`duration` of an event of `{alias}` alone cannot be asked here; "
+                "publish these events under a name of their own, and read that"
+            )
+        return stream, alias, both(filtered, expression.where), computed
+    if isinstance(expression, Compute):
+        stream, alias, filtered, computed = _right(expression.of)
+        return stream, alias, filtered, (*computed, *expression.values)
+    raise _refused(expression)
+
+
+def _stream(expression: Rename) -> Stream:
+    if not isinstance(expression.of, Stream):
+        raise _refused(expression.of)
+    return expression.of
+
+
+def both(one: Condition, other: Condition) -> Condition:
+    """Return the condition that two conditions make together."""
+    members = [
+        part
+        for condition in (one, other)
+        if condition != TRUE
+        for part in (condition.conditions if isinstance(condition, And) else (condition,))
+    ]
+    return all_of(members)
+
+
+def _refused(expression: Expression) -> SubscriptionError:
+    if isinstance(expression, Union):
+        return SubscriptionError(
+            "a union is made by publishing: let several subscriptions `publish as` one name, and read that"
+        )
+    what = {Project: "`select`", Stream: "a stream without an alias"}.get(type(expression), "a sequence")
+    return SubscriptionError(
+        f"{what} cannot stand here: put what is to be read as one event in parentheses of its own"
+    )

@@ -1,0 +1,102 @@
+"""What names stand for at one place of a chain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from tocsin.model.errors import SubscriptionError
+from tocsin.model.terms import Attribute
+from tocsin.sequences.algebra import LAST, Computed
+from tocsin.sequences.compiling.truths import truth_of
+from tocsin.sequences.compiling.values import (
+    ITSELF,
+    NOTHING,
+    Held,
+    Key,
+    Linked,
+    Made,
+    Mark,
+    Marked,
+    Read,
+    Truth,
+    Value,
+    made,
+    read_item,
+)
+from tocsin.sequences.programs import Do
+
+__all__ = ["Scope"]
+
+
+class Scope(Struct, frozen=True):
+    """What names stand for when an event is at hand, and an instance that holds what was before.
+
+    `held` are the aliases of earlier steps, `named` the values that were computed before, and `computed` those that are
+    computed with this event. The event is one of many of its step if it is `folded`. `lefts` are the aliases, nearest
+    first, of which `last` is the first that has a name; where there are none, the instance holds it.
+    """
+
+    alias: str
+    held: frozenset[str] = frozenset()
+    named: tuple[str, ...] = ()
+    computed: Mapping[str, Value] = {}
+    folded: bool = False
+    lefts: tuple[str, ...] | None = None
+
+    def value(self, attribute: Attribute) -> Value:
+        """Return what a name stands for; nothing if it has been computed nowhere."""
+        path, alias = attribute.path, attribute.alias
+        if alias is None:
+            if path in self.computed:
+                return self.computed[path]
+            return Held(attribute) if path in self.named else NOTHING
+        if alias == self.alias:
+            return Read(path)
+        if alias == LAST:
+            return self._last(path)
+        if alias in self.held:
+            return Held(attribute)
+        raise SubscriptionError(f"`{alias}.{path}` is of no step so far; there are {self._aliases()}")
+
+    def of(self, key: Key) -> Value:
+        """Return what is to be held under a key by the instance that this event makes."""
+        if isinstance(key, Attribute):
+            return self.value(key)
+        if isinstance(key, Truth):
+            return truth_of(self.value(key.of), key.operator, key.operands)
+        return self._marked(key)
+
+    def computing(self, values: tuple[Computed, ...]) -> Scope:
+        """Return the scope after values have been computed, all of them of what was before."""
+        new = {computed.name: read_item(computed.term, self.value) for computed in values}
+        return Scope(self.alias, self.held, self.named, {**self.computed, **new}, self.folded, self.lefts)
+
+    def beginning(self, lefts: tuple[str, ...], values: tuple[Computed, ...]) -> Scope:
+        """Return the scope in which an iteration begins, after this one; `values` may speak of `last`."""
+        begun = Scope(self.alias, self.held, self.named, self.computed, self.folded, lefts)
+        return begun.computing(values)
+
+    def names(self) -> tuple[str, ...]:
+        """Return all computed values there are so far, in the order in which they were first computed."""
+        return tuple(dict.fromkeys((*self.named, *self.computed)))
+
+    def _last(self, path: str) -> Value:
+        if self.lefts is None:
+            return Held(Attribute(path, LAST))
+        value: Value = NOTHING
+        for left in reversed(self.lefts):
+            value = made(Do.FIRST, self.value(Attribute(path, left)), value)
+        return value
+
+    def _marked(self, key: Marked) -> Value:
+        if key.alias == self.alias:
+            before: Value = Held(key) if self.folded else NOTHING
+            if key.mark is Mark.CHAIN:
+                return Linked(before)
+            return Made(Do.FIRST, before, ITSELF) if self.folded and key.mark is Mark.FIRST else ITSELF
+        return Held(key) if key.alias in self.held else NOTHING
+
+    def _aliases(self) -> str:
+        return ", ".join(f"`{alias}`" for alias in (*sorted(self.held), self.alias))

@@ -1,0 +1,62 @@
+"""The static part of questions: what can be asked of the event alone, so that a matcher holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tocsin.model.conditions import FALSE, TRUE, And, Condition, Or, Predicate, all_of
+from tocsin.model.terms import Attribute, Literal, Parameter
+from tocsin.sequences.compiling.questions import All, Atom, Question
+from tocsin.sequences.compiling.values import Given, Read
+
+__all__ = ["split"]
+
+
+def split(questions: Iterable[Question]) -> tuple[Condition, list[Question]]:
+    """Return the static part of questions that must all hold, and those that have more to them.
+
+    A question that mixes both is among the second; what it says of the event alone, whatever the rest may be, is in
+    the first as well.
+    """
+    static: list[Condition] = []
+    dynamic: list[Question] = []
+    for question in questions:
+        relaxed, whole = _relaxed(question)
+        if relaxed != TRUE:
+            static += relaxed.conditions if isinstance(relaxed, And) else (relaxed,)
+        if not whole:
+            dynamic.append(question)
+    return FALSE if FALSE in static else all_of(list(dict.fromkeys(static))), dynamic
+
+
+def _relaxed(question: Question) -> tuple[Condition, bool]:
+    """Return a condition on the event alone that holds wherever a question does, and whether it is all of it."""
+    if isinstance(question, Atom):
+        predicate = _predicate(question)
+        return (TRUE, False) if predicate is None else (predicate, True)
+    members = [_relaxed(member) for member in question.of]
+    whole = all(member[1] for member in members)
+    conditions = [member[0] for member in members]
+    if isinstance(question, All):
+        return _all(conditions), whole
+    if not conditions:
+        return FALSE, True
+    if TRUE in conditions:
+        return TRUE, whole
+    return conditions[0] if len(conditions) == 1 else Or(tuple(conditions)), whole
+
+
+def _all(conditions: list[Condition]) -> Condition:
+    return all_of([condition for condition in conditions if condition != TRUE])
+
+
+def _predicate(atom: Atom) -> Predicate | None:
+    """Return a question that compares an attribute of the event with constants as a predicate."""
+    if not isinstance(atom.subject, Read) or not isinstance(atom.subject.column, str):
+        return None
+    operands: list[Literal | Parameter] = []
+    for operand in atom.operands:
+        if not isinstance(operand, Given):
+            return None
+        operands.append(operand.constant)
+    return Predicate(Attribute(atom.subject.column), atom.operator, tuple(operands))

@@ -1,0 +1,176 @@
+"""Writing programs: checks and values as instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from tocsin.model.terms import Literal, Parameter
+from tocsin.model.values import Kind
+from tocsin.sequences.compiling.values import (
+    DURATION,
+    ITSELF,
+    NOTHING,
+    Check,
+    Checks,
+    Every,
+    Given,
+    Held,
+    Key,
+    Linked,
+    Made,
+    OneOf,
+    Read,
+    Value,
+    parts_of,
+)
+from tocsin.sequences.programs import FAIL, Column, Do, Mode, Program, operand
+
+__all__ = ["assignment", "examination"]
+
+Slots = Mapping[Key, int]
+
+_TEXTS: Final = frozenset(range(Do.CONTAINS, Do.NOT_ENDS_WITH + 1))
+_ZERO: Final = Literal(0, Kind.NUMBER)
+
+
+def examination(checks: Sequence[Checks], slots: Slots) -> Program:
+    """Return the program that holds where all these checks do, the cheapest first; `slots` says where things are held."""
+    writer = _Writer(slots)
+    for check in sorted(checks, key=_cost):
+        writer.check(check, _Label(FAIL))
+    return writer.program()
+
+
+def assignment(values: Sequence[Value], slots: Slots) -> Program:
+    """Return the program that stores these values, each in the slot of its place."""
+    writer = _Writer(slots)
+    for slot, value in enumerate(values):
+        writer.store(slot, value)
+    return writer.program()
+
+
+def _cost(checks: Checks) -> int:
+    """Return about how much work a check is: text is looked into last."""
+    if isinstance(checks, Check):
+        work = 100 if checks.do in _TEXTS else 1 if checks.do in (Do.TRUE, Do.PRESENT, Do.MISSING) else 2
+        return work + 2 * sum(isinstance(part, (Made, OneOf)) for part in parts_of(checks))
+    return sum(map(_cost, checks.of))
+
+
+class _Label:
+    """A place in a program that is not known yet where it is first spoken of."""
+
+    def __init__(self, at: int | None = None) -> None:
+        self.at = at
+
+
+class _Writer:
+    def __init__(self, slots: Slots) -> None:
+        self._slots = slots
+        self._code: list[tuple[int, int | _Label, int, int]] = []
+        self._columns: dict[Column, int] = {}
+        self._constants: dict[Literal | Parameter, int] = {}
+        self._made: dict[Value, int] = {}  # what has been computed wherever the program has come so far
+        self._scratch = 0
+
+    def program(self) -> Program:
+        code = [(do, a.at if isinstance(a, _Label) else a, b, c) for do, a, b, c in self._code]
+        array = np.array(code, dtype=np.int32).reshape(-1, 4)
+        array.flags.writeable = False
+        return Program(array, tuple(self._columns), tuple(self._constants), self._scratch)
+
+    def check(self, checks: Checks, failed: _Label) -> None:
+        """Write checks that go on at `failed` where they do not hold."""
+        if isinstance(checks, Check):
+            left, right = self._operand(checks.left), 0
+            if checks.right is not NOTHING:
+                right = self._operand(checks.right)
+            self._write(checks.do, failed, left, right)
+        elif isinstance(checks, Every):
+            for one in sorted(checks.of, key=_cost):
+                self.check(one, failed)
+        else:
+            self._alternatives(sorted(checks.of, key=_cost), failed)
+
+    def store(self, slot: int, value: Value) -> None:
+        if isinstance(value, Linked):
+            self._write(Do.LINK, slot, self._operand(value.before))
+        else:
+            self._write(Do.STORE, slot, self._operand(value))
+
+    def _alternatives(self, checks: Iterable[Checks], failed: _Label) -> None:
+        *others, last = (*checks,) or (_NEVER,)
+        held = _Label()
+        for one in others:
+            missed = _Label()
+            self._apart(one, missed)
+            self._write(Do.JUMP, held)
+            missed.at = len(self._code)
+        self._apart(last, failed)
+        held.at = len(self._code)
+
+    def _apart(self, checks: Checks, failed: _Label) -> None:
+        """Write checks that the program may pass by: what they compute is not there afterwards."""
+        before = dict(self._made)
+        self.check(checks, failed)
+        self._made = before
+
+    def _write(self, do: Do, a: int | _Label, b: int = 0, c: int = 0) -> None:
+        self._code.append((int(do), a, b, c))
+
+    def _operand(self, value: Value) -> int:
+        if isinstance(value, Read):
+            return operand(Mode.EVENT, self._columns.setdefault(value.column, len(self._columns)))
+        if isinstance(value, Held):
+            return operand(Mode.BOUND, self._slots[value.key])
+        if isinstance(value, Given):
+            return self._constant(value.constant)
+        if value is DURATION:
+            return operand(Mode.DURATION)
+        if value is ITSELF:
+            return operand(Mode.SELF)
+        if value not in self._made:
+            self._made[value] = self._make(value)
+        return self._made[value]
+
+    def _constant(self, constant: Literal | Parameter) -> int:
+        return operand(Mode.CONSTANT, self._constants.setdefault(constant, len(self._constants)))
+
+    def _make(self, value: Value) -> int:
+        if isinstance(value, Made):
+            left, right = self._operand(value.left), self._operand(value.right)
+            return self._into_scratch(value.do, left, right)
+        if isinstance(value, OneOf):
+            return self._choose(value)
+        assert value is NOTHING  # noqa: S101 - all others are operands, and chains are stored
+        zero = self._constant(_ZERO)
+        return self._into_scratch(Do.DIVIDE, zero, zero)  # which gives nothing
+
+    def _into_scratch(self, do: Do, left: int, right: int) -> int:
+        number = self._scratch
+        self._scratch += 1
+        self._write(do, number, left, right)
+        return operand(Mode.SCRATCH, number)
+
+    def _choose(self, value: OneOf) -> int:
+        number = self._scratch
+        self._scratch += 1
+        other, done = _Label(), _Label()
+        before = dict(self._made)
+        self.check(value.where, other)
+        then = self._operand(value.then)
+        self._write(Do.FIRST, number, then, then)
+        self._write(Do.JUMP, done)
+        self._made = dict(before)
+        other.at = len(self._code)
+        otherwise = self._operand(value.otherwise)
+        self._write(Do.FIRST, number, otherwise, otherwise)
+        self._made = before
+        done.at = len(self._code)
+        return operand(Mode.SCRATCH, number)
+
+
+_NEVER: Final = Check(Do.LT, Given(_ZERO), Given(_ZERO))

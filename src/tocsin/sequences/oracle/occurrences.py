@@ -1,0 +1,224 @@
+"""Everything an expression finds in a finite stream, by the definitions of its operators.
+
+An occurrence is worked out anew for every question, from all events: this says what is right, not how it is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from tocsin.model.event import Event
+from tocsin.model.terms import Attribute
+from tocsin.model.values import Value
+from tocsin.sequences.algebra import (
+    LAST,
+    Compute,
+    Computed,
+    Expression,
+    Iterate,
+    Next,
+    Rename,
+    Select,
+    Stream,
+    Union,
+)
+from tocsin.sequences.contents import telling_of
+from tocsin.sequences.oracle.evaluation import Data, holds, value_of
+from tocsin.sequences.publication import made_event
+from tocsin.sequences.witnesses import Step, Told
+
+__all__ = ["Occurrence", "Taken", "occurrences", "told_of"]
+
+
+class Taken(Struct, frozen=True):
+    """What one step took: its events in order, of which only a fold has several."""
+
+    alias: str
+    events: tuple[Event, ...]
+
+
+class Occurrence(Struct, frozen=True):
+    """Something that happened, from `start` to `end`.
+
+    `place` is that of the event that completed it, and `began` the end of its first one, in parentheses too.
+    """
+
+    data: Mapping[Attribute, Value]
+    start: int
+    end: int
+    steps: tuple[Taken, ...]
+    began: int
+    place: int
+
+    @property
+    def duration(self) -> int:
+        """Return how many ticks it took, the first and the last included."""
+        return self.end - self.start + 1
+
+
+def occurrences(expression: Expression, events: Sequence[Event]) -> list[Occurrence]:
+    """Return all that `expression` finds in `events`, which may be in any order; what was published is among them."""
+    if isinstance(expression, Stream):
+        return _stream(expression, events)
+    if isinstance(expression, Union):
+        return [found for member in expression.of for found in occurrences(member, events)]
+    if isinstance(expression, Next):
+        return _next(expression, events)
+    if isinstance(expression, Iterate):
+        return _iterate(expression, events)
+    of = occurrences(expression.of, events)
+    if isinstance(expression, Rename):
+        return [_renamed(found, expression.alias) for found in of]
+    if isinstance(expression, Select):
+        return [found for found in of if holds(expression.where, found.data, found.duration)]
+    if isinstance(expression, Compute):
+        return [
+            _with(found, _replaced(found.data, expression.values, found.data, found.duration)) for found in of
+        ]
+    return [_with(found, _replaced({}, expression.values, found.data, found.duration)) for found in of]
+
+
+def told_of(expression: Expression, found: Occurrence, *, full: bool = False) -> Told:
+    """Return what there is to tell of an occurrence; with `full`, every event of its steps."""
+    steps = tuple(
+        Step(step.alias, step.events[0], step.events[-1], step.events if full else None)
+        for step in found.steps
+    )
+    return Told(steps, {name: found.data.get(Attribute(name)) for name in telling_of(expression).names})
+
+
+def _stream(stream: Stream, events: Sequence[Event]) -> list[Occurrence]:
+    if stream.of is None:
+        return [
+            _of_event(event, event.end, place)
+            for place, event in enumerate(events)
+            if event.stream == stream.name
+        ]
+    selected = telling_of(stream.of).selected
+    return [
+        _of_event(
+            made_event(
+                stream.name, told_of(stream.of, found), selected=selected, start=found.start, end=found.end
+            ),
+            found.began,
+            found.place,
+        )
+        for found in occurrences(stream.of, events)
+    ]
+
+
+def _of_event(event: Event, began: int, place: int) -> Occurrence:
+    data = {Attribute(path): value for path, value in event.attributes.items()}
+    return Occurrence(data, event.start, event.end, (Taken("", (event,)),), began, place)
+
+
+def _renamed(found: Occurrence, alias: str) -> Occurrence:
+    data = {Attribute(name.path, alias): value for name, value in found.data.items()}
+    steps = tuple(Taken(alias, step.events) for step in found.steps)
+    return Occurrence(data, found.start, found.end, steps, found.began, found.place)
+
+
+def _next(expression: Next, events: Sequence[Event]) -> list[Occurrence]:
+    rights = occurrences(expression.right, events)
+    return [
+        Occurrence(
+            {**left.data, **right.data},
+            left.start,
+            right.end,
+            (*left.steps, *right.steps),
+            left.began,
+            right.place,
+        )
+        for left in occurrences(expression.left, events)
+        for right in _first_to_end(
+            [
+                right
+                for right in rights
+                if left.end < right.start
+                and holds(expression.on, {**left.data, **right.data}, right.end - left.start + 1)
+            ]
+        )
+    ]
+
+
+def _first_to_end(found: list[Occurrence]) -> list[Occurrence]:
+    """Return those of them that end first: all that end at the same time."""
+    earliest = min((each.end for each in found), default=0)
+    return [each for each in found if each.end == earliest]
+
+
+class _Partial(Struct, frozen=True):
+    """How far an iteration has come: the data of its left with the values computed so far, and the event before."""
+
+    data: Data
+    last: Data
+    end: int
+    taken: tuple[Event, ...]
+
+
+def _iterate(expression: Iterate, events: Sequence[Event]) -> list[Occurrence]:
+    rights = occurrences(expression.right, events)
+    found: list[Occurrence] = []
+    for left in occurrences(expression.left, events):
+        last = {
+            Attribute(name.path, LAST): value
+            for alias in reversed(expression.lefts)  # the nearest comes last, and counts
+            for name, value in left.data.items()
+            if name.alias == alias
+        }
+        begun = _replaced(left.data, expression.begin, {**left.data, **last}, left.duration)
+        waiting = [_Partial(begun, last, left.end, ())]
+        while waiting:
+            partial = waiting.pop()
+            for right, after in _iterations(expression, left.start, partial, rights):
+                waiting.append(after)
+                found.append(
+                    Occurrence(
+                        {**after.data, **right.data},
+                        left.start,
+                        right.end,
+                        (*left.steps, Taken(expression.alias, after.taken)),
+                        left.began,
+                        right.place,
+                    )
+                )
+    return found
+
+
+def _iterations(
+    expression: Iterate, start: int, partial: _Partial, rights: list[Occurrence]
+) -> Iterator[tuple[Occurrence, _Partial]]:
+    """Return one more iteration of a partial: the event of each that is one, and how far that has come."""
+
+    def data(right: Occurrence) -> Data:
+        return {**partial.data, **partial.last, **right.data}
+
+    following = [
+        right
+        for right in rights
+        if partial.end < right.start and holds(expression.on, data(right), right.end - start + 1)
+    ]
+    for right in _first_to_end(following):
+        duration = right.end - start + 1
+        if holds(expression.while_, data(right), duration):
+            computed = _replaced(partial.data, expression.compute, data(right), duration)
+            last = {Attribute(name.path, LAST): value for name, value in right.data.items()}
+            yield right, _Partial(computed, last, right.end, (*partial.taken, *right.steps[0].events))
+
+
+def _with(found: Occurrence, data: Data) -> Occurrence:
+    return Occurrence(data, found.start, found.end, found.steps, found.began, found.place)
+
+
+def _replaced(before: Data, values: tuple[Computed, ...], data: Data, duration: int) -> Data:
+    """Return `before` with values computed of `data`; one that is absent takes away what had its name."""
+    after = dict(before)
+    for value in values:
+        name, computed = Attribute(value.name), value_of(value.term, data, duration)
+        if computed is None:
+            after.pop(name, None)
+        else:
+            after[name] = computed
+    return after

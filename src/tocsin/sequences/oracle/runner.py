@@ -1,0 +1,136 @@
+"""Running sequences by asking the algebra again whenever events have come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import count
+
+import numpy as np
+from msgspec import Struct
+
+from tocsin.language.template.columns import Column
+from tocsin.language.template.template import bindings_at
+from tocsin.matching import IdArray
+from tocsin.model.errors import SubscriptionError
+from tocsin.model.event import Event
+from tocsin.sequences.algebra import Expression
+from tocsin.sequences.arrivals import Arrivals
+from tocsin.sequences.contents import telling_of
+from tocsin.sequences.oracle.binding import bind_expression
+from tocsin.sequences.oracle.occurrences import Occurrence, occurrences, told_of
+from tocsin.sequences.publication import made_event
+from tocsin.sequences.runner import Prepared
+from tocsin.sequences.witnesses import Told, Witnesses
+
+__all__ = ["OracleRunner"]
+
+
+class _Held(Struct, frozen=True):
+    """A subscription, and the largest end that had come when it was added."""
+
+    expression: Expression
+    prepared: Prepared
+    since: int | None
+
+
+class OracleRunner:
+    """Evaluates every subscription over all events, and tells what the latest of them completed.
+
+    It keeps every event, and its cost grows with their number: for tests, and to look things up.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[int, _Held] = {}
+        self._events: list[Event] = []  # what sequences published among them
+        self._now: int | None = None
+
+    def add(self, numbers: IdArray, prepared: Prepared, columns: Mapping[str, Column]) -> None:
+        """Add one subscription for each number; those of a template have a row of `columns` each."""
+        for row, number in enumerate(numbers.tolist()):
+            expression = bind_expression(prepared.expression, bindings_at(columns, row))
+            self._held[number] = _Held(expression, prepared, self._now)
+        try:
+            self._in_order()
+        except SubscriptionError:
+            self.remove(numbers)
+            raise
+
+    def remove(self, numbers: IdArray) -> None:
+        """Remove subscriptions; those that are not there are passed over."""
+        for number in numbers.tolist():
+            self._held.pop(number, None)
+
+    def advance(self, arrivals: Arrivals) -> Witnesses:
+        """Take further events, which end no earlier than those before, and return what they completed."""
+        known = len(self._events)
+        places = list(range(len(arrivals)))  # of the events since, those that were published included
+        self._events += [arrivals.event(place) for place in places]
+        if len(arrivals):
+            self._now = int(arrivals.ends[-1])
+        found: list[tuple[int, int, Occurrence]] = []
+        for number in self._in_order():
+            held = self._held[number]
+            new = [
+                each
+                for each in occurrences(held.expression, self._events)
+                if each.place >= known and (held.since is None or each.began > held.since)
+            ]
+            found += [(places[each.place - known], number, each) for each in new]
+            if held.prepared.publishes is not None:
+                self._events += [_published(held, held.prepared.publishes, each) for each in new]
+                places += [places[each.place - known] for each in new]
+        made = [(place, event) for place, event in zip(places, self._events[known:], strict=True)]
+        return self._witnesses(sorted(found, key=lambda each: each[:2]), tuple(made[len(arrivals) :]))
+
+    def _witnesses(
+        self, found: list[tuple[int, int, Occurrence]], published: tuple[tuple[int, Event], ...]
+    ) -> Witnesses:
+        held = dict(self._held)
+
+        def told(place: int) -> Told:
+            _, number, occurrence = found[place]
+            subscription = held[number]
+            return told_of(subscription.expression, occurrence, full=subscription.prepared.full)
+
+        return Witnesses(
+            np.array([number for _, number, _ in found], dtype=np.int64),
+            np.array([place for place, _, _ in found], dtype=np.int64),
+            np.array([each.start for _, _, each in found], dtype=np.int64),
+            np.array([each.end for _, _, each in found], dtype=np.int64),
+            told,
+            tuple(sorted(published, key=lambda each: each[0])),
+        )
+
+    def _in_order(self) -> list[int]:
+        """Return the subscriptions' numbers, each after those that publish what it reads."""
+        publishers: dict[str, list[int]] = {}
+        for number, held in self._held.items():
+            if held.prepared.publishes is not None:
+                publishers.setdefault(held.prepared.publishes, []).append(number)
+        ranks: dict[int, int | None] = {}
+        ranking = count()
+
+        def visit(number: int) -> None:
+            prepared = self._held[number].prepared
+            if number in ranks:
+                if ranks[number] is None:
+                    raise SubscriptionError(
+                        f"what it publishes as `{prepared.publishes}` would come back to it through what it reads; "
+                        "publish it under another name"
+                    )
+                return
+            ranks[number] = None
+            for name in sorted(prepared.reads):
+                for publisher in publishers.get(name, ()):
+                    visit(publisher)
+            ranks[number] = next(ranking)
+
+        for number in self._held:
+            visit(number)
+        return sorted(ranks, key=lambda number: ranks[number] or 0)
+
+
+def _published(held: _Held, name: str, found: Occurrence) -> Event:
+    selected = telling_of(held.expression).selected
+    told = told_of(held.expression, found)
+    return made_event(name, told, selected=selected, start=found.start, end=found.end)

@@ -1,0 +1,101 @@
+"""Putting texts and events through a runner, and what came out in a form that can be compared and read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias, cast
+
+import numpy as np
+from msgspec.structs import replace
+
+from tocsin.language.parsing.parser import parse_template
+from tocsin.matching import IdArray
+from tocsin.model import Event, Sequence, Value
+from tocsin.model.values import kind_of
+from tocsin.sequences.arrivals import Arrivals
+from tocsin.sequences.automaton import Automaton
+from tocsin.sequences.contents import reads_of
+from tocsin.sequences.oracle import OracleRunner
+from tocsin.sequences.runner import Prepared, Runner
+from tocsin.sequences.ticks import Ticks
+from tocsin.sequences.translation import expression_of
+from tocsin.sequences.witnesses import Step, Witnesses
+
+Outcome: TypeAlias = tuple[object, ...]
+"""A subscription, the start and end of what it found, the events of each step, and the values."""
+
+
+def ids(*numbers: int) -> IdArray:
+    return np.array(numbers, dtype=np.int64)
+
+
+def prepared(source: str | Sequence, ticks: Ticks | None = None, *, full: bool = True) -> Prepared:
+    """What a text, a template or a query is as runners take it."""
+    query = source if isinstance(source, Sequence) else cast("Sequence", parse_template(source)[0])
+    expression = expression_of(query, ticks or Ticks())
+    automaton = cast("Automaton", None)
+    return Prepared(query, expression, automaton, reads_of(expression), query.publish, full)
+
+
+def outcomes(witnesses: Witnesses) -> Counter[Outcome]:
+    """What was told, as a bag; a value's kind is part of it."""
+    bag: Counter[Outcome] = Counter()
+    for place in range(len(witnesses)):
+        told = witnesses.told(place)
+        bag[
+            int(witnesses.subscriptions[place]),
+            int(witnesses.starts[place]),
+            int(witnesses.ends[place]),
+            tuple(_step(step) for step in told.steps),
+            _values(told.values),
+        ] += 1
+    return bag
+
+
+def found(
+    texts: str | Iterable[str], events: Iterable[Event], runner: Runner | None = None
+) -> Counter[Outcome]:
+    """What subscriptions, numbered from 0, tell of events that come one after another."""
+    runner = runner or OracleRunner()
+    for number, text in enumerate([texts] if isinstance(texts, str) else texts):
+        runner.add(ids(number), prepared(text), {})
+    bag: Counter[Outcome] = Counter()
+    for event in events:
+        bag += outcomes(runner.advance(Arrivals.of([event])))
+    return bag
+
+
+def shown(bag: Counter[Outcome]) -> list[str]:
+    """The witnesses as `e1e3[1,3]`: their events and times, in order."""
+    lines = []
+    for (_, start, end, steps, _), times in bag.items():
+        events = "".join(event[0] for step in steps for event in step[1])  # type: ignore[attr-defined]
+        lines += [f"{events}[{start},{end}]"] * times
+    return sorted(lines)
+
+
+def values(bag: Counter[Outcome]) -> list[dict[str, object]]:
+    """The values of each witness, in the order of their ends."""
+    ordered = sorted(bag.elements(), key=lambda outcome: (outcome[2], outcome[1]))  # type: ignore[arg-type, return-value]
+    return [{name: value for name, (_, value) in outcome[4]} for outcome in ordered]  # type: ignore[attr-defined]
+
+
+def event(id: str, end: int, start: int | None = None, stream: str = "stock", /, **data: Value) -> Event:
+    return Event(id, data, stream, end if start is None else start, end)
+
+
+def renamed(events: Iterable[Event], stream: str) -> list[Event]:
+    return [replace(each, stream=stream) for each in events]
+
+
+def _step(step: Step) -> tuple[object, ...]:
+    chain = (step.first, step.last) if step.chain is None else step.chain
+    return step.alias, tuple((e.id, e.start, e.end, _values(e.attributes)) for e in chain)
+
+
+def _values(values: Mapping[str, Value | None]) -> tuple[object, ...]:
+    return tuple(
+        (name, ("absent", None) if value is None else (kind_of(value).value, value))
+        for name, value in sorted(values.items())
+    )
