@@ -70,6 +70,7 @@ def load_entries(
                 valid_until=entry.valid_until,
                 owner=entry.owner,
                 weight=entry.weight,  # type: ignore[arg-type]
+                witness=entry.witness,  # type: ignore[arg-type]
             )
         except TocsinError as error:
             loaded.bad += 1
@@ -90,7 +91,8 @@ def check_entry(entry: Entry | SubscriptionError) -> Checked:
     try:
         checked = read_query(entry.query)
         check_id(entry.id)
-        read_terms(entry.valid_from, entry.valid_until, entry.owner, entry.id, entry.weight)
+        terms = entry.valid_from, entry.valid_until, entry.owner, entry.id
+        read_terms(*terms, weight=entry.weight, witness=entry.witness)
         if isinstance(checked.query, Filter) and checked.normal is None:
             smaller_form(checked.query, entry.id, checked.normal)
     except TocsinError as error:

@@ -126,7 +126,7 @@ class Engine:
         name = uuid4().hex if id is None else id
         check_id(name)
         checked = read_query(query)
-        terms = read_terms(valid_from, valid_until, owner, name, weight, witness)
+        terms = read_terms(valid_from, valid_until, owner, name, weight=weight, witness=witness)
         wanted = self._wanted_of(name, checked, terms)
         with self._lock:
             self._expire()
@@ -448,7 +448,7 @@ class Engine:
 
     def _timed(self, table: ArrowEvents, time: str, start: str | None) -> TableRows:
         """Return a table's rows with their times; those without one are faulty."""
-        starts, ends, faults = table_times(table, {"time": time, "start": start}, self._reader.ticks)
+        starts, ends, faults = table_times(table, time, start, self._reader.ticks)
         return TableRows(table.with_faults(faults) if faults else table, starts, ends)
 
     def _match_table(self, table: ArrowEvents) -> NamedMatches:

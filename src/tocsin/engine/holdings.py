@@ -75,7 +75,7 @@ class Holdings:
             self.matcher.add(added)
             for number, (name, one) in each:
                 if isinstance(one, WantedSequence):
-                    self.timelines.add(_array([number]), one.prepared, {}, one.terms, one.tick, name)
+                    self.timelines.add(_array([number]), one.prepared, {}, one.terms, tick=one.tick, id_=name)
         self._take_out(gone)
         for number, (name, wanted) in zip(numbers, new.items(), strict=True):
             self.book.add(number, name, wanted.query, wanted.terms)
@@ -100,10 +100,10 @@ class Holdings:
         with self._reserved(len(made.ids), gone) as numbers:
             if made.each is None:
                 added = _array(numbers), made.prepared, made.rows.columns
-                self.timelines.add(*added, terms, made.tick, "template")
+                self.timelines.add(*added, terms, tick=made.tick, id_="template")
             else:
                 for number, name, prepared in zip(numbers, made.ids, made.each, strict=True):
-                    self.timelines.add(_array([number]), prepared, {}, terms, made.tick, name)
+                    self.timelines.add(_array([number]), prepared, {}, terms, tick=made.tick, id_=name)
         self._take_out(gone)
         self.book.add_batch(numbers, made.ids, made.template, made.rows, terms)
         self.generation += 1

@@ -79,31 +79,48 @@ class TableRows:
         """Return a row as an event, always the same."""
         found = self._made.get(place)
         if found is None:
-            times = {"time": int(self.ends[place]), "start": int(self.starts[place])}
-            found = self._made[place] = read_event(self.table.row(place), stream=self.stream, **times)
+            start, end = int(self.starts[place]), int(self.ends[place])
+            found = read_event(self.table.row(place), stream=self.stream, time=end, start=start)
+            self._made[place] = found
         return found
 
     def arrivals(self, begin: int, end: int) -> Arrivals:
         """Return the rows from `begin` to `end` as sequences see them."""
-        return Arrivals.of_table(
-            self.table.slice(begin, end),
-            self.starts[begin:end],
-            self.ends[begin:end],
-            lambda place: self.event(begin + place),
-        )
+        return _RowArrivals(self, begin, end)
+
+
+class _RowArrivals(Arrivals):
+    """Rows of a table that sequences see by the column; one becomes an event where it is asked for."""
+
+    def __init__(self, rows: TableRows, begin: int, end: int) -> None:
+        super().__init__(rows.table.slice(begin, end), rows.starts[begin:end], rows.ends[begin:end], ())
+        self._rows = rows
+        self._begin = begin
+
+    def event(self, place: int) -> Event:
+        """Return one of them as it was published."""
+        return self._rows.event(self._begin + place)
+
+    @property
+    def single_stream(self) -> str | None:
+        """Return the stream of all of them."""
+        return self._rows.stream
+
+    def stream(self, place: int) -> str | None:  # noqa: ARG002 - all are of one stream
+        """Return the stream of one of them."""
+        return self._rows.stream
 
 
 def table_times(
-    table: ArrowEvents, names: Mapping[str, str | None], ticks: StreamTicks
+    table: ArrowEvents, time: str, start: str | None, ticks: StreamTicks
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[int, str]]:
     """Return when a table's rows started and ended, by the columns that say so, and what is wrong by row.
 
-    `names` are those of the columns with the `time` and the `start`; without a `start` a row starts when it ends.
+    `time` and `start` name them; without a `start` a row starts when it ends.
     """
     faults: dict[int, str] = {}
-    ends = _ticks_of(table, names["time"], "time", ticks, faults)
-    begin = names.get("start")
-    starts = ends if begin is None else _ticks_of(table, begin, "start", ticks, faults)
+    ends = _ticks_of(table, time, "time", ticks, faults)
+    starts = ends if start is None else _ticks_of(table, start, "start", ticks, faults)
     for place in np.flatnonzero(starts > ends).tolist():
         fault = f"the event starts at {starts[place]}, after its end at {ends[place]}"
         faults.setdefault(place, fault)
@@ -111,7 +128,7 @@ def table_times(
 
 
 def _ticks_of(
-    table: ArrowEvents, name: str | None, what: str, ticks: StreamTicks, faults: dict[int, str]
+    table: ArrowEvents, name: str, what: str, ticks: StreamTicks, faults: dict[int, str]
 ) -> NDArray[np.int64]:
     if name not in table.table.schema.names:
         raise EventError(f"the table has no column `{name}`, which should give the {what} of its rows")

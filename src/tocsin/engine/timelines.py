@@ -106,6 +106,7 @@ class Timelines:
         prepared: Prepared,
         columns: Mapping[str, Column],
         terms: Terms,
+        *,
         tick: int,
         id_: str,
     ) -> None:
@@ -231,8 +232,8 @@ class Timelines:
         """Return the first end that a subscription will see, if it has not begun, or else where it stands."""
         line = self._lines[self._runs[number].tick]
         begins = line.begins(number)
-        viewed = isinstance(line.runner, Viewed) and begins is None
-        return begins, line.runner.view(number) if viewed else None
+        runner = line.runner
+        return begins, runner.view(number) if begins is None and isinstance(runner, Viewed) else None
 
     def stats(self) -> SequenceStats:
         """Return what is held, all time lines together."""

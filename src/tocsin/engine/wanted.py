@@ -69,6 +69,7 @@ def read_terms(
     valid_until: object | None,
     owner: str | None,
     id_: str | None = None,
+    *,
     weight: object = 1.0,
     witness: object = None,
 ) -> Terms:
@@ -118,7 +119,7 @@ def read_wanted(
             check_id(id_)
             if id_ in found:
                 raise SubscriptionError("it is wanted twice", id_)
-            found[id_] = read(id_, source, read_terms(begin, end, owner, id_, weight, witness))
+            found[id_] = read(id_, source, read_terms(begin, end, owner, id_, weight=weight, witness=witness))
         except SubscriptionError as error:
             errors.append(error)
         except TocsinError as error:
