@@ -17,11 +17,11 @@ from tests.index.reading import found_by, visits
 from tests.strategies import conditions, crowded, events
 from tocsin import Engine, Subscription, Template
 from tocsin.engine import ManualClock
-from tocsin.engine.growing import GrowingMatcher
 from tocsin.errors import ApplyError, SavedIndexError, SubscriptionError
 from tocsin.index import IndexReader, SubscriptionIndex
 from tocsin.index.contents import Contents
 from tocsin.matching import EventBatch
+from tocsin.matching.growing import GrowingMatcher
 from tocsin.model import Condition, Event, Filter
 
 NAMES = [f"s{number}" for number in range(12)]

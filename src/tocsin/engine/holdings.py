@@ -11,13 +11,13 @@ import numpy as np
 from tocsin.engine.book import ALWAYS, FOREVER, Book, Terms
 from tocsin.engine.clock import Clock
 from tocsin.engine.filters import NormalForm, normal_form, smaller_form
-from tocsin.engine.growing import GrowingMatcher
 from tocsin.engine.ranked import weighted
 from tocsin.engine.results import Difference
 from tocsin.engine.rows import MadeRows, MadeSequences
 from tocsin.engine.timelines import Timelines
 from tocsin.engine.wanted import Wanted, WantedSequence
 from tocsin.matching import ConjunctionBatch, IdArray, Matcher, create_matcher, takes_clauses
+from tocsin.matching.growing import GrowingMatcher
 from tocsin.matching.statistics import Statistics
 from tocsin.model.errors import SubscriptionError
 

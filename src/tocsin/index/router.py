@@ -8,11 +8,11 @@ from typing import Final
 
 import numpy as np
 
-from tocsin.engine.growing import INDEX
 from tocsin.index.placement import Routes
 from tocsin.index.shard import Found
 from tocsin.language.json_form import predicate_from_json, predicate_to_json
 from tocsin.matching import EventBatch, create_matcher, open_matcher, save_matcher
+from tocsin.matching.growing import INDEX
 
 __all__ = ["Router", "open_routes", "save_router"]
 

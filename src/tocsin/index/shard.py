@@ -13,10 +13,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tocsin.engine.book import in_force
-from tocsin.engine.growing import INDEX, GrowingMatcher, held_by
 from tocsin.index.roll import NOTHING, Roll, SavedRoll, open_roll
 from tocsin.language.semantics import value_of
 from tocsin.matching import EventBatch, IdArray, Matcher, Oracle, create_matcher, open_matcher, save_matcher
+from tocsin.matching.growing import INDEX, GrowingMatcher, held_by
 from tocsin.matching.saved import Savable
 from tocsin.model.conditions import Conjunction
 from tocsin.model.errors import MatcherError

@@ -1,7 +1,7 @@
 """Numbers in sequences: 64 bits, whatever computes with them.
 
-Integers are exact as long as the result fits into 64 bits, and become the nearest float where it does not; so does an
-event's integer that does not fit, before it takes part. A quotient is that of the nearest floats.
+Integers are exact as long as the result fits into 64 bits; where it does not, the nearest floats are computed with
+instead. An event's integer that does not fit takes part as the nearest float. A quotient is that of the nearest floats.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ def combine(operator: ArithmeticOperator, left: Value | None, right: Value | Non
         return None
     if operator is ArithmeticOperator.DIVIDE:
         return None if second == 0 else _known(float(first) / float(second))
-    return _known(_EXACT[operator](first, second))
+    result = _EXACT[operator](first, second)
+    if isinstance(result, int) and not -_WIDE <= result < _WIDE:
+        return _known(_EXACT[operator](float(first), float(second)))
+    return _known(result)
 
 
 def accumulate(function: AggregateFunction, old: Value | None, new: Value | None) -> Value | None:

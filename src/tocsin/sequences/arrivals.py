@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from tocsin.matching import EventBatch
+from tocsin.matching.encoding.arrow import ArrowEvents
+from tocsin.model.errors import EventError
 from tocsin.model.event import STREAM, Event
 
-__all__ = ["Arrivals"]
+__all__ = ["Arrivals", "TableArrivals"]
+
+_PER_TICK: Final = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
 
 
 class Arrivals:
@@ -24,7 +30,7 @@ class Arrivals:
         batch: EventBatch,
         starts: NDArray[np.int64],
         ends: NDArray[np.int64],
-        events: Sequence[Event],
+        events: Sequence[Event] = (),
     ) -> None:
         self.batch = batch
         self.starts = starts
@@ -44,6 +50,30 @@ class Arrivals:
         ends = np.array([event.end for event in events], dtype=np.int64)
         return cls(EventBatch.of(seen), starts, ends, events)
 
+    @staticmethod
+    def of_table(
+        table: Any, *, stream: str, time: str, tick: int = 1, ids: str | None = None
+    ) -> TableArrivals:
+        """Return the rows of an Arrow table as events of one stream, in the order of their time.
+
+        `time` names the column of when they happened: integers that count ticks, or timestamps, which are turned into
+        ticks of `tick` microseconds. `ids` names the column of their ids; without it, an id is the row's number.
+        """
+        for name in (time, ids):
+            if name is not None and name not in table.schema.names:
+                raise EventError(f"the table has no column `{name}`; it has {', '.join(table.schema.names)}")
+        ends = _ticks(table.column(time), time, tick)
+        order = None
+        if (np.diff(ends) < 0).any():
+            order = np.argsort(ends, kind="stable")
+            table, ends = table.take(pa.array(order)), ends[order]
+        batch = ArrowEvents.by_column(table, stream=stream)
+        if batch is None:
+            raise EventError(
+                "the table has a column that can only be read row by row; publish its rows instead"
+            )
+        return TableArrivals(batch, ends, stream, ids, order)
+
     def __len__(self) -> int:
         return len(self.ends)
 
@@ -51,6 +81,73 @@ class Arrivals:
         """Return one of them as it was published."""
         return self._events[place]
 
+    @property
+    def single_stream(self) -> str | None:
+        """Return the stream of all of them, where they are known to be of one."""
+        return None
+
     def stream(self, place: int) -> str | None:
         """Return the stream of one of them."""
         return self._events[place].stream
+
+
+class TableArrivals(Arrivals):
+    """The rows of a table, which become events only where a witness needs them."""
+
+    def __init__(
+        self,
+        batch: ArrowEvents,
+        ends: NDArray[np.int64],
+        stream: str,
+        ids: str | None,
+        order: NDArray[np.intp] | None,
+    ) -> None:
+        super().__init__(batch, ends, ends)
+        self._table = batch
+        self._stream = stream
+        self._ids = ids
+        self._order = order  # row -> its number in the table as it was given
+
+    def slice(self, begin: int, end: int) -> TableArrivals:
+        """Return those from `begin` to `end`."""
+        numbers = np.arange(begin, end) if self._order is None else self._order[begin:end]
+        return TableArrivals(
+            self._table.slice(begin, end), self.ends[begin:end], self._stream, self._ids, numbers
+        )
+
+    def event(self, place: int) -> Event:
+        """Return one of them as an event."""
+        attributes = self._table.row(place)
+        if self._ids is not None:
+            id_ = str(attributes[self._ids])
+        else:
+            id_ = str(place if self._order is None else int(self._order[place]))
+        end = int(self.ends[place])
+        return Event(id_, attributes, self._stream, end, end)
+
+    @property
+    def single_stream(self) -> str | None:
+        """Return the stream of all of them."""
+        return self._stream
+
+    def stream(self, place: int) -> str | None:
+        """Return the stream of one of them."""
+        return self._stream
+
+
+def _ticks(column: Any, name: str, tick: int) -> NDArray[np.int64]:
+    """Return the times of a column in ticks."""
+    if column.null_count:
+        raise EventError(f"the column `{name}` has rows without a time; fill them, or leave them out")
+    kind = column.type
+    if pa.types.is_integer(kind):
+        return np.ascontiguousarray(column.cast(pa.int64()).to_numpy(), dtype=np.int64)
+    if pa.types.is_date32(kind):
+        column, kind = column.cast(pa.timestamp("s")), pa.timestamp("s")
+    if not pa.types.is_timestamp(kind):
+        raise EventError(
+            f"the column `{name}` holds {kind}; times are integers that count ticks, or timestamps"
+        )
+    times, parts = _PER_TICK[kind.unit]
+    moments = column.cast(pa.int64()).to_numpy() * times // (parts * tick)
+    return np.ascontiguousarray(moments, dtype=np.int64)

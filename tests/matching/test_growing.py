@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from tocsin import Engine
-from tocsin.engine import growing
-from tocsin.engine.growing import GrowingMatcher
 from tocsin.language import parse_condition, to_cnf, to_dnf
-from tocsin.matching import ConjunctionBatch, EventBatch, Oracle
+from tocsin.matching import ConjunctionBatch, EventBatch, Oracle, growing
+from tocsin.matching.growing import GrowingMatcher
 from tocsin.model.errors import NormalFormError
 from tocsin.structures import jit
 

@@ -1,0 +1,186 @@
+"""Automata come into the graph and go: places that are there already are shared."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.sequences._kernels.instances import enter_key, leave_key, release
+from tocsin.sequences.running.state import NEXT, NONE, Places, Program, State
+from tocsin.structures import blocks, hash_index
+from tocsin.structures.blocks import class_of
+from tocsin.structures.hash_index import HashIndex
+from tocsin.structures.jit import kernel
+
+__all__ = [
+    "clear_places",
+    "drop_constants",
+    "enter_holders",
+    "enter_places",
+    "find_or_enter",
+    "leave_holders",
+    "link_always",
+    "rekey",
+    "unlink_always",
+    "write_constants",
+]
+
+
+@kernel
+def find_or_enter(
+    index: HashIndex,
+    first: NDArray[np.int64],
+    second: NDArray[np.int64],
+    third: NDArray[np.int64],
+    found: NDArray[np.int64],
+    fresh: NDArray[np.bool_],
+) -> None:
+    """Write the entry of each key, and whether it was not there before; there must be room for all."""
+    for i in range(first.shape[0]):
+        entry = np.int64(hash_index.find(index, first[i], second[i], third[i]))
+        fresh[i] = entry < 0
+        if entry < 0:
+            entry = np.int64(hash_index.insert(index, first[i], second[i], third[i]))
+        found[i] = entry
+
+
+@kernel
+def enter_places(places: Places, entries: NDArray[np.int64], sources: NDArray[np.int64]) -> None:
+    """Make new places empty, and count each as a use of the one it is entered from."""
+    for i in range(entries.shape[0]):
+        place, source = entries[i], sources[i]
+        places.source[place] = source
+        if source >= 0:
+            places.uses[source] += 1
+        places.always[place] = places.next_always[place] = places.previous_always[place] = NONE
+        places.first[place] = places.next_active[place] = places.previous_active[place] = NONE
+        places.satisfied[place] = places.next_satisfied[place] = NONE
+        places.stamp[place] = places.rebound[place] = 0
+        places.waiting[place] = places.uses[place] = places.feeds[place] = 0
+        places.statics[place] = places.keyed[place] = 0
+        places.deaths[place] = 0
+        places.last_death[place] = NONE
+        places.upkeep[place] = places.spared[place] = 0
+
+
+@kernel
+def link_always(places: Places, heads: NDArray[np.int32], entries: NDArray[np.int64]) -> None:
+    """List places whose edge has no static part with where they are entered from; of start nodes, in `heads`."""
+    for i in range(entries.shape[0]):
+        place = entries[i]
+        source = np.int64(places.source[place])
+        following = np.int64(places.always[source]) if source >= 0 else np.int64(heads[-1 - source])
+        places.next_always[place], places.previous_always[place] = following, NONE
+        if following >= 0:
+            places.previous_always[following] = place
+        if source >= 0:
+            places.always[source] = place
+        else:
+            heads[-1 - source] = place
+
+
+@kernel
+def unlink_always(places: Places, heads: NDArray[np.int32], place: int) -> None:
+    """Take a place whose edge has no static part from its list."""
+    source = np.int64(places.source[place])
+    following, before = np.int64(places.next_always[place]), np.int64(places.previous_always[place])
+    if following >= 0:
+        places.previous_always[following] = before
+    if before >= 0:
+        places.next_always[before] = following
+    elif source >= 0:
+        places.always[source] = following
+    else:
+        heads[-1 - source] = following
+
+
+@kernel
+def write_constants(
+    program: Program, places: Places, entries: NDArray[np.int64], values: NDArray[np.int64]
+) -> None:
+    """Keep the constants of new places, a row of `values` each; there must be room."""
+    count = values.shape[1]
+    for i in range(entries.shape[0]):
+        first = blocks.take(program.constants, class_of(count))
+        places.constants[entries[i]] = first
+        for j in range(count):
+            program.constants.rows[first + j, 0] = values[i, j, 0]
+            program.constants.rows[first + j, 1] = values[i, j, 1]
+
+
+@kernel
+def drop_constants(program: Program, places: Places, entries: NDArray[np.int64], count: int) -> None:
+    """Give back the memory of places that have so many constants each."""
+    for i in range(entries.shape[0]):
+        blocks.give(program.constants, np.int64(places.constants[entries[i]]), class_of(count))
+
+
+@kernel
+def enter_holders(state: State, entries: NDArray[np.int64], ends: NDArray[np.int64], feeding: int) -> None:
+    """Let holders hold their ends."""
+    holders, places = state.holders, state.places
+    for i in range(entries.shape[0]):
+        holder, end = entries[i], ends[i]
+        head = np.int64(places.first[end])
+        holders.end[holder] = end
+        holders.next[holder], holders.previous[holder] = head, NONE
+        if head >= 0:
+            holders.previous[head] = holder
+        places.first[end] = holder
+        places.uses[end] += 1
+        places.feeds[end] += feeding
+
+
+@kernel
+def leave_holders(
+    state: State, entries: NDArray[np.int64], feeding: NDArray[np.int64], freed: NDArray[np.int64]
+) -> int:
+    """Let holders go, and write the places that nobody uses any more; return how many these are.
+
+    They are no longer found, but what they hold is still to be given back. `freed` must have room for all places.
+    """
+    holders, places = state.holders, state.places
+    count = np.int64(0)
+    for i in range(entries.shape[0]):
+        holder = entries[i]
+        place = np.int64(holders.end[holder])
+        following, before = np.int64(holders.next[holder]), np.int64(holders.previous[holder])
+        if following >= 0:
+            holders.previous[following] = before
+        if before >= 0:
+            holders.next[before] = following
+        else:
+            places.first[place] = following
+        places.feeds[place] -= feeding[i]
+        while place >= 0:
+            places.uses[place] -= 1
+            if places.uses[place] > 0:
+                break
+            if places.statics[place] & 1 == 0:
+                unlink_always(places, state.graph.stream_always, place)
+            hash_index.remove(state.graph.entries, place)
+            freed[count] = place
+            count += 1
+            place = np.int64(places.source[place])
+    return count
+
+
+@kernel
+def clear_places(state: State, entries: NDArray[np.int64]) -> None:
+    """Release all instances at some nodes."""
+    for i in range(entries.shape[0]):
+        while state.places.waiting[entries[i]] > 0:
+            release(state, np.int64(state.places.first[entries[i]]))
+
+
+@kernel
+def rekey(state: State, node: int, keyed: int) -> None:
+    """Let a node's instances be found by their keys from now on, or no longer; there must be room."""
+    instance = np.int64(state.places.first[node])
+    while instance >= 0:
+        if keyed:
+            enter_key(state, instance)
+        else:
+            leave_key(state, instance)
+        instance = state.instances.rows[instance, NEXT]
+    state.places.keyed[node] = keyed

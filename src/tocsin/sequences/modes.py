@@ -1,0 +1,32 @@
+"""Which of its optimisations a runtime uses: the five modes of Cayuga's experiments."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+__all__ = ["MODES", "Optimisations"]
+
+
+class Optimisations(Struct, frozen=True):
+    """What sequences are run with.
+
+    `merging` shares what automata have in common. `edges` is the FR-index, a matcher over the static parts of forward
+    and rebind edges. `instances` are the AN-index, a matcher over those of filters, and the AI-index, a table of the
+    values that instances wait for.
+    """
+
+    merging: bool = True
+    edges: bool = True
+    instances: bool = True
+
+
+MODES: Final = {
+    "cayuga": Optimisations(),
+    "no merging": Optimisations(merging=False),
+    "no fr-index": Optimisations(edges=False),
+    "no instance index": Optimisations(instances=False),
+    "no mqo": Optimisations(merging=False, edges=False, instances=False),
+}
+"""Cayuga's five modes by name."""

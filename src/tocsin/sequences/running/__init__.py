@@ -1,0 +1,1 @@
+"""Running sequences: automata merged into one graph, their instances, and the indexes over both."""

@@ -1,0 +1,127 @@
+"""What programs read of events: one column for each attribute, and for each predicate that only Python can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tocsin.language.semantics import truth
+from tocsin.matching.encoding.arrow import ArrowEvents
+from tocsin.matching.encoding.columns import leaves
+from tocsin.model.conditions import Predicate
+from tocsin.model.values import read_value
+from tocsin.sequences.arrivals import Arrivals
+from tocsin.sequences.programs import Column, Tag
+from tocsin.sequences.running.words import Words, float_bits
+from tocsin.structures.symbols import SymbolTable
+
+__all__ = ["Columns"]
+
+_WIDE: Final = 2**63
+_PER_SECOND: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
+
+
+class Columns:
+    """The columns that programs speak of, by number; a number is given again when no program uses its column."""
+
+    def __init__(self, words: Words) -> None:
+        self.table: SymbolTable[Column] = SymbolTable()
+        self._words = words
+
+    def values(self, arrivals: Arrivals) -> NDArray[np.int64]:
+        """Return, per arrival, the tag and integer of each column."""
+        values = np.zeros((len(arrivals), max(1, self.table.top), 2), dtype=np.int64)
+        paths = [(code, column) for code, column in self.table if isinstance(column, str)]
+        asked = [(code, column) for code, column in self.table if not isinstance(column, str)]
+        batch = arrivals.batch
+        if paths and isinstance(batch, ArrowEvents):
+            self._by_column(batch, paths, values)
+        elif paths:
+            self._by_row(arrivals, paths, values)
+        if asked:
+            self._truths(arrivals, asked, values)
+        return values
+
+    def _by_row(self, arrivals: Arrivals, paths: list[tuple[int, str]], values: NDArray[np.int64]) -> None:
+        encoded = self._words.encoded
+        batch = arrivals.batch
+        for code, path in paths:
+            tags: list[int] = []
+            rest: list[int] = []
+            for place in range(len(arrivals)):
+                value = batch.attributes(place).get(path)
+                if type(value) is float:
+                    tags.append(2)
+                    rest.append(float_bits(value))
+                else:
+                    tag, integer = encoded(value)
+                    tags.append(tag)
+                    rest.append(integer)
+            values[:, code, 0] = tags
+            values[:, code, 1] = rest
+
+    def _truths(
+        self, arrivals: Arrivals, asked: list[tuple[int, Predicate]], values: NDArray[np.int64]
+    ) -> None:
+        for place in range(len(arrivals)):
+            attributes = arrivals.batch.attributes(place)
+            for code, predicate in asked:
+                if truth(predicate, attributes):
+                    values[place, code, 0], values[place, code, 1] = Tag.BOOLEAN, 1
+
+    def _by_column(self, batch: ArrowEvents, paths: list[tuple[int, str]], values: NDArray[np.int64]) -> None:
+        wanted = {path: code for code, path in paths}
+        places = {place: wanted[path] for place, path in enumerate(batch.paths) if path in wanted}
+        done = 0
+        for piece in batch.table.to_batches():
+            part = values[done : done + piece.num_rows]
+            for place, leaf in enumerate(leaves(piece)):
+                if place in places:
+                    for tag, held, integers in self._leaf(leaf):
+                        column = part[:, places[place]]
+                        column[held, 0] = tag
+                        column[held, 1] = integers[held]
+            done += piece.num_rows
+
+    def _leaf(self, leaf: Any) -> Iterator[tuple[int, NDArray[np.bool_], NDArray[np.int64]]]:
+        """Return a leaf's values by tag: where they are, and their integers."""
+        kind = leaf.type
+        held = np.ones(len(leaf), dtype=np.bool_)
+        if leaf.null_count:
+            held = leaf.is_valid().to_numpy(zero_copy_only=False)
+        if pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            whole = leaf if pa.types.is_dictionary(kind) else leaf.dictionary_encode()
+            if not pa.types.is_string(whole.type.value_type) and not pa.types.is_large_string(
+                whole.type.value_type
+            ):
+                yield from self._leaf(leaf.dictionary_decode())
+                return
+            known = whole.dictionary.to_pylist()
+            codes = np.fromiter((self._words.code(text) for text in known), dtype=np.int64, count=len(known))
+            which = whole.indices.fill_null(0).to_numpy(zero_copy_only=False)
+            yield Tag.STRING, held, codes[which] if len(codes) else np.zeros(len(leaf), dtype=np.int64)
+        elif pa.types.is_boolean(kind):
+            yield Tag.BOOLEAN, held, _filled(leaf, False).astype(np.int64)
+        elif pa.types.is_floating(kind):
+            yield Tag.FLOAT, held, _filled(leaf, 0.0).astype(np.float64).view(np.int64)
+        elif pa.types.is_integer(kind) and not pa.types.is_uint64(kind):
+            yield Tag.INTEGER, held, _filled(leaf, 0).astype(np.int64)
+        elif pa.types.is_timestamp(kind) and kind.unit in _PER_SECOND:
+            yield Tag.TIMESTAMP, held, _filled(leaf.cast(pa.int64()), 0) * _PER_SECOND[kind.unit]
+        else:
+            yield from self._objects(leaf)
+
+    def _objects(self, leaf: Any) -> Iterator[tuple[int, NDArray[np.bool_], NDArray[np.int64]]]:
+        pairs = [self._words.encoded(read_value(value)) for value in leaf.to_pylist()]
+        table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+        for tag in np.unique(table[:, 0]).tolist():
+            yield tag, table[:, 0] == tag, table[:, 1]
+
+
+def _filled(leaf: Any, value: object) -> NDArray[Any]:
+    filled = leaf.fill_null(value) if leaf.null_count else leaf
+    return np.asarray(filled.to_numpy(zero_copy_only=False))

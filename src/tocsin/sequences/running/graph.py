@@ -1,0 +1,279 @@
+"""The graph of all automata: what comes is merged with what is there, what goes takes along only what is its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import count as counting
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tocsin.language.normal import Cnf, Dnf
+from tocsin.language.template.columns import Column
+from tocsin.matching import IdArray
+from tocsin.model.conditions import TRUE, Condition
+from tocsin.model.terms import Literal, Parameter
+from tocsin.model.values import Kind
+from tocsin.sequences._kernels import entering
+from tocsin.sequences.automaton import Automaton, Edge, Node, Output
+from tocsin.sequences.modes import Optimisations
+from tocsin.sequences.running.columns import Columns
+from tocsin.sequences.running.digests import combined, digest_of_normal, digest_of_value, plain
+from tocsin.sequences.running.forms import Form, FormTable, constant_rows, programs_of
+from tocsin.sequences.running.predicates import Predicates
+from tocsin.sequences.running.state import FOREVER, NONE, Places, State
+from tocsin.sequences.running.words import Words
+from tocsin.structures import blocks, hash_index
+from tocsin.structures.growth import grown
+from tocsin.structures.hash_index import HashIndex
+from tocsin.structures.symbols import SymbolTable
+
+__all__ = ["GraphKeeper"]
+
+_NOWHERE: Final = Literal(FOREVER, Kind.NUMBER)
+_EDGE: Final = 1
+_REBIND: Final = 2
+
+
+class _Level(Struct, frozen=True):
+    """One place of an automaton, for all rows of a template: its form, and the normal forms of its static parts."""
+
+    stream: str  # of the event that leads there
+    edge: Edge
+    target: Node | Output
+    form: Form
+    enters: Dnf | Cnf | None
+    guards: Dnf | Cnf | None = None
+    rebinds: Dnf | Cnf | None = None
+
+    @property
+    def longest(self) -> Literal | Parameter:
+        """Return how many ticks an instance may last there."""
+        longest = self.target.longest if isinstance(self.target, Node) else None
+        if longest is None:
+            return _NOWHERE
+        return longest if isinstance(longest, Parameter) else Literal(longest, Kind.NUMBER)
+
+
+class GraphKeeper:
+    """Adds automata to the state and removes them."""
+
+    def __init__(
+        self, state: State, words: Words, edges: Predicates, filters: Predicates, mode: Optimisations
+    ) -> None:
+        self.state = state
+        self._words = words
+        self._mode = mode
+        self.edges = edges
+        self.filters = filters
+        self.columns = Columns(words)
+        self.forms = FormTable(self.columns)
+        self.streams: SymbolTable[str] = SymbolTable()
+        self._serial = counting(1)
+
+    # coming
+
+    def add(self, automaton: Automaton, rows: int, columns: Mapping[str, Column]) -> IdArray:
+        """Add an automaton for each row of a template; return the end of each, which is still to be held."""
+        made: list[IdArray] = []
+        sources = np.full(rows, -1 - self._stream(automaton.stream), dtype=np.int64)
+        try:
+            for level in self._levels(automaton):
+                sources = self._enter(level, sources, columns, made)
+        except BaseException:
+            self._forget(made)
+            self.forms.drop_unused(self.state)
+            raise
+        return sources
+
+    def _levels(self, automaton: Automaton) -> list[_Level]:
+        """Return the places of an automaton; all that can be refused is refused here."""
+        streams = [automaton.stream, *(node.stream for node in automaton.nodes)]
+        targets: list[Node | Output] = [*automaton.nodes, automaton.output]
+        found: list[_Level] = []
+        for stream, edge, target in zip(streams, automaton.edges, targets, strict=True):
+            enters = self._static(self.edges, stream, edge.test.static)
+            guards = rebinds = None
+            if isinstance(target, Node):
+                guards = self._static(self.filters, target.stream, target.guard.test.static)
+                if target.rebind is not None:
+                    rebinds = self._static(self.edges, target.stream, target.rebind.test.static)
+            self.state, form = self.forms.of(self.state, edge, target, keyed=self._mode.instances)
+            found.append(_Level(stream, edge, target, form, enters, guards, rebinds))
+        return found
+
+    def _static(self, predicates: Predicates, stream: str, static: Condition) -> Dnf | Cnf | None:
+        return None if static == TRUE else predicates.normal(stream, static)
+
+    def _enter(
+        self, level: _Level, sources: IdArray, columns: Mapping[str, Column], made: list[IdArray]
+    ) -> IdArray:
+        """Return the place that a level of each row is; those that are new are filled, and added to `made`."""
+        programs = programs_of(level.edge, level.target)
+        statics = (level.enters, level.guards, level.rebinds)
+        digest = combined(
+            plain(level.form.number),
+            *(plain(0) if one is None else digest_of_normal(one, columns) for one in statics),
+            *(digest_of_value(one, columns) for program in programs for one in program.constants),
+            digest_of_value(level.longest, columns),
+        )
+        if not self._mode.merging:
+            first = next(self._serial)
+            for _ in range(len(sources) - 1):
+                next(self._serial)
+            digest = np.stack([np.arange(first, first + len(sources), dtype=np.uint64)] * 2, axis=1)
+        graph = self.state.graph
+        index = hash_index.with_room(graph.entries, len(sources))
+        places = grown(self.state.places, Places._fields, hash_index.top_entry(index) + len(sources))
+        self.state = self.state._replace(graph=graph._replace(entries=index), places=places)
+        entries, fresh = _found(index, sources, digest)
+        rows = np.flatnonzero(fresh)
+        new = entries[rows]
+        if len(new):
+            made.append(new)
+            entering.enter_places(self.state.places, new, sources[rows])
+            taken = {name: column[rows] for name, column in columns.items()}
+            values = constant_rows(programs, columns, rows, self._words)
+            self._fill(level, new, taken, values)
+        return entries
+
+    def _fill(
+        self, level: _Level, new: IdArray, columns: Mapping[str, Column], values: NDArray[np.int64]
+    ) -> None:
+        """Give new places what they have of their own: constants, filters, edges."""
+        places, form = self.state.places, level.form
+        places.form[new] = form.number
+        self.forms.hold(form.number, len(new))
+        if places.source[new[0]] < 0:
+            self.streams.hold(np.full(len(new), self.streams.code(level.stream), dtype=np.int64))
+        if values.shape[1]:
+            self._words.pin(values)
+            constants = blocks.with_room(self.state.program.constants, 2 * values.shape[0] * values.shape[1])
+            self.state = self.state._replace(program=self.state.program._replace(constants=constants))
+            entering.write_constants(self.state.program, places, new, values)
+        longest = level.longest
+        places.longest[new] = columns[longest.name] if isinstance(longest, Parameter) else longest.value  # type: ignore[assignment]
+        if isinstance(level.target, Node):
+            self.streams.hold(np.full(len(new), self._stream(level.target.stream), dtype=np.int64))
+            self._add_filters(level, level.target.stream, new, columns)
+            places = self.state.places
+            places.keyed[new] = self.state.forms.key_count[form.number] > 0
+            if level.rebinds is not None:
+                places.statics[new] |= _REBIND
+                self.edges.add(2 * new + 1, level.rebinds, columns)
+        if level.enters is None:
+            entering.link_always(places, self.state.graph.stream_always, new)
+        else:
+            places.statics[new] |= _EDGE
+            self.edges.add(2 * new, level.enters, columns)
+
+    def _add_filters(self, level: _Level, stream: str, new: IdArray, columns: Mapping[str, Column]) -> None:
+        code = self._stream(stream)
+        if level.guards is None:
+            self.state.places.filter[new] = self.state.graph.stream_filter[code]
+            return
+        digest = np.broadcast_to(digest_of_normal(level.guards, columns), (len(new), 2))
+        self._room_for_filters(len(new))
+        graph = self.state.graph
+        entries, fresh = _found(graph.filters, np.full(len(new), code, dtype=np.int64), digest)
+        rows = np.flatnonzero(fresh)
+        graph.active[entries[rows]] = NONE
+        graph.filter_uses[entries[rows]] = 0
+        np.add.at(graph.filter_uses, entries, 1)
+        self.state.places.filter[new] = entries
+        if len(rows):
+            taken = {name: column[rows] for name, column in columns.items()}
+            self.filters.add(entries[rows], level.guards, taken)
+
+    def _stream(self, name: str) -> int:
+        """Return the code of a stream; a new one has a filter for the nodes that look at every event of it."""
+        known = name in self.streams.codes
+        code = self.streams.code(name)
+        if not known:
+            self._room_for_filters(1)
+            graph = grown(self.state.graph, ("stream_filter", "stream_always"), code + 1)
+            entry = hash_index.insert(graph.filters, code, 0, 0)
+            graph.active[entry], graph.filter_uses[entry] = NONE, 1
+            graph.stream_filter[code], graph.stream_always[code] = entry, NONE
+            self.state = self.state._replace(graph=graph)
+        return code
+
+    def _room_for_filters(self, more: int) -> None:
+        graph = self.state.graph
+        filters = hash_index.with_room(graph.filters, more)
+        graph = graph._replace(filters=filters)
+        graph = grown(graph, ("active", "filter_uses"), hash_index.top_entry(filters) + more)
+        self.state = self.state._replace(graph=graph)
+
+    # going
+
+    def leave(self, holders: IdArray, feeding: IdArray) -> None:
+        """Let holders go, and with them what nobody else uses."""
+        freed = np.empty(hash_index.live_entries(self.state.graph.entries), dtype=np.int64)
+        count = entering.leave_holders(self.state, holders, feeding, freed)
+        self._free(freed[:count])
+
+    def _forget(self, made: list[IdArray]) -> None:
+        """Take back places that nobody came to hold."""
+        for new in reversed(made):
+            places = self.state.places
+            for place in new.tolist():
+                source = int(places.source[place])
+                if source >= 0:
+                    places.uses[source] -= 1
+                if not places.statics[place] & _EDGE:
+                    entering.unlink_always(places, self.state.graph.stream_always, place)
+                hash_index.remove(self.state.graph.entries, place)
+            self._free(new)
+
+    def _free(self, freed: IdArray) -> None:
+        """Give back what places hold that are no longer found."""
+        places = self.state.places
+        forms = places.form[freed].astype(np.int64)
+        is_node = self.state.forms.is_end[forms] == 0
+        entering.clear_places(self.state, freed[is_node])
+        self.edges.remove(2 * freed[places.statics[freed] & _EDGE > 0])
+        self.edges.remove(2 * freed[places.statics[freed] & _REBIND > 0] + 1)
+        self._free_filters(places.filter[freed[is_node]].astype(np.int64))
+        started = -1 - places.source[freed][places.source[freed] < 0].astype(np.int64)
+        for number in np.unique(forms).tolist():
+            form = self.forms[number]
+            own = freed[forms == number]
+            if form.constants:
+                firsts = places.constants[own].astype(np.int64)
+                rows = (firsts[:, None] + np.arange(form.constants)).reshape(-1)
+                self._words.let_go(self.state.program.constants.rows[rows])
+                entering.drop_constants(self.state.program, places, own, form.constants)
+            if form.stream is not None:
+                code = self.streams.codes[form.stream]
+                self._let_streams_go(np.full(len(own), code, dtype=np.int64))
+            self.forms.release(self.state, number, len(own))
+        self._let_streams_go(started)
+
+    def _free_filters(self, filters: IdArray) -> None:
+        graph = self.state.graph
+        own = np.isin(filters, graph.stream_filter[[code for code, _ in self.streams]])
+        np.subtract.at(graph.filter_uses, filters[~own], 1)
+        ended = np.unique(filters[~own][graph.filter_uses[filters[~own]] == 0])
+        self.filters.remove(ended)
+        for entry in ended.tolist():
+            hash_index.remove(graph.filters, entry)
+
+    def _let_streams_go(self, codes: IdArray) -> None:
+        known = dict(self.streams) if len(codes) else {}
+        gone = self.streams.release(codes)
+        for code, name in known.items():
+            if name in gone:
+                hash_index.remove(self.state.graph.filters, int(self.state.graph.stream_filter[code]))
+
+
+def _found(index: HashIndex, first: IdArray, digest: NDArray[np.uint64]) -> tuple[IdArray, NDArray[np.bool_]]:
+    """Return the entry of each key, which is entered where it is not there, and whether it was not."""
+    rows = len(first)
+    pair = np.broadcast_to(digest, (rows, 2)).view(np.int64)
+    entries, fresh = np.empty(rows, dtype=np.int64), np.empty(rows, dtype=np.bool_)
+    second, third = (np.ascontiguousarray(pair[:, i]) for i in range(2))
+    entering.find_or_enter(index, first, second, third, entries, fresh)
+    return entries, fresh
