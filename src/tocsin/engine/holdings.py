@@ -161,11 +161,12 @@ class Holdings:
         """
         numbers = self.book.reserve(count)
         try:
-            with self.timelines.going([self.book.number(name) for name in gone]):
-                yield numbers
+            self.timelines.let_go([self.book.number(name) for name in gone])
+            yield numbers
         except BaseException:
             self.matcher.remove(_array(numbers))  # part of them may have been added
             self.timelines.remove(numbers)
+            self.timelines.take_back()
             self.book.give_back(numbers)
             raise
 

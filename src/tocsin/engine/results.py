@@ -22,8 +22,8 @@ __all__ = [
     "EngineStats",
     "EventExplanation",
     "Followed",
+    "HeldSequences",
     "NamedMatches",
-    "SequenceStats",
     "Subscribed",
     "SubscribedMany",
     "Trial",
@@ -175,7 +175,7 @@ class Followed(Struct, frozen=True):
         )
 
 
-class SequenceStats(Struct, frozen=True):
+class HeldSequences(Struct, frozen=True):
     """What sequences hold: the nodes of their automata, and the instances that wait there.
 
     `waiting` events have not had their turn, `late` ones came after it, and `dropped` instances were ended by the
@@ -203,7 +203,7 @@ class EngineStats(Struct, frozen=True):
     expired: int
     dropped_arrays: int
     matcher: MatcherStats
-    sequences: SequenceStats = SequenceStats()
+    sequences: HeldSequences = HeldSequences()
 
     @property
     def late(self) -> int:

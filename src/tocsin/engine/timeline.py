@@ -19,7 +19,8 @@ from tocsin.language.template.columns import Column
 from tocsin.matching import IdArray
 from tocsin.model import Event
 from tocsin.sequences.arrivals import Arrivals
-from tocsin.sequences.runner import Prepared, Runner
+from tocsin.sequences.runner import Prepared
+from tocsin.sequences.standing import Counted
 from tocsin.sequences.witnesses import Witnesses
 
 __all__ = ["Tell", "Timeline"]
@@ -46,7 +47,7 @@ class Timeline:
     first event that it may see, and taken away before the first that ends when its time is over.
     """
 
-    def __init__(self, runner: Runner, disorder: int) -> None:
+    def __init__(self, runner: Counted, disorder: int) -> None:
         self.runner = runner
         self._disorder = disorder
         self._latest = ALWAYS  # the largest end that has come
@@ -101,9 +102,13 @@ class Timeline:
                     begun[1].gone.add(number)
         self.runner.remove(numbers)
 
+    def is_late(self, event: Event) -> bool:
+        """Tell whether an event would come too late."""
+        return event.end < self._gone_to
+
     def take(self, event: Event, mark: int) -> bool:
         """Let an event wait for its turn, or return False if it is late; of marks, a later event has a larger one."""
-        if event.end < self._gone_to:
+        if self.is_late(event):
             return False
         self._latest = max(self._latest, event.end)
         if not self._disorder:

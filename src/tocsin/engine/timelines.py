@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 from msgspec import Struct
 
 from tocsin.engine.book import ALWAYS, Terms
-from tocsin.engine.results import SequenceStats
+from tocsin.engine.explaining import SequenceExplanation, explain_sequence
+from tocsin.engine.filters import is_deletion
+from tocsin.engine.results import HeldSequences
 from tocsin.engine.sequences import asks_in_units
 from tocsin.engine.tables import TableRows
 from tocsin.engine.timeline import Tell, Timeline
 from tocsin.language.template.columns import Column
 from tocsin.matching import IdArray
-from tocsin.model import Event, Sequence
+from tocsin.model import Event, Sequence, Subscription
 from tocsin.model.errors import EventError, SubscriptionError, TocsinError
 from tocsin.model.ticks import StreamTicks, Tick, read_tick
+from tocsin.sequences.dependencies import Dependencies
 from tocsin.sequences.preparation import prepare
-from tocsin.sequences.runner import Prepared, Runner
-from tocsin.sequences.standing import Standing, Viewed
+from tocsin.sequences.runner import Prepared
+from tocsin.sequences.standing import Counted, Viewed
 from tocsin.sequences.ticks import Ticks
 
 __all__ = ["LateLog", "Timelines"]
@@ -57,6 +59,7 @@ class _Run(Struct, eq=False):
     tick: int
     in_units: bool
     left: int
+    published: bool = True  # what it publishes counts among the ways that nothing may come round
 
 
 class Timelines:
@@ -72,16 +75,18 @@ class Timelines:
         ticks: StreamTicks,
         disorder: int,
         on_late: Callable[[Event], object],
-        new_runner: Callable[[], Runner] | None = None,
+        new_runner: Callable[[], Counted],
     ) -> None:
         self.ticks = ticks
         self._disorder = disorder
         self._on_late = on_late
-        self._new_runner = new_runner or _runner
+        self._new_runner = new_runner
         self._lines: dict[int, Timeline] = {}
         self._runs: dict[int, _Run] = {}  # by number
         self._readers: Counter[str] = Counter()
         self._publishers: Counter[str] = Counter()
+        self._ways = Dependencies()
+        self._let_go: list[_Run] = []
         self._heard: dict[str | None, int] = {}
         self.next_mark = 0
         self.late = 0
@@ -120,7 +125,11 @@ class Timelines:
         if line is None:
             line = self._lines[tick] = Timeline(self._new_runner(), self._disorder)
         heard = max((self._heard.get(stream, ALWAYS) for stream in prepared.reads), default=ALWAYS)
-        line.add(numbers, prepared, columns, terms, heard)
+        try:
+            self._ways.add(prepared.reads, name)
+        except SubscriptionError as fault:
+            raise SubscriptionError(fault.reason, id_) from None
+        # What is known of it is entered first, so that it can be removed whatever happens next.
         run = _Run(prepared, tick, asks_in_units(prepared.query), len(numbers))
         self._runs.update(dict.fromkeys(numbers.tolist(), run))
         self._readers.update(prepared.reads)
@@ -129,6 +138,7 @@ class Timelines:
             self._publishers[name] += 1
         if run.in_units:
             self.ticks.ask(prepared.reads)
+        line.add(numbers, prepared, columns, terms, heard)
 
     def remove(self, numbers: Iterable[int]) -> None:
         """Remove subscriptions; those that are no sequences are passed over."""
@@ -143,6 +153,23 @@ class Timelines:
                 self._forget(run)
         for tick, gone in by_line.items():
             self._lines[tick].remove(np.array(gone, dtype=np.int64))
+
+    def let_go(self, numbers: Iterable[int]) -> None:
+        """Let what comes next be added as if these published nothing more, since it comes in their place."""
+        self._let_go = []
+        runs = [run for number in numbers if (run := self._runs.get(number)) is not None]
+        for run in {id(run): run for run in runs}.values():
+            if sum(one is run for one in runs) == run.left:
+                self._ways.remove(run.prepared.reads, run.prepared.publishes)
+                run.published = False
+                self._let_go.append(run)
+
+    def take_back(self) -> None:
+        """Let those that were let go publish again, since nothing has come in their place."""
+        for run in self._let_go:
+            self._ways.add(run.prepared.reads, run.prepared.publishes)
+            run.published = True
+        self._let_go = []
 
     # streams
 
@@ -228,18 +255,28 @@ class Timelines:
 
     # what is known of them
 
-    def view(self, number: int) -> tuple[int | None, Standing | None]:
-        """Return the first end that a subscription will see, if it has not begun, or else where it stands."""
-        line = self._lines[self._runs[number].tick]
+    def explain(self, number: int, held: Subscription, event: Event | None) -> SequenceExplanation:
+        """Return where a subscription stands, and what an event would do now."""
+        assert isinstance(held.query, Sequence)  # noqa: S101 - the caller asked
+        prepared, tick = self.prepare(held.query, held.id, full=held.witness == "full")
+        line = self._lines[tick]
         begins = line.begins(number)
-        runner = line.runner
-        return begins, runner.view(number) if begins is None and isinstance(runner, Viewed) else None
+        viewed = line.runner if begins is None and isinstance(line.runner, Viewed) else None
+        return explain_sequence(
+            held.id,
+            prepared.automaton,
+            prepared.expression,
+            None if viewed is None else viewed.view(number),
+            begins=begins,
+            event=event,
+            outside=() if event is None else self._outside(held, prepared, event),
+        )
 
-    def stats(self) -> SequenceStats:
+    def stats(self) -> HeldSequences:
         """Return what is held, all time lines together."""
         lines = self._lines.values()
-        parts = [line.runner.stats() for line in lines if isinstance(line.runner, Viewed)]
-        return SequenceStats(
+        parts = [line.runner.stats() for line in lines]
+        return HeldSequences(
             subscriptions=len(self._runs),
             nodes=sum(part.nodes for part in parts),
             instances=sum(part.instances for part in parts),
@@ -249,18 +286,31 @@ class Timelines:
             waiting=sum(line.waiting for line in lines),
         )
 
-    @contextmanager
-    def going(self, numbers: Iterable[int]) -> Iterator[None]:
-        """Let subscriptions be added as if those with these numbers were gone already."""
-        yield
-
     def _line(self, stream: str | None) -> Timeline:
         return self._lines[self.ticks.length(stream)]
 
     def _hear(self, stream: str | None, end: int) -> None:
         self._heard[stream] = max(end, self._heard.get(stream, ALWAYS))
 
+    def _outside(self, held: Subscription, prepared: Prepared, event: Event) -> tuple[str, ...]:
+        """Return what keeps an event away from a sequence."""
+        reasons = []
+        if event.stream not in prepared.reads:
+            of = f"of stream `{event.stream}`" if event.stream is not None else "of no stream"
+            reasons.append(
+                f"it reads {', '.join(f'`{name}`' for name in sorted(prepared.reads))}, the event is {of}"
+            )
+        elif self._line(event.stream).is_late(event):
+            reasons.append(f"the event ended at {event.end}, before one that has come already: it is late")
+        if held.valid_until is not None and event.end >= held.valid_until:
+            reasons.append(f"it is valid until {held.valid_until}, the event ended at {event.end}")
+        if is_deletion(event):
+            reasons.append("the event is a deletion, which reaches no sequence")
+        return tuple(reasons)
+
     def _forget(self, run: _Run) -> None:
+        if run.published:
+            self._ways.remove(run.prepared.reads, run.prepared.publishes)
         self._readers.subtract(run.prepared.reads)
         if run.prepared.publishes is not None:
             self._publishers[run.prepared.publishes] -= 1
@@ -275,9 +325,3 @@ class Timelines:
                 f'{self.ticks.length(name):,}; declare it first: `engine.stream("{name}", tick={tick})`',
                 id_,
             )
-
-
-def _runner() -> Runner:
-    from tocsin.sequences.oracle import OracleRunner  # noqa: PLC0415
-
-    return OracleRunner()

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from msgspec import Struct
 
 from tocsin.model.event import Event
 from tocsin.model.terms import Attribute
 from tocsin.model.values import Value
+from tocsin.sequences.runner import Runner
 
-__all__ = ["Ended", "Instance", "RunnerStats", "Standing", "Viewed", "Waiting"]
+if TYPE_CHECKING:
+    from tocsin.sequences.running.sequences import SequenceStats  # it brings the compiler
+
+__all__ = ["Counted", "Ended", "Instance", "Standing", "Viewed", "Waiting"]
 
 
 class Ended(StrEnum):
@@ -54,22 +58,16 @@ class Standing(Struct, frozen=True):
     inner: tuple[tuple[str, Standing], ...] = ()
 
 
-class RunnerStats(Struct, frozen=True):
-    """What a runner holds, all its subscriptions together; `dropped` instances were ended by the memory limit."""
+class Counted(Runner, Protocol):
+    """What runs sequences and tells what it holds."""
 
-    subscriptions: int = 0
-    nodes: int = 0
-    instances: int = 0
-    bytes: int = 0
-    dropped: int = 0
+    def stats(self) -> SequenceStats:
+        """Return what is held and what has passed through."""
 
 
 @runtime_checkable
 class Viewed(Protocol):
-    """What a runner offers beside running, so that its user can be told what it does."""
+    """What a runner may offer beside running: to tell where a subscription stands."""
 
     def view(self, number: int, samples: int = 3) -> Standing:
         """Return where a subscription stands, with up to so many instances of each node, the newest first."""
-
-    def stats(self) -> RunnerStats:
-        """Return what is held."""
