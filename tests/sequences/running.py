@@ -14,12 +14,10 @@ from tocsin.matching import IdArray
 from tocsin.model import Event, Sequence, Value
 from tocsin.model.values import kind_of
 from tocsin.sequences.arrivals import Arrivals
-from tocsin.sequences.automaton import Automaton
-from tocsin.sequences.contents import reads_of
 from tocsin.sequences.oracle import OracleRunner
+from tocsin.sequences.preparation import prepare
 from tocsin.sequences.runner import Prepared, Runner
 from tocsin.sequences.ticks import Ticks
-from tocsin.sequences.translation import expression_of
 from tocsin.sequences.witnesses import Step, Witnesses
 
 Outcome: TypeAlias = tuple[object, ...]
@@ -33,9 +31,7 @@ def ids(*numbers: int) -> IdArray:
 def prepared(source: str | Sequence, ticks: Ticks | None = None, *, full: bool = True) -> Prepared:
     """What a text, a template or a query is as runners take it."""
     query = source if isinstance(source, Sequence) else cast("Sequence", parse_template(source)[0])
-    expression = expression_of(query, ticks or Ticks())
-    automaton = cast("Automaton", None)
-    return Prepared(query, expression, automaton, reads_of(expression), query.publish, full)
+    return prepare(query, ticks or Ticks(), full=full)
 
 
 def outcomes(witnesses: Witnesses) -> Counter[Outcome]:
@@ -77,7 +73,7 @@ def shown(bag: Counter[Outcome]) -> list[str]:
 
 def values(bag: Counter[Outcome]) -> list[dict[str, object]]:
     """The values of each witness, in the order of their ends."""
-    ordered = sorted(bag.elements(), key=lambda outcome: (outcome[2], outcome[1]))  # type: ignore[arg-type, return-value]
+    ordered = sorted(bag.elements(), key=lambda outcome: (outcome[2], outcome[1]))
     return [{name: value for name, (_, value) in outcome[4]} for outcome in ordered]  # type: ignore[attr-defined]
 
 

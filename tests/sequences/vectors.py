@@ -11,6 +11,8 @@ _FALL = """from stock a where a.vol > 10000
     fold stock b on b.name = a.name while b.price < last.price where duration >= 3
     next stock c on c.name = a.name where c.price > 1.05 * b.price
     select a.price as highest, b.price as lowest, c.price as final"""
+_COUNTED = """from stock a where a.vol > 10000 compute cnt = 1
+    fold stock b on b.name = last.name while b.price < last.price compute cnt = last.cnt + 1"""
 
 VECTORS: dict[str, tuple[str, list[Event], str]] = {
     "the next event, all that are simultaneous": ("from stock a next stock b", TRADES, _PAIRS),
@@ -26,8 +28,7 @@ VECTORS: dict[str, tuple[str, list[Event], str]] = {
         "e4e6[4,6] e5e8[5,7] e7e9[7,8]",
     ),
     "a fall from a large trade on": (
-        "from stock a where a.vol > 10000 compute cnt = 1 "
-        "fold stock b on b.name = last.name while b.price < last.price compute cnt = last.cnt + 1",
+        _COUNTED,
         TRADES,
         "e1e3[1,3] e1e3e4[1,4]",
     ),

@@ -130,7 +130,7 @@ class TableArrivals(Arrivals):
         """Return the stream of all of them."""
         return self._stream
 
-    def stream(self, place: int) -> str | None:
+    def stream(self, place: int) -> str | None:  # noqa: ARG002 - all rows are of one stream
         """Return the stream of one of them."""
         return self._stream
 

@@ -6,5 +6,6 @@ from the end backwards, from what comes after it.
 """
 
 from tocsin.sequences.compiling.compiler import compile_expression
+from tocsin.sequences.compiling.parameters import parameters_in_programs
 
-__all__ = ["compile_expression"]
+__all__ = ["compile_expression", "parameters_in_programs"]

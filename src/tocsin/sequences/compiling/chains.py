@@ -62,27 +62,25 @@ def chain_of(expression: Expression) -> Chain:
 
 
 def _links(expression: Expression) -> list[Link]:
-    if isinstance(expression, Rename):
-        return [Link(_stream(expression), expression.alias, Scope(expression.alias))]
-    if isinstance(expression, Next):
-        links = _links(expression.left)
-        links.append(_next(links[-1].after, expression))
-        return links
-    if isinstance(expression, Iterate):
-        links = _links(expression.left)
-        links.append(_iterated(links[-1].after, expression))
-        return links
-    if isinstance(expression, Select):
-        links = _links(expression.of)
+    spine: list[Select | Compute | Next | Iterate] = []
+    while not isinstance(expression, Rename):
+        if not isinstance(expression, (Select, Compute, Next, Iterate)):
+            raise _refused(expression)
+        spine.append(expression)
+        expression = expression.left if isinstance(expression, (Next, Iterate)) else expression.of
+    links = [Link(_stream(expression), expression.alias, Scope(expression.alias))]
+    for above in reversed(spine):
         last = links[-1]
-        last.where += conjuncts_of(expression.where, last.after.value)
-        last.selected = both(last.selected, expression.where)
-        return links
-    if isinstance(expression, Compute):
-        links = _links(expression.of)
-        links[-1].after = links[-1].after.computing(expression.values)
-        return links
-    raise _refused(expression)
+        if isinstance(above, Next):
+            links.append(_next(last.after, above))
+        elif isinstance(above, Iterate):
+            links.append(_iterated(last.after, above))
+        elif isinstance(above, Select):
+            last.where += conjuncts_of(above.where, last.after.value)
+            last.selected = both(last.selected, above.where)
+        else:
+            last.after = last.after.computing(above.values)
+    return links
 
 
 def _next(before: Scope, expression: Next) -> Link:

@@ -9,7 +9,7 @@ from tocsin.model.terms import Parameter
 from tocsin.sequences.automaton import Automaton, Edge, Test
 from tocsin.sequences.programs import Program
 
-__all__ = ["needs_rows"]
+__all__ = ["needs_rows", "parameters_in_programs"]
 
 
 def needs_rows(automaton: Automaton) -> bool:
@@ -26,14 +26,26 @@ def needs_rows(automaton: Automaton) -> bool:
     return in_columns or any(inner.by_row or _has_parameters(inner) for _, inner in automaton.inner)
 
 
+def parameters_in_programs(automaton: Automaton) -> frozenset[str]:
+    """Return the parameters that are constants of programs.
+
+    A row that gives one of them a timestamp has to be compiled by itself: a text beside a timestamp constant is read
+    as a timestamp, which no program does.
+    """
+    return frozenset(
+        constant.name
+        for program in _programs(automaton)
+        for constant in program.constants
+        if isinstance(constant, Parameter)
+    )
+
+
 def _has_parameters(automaton: Automaton) -> bool:
     if any(isinstance(node.longest, Parameter) for node in automaton.nodes):
         return True
     if any(any(_in_condition(test.static)) for test in _tests(automaton)):
         return True
-    return any(
-        isinstance(constant, Parameter) for program in _programs(automaton) for constant in program.constants
-    )
+    return bool(parameters_in_programs(automaton))
 
 
 def _edges(automaton: Automaton) -> Iterator[Edge]:

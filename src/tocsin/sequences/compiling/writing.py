@@ -27,6 +27,7 @@ from tocsin.sequences.compiling.values import (
     parts_of,
 )
 from tocsin.sequences.programs import FAIL, Column, Do, Mode, Program, operand
+from tocsin.sequences.programs import NOTHING as EMPTY
 
 __all__ = ["assignment", "examination"]
 
@@ -77,6 +78,8 @@ class _Writer:
         self._scratch = 0
 
     def program(self) -> Program:
+        if not self._code:
+            return EMPTY
         code = [(do, a.at if isinstance(a, _Label) else a, b, c) for do, a, b, c in self._code]
         array = np.array(code, dtype=np.int32).reshape(-1, 4)
         array.flags.writeable = False

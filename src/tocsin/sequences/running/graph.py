@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tocsin.language.normal import Cnf, Dnf
 from tocsin.language.template.columns import Column
 from tocsin.matching import IdArray
-from tocsin.model.conditions import TRUE, Condition
+from tocsin.model.conditions import TRUE, Condition, all_of
 from tocsin.model.terms import Literal, Parameter
 from tocsin.model.values import Kind
 from tocsin.sequences._kernels import entering
@@ -93,19 +93,24 @@ class GraphKeeper:
         streams = [automaton.stream, *(node.stream for node in automaton.nodes)]
         targets: list[Node | Output] = [*automaton.nodes, automaton.output]
         found: list[_Level] = []
+        known: Condition = TRUE  # what holds of an event that concerns an instance at the node before
         for stream, edge, target in zip(streams, automaton.edges, targets, strict=True):
-            enters = self._static(self.edges, stream, edge.test.static)
+            enters = self._static(self.edges, stream, edge.test.static, known)
             guards = rebinds = None
             if isinstance(target, Node):
-                guards = self._static(self.filters, target.stream, target.guard.test.static)
+                known = target.guard.test.static
+                guards = self._static(self.filters, target.stream, known, TRUE)
                 if target.rebind is not None:
-                    rebinds = self._static(self.edges, target.stream, target.rebind.test.static)
+                    rebinds = self._static(self.edges, target.stream, target.rebind.test.static, known)
             self.state, form = self.forms.of(self.state, edge, target, keyed=self._mode.instances)
             found.append(_Level(stream, edge, target, form, enters, guards, rebinds))
         return found
 
-    def _static(self, predicates: Predicates, stream: str, static: Condition) -> Dnf | Cnf | None:
-        return None if static == TRUE else predicates.normal(stream, static)
+    def _static(
+        self, predicates: Predicates, stream: str, static: Condition, known: Condition
+    ) -> Dnf | Cnf | None:
+        """Return the normal form of a static part and of what is known besides, which makes it hold more rarely."""
+        return None if static == TRUE else predicates.normal(stream, all_of([known, static]))
 
     def _enter(
         self, level: _Level, sources: IdArray, columns: Mapping[str, Column], made: list[IdArray]
