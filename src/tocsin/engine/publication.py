@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 
 import numpy as np
 from msgspec.structs import replace as changed
@@ -134,26 +135,27 @@ class Publication:
         """Return what turns witnesses, and what they publish, into notes."""
 
         def tell(marks: Sequence[int], _: Arrivals, found: Witnesses) -> None:
-            now = self._clock.now()
-            for place, number in enumerate(found.subscriptions.tolist()):
-                start, end = int(found.starts[place]), int(found.ends[place])
-                if self._held.valid([number], end, now):
-                    name = self._held.book.id(number)
-                    told = sequence_notification(name, found.told(place), start, end, self._held.generation)
-                    notes.add(marks[int(found.places[place])], [told])
-            for place, mark_notes in self._of_published(found, now):
-                notes.add(marks[place], mark_notes)
+            told = [*self._of_witnesses(found), *self._of_published(found)]
+            for place, heard in sorted(told, key=itemgetter(0)):
+                notes.add_after(marks[place], heard)
 
         return tell
 
-    def _of_published(self, found: Witnesses, now: int) -> Iterator[tuple[int, list[Notification]]]:
+    def _of_witnesses(self, found: Witnesses) -> Iterator[tuple[int, list[Notification]]]:
+        """Return what sequences are told, by the place of the event that completed them."""
+        places, starts, ends = found.places.tolist(), found.starts.tolist(), found.ends.tolist()
+        for row, number in enumerate(found.subscriptions.tolist()):
+            told = found.told(row), starts[row], ends[row], self._held.generation
+            yield places[row], [sequence_notification(self._held.book.id(number), *told)]
+
+    def _of_published(self, found: Witnesses) -> Iterator[tuple[int, list[Notification]]]:
         """Return what filters on a published name are told, by the place of the event that completed it."""
         events = [event for _, event in found.published]
         if not events:
             return
         for (place, event), numbers in zip(found.published, self._lookup.match(events), strict=True):
             asked = [n for n in numbers or () if self._held.book.filter(n).stream == event.stream]
-            yield place, [self._note(number, event) for number in self._held.valid(asked, event.end, now)]
+            yield place, [self._note(number, event) for number in self._held.valid(asked, event.end)]
 
     def _counted(self, notes: _Notes) -> list[Notification]:
         told = notes.in_order()
@@ -166,11 +168,17 @@ class _Notes:
 
     def __init__(self) -> None:
         self._by_mark: dict[int, list[Notification]] = {}
+        self._latest = 0
 
     def add(self, mark: int, notes: list[Notification]) -> None:
         """Take notifications; of one mark, what comes first is told first."""
         if notes:
             self._by_mark.setdefault(mark, []).extend(notes)
+
+    def add_after(self, mark: int, notes: list[Notification]) -> None:
+        """Take what follows of an event whose turn came now: after those of the events before it, if they came later."""
+        self._latest = max(self._latest, mark)
+        self.add(self._latest, notes)
 
     def in_order(self) -> list[Notification]:
         """Return all of them, those of the first event first."""

@@ -42,7 +42,7 @@ class Timeline:
     """Gives events to what runs sequences, each as soon as none that ends before it can come within the bound.
 
     An event waits until one has come that ends `disorder` ticks later or more; of those that end together, the first
-    to come goes first. One that ends before what has gone already is late. A subscription sees the events that end
+    to come goes first. One that comes after another that ends more than `disorder` ticks later is late. A subscription sees the events that end
     after all that had come when it was added, and within its own time: it is given to the runner just before the
     first event that it may see, and taken away before the first that ends when its time is over.
     """
@@ -103,8 +103,8 @@ class Timeline:
         self.runner.remove(numbers)
 
     def is_late(self, event: Event) -> bool:
-        """Tell whether an event would come too late."""
-        return event.end < self._gone_to
+        """Tell whether an event comes later than the bound allows, or ends before what was let go already."""
+        return event.end < max(self._gone_to, self._latest - self._disorder)
 
     def take(self, event: Event, mark: int) -> bool:
         """Let an event wait for its turn, or return False if it is late; of marks, a later event has a larger one."""
