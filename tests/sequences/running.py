@@ -28,25 +28,33 @@ def ids(*numbers: int) -> IdArray:
     return np.array(numbers, dtype=np.int64)
 
 
+def query_of(text: str) -> Sequence:
+    """The sequence, or the template of sequences, that a text says."""
+    return cast("Sequence", parse_template(text)[0])
+
+
 def prepared(source: str | Sequence, ticks: Ticks | None = None, *, full: bool = True) -> Prepared:
     """What a text, a template or a query is as runners take it."""
-    query = source if isinstance(source, Sequence) else cast("Sequence", parse_template(source)[0])
+    query = source if isinstance(source, Sequence) else query_of(source)
     return prepare(query, ticks or Ticks(), full=full)
 
 
-def outcomes(witnesses: Witnesses) -> Counter[Outcome]:
-    """What was told, as a bag; a value's kind is part of it."""
-    bag: Counter[Outcome] = Counter()
-    for place in range(len(witnesses)):
-        told = witnesses.told(place)
-        bag[
-            int(witnesses.subscriptions[place]),
-            int(witnesses.starts[place]),
-            int(witnesses.ends[place]),
-            tuple(_step(step) for step in told.steps),
-            _values(told.values),
-        ] += 1
-    return bag
+def outcomes(witnesses: Witnesses) -> list[tuple[int, Outcome]]:
+    """What was told, each with the place of the arrival that completed it."""
+    told = [witnesses.told(number) for number in range(len(witnesses))]
+    return [
+        (
+            int(witnesses.places[number]),
+            (
+                int(witnesses.subscriptions[number]),
+                int(witnesses.starts[number]),
+                int(witnesses.ends[number]),
+                tuple(_step(step) for step in each.steps),
+                kinds_and_values(each.values),
+            ),
+        )
+        for number, each in enumerate(told)
+    ]
 
 
 def found(
@@ -58,7 +66,7 @@ def found(
         runner.add(ids(number), prepared(text), {})
     bag: Counter[Outcome] = Counter()
     for event in events:
-        bag += outcomes(runner.advance(Arrivals.of([event])))
+        bag.update(outcome for _, outcome in outcomes(runner.advance(Arrivals.of([event]))))
     return bag
 
 
@@ -87,10 +95,16 @@ def renamed(events: Iterable[Event], stream: str) -> list[Event]:
 
 def _step(step: Step) -> tuple[object, ...]:
     chain = (step.first, step.last) if step.chain is None else step.chain
-    return step.alias, tuple((e.id, e.start, e.end, _values(e.attributes)) for e in chain)
+    return step.alias, tuple((_id(e), e.start, e.end, kinds_and_values(e.attributes)) for e in chain)
 
 
-def _values(values: Mapping[str, Value | None]) -> tuple[object, ...]:
+def _id(event: Event) -> str:
+    """An event's id; of what a sequence in parentheses found, without its text, which a template's row is not part of."""
+    return event.id.rpartition(")(")[2] if event.id.startswith("$(") else event.id
+
+
+def kinds_and_values(values: Mapping[str, Value | None]) -> tuple[object, ...]:
+    """Values by name, each with its kind: `true` is not 1."""
     return tuple(
         (name, ("absent", None) if value is None else (kind_of(value).value, value))
         for name, value in sorted(values.items())

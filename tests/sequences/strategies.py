@@ -23,7 +23,6 @@ from tocsin.model import (
     Event,
     Fold,
     From,
-    Literal,
     Negative,
     Next,
     Not,
@@ -39,7 +38,7 @@ from tocsin.model import (
     literal,
 )
 
-STREAMS = ("s", "s", "s", "s", "t")
+STREAMS: tuple[str, ...] = ("s", "s", "s", "s", "t")
 PATHS = ("g", "g", "x", "x", "x", "y", "w")
 ALIASES = ("a", "b", "c", "d")
 COMPUTED = ("m", "n", "x")
@@ -191,7 +190,8 @@ def conditions(draw: st.DrawFn, names: Names) -> Condition:
         return one
     two = (one, draw(st.one_of(predicates(names), _likely(names))))
     if form == "!":
-        return Not(draw(st.sampled_from([one, And(two), Or(two)])))
+        denied: list[Condition] = [one, And(two), Or(two)]
+        return Not(draw(st.sampled_from(denied)))
     return And(two) if form == "&" else Or(two)
 
 
@@ -209,7 +209,8 @@ def _likely(draw: st.DrawFn, names: Names) -> Predicate:
     ]
     others += [Attribute(name) for name in names.computed]
     operator = draw(st.sampled_from([Operator.GE, Operator.LE, Operator.NE, Operator.EQ]))
-    if others and draw(st.booleans()):
+    beside = draw(st.booleans())
+    if others and beside:
         return Predicate(own, operator, (draw(st.sampled_from(others)),))
     return Predicate(
         own, draw(st.sampled_from([Operator.GE, Operator.LE])), (literal(draw(st.sampled_from([1, 0, 2]))),)
@@ -288,12 +289,3 @@ def _carried(query: Sequence) -> tuple[str, ...]:
         return tuple(item.name for item in query.select)
     computed = [c.name for step in query.steps if not isinstance(step, Next) for c in step.compute]
     return (*(f"{step.alias}.{path}" for step in query.steps for path in PATHS[:3]), *computed)
-
-
-def literals_in(condition: Condition) -> list[Literal]:
-    """The constants that a condition compares with."""
-    if isinstance(condition, Predicate):
-        return [operand for operand in condition.operands if isinstance(operand, Literal)]
-    if isinstance(condition, (And, Or)):
-        return [found for member in condition.conditions for found in literals_in(member)]
-    return literals_in(condition.condition) if isinstance(condition, Not) else []

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tests.sequences.contract import CONTRACT, Subject
 from tests.sequences.plain import PlainRunner
-from tests.sequences.running import event, found, shown
-from tests.sequences.vectors import VECTORS
+from tests.sequences.running import event, found
 from tocsin.model import Event, Value
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -98,10 +98,14 @@ def _one(draw: random.Random, *values: Value) -> Value:
     return draw.choice(values)
 
 
-@pytest.mark.parametrize("name", VECTORS)
-def test_the_examples(name: str) -> None:
-    text, events, expected = VECTORS[name]
-    assert shown(found(text, events, PlainRunner())) == sorted(expected.split())
+@pytest.mark.parametrize("check", CONTRACT)
+def test_the_contract(check: str) -> None:
+    CONTRACT[check](Subject(PlainRunner))
+
+
+@pytest.mark.parametrize("check", ["finds_the_worked_examples", "agrees_on_whole_batches"])
+def test_the_contract_with_everything_in_programs(check: str) -> None:
+    CONTRACT[check](Subject(lambda: PlainRunner(index_edges=False, index_filters=False)))
 
 
 @pytest.mark.parametrize("text", TEXTS)

@@ -1,0 +1,205 @@
+"""What every runner of sequences does, checked against the oracle.
+
+`CONTRACT` holds the checks by name; each takes a `Subject`, that is, how a runner is made and how a query is prepared
+for it. A failure shows the script that was run, and what was told too much and too little.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import groupby
+from random import Random
+from typing import Final
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.sequences.running import Outcome, ids, kinds_and_values, outcomes, prepared, query_of, shown
+from tests.sequences.scripts import Add, Advance, Remove, Script, changing_scripts, scripts
+from tests.sequences.templates import templates
+from tests.sequences.vectors import VECTORS
+from tocsin.language import Template
+from tocsin.language.template.columns import Column, read_columns
+from tocsin.model import Event, Sequence
+from tocsin.sequences.arrivals import Arrivals
+from tocsin.sequences.oracle import OracleRunner
+from tocsin.sequences.runner import Prepared, Runner
+from tocsin.sequences.ticks import Ticks
+
+
+def _prepare(query: Sequence, ticks: Ticks, *, full: bool) -> Prepared:
+    return prepared(query, ticks, full=full)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A runner to be checked: how one is made, and how what it runs is prepared for it."""
+
+    make: Callable[[], Runner]
+    prepare: Callable[..., Prepared] = _prepare  # (query, ticks, *, full)
+
+
+ORACLE: Final = Subject(OracleRunner)
+
+
+def run(subject: Subject, script: Script) -> list[Counter[Outcome]]:
+    """What a runner tells at each advance; where in it each was completed is part of it, and what was published."""
+    runner = subject.make()
+    told: list[Counter[Outcome]] = []
+    for action in script.actions:
+        if isinstance(action, Add):
+            ready = subject.prepare(query_of(action.text), Ticks(), full=action.full)
+            runner.add(ids(*action.numbers), ready, columns_of(action))
+        elif isinstance(action, Remove):
+            runner.remove(ids(action.number))
+        else:
+            told.append(_advance(runner, action))
+    return told
+
+
+def columns_of(action: Add) -> dict[str, Column]:
+    """The rows of a template as runners take them."""
+    if not action.rows:
+        return {}
+    many = {name: isinstance(values[0], list) for name, values in action.rows.items()}
+    columns, _, faults = read_columns(dict(action.rows), many)
+    assert not faults, faults
+    return columns
+
+
+def assert_agrees(subject: Subject, script: Script) -> None:
+    """A runner tells what the oracle tells, at the same event, and publishes the same."""
+    expected, actual = run(ORACLE, script), run(subject, script)
+    for number, (right, told) in enumerate(zip(expected, actual, strict=True)):
+        assert right == told, _difference(script, right, told, f"at advance {number}")
+
+
+def agrees_on_whole_batches(subject: Subject) -> None:
+    @given(scripts())
+    def check(script: Script) -> None:
+        assert_agrees(subject, script)
+
+    check()
+
+
+def tells_the_same_event_by_event(subject: Subject) -> None:
+    @given(scripts())
+    def check(script: Script) -> None:
+        other = script.one_by_one()
+        expected, actual = _in_all(ORACLE, script), _in_all(subject, other)
+        assert expected == actual, _difference(other, expected, actual, "event by event")
+
+    check()
+
+
+def agrees_while_subscriptions_come_and_go(subject: Subject) -> None:
+    @given(changing_scripts())
+    def check(script: Script) -> None:
+        assert_agrees(subject, script)
+
+    check()
+
+
+def passes_over_the_order_of_simultaneous_events(subject: Subject) -> None:
+    @given(scripts(), st.integers(0, 2**32))
+    def check(script: Script, seed: int) -> None:
+        other = script.ordered(lambda events: shuffled(events, Random(seed)))  # noqa: S311 - nothing secret
+        expected, actual = _in_all(ORACLE, script), _in_all(subject, other)
+        assert expected == actual, _difference(other, expected, actual, "of another order")
+
+    check()
+
+
+def sees_what_comes_after_it_was_added(subject: Subject) -> None:
+    """One that is added later tells what an oracle tells that is started at that moment."""
+
+    @given(scripts(), st.integers(1, 8))
+    def check(script: Script, cut: int) -> None:
+        before, after = script.events[:cut], script.events[cut:]
+        while after and after[0].end == before[-1].end:  # these end no later than what had come
+            before.append(after.pop(0))
+        started = Script((*script.adds, Advance(tuple(after))))
+        later = Script((Advance(tuple(before)), *script.adds, Advance(tuple(after))))
+        expected, actual = run(ORACLE, started)[-1], run(subject, later)[-1]
+        assert expected == actual, _difference(later, expected, actual, "of one that was added later")
+
+    check()
+
+
+def runs_templates_as_the_texts_of_their_rows(subject: Subject) -> None:
+    @given(templates(), scripts(max_size=1))
+    def check(drawn: tuple[str, dict[str, list[object]]], script: Script) -> None:
+        text, rows = drawn
+        advance = script.actions[-1]
+        whole = Script((Add(0, text, rows, True), advance))  # type: ignore[arg-type]
+        runner = ORACLE.make()
+        for number in whole.adds[0].numbers:
+            bound = Template(text).bind({name: column[number] for name, column in rows.items()})
+            assert isinstance(bound, Sequence)
+            runner.add(ids(number), prepared(bound), {})
+        assert isinstance(advance, Advance)
+        expected, actual = _advance(runner, advance), run(subject, whole)[-1]
+        assert expected == actual, _difference(whole, expected, actual, "of a template")
+
+    check()
+
+
+def finds_the_worked_examples(subject: Subject) -> None:
+    for text, events, expected in VECTORS.values():
+        script = Script((Add(0, text, {}, True), Advance(tuple(events))))
+        bag = Counter(outcome[1:] for outcome in run(subject, script)[-1].elements() if outcome[0] != "made")
+        assert shown(bag) == sorted(expected.split()), script
+
+
+CONTRACT: Final[dict[str, Callable[[Subject], None]]] = {
+    check.__name__: check
+    for check in (
+        finds_the_worked_examples,
+        agrees_on_whole_batches,
+        tells_the_same_event_by_event,
+        agrees_while_subscriptions_come_and_go,
+        passes_over_the_order_of_simultaneous_events,
+        sees_what_comes_after_it_was_added,
+        runs_templates_as_the_texts_of_their_rows,
+    )
+}
+
+
+def shuffled(events: list[Event], random: Random) -> list[Event]:
+    """The events with those that end together in another order."""
+    found: list[Event] = []
+    for _, group in groupby(events, key=lambda event: event.end):
+        together = list(group)
+        random.shuffle(together)
+        found += together
+    return found
+
+
+def _advance(runner: Runner, action: Advance) -> Counter[Outcome]:
+    witnesses = runner.advance(Arrivals.of(action.events))
+    assert sorted(witnesses.places.tolist()) == witnesses.places.tolist(), "witnesses are not in order"
+    bag: Counter[Outcome] = Counter()
+    for place, outcome in outcomes(witnesses):
+        bag[place, *outcome] += 1
+    for place, event in witnesses.published:
+        told = kinds_and_values(event.attributes)
+        bag["made", place, event.id, event.stream, event.start, event.end, told] += 1
+    return bag
+
+
+def _in_all(subject: Subject, script: Script) -> Counter[Outcome]:
+    """What is told, wherever in the batch."""
+    bag: Counter[Outcome] = Counter()
+    for told in run(subject, script):
+        for outcome in told.elements():
+            bag[("made", *outcome[2:]) if outcome[0] == "made" else outcome[1:]] += 1
+    return bag
+
+
+def _difference(script: Script, right: Counter[Outcome], told: Counter[Outcome], where: str) -> str:
+    lines = [f"{where}, of", repr(script)]
+    for title, bag in (("not told:", right - told), ("told too much:", told - right)):
+        lines += [title, *(f"    {times} x {outcome}" for outcome, times in bag.items())] if bag else []
+    return "\n".join(lines)
