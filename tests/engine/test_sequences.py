@@ -34,9 +34,8 @@ def test_a_sequence_is_told_with_its_events_values_and_witness() -> None:
     made = engine()
     made.subscribe(FALL + " where duration >= 3", id="fall", witness="full")
     made.subscribe(JUMP + " select b.price / a.price as rise", id="jump")
-    for end, price in enumerate([100, 95, 90]):
-        notes = made.publish(stock(end, "IBM", price))
-    (note,) = notes
+    events = [stock(end, "IBM", price) for end, price in enumerate([100, 95, 90])]
+    (note,) = made.publish_many(events)
     assert note.event_ids == ("e0IBM", "e1IBM", "e2IBM")
     assert [event.attributes["price"] for event in note.events] == [100, 95, 90]
     assert (note.start, note.end, note.values) == (0, 2, {"low": 90})
