@@ -25,6 +25,7 @@ from tocsin.sequences.algebra import (
 )
 from tocsin.sequences.automaton import Automaton, Edge, Node, Test
 from tocsin.sequences.contents import streams_in
+from tocsin.sequences.drawing import draw
 from tocsin.sequences.oracle.evaluation import value_of
 from tocsin.sequences.standing import Instance, Standing, Waiting
 from tocsin.sequences.substitution import in_condition
@@ -90,6 +91,8 @@ class SequenceExplanation(EventExplanation, frozen=True, kw_only=True):
     stream: str
     begin: Asked
     nodes: tuple[NodeExplanation, ...]
+    automaton: Automaton
+    standing: Standing | None = None
     begins: int | None = None
     inner: tuple[tuple[str, SequenceExplanation], ...] = ()
 
@@ -97,6 +100,10 @@ class SequenceExplanation(EventExplanation, frozen=True, kw_only=True):
     def instances(self) -> int:
         """Return how many instances wait, at all nodes together."""
         return sum(node.waiting.instances for node in self.nodes if node.waiting is not None)
+
+    def drawing(self, *, title: str = "") -> str:
+        """Return the automaton and what stands at its nodes as a drawing, in SVG."""
+        return draw(self.automaton, self.standing, title=title)
 
 
 def explain_sequence(
@@ -135,6 +142,8 @@ def explain_sequence(
         stream=automaton.stream,
         begin=begin,
         nodes=nodes,
+        automaton=automaton,
+        standing=standing,
         begins=begins,
         inner=inner,
     )

@@ -84,8 +84,9 @@ class StreamTicks:
         """Raise `KindError` for an integer that was given as a time, if it cannot be known how long its ticks are."""
         if self.is_open(stream) and _is_counted(raw):
             raise KindError(
-                f"stream `{stream}` counts ticks of its own, and a sequence asks about it in units of time; say how "
-                f'long a tick is, such as `engine.stream("{stream}", tick="1 second")`, or give times as datetimes'
+                f"stream `{stream}` counts ticks of its own, and a sequence asks about it in units of time; say before "
+                f'it is subscribed how long a tick is: `engine.stream("{stream}", tick="1 second")`, at the command '
+                f"line `--tick '{stream}=1 second'`; or give times as datetimes"
             )
 
 
