@@ -15,7 +15,7 @@ from tocsin.language.template.template import bindings_at
 from tocsin.matching import IdArray
 from tocsin.matching.matcher import MatcherStats
 from tocsin.matching.statistics import Statistics
-from tocsin.model.errors import EventError
+from tocsin.model.errors import EventError, SubscriptionError
 from tocsin.model.event import Event
 from tocsin.sequences._kernels import entering, expanding, stepping
 from tocsin.sequences.arrivals import Arrivals
@@ -46,7 +46,9 @@ from tocsin.sequences.running.state import (
     new_state,
 )
 from tocsin.sequences.running.telling import Teller
+from tocsin.sequences.running.viewing import Viewer
 from tocsin.sequences.running.words import Words
+from tocsin.sequences.standing import Standing
 from tocsin.sequences.witnesses import Witnesses
 from tocsin.structures import hash_index
 from tocsin.structures.growth import bytes_of
@@ -145,7 +147,7 @@ class Sequences:
         except BaseException:
             self._release_inner(inner)
             raise
-        self._hold(numbers, ends, Holder(automaton.publish, False, tuple(inner)))
+        self._hold(numbers, ends, Holder(automaton, automaton.publish, False, tuple(inner)))
         for name in inner:  # each of them holds what is in parentheses
             self._holders.inner_uses[name] += len(numbers) - 1
 
@@ -177,7 +179,9 @@ class Sequences:
         if name not in self._holders.inner:
             inner = [self._hold_inner(one, within) for one, within in automaton.inner]
             ends = self._graph.add(automaton, 1, {})
-            entries = self._hold(np.array([-1], dtype=np.int64), ends, Holder(name, True, tuple(inner)))
+            entries = self._hold(
+                np.array([-1], dtype=np.int64), ends, Holder(automaton, name, True, tuple(inner))
+            )
             self._holders.inner[name] = int(entries[0])
             self._holders.inner_uses[name] = 0
         self._holders.inner_uses[name] += 1
@@ -305,6 +309,14 @@ class Sequences:
         )
 
     # what is held
+
+    def view(self, number: int, samples: int = 3) -> Standing:
+        """Return where a subscription stands, with up to so many instances of each node, the newest first."""
+        entries = self._holders.of(np.array([number], dtype=np.int64))
+        if not len(entries):
+            raise SubscriptionError(f"no sequence has the number {number}")
+        viewer = Viewer(self._graph.state, self._holders, self._words, self._events)
+        return viewer.standing(int(entries[0]), samples)
 
     def stats(self) -> SequenceStats:
         """Return what is held and what has passed through."""
