@@ -30,12 +30,14 @@ from tocsin.sequences.running.collecting import Collector
 from tocsin.sequences.running.events import KeptEvents
 from tocsin.sequences.running.graph import GraphKeeper
 from tocsin.sequences.running.holding import Holder, HolderTable
+from tocsin.sequences.running.keying import Keying
 from tocsin.sequences.running.predicates import Predicates
 from tocsin.sequences.running.state import (
     EPOCH,
     FEEDING,
     FOREVER,
     FORM,
+    KEYED,
     LIVE,
     LOOKED,
     MADE,
@@ -68,6 +70,7 @@ class SequenceStats(Struct, frozen=True):
     nodes: int
     ends: int
     active_nodes: int
+    keyed_nodes: int
     instances: int
     kept_events: int
     strings: int
@@ -109,6 +112,7 @@ class Sequences:
         )
         self._holders = HolderTable()
         self._collector = Collector(self._words, self._events, memory_limit)
+        self._keying = Keying()
         self._taken = 0
         self._told = 0
 
@@ -207,6 +211,7 @@ class Sequences:
         self._check(arrivals)
         state = self._graph.state
         self._collector.collect(state)
+        state = self._graph.state = self._keying.review(state)
         state.counters[OUTPUTS] = state.counters[OUTPUT_ROWS] = 0
         published: list[tuple[int, Event]] = []
         self._run(arrivals, arrivals.ends, np.arange(len(arrivals)), published)
@@ -335,6 +340,7 @@ class Sequences:
             nodes=int((~is_end).sum()),
             ends=int(is_end.sum()),
             active_nodes=int((state.places.rows[live, WAITING] > 0).sum()),
+            keyed_nodes=int((state.places.rows[live, KEYED] > 0).sum()),
             instances=int(counters[LIVE]),
             kept_events=len(self._events),
             strings=len(self._words.codes),
