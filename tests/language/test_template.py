@@ -67,7 +67,7 @@ def test_sequences_and_views_are_bound_row_by_row() -> None:
     )
     view = Template("select min(per) from table stock where risk between :l and :h")
     assert view.bind({"l": 1, "h": 2}) == parse("select min(per) from table stock where risk between 1 and 2")
-    with pytest.raises(TemplateError, match="only filters are made by the column"):
+    with pytest.raises(TemplateError, match="views are not made by the column"):
         view.bind_many([{"l": 1, "h": 2}])
 
 

@@ -76,7 +76,8 @@ def _read(path: Path) -> list[Subscription]:
             checked = check_entry(entry)
             assert not isinstance(entry, SubscriptionError)  # noqa: S101 - raised by `check_entry`
             period = _ticks(entry.valid_from), _ticks(entry.valid_until)
-            found.append(Subscription(entry.id, checked.query, *period, entry.weight))  # type: ignore[arg-type]
+            told = entry.weight, entry.witness
+            found.append(Subscription(entry.id, checked.query, *period, *told))  # type: ignore[arg-type]
         except TocsinError as error:
             bad += 1
             complain(str(error))
@@ -109,7 +110,8 @@ def _shown(one: Subscription) -> str:
     period = [f"from {one.valid_from}"] if one.valid_from is not None else []
     period += [f"until {one.valid_until}"] if one.valid_until is not None else []
     weight = "" if one.weight == 1.0 else f"  (weight {one.weight})"
-    return to_text(one.query) + (f"  (valid {' '.join(period)})" if period else "") + weight
+    witness = "" if one.witness is None else "  (full witness)"
+    return to_text(one.query) + (f"  (valid {' '.join(period)})" if period else "") + weight + witness
 
 
 def _write(engine: Engine, book: Path) -> None:
@@ -122,6 +124,7 @@ def _write(engine: Engine, book: Path) -> None:
                 record = {"id": one.id, "text": to_text(one.query), "owner": owner}
                 record |= {"valid_from": one.valid_from, "valid_until": one.valid_until}  # type: ignore[dict-item]
                 record |= {"weight": None if one.weight == 1.0 else one.weight}  # type: ignore[dict-item]
+                record |= {"witness": one.witness}
                 file.write(msgspec.json.encode({k: v for k, v in record.items() if v is not None}) + b"\n")
             file.flush()
             os.fsync(file.fileno())

@@ -14,8 +14,11 @@ from tocsin.cli.terminal import FaultLog, complain, counted, note, progress, war
 from tocsin.formats import EventFields, Fault
 from tocsin.formats.subscription_files import Entry, read_subscriptions
 from tocsin.language.seen import Seen
-from tocsin.model import Filter
+from tocsin.model import Sequence, View
 from tocsin.model.errors import SubscriptionError, TocsinError
+from tocsin.sequences.dependencies import Dependencies
+from tocsin.sequences.preparation import prepare
+from tocsin.sequences.ticks import Ticks
 
 __all__ = ["check"]
 
@@ -74,18 +77,21 @@ def check(
     entries = _Entries(files or [], subscribe or [])
     bad = good = warned = 0
     with progress("subscriptions", quiet=quiet) as bar:
+        ways = Dependencies()
         seen = _seen(against, input_format, stream, stream_field) if against is not None else None
         for entry in watched(entries, bar, "checking", entries):
             try:
                 checked = check_entry(entry)
+                if isinstance(entry, Entry) and isinstance(checked.query, Sequence):
+                    _follow(ways, checked.query, entry)
             except TocsinError as error:
                 bad += 1
                 complain(str(error))
                 continue
             good += 1
             warnings = checked.warnings + (seen.warnings(checked.query) if seen is not None else ())
-            if not isinstance(checked.query, Filter):
-                warnings += ("the engine runs filters only so far, and would refuse it",)
+            if isinstance(checked.query, View):
+                warnings += ("the engine runs filters and sequences only so far, and would refuse it",)
             warned += len(warnings)
             for warning in warnings:
                 assert isinstance(entry, Entry)  # noqa: S101 - an error was raised above
@@ -94,6 +100,14 @@ def check(
         note(f"{counted(good + bad, 'subscription')}: {bad:,} at fault, {counted(warned, 'warning')}")
     if bad:
         raise typer.Exit(1)
+
+
+def _follow(ways: Dependencies, query: Sequence, entry: Entry) -> None:
+    """Take note of what a sequence reads and publishes, or raise if that would come back to it."""
+    try:
+        ways.add(prepare(query, Ticks()).reads, query.publish)
+    except SubscriptionError as fault:
+        raise SubscriptionError(f"{entry.place}: subscription `{entry.id}`: {fault.reason}") from None
 
 
 def _seen(source: str, format: options.InputFormat, stream: str | None, stream_field: str | None) -> Seen:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -12,17 +14,19 @@ from rich.markup import escape
 from rich.tree import Tree
 
 from tocsin.cli import options
+from tocsin.cli.automata import automaton_tree
 from tocsin.cli.loading import replaying_engine
 from tocsin.cli.terminal import FaultLog, counted, note, progress, shown, told, warn, watched
 from tocsin.engine import Engine, EventClock
-from tocsin.formats import EventFields, EventReader, Fault
+from tocsin.formats import EventFields, EventFile, EventReader, Fault
 from tocsin.formats.files import is_readable
 from tocsin.formats.json_lines import json_array
 from tocsin.formats.records import Broken
+from tocsin.language import check, to_text
 from tocsin.language.explanation import Reason
 from tocsin.language.printer import value_text
-from tocsin.model import Event
-from tocsin.model.errors import EventError
+from tocsin.model import Event, Notification, Sequence
+from tocsin.model.errors import EventError, TocsinError
 
 __all__ = ["explain", "try_out"]
 
@@ -32,18 +36,52 @@ _MARKS = {True: "[green]✓[/]", False: "[red]✗[/]", None: "[yellow]?[/]"}
 def explain(
     subscription: Annotated[str, typer.Argument(help="A subscription.")],
     event: Annotated[
-        str, typer.Argument(help="One event in JSON, a file that holds it, or - for standard input.")
-    ] = "-",
+        str | None,
+        typer.Argument(
+            metavar="[EVENTS]",
+            help="For a filter one event in JSON, or a file that holds it; for a sequence a file of events; "
+            "- for standard input.",
+            show_default="-",
+        ),
+    ] = None,
+    graph: Annotated[
+        Path | None,
+        typer.Option(help="Draw a sequence's automaton in this file, in SVG.", dir_okay=False),
+    ] = None,
+    input_format: options.InputFormat = None,
     stream: options.Stream = None,
+    time_field: options.TimeField = None,
+    start_field: options.StartField = None,
+    id_field: options.IdField = None,
+    stream_field: options.StreamField = None,
+    disorder: options.Disorder = 0,
+    tick: options.StreamTick = None,
 ) -> None:
-    """Show of each predicate whether it holds for an event, and what failed.
+    """Show of each predicate of a filter whether it holds for an event; of a sequence, where it stands after events.
 
-    Ends with 0 if the event satisfies the subscription, with 1 if not.
+    Ends with 0 if the event satisfies the filter, or the events complete the sequence; with 1 if not.
     """
+    query = check(subscription).query
+    if isinstance(query, Sequence):
+        fields = EventFields(id_field, time_field, start_field, stream_field)
+        with FaultLog() as log:
+            engine = replaying_engine("oracle", disorder=disorder, ticks=tick or (), report=log)
+            drawn_only = event is None and graph is not None
+            source = (
+                None
+                if drawn_only
+                else options.events_from(
+                    event or "-", input_format, stream=stream, fields=fields, ticks=engine.ticks
+                )
+            )
+            _explain_sequence(engine, subscription, source, graph, log)
+        return
+    if graph is not None:
+        raise TocsinError("only a sequence has an automaton to draw; leave --graph out")
     engine = Engine(matcher="oracle", clock=EventClock(0))  # it takes every condition that has a normal form
     for warning in engine.subscribe(subscription, id="it").warnings:
         warn(warning)
-    why = engine.explain("it", _one_event(event, stream))
+    why = engine.explain("it", _one_event(event or "-", stream))
     console = Console(highlight=False)
     console.print(_tree(why.reason))
     for outside in why.outside:
@@ -56,13 +94,39 @@ def explain(
     raise typer.Exit(1)
 
 
+def _explain_sequence(
+    engine: Engine, text: str, source: EventFile | None, graph: Path | None, log: FaultLog
+) -> None:
+    for warning in engine.subscribe(text, id="it").warnings:
+        warn(warning)
+    told = 0
+    if source is not None:
+        told = sum(1 for _ in engine.publish_many(source, on_error=log, batch_size=256)) + len(engine.flush())
+    why = engine.explain("it")
+    console = Console(highlight=False)
+    console.print(automaton_tree(why))
+    if graph is not None:
+        graph.write_text(why.drawing(title=to_text(check(text).query)), encoding="utf-8")
+        note(f"drawn in {graph}")
+    if source is None:
+        return
+    console.print(f"completed {counted(told, 'time')} in {counted(engine.stats().published, 'event')}")
+    if not told or log.count:
+        raise typer.Exit(1)
+
+
 def try_out(
     subscription: Annotated[str, typer.Argument(help="A subscription.")],
     events: options.EventsArgument = "-",
     limit: Annotated[int, typer.Option(min=0, help="How many of the events to show.")] = 10,
     input_format: options.InputFormat = None,
     stream: options.Stream = None,
+    time_field: options.TimeField = None,
+    start_field: options.StartField = None,
+    id_field: options.IdField = None,
     stream_field: options.StreamField = None,
+    disorder: options.Disorder = 0,
+    tick: options.StreamTick = None,
     faults: options.Faults = None,
     quiet: options.Quiet = False,
 ) -> None:
@@ -70,27 +134,37 @@ def try_out(
 
     Ends with 0 if it would have fired, with 1 if not.
     """
-    source = options.events_from(events, input_format, stream=stream, fields=EventFields(stream=stream_field))
-    engine = replaying_engine("oracle")  # for one subscription no index is worth its loading
-    for warning in engine.subscribe(subscription, id="it").warnings:
-        warn(warning)
+    fields = EventFields(id_field, time_field, start_field, stream_field)
     fired = 0
     console = Console(highlight=False)
     with FaultLog(faults) as log, progress("events", quiet=quiet) as bar:
+        # For one subscription no index is worth its loading.
+        engine = replaying_engine("oracle", disorder=disorder, ticks=tick or (), report=log)
+        source = options.events_from(events, input_format, stream=stream, fields=fields, ticks=engine.ticks)
+        for warning in engine.subscribe(subscription, id="it").warnings:
+            warn(warning)
         incoming = watched(source, bar, "testing", source)
-        for one in engine.publish_many(incoming, on_error=log, batch_size=1 if source.path is None else 256):
+        size = 1 if source.path is None else 256
+        notes = engine.publish_many(incoming, on_error=log, batch_size=size)
+        for one in chain(notes, _at_last(engine)):
             fired += 1
             if fired <= limit:
-                console.print(f"{one.event_ids[0]}: {shown(told(one), 200)}", markup=False, soft_wrap=True)
+                events_of = ", ".join(one.event_ids)
+                console.print(f"{events_of}: {shown(told(one), 200)}", markup=False, soft_wrap=True)
     examined = engine.stats().published
     if fired > limit:
         console.print(f"… and {fired - limit:,} more")
     share = f" ({fired / examined:.2%})" if examined else ""
     console.print(f"it would have fired {counted(fired, 'time')} in {counted(examined, 'event')}{share}")
     if log.count:
-        note(f"{counted(log.count, 'record')} refused")
+        note(f"{counted(log.count, 'record')} refused or late")
     if not fired:
         raise typer.Exit(1)
+
+
+def _at_last(engine: Engine) -> Iterator[Notification]:
+    """Return what is told of the events that still wait, once there are no others."""
+    yield from engine.flush()
 
 
 def _one_event(text: str, stream: str | None) -> Event:

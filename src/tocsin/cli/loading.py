@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
 
+from tocsin.cli.options import declare_ticks
 from tocsin.cli.terminal import warn
 from tocsin.engine import Engine, EventClock
 from tocsin.engine.filters import normal_form, smaller_form
@@ -18,8 +19,10 @@ from tocsin.formats.subscription_files import Entry, describe, read_subscription
 from tocsin.language import Template
 from tocsin.language.check import Checked
 from tocsin.language.sources import read_query
-from tocsin.model import Filter
+from tocsin.model import Event, Filter, Sequence
 from tocsin.model.errors import LanguageError, SubscriptionError, TemplateError, TocsinError
+from tocsin.sequences.preparation import prepare
+from tocsin.sequences.ticks import Ticks
 
 __all__ = [
     "Loaded",
@@ -43,9 +46,28 @@ class Loaded(Struct):
         return Loaded(self.good + other.good, self.bad + other.bad)
 
 
-def replaying_engine(matcher: str | None = None) -> Engine:
-    """Return an engine that goes by the events' own time, and to which none comes too late."""
-    return Engine(matcher=matcher, clock=EventClock(), lateness=2**62)
+def replaying_engine(
+    matcher: str | None = None,
+    *,
+    disorder: int = 0,
+    ticks: Iterable[str] = (),
+    report: Callable[[object], None] | None = None,
+) -> Engine:
+    """Return an engine that goes by the events' own time, and to whose filters none comes too late.
+
+    An event that comes too late for sequences is reported.
+    """
+
+    def late(event: Event) -> None:
+        if report is not None:
+            report(
+                f"{event.id}: it ended at {event.end}, before an event that came earlier, and reaches no sequence; "
+                "--disorder says by how many ticks events may come out of order"
+            )
+
+    engine = Engine(matcher=matcher, clock=EventClock(), lateness=2**62, disorder=disorder, on_late=late)
+    declare_ticks(engine, ticks)
+    return engine
 
 
 def load_texts(engine: Engine, texts: list[str]) -> None:
@@ -70,6 +92,7 @@ def load_entries(
                 valid_until=entry.valid_until,
                 owner=entry.owner,
                 weight=entry.weight,  # type: ignore[arg-type]
+                witness=entry.witness,  # type: ignore[arg-type]
             )
         except TocsinError as error:
             loaded.bad += 1
@@ -90,9 +113,12 @@ def check_entry(entry: Entry | SubscriptionError) -> Checked:
     try:
         checked = read_query(entry.query)
         check_id(entry.id)
-        read_terms(entry.valid_from, entry.valid_until, entry.owner, entry.id, entry.weight)
+        terms = entry.valid_from, entry.valid_until, entry.owner, entry.id
+        read_terms(*terms, weight=entry.weight, witness=entry.witness)
         if isinstance(checked.query, Filter) and checked.normal is None:
             smaller_form(checked.query, entry.id, checked.normal)
+        if isinstance(checked.query, Sequence):
+            prepare(checked.query, Ticks())
     except TocsinError as error:
         raise TocsinError(_described(error, entry)) from None
     return Checked(checked.query, (*checked.warnings, *_too_large(checked, entry.id)), checked.normal)

@@ -93,20 +93,22 @@ def match(
     id_field: options.IdField = None,
     stream_field: options.StreamField = None,
     valid_until_field: options.ValidUntilField = None,
+    disorder: options.Disorder = 0,
+    tick: options.StreamTick = None,
     faults: options.Faults = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Match events against subscriptions and print a notification for each that is satisfied.
+    """Match events against subscriptions and print a notification for each that is satisfied or completed.
 
     Ends with 0; with 1 if a record or a subscription of a file had to be left out; with 2 if nothing could be done.
     """
     fields = EventFields(id_field, time_field, start_field, stream_field, valid_until_field)
-    source = options.events_from(events, input_format, stream=stream, fields=fields)
-    engine = replaying_engine(matcher)
     weights = _weights(weight or [], top)
     with ExitStack() as stack:
         log = stack.enter_context(FaultLog(faults))
-        loaded = _load(engine, subscribe, subscriptions, (template, parameters, id_rule), log)
+        engine = replaying_engine(matcher, disorder=disorder, ticks=tick or (), report=log)
+        source = options.events_from(events, input_format, stream=stream, fields=fields, ticks=engine.ticks)
+        _load(engine, subscribe, subscriptions, (template, parameters, id_rule), log)
         writer = _writer(output, format, live=source.path is None)
         stack.enter_context(writer)
         bar = stack.enter_context(progress("events", quiet=quiet))
@@ -119,9 +121,15 @@ def match(
         ):
             writer.write(notification)
             count += 1
+        for notification in engine.flush():
+            writer.write(notification)
+            count += 1
     stats = engine.stats()
     if not quiet and errors.is_terminal:
-        left_out = f", {stats.refused + source.reader.refused:,} refused" if log.count > loaded.bad else ""
+        refused = stats.refused + source.reader.refused
+        left_out = (f", {refused:,} refused" if refused else "") + (
+            f", {stats.late:,} late" if stats.late else ""
+        )
         note(
             f"{counted(stats.published, 'event')}{left_out}, {counted(len(engine), 'subscription')}, "
             f"{counted(count, 'notification')}"

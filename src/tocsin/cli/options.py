@@ -8,10 +8,13 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from tocsin.engine import Engine
 from tocsin.formats import EventFields, EventFile, EventReader, Format, open_events
-from tocsin.model.errors import TocsinError
+from tocsin.model.errors import KindError, TocsinError
+from tocsin.model.ticks import StreamTicks
 
 __all__ = [
+    "Disorder",
     "EventsArgument",
     "Faults",
     "IdField",
@@ -20,8 +23,10 @@ __all__ = [
     "StartField",
     "Stream",
     "StreamField",
+    "StreamTick",
     "TimeField",
     "ValidUntilField",
+    "declare_ticks",
     "events_from",
     "matcher_options",
 ]
@@ -56,6 +61,22 @@ StreamField: TypeAlias = Annotated[
 ValidUntilField: TypeAlias = Annotated[
     str | None, typer.Option("--valid-until-field", help="Until when it is kept.", rich_help_panel=_FIELDS)
 ]
+Disorder: TypeAlias = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        help="By how many ticks events may come out of order before sequences miss them.",
+        metavar="TICKS",
+    ),
+]
+StreamTick: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tick",
+        help="How long a tick of a stream is, such as 'stock=1 second'; may be given several times.",
+        metavar="STREAM=LENGTH",
+    ),
+]
 Faults: TypeAlias = Annotated[
     Path | None, typer.Option("--faults", help="Write every fault to this file.", dir_okay=False)
 ]
@@ -68,9 +89,22 @@ def events_from(
     *,
     stream: str | None = None,
     fields: EventFields | None = None,
+    ticks: StreamTicks | None = None,
 ) -> EventFile:
-    """Return the events of a file or of standard input."""
-    return open_events(source, EventReader(fields, stream=stream), format=format)
+    """Return the events of a file or of standard input; `ticks` says what the times of each stream count."""
+    return open_events(source, EventReader(fields, stream=stream, ticks=ticks), format=format)
+
+
+def declare_ticks(engine: Engine, given: Iterable[str]) -> None:
+    """Declare the ticks of streams that are written as `stock=1 second`."""
+    for one in given:
+        stream, equals, tick = one.rpartition("=")
+        if not equals or not stream:
+            raise TocsinError(f"--tick is written as stream=length, such as 'stock=1 second', not {one!r}")
+        try:
+            engine.stream(stream, tick=tick)
+        except KindError as fault:
+            raise TocsinError(f"--tick {one}: {fault}") from None
 
 
 def matcher_options(given: Iterable[str]) -> dict[str, float | bool | str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 from msgspec import Struct
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from tocsin.language import Template, TemplateRows
 from tocsin.language.template.binding import bind_query
 from tocsin.language.template.template import bindings_at
-from tocsin.model import Filter, Subscription
+from tocsin.model import Filter, Subscription, View
+from tocsin.model import Sequence as SequenceQuery
 from tocsin.model.errors import SubscriptionError
 
 __all__ = ["ALWAYS", "FOREVER", "Batch", "Book", "Terms", "in_force"]
@@ -23,12 +24,13 @@ ALWAYS: Final = -(2**63)
 
 
 class Terms(Struct, frozen=True):
-    """How long subscriptions apply, whose they are, and what they weigh."""
+    """How long subscriptions apply, whose they are, what they weigh, and whether a sequence tells all its events."""
 
     valid_from: int = ALWAYS
     valid_until: int = FOREVER
     owner: str | None = None
     weight: float | Mapping[str, float] = 1.0
+    witness: Literal["full"] | None = None
 
     @property
     def period(self) -> tuple[int, int]:
@@ -63,13 +65,14 @@ class Book:
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
         self._ids: list[str | None] = []
-        self._filters: dict[int, Filter] = {}  # of those that were subscribed one by one
+        self._queries: dict[int, Filter | SequenceQuery] = {}  # of those that were subscribed one by one
         self._batches: dict[
             int, tuple[Batch, int]
         ] = {}  # of the rest: the batch, and the row's position in it
         self._owners: dict[str, dict[str, None]] = {}
         self._owner_of: dict[int, str] = {}
         self.weights: dict[int, float | Mapping[str, float]] = {}  # of those that do not weigh 1
+        self._full: set[int] = set()  # those that tell all events of a sequence
         self._free: list[int] = []
         self._expiries: list[tuple[int, int, str]] = []  # a heap of (valid_until, number, id); some are stale
         self.has_terms = False  # whether any subscription's time has ever been limited
@@ -99,22 +102,30 @@ class Book:
             raise SubscriptionError(f"no subscription has the number {number}")
         return found
 
-    def filter(self, number: int) -> Filter:
+    def query(self, number: int) -> Filter | SequenceQuery:
         """Return what the subscription asks."""
-        if number in self._filters:
-            return self._filters[number]
-        batch, position = self._batches[number]
-        bound = bind_query(batch.template.query, bindings_at(batch.rows.columns, position))
-        assert isinstance(bound, Filter)  # noqa: S101 - a batch holds filters only
+        query, values = self._asked(number)
+        if values is None:
+            return query
+        bound = bind_query(query, values)
+        assert not isinstance(bound, View)  # noqa: S101 - a template stays what it is
         return bound
 
+    def filter(self, number: int) -> Filter:
+        """Return what the subscription of a filter asks."""
+        query = self.query(number)
+        assert isinstance(query, Filter)  # noqa: S101 - a matcher holds filters only
+        return query
+
     def asked(self, number: int) -> tuple[Filter, Mapping[str, Any] | None]:
-        """Return what the subscription asks; a template's row, as the template and the values of its parameters."""
-        if number in self._filters:
-            return self._filters[number], None
-        batch, position = self._batches[number]
-        assert isinstance(batch.template.query, Filter)  # noqa: S101 - a batch holds filters only
-        return batch.template.query, bindings_at(batch.rows.columns, position)
+        """Return what a filter asks; a template's row, as the template and the values of its parameters."""
+        query, values = self._asked(number)
+        assert isinstance(query, Filter)  # noqa: S101 - a matcher holds filters only
+        return query, values
+
+    def is_sequence(self, number: int) -> bool:
+        """Tell whether the subscription is a sequence."""
+        return isinstance(self._asked(number)[0], SequenceQuery)
 
     def subscription(self, id_: str) -> Subscription:
         """Return a subscription as it was given."""
@@ -123,17 +134,19 @@ class Book:
         weight = self.weights.get(number, 1.0)
         return Subscription(
             id_,
-            self.filter(number),
+            self.query(number),
             None if begin == ALWAYS else begin,
             None if end == FOREVER else end,
             dict(weight) if isinstance(weight, Mapping) else weight,
+            "full" if number in self._full else None,
         )
 
-    def holds(self, id_: str, query: Filter, terms: Terms) -> bool:
-        """Tell whether a subscription asks exactly this, for exactly this time, and weighs as much."""
+    def holds(self, id_: str, query: Filter | SequenceQuery, terms: Terms) -> bool:
+        """Tell whether a subscription asks exactly this, for exactly this time, tells and weighs as much."""
         number = self.number(id_)
         period = (int(self.valid_from[number]), int(self.valid_until[number]))
-        same = self.filter(number) == query and self.weights.get(number, 1.0) == terms.weight
+        same = self.query(number) == query and self.weights.get(number, 1.0) == terms.weight
+        same &= (number in self._full) is (terms.witness == "full")
         return same and period == (terms.valid_from, terms.valid_until)
 
     def owner(self, id_: str) -> str | None:
@@ -157,10 +170,10 @@ class Book:
         """Let go of numbers that were reserved and not entered."""
         self._free += reversed(numbers)
 
-    def add(self, number: int, id_: str, query: Filter, terms: Terms) -> None:
+    def add(self, number: int, id_: str, query: Filter | SequenceQuery, terms: Terms) -> None:
         """Enter one subscription under a reserved number."""
         self._enter([number], [id_], terms)
-        self._filters[number] = query
+        self._queries[number] = query
 
     def add_batch(
         self, numbers: list[int], ids: Sequence[str], template: Template, rows: TemplateRows, terms: Terms
@@ -174,7 +187,8 @@ class Book:
         """Strike out a subscription and return the number it had."""
         number = self._numbers.pop(id_)
         self._ids[number] = None
-        if self._filters.pop(number, None) is None:
+        self._full.discard(number)
+        if self._queries.pop(number, None) is None:
             batch, _ = self._batches.pop(number)
             batch.left -= 1
             if batch.left and 4 * batch.left < len(batch.numbers):
@@ -198,6 +212,14 @@ class Book:
             if self._numbers.get(id_) == number and self.valid_until[number] == until:
                 found[id_] = None
         return list(found)
+
+    def _asked(self, number: int) -> tuple[Filter | SequenceQuery, dict[str, Any] | None]:
+        if number in self._queries:
+            return self._queries[number], None
+        batch, position = self._batches[number]
+        query = batch.template.query
+        assert not isinstance(query, View)  # noqa: S101 - the engine refuses views
+        return query, bindings_at(batch.rows.columns, position)
 
     def _compact(self, batch: Batch) -> None:
         """Let go of the rows that are no longer subscribed, once most have gone."""
@@ -228,6 +250,8 @@ class Book:
                 heapify(self._expiries)
         if terms.weight != 1.0:
             self.weights.update(dict.fromkeys(numbers, terms.weight))
+        if terms.witness is not None:
+            self._full.update(numbers)
         if terms.owner is not None:
             self._owners.setdefault(terms.owner, {}).update(dict.fromkeys(ids))
             self._owner_of.update(dict.fromkeys(numbers, terms.owner))

@@ -4,60 +4,43 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from threading import RLock
-from typing import Any, Final
-from uuid import uuid4
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, overload
 
 import numpy as np
-from msgspec.structs import replace as changed
 
-from tocsin.engine.clock import Clock, SystemClock
-from tocsin.engine.filters import (
-    applies,
-    explain_filter,
-    is_deletion,
-    matchable,
-    notification,
-    only_filters,
-)
-from tocsin.engine.history import History
-from tocsin.engine.holdings import Holdings
+from tocsin.engine.explaining import SequenceExplanation
+from tocsin.engine.filters import applies, explain_filter, no_views
 from tocsin.engine.incoming import Incoming, is_at_hand, read_incoming
-from tocsin.engine.ranked import Wish, best_of, native_best
+from tocsin.engine.ranked import Wish
 from tocsin.engine.results import (
-    Difference,
     EngineStats,
     EventExplanation,
+    Followed,
     NamedMatches,
-    Subscribed,
-    SubscribedMany,
     Trial,
 )
-from tocsin.engine.rows import MadeRows
-from tocsin.engine.tables import named, publishable, table_events
-from tocsin.engine.wanted import Wanted, WantedSet, check_id, read_terms, read_wanted
-from tocsin.formats import EventReader, Fault
+from tocsin.engine.subscribing import Subscribing
+from tocsin.engine.tables import TableRows, named, publishable, table_events, table_times
+from tocsin.engine.trials import try_sequence
+from tocsin.formats import EventFields, Fault
 from tocsin.formats.cloud_events import is_cloud_event, read_cloud_event
-from tocsin.language import Template
 from tocsin.language.sources import QuerySource, read_query
-from tocsin.language.template.columns import Rows
-from tocsin.matching import ConjunctionBatch, EventBatch, takes_clauses
 from tocsin.matching.encoding.arrow import ArrowEvents
-from tocsin.matching.ranking import EventWeights, RankingMatcher, Weight
-from tocsin.matching.statistics import Statistics
+from tocsin.matching.ranking import EventWeights
 from tocsin.model import Event, Notification, Subscription, read_event
-from tocsin.model.errors import ApplyError, EventError, SubscriptionError
-from tocsin.model.event import check_event
+from tocsin.model import Sequence as SequenceQuery
+from tocsin.model.errors import EventError
+from tocsin.model.event import check_event, check_times
+from tocsin.model.ticks import StreamTicks, Tick
 
 __all__ = ["Engine"]
 
 _BATCH: Final = 1000
-_TAKEN: Final = "it is subscribed already; to change it, set `replace`"
 _log = logging.getLogger("tocsin")
 
 
-class Engine:
+class Engine(Subscribing):
     """Holds subscriptions and tells, of each event that is published, which of them it concerns.
 
     Safe to use from several threads: one call at a time changes or reads the subscriptions, and a match sees
@@ -70,6 +53,11 @@ class Engine:
     `clock` tells the time of events that say none, and when what has expired is let go; `lateness` is how many
     ticks longer an expired subscription is held for events that come late.
 
+    Sequences see events in the order of their end. One waits until an event has come that ends `disorder` ticks later,
+    so that events may come out of order by as much; `on_late` hears of those that come later still, which reach
+    filters only. Without it the first one is logged, and all are counted. `memory_limit` is how many bytes what
+    sequences have begun may take; beyond it the oldest are dropped and counted.
+
     >>> engine = Engine()
     >>> engine.subscribe("symbol = 'IBM' and price > 100", id="ibm-high").id
     'ibm-high'
@@ -77,135 +65,19 @@ class Engine:
     ['ibm-high']
     """
 
-    def __init__(
-        self,
-        *,
-        matcher: str | None = None,
-        statistics: Statistics | None = None,
-        clock: Clock | None = None,
-        lateness: int = 0,
-    ) -> None:
-        self._clock = clock or SystemClock()
-        self._held = Holdings(matcher, statistics, self._clock, lateness)
-        self._matcher, self._book = self._held.matcher, self._held.book
-        self._history = History()
-        self._lock = RLock()
-        self._reader = EventReader(clock=self._clock.now)
-        self._published = 0
-        self._notified = 0
+    def stream(self, name: str, *, tick: Tick) -> None:
+        """Say how long a tick of a stream is: a text such as `"1 second"`, a timedelta, or microseconds.
 
-    # subscriptions
-
-    def subscribe(
-        self,
-        query: QuerySource,
-        *,
-        id: str | None = None,
-        valid_from: object | None = None,
-        valid_until: object | None = None,
-        owner: str | None = None,
-        weight: Weight = 1.0,
-        replace: bool = False,
-    ) -> Subscribed:
-        """Leave a question behind, as text, JSON or built in Python.
-
-        It applies to an event iff `valid_from <= event.end < valid_until`. An id is made where none is given; one
-        that is subscribed already is an error, unless `replace` is set. Kept events are met at once. `weight` is what
-        its predicates are worth in a ranking: one for all, or by attribute.
+        Lengths of time in sequences are then counted in its ticks, and so are datetimes. It has to be said before
+        a sequence reads the stream.
         """
-        name = uuid4().hex if id is None else id
-        check_id(name)
-        checked = read_query(query)
-        asked = only_filters(checked.query, name)
-        terms = read_terms(valid_from, valid_until, owner, name, weight)
-        wanted = Wanted(asked, self._held.form(asked, name, checked.normal), terms)
         with self._lock:
-            self._expire()
-            gone = self._held.replaced([name], replace=replace)
-            added = self._held.exchange(gone, {name: wanted})
-            return Subscribed(
-                name, self._meet_history(added), (*checked.warnings, *self._held.expiry_warning(terms))
-            )
+            self._timelines.declare(name, tick)
 
-    def subscribe_many(
-        self,
-        template: str | Template,
-        rows: Rows,
-        *,
-        id: str | None = None,
-        valid_from: object | None = None,
-        valid_until: object | None = None,
-        owner: str | None = None,
-        weight: Weight = 1.0,
-        replace: bool = False,
-    ) -> SubscribedMany:
-        """Leave one question behind for each row of a template's parameters; faulty rows are reported.
-
-        `id` names the column that holds the ids, or is a pattern such as `"alert-{s}-{row}"` over parameters and
-        the row's number; without it, ids are made.
-        """
-        made = MadeRows.of(template, rows, id, clauses=takes_clauses(self._matcher))
-        terms = read_terms(valid_from, valid_until, owner, weight=weight)
-        with self._lock:
-            self._expire()
-            gone = self._held.replaced(made.ids, replace=replace)
-            return made.told(self._meet_history(self._held.add_rows(made, terms, gone)))
-
-    def unsubscribe(self, id: str) -> None:
-        """Withdraw a question; one that is not there is an error."""
-        with self._lock:
-            self._expire()
-            self._held.withdraw(id)
-
-    def apply(self, wanted: WantedSet, *, owner: str = "default", dry_run: bool = False) -> Difference:
-        """Make the subscriptions of `owner` equal to `wanted`, all at once or not at all; return the difference.
-
-        `wanted` maps ids to queries, or lists `Subscription`s. With `dry_run` nothing is changed.
-        """
-        sought, errors = read_wanted(wanted, owner, self._held.form)
-        with self._lock:
-            self._expire()
-            for name in sought:
-                if name in self._book and (holder := self._book.owner(name)) != owner:
-                    errors.append(
-                        SubscriptionError(f"it belongs to {holder or 'nobody'}, not to {owner}", name)
-                    )
-            if errors:
-                raise ApplyError(tuple(errors))
-            difference = self._held.difference(sought, owner)
-            if dry_run or not difference:
-                return difference
-            added = self._held.exchange(
-                (*difference.removed, *difference.changed),
-                {name: sought[name] for name in (*difference.added, *difference.changed)},
-            )
-            met = self._meet_history(added)
-        return Difference(difference.added, difference.changed, difference.removed, difference.unchanged, met)
-
-    def subscriptions(self, *, owner: str | None = None) -> Iterator[Subscription]:
-        """Return all subscriptions, or those of one owner, as they stand now."""
-        with self._lock:
-            self._expire()
-            ids = self._book if owner is None else self._book.owned_by(owner)
-            return iter([self._book.subscription(name) for name in ids])
-
-    def owner(self, id: str) -> str | None:
-        """Return whose subscription this is."""
-        with self._lock:
-            self._expire()
-            return self._book.owner(id)
-
-    def __len__(self) -> int:
-        with self._lock:
-            self._expire()
-            return len(self._book)
-
-    def __contains__(self, id: str) -> bool:
-        with self._lock:
-            self._expire()
-            return id in self._book
-
-    # events
+    @property
+    def ticks(self) -> StreamTicks:
+        """Return how long the ticks of streams are, for readers of events."""
+        return self._reader.ticks
 
     def publish(
         self,
@@ -220,11 +92,11 @@ class Engine:
         top: int | None = None,
         weights: Mapping[str, float] | None = None,
     ) -> list[Notification]:
-        """Tell whom an event concerns: one notification per subscription that it satisfies, or for the `top` best.
+        """Tell whom an event concerns: the filters that it satisfies, or the `top` best, and the sequences it completes.
 
         `time` is when it ended, and when it started unless `start` is given; without either, the clock is asked.
-        An event with `valid_until` is kept until then for new subscriptions. A deletion reaches no filter. `weights`
-        are those of the event's attributes, by which the best are found.
+        An event with `valid_until` is kept until then for new filters. A deletion reaches no filter and no sequence.
+        `weights` are those of the event's attributes, by which the best are found.
         """
         given = {"stream": stream, "time": time, "start": start, "id": id, "valid_until": valid_until}
         read = self._read(event, {name: value for name, value in given.items() if value is not None})
@@ -240,6 +112,8 @@ class Engine:
         events: Incoming,
         *,
         stream: str | None = None,
+        time: str | None = None,
+        start: str | None = None,
         on_error: Callable[[Fault], object] | None = None,
         batch_size: int | None = None,
         top: int | None = None,
@@ -247,8 +121,9 @@ class Engine:
     ) -> Iterator[Notification]:
         """Publish events one after another and return the notifications as they come.
 
-        `events` are dicts, `Event`s, an Arrow table or record batch, or an iterator of any of these. A record that
-        cannot be read is counted and given to `on_error`, or logged; the rest goes on. A list or table is matched
+        `events` are dicts, `Event`s, an Arrow table or record batch, or an iterator of any of these; `time` and `start`
+        name the attributes that say when they ended and started, else the clock is asked. A record that cannot
+        be read is counted and given to `on_error`, or logged; the rest goes on. A list or table is matched
         in batches, an iterator event by event unless `batch_size` says otherwise. With `top`, only that many hear of
         each event: the best by the subscriptions' weights and those that `weights` gives the attributes.
         """
@@ -256,13 +131,16 @@ class Engine:
         wish = Wish.of(top, weights)
         size = batch_size or (_BATCH if is_at_hand(events) else 1)
         table = table_events(events, stream) if wish is None else None
-        if table is not None:
-            yield from self._publish_table(table, report, size)
+        # Rows that say no time would all be simultaneous to a sequence: they get theirs one by one.
+        if table is not None and (time is not None or not self._timelines.reads(stream)):
+            rows = table if time is None else self._timed(table, time, start)
+            yield from self._publish_table(rows, report, size)
             return
+        fields = EventFields(time=time, start=start)
         batch: list[Event] = []
         failure: Exception | None = None
         try:
-            for one in read_incoming(events, self._reader, stream):
+            for one in read_incoming(events, self._reader, stream, fields):
                 if isinstance(one, Fault):
                     report(one)
                     continue
@@ -276,6 +154,29 @@ class Engine:
         if failure is not None:
             raise failure
 
+    def flush(self) -> list[Notification]:
+        """Give the sequences all events that wait for their turn, and return what is told of them.
+
+        What comes later and ends before one of them is late.
+        """
+        with self._lock:
+            self._expire()
+            return self._publication.flush()
+
+    def follow(self, table: Any, *, stream: str, time: str, start: str | None = None) -> Followed:
+        """Return, as columns, the sequences that a table's rows complete; they reach no filter.
+
+        `time` names the column that says when a row ended, and `start` the one that says when it started. The rows
+        must be in the order of their end, and all of them events: nothing is taken of a table that is refused.
+        """
+        read = table_events(table, stream)
+        if read is None:
+            raise EventError("only an Arrow table of plain columns can be followed; publish what is not one")
+        rows = self._timed(read, time, start)
+        with self._lock:
+            self._expire()
+            return self._publication.follow(rows)
+
     def match(
         self,
         events: Incoming,
@@ -284,7 +185,7 @@ class Engine:
         top: int | None = None,
         weights: EventWeights | None = None,
     ) -> NamedMatches:
-        """Return, per row, the filters it satisfies, without publishing anything.
+        """Return, per row, the filters it satisfies, without publishing anything; sequences see nothing of it.
 
         A row that cannot be read satisfies none and is reported in `faults`. An Arrow table is matched by the
         column: its rows become events only where Python has to look at one. With `top`, only the best are told, with
@@ -302,14 +203,16 @@ class Engine:
         with self._lock:
             self._expire()
             if wish is None:
-                found = iter(self._match(read, faults.append))
-                per_row = [() if isinstance(row, Fault) else self._names(next(found), row) for row in rows]
+                found = iter(self._lookup.match(read, faults.append))
+                per_row = [
+                    () if isinstance(row, Fault) else self._lookup.names(next(found), row) for row in rows
+                ]
             else:
                 given = wish.checked(len(rows))
                 kept = [given[place] for place, row in enumerate(rows) if isinstance(row, Event)]
-                best = iter(self._rank(read, wish.top, kept, faults.append))
+                best = iter(self._lookup.rank(read, wish.top, kept, faults.append))
                 ranked = [[] if isinstance(row, Fault) else next(best) for row in rows]
-                per_row = [tuple(self._book.id(number) for number, _ in row) for row in ranked]
+                per_row = [tuple(self._held.book.id(number) for number, _ in row) for row in ranked]
                 scores = tuple(score for row in ranked for _, score in row)
         offsets = np.zeros(len(rows) + 1, dtype=np.int64)
         np.cumsum([len(names) for names in per_row], out=offsets[1:])
@@ -317,38 +220,80 @@ class Engine:
             offsets, tuple(name for names in per_row for name in names), tuple(faults), scores
         )
 
+    @overload
+    def explain(self, subscription: str) -> SequenceExplanation: ...
+
+    @overload
     def explain(
-        self, subscription: str, event: Mapping[str, object] | Event, *, stream: str | None = None
+        self,
+        subscription: str,
+        event: Mapping[str, object] | Event,
+        *,
+        stream: str | None = None,
+        time: object | None = None,
+    ) -> EventExplanation: ...
+
+    def explain(
+        self,
+        subscription: str,
+        event: Mapping[str, object] | Event | None = None,
+        *,
+        stream: str | None = None,
+        time: object | None = None,
     ) -> EventExplanation:
-        """Return why a subscription would be notified of an event, or would not: each predicate with its truth."""
-        read = self._read(event, {} if stream is None else {"stream": stream})
+        """Return why a subscription would be notified of an event, or would not: each predicate with its truth.
+
+        Of a sequence, a `SequenceExplanation` is returned: its automaton, what waits at each node and why others have
+        ended, and what the event would do now; the event may be left out.
+        """
+        given = {name: value for name, value in (("stream", stream), ("time", time)) if value is not None}
+        read = None if event is None else self._read(event, given)
         with self._lock:
             self._expire()
-            held = self._book.subscription(subscription)
+            held = self._held.book.subscription(subscription)
+            if isinstance(held.query, SequenceQuery):
+                return self._timelines.explain(self._held.book.number(subscription), held, read)
+        if read is None:
+            raise EventError(f"`{subscription}` is a filter: what it is explained by is an event; give one")
         return explain_filter(held, read)
 
-    def test(self, query: QuerySource, events: Incoming, *, stream: str | None = None) -> Trial:
-        """Return what a subscription would have been told of these events, without subscribing."""
-        trial = Subscription("test", only_filters(read_query(query).query, "test"))
-        rows = list(read_incoming(events, self._reader, stream))
+    def test(
+        self,
+        query: QuerySource,
+        events: Incoming,
+        *,
+        stream: str | None = None,
+        time: str | None = None,
+        start: str | None = None,
+    ) -> Trial:
+        """Return what a subscription would have been told of these events alone, without subscribing.
+
+        `time` and `start` name the attributes that say when they ended and started.
+        """
+        asked = no_views(read_query(query).query, "test")
+        rows = list(read_incoming(events, self._reader, stream, EventFields(time=time, start=start)))
+        faults = tuple(row for row in rows if isinstance(row, Fault))
         read = [row for row in rows if isinstance(row, Event)]
-        fired = tuple(event for event in read if applies(trial, event))
-        return Trial(fired, len(read), tuple(row for row in rows if isinstance(row, Fault)))
+        if isinstance(asked, SequenceQuery):
+            return try_sequence(asked, read, faults, self._timelines)
+        trial = Subscription("test", asked)
+        return Trial(tuple(event for event in read if applies(trial, event)), len(read), faults)
 
     def stats(self) -> EngineStats:
         """Return what the engine holds and what has passed through it."""
         with self._lock:
             self._expire()
             return EngineStats(
-                subscriptions=len(self._book),
-                kept_events=len(self._history),
+                subscriptions=len(self._held.book),
+                kept_events=len(self._publication.history),
                 generation=self._held.generation,
-                published=self._published,
+                published=self._publication.published,
                 refused=self._reader.refused,
-                notifications=self._notified,
+                notifications=self._publication.notified,
                 expired=self._held.expired,
                 dropped_arrays=self._reader.dropped.total(),
-                matcher=self._matcher.stats(),
+                matcher=self._held.matcher.stats(),
+                sequences=self._timelines.stats(),
             )
 
     def _read(self, event: Mapping[str, object] | Event, given: dict[str, Any]) -> Event:
@@ -357,151 +302,47 @@ class Engine:
             if given:
                 raise EventError(f"an `Event` brings its own {', '.join(given)}; make it with them")
             return check_event(event)
+        ticks = self._reader.ticks
         if not given and is_cloud_event(event):
-            return read_cloud_event(event, now=self._clock.now())
-        return read_event(event, **({"time": self._clock.now()} | given))
+            return read_cloud_event(event, now=self._reader.now(str(event.get("type"))), ticks=ticks)
+        stream = given.get("stream")
+        check_times(ticks, stream, **{name: given[name] for name in ("time", "start") if name in given})
+        return read_event(event, **({"time": self._reader.now(stream)} | given), ticks=ticks)
+
+    def _timed(self, table: ArrowEvents, time: str, start: str | None) -> TableRows:
+        """Return a table's rows with their times; those without one are faulty."""
+        starts, ends, faults = table_times(table, time, start, self._reader.ticks)
+        return TableRows(table.with_faults(faults) if faults else table, starts, ends)
 
     def _match_table(self, table: ArrowEvents) -> NamedMatches:
         end = self._clock.now()
         self._reader.count(read=len(table) - len(table.faults), refused=len(table.faults))
         with self._lock:
             self._expire()
-            return named(self._matcher.match(table), self._book, end, table.faults)
+            return named(self._held.matcher.match(table), self._held.book, end, table.faults)
 
     def _publish_table(
-        self, table: ArrowEvents, report: Callable[[Fault], object], size: int
+        self, rows: TableRows | ArrowEvents, report: Callable[[Fault], object], size: int
     ) -> Iterator[Notification]:
         """Publish a table's rows, `size` events at a time; if `report` fails, what came before is published."""
-        for part in publishable(table, self._reader, report, size):
-            end = self._clock.now()
+        table = rows.table if isinstance(rows, TableRows) else rows
+        for begin, end in publishable(table, self._reader, report, size):
+            part = (
+                rows.slice(begin, end)
+                if isinstance(rows, TableRows)
+                else TableRows.at(rows.slice(begin, end), self._clock.now())
+            )
             with self._lock:
                 self._expire()
-                found = self._matcher.match(part)
-                self._published += len(part) - len(part.faults)
-                notes: list[Notification] = []
-                for place in np.flatnonzero(np.diff(found.offsets)).tolist():
-                    numbers = self._held.valid(found[place].tolist(), end, self._clock.now())
-                    if numbers:
-                        event = read_event(part.row(place), stream=part.stream, time=end)
-                        notes += [self._note(number, event) for number in numbers]
-                self._clock.saw(end)
-                self._notified += len(notes)
+                notes = self._publication.rows(part)
             yield from notes
-
-    # what follows is called under the lock
-
-    def _expire(self) -> None:
-        """Let go of the subscriptions and kept events whose time is over."""
-        self._history.expire(self._clock.now())
-        self._held.expire()
-
-    def _meet_history(self, added: ConjunctionBatch) -> tuple[Notification, ...]:
-        """Return what new subscriptions are told of the events that are still kept."""
-        if not len(self._history) or not len(added):
-            return ()
-        alone = self._held.new_matcher()
-        alone.add(added)
-        kept = list(self._history)
-        matches = alone.match(EventBatch.of(matchable(event) for event in kept)).to_lists()
-        notes = [
-            self._note(number, event)
-            for event, found in zip(kept, matches, strict=True)
-            for number in self._held.valid(found, event.end)
-        ]
-        self._notified += len(notes)
-        return tuple(notes)
-
-    def _names(self, numbers: list[int] | None, event: Event) -> tuple[str, ...]:
-        if numbers is None or is_deletion(event):
-            return ()
-        return tuple(sorted(self._book.id(number) for number in self._held.valid(numbers, event.end)))
-
-    def _note(self, number: int, event: Event) -> Notification:
-        return notification(self._book.id(number), self._book.filter(number), event, self._held.generation)
 
     def _publish(
         self, events: list[Event], report: Callable[[Fault], object] | None = None, wish: Wish | None = None
     ) -> list[Notification]:
-        """Publish events as if one by one: what the clock expires between them hears no later one."""
         with self._lock:
             self._expire()
-            notes: list[Notification] = []
-            given = [] if wish is None else wish.checked(1)
-            for event, found in zip(events, self._match(events, report), strict=True):
-                if found is None:
-                    continue
-                self._published += 1
-                if is_deletion(event):
-                    continue
-                now = self._clock.now()
-                valid = self._held.valid(found, event.end, now)
-                if wish is None:
-                    notes += [self._note(number, event) for number in valid]
-                else:
-                    best = best_of(valid, matchable(event), self._book, wish.top, given[0])
-                    notes += [changed(self._note(number, event), score=score) for number, score in best]
-                self._history.add(event, now)
-                self._clock.saw(event.end)
-            self._notified += len(notes)
-            return notes
-
-    def _rank(
-        self,
-        events: list[Event],
-        top: int,
-        weights: Sequence[Mapping[str, float]],
-        report: Callable[[Fault], object],
-    ) -> list[list[tuple[int, float]]]:
-        """Return, per event, the best numbers with their scores; none if it is refused and that is reported."""
-        if not isinstance(self._matcher, RankingMatcher) or self._book.has_terms:
-            return self._scored(events, top, weights, report)
-        seen = self._seen(events, report)
-        kept = [given for event, given in zip(seen, weights, strict=True) if event is not None]
-        batch = EventBatch.of(event for event in seen if event is not None)
-        best = iter(native_best(self._matcher, self._book, batch, top, kept))
-        ranked = [[] if event is None else next(best) for event in seen]
-        undecided = [place for place, row in enumerate(ranked) if row is None]
-        left = [events[place] for place in undecided], top, [weights[place] for place in undecided], report
-        scored = iter(self._scored(*left) if undecided else ())
-        rows = [next(scored) if row is None else row for row in ranked]
-        return [[] if is_deletion(event) else row for event, row in zip(events, rows, strict=True)]
-
-    def _scored(
-        self,
-        events: list[Event],
-        top: int,
-        weights: Sequence[Mapping[str, float]],
-        report: Callable[[Fault], object],
-    ) -> list[list[tuple[int, float]]]:
-        """Return the same as `_rank`, by looking at all that an event satisfies."""
-        return [
-            []
-            if found is None or is_deletion(event)
-            else best_of(self._held.valid(found, event.end), matchable(event), self._book, top, given)
-            for event, found, given in zip(events, self._match(events, report), weights, strict=True)
-        ]
-
-    def _match(
-        self, events: list[Event], report: Callable[[Fault], object] | None = None
-    ) -> list[list[int] | None]:
-        """Return, per event, the numbers of the filters it satisfies; None if it is refused and that is reported."""
-        seen = self._seen(events, report)
-        matches = iter(self._matcher.match(EventBatch.of(e for e in seen if e is not None)).to_lists())
-        return [None if event is None else next(matches) for event in seen]
-
-    def _seen(self, events: list[Event], report: Callable[[Fault], object] | None) -> list[Event | None]:
-        """Return events as matchers see them; None for one that is refused and reported."""
-        seen: list[Event | None] = []
-        for event in events:
-            try:
-                seen.append(matchable(event))
-            except EventError as fault:
-                if report is None:
-                    raise
-                self._reader.refuse()
-                report(Fault("event", 0, str(fault)))
-                seen.append(None)
-        return seen
+            return self._publication.events(events, report, wish)
 
 
 def _log_fault(fault: Fault) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Final, NoReturn, Protocol
 
 from tocsin.engine.results import EventExplanation
 from tocsin.language import Cnf, Dnf, to_dnf, to_normal
@@ -18,6 +18,7 @@ from tocsin.model import (
     Query,
     Sequence,
     Subscription,
+    View,
     literal,
 )
 from tocsin.model.conditions import Conjunction
@@ -31,6 +32,7 @@ __all__ = [
     "explain_filter",
     "is_deletion",
     "matchable",
+    "no_views",
     "normal_form",
     "notification",
     "only_filters",
@@ -48,12 +50,26 @@ class NormalForm(Protocol):
 
 
 def only_filters(query: Query, id_: str) -> Filter:
-    """Return `query` if it is a filter; raise `SubscriptionError` for what the engine does not run yet."""
+    """Return `query` if it is a filter; raise `SubscriptionError` for what no index of filters can hold."""
     if isinstance(query, Filter):
         return query
-    kind = "sequence" if isinstance(query, Sequence) else "view"
+    if isinstance(query, Sequence):
+        raise SubscriptionError(
+            "the text is right, but this is a sequence; Spark and saved indexes match filters only so far, "
+            "`tocsin.Engine` runs sequences too",
+            id_,
+        )
+    return _refuse_view(id_)
+
+
+def no_views(query: Query, id_: str) -> Filter | Sequence:
+    """Return `query` if it is a filter or a sequence; raise `SubscriptionError` for what is not run yet."""
+    return _refuse_view(id_) if isinstance(query, View) else query
+
+
+def _refuse_view(id_: str) -> NoReturn:
     raise SubscriptionError(
-        f"the text is right, but this is a {kind}, and the engine runs filters only so far", id_
+        "the text is right, but this is a view; the engine runs filters and sequences only so far", id_
     )
 
 

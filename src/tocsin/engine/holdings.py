@@ -1,4 +1,4 @@
-"""The subscriptions that an engine holds: in its book and in its matcher, always the same ones."""
+"""The subscriptions that an engine holds: in its book and in what matches or runs them, always the same ones."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from tocsin.engine.clock import Clock
 from tocsin.engine.filters import NormalForm, normal_form, smaller_form
 from tocsin.engine.ranked import weighted
 from tocsin.engine.results import Difference
-from tocsin.engine.rows import MadeRows
-from tocsin.engine.wanted import Wanted
-from tocsin.matching import ConjunctionBatch, Matcher, create_matcher, takes_clauses
+from tocsin.engine.rows import MadeRows, MadeSequences
+from tocsin.engine.timelines import Timelines
+from tocsin.engine.wanted import Wanted, WantedSequence
+from tocsin.matching import ConjunctionBatch, IdArray, Matcher, create_matcher, takes_clauses
 from tocsin.matching.growing import GrowingMatcher
 from tocsin.matching.statistics import Statistics
 from tocsin.model.errors import SubscriptionError
@@ -26,13 +27,18 @@ _TAKEN: Final = "it is subscribed already; to change it, set `replace`"
 
 
 class Holdings:
-    """Adds to the matcher before the book changes, so that what is refused has never been there.
+    """Adds to the matcher or the time lines before the book changes, so that what is refused has never been there.
 
     Its user sees to it that one call at a time is made.
     """
 
     def __init__(
-        self, matcher: str | None, statistics: Statistics | None, clock: Clock, lateness: int
+        self,
+        matcher: str | None,
+        statistics: Statistics | None,
+        clock: Clock,
+        lateness: int,
+        timelines: Timelines,
     ) -> None:
         self._matcher_name = matcher
         self._statistics = statistics
@@ -40,6 +46,7 @@ class Holdings:
         self._lateness = lateness
         self.matcher = self.new_matcher()
         self.form: NormalForm = smaller_form if takes_clauses(self.matcher) else normal_form
+        self.timelines = timelines
         self.book = Book()
         self.generation = 0
         self.expired = 0
@@ -58,23 +65,26 @@ class Holdings:
             raise SubscriptionError(_TAKEN, taken[0])
         return taken
 
-    def exchange(self, gone: Iterable[str], new: Mapping[str, Wanted]) -> ConjunctionBatch:
-        """Put new subscriptions in the place of others, and return what was added; if it is refused, nothing is."""
-        with self._reserved(len(new)) as numbers:
-            forms = (wanted.normal for wanted in new.values())
-            added = ConjunctionBatch.of(zip(numbers, forms, strict=True))
-            weights = (wanted.terms.weight for wanted in new.values())
-            added = weighted(added, dict(zip(numbers, weights, strict=True)))
+    def exchange(self, gone: Sequence[str], new: Mapping[str, Wanted | WantedSequence]) -> ConjunctionBatch:
+        """Put new subscriptions in the place of others, and return the filters; if one is refused, nothing is added."""
+        with self._reserved(len(new), gone) as numbers:
+            each = list(zip(numbers, new.items(), strict=True))
+            filters = [(number, one) for number, (_, one) in each if isinstance(one, Wanted)]
+            added = ConjunctionBatch.of((number, one.normal) for number, one in filters)
+            added = weighted(added, {number: one.terms.weight for number, one in filters})
             self.matcher.add(added)
+            for number, (name, one) in each:
+                if isinstance(one, WantedSequence):
+                    self.timelines.add(_array([number]), one.prepared, {}, one.terms, tick=one.tick, id_=name)
         self._take_out(gone)
         for number, (name, wanted) in zip(numbers, new.items(), strict=True):
             self.book.add(number, name, wanted.query, wanted.terms)
         self.generation += 1
         return added
 
-    def add_rows(self, made: MadeRows, terms: Terms, gone: Iterable[str]) -> ConjunctionBatch:
-        """Put the subscriptions of a template's rows in the place of others, and return what was added."""
-        with self._reserved(len(made.ids)) as numbers:
+    def add_rows(self, made: MadeRows, terms: Terms, gone: Sequence[str]) -> ConjunctionBatch:
+        """Put the filters of a template's rows in the place of others, and return what was added."""
+        with self._reserved(len(made.ids), gone) as numbers:
             added = ConjunctionBatch.of_shapes(
                 np.array(numbers, dtype=np.int64), made.normal, made.rows.columns
             )
@@ -84,6 +94,19 @@ class Holdings:
         self.book.add_batch(numbers, made.ids, made.template, made.rows, terms)
         self.generation += 1
         return added
+
+    def add_sequences(self, made: MadeSequences, terms: Terms, gone: Sequence[str]) -> None:
+        """Put the sequences of a template's rows in the place of others."""
+        with self._reserved(len(made.ids), gone) as numbers:
+            if made.each is None:
+                added = _array(numbers), made.prepared, made.rows.columns
+                self.timelines.add(*added, terms, tick=made.tick, id_="template")
+            else:
+                for number, name, prepared in zip(numbers, made.ids, made.each, strict=True):
+                    self.timelines.add(_array([number]), prepared, {}, terms, tick=made.tick, id_=name)
+        self._take_out(gone)
+        self.book.add_batch(numbers, made.ids, made.template, made.rows, terms)
+        self.generation += 1
 
     def withdraw(self, id: str) -> None:
         """Remove a subscription; one that is not there is an error."""
@@ -109,7 +132,7 @@ class Holdings:
         )
         return (warning,)
 
-    def difference(self, sought: Mapping[str, Wanted], owner: str) -> Difference:
+    def difference(self, sought: Mapping[str, Wanted | WantedSequence], owner: str) -> Difference:
         """Return what would change if the subscriptions of an owner were those sought."""
         held = self.book.owned_by(owner)
         both = [name for name in sought if name in self.book]
@@ -130,18 +153,28 @@ class Holdings:
         return [n for n in numbers if begins[n] <= end and (ends[n] == FOREVER or max(end, gone) < ends[n])]
 
     @contextmanager
-    def _reserved(self, count: int) -> Iterator[list[int]]:
-        """Give numbers to add to the matcher under; if that fails, however it does, they are free again.
+    def _reserved(self, count: int, gone: Sequence[str]) -> Iterator[list[int]]:
+        """Give numbers to add under; if that fails, however it does, they are free again.
 
-        The book changes only afterwards: a matcher may refuse what it is given, and then nothing has happened.
+        The book changes only afterwards: what is added may be refused, and then nothing has happened. What is to go
+        is no hindrance to what comes in its place.
         """
         numbers = self.book.reserve(count)
         try:
+            self.timelines.let_go([self.book.number(name) for name in gone])
             yield numbers
         except BaseException:
-            self.matcher.remove(np.array(numbers, dtype=np.int64))  # part of them may have been added
+            self.matcher.remove(_array(numbers))  # part of them may have been added
+            self.timelines.remove(numbers)
+            self.timelines.take_back()
             self.book.give_back(numbers)
             raise
 
     def _take_out(self, ids: Iterable[str]) -> None:
-        self.matcher.remove(np.array([self.book.remove(name) for name in ids], dtype=np.int64))
+        numbers = [self.book.remove(name) for name in ids]
+        self.timelines.remove(numbers)
+        self.matcher.remove(_array(numbers))
+
+
+def _array(numbers: list[int]) -> IdArray:
+    return np.array(numbers, dtype=np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from tocsin.formats import EventReader, Fault
+from tocsin.formats import EventFields, EventReader, Fault
 from tocsin.formats.arrow_rows import arrow_rows, is_arrow
 from tocsin.model import Event
 
@@ -20,15 +20,17 @@ def is_at_hand(events: Incoming) -> bool:
     return is_arrow(events) or isinstance(events, Sequence)
 
 
-def read_incoming(events: Incoming, reader: EventReader, stream: str | None) -> Iterator[Event | Fault]:
-    """Return each event, or the fault of a record that is none."""
+def read_incoming(
+    events: Incoming, reader: EventReader, stream: str | None, fields: EventFields | None = None
+) -> Iterator[Event | Fault]:
+    """Return each event, or the fault of a record that is none; `fields` name the attributes that say its times."""
     for number, record in _records(events):
         if isinstance(record, Event):
             yield reader.made(record, number)
         elif isinstance(record, Fault):
             yield record
         else:
-            yield reader.event(record, None, number, stream)
+            yield reader.event(record, None, number, stream, fields)
 
 
 def _records(events: Incoming) -> Iterator[tuple[int, Any]]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Final, TypeAlias
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
@@ -11,18 +14,27 @@ from msgspec import Struct
 from tocsin.formats import Fault
 from tocsin.language.explanation import Reason
 from tocsin.matching import IdArray, MatcherStats
-from tocsin.model import Event, Notification
+from tocsin.model import Event, Notification, Value
 from tocsin.model.errors import TemplateError
 
 __all__ = [
     "Difference",
     "EngineStats",
     "EventExplanation",
+    "Followed",
+    "HeldSequences",
     "NamedMatches",
     "Subscribed",
     "SubscribedMany",
     "Trial",
+    "Values",
 ]
+
+
+Values: TypeAlias = Mapping[str, Value | None] | None
+"""What a sequence selected or computed, by name; None if it has nothing of the kind."""
+
+_encode: Final = msgspec.json.Encoder().encode
 
 
 class Subscribed(Struct, frozen=True):
@@ -73,11 +85,17 @@ class EventExplanation(Struct, frozen=True):
 
 
 class Trial(Struct, frozen=True):
-    """What a subscription would have been told: the events, of how many, and the records that were refused."""
+    """What a subscription would have been told: the events, of how many, and the records that were refused.
+
+    Of a sequence, `events` are those that completed it, and `notifications` what it would have told of them; `late` are
+    those that came out of order, and did not reach it.
+    """
 
     events: tuple[Event, ...]
     examined: int
     faults: tuple[Fault, ...] = ()
+    notifications: tuple[Notification, ...] = ()
+    late: tuple[Event, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.events)
@@ -113,6 +131,66 @@ class NamedMatches(Struct, frozen=True):
         return pa.table(columns | ranked)
 
 
+class Followed(Struct, frozen=True):
+    """Sequences that a table's rows completed, as columns of equal length, in the order of the rows.
+
+    `values` are those that a sequence selected or computed, None where it has none.
+    """
+
+    subscriptions: tuple[str, ...]
+    rows: IdArray  # int64[] the row that completed it, from 0
+    starts: IdArray  # int64[]
+    ends: IdArray  # int64[]
+    values: tuple[Values, ...]
+
+    @classmethod
+    def joined(
+        cls, parts: Iterable[tuple[tuple[str, ...], IdArray, IdArray, IdArray, list[Values]]]
+    ) -> Followed:
+        """Return several parts of the columns as one."""
+        none = np.empty(0, dtype=np.int64)
+        names, rows, starts, ends, values = zip(((), none, none, none, []), *parts, strict=True)
+        return cls(
+            tuple(chain.from_iterable(names)),
+            np.concatenate(rows),
+            np.concatenate(starts),
+            np.concatenate(ends),
+            tuple(chain.from_iterable(values)),
+        )
+
+    def __len__(self) -> int:
+        return len(self.subscriptions)
+
+    def to_arrow(self) -> pa.Table:
+        """Return one line per witness, with the columns `row`, `subscription`, `start`, `end`, and `values` as JSON."""
+        written = [None if values is None else _encode(dict(values)).decode() for values in self.values]
+        return pa.table(
+            {
+                "row": self.rows,
+                "subscription": pa.array(self.subscriptions, pa.string()),
+                "start": self.starts,
+                "end": self.ends,
+                "values": pa.array(written, pa.string()),
+            }
+        )
+
+
+class HeldSequences(Struct, frozen=True):
+    """What sequences hold: the nodes of their automata, and the instances that wait there.
+
+    `waiting` events have not had their turn, `late` ones came after it, and `dropped` instances were ended by the
+    memory limit.
+    """
+
+    subscriptions: int = 0
+    nodes: int = 0
+    instances: int = 0
+    bytes: int = 0
+    dropped: int = 0
+    late: int = 0
+    waiting: int = 0
+
+
 class EngineStats(Struct, frozen=True):
     """What the engine holds and what has passed through it."""
 
@@ -125,3 +203,9 @@ class EngineStats(Struct, frozen=True):
     expired: int
     dropped_arrays: int
     matcher: MatcherStats
+    sequences: HeldSequences = HeldSequences()
+
+    @property
+    def late(self) -> int:
+        """Return how many events came too late for sequences."""
+        return self.sequences.late

@@ -6,18 +6,24 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from tocsin.engine.book import Book, in_force
 from tocsin.engine.filters import DELETIONS
 from tocsin.engine.incoming import Incoming
 from tocsin.engine.results import NamedMatches
 from tocsin.formats import EventReader, Fault
-from tocsin.formats.arrow_rows import is_arrow
+from tocsin.formats.arrow_rows import arrow_rows, is_arrow
+from tocsin.formats.records import Broken
 from tocsin.matching import Matches
 from tocsin.matching.encoding.arrow import ArrowEvents
-from tocsin.model.event import STREAM
+from tocsin.model.errors import EventError, KindError
+from tocsin.model.event import STREAM, Event, check_times, read_event
+from tocsin.model.ticks import StreamTicks
+from tocsin.sequences.arrivals import Arrivals
 
-__all__ = ["TELLING", "named", "publishable", "table_events"]
+__all__ = ["TELLING", "TableRows", "named", "publishable", "table_events", "table_times"]
 
 TELLING: Final = frozenset({STREAM, "specversion", *DELETIONS})  # these say what a row is, row by row
 
@@ -49,10 +55,110 @@ def named(matches: Matches, book: Book, end: int, faults: Mapping[int, str]) -> 
     return NamedMatches(offsets, told, tuple(_fault(place, faults) for place in sorted(faults)))
 
 
+class TableRows:
+    """Rows of a table that are published: when they started and ended, and each as an event once it is asked for."""
+
+    def __init__(self, table: ArrowEvents, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
+        self.table = table
+        self.stream = table.stream
+        self.starts = starts
+        self.ends = ends
+        self._made: dict[int, Event] = {}
+
+    @classmethod
+    def at(cls, table: ArrowEvents, end: int) -> TableRows:
+        """Return rows that all ended then."""
+        ends = np.full(len(table), end, dtype=np.int64)
+        return cls(table, ends, ends)
+
+    def slice(self, begin: int, end: int) -> TableRows:
+        """Return the rows from `begin` to `end`."""
+        return TableRows(self.table.slice(begin, end), self.starts[begin:end], self.ends[begin:end])
+
+    def event(self, place: int) -> Event:
+        """Return a row as an event, always the same."""
+        found = self._made.get(place)
+        if found is None:
+            start, end = int(self.starts[place]), int(self.ends[place])
+            found = read_event(self.table.row(place), stream=self.stream, time=end, start=start)
+            self._made[place] = found
+        return found
+
+    def arrivals(self, begin: int, end: int) -> Arrivals:
+        """Return the rows from `begin` to `end` as sequences see them."""
+        return _RowArrivals(self, begin, end)
+
+
+class _RowArrivals(Arrivals):
+    """Rows of a table that sequences see by the column; one becomes an event where it is asked for."""
+
+    def __init__(self, rows: TableRows, begin: int, end: int) -> None:
+        super().__init__(rows.table.slice(begin, end), rows.starts[begin:end], rows.ends[begin:end], ())
+        self._rows = rows
+        self._begin = begin
+
+    def event(self, place: int) -> Event:
+        """Return one of them as it was published."""
+        return self._rows.event(self._begin + place)
+
+    @property
+    def single_stream(self) -> str | None:
+        """Return the stream of all of them."""
+        return self._rows.stream
+
+    def stream(self, place: int) -> str | None:  # noqa: ARG002 - all are of one stream
+        """Return the stream of one of them."""
+        return self._rows.stream
+
+
+def table_times(
+    table: ArrowEvents, time: str, start: str | None, ticks: StreamTicks
+) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[int, str]]:
+    """Return when a table's rows started and ended, by the columns that say so, and what is wrong by row.
+
+    `time` and `start` name them; without a `start` a row starts when it ends.
+    """
+    faults: dict[int, str] = {}
+    ends = _ticks_of(table, time, "time", ticks, faults)
+    starts = ends if start is None else _ticks_of(table, start, "start", ticks, faults)
+    for place in np.flatnonzero(starts > ends).tolist():
+        fault = f"the event starts at {starts[place]}, after its end at {ends[place]}"
+        faults.setdefault(place, fault)
+    return starts, ends, faults
+
+
+def _ticks_of(
+    table: ArrowEvents, name: str, what: str, ticks: StreamTicks, faults: dict[int, str]
+) -> NDArray[np.int64]:
+    if name not in table.table.schema.names:
+        raise EventError(f"the table has no column `{name}`, which should give the {what} of its rows")
+    column = table.table.column(name).combine_chunks()
+    kind = column.type
+    if pa.types.is_integer(kind) and not column.null_count and kind != pa.uint64():
+        check_times(ticks, table.stream, **{what: 0})
+        return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
+    if pa.types.is_timestamp(kind) and not column.null_count:
+        counted = column.cast(pa.timestamp("us", kind.tz), safe=False).cast(pa.int64())
+        return np.asarray(counted.to_numpy(zero_copy_only=False), dtype=np.int64) // ticks.length(
+            table.stream
+        )
+    found = np.zeros(len(table), dtype=np.int64)
+    for place, (_, row) in enumerate(arrow_rows(table.table.select([name]).to_batches())):
+        raw = None if isinstance(row, Broken) else row[name]
+        try:
+            if raw is None:
+                raise EventError(f"it has no `{name}`, which should give its {what}")
+            check_times(ticks, table.stream, **{what: raw})
+            found[place] = ticks.read(raw, table.stream)
+        except (EventError, KindError) as fault:
+            faults.setdefault(place, str(fault))
+    return found
+
+
 def publishable(
     table: ArrowEvents, reader: EventReader, report: Callable[[Fault], object], size: int
-) -> Iterator[ArrowEvents]:
-    """Return the table in parts of `size` events each; report the faults of a part before it is returned."""
+) -> Iterator[tuple[int, int]]:
+    """Return where parts of `size` events each begin and end; report the faults of a part before it is returned."""
     refused = np.zeros(len(table), dtype=np.bool_)
     refused[list(table.faults)] = True
     last = np.flatnonzero(~refused)[max(size, 1) - 1 :: max(size, 1)]
@@ -66,10 +172,9 @@ def publishable(
             except Exception as fault:  # noqa: BLE001 - whatever it is, what came before is published
                 reached, failure = place, fault
                 break
-        part = table.slice(begin, reached)
-        reader.count(read=len(part) - len(part.faults))
-        if len(part):
-            yield part
+        reader.count(read=reached - begin - int(refused[begin:reached].sum()))
+        if reached > begin:
+            yield begin, reached
         if failure is not None:
             raise failure
         begin = end

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tocsin.model.errors import EventError
-from tocsin.model.event import Event, read_event
+from tocsin.model.event import Event, check_times, read_event
+from tocsin.model.ticks import StreamTicks
 
 __all__ = ["is_cloud_event", "read_cloud_event"]
 
@@ -18,7 +19,11 @@ def is_cloud_event(record: object) -> bool:
 
 
 def read_cloud_event(
-    record: Mapping[str, object], *, now: int, dropped: Callable[[str], None] | None = None
+    record: Mapping[str, object],
+    *,
+    now: int,
+    dropped: Callable[[str], None] | None = None,
+    ticks: StreamTicks | None = None,
 ) -> Event:
     """Return a CloudEvent as an event.
 
@@ -32,11 +37,15 @@ def read_cloud_event(
         value = record.get(name)
         if not isinstance(value, str) or not value:
             raise EventError(f"a CloudEvent needs its `{name}`, a string that is not empty")
+    given = record.get("time")
+    if ticks is not None and given:
+        check_times(ticks, str(record["type"]), time=given)
     return read_event(
         record,
         id=str(record["id"]),
         stream=str(record["type"]),
-        time=record.get("time") or now,
+        time=given or now,
         valid_until=record.get("expirytime"),
         dropped=dropped,
+        ticks=ticks,
     )

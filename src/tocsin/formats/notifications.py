@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tocsin.model.event import Event
-from tocsin.model.subscription import Notification
+from tocsin.model.subscription import Notification, Witnessed
 
 __all__ = ["JsonNotifications", "ParquetNotifications", "notification_record"]
 
@@ -27,6 +27,7 @@ _SCHEMA: Final = pa.schema(
         ("generation", pa.int64()),
         ("values", pa.string()),
         ("event", pa.string()),
+        ("witness", pa.string()),
     ]
 )
 
@@ -37,6 +38,8 @@ def notification_record(note: Notification) -> dict[str, Any]:
     if note.values is not None:
         record["values"] = dict(note.values)
     record["events"] = [_event_record(event) for event in note.events]
+    if note.witness is not None:
+        record["witness"] = [_step_record(step) for step in note.witness]
     for name in ("old", "new", "start", "end", "score"):
         if (value := getattr(note, name)) is not None:
             record[name] = value
@@ -67,7 +70,7 @@ class JsonNotifications:
 
 
 class ParquetNotifications:
-    """Writes notifications to a Parquet file; selected values and events are JSON texts."""
+    """Writes notifications to a Parquet file; selected values, the last event and the witness are JSON texts."""
 
     def __init__(self, path: Path) -> None:
         self._writer = pq.ParquetWriter(path, _SCHEMA)
@@ -86,6 +89,9 @@ class ParquetNotifications:
                 "generation": note.generation,
                 "values": None if note.values is None else _encode(dict(note.values)).decode(),
                 "event": _encode(dict(event.attributes)).decode(),
+                "witness": None
+                if note.witness is None
+                else _encode([_step_record(step) for step in note.witness]).decode(),
             }
         )
         if len(self._rows) >= _ROWS:
@@ -103,6 +109,11 @@ class ParquetNotifications:
     def _flush(self) -> None:
         self._writer.write_table(pa.Table.from_pylist(self._rows, schema=_SCHEMA))
         self._rows.clear()
+
+
+def _step_record(step: Witnessed) -> dict[str, Any]:
+    chain = {} if step.chain is None else {"chain": list(step.chain)}
+    return {"alias": step.alias, "first": step.first, "last": step.last, **chain}
 
 
 def _event_record(event: Event) -> dict[str, Any]:

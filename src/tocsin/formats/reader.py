@@ -12,7 +12,8 @@ from msgspec import Struct
 from tocsin.formats.cloud_events import is_cloud_event, read_cloud_event
 from tocsin.formats.records import Broken
 from tocsin.model.errors import EventError
-from tocsin.model.event import Event, check_event, read_event
+from tocsin.model.event import Event, check_event, check_times, read_event
+from tocsin.model.ticks import StreamTicks
 
 __all__ = ["EventFields", "EventReader", "Fault", "find", "now_in_microseconds"]
 
@@ -41,8 +42,9 @@ class EventFields(Struct, frozen=True):
 class EventReader:
     """Turns records into events.
 
-    `stream` is the stream of records that name none; `clock` tells the time of those that have none. `read`,
-    `refused` and `dropped` count what came through, what did not, and the arrays that were left out, by path.
+    `stream` is the stream of records that name none; `clock` tells the time of those that have none, without it that
+    is the time of day; `ticks` says how long those of each stream are. `read`, `refused`
+    and `dropped` count what came through, what did not, and the arrays that were left out, by path.
     """
 
     def __init__(
@@ -51,10 +53,12 @@ class EventReader:
         *,
         stream: str | None = None,
         clock: Callable[[], int] | None = None,
+        ticks: StreamTicks | None = None,
     ) -> None:
         self.fields = fields or EventFields()
         self.stream = stream
-        self.clock = clock or now_in_microseconds
+        self.ticks = ticks or StreamTicks()
+        self._clock = clock
         self.read = 0
         self.refused = 0
         self.dropped: Counter[str] = Counter()
@@ -66,8 +70,9 @@ class EventReader:
         source: str | None,
         line: int,
         stream: str | None = None,
+        fields: EventFields | None = None,
     ) -> Event | Fault:
-        """Return the record as an event, or what is wrong with it.
+        """Return the record as an event, or what is wrong with it; `fields` say what the reader's own say otherwise.
 
         Without an id of its own, an event from a `source` is called by its place there.
         """
@@ -75,7 +80,7 @@ class EventReader:
             if isinstance(record, Broken):
                 raise EventError(record.reason)
             name = None if source is None else f"{source}:{self.read + self.refused + 1}"
-            event = self._event(record, name, stream or self.stream)
+            event = self._event(record, name, stream or self.stream, fields or self.fields)
         except EventError as fault:
             self.refuse()
             return Fault(source or "event", line, str(fault))
@@ -90,6 +95,12 @@ class EventReader:
             self.refuse()
             return Fault("event", line, str(fault))
 
+    def now(self, stream: str | None) -> int:
+        """Return the time of an event of this stream that says none."""
+        if self._clock is not None:
+            return self._clock()
+        return now_in_microseconds() // self.ticks.length(stream)
+
     def refuse(self) -> None:
         """Count a record that was refused."""
         self.count(refused=1)
@@ -100,20 +111,30 @@ class EventReader:
             self.read += read
             self.refused += refused
 
-    def _event(self, record: Mapping[str, object], name: str | None, stream: str | None) -> Event:
+    def _event(
+        self, record: Mapping[str, object], name: str | None, stream: str | None, fields: EventFields
+    ) -> Event:
         if not isinstance(record, Mapping):
             raise EventError(f"an event is an object with attributes, not {_called(record)}")
         if is_cloud_event(record):
-            return read_cloud_event(record, now=self.clock(), dropped=self._drop)
-        fields = self.fields
+            now = self.now(str(record.get("type")))
+            return read_cloud_event(record, now=now, dropped=self._drop, ticks=self.ticks)
+        of = stream if fields.stream is None else str(_lookup(record, fields.stream, "stream"))
+        given = {
+            what: _lookup(record, path, what)
+            for what, path in (("time", fields.time), ("start", fields.start))
+            if path is not None
+        }
+        check_times(self.ticks, of, **given)
         return read_event(
             record,
-            stream=stream if fields.stream is None else str(_lookup(record, fields.stream, "stream")),
+            stream=of,
             id=name if fields.id is None else str(_lookup(record, fields.id, "id")),
-            time=self.clock() if fields.time is None else _lookup(record, fields.time, "time"),
-            start=None if fields.start is None else _lookup(record, fields.start, "start"),
+            time=given["time"] if "time" in given else self.now(of),
+            start=given.get("start"),
             valid_until=find(record, fields.valid_until),
             dropped=self._drop,
+            ticks=self.ticks,
         )
 
     def _drop(self, path: str) -> None:

@@ -16,7 +16,7 @@ from tocsin.model.errors import EventError, LanguageError, SubscriptionError
 __all__ = ["Entry", "describe", "read_subscriptions"]
 
 _NAMED = re.compile(r"([^\s:'\"()=<>~,]+):(?=\s|$)[ \t]*")
-_KNOWN = {"id", "text", "query", "valid_from", "valid_until", "owner", "weight"}
+_KNOWN = {"id", "text", "query", "valid_from", "valid_until", "owner", "weight", "witness"}
 
 
 class Entry(Struct, frozen=True):
@@ -31,6 +31,7 @@ class Entry(Struct, frozen=True):
     valid_until: object | None = None
     owner: str | None = None
     weight: object = 1.0
+    witness: object = None
 
     @property
     def place(self) -> str:
@@ -43,8 +44,8 @@ def read_subscriptions(path: Path, format: Format | None = None) -> Iterator[Ent
 
     In plain text a subscription begins at the beginning of a line, with `id:` before it if it has a name of its
     own, and goes on over indented lines; `--` begins a comment. JSON lines and tables give `id` and `text` (or
-    `query`, the JSON form), and may give `valid_from`, `valid_until`, `owner` and `weight`. `format` overrules the
-    name.
+    `query`, the JSON form), and may give `valid_from`, `valid_until`, `owner`, `weight` and `witness`. `format`
+    overrules the name.
     """
     if not is_readable(path):
         raise SubscriptionError(f"there is no file {path}")
@@ -120,6 +121,7 @@ def _from_record(record: Mapping[str, object] | Broken, source: str, line: int) 
         _time(given.get("valid_until")),
         None if owner is None else str(owner),
         _number(given.get("weight", 1.0)),
+        given.get("witness"),
     )
 
 

@@ -11,7 +11,7 @@ from uuid import uuid4
 from tocsin.engine.filters import normal_form, only_filters
 from tocsin.engine.results import Difference, SubscribedMany
 from tocsin.engine.rows import MadeRows
-from tocsin.engine.wanted import Wanted, WantedSet, check_id, read_terms, read_wanted
+from tocsin.engine.wanted import Wanted, WantedSet, check_id, read_filter, read_terms, read_wanted
 from tocsin.formats.reader import now_in_microseconds
 from tocsin.index.additions import Addition
 from tocsin.index.contents import Contents
@@ -127,7 +127,7 @@ class SubscriptionIndex:
         `wanted` maps ids to queries, or lists `Subscription`s. If any is at fault, nothing is changed and
         `ApplyError` is raised; with `on_error`, it is told of each, they are left as they were, and the rest goes on.
         """
-        sought, errors = read_wanted(wanted, "index")
+        sought, errors = read_wanted(wanted, "index", read_filter)
         if errors and on_error is None:
             raise ApplyError(tuple(errors))
         for error in errors:

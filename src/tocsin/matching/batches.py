@@ -106,7 +106,7 @@ class ConjunctionBatch(Struct, frozen=True):
         """Return the batch of a template's rows, whose subscriptions are `ids`; no row is looked at."""
         if len(ids) != len(rows):
             raise ValueError(f"{len(rows)} rows need as many ids, got {len(ids)}")
-        return cls.of_shapes(ids, rows.normal, rows.columns)
+        return cls.of_shapes(ids, rows.form(), rows.columns)
 
     @classmethod
     def of_shapes(cls, ids: IdArray, normal: Dnf | Cnf, columns: Mapping[str, Column]) -> ConjunctionBatch:

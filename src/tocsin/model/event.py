@@ -12,15 +12,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tocsin.model.errors import EventError, KindError
-from tocsin.model.values import Value, read_time, read_value
+from tocsin.model.ticks import StreamTicks
+from tocsin.model.values import Value, read_value
 
-__all__ = ["STREAM", "Event", "check_event", "flatten", "is_plain", "read_event"]
+__all__ = ["STREAM", "Event", "check_event", "check_times", "flatten", "is_plain", "read_event"]
 
 
 STREAM: Final = "$stream"
 """The attribute by which matchers know an event's stream, so that a filter on one stream is indexed by it."""
 
 _WIDE = 2**63  # what is within needs no further look
+_MICROSECONDS: Final = StreamTicks()  # no stream has declared anything
 
 
 class Event(Struct, frozen=True):
@@ -47,22 +49,24 @@ def read_event(
     start: object | None = None,
     valid_until: object | None = None,
     dropped: Callable[[str], None] | None = None,
+    ticks: StreamTicks | None = None,
 ) -> Event:
     """Return `data` as an event, or raise `EventError` naming the attribute that cannot be kept.
 
-    `time` is when the event ended, and when it started unless `start` is given. Arrays are dropped;
-    `dropped` is told each one's path.
+    `time` is when the event ended, and when it started unless `start` is given; `ticks` says what its stream counts,
+    microseconds if it says nothing. Arrays are dropped; `dropped` is told each one's path.
 
     >>> read_event({"symbol": "IBM", "data": {"price": 101.5, "note": None}}, id="e1", time=17)
     Event(id='e1', attributes={'symbol': 'IBM', 'data.price': 101.5}, stream=None, start=17, end=17, ...)
     """
     if not isinstance(data, Mapping):
         raise EventError(f"an event is a mapping of attributes, not {type(data).__name__}")
-    end = _moment(time, "time")
-    begin = end if start is None else _moment(start, "start")
+    _check_stream(stream)
+    counted = _MICROSECONDS if ticks is None else ticks
+    end = _moment(time, "time", stream, counted)
+    begin = end if start is None else _moment(start, "start", stream, counted)
     if begin > end:
         raise EventError(f"the event starts at {begin}, after its end at {end}")
-    _check_stream(stream)
     attributes = flatten(data, dropped)
     if STREAM in attributes:
         raise EventError(
@@ -74,7 +78,7 @@ def read_event(
         stream=stream,
         start=begin,
         end=end,
-        valid_until=None if valid_until is None else _moment(valid_until, "valid_until"),
+        valid_until=None if valid_until is None else _moment(valid_until, "valid_until", stream, counted),
     )
 
 
@@ -95,15 +99,24 @@ def check_event(event: Event, dropped: Callable[[str], None] | None = None) -> E
     return event if same else replace(event, attributes=read)
 
 
+def check_times(ticks: StreamTicks, stream: str | None, **given: object) -> None:
+    """Raise `EventError` for times that were given as integers where it cannot be known how long their ticks are."""
+    for name, raw in given.items():
+        try:
+            ticks.check(raw, stream)
+        except KindError as fault:
+            raise EventError(f"`{name}`: {fault}") from None
+
+
 def _check_stream(stream: object) -> None:
     if stream is None or (isinstance(stream, str) and (stream.isascii() or _is_unicode(stream))):
         return
     raise EventError(f"a stream's name is a string of valid Unicode, not {stream!r}")
 
 
-def _moment(raw: object, name: str) -> int:
+def _moment(raw: object, name: str, stream: str | None, ticks: StreamTicks) -> int:
     try:
-        return read_time(raw)
+        return ticks.read(raw, stream)
     except KindError as fault:
         raise EventError(f"`{name}`: {fault}") from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 from msgspec import Struct
 
@@ -10,13 +11,14 @@ from tocsin.model.event import Event
 from tocsin.model.queries import Query
 from tocsin.model.values import Value
 
-__all__ = ["Notification", "Subscription"]
+__all__ = ["Notification", "Subscription", "Witnessed"]
 
 
 class Subscription(Struct, frozen=True):
     """A query with an id. It applies to an event iff `valid_from <= event.end < valid_until`, in ticks.
 
-    `weight` is what its predicates are worth in a ranking: all the same, or by attribute.
+    `weight` is what its predicates are worth in a ranking: all the same, or by attribute. With `witness="full"` a
+    sequence tells all events of each step, else the first and the last.
     """
 
     id: str
@@ -24,13 +26,26 @@ class Subscription(Struct, frozen=True):
     valid_from: int | None = None
     valid_until: int | None = None
     weight: float | Mapping[str, float] = 1.0
+    witness: Literal["full"] | None = None
+
+
+class Witnessed(Struct, frozen=True):
+    """One step of a sequence that was completed: its name, and the ids of its first and its last event.
+
+    `chain` are those of all its events, if the subscription asked for the full witness.
+    """
+
+    alias: str
+    first: str
+    last: str
+    chain: tuple[str, ...] | None = None
 
 
 class Notification(Struct, frozen=True):
     """What one subscription is told about one event, one sequence of events, or one change of an answer.
 
-    `values` holds what the query selected, `old` and `new` the answers of a view before and after;
-    `generation` is the state of the subscriptions that was matched, `score` what it is worth if it was ranked.
+    `values` holds what the query selected or, of a sequence that selects nothing, what it computed; `witness` the
+    steps of a sequence; `old` and `new` the answers of a view before and after; `generation` is the state of the subscriptions that was matched, `score` what it is worth if it was ranked.
     """
 
     subscription: str
@@ -43,3 +58,4 @@ class Notification(Struct, frozen=True):
     end: int | None = None
     generation: int = 0
     score: float | None = None
+    witness: tuple[Witnessed, ...] | None = None

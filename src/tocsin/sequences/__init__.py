@@ -1,6 +1,21 @@
 """Sequences: subscriptions over many events, by shared automata."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from tocsin.sequences.modes import MODES, Optimisations
-from tocsin.sequences.running.sequences import Sequences, SequenceStats
+
+if TYPE_CHECKING:
+    from tocsin.sequences.running.sequences import Sequences, SequenceStats
 
 __all__ = ["MODES", "Optimisations", "SequenceStats", "Sequences"]
+
+
+def __getattr__(name: str) -> Any:
+    """Return what runs sequences once somebody asks for it: it brings the compiler, which takes its time."""
+    if name not in ("SequenceStats", "Sequences"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from tocsin.sequences.running import sequences  # noqa: PLC0415
+
+    return getattr(sequences, name)

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, functions
 from pyspark.sql.types import LongType, StructField, StructType
 
 from tocsin.engine.rows import MadeRows
-from tocsin.engine.wanted import read_terms, read_wanted
+from tocsin.engine.wanted import read_filter, read_terms, read_wanted
 from tocsin.formats.subscription_files import Entry
 from tocsin.index import SubscriptionIndex
 from tocsin.index.additions import Addition, sampled
@@ -101,7 +101,7 @@ class _Texts(Struct, frozen=True):
             for name in _COLUMNS
         ]
         entries = [Entry("subscriptions", 0, 0, *row) for row in zip(*columns, strict=True)]
-        sought, errors = read_wanted(entries, "index")
+        sought, errors = read_wanted(entries, "index", read_filter)
         return _Read(list(Addition.of_wanted(sought)), [(error.id, error.reason) for error in errors])
 
 

@@ -22,7 +22,7 @@ from tocsin.language.template.columns import Column, Faults, Rows, read_columns
 from tocsin.language.template.roles import Role, roles_of
 from tocsin.model.conditions import Conjunction
 from tocsin.model.errors import LanguageError, NormalFormError, TemplateError
-from tocsin.model.queries import Filter, Query
+from tocsin.model.queries import Filter, Query, View
 from tocsin.model.values import Value
 
 __all__ = ["Template", "TemplateRows"]
@@ -32,14 +32,14 @@ _COMPILERS: Final[dict[Role, Callable[[str], object]]] = {Role.LIKE: compile_lik
 
 
 class TemplateRows(Struct, frozen=True):
-    """Many filters of one shape: a normal form with parameters, and a column of constants for each.
+    """Many filters or sequences of one shape: the query with parameters, and a column of constants for each.
 
-    `rows` are the numbers of the rows that are kept, in the order they were given; `errors` say what is wrong
+    `normal` is a filter's normal form; a sequence has none. `rows` are the numbers of the rows that are kept, in the order they were given; `errors` say what is wrong
     with the others, and `never` are the rows that no event can satisfy.
     """
 
     query: Query
-    normal: Dnf | Cnf
+    normal: Dnf | Cnf | None
     columns: Mapping[str, Column]
     rows: NDArray[np.int64]
     errors: tuple[TemplateError, ...] = ()
@@ -49,20 +49,27 @@ class TemplateRows(Struct, frozen=True):
         return len(self.rows)
 
     def without(self, rows: Collection[int]) -> TemplateRows:
-        """Return these filters without some rows, given by their numbers."""
+        """Return these without some rows, given by their numbers."""
         return self.take(np.flatnonzero(~np.isin(self.rows, list(rows))))
 
     def take(self, positions: NDArray[np.int64]) -> TemplateRows:
-        """Return only the filters at these positions."""
+        """Return only those at these positions."""
         columns = {name: column[positions] for name, column in self.columns.items()}
         return TemplateRows(self.query, self.normal, columns, self.rows[positions], self.errors, self.never)
 
     def conjunctions(self, position: int) -> Iterator[Conjunction]:
-        """Return the conjunctions of the kept row at `position`, with its constants in place."""
+        """Return the conjunctions of the filter of the kept row at `position`, with its constants in place."""
         values = bindings_at(self.columns, position)
-        normal = self.normal if isinstance(self.normal, Dnf) else to_dnf(self.normal.condition())
+        form = self.form()
+        normal = form if isinstance(form, Dnf) else to_dnf(form.condition())
         for conjunction in normal.conjunctions:
             yield tuple(bind_predicate(predicate, values) for predicate in conjunction)
+
+    def form(self) -> Dnf | Cnf:
+        """Return the normal form of the filters, or raise `TemplateError` for sequences."""
+        if self.normal is None:
+            raise TemplateError("these are sequences: they have no normal form, and no matcher holds them")
+        return self.normal
 
 
 class Template:
@@ -125,21 +132,22 @@ class Template:
             raise TemplateError(f"the row makes a text that the language does not allow: {fault}") from None
 
     def bind_many(self, rows: Rows, *, clauses: bool = False) -> TemplateRows:
-        """Return the filters that all rows make, as columns; faulty rows are left out and reported.
+        """Return the filters or sequences that all rows make, as columns; faulty rows are left out and reported.
 
         `rows` is a mapping of columns, a pandas or Arrow table, or an iterable of mappings. The text is
         normalised once, so that a row costs array work only; with `clauses`, to the smaller normal form.
         """
-        if not isinstance(self.query, Filter):
-            raise TemplateError(
-                "only filters are made by the column; make sequences and views with `bind`, row by row"
-            )
+        if isinstance(self.query, View):
+            raise TemplateError("views are not made by the column; make them with `bind`, row by row")
         columns, size, faults = read_columns(rows, self._many)
         self._check_roles(columns, faults)
-        normal = (to_normal if clauses else to_dnf)(self.query.condition)
         kept = np.ones(size, dtype=np.bool_)
         kept[list(faults)] = False
-        never = empty_rows(_for_bounds(normal, self.query), columns, size) & kept
+        never = np.zeros(size, dtype=np.bool_)
+        normal: Dnf | Cnf | None = None
+        if isinstance(self.query, Filter):
+            normal = (to_normal if clauses else to_dnf)(self.query.condition)
+            never = empty_rows(_for_bounds(normal, self.query), columns, size) & kept
         kept &= ~never
         if not kept.all():
             columns = {name: column[kept] for name, column in columns.items()}

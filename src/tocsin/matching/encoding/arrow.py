@@ -81,6 +81,10 @@ class ArrowEvents(EventBatch):
         }
         return ArrowEvents(self.table.slice(begin, end - begin), self.paths, faults, self.stream)
 
+    def with_faults(self, faults: Mapping[int, str]) -> ArrowEvents:
+        """Return the batch with more rows that are no events."""
+        return ArrowEvents(self.table, self.paths, {**faults, **self.faults}, self.stream)
+
     def encode(self, vocabulary: Vocabulary) -> EncodedEvents:
         """Return the batch as arrays; columns that no subscription names are left alone."""
         kept = self._kept()

@@ -1,0 +1,77 @@
+"""A sequence at the terminal: its automaton, what waits where, and why others ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.markup import escape
+from rich.tree import Tree
+
+from tocsin.cli.terminal import counted, shown
+from tocsin.engine.explaining import Asked, NodeExplanation, SequenceExplanation
+from tocsin.language.printer import term_text, value_text
+from tocsin.sequences.standing import Instance, Waiting
+
+__all__ = ["automaton_tree"]
+
+_WIDTH = 60  # of a value
+
+
+def automaton_tree(why: SequenceExplanation) -> Tree:
+    """Return a sequence as a tree: how it begins, its nodes with what stands there, and sequences in parentheses."""
+    tree = Tree(f"begins with [bold]{escape(why.stream)} {escape(why.alias)}[/]{_condition(why.begin, 'if')}")
+    for node in why.nodes:
+        _add_node(tree, node)
+    for name, inner in why.inner:
+        tree.add(f"[dim]in parentheses: {escape(name)}[/]").add(automaton_tree(inner))
+    return tree
+
+
+def _add_node(tree: Tree, node: NodeExplanation) -> None:
+    waiting = "" if node.waiting is None else f": [cyan]{counted(node.waiting.instances, 'instance')}[/]"
+    branch = tree.add(f"waits for [bold]{escape(node.stream)} {escape(node.alias)}[/]{waiting}")
+    branch.add(f"takes the next event{_condition(node.on, 'with')}")
+    if node.longest is not None:
+        branch.add(f"for {node.longest:,} ticks at most")
+    if node.again is not None:
+        branch.add(f"goes round again{_condition(node.again, 'while')}")
+    branch.add(f"goes on{_condition(node.onward, 'if')}")
+    if node.waiting is not None:
+        for instance in node.waiting.samples:
+            branch.add(f"[cyan]•[/] {escape(_instance(instance))}")
+        for line in _ended(node.waiting):
+            branch.add(f"[yellow]{escape(line)}[/]")
+
+
+def _condition(asked: Asked, word: str) -> str:
+    """Return a condition, and which of it an index finds and which a program asks of each instance."""
+    if asked.whole == "true":
+        return ""
+    if asked.static is not None and asked.dynamic is not None:
+        found = f"by index: {asked.static}; by instance: {asked.dynamic}"
+    else:
+        found = "by instance" if asked.static is None else "by index"
+    return f" {word} {escape(asked.whole)}  [dim]{escape(found)}[/]"
+
+
+def _instance(instance: Instance) -> str:
+    held = ", ".join(
+        f"{term_text(name, sequence=True)} = {'absent' if value is None else shown(value_text(value), _WIDTH)}"
+        for name, value in instance.values
+    )
+    events = ", ".join(shown(event.id, _WIDTH) for event in instance.events)
+    return f"since {instance.start}, last at {instance.end}" + "".join(
+        f"; {one}" for one in (events, held) if one
+    )
+
+
+def _ended(waiting: Waiting) -> Iterator[str]:
+    for reason, count in waiting.ended:
+        if count:
+            last = waiting.last
+            at = (
+                f"; the last one at {last[1].id}"
+                if last and last[1] is not None and last[0] is reason
+                else ""
+            )
+            yield f"{count:,} ended: {reason}{at}"

@@ -1,0 +1,185 @@
+"""Whom events concern: filters at once, sequences as soon as they are completed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
+
+import numpy as np
+from msgspec.structs import replace as changed
+
+from tocsin.engine.clock import Clock
+from tocsin.engine.filters import is_deletion, matchable, notification
+from tocsin.engine.history import History
+from tocsin.engine.holdings import Holdings
+from tocsin.engine.lookup import Lookup
+from tocsin.engine.ranked import Wish, best_of
+from tocsin.engine.results import Followed, Values
+from tocsin.engine.sequences import sequence_notification
+from tocsin.engine.tables import TableRows
+from tocsin.engine.timeline import Tell
+from tocsin.formats import Fault
+from tocsin.matching import ConjunctionBatch, EventBatch, IdArray
+from tocsin.model import Event, Notification
+from tocsin.model.errors import EventError
+from tocsin.sequences.arrivals import Arrivals
+from tocsin.sequences.witnesses import Witnesses
+
+__all__ = ["Publication"]
+
+
+class Publication:
+    """Makes the notifications of events, and counts both. Called under the engine's lock.
+
+    What a sequence tells comes after what filters are told of the event that completed it, and what filters are told
+    of what it published comes after that.
+    """
+
+    def __init__(self, held: Holdings, lookup: Lookup, clock: Clock) -> None:
+        self._held = held
+        self._lookup = lookup
+        self._clock = clock
+        self.history = History()
+        self.published = 0
+        self.notified = 0
+
+    def events(
+        self, events: list[Event], report: Callable[[Fault], object] | None = None, wish: Wish | None = None
+    ) -> list[Notification]:
+        """Return what is told of events, as if they came one by one: what expires between them hears no later one."""
+        notes = _Notes()
+        given = [] if wish is None else wish.checked(1)
+        for event, found in zip(events, self._lookup.match(events, report), strict=True):
+            if found is None:
+                continue
+            self.published += 1
+            if is_deletion(event):
+                continue
+            now = self._clock.now()
+            valid = self._held.valid(found, event.end, now)
+            mark = self._held.timelines.take(event)
+            if wish is None:
+                notes.add(mark, [self._note(number, event) for number in valid])
+            else:
+                best = best_of(valid, matchable(event), self._held.book, wish.top, given[0])
+                notes.add(mark, [changed(self._note(number, event), score=score) for number, score in best])
+            self.history.add(event, now)
+            self._clock.saw(event.end)
+        self._held.timelines.release(self._telling(notes))
+        return self._counted(notes)
+
+    def flush(self) -> list[Notification]:
+        """Return what is told once all events that wait have reached the sequences."""
+        notes = _Notes()
+        self._held.timelines.flush(self._telling(notes))
+        return self._counted(notes)
+
+    def rows(self, rows: TableRows) -> list[Notification]:
+        """Return what is told of a table's rows, of which only those become events that somebody is told of."""
+        found = self._held.matcher.match(rows.table)
+        self.published += len(rows.table) - len(rows.table.faults)
+        notes = _Notes()
+        mark = self._held.timelines.next_mark
+        for place in np.flatnonzero(np.diff(found.offsets)).tolist():
+            numbers = self._held.valid(found[place].tolist(), int(rows.ends[place]), self._clock.now())
+            if numbers:
+                notes.add(mark + place, [self._note(number, rows.event(place)) for number in numbers])
+        self._held.timelines.take_rows(rows, self._telling(notes))
+        if len(rows.ends):
+            self._clock.saw(int(rows.ends.max()))
+        return self._counted(notes)
+
+    def follow(self, rows: TableRows) -> Followed:
+        """Return, as columns, the sequences that a table's rows complete."""
+        if rows.table.faults:
+            place, fault = min(rows.table.faults.items())
+            raise EventError(f"row {place} is no event: {fault}; nothing was taken")
+        first = self._held.timelines.next_mark
+        columns: list[tuple[tuple[str, ...], IdArray, IdArray, IdArray, list[Values]]] = []
+
+        def tell(marks: Sequence[int], _: Arrivals, found: Witnesses) -> None:
+            names = tuple(self._held.book.id(number) for number in found.subscriptions.tolist())
+            places = np.asarray(marks, dtype=np.int64)[found.places] - first
+            values: list[Values] = [found.told(place).values or None for place in range(len(found))]
+            columns.append((names, places, found.starts, found.ends, values))
+
+        self._held.timelines.follow(rows, tell)
+        self.published += len(rows.ends)
+        if len(rows.ends):
+            self._clock.saw(int(rows.ends[-1]))
+        told = Followed.joined(columns)
+        self.notified += len(told)
+        return told
+
+    def meet_history(self, added: ConjunctionBatch) -> tuple[Notification, ...]:
+        """Return what new filters are told of the events that are still kept."""
+        if not len(self.history) or not len(added):
+            return ()
+        alone = self._held.new_matcher()
+        alone.add(added)
+        kept = list(self.history)
+        matches = alone.match(EventBatch.of(matchable(event) for event in kept)).to_lists()
+        notes = [
+            self._note(number, event)
+            for event, found in zip(kept, matches, strict=True)
+            for number in self._held.valid(found, event.end)
+        ]
+        self.notified += len(notes)
+        return tuple(notes)
+
+    def _note(self, number: int, event: Event) -> Notification:
+        book = self._held.book
+        return notification(book.id(number), book.filter(number), event, self._held.generation)
+
+    def _telling(self, notes: _Notes) -> Tell:
+        """Return what turns witnesses, and what they publish, into notes."""
+
+        def tell(marks: Sequence[int], _: Arrivals, found: Witnesses) -> None:
+            told = [*self._of_witnesses(found), *self._of_published(found)]
+            for place, heard in sorted(told, key=itemgetter(0)):
+                notes.add_after(marks[place], heard)
+
+        return tell
+
+    def _of_witnesses(self, found: Witnesses) -> Iterator[tuple[int, list[Notification]]]:
+        """Return what sequences are told, by the place of the event that completed them."""
+        places, starts, ends = found.places.tolist(), found.starts.tolist(), found.ends.tolist()
+        for row, number in enumerate(found.subscriptions.tolist()):
+            told = found.told(row), starts[row], ends[row], self._held.generation
+            yield places[row], [sequence_notification(self._held.book.id(number), *told)]
+
+    def _of_published(self, found: Witnesses) -> Iterator[tuple[int, list[Notification]]]:
+        """Return what filters on a published name are told, by the place of the event that completed it."""
+        events = [event for _, event in found.published]
+        if not events:
+            return
+        for (place, event), numbers in zip(found.published, self._lookup.match(events), strict=True):
+            asked = [n for n in numbers or () if self._held.book.filter(n).stream == event.stream]
+            yield place, [self._note(number, event) for number in self._held.valid(asked, event.end)]
+
+    def _counted(self, notes: _Notes) -> list[Notification]:
+        told = notes.in_order()
+        self.notified += len(told)
+        return told
+
+
+class _Notes:
+    """Notifications by the mark of the event that they come after."""
+
+    def __init__(self) -> None:
+        self._by_mark: dict[int, list[Notification]] = {}
+        self._latest = 0
+
+    def add(self, mark: int, notes: list[Notification]) -> None:
+        """Take notifications; of one mark, what comes first is told first."""
+        if notes:
+            self._by_mark.setdefault(mark, []).extend(notes)
+
+    def add_after(self, mark: int, notes: list[Notification]) -> None:
+        """Take what follows of an event whose turn came now: after those of the events before it, if they came later."""
+        self._latest = max(self._latest, mark)
+        self.add(self._latest, notes)
+
+    def in_order(self) -> list[Notification]:
+        """Return all of them, those of the first event first."""
+        return [note for mark in sorted(self._by_mark) for note in self._by_mark[mark]]

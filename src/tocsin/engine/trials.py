@@ -1,0 +1,39 @@
+"""What a sequence would have told of events, without being subscribed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tocsin.engine.filters import is_deletion
+from tocsin.engine.results import Trial
+from tocsin.engine.sequences import sequence_notification
+from tocsin.engine.timelines import Timelines
+from tocsin.formats import Fault
+from tocsin.model import Event, Notification
+from tocsin.model import Sequence as SequenceQuery
+from tocsin.sequences.arrivals import Arrivals
+from tocsin.sequences.witnesses import Witnesses
+
+__all__ = ["try_sequence"]
+
+
+def try_sequence(
+    query: SequenceQuery, events: Sequence[Event], faults: tuple[Fault, ...], timelines: Timelines
+) -> Trial:
+    """Return what a sequence would have told of these events alone."""
+    prepared, line = timelines.alone(query, "test")
+    told: list[tuple[int, Notification]] = []
+
+    def tell(marks: Sequence[int], _: Arrivals, found: Witnesses) -> None:
+        for place, (start, end) in enumerate(zip(found.starts.tolist(), found.ends.tolist(), strict=True)):
+            note = sequence_notification("test", found.told(place), start, end, 0)
+            told.append((marks[int(found.places[place])], note))
+
+    late = [
+        event
+        for mark, event in enumerate(events)
+        if event.stream in prepared.reads and not is_deletion(event) and not line.take(event, mark)
+    ]
+    line.flush(tell)
+    completed = tuple(events[mark] for mark in dict.fromkeys(mark for mark, _ in told))
+    return Trial(completed, len(events), faults, tuple(note for _, note in told), tuple(late))

@@ -1,0 +1,102 @@
+"""How long a tick is, stream by stream, and the times of events in ticks."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Final, TypeAlias
+
+from tocsin.model.errors import KindError
+from tocsin.model.terms import SpanUnit
+from tocsin.model.values import read_time
+
+__all__ = ["UNITS", "StreamTicks", "Tick", "read_tick"]
+
+Tick: TypeAlias = str | timedelta | int
+"""A length of time: a text such as `1 second`, a timedelta, or a number of microseconds."""
+
+UNITS: Final = {
+    SpanUnit.MICROSECONDS: 1,
+    SpanUnit.MILLISECONDS: 1_000,
+    SpanUnit.SECONDS: 1_000_000,
+    SpanUnit.MINUTES: 60_000_000,
+    SpanUnit.HOURS: 3_600_000_000,
+    SpanUnit.DAYS: 86_400_000_000,
+    SpanUnit.WEEKS: 604_800_000_000,
+}
+"""Microseconds of each unit."""
+
+_SPAN: Final = re.compile(r"\s*(?:([0-9]{1,18})\s+)?([a-z]+)\s*", re.IGNORECASE)
+
+
+def read_tick(raw: Tick) -> int:
+    """Return the microseconds of a tick, or raise `KindError` for what is no length of time.
+
+    >>> read_tick("1 second"), read_tick("day"), read_tick(timedelta(milliseconds=5))
+    (1000000, 86400000000, 5000)
+    """
+    if isinstance(raw, timedelta):
+        length = raw // timedelta(microseconds=1)
+        if raw != timedelta(microseconds=length):
+            length = 0
+    elif isinstance(raw, int) and not isinstance(raw, bool):
+        length = raw
+    else:
+        length = _written(raw) if isinstance(raw, str) else 0
+    if length < 1:
+        raise KindError(
+            f"a tick is a length of time such as `1 second`, a timedelta, or whole microseconds, not {raw!r}"
+        )
+    return length
+
+
+class StreamTicks:
+    """The lengths of the ticks that streams were declared to have, in microseconds; others count microseconds.
+
+    A stream that somebody asks about in minutes or hours has to be declared before its times may be integers.
+    """
+
+    def __init__(self) -> None:
+        self.lengths: dict[str, int] = {}
+        self._asked: Counter[str] = Counter()
+
+    def length(self, stream: str | None) -> int:
+        """Return the microseconds of a stream's tick."""
+        return 1 if stream is None else self.lengths.get(stream, 1)
+
+    def ask(self, streams: Iterable[str], by: int = 1) -> None:
+        """Take note that so many more subscriptions ask about these streams in units of time."""
+        for stream in streams:
+            self._asked[stream] += by
+
+    def is_open(self, stream: str | None) -> bool:
+        """Tell whether somebody asks in units of time about a stream whose ticks nobody has declared."""
+        return stream is not None and self._asked[stream] > 0 and stream not in self.lengths
+
+    def read(self, raw: object, stream: str | None) -> int:
+        """Return a time in a stream's ticks, or raise `KindError`; an integer counts them already."""
+        ticks = read_time(raw)
+        return ticks if _is_counted(raw) else ticks // self.length(stream)
+
+    def check(self, raw: object, stream: str | None) -> None:
+        """Raise `KindError` for an integer that was given as a time, if it cannot be known how long its ticks are."""
+        if self.is_open(stream) and _is_counted(raw):
+            raise KindError(
+                f"stream `{stream}` counts ticks of its own, and a sequence asks about it in units of time; say before "
+                f'it is subscribed how long a tick is: `engine.stream("{stream}", tick="1 second")`, at the command '
+                f"line `--tick '{stream}=1 second'`; or give times as datetimes"
+            )
+
+
+def _is_counted(raw: object) -> bool:
+    return not isinstance(raw, (str, datetime))
+
+
+def _written(text: str) -> int:
+    found = _SPAN.fullmatch(text)
+    if found is None:
+        return 0
+    unit = found[2].lower().removesuffix("s") + "s"
+    return int(found[1] or 1) * UNITS.get(SpanUnit(unit), 0) if unit in set(SpanUnit) else 0
