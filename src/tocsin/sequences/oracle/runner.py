@@ -13,9 +13,9 @@ from tocsin.matching import IdArray
 from tocsin.model.event import Event
 from tocsin.sequences.algebra import Expression
 from tocsin.sequences.arrivals import Arrivals
+from tocsin.sequences.binding import bind_expression, bound_names
 from tocsin.sequences.contents import telling_of
 from tocsin.sequences.dependencies import Dependencies
-from tocsin.sequences.oracle.binding import bind_expression, bound_names
 from tocsin.sequences.oracle.occurrences import Occurrence, occurrences, told_of
 from tocsin.sequences.publication import made_event
 from tocsin.sequences.runner import Prepared

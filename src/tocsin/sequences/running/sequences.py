@@ -20,10 +20,10 @@ from tocsin.model.event import Event
 from tocsin.sequences._kernels import entering, expanding, stepping
 from tocsin.sequences.arrivals import Arrivals
 from tocsin.sequences.automaton import Automaton
+from tocsin.sequences.binding import bind_expression, bound_names
 from tocsin.sequences.compiling import compile_expression
 from tocsin.sequences.compiling.parameters import parameters_in_programs
 from tocsin.sequences.modes import MODES, Optimisations
-from tocsin.sequences.oracle.binding import bind_expression
 from tocsin.sequences.runner import Prepared
 from tocsin.sequences.running import room
 from tocsin.sequences.running.collecting import Collector
@@ -133,9 +133,9 @@ class Sequences:
             return
         # A text is read as a timestamp beside a constant that is one, and that is seen when it is compiled.
         for row in range(len(numbers)):
-            bound = bind_expression(prepared.expression, bindings_at(columns, row))
+            values = bindings_at(columns, row)
             automaton = compile_expression(
-                bound,
+                bind_expression(prepared.expression, values, bound_names(prepared.query, values)),
                 index_edges=self.mode.edges,
                 index_filters=self.mode.instances,
                 full=prepared.full,
