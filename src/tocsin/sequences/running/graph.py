@@ -171,9 +171,8 @@ class GraphKeeper:
             self.state = self.state._replace(program=self.state.program._replace(constants=constants))
             entering.write_constants(self.state.program, places, new, values)
         longest = level.longest
-        places.longest[new] = (
-            _whole(columns[longest.name]) if isinstance(longest, Parameter) else longest.value
-        )
+        ticks = np.array([longest.value]) if isinstance(longest, Literal) else columns[longest.name]
+        places.longest[new] = _whole(ticks)
         if isinstance(level.target, Node):
             self.streams.hold(np.full(len(new), self._stream(level.target.stream), dtype=np.int64))
             self._add_filters(level, level.target.stream, new, columns)
