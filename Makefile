@@ -54,6 +54,7 @@ bench: $(READY) ## measure; figures are kept in benchmarks/
 	@$(BIN)/tocsin bench lesubscribe
 	@$(BIN)/tocsin bench opindex
 	@$(BIN)/tocsin bench amkh
+	@$(BIN)/tocsin bench cayuga
 	@$(BIN)/tocsin bench spark
 
 lock: ## resolve requirements.lock anew (needs uv)

@@ -20,3 +20,10 @@ def test_bench_opindex_says_which_data_is_missing(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "news.jsonl.gz and no" in done.stderr
     assert "or name none, and the data is made up" in done.stderr
+
+
+def test_bench_cayuga_says_which_data_is_missing(tmp_path: Path) -> None:
+    done = tocsin("bench", "cayuga", "--data", tmp_path)
+    assert done.returncode == 2
+    assert "news.jsonl.gz and no" in done.stderr
+    assert "leave out --data, and the data is made up" in done.stderr

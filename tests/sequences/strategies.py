@@ -162,7 +162,8 @@ def predicates(draw: st.DrawFn, names: Names) -> Predicate:
         return Predicate(subject, draw(st.sampled_from([Operator.IN, Operator.NOT_IN])), members)
     if form == 11:
         return Predicate(subject, draw(st.sampled_from([Operator.MISSING, Operator.PRESENT])))
-    text = replace_path(subject, "w") if draw(st.booleans()) and "w" in names.known[names.own] else subject
+    known = names.known.get(subject.alias or names.own, ())
+    text = replace_path(subject, "w") if draw(st.booleans()) and "w" in known else subject
     if form == 12:
         other = draw(st.one_of(st.sampled_from(TEXTS).map(literal), names.attributes()))
         return Predicate(text, draw(st.sampled_from(TEXT_TESTS)), (other,))

@@ -208,6 +208,40 @@ def amkh(
 
 
 @app.command()
+def cayuga(
+    scale: Annotated[
+        ScaleName, typer.Option(help="small: about a minute; paper: up to 400,000 subscriptions.")
+    ] = ScaleName.SMALL,
+    json: JsonFile = None,
+    plots: PlotFolder = None,
+    matcher: Annotated[
+        str, typer.Option(help="Which matcher holds the static parts of sequences.")
+    ] = "dynamic",
+    experiment: OnlyExperiments = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Read articles and prices from this folder's news.jsonl.gz and stocks.jsonl.zst."),
+    ] = None,
+) -> None:
+    """Run Cayuga's experiments: events a second of sequences, with parts switched off, over feeds, beside SQL."""
+    from tocsin.bench.cayuga import EXPERIMENTS, SCALES, Data, run  # noqa: PLC0415 - only when asked for
+    from tocsin.bench.cayuga.plots import draw  # noqa: PLC0415
+
+    given = Data.of(data)
+    report = _measured(
+        lambda progress: run(
+            SCALES[scale.value], matcher, given, experiments=experiment or (), progress=progress
+        ),
+        json,
+        plots,
+    )
+    show_by_place(report, {name: (one.title, one.varied) for name, one in EXPERIMENTS.items()}, (), "of")
+    show_targets(report)
+    if plots is not None:
+        draw(report, plots)
+
+
+@app.command()
 def spark(
     scale: Annotated[
         ScaleName, typer.Option(help="small: about two minutes; paper: 1,000,000 subscriptions.")

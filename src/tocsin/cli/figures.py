@@ -12,6 +12,7 @@ from tocsin.bench import Measurement, Report
 
 __all__ = ["show_by_experiment", "show_by_matcher", "show_by_place", "show_targets"]
 
+_WIDEST: Final = 7  # figures that a table has room for; more go into another
 _AT_LEAST: Final = ("times", "%")  # units in which more is better
 
 
@@ -30,40 +31,53 @@ def show_by_matcher(report: Report, titles: Mapping[str, tuple[str, str]]) -> No
     console.print(f"left out: {report.parameters['left_out']}", highlight=False)
 
 
-def show_by_place(report: Report, titles: Mapping[str, tuple[str, str]], gaps: Sequence[str]) -> None:
-    """Print a table for each experiment: a row for each place, matcher and kind of events, a column for each figure.
+def show_by_place(
+    report: Report, titles: Mapping[str, tuple[str, str]], gaps: Sequence[str], of: str = "matcher"
+) -> None:
+    """Print an experiment in a table, or several: a row for each place, matcher and kind of events, a column for a figure.
 
-    `titles` says what an experiment is, and what it varies. A measurement called as one of `gaps` is the estimate
-    of what figures would have taken that were not.
+    `titles` says what an experiment is, and what it varies, and `of` what is compared. A measurement called as one of
+    `gaps` is the estimate of what figures would have taken that were not.
     """
     console = Console()
     for experiment, (title, varied) in titles.items():
         found = [one for one in report.measurements if one.details["experiment"] == experiment]
         if not found:
             continue
-        columns = {one.name: one.unit for one in found if one.name not in gaps}
-        table = Table()
-        table.add_column(varied, justify="right")
-        table.add_column("matcher")
-        has_kinds = any("kind" in one.details for one in found)
-        if has_kinds:
-            table.add_column("events")
-        for name, unit in columns.items():
-            table.add_column(f"{name}\n{unit}", justify="right")
-        for (at, matcher), figures in _by_place(found).items():
-            missing = [
-                f", {name} ({_number(one.value)} {one.unit})"
-                for (name, _), one in figures.items()
-                if name in gaps
-            ]
-            for kind in dict.fromkeys(kind for _, kind in figures if kind) or [""]:
-                taken = {name: one for (name, of), one in figures.items() if of in ("", kind)}
-                cells = [_number(taken[name].value) if name in taken else "-" for name in columns]
-                named = [f"{matcher}{''.join(missing)}", *([kind] if has_kinds else [])]
-                table.add_row(_place(at), *named, *cells)
         console.print(f"\n{title}", style="bold", highlight=False, markup=False)
-        console.print(table)
+        columns = list(dict.fromkeys((one.name, one.unit) for one in found if one.name not in gaps))
+        for first in range(0, max(len(columns), 1), _WIDEST):
+            console.print(_table_of_places(found, columns[first : first + _WIDEST], (varied, of), gaps))
     console.print(f"left out: {report.parameters['left_out']}", highlight=False, soft_wrap=True)
+
+
+def _table_of_places(
+    found: Sequence[Measurement],
+    columns: Sequence[tuple[str, str]],
+    headings: tuple[str, str],
+    gaps: Sequence[str],
+) -> Table:
+    """Return a table of some figures, given by name and unit, a row for each place, matcher and kind of events."""
+    table = Table()
+    table.add_column(headings[0], justify="right")
+    table.add_column(headings[1])
+    has_kinds = any("kind" in one.details for one in found)
+    if has_kinds:
+        table.add_column("events")
+    for name, unit in columns:
+        table.add_column(f"{name}\n{unit}", justify="right")
+    for (at, matcher), figures in _by_place(found).items():
+        missing = [
+            f", {name} ({_number(one.value)} {one.unit})"
+            for (name, _), one in figures.items()
+            if name in gaps
+        ]
+        for kind in dict.fromkeys(kind for _, kind in figures if kind) or [""]:
+            taken = {name: one for (name, own), one in figures.items() if own in ("", kind)}
+            cells = [_number(taken[name].value) if name in taken else "-" for name, _ in columns]
+            named = [f"{matcher}{''.join(missing)}", *([kind] if has_kinds else [])]
+            table.add_row(_place(at), *named, *cells)
+    return table
 
 
 def _by_place(

@@ -8,6 +8,7 @@ import pytest
 
 from tests.sequences.papers import PAPERS
 from tests.sequences.running import prepared
+from tocsin.language.normal import to_dnf
 from tocsin.language.printer import condition_text
 from tocsin.model import FALSE, TRUE, Attribute, Condition, Operator, Predicate
 from tocsin.model.conditions import Constant
@@ -144,6 +145,13 @@ def test_a_mixed_alternative_leaves_in_the_static_part_what_it_says_of_the_event
     assert statics(compiled) == [("x = 1 or x = 2", "")]
     compiled = automaton("from s a next s b on b.x = 1 or b.y > a.y")
     assert statics(compiled) == [("", "")]
+
+
+def test_a_static_part_that_would_grow_too_far_is_left_to_the_program() -> None:
+    many = " and ".join(f"(b.x{n} = 1 or b.y{n} = 2)" for n in range(12))
+    [node] = automaton(f"from s a next s b on b.z = 1 and {many}").nodes
+    assert len(to_dnf(node.guard.test.static).conjunctions) == 32
+    assert len(node.guard.rest) == 3 * 7
 
 
 def test_what_no_program_can_tell_is_a_column() -> None:

@@ -166,15 +166,16 @@ def _order(key: Key) -> tuple[int, str, str, str]:
 
 def _node(link: Link, asked: _Step, slots: Mapping[Key, int], longest: int | Parameter | None) -> Node:
     rebind = None
+    test = asked.guard.test(slots)
     if link.again is not None:
         rebind = Edge(asked.going.test(slots), assignment([link.again.of(key) for key in slots], slots))
     return Node(
         link.stream.name,
         link.alias,
         Guard(
-            asked.guard.test(slots),
+            test,
             tuple((path, slots[attribute]) for path, attribute in asked.equal),
-            examination(asked.rest, slots),
+            examination(asked.rest, slots) if asked.equal else test.program,
         ),
         tuple(key if isinstance(key, Attribute) else None for key in slots),
         longest,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import prod
+from typing import Final
 
 from tocsin.model.conditions import FALSE, TRUE, And, Condition, Or, Predicate, all_of
 from tocsin.model.terms import Attribute, Literal, Parameter
@@ -11,22 +13,41 @@ from tocsin.sequences.compiling.values import Given, Read
 
 __all__ = ["split"]
 
+_MOST: Final = (
+    32  # conjunctions of one static part: a guard's and an edge's together are within what a matcher takes
+)
+
 
 def split(questions: Iterable[Question]) -> tuple[Condition, list[Question]]:
     """Return the static part of questions that must all hold, and those that have more to them.
 
     A question that mixes both is among the second; what it says of the event alone, whatever the rest may be, is in
-    the first as well.
+    the first as well. So is one that would make the first have too many alternatives for an index.
     """
     static: list[Condition] = []
     dynamic: list[Question] = []
+    alternatives = 1
     for question in questions:
         relaxed, whole = _relaxed(question)
+        grown = alternatives * _alternatives(relaxed)
+        if grown > _MOST:
+            dynamic.append(question)
+            continue
+        alternatives = max(grown, 1)
         if relaxed != TRUE:
             static += relaxed.conditions if isinstance(relaxed, And) else (relaxed,)
         if not whole:
             dynamic.append(question)
     return FALSE if FALSE in static else all_of(list(dict.fromkeys(static))), dynamic
+
+
+def _alternatives(condition: Condition) -> int:
+    """Return how many conjunctions a condition without `not` has at most, multiplied out."""
+    if isinstance(condition, And):
+        return prod(map(_alternatives, condition.conditions))
+    if isinstance(condition, Or):
+        return sum(map(_alternatives, condition.conditions))
+    return 1
 
 
 def _relaxed(question: Question) -> tuple[Condition, bool]:

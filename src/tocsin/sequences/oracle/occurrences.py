@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
+from tocsin.model.conditions import Condition
 from tocsin.model.event import Event
 from tocsin.model.terms import Attribute
 from tocsin.model.values import Value
@@ -121,7 +122,7 @@ def _renamed(found: Occurrence, alias: str) -> Occurrence:
 
 
 def _next(expression: Next, events: Sequence[Event]) -> list[Occurrence]:
-    rights = occurrences(expression.right, events)
+    rights = _by_end(occurrences(expression.right, events))
     return [
         Occurrence(
             {**left.data, **right.data},
@@ -132,21 +133,28 @@ def _next(expression: Next, events: Sequence[Event]) -> list[Occurrence]:
             right.place,
         )
         for left in occurrences(expression.left, events)
-        for right in _first_to_end(
-            [
-                right
-                for right in rights
-                if left.end < right.start
-                and holds(expression.on, {**left.data, **right.data}, right.end - left.start + 1)
-            ]
-        )
+        for right in _following(rights, left.end, left.start, expression.on, left.data)
     ]
 
 
-def _first_to_end(found: list[Occurrence]) -> list[Occurrence]:
-    """Return those of them that end first: all that end at the same time."""
-    earliest = min((each.end for each in found), default=0)
-    return [each for each in found if each.end == earliest]
+def _by_end(found: list[Occurrence]) -> list[Occurrence]:
+    return sorted(found, key=lambda each: each.end)
+
+
+def _following(
+    rights: list[Occurrence], after: int, start: int, on: Condition, data: Data
+) -> list[Occurrence]:
+    """Return, of those that start after a moment and for which a condition holds, all that end first.
+
+    `rights` are in the order of their end; the whole began at `start`.
+    """
+    found: list[Occurrence] = []
+    for right in rights:
+        if found and right.end > found[0].end:
+            break
+        if after < right.start and holds(on, {**data, **right.data}, right.end - start + 1):
+            found.append(right)
+    return found
 
 
 class _Partial(Struct, frozen=True):
@@ -159,7 +167,7 @@ class _Partial(Struct, frozen=True):
 
 
 def _iterate(expression: Iterate, events: Sequence[Event]) -> list[Occurrence]:
-    rights = occurrences(expression.right, events)
+    rights = _by_end(occurrences(expression.right, events))
     found: list[Occurrence] = []
     for left in occurrences(expression.left, events):
         last = {
@@ -191,19 +199,11 @@ def _iterations(
     expression: Iterate, start: int, partial: _Partial, rights: list[Occurrence]
 ) -> Iterator[tuple[Occurrence, _Partial]]:
     """Return one more iteration of a partial: the event of each that is one, and how far that has come."""
-
-    def data(right: Occurrence) -> Data:
-        return {**partial.data, **partial.last, **right.data}
-
-    following = [
-        right
-        for right in rights
-        if partial.end < right.start and holds(expression.on, data(right), right.end - start + 1)
-    ]
-    for right in _first_to_end(following):
-        duration = right.end - start + 1
-        if holds(expression.while_, data(right), duration):
-            computed = _replaced(partial.data, expression.compute, data(right), duration)
+    before = {**partial.data, **partial.last}
+    for right in _following(rights, partial.end, start, expression.on, before):
+        data, duration = {**before, **right.data}, right.end - start + 1
+        if holds(expression.while_, data, duration):
+            computed = _replaced(partial.data, expression.compute, data, duration)
             last = {Attribute(name.path, LAST): value for name, value in right.data.items()}
             yield right, _Partial(computed, last, right.end, (*partial.taken, *right.steps[0].events))
 

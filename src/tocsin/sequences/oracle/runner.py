@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import count
 
 import numpy as np
 from msgspec import Struct
@@ -11,11 +10,11 @@ from msgspec import Struct
 from tocsin.language.template.columns import Column
 from tocsin.language.template.template import bindings_at
 from tocsin.matching import IdArray
-from tocsin.model.errors import SubscriptionError
 from tocsin.model.event import Event
 from tocsin.sequences.algebra import Expression
 from tocsin.sequences.arrivals import Arrivals
 from tocsin.sequences.contents import telling_of
+from tocsin.sequences.dependencies import Dependencies
 from tocsin.sequences.oracle.binding import bind_expression
 from tocsin.sequences.oracle.occurrences import Occurrence, occurrences, told_of
 from tocsin.sequences.publication import made_event
@@ -43,22 +42,21 @@ class OracleRunner:
         self._held: dict[int, _Held] = {}
         self._events: list[Event] = []  # what sequences published among them
         self._now: int | None = None
+        self._dependencies = Dependencies()
 
     def add(self, numbers: IdArray, prepared: Prepared, columns: Mapping[str, Column]) -> None:
         """Add one subscription for each number; those of a template have a row of `columns` each."""
+        self._dependencies.add(prepared.reads, prepared.publishes, len(numbers))
         for row, number in enumerate(numbers.tolist()):
             expression = bind_expression(prepared.expression, bindings_at(columns, row))
             self._held[number] = _Held(expression, prepared, self._now)
-        try:
-            self._in_order()
-        except SubscriptionError:
-            self.remove(numbers)
-            raise
 
     def remove(self, numbers: IdArray) -> None:
         """Remove subscriptions; those that are not there are passed over."""
         for number in numbers.tolist():
-            self._held.pop(number, None)
+            held = self._held.pop(number, None)
+            if held is not None:
+                self._dependencies.remove(held.prepared.reads, held.prepared.publishes)
 
     def advance(self, arrivals: Arrivals) -> Witnesses:
         """Take further events, which end no earlier than those before, and return what they completed."""
@@ -103,31 +101,10 @@ class OracleRunner:
 
     def _in_order(self) -> list[int]:
         """Return the subscriptions' numbers, each after those that publish what it reads."""
-        publishers: dict[str, list[int]] = {}
-        for number, held in self._held.items():
-            if held.prepared.publishes is not None:
-                publishers.setdefault(held.prepared.publishes, []).append(number)
-        ranks: dict[int, int | None] = {}
-        ranking = count()
-
-        def visit(number: int) -> None:
-            prepared = self._held[number].prepared
-            if number in ranks:
-                if ranks[number] is None:
-                    raise SubscriptionError(
-                        f"what it publishes as `{prepared.publishes}` would come back to it through what it reads; "
-                        "publish it under another name"
-                    )
-                return
-            ranks[number] = None
-            for name in sorted(prepared.reads):
-                for publisher in publishers.get(name, ()):
-                    visit(publisher)
-            ranks[number] = next(ranking)
-
-        for number in self._held:
-            visit(number)
-        return sorted(ranks, key=lambda number: ranks[number] or 0)
+        ranks = self._dependencies.ranks()
+        return sorted(
+            self._held, key=lambda number: max(ranks[name] for name in self._held[number].prepared.reads)
+        )
 
 
 def _published(held: _Held, name: str, found: Occurrence) -> Event:

@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from tocsin.matching import IdArray
+from tocsin.sequences.automaton import Automaton
 from tocsin.sequences.running.state import NONE, Holders, State
 from tocsin.structures.growth import grown
 
@@ -15,8 +16,9 @@ __all__ = ["Holder", "HolderTable"]
 
 
 class Holder(Struct, frozen=True):
-    """Under which name it publishes, whether that is one in parentheses, and what in parentheses it reads."""
+    """Its automaton, under which name it publishes, whether that is one in parentheses, and which of those it reads."""
 
+    automaton: Automaton
     publish: str | None
     internal: bool
     inner: tuple[str, ...]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Final
 
 import numpy as np
@@ -10,15 +11,19 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tocsin.language.template.columns import Column
+from tocsin.language.template.template import bindings_at
 from tocsin.matching import IdArray
 from tocsin.matching.matcher import MatcherStats
 from tocsin.matching.statistics import Statistics
-from tocsin.model.errors import EventError
+from tocsin.model.errors import EventError, SubscriptionError
 from tocsin.model.event import Event
 from tocsin.sequences._kernels import entering, expanding, stepping
 from tocsin.sequences.arrivals import Arrivals
 from tocsin.sequences.automaton import Automaton
+from tocsin.sequences.compiling import compile_expression
+from tocsin.sequences.compiling.parameters import parameters_in_programs
 from tocsin.sequences.modes import MODES, Optimisations
+from tocsin.sequences.oracle.binding import bind_expression
 from tocsin.sequences.runner import Prepared
 from tocsin.sequences.running import room
 from tocsin.sequences.running.collecting import Collector
@@ -41,7 +46,9 @@ from tocsin.sequences.running.state import (
     new_state,
 )
 from tocsin.sequences.running.telling import Teller
+from tocsin.sequences.running.viewing import Viewer
 from tocsin.sequences.running.words import Words
+from tocsin.sequences.standing import Standing
 from tocsin.sequences.witnesses import Witnesses
 from tocsin.structures import hash_index
 from tocsin.structures.growth import bytes_of
@@ -112,17 +119,37 @@ class Sequences:
 
     def add(self, numbers: IdArray, prepared: Prepared, columns: Mapping[str, Column]) -> None:
         """Add one subscription for each number; those of a template have a row of `columns` each."""
-        inner = [self._hold_inner(name, automaton) for name, automaton in prepared.automaton.inner]
+        in_programs = parameters_in_programs(prepared.automaton)
+        timed = any(_is_timed(column) for name, column in columns.items() if name in in_programs)
+        if not prepared.automaton.by_row and not timed:
+            self._add(np.ascontiguousarray(numbers, dtype=np.int64), prepared.automaton, columns)
+            return
+        # A text is read as a timestamp beside a constant that is one, and that is seen when it is compiled.
+        for row in range(len(numbers)):
+            bound = bind_expression(prepared.expression, bindings_at(columns, row))
+            automaton = compile_expression(
+                bound,
+                index_edges=self.mode.edges,
+                index_filters=self.mode.instances,
+                full=prepared.full,
+                publish=prepared.publishes,
+            )
+            try:
+                self._add(np.ascontiguousarray(numbers[row : row + 1], dtype=np.int64), automaton, {})
+            except BaseException:
+                self.remove(numbers[:row])
+                raise
+
+    def _add(self, numbers: IdArray, automaton: Automaton, columns: Mapping[str, Column]) -> None:
+        inner = [self._hold_inner(name, within) for name, within in automaton.inner]
         try:
-            ends = self._graph.add(prepared.automaton, len(numbers), columns)
+            ends = self._graph.add(automaton, len(numbers), columns)
         except BaseException:
             self._release_inner(inner)
             raise
-        holder = Holder(prepared.automaton.publish, False, tuple(inner))
-        self._hold(np.ascontiguousarray(numbers, dtype=np.int64), ends, holder)
-        for _ in range(len(numbers) - 1):  # each of them holds what is in parentheses
-            for name in inner:
-                self._holders.inner_uses[name] += 1
+        self._hold(numbers, ends, Holder(automaton, automaton.publish, False, tuple(inner)))
+        for name in inner:  # each of them holds what is in parentheses
+            self._holders.inner_uses[name] += len(numbers) - 1
 
     def remove(self, numbers: IdArray) -> None:
         """Remove subscriptions; those that are not there are passed over."""
@@ -152,7 +179,9 @@ class Sequences:
         if name not in self._holders.inner:
             inner = [self._hold_inner(one, within) for one, within in automaton.inner]
             ends = self._graph.add(automaton, 1, {})
-            entries = self._hold(np.array([-1], dtype=np.int64), ends, Holder(name, True, tuple(inner)))
+            entries = self._hold(
+                np.array([-1], dtype=np.int64), ends, Holder(automaton, name, True, tuple(inner))
+            )
             self._holders.inner[name] = int(entries[0])
             self._holders.inner_uses[name] = 0
         self._holders.inner_uses[name] += 1
@@ -281,6 +310,14 @@ class Sequences:
 
     # what is held
 
+    def view(self, number: int, samples: int = 3) -> Standing:
+        """Return where a subscription stands, with up to so many instances of each node, the newest first."""
+        entries = self._holders.of(np.array([number], dtype=np.int64))
+        if not len(entries):
+            raise SubscriptionError(f"no sequence has the number {number}")
+        viewer = Viewer(self._graph.state, self._holders, self._words, self._events)
+        return viewer.standing(int(entries[0]), samples)
+
     def stats(self) -> SequenceStats:
         """Return what is held and what has passed through."""
         state = self._graph.state
@@ -311,3 +348,7 @@ class Sequences:
             edges=edges,
             filters=filters,
         )
+
+
+def _is_timed(column: Column) -> bool:
+    return column.dtype == np.object_ and any(isinstance(value, datetime) for value in column.flat)

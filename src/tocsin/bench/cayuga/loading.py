@@ -1,0 +1,53 @@
+"""Loading subscriptions in the ways there are: templates by the column, and texts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from itertools import chain, islice
+
+import numpy as np
+
+from tocsin.bench.cayuga.experiments import technical_input
+from tocsin.bench.cayuga.session import ALL, Session
+from tocsin.bench.cayuga.subject import Subject
+from tocsin.language import parse, to_text
+from tocsin.language.template.template import bindings_at
+from tocsin.workloads.cayuga.rows import Rows
+
+__all__ = ["loading"]
+
+
+def loading(session: Session) -> None:
+    """Load subscriptions of LinearStat, and record how many a second."""
+    count = session.scale.loaded
+    groups = technical_input("LinearStat", count).groups
+
+    contender = session.called("by the column")
+    session.tell(contender, f"{count:,} subscriptions")
+    taken = Subject(session.matcher, ALL).load(groups)
+    session.record(
+        "loading",
+        contender,
+        count,
+        (taken.rate, "subscriptions/s"),
+        preparing=taken.preparing,
+        adding=taken.adding,
+    )
+    session.record("memory", contender, count, (taken.bytes_each, "bytes each"), grown_mb=taken.resident_mb)
+
+    contender = session.called("text by text")
+    texts = list(islice(chain.from_iterable(_texts(rows) for rows in groups), session.scale.texts))
+    session.tell(contender, f"{len(texts):,} subscriptions")
+    subject = Subject(session.matcher, ALL)
+    begun = time.perf_counter()
+    for number, text in enumerate(texts):
+        subject.runner.add(np.array([number]), subject.prepare(parse(text)), {})
+    rate = len(texts) / (time.perf_counter() - begun)
+    session.record("loading", contender, len(texts), (rate, "subscriptions/s"))
+
+
+def _texts(rows: Rows) -> Iterator[str]:
+    """Return what each row says by itself."""
+    template = rows.template()
+    return (to_text(template.bind(bindings_at(rows.columns, row))) for row in range(len(rows)))
