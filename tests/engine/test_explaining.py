@@ -114,6 +114,30 @@ def test_sequences_in_parentheses_are_explained_too() -> None:
     assert (inner.matched, inner.reason.text, inner.nodes[0].stream) == (True, "x.price > 3", "news")
 
 
+def test_the_engine_tells_where_instances_stand_and_why_others_ended() -> None:
+    made = Engine(clock=EventClock())
+    made.subscribe(AUTQ, id="s")
+    made.subscribe_many(AUTQ.replace("99", ":m"), {"m": [98, 1]}, id="m{m}")
+    for event in (stock(1, 100, vol=20000), stock(2, 98), stock(3, 95), stock(4, 101)):
+        made.publish(event)
+    made.publish(stock(5, 90, vol=20000))
+    for name in ("s", "m98"):
+        fold, rebound = made.explain(name).nodes
+        assert fold.waiting is not None
+        assert rebound.waiting is not None
+        assert (fold.waiting.instances, [one.start for one in fold.waiting.samples]) == (1, [5])
+        assert dict(fold.waiting.samples[0].values)[Attribute("price", "last")] == 90
+        assert [event.id for event in fold.waiting.samples[0].events] == ["e5"]
+        assert dict(fold.waiting.ended)[Ended.BROKEN] == 1
+        assert fold.waiting.last is not None
+        assert fold.waiting.last[1] == stock(4, 101)
+    why = made.explain("s", stock(8, 80))
+    assert isinstance(why, SequenceExplanation)
+    assert [effect.told for effect in why.nodes[0].effects] == ["it goes round again and it goes on"]
+    made.publish(stock(8, 80))
+    assert [node.waiting and node.waiting.instances for node in made.explain("s").nodes] == [1, 1]
+
+
 def test_the_engine_explains_a_sequence_with_and_without_an_event() -> None:
     made = Engine(clock=EventClock())
     made.subscribe("from stock a where a.vol > 1000 next stock b on b.name = a.name", id="s", valid_until=90)
