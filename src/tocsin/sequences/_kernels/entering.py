@@ -6,7 +6,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.sequences._kernels.instances import enter_key, leave_key, release
-from tocsin.sequences.running.state import NEXT, NONE, Places, Program, State
+from tocsin.sequences.running.state import (
+    ALWAYS,
+    CONSTANTS,
+    FEEDS,
+    FIRST,
+    KEYED,
+    NEXT,
+    NEXT_ACTIVE,
+    NEXT_ALWAYS,
+    NEXT_SATISFIED,
+    NONE,
+    PREVIOUS_ACTIVE,
+    SATISFIED,
+    SOURCE,
+    STATICS,
+    USES,
+    WAITING,
+    Places,
+    Program,
+    State,
+)
 from tocsin.structures import blocks, hash_index
 from tocsin.structures.blocks import class_of
 from tocsin.structures.hash_index import HashIndex
@@ -49,15 +69,17 @@ def enter_places(places: Places, entries: NDArray[np.int64], sources: NDArray[np
     """Make new places empty, and count each as a use of the one it is entered from."""
     for i in range(entries.shape[0]):
         place, source = entries[i], sources[i]
-        places.source[place] = source
+        places.rows[place, SOURCE] = source
         if source >= 0:
-            places.uses[source] += 1
-        places.always[place] = places.next_always[place] = places.previous_always[place] = NONE
-        places.first[place] = places.next_active[place] = places.previous_active[place] = NONE
-        places.satisfied[place] = places.next_satisfied[place] = NONE
+            places.rows[source, USES] += 1
+        places.rows[place, ALWAYS] = places.rows[place, NEXT_ALWAYS] = places.previous_always[place] = NONE
+        places.rows[place, FIRST] = places.rows[place, NEXT_ACTIVE] = places.rows[place, PREVIOUS_ACTIVE] = (
+            NONE
+        )
+        places.rows[place, SATISFIED] = places.rows[place, NEXT_SATISFIED] = NONE
         places.stamp[place] = places.rebound[place] = 0
-        places.waiting[place] = places.uses[place] = places.feeds[place] = 0
-        places.statics[place] = places.keyed[place] = 0
+        places.rows[place, WAITING] = places.rows[place, USES] = places.rows[place, FEEDS] = 0
+        places.rows[place, STATICS] = places.rows[place, KEYED] = 0
         places.deaths[place] = 0
         places.last_death[place] = NONE
         places.upkeep[place] = places.spared[place] = 0
@@ -68,13 +90,13 @@ def link_always(places: Places, heads: NDArray[np.int32], entries: NDArray[np.in
     """List places whose edge has no static part with where they are entered from; of start nodes, in `heads`."""
     for i in range(entries.shape[0]):
         place = entries[i]
-        source = np.int64(places.source[place])
-        following = np.int64(places.always[source]) if source >= 0 else np.int64(heads[-1 - source])
-        places.next_always[place], places.previous_always[place] = following, NONE
+        source = np.int64(places.rows[place, SOURCE])
+        following = np.int64(places.rows[source, ALWAYS]) if source >= 0 else np.int64(heads[-1 - source])
+        places.rows[place, NEXT_ALWAYS], places.previous_always[place] = following, NONE
         if following >= 0:
             places.previous_always[following] = place
         if source >= 0:
-            places.always[source] = place
+            places.rows[source, ALWAYS] = place
         else:
             heads[-1 - source] = place
 
@@ -82,14 +104,14 @@ def link_always(places: Places, heads: NDArray[np.int32], entries: NDArray[np.in
 @kernel
 def unlink_always(places: Places, heads: NDArray[np.int32], place: int) -> None:
     """Take a place whose edge has no static part from its list."""
-    source = np.int64(places.source[place])
-    following, before = np.int64(places.next_always[place]), np.int64(places.previous_always[place])
+    source = np.int64(places.rows[place, SOURCE])
+    following, before = np.int64(places.rows[place, NEXT_ALWAYS]), np.int64(places.previous_always[place])
     if following >= 0:
         places.previous_always[following] = before
     if before >= 0:
-        places.next_always[before] = following
+        places.rows[before, NEXT_ALWAYS] = following
     elif source >= 0:
-        places.always[source] = following
+        places.rows[source, ALWAYS] = following
     else:
         heads[-1 - source] = following
 
@@ -102,7 +124,7 @@ def write_constants(
     count = values.shape[1]
     for i in range(entries.shape[0]):
         first = blocks.take(program.constants, class_of(count))
-        places.constants[entries[i]] = first
+        places.rows[entries[i], CONSTANTS] = first
         for j in range(count):
             program.constants.rows[first + j, 0] = values[i, j, 0]
             program.constants.rows[first + j, 1] = values[i, j, 1]
@@ -112,7 +134,7 @@ def write_constants(
 def drop_constants(program: Program, places: Places, entries: NDArray[np.int64], count: int) -> None:
     """Give back the memory of places that have so many constants each."""
     for i in range(entries.shape[0]):
-        blocks.give(program.constants, np.int64(places.constants[entries[i]]), class_of(count))
+        blocks.give(program.constants, np.int64(places.rows[entries[i], CONSTANTS]), class_of(count))
 
 
 @kernel
@@ -121,14 +143,14 @@ def enter_holders(state: State, entries: NDArray[np.int64], ends: NDArray[np.int
     holders, places = state.holders, state.places
     for i in range(entries.shape[0]):
         holder, end = entries[i], ends[i]
-        head = np.int64(places.first[end])
+        head = np.int64(places.rows[end, FIRST])
         holders.end[holder] = end
         holders.next[holder], holders.previous[holder] = head, NONE
         if head >= 0:
             holders.previous[head] = holder
-        places.first[end] = holder
-        places.uses[end] += 1
-        places.feeds[end] += feeding
+        places.rows[end, FIRST] = holder
+        places.rows[end, USES] += 1
+        places.rows[end, FEEDS] += feeding
 
 
 @kernel
@@ -150,18 +172,18 @@ def leave_holders(
         if before >= 0:
             holders.next[before] = following
         else:
-            places.first[place] = following
-        places.feeds[place] -= feeding[i]
+            places.rows[place, FIRST] = following
+        places.rows[place, FEEDS] -= feeding[i]
         while place >= 0:
-            places.uses[place] -= 1
-            if places.uses[place] > 0:
+            places.rows[place, USES] -= 1
+            if places.rows[place, USES] > 0:
                 break
-            if places.statics[place] & 1 == 0:
+            if places.rows[place, STATICS] & 1 == 0:
                 unlink_always(places, state.graph.stream_always, place)
             hash_index.remove(state.graph.entries, place)
             freed[count] = place
             count += 1
-            place = np.int64(places.source[place])
+            place = np.int64(places.rows[place, SOURCE])
     return count
 
 
@@ -169,18 +191,18 @@ def leave_holders(
 def clear_places(state: State, entries: NDArray[np.int64]) -> None:
     """Release all instances at some nodes."""
     for i in range(entries.shape[0]):
-        while state.places.waiting[entries[i]] > 0:
-            release(state, np.int64(state.places.first[entries[i]]))
+        while state.places.rows[entries[i], WAITING] > 0:
+            release(state, np.int64(state.places.rows[entries[i], FIRST]))
 
 
 @kernel
 def rekey(state: State, node: int, keyed: int) -> None:
     """Let a node's instances be found by their keys from now on, or no longer; there must be room."""
-    instance = np.int64(state.places.first[node])
+    instance = np.int64(state.places.rows[node, FIRST])
     while instance >= 0:
         if keyed:
             enter_key(state, instance)
         else:
             leave_key(state, instance)
         instance = state.instances.rows[instance, NEXT]
-    state.places.keyed[node] = keyed
+    state.places.rows[node, KEYED] = keyed

@@ -6,7 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.sequences._kernels.instances import release
-from tocsin.sequences.running.state import DROPPED, EPOCH, EXPIRED, NODE, START, State
+from tocsin.sequences.running.state import (
+    DROPPED,
+    EPOCH,
+    EXPIRED,
+    FIRST,
+    NODE,
+    START,
+    State,
+)
 from tocsin.structures.jit import kernel
 
 __all__ = ["expand", "expire", "mark_links", "move_links", "release_all"]
@@ -22,7 +30,7 @@ def expand(
     holders, rows = state.holders, state.outputs.rows
     count = np.int64(0)
     for row in range(begin, finish):
-        holder = np.int64(state.places.first[rows[row, 0]])
+        holder = np.int64(state.places.rows[rows[row, 0], FIRST])
         while holder >= 0:
             if holders.number[holder] >= 0 and holders.since[holder] < rows[row, 3]:
                 if count < numbers.shape[0]:

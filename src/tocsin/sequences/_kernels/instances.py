@@ -9,16 +9,23 @@ from tocsin.sequences._kernels.values import key_kind, key_value
 from tocsin.sequences.running.state import (
     BASE,
     ENTRY,
+    FILTER,
+    FIRST,
+    FORM,
     FREE,
     KEY_NEXT,
     KEY_PREVIOUS,
+    KEYED,
     LIVE,
     NEXT,
+    NEXT_ACTIVE,
     NODE,
     NONE,
     PREVIOUS,
+    PREVIOUS_ACTIVE,
     TOP,
     TOUCHED,
+    WAITING,
     State,
 )
 from tocsin.structures import blocks, hash_index
@@ -35,7 +42,7 @@ _SEVERAL = 9  # the kind of a key that is made of several values
 @helper
 def width_of(state: State, place: int) -> int:
     """Return how many slots an instance at a place has."""
-    return np.int64(state.forms.width[state.places.form[place]])
+    return np.int64(state.forms.width[state.places.rows[place, FORM]])
 
 
 @wrapping_helper
@@ -61,7 +68,7 @@ def _key(count: int, kind: int, value: int, key: tuple[int, int]) -> tuple[int, 
 def find_key(state: State, values: NDArray[np.int64], arrival: int, node: int) -> int:
     """Return the first instance at a node whose key is that of an event, or NONE."""
     forms = state.forms
-    form = np.int64(state.places.form[node])
+    form = np.int64(state.places.rows[node, FORM])
     begin, count = np.int64(forms.keys[form]), np.int64(forms.key_count[form])
     key = (np.int64(_SEVERAL), np.int64(0))
     for i in range(begin, begin + count):
@@ -78,7 +85,7 @@ def enter_key(state: State, instance: int) -> None:
     """Make an instance to be found by its key; there must be room."""
     forms, rows, keys = state.forms, state.instances.rows, state.instances.keys
     node = rows[instance, NODE]
-    form = np.int64(state.places.form[node])
+    form = np.int64(state.places.rows[node, FORM])
     begin, count = np.int64(forms.keys[form]), np.int64(forms.key_count[form])
     key = (np.int64(_SEVERAL), np.int64(0))
     slots = state.arena.slots.rows
@@ -140,23 +147,23 @@ def place_at(state: State, instance: int, node: int) -> None:
     places, rows = state.places, state.instances.rows
     rows[instance, NODE] = node
     rows[instance, TOUCHED] = 0
-    head = np.int64(places.first[node])
+    head = np.int64(places.rows[node, FIRST])
     rows[instance, NEXT], rows[instance, PREVIOUS] = head, NONE
     if head >= 0:
         rows[head, PREVIOUS] = instance
-    places.first[node] = instance
-    places.waiting[node] += 1
-    if places.waiting[node] == 1:
-        filter_ = np.int64(places.filter[node])
+    places.rows[node, FIRST] = instance
+    places.rows[node, WAITING] += 1
+    if places.rows[node, WAITING] == 1:
+        filter_ = np.int64(places.rows[node, FILTER])
         following = np.int64(state.graph.active[filter_])
-        places.next_active[node], places.previous_active[node] = following, NONE
+        places.rows[node, NEXT_ACTIVE], places.rows[node, PREVIOUS_ACTIVE] = following, NONE
         if following >= 0:
-            places.previous_active[following] = node
+            places.rows[following, PREVIOUS_ACTIVE] = node
         state.graph.active[filter_] = node
     rows[instance, ENTRY] = NONE
-    if state.forms.key_count[places.form[node]] > 0:
+    if state.forms.key_count[places.rows[node, FORM]] > 0:
         places.upkeep[node] += 1
-        if places.keyed[node]:
+        if places.rows[node, KEYED]:
             enter_key(state, instance)
 
 
@@ -172,16 +179,16 @@ def release(state: State, instance: int) -> None:
     if before >= 0:
         rows[before, NEXT] = following
     else:
-        places.first[node] = following
-    places.waiting[node] -= 1
-    if places.waiting[node] == 0:
-        ahead, behind = np.int64(places.next_active[node]), np.int64(places.previous_active[node])
+        places.rows[node, FIRST] = following
+    places.rows[node, WAITING] -= 1
+    if places.rows[node, WAITING] == 0:
+        ahead, behind = np.int64(places.rows[node, NEXT_ACTIVE]), np.int64(places.rows[node, PREVIOUS_ACTIVE])
         if ahead >= 0:
-            places.previous_active[ahead] = behind
+            places.rows[ahead, PREVIOUS_ACTIVE] = behind
         if behind >= 0:
-            places.next_active[behind] = ahead
+            places.rows[behind, NEXT_ACTIVE] = ahead
         else:
-            state.graph.active[places.filter[node]] = ahead
+            state.graph.active[places.rows[node, FILTER]] = ahead
     width = width_of(state, node)
     if width > 0:
         blocks.give(state.arena.slots, rows[instance, BASE], class_of(width))

@@ -16,15 +16,21 @@ from numpy.typing import NDArray
 from tocsin.sequences._kernels.instances import find_key, new_instance, place_at, release
 from tocsin.sequences._kernels.programs import run
 from tocsin.sequences.running.state import (
+    ALWAYS,
     ASSIGN,
     BASE,
     BIRTH,
+    CONSTANTS,
     END,
     EPOCH,
     EXPIRED,
     FEEDING,
+    FEEDS,
+    FIRST,
+    FORM,
     GUARD,
     KEY_NEXT,
+    KEYED,
     LINKS,
     LOOKED,
     MADE,
@@ -40,14 +46,20 @@ from tocsin.sequences.running.state import (
     NEED_SLOTS,
     NEED_TOUCHED,
     NEXT,
+    NEXT_ACTIVE,
+    NEXT_ALWAYS,
+    NEXT_SATISFIED,
     NODE,
     NONE,
     NUMBER,
     OUTPUT_ROWS,
     OUTPUTS,
+    PLACE,
     REBIND,
     REBIND_ASSIGN,
     REST,
+    SATISFIED,
+    SOURCE,
     STAMP,
     START,
     STOPPED,
@@ -56,11 +68,12 @@ from tocsin.sequences.running.state import (
     TOUCHED,
     TOUCHED_COUNT,
     VISITED,
+    WAITING,
     State,
 )
 from tocsin.structures import blocks, hash_index
 from tocsin.structures.blocks import class_of, size_of
-from tocsin.structures.jit import helper, kernel
+from tocsin.structures.jit import helper, kernel, prefetch
 
 __all__ = ["DONE", "FED", "ROOM", "Held", "Times", "end_epoch", "step"]
 
@@ -128,22 +141,28 @@ def _mark(state: State, ids: NDArray[np.int64], begin: int, finish: int, moves: 
     """Note the edges whose static part holds, with the node they leave; those of start nodes are listed at once."""
     places, list_ = state.places, state.scratch.moves
     stamp = state.counters[STAMP]
+    for i in range(begin, finish):  # all are asked for before the first is looked at
+        prefetch(places.rows, (ids[i] >> 1) * PLACE)
+    for i in range(begin, finish):
+        source = np.int64(places.rows[ids[i] >> 1, SOURCE])
+        if source >= 0:
+            prefetch(places.rows, source * PLACE)
     for i in range(begin, finish):
         place = ids[i] >> 1
         if ids[i] & 1:
             places.rebound[place] = stamp
             continue
-        source = np.int64(places.source[place])
+        source = np.int64(places.rows[place, SOURCE])
         if source < 0:
             if moves < list_.shape[0]:
                 list_[moves, 0], list_[moves, 1], list_[moves, 2] = NONE, place, 0
             moves += 1
-        elif places.waiting[source] > 0:
+        elif places.rows[source, WAITING] > 0:
             if places.stamp[source] != stamp:
                 places.stamp[source] = stamp
-                places.satisfied[source] = NONE
-            places.next_satisfied[place] = places.satisfied[source]
-            places.satisfied[source] = place
+                places.rows[source, SATISFIED] = NONE
+            places.rows[place, NEXT_SATISFIED] = places.rows[source, SATISFIED]
+            places.rows[source, SATISFIED] = place
     state.counters[MATCHED] += finish - begin
     return moves
 
@@ -154,24 +173,24 @@ def _ways(state: State, affected: int, instance: int, moves: int) -> int:
     places, list_ = state.places, state.scratch.moves
     node = state.instances.rows[instance, NODE]
     stamp = state.counters[STAMP]
-    rebinds = state.forms.rebinds[places.form[node]]
+    rebinds = state.forms.rebinds[places.rows[node, FORM]]
     if rebinds == 1 or (rebinds == 2 and places.rebound[node] == stamp):
         if moves < list_.shape[0]:
             list_[moves, 0], list_[moves, 1], list_[moves, 2] = affected, node, 1
         moves += 1
-    place = np.int64(places.always[node])
+    place = np.int64(places.rows[node, ALWAYS])
     while place >= 0:
         if moves < list_.shape[0]:
             list_[moves, 0], list_[moves, 1], list_[moves, 2] = affected, place, 0
         moves += 1
-        place = np.int64(places.next_always[place])
+        place = np.int64(places.rows[place, NEXT_ALWAYS])
     if places.stamp[node] == stamp:
-        place = np.int64(places.satisfied[node])
+        place = np.int64(places.rows[node, SATISFIED])
         while place >= 0:
             if moves < list_.shape[0]:
                 list_[moves, 0], list_[moves, 1], list_[moves, 2] = affected, place, 0
             moves += 1
-            place = np.int64(places.next_satisfied[place])
+            place = np.int64(places.rows[place, NEXT_SATISFIED])
     return moves
 
 
@@ -181,9 +200,9 @@ def _look_at(
 ) -> tuple[int, int]:
     """List the instances at a node that the event is the next one of, and those that have lasted too long."""
     places, forms, rows, scratch = state.places, state.forms, state.instances.rows, state.scratch
-    keyed = places.keyed[node] > 0
-    form = np.int64(places.form[node])
-    instance = find_key(state, values, at.arrival, node) if keyed else np.int64(places.first[node])
+    keyed = places.rows[node, KEYED] > 0
+    form = np.int64(places.rows[node, FORM])
+    instance = find_key(state, values, at.arrival, node) if keyed else np.int64(places.rows[node, FIRST])
     program = REST if keyed and forms.key_count[form] == 1 else GUARD
     looked = np.int64(0)
     while instance >= 0:
@@ -197,7 +216,7 @@ def _look_at(
                 expired += 1
             elif run(
                 state, values, at.arrival, rows[instance, BASE], forms.programs[form, program],
-                np.int64(places.constants[node]), duration, at.number, state.outputs.slots, np.int64(0),
+                np.int64(places.rows[node, CONSTANTS]), duration, at.number, state.outputs.slots, np.int64(0),
             ):  # fmt: skip
                 if affected < scratch.affected.shape[0]:
                     scratch.affected[affected] = instance
@@ -206,7 +225,7 @@ def _look_at(
     state.counters[VISITED] += 1
     state.counters[LOOKED] += looked
     if keyed:
-        places.spared[node] += np.int64(places.waiting[node]) - looked
+        places.spared[node] += np.int64(places.rows[node, WAITING]) - looked
     return affected, expired
 
 
@@ -230,7 +249,7 @@ def _affected(
         node = np.int64(state.graph.active[filter_])
         while node >= 0:
             affected, expired = _look_at(state, values, at, node, affected, expired)
-            node = np.int64(state.places.next_active[node])
+            node = np.int64(state.places.rows[node, NEXT_ACTIVE])
         if nth >= finish:
             return affected, expired
         filter_ = ids[nth]
@@ -247,7 +266,7 @@ def _listed(state: State, at: At, ids: NDArray[np.int64], begin: int, finish: in
         if listed < list_.shape[0]:
             list_[listed, 0], list_[listed, 1], list_[listed, 2] = NONE, place, 0
         listed += 1
-        place = np.int64(places.next_always[place])
+        place = np.int64(places.rows[place, NEXT_ALWAYS])
     for i in range(affected):
         listed = _ways(state, i, state.scratch.affected[i], listed)
     return listed
@@ -264,10 +283,10 @@ def _taken(state: State, values: NDArray[np.int64], at: At, listed: int) -> int:
         if which >= 0:
             instance = state.scratch.affected[which]
             base, began = rows[instance, BASE], rows[instance, START]
-        form = np.int64(places.form[place])
+        form = np.int64(places.rows[place, FORM])
         if run(
             state, values, at.arrival, base, state.forms.programs[form, REBIND if again else TEST],
-            np.int64(places.constants[place]), at.end - began + 1, at.number, state.outputs.slots, np.int64(0),
+            np.int64(places.rows[place, CONSTANTS]), at.end - began + 1, at.number, state.outputs.slots, np.int64(0),
         ):  # fmt: skip
             list_[moves, 0], list_[moves, 1], list_[moves, 2] = which, place, again
             moves += 1
@@ -280,7 +299,7 @@ def _has_room(state: State, moves: int, gone: int) -> bool:
     forms, counters, needs = state.forms, state.counters, state.needs
     made, wide, told, written = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     for i in range(moves):
-        form = np.int64(state.places.form[state.scratch.moves[i, 1]])
+        form = np.int64(state.places.rows[state.scratch.moves[i, 1], FORM])
         width = np.int64(forms.width[form])
         if forms.is_end[form]:
             told += 1
@@ -343,7 +362,7 @@ def _make(state: State, values: NDArray[np.int64], at: At, birth: int, move: int
     if which >= 0:
         instance = state.scratch.affected[which]
         base, began, birth = rows[instance, BASE], rows[instance, START], rows[instance, BIRTH]
-    form = np.int64(places.form[place])
+    form = np.int64(places.rows[place, FORM])
     width = np.int64(forms.width[form])
     is_end = forms.is_end[form] > 0
     first = counters[OUTPUT_ROWS]
@@ -351,7 +370,7 @@ def _make(state: State, values: NDArray[np.int64], at: At, birth: int, move: int
         first = blocks.take(slots, class_of(width)) if width > 0 else np.int64(0)
     run(
         state, values, at.arrival, base, forms.programs[form, REBIND_ASSIGN if again else ASSIGN],
-        np.int64(places.constants[place]), at.end - began + 1, at.number,
+        np.int64(places.rows[place, CONSTANTS]), at.end - began + 1, at.number,
         outputs.slots if is_end else slots.rows, first,
     )  # fmt: skip
     if is_end:
@@ -360,7 +379,7 @@ def _make(state: State, values: NDArray[np.int64], at: At, birth: int, move: int
         outputs.rows[row, 3], outputs.rows[row, 4], outputs.rows[row, 5] = birth, first, at.end
         counters[OUTPUTS] += 1
         counters[OUTPUT_ROWS] += width
-        counters[FEEDING] |= np.int64(places.feeds[place] > 0)
+        counters[FEEDING] |= np.int64(places.rows[place, FEEDS] > 0)
     elif _is_hopeless(state, form, first):
         if width > 0:
             blocks.give(slots, first, class_of(width))

@@ -11,7 +11,17 @@ from numpy.typing import NDArray
 from tocsin.sequences._kernels import expanding
 from tocsin.sequences.programs import Tag
 from tocsin.sequences.running.events import KeptEvents
-from tocsin.sequences.running.state import BASE, LINKS, LIVE, NODE, NONE, START, TOP, State
+from tocsin.sequences.running.state import (
+    BASE,
+    FORM,
+    LINKS,
+    LIVE,
+    NODE,
+    NONE,
+    START,
+    TOP,
+    State,
+)
 from tocsin.sequences.running.words import Words
 
 __all__ = ["Collector"]
@@ -95,6 +105,6 @@ def _slots(state: State) -> NDArray[np.int64]:
     """Return the places of all instances' slots."""
     rows = state.instances.rows[: state.counters[TOP]]
     live = rows[rows[:, NODE] != NONE]
-    widths = state.forms.width[state.places.form[live[:, NODE]]].astype(np.int64)
+    widths = state.forms.width[state.places.rows[live[:, NODE], FORM]].astype(np.int64)
     ends = np.cumsum(widths)
     return np.asarray(np.repeat(live[:, BASE] - (ends - widths), widths) + np.arange(int(widths.sum())))

@@ -23,7 +23,19 @@ from tocsin.sequences.running.columns import Columns
 from tocsin.sequences.running.digests import combined, digest_of_normal, digest_of_value, plain
 from tocsin.sequences.running.forms import Form, FormTable, constant_rows, programs_of
 from tocsin.sequences.running.predicates import Predicates
-from tocsin.sequences.running.state import FOREVER, NONE, Places, State
+from tocsin.sequences.running.state import (
+    CONSTANTS,
+    FILTER,
+    FOREVER,
+    FORM,
+    KEYED,
+    NONE,
+    SOURCE,
+    STATICS,
+    USES,
+    Places,
+    State,
+)
 from tocsin.sequences.running.words import Words
 from tocsin.structures import blocks, hash_index
 from tocsin.structures.growth import grown
@@ -149,9 +161,9 @@ class GraphKeeper:
     ) -> None:
         """Give new places what they have of their own: constants, filters, edges."""
         places, form = self.state.places, level.form
-        places.form[new] = form.number
+        places.rows[new, FORM] = form.number
         self.forms.hold(form.number, len(new))
-        if places.source[new[0]] < 0:
+        if places.rows[new[0], SOURCE] < 0:
             self.streams.hold(np.full(len(new), self.streams.code(level.stream), dtype=np.int64))
         if values.shape[1]:
             self._words.pin(values)
@@ -164,20 +176,20 @@ class GraphKeeper:
             self.streams.hold(np.full(len(new), self._stream(level.target.stream), dtype=np.int64))
             self._add_filters(level, level.target.stream, new, columns)
             places = self.state.places
-            places.keyed[new] = self.state.forms.key_count[form.number] > 0
+            places.rows[new, KEYED] = self.state.forms.key_count[form.number] > 0
             if level.rebinds is not None:
-                places.statics[new] |= _REBIND
+                places.rows[new, STATICS] |= _REBIND
                 self.edges.add(2 * new + 1, level.rebinds, columns)
         if level.enters is None:
             entering.link_always(places, self.state.graph.stream_always, new)
         else:
-            places.statics[new] |= _EDGE
+            places.rows[new, STATICS] |= _EDGE
             self.edges.add(2 * new, level.enters, columns)
 
     def _add_filters(self, level: _Level, stream: str, new: IdArray, columns: Mapping[str, Column]) -> None:
         code = self._stream(stream)
         if level.guards is None:
-            self.state.places.filter[new] = self.state.graph.stream_filter[code]
+            self.state.places.rows[new, FILTER] = self.state.graph.stream_filter[code]
             return
         digest = np.broadcast_to(digest_of_normal(level.guards, columns), (len(new), 2))
         self._room_for_filters(len(new))
@@ -187,7 +199,7 @@ class GraphKeeper:
         graph.active[entries[rows]] = NONE
         graph.filter_uses[entries[rows]] = 0
         np.add.at(graph.filter_uses, entries, 1)
-        self.state.places.filter[new] = entries
+        self.state.places.rows[new, FILTER] = entries
         if len(rows):
             taken = {name: column[rows] for name, column in columns.items()}
             self.filters.add(entries[rows], level.guards, taken)
@@ -225,10 +237,10 @@ class GraphKeeper:
         for new in reversed(made):
             places = self.state.places
             for place in new.tolist():
-                source = int(places.source[place])
+                source = int(places.rows[place, SOURCE])
                 if source >= 0:
-                    places.uses[source] -= 1
-                if not places.statics[place] & _EDGE:
+                    places.rows[source, USES] -= 1
+                if not places.rows[place, STATICS] & _EDGE:
                     entering.unlink_always(places, self.state.graph.stream_always, place)
                 hash_index.remove(self.state.graph.entries, place)
             self._free(new)
@@ -236,18 +248,18 @@ class GraphKeeper:
     def _free(self, freed: IdArray) -> None:
         """Give back what places hold that are no longer found."""
         places = self.state.places
-        forms = places.form[freed].astype(np.int64)
+        forms = places.rows[freed, FORM].astype(np.int64)
         is_node = self.state.forms.is_end[forms] == 0
         entering.clear_places(self.state, freed[is_node])
-        self.edges.remove(2 * freed[places.statics[freed] & _EDGE > 0])
-        self.edges.remove(2 * freed[places.statics[freed] & _REBIND > 0] + 1)
-        self._free_filters(places.filter[freed[is_node]].astype(np.int64))
-        started = -1 - places.source[freed][places.source[freed] < 0].astype(np.int64)
+        self.edges.remove(2 * freed[places.rows[freed, STATICS] & _EDGE > 0])
+        self.edges.remove(2 * freed[places.rows[freed, STATICS] & _REBIND > 0] + 1)
+        self._free_filters(places.rows[freed[is_node], FILTER].astype(np.int64))
+        started = -1 - places.rows[freed, SOURCE][places.rows[freed, SOURCE] < 0].astype(np.int64)
         for number in np.unique(forms).tolist():
             form = self.forms[number]
             own = freed[forms == number]
             if form.constants:
-                firsts = places.constants[own].astype(np.int64)
+                firsts = places.rows[own, CONSTANTS].astype(np.int64)
                 rows = (firsts[:, None] + np.arange(form.constants)).reshape(-1)
                 self._words.let_go(self.state.program.constants.rows[rows])
                 entering.drop_constants(self.state.program, places, own, form.constants)

@@ -9,7 +9,13 @@ from msgspec import Struct
 
 from tocsin.matching import IdArray
 from tocsin.sequences.automaton import Automaton
-from tocsin.sequences.running.state import NONE, Holders, State
+from tocsin.sequences.running.state import (
+    FEEDS,
+    FIRST,
+    NONE,
+    Holders,
+    State,
+)
 from tocsin.structures.growth import grown
 
 __all__ = ["Holder", "HolderTable"]
@@ -81,9 +87,9 @@ class HolderTable:
     def publishers(self, state: State, row: int) -> Iterator[Holder]:
         """Return the holders that publish an output, each as often as its subscriptions do."""
         end, birth = state.outputs.rows[row, 0], state.outputs.rows[row, 3]
-        if not state.places.feeds[end]:
+        if not state.places.rows[end, FEEDS]:
             return
-        entry = int(state.places.first[end])
+        entry = int(state.places.rows[end, FIRST])
         while entry >= 0:
             info = self.info(entry)
             if info.publish is not None and (info.internal or state.holders.since[entry] < birth):

@@ -35,6 +35,7 @@ from tocsin.sequences.running.state import (
     EPOCH,
     FEEDING,
     FOREVER,
+    FORM,
     LIVE,
     LOOKED,
     MADE,
@@ -42,7 +43,9 @@ from tocsin.sequences.running.state import (
     NUMBER,
     OUTPUT_ROWS,
     OUTPUTS,
+    USES,
     VISITED,
+    WAITING,
     new_state,
 )
 from tocsin.sequences.running.telling import Teller
@@ -324,14 +327,14 @@ class Sequences:
         top = hash_index.top_entry(state.graph.entries)
         counters = state.counters
         edges, filters = self._graph.edges.matcher.stats(), self._graph.filters.matcher.stats()
-        live = np.flatnonzero(state.places.uses[:top] > 0)
-        is_end = state.forms.is_end[state.places.form[live]] > 0
+        live = np.flatnonzero(state.places.rows[:top, USES] > 0)
+        is_end = state.forms.is_end[state.places.rows[live, FORM]] > 0
         deaths = state.places.deaths[:top].sum(axis=0)
         return SequenceStats(
             subscriptions=len(self._holders),
             nodes=int((~is_end).sum()),
             ends=int(is_end.sum()),
-            active_nodes=int((state.places.waiting[live] > 0).sum()),
+            active_nodes=int((state.places.rows[live, WAITING] > 0).sum()),
             instances=int(counters[LIVE]),
             kept_events=len(self._events),
             strings=len(self._words.codes),

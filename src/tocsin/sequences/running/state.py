@@ -17,11 +17,13 @@ from tocsin.structures.blocks import Blocks
 from tocsin.structures.hash_index import HashIndex
 
 __all__ = [
+    "ALWAYS",
     "ASSIGN",
     "BASE",
     "BEGIN",
     "BIRTH",
     "CONSTANT",
+    "CONSTANTS",
     "COUNTERS",
     "DROPPED",
     "END",
@@ -29,11 +31,16 @@ __all__ = [
     "EPOCH",
     "EXPIRED",
     "FEEDING",
+    "FEEDS",
+    "FILTER",
     "FINISH",
+    "FIRST",
     "FOREVER",
+    "FORM",
     "FREE",
     "GUARD",
     "INSTANCE",
+    "KEYED",
     "KEY_NEXT",
     "KEY_PREVIOUS",
     "LINKS",
@@ -53,27 +60,37 @@ __all__ = [
     "NEED_SLOTS",
     "NEED_TOUCHED",
     "NEXT",
+    "NEXT_ACTIVE",
+    "NEXT_ALWAYS",
+    "NEXT_SATISFIED",
     "NODE",
     "NONE",
     "NUMBER",
     "OUTPUT",
     "OUTPUTS",
     "OUTPUT_ROWS",
+    "PLACE",
     "PREVIOUS",
+    "PREVIOUS_ACTIVE",
     "PROGRAMS",
     "REASONS",
     "REBIND",
     "REBIND_ASSIGN",
     "REST",
+    "SATISFIED",
     "SCRATCH",
+    "SOURCE",
     "STAMP",
     "START",
+    "STATICS",
     "STOPPED",
     "TEST",
     "TOP",
     "TOUCHED",
     "TOUCHED_COUNT",
+    "USES",
     "VISITED",
+    "WAITING",
     "Arena",
     "Bigs",
     "Forms",
@@ -103,6 +120,25 @@ PROGRAMS: Final = 6
 BEGIN: Final = 0
 FINISH: Final = 1
 CONSTANT: Final = 2
+
+# the columns of a place
+SOURCE: Final = 0  # the place it is entered from; a start node is -1 - its stream
+FORM: Final = 1
+CONSTANTS: Final = 2  # where those of its programs begin
+FILTER: Final = 3
+ALWAYS: Final = 4  # the first of the places it leads to whose edge has no static part
+NEXT_ALWAYS: Final = 5
+FIRST: Final = 6  # instance; of an end, its first holder
+WAITING: Final = 7  # how many instances
+NEXT_ACTIVE: Final = 8  # of the nodes that have instances and its filter
+PREVIOUS_ACTIVE: Final = 9
+KEYED: Final = 10  # whether its instances are found by their keys
+SATISFIED: Final = 11  # the first of the places it leads to whose static part holds now
+NEXT_SATISFIED: Final = 12
+FEEDS: Final = 13  # of an end: how many publish what comes out
+STATICS: Final = 14  # 1 if its edge has a static part, 2 if its rebind edge has, or both
+USES: Final = 15  # places that it leads to, or subscriptions that it ends
+PLACE: Final = 16
 
 # the columns of an instance
 NODE: Final = 0
@@ -182,32 +218,17 @@ class Forms(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Nodes and ends, by the number of their entry in `entries` of the graph."""
+    """Nodes and ends, by the number of their entry in the graph's `entries`."""
 
-    source: NDArray[np.int32]  # the place it is entered from; a start node is -1 - its stream
-    form: NDArray[np.int32]
-    constants: NDArray[np.int32]  # where those of its programs begin
-    filter: NDArray[np.int32]
+    rows: NDArray[np.int32]  # [places, PLACE] what every event looks at, side by side
     longest: NDArray[np.int64]  # ticks that an instance may last here
-    always: NDArray[np.int32]  # the first of the places it leads to whose edge has no static part
-    next_always: NDArray[np.int32]
-    previous_always: NDArray[np.int32]
-    first: NDArray[np.int32]  # instance; of an end, its first holder
-    waiting: NDArray[np.int32]  # instances
-    next_active: NDArray[np.int32]
-    previous_active: NDArray[np.int32]
-    keyed: NDArray[np.uint8]  # whether its instances are found by their keys
-    satisfied: NDArray[np.int32]  # the first of the places it leads to whose static part holds now
-    next_satisfied: NDArray[np.int32]
-    stamp: NDArray[np.int64]  # the event of which that is true; of a rebind edge, see `rebound`
+    stamp: NDArray[np.int64]  # the last event for which SATISFIED was written
     rebound: NDArray[np.int64]  # the last event for which the rebind edge's static part held
-    statics: NDArray[np.uint8]  # 1 if its edge has a static part, 2 if its rebind edge has, or both
-    feeds: NDArray[np.int32]  # of an end: how many publish what comes out
-    uses: NDArray[np.int32]  # places that it leads to, or subscriptions that it ends
+    previous_always: NDArray[np.int32]
     deaths: NDArray[np.int64]  # [places, REASONS]
     last_death: NDArray[np.int64]  # [places, 4] reason, event, when, start
     upkeep: NDArray[np.int64]  # changes of its keys, or what they would be
-    spared: NDArray[np.int64]  # instances that were not looked at for their keys, or would not be
+    spared: NDArray[np.int64]  # instances that were not looked at for their keys
 
 
 class Graph(NamedTuple):
@@ -305,11 +326,8 @@ def new_state() -> State:
             np.zeros((0, PROGRAMS, 3), dtype=np.int32), _i4(), _u1(), _u1(), _i4(), _i4(), _i4(), _i4()
         ),
         Places(
-            source=_i4(), form=_i4(), constants=_i4(), filter=_i4(), longest=_i8(), always=_i4(), next_always=_i4(),
-            previous_always=_i4(), statics=_u1(), feeds=_i4(), first=_i4(), waiting=_i4(), next_active=_i4(), previous_active=_i4(), keyed=_u1(), satisfied=_i4(),
-            next_satisfied=_i4(), stamp=_i8(), rebound=_i8(), uses=_i4(),
-            deaths=np.zeros((0, REASONS), dtype=np.int64), last_death=np.zeros((0, 4), dtype=np.int64),
-            upkeep=_i8(), spared=_i8(),
+            np.zeros((0, PLACE), dtype=np.int32), _i8(), _i8(), _i8(), _i4(),
+            np.zeros((0, REASONS), dtype=np.int64), np.zeros((0, 4), dtype=np.int64), _i8(), _i8(),
         ),
         Graph(hash_index.new_hash_index(3), hash_index.new_hash_index(3), _i4(), _i4(), _i4(), _i4()),
         Holders(_i8(), _i4(), _i4(), _i4(), _i8()),

@@ -14,7 +14,12 @@ from tocsin.sequences.programs import Tag
 from tocsin.sequences.running.events import KeptEvents
 from tocsin.sequences.running.forms import FormTable
 from tocsin.sequences.running.holding import Holder
-from tocsin.sequences.running.state import OUTPUT_ROWS, OUTPUTS, State
+from tocsin.sequences.running.state import (
+    FORM,
+    OUTPUT_ROWS,
+    OUTPUTS,
+    State,
+)
 from tocsin.sequences.running.words import Words
 from tocsin.sequences.witnesses import Step, Told
 
@@ -81,7 +86,7 @@ class Teller:
     def _layout(self, end: int) -> Output:
         known = self._layouts.get(end)
         if known is None:
-            output = self._forms[int(self._state.places.form[end])].output
+            output = self._forms[int(self._state.places.rows[end, FORM])].output
             assert output is not None  # noqa: S101 - only ends have outputs
             known = self._layouts[end] = output
         return known

@@ -14,12 +14,15 @@ from tocsin.sequences.running.state import (
     DROPPED,
     END,
     EXPIRED,
+    FIRST,
     NEXT,
     NODE,
+    SOURCE,
     START,
     STOPPED,
     TOUCHED,
     TOUCHED_COUNT,
+    WAITING,
     State,
 )
 from tocsin.sequences.running.words import Words
@@ -51,7 +54,7 @@ class Viewer:
 
     def _path(self, entry: int) -> list[int]:
         """Return the nodes that lead to what an entry holds, in order."""
-        sources = self._state.places.source
+        sources = self._state.places.rows[:, SOURCE]
         place = int(sources[self._state.holders.end[entry]])
         found: list[int] = []
         while place >= 0:
@@ -65,7 +68,7 @@ class Viewer:
         touched = state.instances.touched[: state.counters[TOUCHED_COUNT]]
         gone = int((rows[touched[touched >= 0], NODE] == place).sum())
         shown: list[Instance] = []
-        instance = int(state.places.first[place])
+        instance = int(state.places.rows[place, FIRST])
         while instance >= 0 and len(shown) < samples:
             if not rows[instance, TOUCHED]:
                 shown.append(self._instance(instance, node))
@@ -77,7 +80,7 @@ class Viewer:
         if last[0] >= 0:
             ended = reasons[int(last[0])], self._events.event(int(last[1])) if last[1] >= 0 else None
         return Waiting(
-            int(state.places.waiting[place]) - gone,
+            int(state.places.rows[place, WAITING]) - gone,
             tuple(shown),
             tuple((reason, count) for reason, count in counts if count),
             ended,
