@@ -10,6 +10,7 @@ from rich.tree import Tree
 from tocsin.cli.terminal import counted, shown
 from tocsin.engine.explaining import Asked, NodeExplanation, SequenceExplanation
 from tocsin.language.printer import term_text, value_text
+from tocsin.sequences.algebra import HIDDEN
 from tocsin.sequences.standing import Instance, Waiting
 
 __all__ = ["automaton_tree"]
@@ -58,6 +59,7 @@ def _instance(instance: Instance) -> str:
     held = ", ".join(
         f"{term_text(name, sequence=True)} = {'absent' if value is None else shown(value_text(value), _WIDTH)}"
         for name, value in instance.values
+        if not name.path.startswith(HIDDEN)
     )
     events = ", ".join(shown(event.id, _WIDTH) for event in instance.events)
     return f"since {instance.start}, last at {instance.end}" + "".join(

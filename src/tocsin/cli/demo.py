@@ -1,4 +1,4 @@
-"""`tocsin demo`: a year of flights, replayed against a dozen standing questions."""
+"""`tocsin demo`: a year of flights, replayed against a dozen standing questions and a sequence."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from tocsin.cli.terminal import shown
 from tocsin.engine import Engine, EventClock
 from tocsin.language.printer import value_text
 from tocsin.model import Event, Notification, Value
-from tocsin.workloads.flights import COUNT, SUBSCRIPTIONS, flights
+from tocsin.workloads.flights import COUNT, SEQUENCES, SUBSCRIPTIONS, flights
 
 __all__ = ["demo"]
 
+_ASKED = SUBSCRIPTIONS | SEQUENCES
 _NEWEST = 8
 _BAR = 16
 _FRAMES = 8  # a second
@@ -75,14 +76,14 @@ def demo(
         bool, typer.Option("--spark/--no-spark", help="Whether to match them on Spark too, as a second act.")
     ] = True,
 ) -> None:
-    """Replay a year of flights out of New York against a dozen subscriptions.
+    """Replay a year of flights out of New York against a dozen filters, and a sequence of two flights.
 
     A live view shows the rate, the newest notifications and the count per subscription; a summary ends it. The
-    second act matches the same flights with the same subscriptions on Spark, and compares the notifications.
+    second act matches the same flights with the same filters on Spark, and compares the notifications.
     """
     console = Console(highlight=False)
     engine = Engine(clock=EventClock())
-    for name, text in SUBSCRIPTIONS.items():
+    for name, text in _ASKED.items():
         engine.subscribe(text, id=name)
     total = min(flights_to_replay, COUNT)
     replay = _Replay(total)
@@ -92,7 +93,8 @@ def demo(
         told = set()
         for note in engine.publish_many(incoming, batch_size=256):
             replay.take(note)
-            told.add((note.subscription, note.event_ids[0]))
+            if note.witness is None:
+                told.add((note.subscription, note.event_ids[0]))
     console.print(counts_table(replay.counts))
     console.print(
         f"[bold]{replay.seen:,}[/] flights of 2013 against [bold]{len(engine)}[/] subscriptions: "
@@ -111,12 +113,12 @@ def demo(
 def counts_table(counts: Counter[str]) -> Table:
     """Return how often each subscription fired, as bars."""
     table = Table(box=None, pad_edge=False, expand=True)
-    table.add_column("subscription", style="green", width=max(map(len, SUBSCRIPTIONS)))
+    table.add_column("subscription", style="green", width=max(map(len, _ASKED)))
     table.add_column("fired", justify="right", width=6)
     table.add_column("", width=_BAR)
     table.add_column("what it asks", style="dim", no_wrap=True, overflow="ellipsis", ratio=1)
     most = max(counts.values(), default=1)
-    for name, text in SUBSCRIPTIONS.items():
+    for name, text in _ASKED.items():
         bar = "▇" * max(1 if counts[name] else 0, round(_BAR * counts[name] / most))
         table.add_row(name, f"{counts[name]:,}", Text(bar, style="cyan"), text)
     return table

@@ -14,7 +14,7 @@ import pyarrow.csv
 from tocsin.model import Event, read_event
 from tocsin.model.errors import TocsinError
 
-__all__ = ["COUNT", "SUBSCRIPTIONS", "flights", "flights_table"]
+__all__ = ["COUNT", "SEQUENCES", "SUBSCRIPTIONS", "flights", "flights_table"]
 
 COUNT = 336_776
 
@@ -33,6 +33,15 @@ SUBSCRIPTIONS = {
     "small airlines, big trouble": "carrier in ('OO', 'HA', 'YV', 'F9', 'AS') and (dep_delay > 180 or arr_delay > 180)",
 }
 """A dozen questions that a traveller, a dispatcher or a planner might leave behind."""
+
+SEQUENCES = {
+    "late, and late again": (
+        "from flights a where a.dep_delay > 120 next flights b on b.tailnum = a.tailnum "
+        "where b.dep_delay > 120 within 12 hours select b.carrier, b.flight, b.tailnum, a.dep_delay as first, "
+        "b.dep_delay as second"
+    ),
+}
+"""A question about several flights: the next one of the same aircraft."""
 
 
 def flights() -> Iterator[Event]:
