@@ -100,7 +100,7 @@ class Publication:
         def tell(marks: Sequence[int], _: Arrivals, found: Witnesses) -> None:
             names = tuple(self._held.book.id(number) for number in found.subscriptions.tolist())
             places = np.asarray(marks, dtype=np.int64)[found.places] - first
-            values: list[Values] = [found.told(place).values or None for place in range(len(found))]
+            values: list[Values] = [found.values(place) or None for place in range(len(found))]
             columns.append((names, places, found.starts, found.ends, values))
 
         self._held.timelines.follow(rows, tell)

@@ -61,10 +61,13 @@ class Teller:
         """Return one output."""
         layout = self._layout(int(self._rows[row, _END]))
         first = int(self._rows[row, _FIRST])
-        return Told(
-            tuple(self._step(part, first) for part in layout.parts),
-            {name: self._value(first + slot) for name, slot in layout.values},
-        )
+        return Told(tuple(self._step(part, first) for part in layout.parts), self.values(row))
+
+    def values(self, row: int) -> dict[str, Value | None]:
+        """Return what one output selected or computed."""
+        layout = self._layout(int(self._rows[row, _END]))
+        first = int(self._rows[row, _FIRST])
+        return {name: self._value(first + slot) for name, slot in layout.values}
 
     def published(self, row: int, holder: Holder) -> tuple[Event, int, int]:
         """Return an output as an event, when the first event it came of ended, and which arrival it came of."""
