@@ -98,9 +98,11 @@ class Publication:
         columns: list[tuple[tuple[str, ...], IdArray, IdArray, IdArray, list[Values]]] = []
 
         def tell(marks: Sequence[int], _: Arrivals, found: Witnesses) -> None:
-            names = tuple(self._held.book.id(number) for number in found.subscriptions.tolist())
+            numbers, which = np.unique(found.subscriptions, return_inverse=True)
+            ids = [self._held.book.id(number) for number in numbers.tolist()]
+            names = tuple(map(ids.__getitem__, which.tolist()))
             places = np.asarray(marks, dtype=np.int64)[found.places] - first
-            values: list[Values] = [found.values(place) or None for place in range(len(found))]
+            values: list[Values] = [values or None for values in found.values()]
             columns.append((names, places, found.starts, found.ends, values))
 
         self._held.timelines.follow(rows, tell)
