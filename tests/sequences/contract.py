@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
 from random import Random
-from typing import Final
+from typing import Any, Final
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.sequences.running import Outcome, ids, kinds_and_values, outcomes, prepared, query_of, shown
@@ -39,9 +39,22 @@ class Subject:
 
     make: Callable[[], Runner]
     prepare: Callable[..., Prepared] = _prepare  # (query, ticks, *, full)
+    share: float = 1.0  # of the random cases that there are in all
 
 
 ORACLE: Final = Subject(OracleRunner)
+
+
+def _cases(
+    subject: Subject, *strategies: st.SearchStrategy[Any]
+) -> Callable[[Callable[..., None]], Callable[[], None]]:
+    """Run a check on as many random cases as the subject is to have."""
+
+    def decorate(check: Callable[..., None]) -> Callable[[], None]:
+        examples = max(1, round(settings.default.max_examples * subject.share))  # type: ignore[union-attr]
+        return settings(max_examples=examples)(given(*strategies)(check))
+
+    return decorate
 
 
 def run(subject: Subject, script: Script) -> list[Counter[Outcome]]:
@@ -86,7 +99,7 @@ def assert_agrees(subject: Subject, script: Script) -> None:
 
 
 def agrees_on_whole_batches(subject: Subject) -> None:
-    @given(scripts())
+    @_cases(subject, scripts())
     def check(script: Script) -> None:
         assert_agrees(subject, script)
 
@@ -94,7 +107,7 @@ def agrees_on_whole_batches(subject: Subject) -> None:
 
 
 def tells_the_same_event_by_event(subject: Subject) -> None:
-    @given(scripts())
+    @_cases(subject, scripts())
     def check(script: Script) -> None:
         other = script.one_by_one()
         expected, actual = _in_all(ORACLE, script), _in_all(subject, other)
@@ -104,7 +117,7 @@ def tells_the_same_event_by_event(subject: Subject) -> None:
 
 
 def agrees_while_subscriptions_come_and_go(subject: Subject) -> None:
-    @given(changing_scripts())
+    @_cases(subject, changing_scripts())
     def check(script: Script) -> None:
         assert_agrees(subject, script)
 
@@ -112,7 +125,7 @@ def agrees_while_subscriptions_come_and_go(subject: Subject) -> None:
 
 
 def passes_over_the_order_of_simultaneous_events(subject: Subject) -> None:
-    @given(scripts(), st.integers(0, 2**32))
+    @_cases(subject, scripts(), st.integers(0, 2**32))
     def check(script: Script, seed: int) -> None:
         other = script.ordered(lambda events: shuffled(events, Random(seed)))  # noqa: S311 - nothing secret
         expected, actual = _in_all(ORACLE, script), _in_all(subject, other)
@@ -124,7 +137,7 @@ def passes_over_the_order_of_simultaneous_events(subject: Subject) -> None:
 def sees_what_comes_after_it_was_added(subject: Subject) -> None:
     """One that is added later tells what an oracle tells that is started at that moment."""
 
-    @given(scripts(), st.integers(1, 8))
+    @_cases(subject, scripts(), st.integers(1, 8))
     def check(script: Script, cut: int) -> None:
         before, after = script.events[:cut], script.events[cut:]
         while after and after[0].end == before[-1].end:  # these end no later than what had come
@@ -138,7 +151,7 @@ def sees_what_comes_after_it_was_added(subject: Subject) -> None:
 
 
 def runs_templates_as_the_texts_of_their_rows(subject: Subject) -> None:
-    @given(templates(), scripts(max_size=1))
+    @_cases(subject, templates(), scripts(max_size=1))
     def check(drawn: tuple[str, dict[str, list[object]]], script: Script) -> None:
         text, rows = drawn
         advance = script.actions[-1]

@@ -27,8 +27,8 @@ from tocsin.model.values import Value, kind_of
 from tocsin.sequences.arithmetic import accumulate, combine
 from tocsin.sequences.arrivals import Arrivals
 from tocsin.sequences.automaton import Automaton, Edge, Node, Output, Test
+from tocsin.sequences.binding import bind_expression, bound_names
 from tocsin.sequences.compiling import compile_expression, parameters_in_programs
-from tocsin.sequences.oracle.binding import bind_expression
 from tocsin.sequences.programs import FAIL, MODE_BITS, Column, Do, Mode, Program
 from tocsin.sequences.publication import made_event
 from tocsin.sequences.runner import Prepared
@@ -287,7 +287,8 @@ class PlainRunner:
             in_programs = parameters_in_programs(automaton)
             timed = any(isinstance(value, datetime) for name, value in row.items() if name in in_programs)
             if automaton.by_row or timed or not all(self._indexed.values()):
-                expression = bind_expression(prepared.expression, row)
+                names = bound_names(prepared.query, row)
+                expression = bind_expression(prepared.expression, row, names)
                 automaton = compile_expression(
                     expression, **self._indexed, full=prepared.full, publish=prepared.publishes
                 )

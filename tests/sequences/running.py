@@ -95,12 +95,7 @@ def renamed(events: Iterable[Event], stream: str) -> list[Event]:
 
 def _step(step: Step) -> tuple[object, ...]:
     chain = (step.first, step.last) if step.chain is None else step.chain
-    return step.alias, tuple((_id(e), e.start, e.end, kinds_and_values(e.attributes)) for e in chain)
-
-
-def _id(event: Event) -> str:
-    """An event's id; of what a sequence in parentheses found, without its text, which a template's row is not part of."""
-    return event.id.rpartition(")(")[2] if event.id.startswith("$(") else event.id
+    return step.alias, tuple((e.id, e.start, e.end, kinds_and_values(e.attributes)) for e in chain)
 
 
 def kinds_and_values(values: Mapping[str, Value | None]) -> tuple[object, ...]:

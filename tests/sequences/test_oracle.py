@@ -193,7 +193,7 @@ def test_what_a_sequence_in_parentheses_finds_begins_after_it_was_added() -> Non
     runner = OracleRunner()
     _advance(runner, _s("e1", 1))
     runner.add(ids(0), prepared("from (from s a next s b) p compute n = 1"), {})
-    assert shown(_bag(_advance(runner, _s("e2", 2), _s("e3", 3)))) == ["e2,e3)[2,3]"]
+    assert shown(_bag(_advance(runner, _s("e2", 2), _s("e3", 3)))) == ["$(from s a next s b)(e2,e3)[2,3]"]
 
 
 def test_what_is_published_counts_by_its_own_end() -> None:

@@ -12,17 +12,29 @@ from tocsin.sequences.runner import Prepared
 from tocsin.sequences.running.sequences import Sequences
 from tocsin.sequences.ticks import Ticks
 
+_AGREEING = [name for name in CONTRACT if name.startswith(("agrees_", "finds_"))]
 
-def _subject(mode: str, matcher: str | None = None) -> Subject:
+
+def _subject(mode: str, matcher: str | None = None, *, share: float) -> Subject:
     chosen = MODES[mode]
 
     def ready(query: Sequence, ticks: Ticks, *, full: bool) -> Prepared:
         return prepare(query, ticks, index_edges=chosen.edges, index_filters=chosen.instances, full=full)
 
-    return Subject(lambda: Sequences(matcher=matcher, mode=chosen), ready)
+    return Subject(lambda: Sequences(matcher=matcher, mode=chosen), ready, share)
 
 
 @pytest.mark.parametrize("check", CONTRACT)
-@pytest.mark.parametrize("mode", MODES)
+def test_the_runtime_obeys(check: str) -> None:
+    CONTRACT[check](_subject("cayuga", share=0.5))
+
+
+@pytest.mark.parametrize("check", _AGREEING)
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "cayuga"])
 def test_every_mode_obeys(mode: str, check: str) -> None:
-    CONTRACT[check](_subject(mode))
+    CONTRACT[check](_subject(mode, share=0.2))
+
+
+@pytest.mark.parametrize("matcher", ["oracle", "opindex", "le_subscribe"])
+def test_every_matcher_serves(matcher: str) -> None:
+    CONTRACT["agrees_while_subscriptions_come_and_go"](_subject("cayuga", matcher, share=0.2))

@@ -193,6 +193,7 @@ def test_a_bound_may_be_a_parameter() -> None:
         "from s a next s b on b.x > a.x or b.y in :many",
         "from s a next s b on b.x > a.x or b.y not in (:one, 2)",
         "from s a next (from s c where c.x = :x) b",
+        "from s a next (from s c compute m = :m select c.x) b",
     ],
 )
 def test_a_parameter_that_no_program_can_take_is_bound_before_compiling(text: str) -> None:

@@ -1,4 +1,4 @@
-"""Loading subscriptions in the ways there are: templates by the column, and texts."""
+"""Loading subscriptions in the ways there are: templates by the column, with and without the engine, and texts."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import time
 from collections.abc import Iterator
 from itertools import chain, islice
 
-import numpy as np
-
 from tocsin.bench.cayuga.experiments import technical_input
 from tocsin.bench.cayuga.session import ALL, Session
 from tocsin.bench.cayuga.subject import Subject
-from tocsin.language import parse, to_text
+from tocsin.engine import Engine
+from tocsin.language import to_text
 from tocsin.language.template.template import bindings_at
 from tocsin.workloads.cayuga.rows import Rows
 
@@ -36,13 +35,22 @@ def loading(session: Session) -> None:
     )
     session.record("memory", contender, count, (taken.bytes_each, "bytes each"), grown_mb=taken.resident_mb)
 
-    contender = session.called("text by text")
+    contender = session.called("Engine.subscribe_many")
+    session.tell(contender, f"{count:,} subscriptions")
+    engine = Engine(matcher=session.matcher)
+    begun = time.perf_counter()
+    for rows in groups:
+        engine.subscribe_many(rows.template(), rows.columns)
+    rate = count / (time.perf_counter() - begun)
+    session.record("loading", contender, count, (rate, "subscriptions/s"))
+
+    contender = session.called("Engine.subscribe")
     texts = list(islice(chain.from_iterable(_texts(rows) for rows in groups), session.scale.texts))
     session.tell(contender, f"{len(texts):,} subscriptions")
-    subject = Subject(session.matcher, ALL)
+    engine = Engine(matcher=session.matcher)
     begun = time.perf_counter()
-    for number, text in enumerate(texts):
-        subject.runner.add(np.array([number]), subject.prepare(parse(text)), {})
+    for text in texts:
+        engine.subscribe(text)
     rate = len(texts) / (time.perf_counter() - begun)
     session.record("loading", contender, len(texts), (rate, "subscriptions/s"))
 

@@ -78,7 +78,10 @@ def _ticks(figure: Figure, measurements: Sequence[Measurement]) -> bool:
     axes = figure.subplots()
     labels = [str(one.details["matcher"]) for one in chosen]
     values = [one.value for one in chosen]
-    colours = [COLOURS["dynamic"] if label.startswith("Tocsin") else COLOURS["counting"] for label in labels]
+    colours = [
+        COLOURS["dynamic"] if label.startswith(("Tocsin", "Engine")) else COLOURS["counting"]
+        for label in labels
+    ]
     bars = axes.barh(labels, values, color=colours)
     axes.bar_label(bars, [short(value) for value in values], padding=3)
     axes.invert_yaxis()
@@ -112,5 +115,5 @@ _PLOTS: Final[dict[str, SizedPlot]] = {
         Panel("subscriptions", "loading", "subscriptions", "subscriptions loaded a second"),
         Panel("subscriptions", "memory", "subscriptions", "bytes per subscription"),
     ),
-    "ticks": ((7.0, 2.6), _ticks),
+    "ticks": ((7.0, 3.2), _ticks),
 }

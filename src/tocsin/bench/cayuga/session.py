@@ -103,7 +103,7 @@ class Session(MatcherSession):
         self.tell(contender, f"{loading.subscriptions:,} subscriptions, events")
         pacing = _Pacing(subject, given, self.scale.batch)
         answers = [found for _, found in pacing.run(self.scale.warm_up, self.scale.seconds)]
-        before = subject.runner.stats()
+        before, spent = subject.runner.stats(), subject.cpu
         taken = list(pacing.run(self.scale.events, self.scale.seconds))
         answers += [found for _, found in taken]
         self._answers.check((self._experiment, at, same or label), label, answers)
@@ -114,7 +114,16 @@ class Session(MatcherSession):
             return
         each = 1 / median(seconds / found.shape[1] for seconds, found in taken)
         overall = events / sum(seconds for seconds, _ in taken)
-        self.record("throughput", contender, at, (each, "events/s"), overall=overall, events=float(events))
+        by_processor = events / max(subject.cpu - spent, 1e-9)
+        self.record(
+            "throughput",
+            contender,
+            at,
+            (each, "events/s"),
+            overall=overall,
+            by_processor_time=by_processor,
+            events=float(events),
+        )
         witnesses = sum(int(found[0].sum()) for _, found in taken)
         self.record("witnesses", contender, at, (witnesses / events, "an event"))
         self._record_loading(contender, at, loading)

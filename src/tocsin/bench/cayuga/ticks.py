@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import partial
 from statistics import median
@@ -10,9 +11,10 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from tocsin.bench.cayuga.rivals import Found, missing, rivals
+from tocsin.bench.cayuga.rivals import Found, Rival, missing, rivals
 from tocsin.bench.cayuga.session import ALL, Session
 from tocsin.bench.cayuga.subject import Subject
+from tocsin.engine import Engine
 from tocsin.language import parse
 from tocsin.model.errors import MatcherError
 from tocsin.workloads.cayuga.stocks import S3, S4, STREAM, TIME
@@ -29,7 +31,11 @@ def ticks(session: Session) -> None:
     prices = session.material.prices
     for question, text in _QUESTIONS.items():
         ours = _median(session, f"{OURS}, {question}", prices, partial(_asked, session, text))
-        for rival in rivals(question):
+        engine = [
+            Rival("Engine.follow", "tocsin", partial(_followed, session, text)),
+            Rival("Engine.publish_many", "tocsin", partial(_published, session, text)),
+        ]
+        for rival in [*engine, *rivals(question)]:
             label = f"{rival.label}, {question}"
             if (reason := missing(rival)) is not None:
                 session.left_out.append(f"ticks: {label}: {reason}")
@@ -65,3 +71,26 @@ def _asked(session: Session, text: str, prices: pa.Table) -> Found:
         parts.append(np.column_stack([witnesses.places + first, witnesses.starts, witnesses.ends]))
     answers = np.concatenate(parts)
     return Found.of(answers[:, 0], answers[:, 1], answers[:, 2], seconds)
+
+
+def _followed(session: Session, text: str, prices: pa.Table) -> Found:
+    """Give prices to an engine as a table, and return what it tells as columns."""
+    engine = Engine(matcher=session.matcher)
+    engine.subscribe(text)
+    begun = time.perf_counter()
+    told = engine.follow(prices, stream=STREAM, time=TIME)
+    return Found.of(told.rows, told.starts, told.ends, time.perf_counter() - begun)
+
+
+def _published(session: Session, text: str, prices: pa.Table) -> Found:
+    """Give prices to an engine as a table, and return what it tells as notifications with their events."""
+    engine = Engine(matcher=session.matcher)
+    engine.subscribe(text)
+    begun = time.perf_counter()
+    notes = [*engine.publish_many(prices, stream=STREAM, time=TIME), *engine.flush()]
+    seconds = time.perf_counter() - begun
+    keys = zip(prices["name"].to_pylist(), prices[TIME].to_pylist(), strict=True)
+    numbers = {key: number for number, key in enumerate(keys)}
+    rows = [numbers[str(note.events[-1].attributes["name"]), note.end] for note in notes]
+    starts, ends = [note.start for note in notes], [note.end for note in notes]
+    return Found.of(np.array(rows), np.array(starts), np.array(ends), seconds)

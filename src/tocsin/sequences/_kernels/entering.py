@@ -103,16 +103,16 @@ def link_always(places: Places, heads: NDArray[np.int32], entries: NDArray[np.in
 
 @kernel
 def unlink_always(places: Places, heads: NDArray[np.int32], place: int) -> None:
-    """Take a place whose edge has no static part from its list."""
+    """Take a place whose edge has no static part from its list, if it came to be there."""
     source = np.int64(places.rows[place, SOURCE])
     following, before = np.int64(places.rows[place, NEXT_ALWAYS]), np.int64(places.previous_always[place])
     if following >= 0:
         places.previous_always[following] = before
     if before >= 0:
         places.rows[before, NEXT_ALWAYS] = following
-    elif source >= 0:
+    elif source >= 0 and places.rows[source, ALWAYS] == place:
         places.rows[source, ALWAYS] = following
-    else:
+    elif source < 0 and heads[-1 - source] == place:
         heads[-1 - source] = following
 
 

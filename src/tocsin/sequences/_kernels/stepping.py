@@ -204,7 +204,7 @@ def _look_at(
     form = np.int64(places.rows[node, FORM])
     instance = find_key(state, values, at.arrival, node) if keyed else np.int64(places.rows[node, FIRST])
     program = REST if keyed and forms.key_count[form] == 1 else GUARD
-    looked = np.int64(0)
+    looked, before = np.int64(0), affected
     while instance >= 0:
         following = rows[instance, KEY_NEXT] if keyed else rows[instance, NEXT]
         looked += 1
@@ -225,7 +225,10 @@ def _look_at(
     state.counters[VISITED] += 1
     state.counters[LOOKED] += looked
     if keyed:
-        places.spared[node] += np.int64(places.rows[node, WAITING]) - looked
+        # What was not looked at, less the look-up; without the index, what would not have been.
+        places.spared[node] += np.int64(places.rows[node, WAITING]) - looked - 1
+    elif forms.key_count[form] > 0:
+        places.spared[node] += looked - (affected - before) - 1
     return affected, expired
 
 

@@ -85,7 +85,8 @@ def compile_expression(
         publish,
         tuple(inner.items()),
     )
-    return replace(automaton, by_row=needs_rows(automaton))
+    parenthesised = [link.stream.of for link in links if link.stream.of is not None]
+    return replace(automaton, by_row=needs_rows(automaton, parenthesised))
 
 
 class _Asked(Struct, frozen=True):

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from tocsin.model.conditions import Condition, Predicate, leaves
+from msgspec import Struct
+
+from tocsin.model.conditions import Predicate
 from tocsin.model.terms import Parameter
+from tocsin.sequences.algebra import Expression
 from tocsin.sequences.automaton import Automaton, Edge, Test
 from tocsin.sequences.programs import Program
 
 __all__ = ["needs_rows", "parameters_in_programs"]
 
 
-def needs_rows(automaton: Automaton) -> bool:
+def needs_rows(automaton: Automaton, inner: Iterable[Expression]) -> bool:
     """Tell whether the rows of a template have to be compiled one by one.
 
-    They do where a parameter is in a truth that a column holds, and where it is in a sequence in parentheses, which
-    has one name for all.
+    They do where a parameter is in a truth that a column holds, and where it is anywhere in one of `inner`, the sequences
+    in parentheses: these are shared by their names, and each row's has a name of its own.
     """
     in_columns = any(
-        isinstance(column, Predicate) and any(_in_condition(column))
+        isinstance(column, Predicate) and _has_parameters(column)
         for program in _programs(automaton)
         for column in program.columns
     )
-    return in_columns or any(inner.by_row or _has_parameters(inner) for _, inner in automaton.inner)
+    return in_columns or any(map(_has_parameters, inner))
 
 
 def parameters_in_programs(automaton: Automaton) -> frozenset[str]:
@@ -40,12 +43,17 @@ def parameters_in_programs(automaton: Automaton) -> frozenset[str]:
     )
 
 
-def _has_parameters(automaton: Automaton) -> bool:
-    if any(isinstance(node.longest, Parameter) for node in automaton.nodes):
-        return True
-    if any(any(_in_condition(test.static)) for test in _tests(automaton)):
-        return True
-    return bool(parameters_in_programs(automaton))
+def _has_parameters(whole: Expression | Predicate) -> bool:
+    waiting: list[object] = [whole]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Parameter):
+            return True
+        if isinstance(part, tuple):
+            waiting += part
+        elif isinstance(part, Struct):
+            waiting += [getattr(part, name) for name in part.__struct_fields__]
+    return False
 
 
 def _edges(automaton: Automaton) -> Iterator[Edge]:
@@ -67,11 +75,3 @@ def _programs(automaton: Automaton) -> Iterator[Program]:
         yield test.program
     for edge in _edges(automaton):
         yield edge.assign
-
-
-def _in_condition(condition: Condition) -> Iterator[Parameter]:
-    """Return the parameters of a condition whose predicates compare attributes with constants."""
-    for predicate in leaves(condition):
-        for term in (predicate.subject, *predicate.operands):
-            if isinstance(term, Parameter):
-                yield term

@@ -13,9 +13,9 @@ from tocsin.matching import IdArray
 from tocsin.model.event import Event
 from tocsin.sequences.algebra import Expression
 from tocsin.sequences.arrivals import Arrivals
+from tocsin.sequences.binding import bind_expression, bound_names
 from tocsin.sequences.contents import telling_of
 from tocsin.sequences.dependencies import Dependencies
-from tocsin.sequences.oracle.binding import bind_expression
 from tocsin.sequences.oracle.occurrences import Occurrence, occurrences, told_of
 from tocsin.sequences.publication import made_event
 from tocsin.sequences.runner import Prepared
@@ -48,7 +48,8 @@ class OracleRunner:
         """Add one subscription for each number; those of a template have a row of `columns` each."""
         self._dependencies.add(prepared.reads, prepared.publishes, len(numbers))
         for row, number in enumerate(numbers.tolist()):
-            expression = bind_expression(prepared.expression, bindings_at(columns, row))
+            values = bindings_at(columns, row)
+            expression = bind_expression(prepared.expression, values, bound_names(prepared.query, values))
             self._held[number] = _Held(expression, prepared, self._now)
 
     def remove(self, numbers: IdArray) -> None:

@@ -171,7 +171,8 @@ class GraphKeeper:
             self.state = self.state._replace(program=self.state.program._replace(constants=constants))
             entering.write_constants(self.state.program, places, new, values)
         longest = level.longest
-        places.longest[new] = columns[longest.name] if isinstance(longest, Parameter) else longest.value  # type: ignore[assignment]
+        ticks = np.array([longest.value]) if isinstance(longest, Literal) else columns[longest.name]
+        places.longest[new] = _whole(ticks)
         if isinstance(level.target, Node):
             self.streams.hold(np.full(len(new), self._stream(level.target.stream), dtype=np.int64))
             self._add_filters(level, level.target.stream, new, columns)
@@ -294,3 +295,12 @@ def _found(index: HashIndex, first: IdArray, digest: NDArray[np.uint64]) -> tupl
     second, third = (np.ascontiguousarray(pair[:, i]) for i in range(2))
     entering.find_or_enter(index, first, second, third, entries, fresh)
     return entries, fresh
+
+
+def _whole(column: Column) -> NDArray[np.int64]:
+    """Return ticks as whole numbers of 64 bits; a part of a tick is none."""
+    if column.dtype.kind in "iu":
+        return np.minimum(column, FOREVER).astype(np.int64)
+    return np.array(
+        [max(-FOREVER, min(FOREVER, int(value // 1))) for value in column.tolist()], dtype=np.int64
+    )

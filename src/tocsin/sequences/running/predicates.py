@@ -37,8 +37,8 @@ class Predicates:
 
     def add(self, ids: IdArray, normal: Dnf | Cnf, columns: Mapping[str, Column]) -> None:
         """Add a condition under each number, with its own row of constants."""
+        self.held += len(ids)  # first: whoever fails to add them removes them
         self.matcher.add(ConjunctionBatch.of_shapes(ids, normal, columns))
-        self.held += len(ids)
 
     def remove(self, ids: IdArray) -> None:
         """Remove conditions."""

@@ -20,22 +20,24 @@ from tocsin.model.event import Event
 from tocsin.sequences._kernels import entering, expanding, stepping
 from tocsin.sequences.arrivals import Arrivals
 from tocsin.sequences.automaton import Automaton
+from tocsin.sequences.binding import bind_expression, bound_names
 from tocsin.sequences.compiling import compile_expression
 from tocsin.sequences.compiling.parameters import parameters_in_programs
 from tocsin.sequences.modes import MODES, Optimisations
-from tocsin.sequences.oracle.binding import bind_expression
 from tocsin.sequences.runner import Prepared
 from tocsin.sequences.running import room
 from tocsin.sequences.running.collecting import Collector
 from tocsin.sequences.running.events import KeptEvents
 from tocsin.sequences.running.graph import GraphKeeper
 from tocsin.sequences.running.holding import Holder, HolderTable
+from tocsin.sequences.running.keying import Keying
 from tocsin.sequences.running.predicates import Predicates
 from tocsin.sequences.running.state import (
     EPOCH,
     FEEDING,
     FOREVER,
     FORM,
+    KEYED,
     LIVE,
     LOOKED,
     MADE,
@@ -68,6 +70,7 @@ class SequenceStats(Struct, frozen=True):
     nodes: int
     ends: int
     active_nodes: int
+    keyed_nodes: int
     instances: int
     kept_events: int
     strings: int
@@ -109,6 +112,7 @@ class Sequences:
         )
         self._holders = HolderTable()
         self._collector = Collector(self._words, self._events, memory_limit)
+        self._keying = Keying()
         self._taken = 0
         self._told = 0
 
@@ -129,9 +133,9 @@ class Sequences:
             return
         # A text is read as a timestamp beside a constant that is one, and that is seen when it is compiled.
         for row in range(len(numbers)):
-            bound = bind_expression(prepared.expression, bindings_at(columns, row))
+            values = bindings_at(columns, row)
             automaton = compile_expression(
-                bound,
+                bind_expression(prepared.expression, values, bound_names(prepared.query, values)),
                 index_edges=self.mode.edges,
                 index_filters=self.mode.instances,
                 full=prepared.full,
@@ -207,6 +211,7 @@ class Sequences:
         self._check(arrivals)
         state = self._graph.state
         self._collector.collect(state)
+        state = self._graph.state = self._keying.review(state)
         state.counters[OUTPUTS] = state.counters[OUTPUT_ROWS] = 0
         published: list[tuple[int, Event]] = []
         self._run(arrivals, arrivals.ends, np.arange(len(arrivals)), published)
@@ -335,6 +340,7 @@ class Sequences:
             nodes=int((~is_end).sum()),
             ends=int(is_end.sum()),
             active_nodes=int((state.places.rows[live, WAITING] > 0).sum()),
+            keyed_nodes=int((state.places.rows[live, KEYED] > 0).sum()),
             instances=int(counters[LIVE]),
             kept_events=len(self._events),
             strings=len(self._words.codes),

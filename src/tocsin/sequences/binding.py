@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tocsin.language.template.binding import Bindings, bind_condition
+from collections.abc import Mapping
+
+from tocsin.language.template.binding import Bindings, bind_condition, bind_query
+from tocsin.model.queries import Sequence
 from tocsin.model.terms import Parameter, Term, literal
 from tocsin.sequences.algebra import (
     Accumulated,
@@ -19,27 +22,30 @@ from tocsin.sequences.algebra import (
     Union,
 )
 from tocsin.sequences.substitution import in_term
+from tocsin.sequences.translation import parenthesised_name
 
-__all__ = ["bind_expression"]
+__all__ = ["bind_expression", "bound_names"]
 
 
-def bind_expression(expression: Expression, values: Bindings) -> Expression:
-    """Return an expression with one row's constants; sequences in parentheses keep the names they have."""
+def bind_expression(
+    expression: Expression, values: Bindings, names: Mapping[str, str] | None = None
+) -> Expression:
+    """Return an expression with one row's constants; `names` are those that sequences in parentheses then have."""
     if isinstance(expression, Stream):
-        of = None if expression.of is None else bind_expression(expression.of, values)
-        return Stream(expression.name, of)
+        of = None if expression.of is None else bind_expression(expression.of, values, names)
+        return Stream((names or {}).get(expression.name, expression.name), of)
     if isinstance(expression, Union):
-        return Union(tuple(bind_expression(member, values) for member in expression.of))
+        return Union(tuple(bind_expression(member, values, names) for member in expression.of))
     if isinstance(expression, Next):
         return Next(
-            bind_expression(expression.left, values),
-            bind_expression(expression.right, values),
+            bind_expression(expression.left, values, names),
+            bind_expression(expression.right, values, names),
             bind_condition(expression.on, values),
         )
     if isinstance(expression, Iterate):
         return Iterate(
-            bind_expression(expression.left, values),
-            bind_expression(expression.right, values),
+            bind_expression(expression.left, values, names),
+            bind_expression(expression.right, values, names),
             expression.alias,
             expression.lefts,
             bind_condition(expression.on, values),
@@ -47,7 +53,7 @@ def bind_expression(expression: Expression, values: Bindings) -> Expression:
             _values(expression.compute, values),
             _values(expression.begin, values),
         )
-    of = bind_expression(expression.of, values)
+    of = bind_expression(expression.of, values, names)
     if isinstance(expression, Rename):
         return Rename(of, expression.alias)
     if isinstance(expression, Select):
@@ -55,6 +61,18 @@ def bind_expression(expression: Expression, values: Bindings) -> Expression:
     if isinstance(expression, Compute):
         return Compute(of, _values(expression.values, values))
     return Project(of, _values(expression.values, values))
+
+
+def bound_names(query: Sequence, values: Bindings) -> dict[str, str]:
+    """Return, of each sequence in parentheses, the name that it has with one row's constants."""
+    names: dict[str, str] = {}
+    for step in query.steps:
+        if isinstance(step.source, Sequence):
+            bound = bind_query(step.source, values)
+            assert isinstance(bound, Sequence)  # noqa: S101 - what is bound keeps its shape
+            names[parenthesised_name(step.source)] = parenthesised_name(bound)
+            names |= bound_names(step.source, values)
+    return names
 
 
 def _values(computed: tuple[Computed, ...], values: Bindings) -> tuple[Computed, ...]:

@@ -1,0 +1,146 @@
+"""What automata share, and that what goes takes all of its own along."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tocsin.language import Template, parse
+from tocsin.matching import ConjunctionBatch
+from tocsin.model import Event, Sequence
+from tocsin.model.errors import MatcherError
+from tocsin.sequences.arrivals import Arrivals
+from tocsin.sequences.modes import MODES
+from tocsin.sequences.preparation import prepare
+from tocsin.sequences.runner import Prepared
+from tocsin.sequences.running.sequences import Sequences
+from tocsin.sequences.ticks import Ticks
+from tocsin.structures import hash_index
+
+_TEXTS = [
+    "from s a where a.k = 1 next s b on b.k = 2 where b.x > a.x",
+    "from s a where a.k = 1 next s b on b.k = 2 where b.x > 3",
+    "from s a where a.k = 1 next s b on b.k = 2 where b.x > a.x next s c on c.k = a.k",
+    "from s a fold s b on b.k = a.k while b.x >= last.x compute n = count(*) where n > 3 within 20",
+    "from t a next s b on b.w contains a.w",
+    'from (from s a where a.k = 3 next s b) a next t b on b.k = a."a.k"',
+    "from s a where a.k = 1 publish as made",
+    'from made a next s b on b.x = a."a.x" select a."a.x" + 7 as more',
+    "from s a where a.w like 'x%y' next s b on a.w ~ '^x' or b.x = a.x",
+]
+
+
+def prepared(text: str) -> Prepared:
+    query = parse(text)
+    assert isinstance(query, Sequence)
+    return prepare(query, Ticks())
+
+
+def events(random: Random, begin: int, count: int) -> Arrivals:
+    return Arrivals.of(
+        [
+            Event(
+                f"e{end}",
+                {
+                    "k": random.randint(1, 4),
+                    "x": random.randint(1, 9),
+                    "w": random.choice(["xay", "xy", "z"]),
+                },
+                random.choice("sst"),
+                end,
+                end,
+            )
+            for end in range(begin, begin + count)
+        ]
+    )
+
+
+def holds_nothing(runner: Sequences) -> bool:
+    """Whether nothing is left of any subscription."""
+    graph, state = runner._graph, runner._graph.state
+    return (
+        hash_index.live_entries(state.graph.entries) == 0
+        and hash_index.live_entries(state.graph.filters) == 0
+        and hash_index.live_entries(state.instances.keys) == 0
+        and len(graph.forms) == len(graph.streams) == len(graph.columns.table) == 0
+        and graph.edges.held == graph.filters.held == 0
+        and not runner._words._pins
+        and not runner._holders.inner
+        and runner.stats().instances == 0
+    )
+
+
+def test_what_begins_alike_is_shared() -> None:
+    begin = "from s a where a.k = 1 next s b on b.k = 2 where b.x > 3 and b.x > a.x"
+    texts = [begin, begin, f"{begin} next s c on c.k = 1", f"{begin} next s c on c.k = 2 next s d"]
+    runner = Sequences(matcher="oracle")
+    apart = Sequences(matcher="oracle", mode=MODES["no merging"])
+    for number, text in enumerate(texts):
+        runner.add(np.array([number]), prepared(text), {})
+        apart.add(np.array([number]), prepared(text), {})
+    # One node after the first event, two after the second, for they wait for different ones, and one after the third.
+    assert (runner.stats().nodes, runner.stats().ends) == (4, 3)
+    assert (apart.stats().nodes, apart.stats().ends) == (7, 4)
+
+
+def test_equal_subscriptions_share_their_end() -> None:
+    runner = Sequences(matcher="oracle")
+    runner.add(np.array([5]), prepared("from s a where a.k = 1 next s b on b.x = a.x"), {})
+    runner.add(np.array([9]), prepared("from s one where one.k = 1.0 next s two on two.x = one.x"), {})
+    assert runner.stats().nodes == 1
+    template = Template("from s a where a.k = :k next s b on b.x = a.x").query
+    assert isinstance(template, Sequence)
+    runner.add(np.array([1, 2]), prepare(template, Ticks()), {"k": np.array([1, 2])})
+    assert runner.stats().nodes == 2
+    found = runner.advance(
+        Arrivals.of([Event("e1", {"k": 1, "x": 4}, "s", 1, 1), Event("e2", {"k": 3, "x": 4}, "s", 2, 2)])
+    )
+    assert found.subscriptions.tolist() == [1, 5, 9]
+
+
+@settings(max_examples=30)
+@given(st.randoms(use_true_random=False))
+def test_nothing_is_left_of_what_has_gone(random: Random) -> None:
+    runner = Sequences(matcher="oracle")
+    held: set[int] = set()
+    end = 1
+    for _ in range(random.randint(1, 12)):
+        if random.random() < 0.6:
+            number = random.randint(0, 30)
+            if number not in held:
+                runner.add(np.array([number]), prepared(random.choice(_TEXTS)), {})
+                held.add(number)
+        elif held:
+            gone = random.choice(sorted(held))
+            runner.remove(np.array([gone]))
+            held.discard(gone)
+        count = random.randint(0, 6)
+        runner.advance(events(random, end, count))
+        end += count
+        assert runner.stats().subscriptions == len(held)
+    runner.remove(np.array(sorted(held), dtype=np.int64))
+    assert holds_nothing(runner)
+
+
+def test_what_a_matcher_refuses_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = Sequences(matcher="oracle")
+    runner.add(np.array([0]), prepared(_TEXTS[0]), {})
+    before = runner.stats()
+
+    def refuse(_: ConjunctionBatch) -> None:
+        raise MatcherError("there is no memory")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(runner._graph.filters.matcher, "add", refuse)
+        with pytest.raises(MatcherError, match="no memory"):
+            runner.add(
+                np.array([1]), prepared("from s a where a.k = 1 next s b on b.k = 4 where b.x < a.x"), {}
+            )
+    assert runner.stats().nodes == before.nodes
+    assert runner.stats().subscriptions == 1
+    runner.remove(np.array([0]))
+    assert holds_nothing(runner)

@@ -1,0 +1,91 @@
+"""State is bounded: what expires, is no longer referred to, or has no room, goes."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+
+from tests.sequences.runtime.test_graph import prepared
+from tocsin.model import Event
+from tocsin.sequences.arrivals import Arrivals
+from tocsin.sequences.preparation import prepare
+from tocsin.sequences.running.sequences import Sequences
+from tocsin.sequences.running.state import LINKS
+from tocsin.sequences.ticks import Ticks
+
+
+def _run(runner: Sequences, begin: int, count: int, batch: int = 500) -> int:
+    found = 0
+    for first in range(begin, begin + count, batch):
+        arrivals = Arrivals.of(
+            [Event(f"e{n}", {"w": f"word {n}", "k": n % 7}, "s", n, n) for n in range(first, first + batch)]
+        )
+        found += len(runner.advance(arrivals))
+    return found
+
+
+def test_what_lasts_too_long_goes() -> None:
+    runner = Sequences(matcher="oracle")
+    runner.add(np.array([0]), prepared("from s a next s b on b.w = a.w and b.k = 9 within 100"), {})
+    _run(runner, 1, 60_000)
+    stats = runner.stats()
+    assert stats.instances < 10_000  # 60,000 have begun, 100 of them could still go on
+    assert stats.strings < 20_000
+    assert stats.kept_events < 20_000
+    assert stats.expired > 40_000
+
+
+def test_strings_and_events_are_kept_as_long_as_they_are_needed() -> None:
+    runner = Sequences(matcher="oracle")
+    runner.add(
+        np.array([0]), prepared("from s a where a.k = 1 next s b on b.w = 'last' select a.w as first"), {}
+    )
+    _run(runner, 1, 700)  # a hundred of them wait
+    other = prepared("from s a where a.k = 2 next s b on b.w = a.w")
+    runner.add(np.array([1]), other, {})
+    _run(runner, 1001, 30_000)
+    runner.remove(np.array([1]))
+    found = runner.advance(Arrivals.of([Event("end", {"w": "last"}, "s", 99_999, 99_999)]))
+    told = [found.told(place) for place in range(len(found))]
+    first = [one for one in told if one.steps[0].first.end <= 700]
+    assert len(first) == 100
+    assert all(one.values["first"] == f"word {one.steps[0].first.end}" for one in told)
+    assert all(one.steps[0].first.attributes["w"] == one.values["first"] for one in told)
+
+
+def test_chains_are_kept_as_long_as_they_are_needed() -> None:
+    runner = Sequences(matcher="oracle")
+    query = prepared("from s a where a.k = 1 fold s b on b.k = a.k while b.w != 'end' within 70")
+    runner.add(np.array([0]), prepare(query.query, Ticks(), full=True), {})
+    found = 0
+    for first in range(1, 20_000, 200):
+        arrivals = Arrivals.of(
+            [Event(f"e{n}", {"w": "x", "k": n % 7}, "s", n, n) for n in range(first, first + 200)]
+        )
+        witnesses = runner.advance(arrivals)
+        found += len(witnesses)
+        for place in range(0, len(witnesses), 50):
+            steps = witnesses.told(place).steps
+            chain = steps[1].chain
+            assert chain is not None
+            assert [event.end for event in chain] == list(
+                range(steps[0].first.end + 7, steps[1].last.end + 1, 7)
+            )
+    assert found > 20_000
+    assert runner._graph.state.counters[LINKS] < 20_000
+
+
+def test_the_memory_limit_drops_the_oldest(caplog: pytest.LogCaptureFixture) -> None:
+    runner = Sequences(matcher="oracle", memory_limit=3_000_000)
+    runner.add(np.array([0]), prepared("from s a next s b on b.w = 'last'"), {})
+    with caplog.at_level(logging.WARNING):
+        _run(runner, 1, 40_000)
+    stats = runner.stats()
+    assert stats.dropped > 1_000
+    assert stats.dropped + stats.instances == 40_000
+    assert caplog.text.count("memory limit") == 1
+    found = runner.advance(Arrivals.of([Event("end", {"w": "last"}, "s", 99_999, 99_999)]))
+    starts = sorted(found.starts.tolist())
+    assert starts == list(range(40_001 - len(starts), 40_001))  # the youngest are still there

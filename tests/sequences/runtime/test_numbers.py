@@ -1,0 +1,112 @@
+"""Programs compute and compare as the algebra does, to the last bit."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tocsin.language import parse
+from tocsin.language.semantics import compare
+from tocsin.model import Event, Sequence
+from tocsin.model.conditions import Operator
+from tocsin.model.terms import ArithmeticOperator, Attribute
+from tocsin.model.values import Value
+from tocsin.sequences.arithmetic import combine
+from tocsin.sequences.arrivals import Arrivals
+from tocsin.sequences.preparation import prepare
+from tocsin.sequences.running.sequences import Sequences
+from tocsin.sequences.ticks import Ticks
+
+_SUMS = "from s a next s b select a.x + b.x as p, a.x - b.x as m, a.x * b.x as t, a.x / b.x as d"
+_TESTS = {
+    Operator.EQ: "=",
+    Operator.NE: "!=",
+    Operator.LT: "<",
+    Operator.LE: "<=",
+    Operator.GT: ">",
+    Operator.GE: ">=",
+}
+_X = Attribute("x")
+
+integers = st.one_of(
+    st.integers(-10, 10),
+    st.integers(2**53 - 2, 2**53 + 2),
+    st.integers(2**62 - 2, 2**62 + 2),
+    st.integers(2**63 - 2, 2**63 + 2),
+    st.integers(-(2**63) - 2, -(2**63) + 2),
+    st.integers(2**70 - 2, 2**70 + 2),
+    st.integers(-(2**64), 2**64),
+    st.sampled_from([10**400, 10**400 + 1, -(10**400), 3037000500, -3037000500]),
+)
+numbers = st.one_of(
+    integers,
+    st.floats(allow_nan=False),
+    st.sampled_from([0.5, -0.0, 2.0**53, 2.0**63, -(2.0**63), 2.0**70, math.inf]),
+)
+values = st.one_of(
+    numbers,
+    st.text(max_size=3),
+    st.booleans(),
+    st.sampled_from([datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2)]),
+)
+
+
+def _runner(*texts: str) -> Sequences:
+    runner = Sequences(matcher="oracle")
+    for number, text in enumerate(texts):
+        query = parse(text)
+        assert isinstance(query, Sequence)
+        runner.add(np.array([number]), prepare(query, Ticks()), {})
+    return runner
+
+
+def _pair(left: Value, right: Value) -> Arrivals:
+    return Arrivals.of([Event("e1", {"x": left}, "s", 1, 1), Event("e2", {"x": right}, "s", 2, 2)])
+
+
+@given(numbers, numbers)
+def test_arithmetic(left: Value, right: Value) -> None:
+    told = _runner(_SUMS).advance(_pair(left, right)).told(0)
+    expected = {
+        "p": combine(ArithmeticOperator.ADD, left, right),
+        "m": combine(ArithmeticOperator.SUBTRACT, left, right),
+        "t": combine(ArithmeticOperator.MULTIPLY, left, right),
+        "d": combine(ArithmeticOperator.DIVIDE, left, right),
+    }
+    assert told.values == expected
+    assert [type(value) for value in told.values.values()] == [type(value) for value in expected.values()]
+
+
+@given(values, values)
+def test_comparisons(left: Value, right: Value) -> None:
+    runner = _runner(*(f"from s a next s b where b.x {sign} a.x" for sign in _TESTS.values()))
+    found = set(runner.advance(_pair(left, right)).subscriptions.tolist())
+    expected = {
+        place for place, operator in enumerate(_TESTS) if compare(operator, _X, right, _X, left) is True
+    }
+    assert found == expected
+
+
+@pytest.mark.parametrize("test", ["contains", "starts with", "ends with"])
+@given(text=st.text("aé🔔", max_size=6), part=st.text("aé🔔", max_size=3))
+def test_texts(test: str, text: str, part: str) -> None:
+    truths = {
+        "contains": part in text,
+        "starts with": text.startswith(part),
+        "ends with": text.endswith(part),
+    }
+    runner = _runner(f"from s a next s b where b.x {test} a.x", f"from s a next s b where not b.x {test} a.x")
+    found = runner.advance(_pair(part, text)).subscriptions.tolist()
+    assert found == [0 if truths[test] else 1]
+
+
+@given(values)
+def test_values_come_back_as_they_were(value: Value) -> None:
+    told = _runner("from s a next s b select a.x as x").advance(_pair(value, 1)).told(0)
+    assert told.values["x"] == value
+    assert isinstance(told.values["x"], bool) is isinstance(value, bool)
