@@ -51,6 +51,11 @@ class Holdings:
         self.generation = 0
         self.expired = 0
 
+    @property
+    def has_filters(self) -> bool:
+        """Tell whether any of the subscriptions is a filter."""
+        return len(self.book) > len(self.timelines)
+
     def new_matcher(self) -> Matcher:
         """Return an empty matcher of the kind that is held."""
         if self._matcher_name is None:

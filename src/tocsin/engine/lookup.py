@@ -28,6 +28,8 @@ class Lookup:
     ) -> list[list[int] | None]:
         """Return, per event, the numbers of the filters it satisfies; None if it is refused and that is reported."""
         seen = self._seen(events, report)
+        if not self._held.has_filters:
+            return [None if event is None else [] for event in seen]
         found = self._held.matcher.match(EventBatch.of(e for e in seen if e is not None))
         matches = iter(found.to_lists())
         return [None if event is None else next(matches) for event in seen]

@@ -76,18 +76,22 @@ class Publication:
 
     def rows(self, rows: TableRows) -> list[Notification]:
         """Return what is told of a table's rows, of which only those become events that somebody is told of."""
-        found = self._held.matcher.match(rows.table)
         self.published += len(rows.table) - len(rows.table.faults)
         notes = _Notes()
+        if self._held.has_filters:
+            self._match_rows(rows, notes)
+        self._held.timelines.take_rows(rows, self._telling(notes))
+        if len(rows.ends):
+            self._clock.saw(int(rows.ends.max()))
+        return self._counted(notes)
+
+    def _match_rows(self, rows: TableRows, notes: _Notes) -> None:
+        found = self._held.matcher.match(rows.table)
         mark = self._held.timelines.next_mark
         for place in np.flatnonzero(np.diff(found.offsets)).tolist():
             numbers = self._held.valid(found[place].tolist(), int(rows.ends[place]), self._clock.now())
             if numbers:
                 notes.add(mark + place, [self._note(number, rows.event(place)) for number in numbers])
-        self._held.timelines.take_rows(rows, self._telling(notes))
-        if len(rows.ends):
-            self._clock.saw(int(rows.ends.max()))
-        return self._counted(notes)
 
     def follow(self, rows: TableRows) -> Followed:
         """Return, as columns, the sequences that a table's rows complete."""

@@ -57,6 +57,7 @@ class ArrowEvents(EventBatch):
         self.stream = stream
         self.table = table
         self._block: tuple[int, list[Mapping[str, Value]]] = (-1, [])
+        self._asked = 0  # the row that was asked for last
 
     @classmethod
     def by_column(cls, table: Any, *, stream: str | None = None) -> ArrowEvents | None:
@@ -100,9 +101,12 @@ class ArrowEvents(EventBatch):
         """Return the attributes of one event, without its stream."""
         number = place // _BLOCK
         block = self._block
+        near = abs(place - self._asked) <= _BLOCK
+        self._asked = place
         if block[0] != number:
-            rows = _read(self.table.slice(number * _BLOCK, _BLOCK).to_batches())
-            block = self._block = number, [REFUSED if isinstance(row, str) else row for row in rows]
+            if not near:  # here and there, each is read alone
+                return self._read_rows(place, 1)[0]
+            block = self._block = number, self._read_rows(number * _BLOCK, _BLOCK)
         return block[1][place % _BLOCK]
 
     def attributes(self, place: int) -> Mapping[str, Value]:
@@ -115,6 +119,10 @@ class ArrowEvents(EventBatch):
     def __iter__(self) -> Iterator[Event]:
         for place, row in enumerate(_read(self.table.to_batches(max_chunksize=_MOST))):
             yield Event(str(place), self._with_stream(REFUSED if isinstance(row, str) else row))
+
+    def _read_rows(self, begin: int, count: int) -> list[Mapping[str, Value]]:
+        rows = _read(self.table.slice(begin, count).to_batches())
+        return [REFUSED if isinstance(row, str) else row for row in rows]
 
     def _with_stream(self, row: Mapping[str, Value]) -> Mapping[str, Value]:
         return row if self.stream is None or row is REFUSED else {**row, STREAM: self.stream}
