@@ -63,22 +63,13 @@ def run(subject: Subject, script: Script) -> list[Counter[Outcome]]:
     told: list[Counter[Outcome]] = []
     for action in script.actions:
         if isinstance(action, Add):
-            _add(subject, runner, action)
+            ready = subject.prepare(query_of(action.text), Ticks(), full=action.full)
+            runner.add(ids(*action.numbers), ready, columns_of(action))
         elif isinstance(action, Remove):
             runner.remove(ids(action.number))
         else:
             told.append(_advance(runner, action))
     return told
-
-
-def _add(subject: Subject, runner: Runner, action: Add) -> None:
-    ready = subject.prepare(query_of(action.text), Ticks(), full=action.full)
-    if not ready.automaton.by_row or subject is ORACLE:
-        runner.add(ids(*action.numbers), ready, columns_of(action))
-        return
-    for row, number in enumerate(action.numbers):
-        bound = Template(action.text).bind({name: column[row] for name, column in action.rows.items()})
-        runner.add(ids(number), subject.prepare(bound, Ticks(), full=action.full), {})
 
 
 def columns_of(action: Add) -> dict[str, Column]:

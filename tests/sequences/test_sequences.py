@@ -35,6 +35,6 @@ def test_every_mode_obeys(mode: str, check: str) -> None:
     CONTRACT[check](_subject(mode, share=0.2))
 
 
-@pytest.mark.parametrize("matcher", ["oracle", "opindex", "le_subscribe"])
+@pytest.mark.parametrize("matcher", ["oracle", "opindex", "dynamic", "amkh"])
 def test_every_matcher_serves(matcher: str) -> None:
     CONTRACT["agrees_while_subscriptions_come_and_go"](_subject("cayuga", matcher, share=0.2))
