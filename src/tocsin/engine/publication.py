@@ -102,13 +102,11 @@ class Publication:
         columns: list[tuple[tuple[str, ...], IdArray, IdArray, IdArray, list[Values]]] = []
 
         def tell(marks: Sequence[int], _: Arrivals, found: Witnesses) -> None:
-            numbers = found.subscriptions.tolist()
-            names = tuple(self._held.book.id(number) for number in numbers)
+            numbers, which = np.unique(found.subscriptions, return_inverse=True)
+            ids = [self._held.book.id(number) for number in numbers.tolist()]
+            names = tuple(map(ids.__getitem__, which.tolist()))
             places = np.asarray(marks, dtype=np.int64)[found.places] - first
-            tells = {number: self._held.timelines.tells_values(number) for number in set(numbers)}
-            values: list[Values] = [
-                found.told(place).values if tells[number] else None for place, number in enumerate(numbers)
-            ]
+            values: list[Values] = [values or None for values in found.values()]
             columns.append((names, places, found.starts, found.ends, values))
 
         self._held.timelines.follow(rows, tell)

@@ -21,7 +21,6 @@ from tocsin.matching import IdArray
 from tocsin.model import Event, Sequence, Subscription
 from tocsin.model.errors import EventError, SubscriptionError, TocsinError
 from tocsin.model.ticks import StreamTicks, Tick, read_tick
-from tocsin.sequences.contents import telling_of
 from tocsin.sequences.dependencies import Dependencies
 from tocsin.sequences.preparation import prepare
 from tocsin.sequences.runner import Prepared
@@ -171,10 +170,6 @@ class Timelines:
             self._ways.add(run.prepared.reads, run.prepared.publishes)
             run.published = True
         self._let_go = []
-
-    def tells_values(self, number: int) -> bool:
-        """Tell whether a sequence selects or computes anything."""
-        return bool(telling_of(self._runs[number].prepared.expression).names)
 
     # streams
 

@@ -1,8 +1,14 @@
-"""Digests of conditions and constants, a row each: equal ones have equal digests, by which places are shared."""
+"""Digests of conditions and constants: equal ones have equal digests, by which places are shared.
+
+A digest is two numbers of 64 bits. Of what is the same in every row of a template it is two integers, of what differs
+two arrays, a number for each row.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import struct
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -14,61 +20,73 @@ from tocsin.model.conditions import Predicate
 from tocsin.model.terms import Literal, Parameter, Term
 from tocsin.model.values import Value, kind_of
 
-__all__ = ["Digest", "combined", "digest_of_form", "digest_of_normal", "digest_of_value", "plain"]
+__all__ = ["Digest", "combined", "digest_of_normal", "digest_of_value", "digest_rows", "plain"]
 
-Digest: TypeAlias = NDArray[np.uint64]
-"""Two numbers a row."""
+Word: TypeAlias = int | NDArray[np.uint64]
+Digest: TypeAlias = tuple[Word, Word]
 
-_FACTORS: Final = np.array([0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93], dtype=np.uint64)
-_STEPS: Final = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], dtype=np.uint64)
-_SHIFT: Final = np.uint64(31)
-_WORD: Final = 2**64
+_FACTORS: Final = (0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93)
+_STEPS: Final = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+_SHIFT: Final = 31
+_MASK: Final = 2**64 - 1
 _EXACT: Final = 2**53
 
 
 def plain(number: int) -> Digest:
     """Return the digest of one number, for all rows."""
-    return _mixed(np.array([[number % _WORD, number % _WORD]], dtype=np.uint64))
+    word = number & _MASK
+    return _mixed(word, 0), _mixed(word, 1)
 
 
-def combined(*digests: Digest) -> Digest:
+def combined(digests: Sequence[Digest]) -> Digest:
     """Return the digest of several things in this order."""
-    result = plain(len(digests))
-    for digest in digests:
-        result = _mixed(result * _FACTORS + digest)
-    return result
+    lanes: list[Word] = []
+    for lane in (0, 1):
+        result: Word = len(digests)
+        for digest in digests:
+            result = _mixed(_sum(_product(result, _FACTORS[1 - lane]), digest[lane]), lane)
+        lanes.append(result)
+    return lanes[0], lanes[1]
 
 
-def digest_of_value(term: Literal | Parameter | int, columns: Mapping[str, Column]) -> Digest:
+def digest_of_value(term: Literal | Parameter, columns: Mapping[str, Column]) -> Digest:
     """Return the digest of a constant, which a parameter may give; of numbers, their value alone counts."""
-    if isinstance(term, int):
-        return plain(term)
     if isinstance(term, Literal):
-        return _of_words([_word(term.value)])
+        return plain(_word(term.value))
     column = columns[term.name]
     if column.dtype.kind == "f" or (column.dtype.kind in "iu" and _is_exact(column)):
         words = (column.astype(np.float64) + 0.0).view(np.uint64)
-        return _mixed(np.stack([words, words], axis=1))
-    return _of_words([_word(value) for value in column.tolist()])
+    else:
+        words = np.array([_word(value) for value in column.tolist()], dtype=np.uint64)
+    return _mixed(words, 0), _mixed(words, 1)
 
 
 def digest_of_normal(normal: Dnf | Cnf, columns: Mapping[str, Column]) -> Digest:
     """Return the digest of a normal form; the order of its parts does not count."""
+    is_dnf = isinstance(normal, Dnf)
     groups = normal.conjunctions if isinstance(normal, Dnf) else normal.clauses
-    return combined(
-        plain(1 if isinstance(normal, Dnf) else 2),
-        _unordered([_unordered([_of_predicate(p, columns) for p in group]) for group in groups]),
-    )
+    parts = [_unordered([_of_predicate(p, columns) for p in group]) for group in groups]
+    return combined([plain(1 if is_dnf else 2), _unordered(parts)])
 
 
-def digest_of_form(form: object) -> Digest:
-    """Return the digest of something hashable."""
-    return plain(hash(form))
+def digest_rows(digest: Digest, rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the two numbers of each row, as signed integers."""
+    first, second = (np.full(rows, word, dtype=np.uint64).view(np.int64) for word in digest)
+    return first, second
 
 
 def _of_predicate(predicate: Predicate, columns: Mapping[str, Column]) -> Digest:
+    return _of_bound(predicate) if not columns else _digest(predicate, columns)
+
+
+@lru_cache(maxsize=1 << 14)  # the same predicates come again and again
+def _of_bound(predicate: Predicate) -> Digest:
+    return _digest(predicate, {})
+
+
+def _digest(predicate: Predicate, columns: Mapping[str, Column]) -> Digest:
     parts = [_of_term(operand, columns) for operand in predicate.operands]
-    return combined(plain(hash(predicate.operator.value)), _of_term(predicate.subject, columns), *parts)
+    return combined([plain(hash(predicate.operator.value)), _of_term(predicate.subject, columns), *parts])
 
 
 def _of_term(term: Term, columns: Mapping[str, Column]) -> Digest:
@@ -78,35 +96,50 @@ def _of_term(term: Term, columns: Mapping[str, Column]) -> Digest:
     if not inner:
         return plain(hash(term))
     operator = getattr(term, "operator", "-")
-    return combined(plain(hash(str(operator))), *(_of_term(part, columns) for part in inner))
+    return combined([plain(hash(str(operator))), *(_of_term(part, columns) for part in inner)])
 
 
 def _unordered(digests: list[Digest]) -> Digest:
-    total = plain(len(digests))
-    for digest in digests:
-        total = total + digest
-    return _mixed(total)
+    lanes: list[Word] = []
+    for lane in (0, 1):
+        total: Word = len(digests)
+        for digest in digests:
+            total = _sum(total, digest[lane])
+        lanes.append(_mixed(total, lane))
+    return lanes[0], lanes[1]
 
 
-def _mixed(digest: Digest) -> Digest:
-    result = digest * _FACTORS
-    result ^= result >> _SHIFT
-    result = result * _STEPS
-    result ^= result >> _SHIFT
-    return np.asarray(result)
+def _mixed(word: Word, lane: int) -> Word:
+    word = _product(word, _FACTORS[lane])
+    if isinstance(word, int):
+        word ^= word >> _SHIFT
+        word = word * _STEPS[lane] & _MASK
+        return word ^ word >> _SHIFT
+    word = (word ^ word >> np.uint64(_SHIFT)) * np.uint64(_STEPS[lane])
+    return np.asarray(word ^ word >> np.uint64(_SHIFT))
 
 
-def _of_words(words: list[int]) -> Digest:
-    row = np.array(words, dtype=np.uint64)
-    return _mixed(np.stack([row, row], axis=1))
+def _product(word: Word, factor: int) -> Word:
+    return word * factor & _MASK if isinstance(word, int) else word * np.uint64(factor)
+
+
+def _sum(one: Word, other: Word) -> Word:
+    if isinstance(one, int) and isinstance(other, int):
+        return one + other & _MASK
+    return np.asarray(_unsigned(one) + _unsigned(other))
+
+
+def _unsigned(word: Word) -> Any:
+    return np.uint64(word) if isinstance(word, int) else word
 
 
 def _word(value: Value | tuple[Any, ...]) -> int:
     if isinstance(value, tuple):
-        return hash(tuple(_word(member) for member in value)) % _WORD
+        return hash(tuple(_word(member) for member in value)) & _MASK
     if isinstance(value, float) or (type(value) is int and -_EXACT <= value <= _EXACT):
-        return int(np.array([value + 0.0], dtype=np.float64).view(np.uint64)[0])
-    return hash((kind_of(value), value)) % _WORD
+        bits: int = struct.unpack("<Q", struct.pack("<d", value + 0.0))[0]
+        return bits
+    return hash((kind_of(value), value)) & _MASK
 
 
 def _is_exact(column: Column) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import count as counting
 from typing import Final
 
 import numpy as np
@@ -20,7 +19,14 @@ from tocsin.sequences._kernels import entering
 from tocsin.sequences.automaton import Automaton, Edge, Node, Output
 from tocsin.sequences.modes import Optimisations
 from tocsin.sequences.running.columns import Columns
-from tocsin.sequences.running.digests import combined, digest_of_normal, digest_of_value, plain
+from tocsin.sequences.running.digests import (
+    Digest,
+    combined,
+    digest_of_normal,
+    digest_of_value,
+    digest_rows,
+    plain,
+)
 from tocsin.sequences.running.forms import Form, FormTable, constant_rows, programs_of
 from tocsin.sequences.running.predicates import Predicates
 from tocsin.sequences.running.state import (
@@ -83,7 +89,7 @@ class GraphKeeper:
         self.columns = Columns(words)
         self.forms = FormTable(self.columns)
         self.streams: SymbolTable[str] = SymbolTable()
-        self._serial = counting(1)
+        self._serial = 0
 
     # coming
 
@@ -131,16 +137,17 @@ class GraphKeeper:
         programs = programs_of(level.edge, level.target)
         statics = (level.enters, level.guards, level.rebinds)
         digest = combined(
-            plain(level.form.number),
-            *(plain(0) if one is None else digest_of_normal(one, columns) for one in statics),
-            *(digest_of_value(one, columns) for program in programs for one in program.constants),
-            digest_of_value(level.longest, columns),
+            [
+                plain(level.form.number),
+                *(plain(0) if one is None else digest_of_normal(one, columns) for one in statics),
+                *(digest_of_value(one, columns) for program in programs for one in program.constants),
+                digest_of_value(level.longest, columns),
+            ]
         )
         if not self._mode.merging:
-            first = next(self._serial)
-            for _ in range(len(sources) - 1):
-                next(self._serial)
-            digest = np.stack([np.arange(first, first + len(sources), dtype=np.uint64)] * 2, axis=1)
+            self._serial += len(sources)
+            own = np.arange(self._serial - len(sources), self._serial, dtype=np.uint64)
+            digest = own, own
         graph = self.state.graph
         index = hash_index.with_room(graph.entries, len(sources))
         places = grown(self.state.places, Places._fields, hash_index.top_entry(index) + len(sources))
@@ -192,7 +199,7 @@ class GraphKeeper:
         if level.guards is None:
             self.state.places.rows[new, FILTER] = self.state.graph.stream_filter[code]
             return
-        digest = np.broadcast_to(digest_of_normal(level.guards, columns), (len(new), 2))
+        digest = digest_of_normal(level.guards, columns)
         self._room_for_filters(len(new))
         graph = self.state.graph
         entries, fresh = _found(graph.filters, np.full(len(new), code, dtype=np.int64), digest)
@@ -287,13 +294,11 @@ class GraphKeeper:
                 hash_index.remove(self.state.graph.filters, int(self.state.graph.stream_filter[code]))
 
 
-def _found(index: HashIndex, first: IdArray, digest: NDArray[np.uint64]) -> tuple[IdArray, NDArray[np.bool_]]:
+def _found(index: HashIndex, first: IdArray, digest: Digest) -> tuple[IdArray, NDArray[np.bool_]]:
     """Return the entry of each key, which is entered where it is not there, and whether it was not."""
     rows = len(first)
-    pair = np.broadcast_to(digest, (rows, 2)).view(np.int64)
     entries, fresh = np.empty(rows, dtype=np.int64), np.empty(rows, dtype=np.bool_)
-    second, third = (np.ascontiguousarray(pair[:, i]) for i in range(2))
-    entering.find_or_enter(index, first, second, third, entries, fresh)
+    entering.find_or_enter(index, first, *digest_rows(digest, rows), entries, fresh)
     return entries, fresh
 
 

@@ -314,6 +314,7 @@ class Sequences:
             teller.ends(outputs),
             lambda place: teller.told(int(outputs[place])),
             tuple(published),
+            lambda: teller.values(outputs),
         )
 
     # what is held

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -31,6 +32,7 @@ _BIRTH: Final = 3
 _FIRST: Final = 4
 _WHEN: Final = 5
 _ARRIVAL: Final = 1
+_NOTHING: Final[Mapping[str, Value | None]] = {}
 
 
 class Teller:
@@ -65,6 +67,17 @@ class Teller:
             tuple(self._step(part, first) for part in layout.parts),
             {name: self._value(first + slot) for name, slot in layout.values},
         )
+
+    def values(self, outputs: IdArray) -> list[Mapping[str, Value | None]]:
+        """Return what outputs selected or computed."""
+        found: list[Mapping[str, Value | None]] = [_NOTHING] * len(outputs)
+        ends, firsts = self._rows[outputs, _END], self._rows[outputs, _FIRST]
+        for end in np.unique(ends).tolist():
+            layout = self._layout(end)
+            for place in np.flatnonzero(ends == end).tolist() if layout.values else ():
+                first = int(firsts[place])
+                found[place] = {name: self._value(first + slot) for name, slot in layout.values}
+        return found
 
     def published(self, row: int, holder: Holder) -> tuple[Event, int, int]:
         """Return an output as an event, when the first event it came of ended, and which arrival it came of."""
