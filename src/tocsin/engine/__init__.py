@@ -2,10 +2,13 @@
 
 from tocsin.engine.clock import Clock, EventClock, ManualClock, SystemClock
 from tocsin.engine.engine import Engine
+from tocsin.engine.explaining import SequenceExplanation
 from tocsin.engine.results import (
     Difference,
     EngineStats,
     EventExplanation,
+    Followed,
+    HeldSequences,
     NamedMatches,
     Subscribed,
     SubscribedMany,
@@ -19,8 +22,11 @@ __all__ = [
     "EngineStats",
     "EventClock",
     "EventExplanation",
+    "Followed",
+    "HeldSequences",
     "ManualClock",
     "NamedMatches",
+    "SequenceExplanation",
     "Subscribed",
     "SubscribedMany",
     "SystemClock",

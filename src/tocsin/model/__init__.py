@@ -26,7 +26,7 @@ from tocsin.model.queries import (
     Table,
     View,
 )
-from tocsin.model.subscription import Notification, Subscription
+from tocsin.model.subscription import Notification, Subscription, Witnessed
 from tocsin.model.terms import (
     Aggregate,
     AggregateFunction,
@@ -84,6 +84,7 @@ __all__ = [
     "Term",
     "Value",
     "View",
+    "Witnessed",
     "constant",
     "kind_of",
     "literal",
