@@ -100,12 +100,12 @@ def _one(draw: random.Random, *values: Value) -> Value:
 
 @pytest.mark.parametrize("check", CONTRACT)
 def test_the_contract(check: str) -> None:
-    CONTRACT[check](Subject(PlainRunner))
+    CONTRACT[check](Subject(PlainRunner, share=0.15))
 
 
 @pytest.mark.parametrize("check", ["finds_the_worked_examples", "agrees_on_whole_batches"])
 def test_the_contract_with_everything_in_programs(check: str) -> None:
-    CONTRACT[check](Subject(lambda: PlainRunner(index_edges=False, index_filters=False)))
+    CONTRACT[check](Subject(lambda: PlainRunner(index_edges=False, index_filters=False), share=0.1))
 
 
 @pytest.mark.parametrize("text", TEXTS)

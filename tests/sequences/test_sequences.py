@@ -26,15 +26,15 @@ def _subject(mode: str, matcher: str | None = None, *, share: float) -> Subject:
 
 @pytest.mark.parametrize("check", CONTRACT)
 def test_the_runtime_obeys(check: str) -> None:
-    CONTRACT[check](_subject("cayuga", share=0.5))
+    CONTRACT[check](_subject("cayuga", share=0.25))
 
 
 @pytest.mark.parametrize("check", _AGREEING)
 @pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "cayuga"])
 def test_every_mode_obeys(mode: str, check: str) -> None:
-    CONTRACT[check](_subject(mode, share=0.2))
+    CONTRACT[check](_subject(mode, share=0.1))
 
 
 @pytest.mark.parametrize("matcher", ["oracle", "opindex", "dynamic", "amkh"])
 def test_every_matcher_serves(matcher: str) -> None:
-    CONTRACT["agrees_while_subscriptions_come_and_go"](_subject("cayuga", matcher, share=0.2))
+    CONTRACT["agrees_while_subscriptions_come_and_go"](_subject("cayuga", matcher, share=0.1))

@@ -74,9 +74,9 @@ _DIGEST: Final = _sources_digest()
 _FOLDER: Final = cache_folder()
 
 
-def is_compiled_before() -> bool:
-    """Tell whether an earlier process has left compiled code that this one can load."""
-    return _FOLDER.is_dir() and next(_FOLDER.rglob("*.nbc"), None) is not None
+def is_compiled_before(kernel: str = "") -> bool:
+    """Tell whether an earlier process has left compiled code, of one kernel or of any, that this one can load."""
+    return _FOLDER.is_dir() and next(_FOLDER.rglob(f"{kernel}*.nbc"), None) is not None
 
 
 def kernel(function: Function) -> Function:

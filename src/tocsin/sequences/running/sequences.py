@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
@@ -57,10 +58,12 @@ from tocsin.sequences.standing import Standing
 from tocsin.sequences.witnesses import Witnesses
 from tocsin.structures import hash_index
 from tocsin.structures.growth import bytes_of
+from tocsin.structures.jit import is_compiled_before
 
 __all__ = ["SequenceStats", "Sequences"]
 
 _NEVER: Final = -FOREVER - 1
+_log = logging.getLogger("tocsin")
 
 
 class SequenceStats(Struct, frozen=True):
@@ -104,6 +107,8 @@ class Sequences:
         mode: Optimisations = MODES["cayuga"],
         memory_limit: int | None = None,
     ) -> None:
+        if not is_compiled_before("stepping.step"):
+            _log.info("compiling what runs sequences, once on this machine: this takes about 20 seconds")
         self.mode = mode
         self._words = Words()
         self._events = KeptEvents()
