@@ -27,13 +27,15 @@ class Keying:
 
     def review(self, state: State) -> State:
         """Return the state with each node's instances found by their keys where that pays, if it is time to look."""
-        made = int(state.counters[MADE])
-        if made - self._made < _OFTEN:
+        made, places = int(state.counters[MADE]), state.places
+        top = hash_index.top_entry(state.graph.entries)
+        if made - self._made < max(
+            _OFTEN, top
+        ):  # to look through all places costs no more than to make so many
             return state
         self._made = made
-        places = state.places
-        top = hash_index.top_entry(state.graph.entries)
-        nodes = np.flatnonzero((places.upkeep[:top] >= _ENOUGH) & (places.rows[:top, USES] > 0))
+        nodes = np.flatnonzero(places.upkeep[:top] >= _ENOUGH)
+        nodes = nodes[places.rows[nodes, USES] > 0]
         cost, spared = _UPKEEP * places.upkeep[nodes], places.spared[nodes]
         keyed = places.rows[nodes, KEYED] > 0
         change = np.where(keyed, spared * _MARGIN < cost, spared > cost * _MARGIN)
