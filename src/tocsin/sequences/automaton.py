@@ -19,7 +19,7 @@ class Test(Struct, frozen=True):
     """A condition in two parts that must both hold, and the whole as it was written.
 
     `static` asks about the event alone (attributes without an alias), so that a matcher can hold it; `program` tests
-    the rest.
+    the rest. `whole` tests both, where it can be asked without looking at more than values.
     """
 
     __test__ = False
@@ -27,6 +27,7 @@ class Test(Struct, frozen=True):
     condition: Condition = TRUE
     static: Condition = TRUE
     program: Program = NOTHING
+    whole: Program | None = None
 
 
 class Edge(Struct, frozen=True):

@@ -11,6 +11,7 @@ from tocsin.sequences.running.state import (
     CONSTANTS,
     FEEDS,
     FIRST,
+    FORM,
     KEYED,
     NEXT,
     NEXT_ACTIVE,
@@ -65,11 +66,21 @@ def find_or_enter(
 
 
 @kernel
-def enter_places(places: Places, entries: NDArray[np.int64], sources: NDArray[np.int64]) -> None:
-    """Make new places empty, and count each as a use of the one it is entered from."""
+def enter_places(
+    places: Places,
+    entries: NDArray[np.int64],
+    sources: NDArray[np.int64],
+    few: int,
+    direct: NDArray[np.bool_],
+) -> None:
+    """Make new places empty, and count each as a use of the one it is entered from.
+
+    Write whether it is one of the first `few` that are entered from there.
+    """
     for i in range(entries.shape[0]):
         place, source = entries[i], sources[i]
-        places.rows[place, SOURCE] = source
+        places.rows[place, SOURCE], places.rows[place, FORM] = source, NONE
+        direct[i] = source >= 0 and places.rows[source, USES] < few
         if source >= 0:
             places.rows[source, USES] += 1
         places.rows[place, ALWAYS] = places.rows[place, NEXT_ALWAYS] = places.previous_always[place] = NONE

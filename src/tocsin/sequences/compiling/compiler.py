@@ -31,6 +31,7 @@ from tocsin.sequences.compiling.values import (
 )
 from tocsin.sequences.compiling.writing import assignment, examination
 from tocsin.sequences.contents import telling_of
+from tocsin.sequences.programs import Program
 
 __all__ = ["compile_expression"]
 
@@ -95,9 +96,16 @@ class _Asked(Struct, frozen=True):
     condition: Condition
     static: Condition
     checks: tuple[Checks, ...]
+    all_checks: tuple[Checks, ...]  # those of the static part among them
 
     def test(self, slots: Mapping[Key, int]) -> Test:
-        return Test(self.condition, self.static, examination(self.checks, slots))
+        return Test(self.condition, self.static, examination(self.checks, slots), self._whole(slots))
+
+    def _whole(self, slots: Mapping[Key, int]) -> Program | None:
+        if self.static == TRUE:
+            return None
+        program = examination(self.all_checks, slots)
+        return program if all(isinstance(column, str) for column in program.columns) else None
 
 
 class _Step(Struct, frozen=True):
@@ -122,7 +130,8 @@ def _asked(link: Link, *, edges: bool, filters: bool) -> _Step:
 
 def _part(condition: Condition, questions: list[Question], *, indexed: bool) -> tuple[_Asked, list[Question]]:
     static, dynamic = split(questions) if indexed else (TRUE, questions)
-    return _Asked(condition, static, tuple(checks_of(question) for question in dynamic)), dynamic
+    checks, whole = (tuple(checks_of(question) for question in asked) for asked in (dynamic, questions))
+    return _Asked(condition, static, checks, whole), dynamic
 
 
 def _equality(question: Question) -> tuple[str, Attribute] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import numpy as np
@@ -35,6 +35,7 @@ class Form(Struct, frozen=True, eq=False):
     columns: NDArray[np.int64]  # by number, each as often as a program uses it
     spans: tuple[tuple[int, int], ...]  # of its programs in the code
     constants: int
+    digest: int  # of all of it
 
     @property
     def stream(self) -> str | None:
@@ -66,9 +67,14 @@ class FormTable:
     def __len__(self) -> int:
         return len(self._numbers)
 
-    def of(self, state: State, edge: Edge, target: Node | Output, *, keyed: bool) -> tuple[State, Form]:
-        """Return the form of a place and the state that has it; without `keyed`, none of its keys."""
-        programs = programs_of(edge, target)
+    def of(
+        self, state: State, edge: Edge, target: Node | Output, *, keyed: bool, direct: bool = False
+    ) -> tuple[State, Form]:
+        """Return the form of a place and the state that has it; without `keyed`, none of its keys.
+
+        With `direct` its edge's program tests the static part, too.
+        """
+        programs = programs_of(edge, target, direct=direct)
         keys = target.guard.keys if isinstance(target, Node) and keyed else ()
         identity = (
             tuple((program.code.tobytes(), program.columns, len(program.constants)) for program in programs),
@@ -128,7 +134,7 @@ class FormTable:
         forms.is_end[number] = node is None
         forms.rebinds[number] = 0 if _no_rebind(target) else 2 if _static_rebind(target) else 1
         forms.keys[number], forms.key_count[number] = first, len(keys)
-        form = Form(number, node, output, counted, tuple(spans), offset)
+        form = Form(number, node, output, counted, tuple(spans), offset, hash(identity))
         self._numbers[identity] = number
         self._keys[number], self._uses[number], self.forms[number] = identity, 0, form
         return state._replace(forms=forms), form
@@ -137,10 +143,10 @@ class FormTable:
         """Count so many more places of a form."""
         self._uses[number] += count
 
-    def drop_unused(self, state: State) -> None:
-        """Forget the forms that no place came to have."""
-        for number, form in enumerate(self.forms):
-            if form is not None and not self._uses[number]:
+    def drop_unused(self, state: State, numbers: Iterable[int]) -> None:
+        """Forget those of these forms that no place came to have."""
+        for number in set(numbers):
+            if self.forms[number] is not None and not self._uses[number]:
                 self.release(state, number, 0)
 
     def release(self, state: State, number: int, count: int) -> None:
@@ -230,10 +236,11 @@ def _column(column: Column, rows: NDArray[np.int64], words: Words) -> NDArray[np
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
-def programs_of(edge: Edge, target: Node | Output) -> list[Program]:
-    """Return the programs of a place, in the order of their numbers."""
+def programs_of(edge: Edge, target: Node | Output, *, direct: bool) -> list[Program]:
+    """Return the programs of a place, in the order of their numbers; `direct` is whether its edge is in no index."""
     programs = [NOTHING] * PROGRAMS
-    programs[TEST], programs[ASSIGN] = edge.test.program, edge.assign
+    whole = edge.test.whole if direct else None
+    programs[TEST], programs[ASSIGN] = edge.test.program if whole is None else whole, edge.assign
     if isinstance(target, Node):
         programs[GUARD], programs[REST] = target.guard.test.program, target.guard.rest
         if target.rebind is not None:

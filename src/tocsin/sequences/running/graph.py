@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Final
 
 import numpy as np
@@ -18,6 +19,7 @@ from tocsin.model.values import Kind
 from tocsin.sequences._kernels import entering
 from tocsin.sequences.automaton import Automaton, Edge, Node, Output
 from tocsin.sequences.modes import Optimisations
+from tocsin.sequences.programs import Program
 from tocsin.sequences.running.columns import Columns
 from tocsin.sequences.running.digests import (
     Digest,
@@ -51,6 +53,7 @@ from tocsin.structures.symbols import SymbolTable
 __all__ = ["GraphKeeper"]
 
 _NOWHERE: Final = Literal(FOREVER, Kind.NUMBER)
+_FEW: Final = 16  # places that are entered from one without their edges being in an index
 _EDGE: Final = 1
 _REBIND: Final = 2
 
@@ -62,6 +65,7 @@ class _Level(Struct, frozen=True):
     edge: Edge
     target: Node | Output
     form: Form
+    direct: Form | None  # of those whose edge is in no index, though it has a static part
     enters: Dnf | Cnf | None
     guards: Dnf | Cnf | None = None
     rebinds: Dnf | Cnf | None = None
@@ -96,21 +100,24 @@ class GraphKeeper:
     def add(self, automaton: Automaton, rows: int, columns: Mapping[str, Column]) -> IdArray:
         """Add an automaton for each row of a template; return the end of each, which is still to be held."""
         made: list[IdArray] = []
+        levels: list[_Level] = []
         sources = np.full(rows, -1 - self._stream(automaton.stream), dtype=np.int64)
         try:
-            for level in self._levels(automaton):
+            self._find_levels(automaton, columns, levels)
+            for level in levels:
                 sources = self._enter(level, sources, columns, made)
         except BaseException:
             self._forget(made)
-            self.forms.drop_unused(self.state)
             raise
+        finally:
+            forms = [form for level in levels for form in (level.form, level.direct) if form is not None]
+            self.forms.drop_unused(self.state, [form.number for form in forms])
         return sources
 
-    def _levels(self, automaton: Automaton) -> list[_Level]:
-        """Return the places of an automaton; all that can be refused is refused here."""
+    def _find_levels(self, automaton: Automaton, columns: Mapping[str, Column], found: list[_Level]) -> None:
+        """Add the places of an automaton to `found`; what can be refused of it is refused here."""
         streams = [automaton.stream, *(node.stream for node in automaton.nodes)]
         targets: list[Node | Output] = [*automaton.nodes, automaton.output]
-        found: list[_Level] = []
         known: Condition = TRUE  # what holds of an event that concerns an instance at the node before
         for stream, edge, target in zip(streams, automaton.edges, targets, strict=True):
             enters = self._static(self.edges, stream, edge.test.static, known)
@@ -120,9 +127,12 @@ class GraphKeeper:
                 guards = self._static(self.filters, target.stream, known, TRUE)
                 if target.rebind is not None:
                     rebinds = self._static(self.edges, target.stream, target.rebind.test.static, known)
-            self.state, form = self.forms.of(self.state, edge, target, keyed=self._mode.instances)
-            found.append(_Level(stream, edge, target, form, enters, guards, rebinds))
-        return found
+            keyed = self._mode.instances
+            self.state, form = self.forms.of(self.state, edge, target, keyed=keyed)
+            direct = None
+            if found and enters is not None and _is_plain(edge.test.whole, columns):
+                self.state, direct = self.forms.of(self.state, edge, target, keyed=keyed, direct=True)
+            found.append(_Level(stream, edge, target, form, direct, enters, guards, rebinds))
 
     def _static(
         self, predicates: Predicates, stream: str, static: Condition, known: Condition
@@ -134,11 +144,11 @@ class GraphKeeper:
         self, level: _Level, sources: IdArray, columns: Mapping[str, Column], made: list[IdArray]
     ) -> IdArray:
         """Return the place that a level of each row is; those that are new are filled, and added to `made`."""
-        programs = programs_of(level.edge, level.target)
+        programs = programs_of(level.edge, level.target, direct=False)
         statics = (level.enters, level.guards, level.rebinds)
         digest = combined(
             [
-                plain(level.form.number),
+                plain(level.form.digest),
                 *(plain(0) if one is None else digest_of_normal(one, columns) for one in statics),
                 *(digest_of_value(one, columns) for program in programs for one in program.constants),
                 digest_of_value(level.longest, columns),
@@ -157,21 +167,21 @@ class GraphKeeper:
         new = entries[rows]
         if len(new):
             made.append(new)
-            entering.enter_places(self.state.places, new, sources[rows])
-            taken = {name: column[rows] for name, column in columns.items()}
-            values = constant_rows(programs, columns, rows, self._words)
-            self._fill(level, new, taken, values)
+            direct = np.empty(len(new), dtype=np.bool_)
+            entering.enter_places(self.state.places, new, sources[rows], _FEW, direct)
+            direct &= level.direct is not None
+            for form, chosen in ((level.direct, direct), (level.form, ~direct)):
+                if form is not None and chosen.any():
+                    self._fill(level, form, new[chosen], rows[chosen], columns)
         return entries
 
     def _fill(
-        self, level: _Level, new: IdArray, columns: Mapping[str, Column], values: NDArray[np.int64]
+        self, level: _Level, form: Form, new: IdArray, rows: IdArray, given: Mapping[str, Column]
     ) -> None:
         """Give new places what they have of their own: constants, filters, edges."""
-        places, form = self.state.places, level.form
-        places.rows[new, FORM] = form.number
-        self.forms.hold(form.number, len(new))
-        if places.rows[new[0], SOURCE] < 0:
-            self.streams.hold(np.full(len(new), self.streams.code(level.stream), dtype=np.int64))
+        places, direct = self.state.places, form is level.direct
+        columns = {name: column[rows] for name, column in given.items()}
+        values = constant_rows(programs_of(level.edge, level.target, direct=direct), given, rows, self._words)
         if values.shape[1]:
             self._words.pin(values)
             constants = blocks.with_room(self.state.program.constants, 2 * values.shape[0] * values.shape[1])
@@ -180,26 +190,32 @@ class GraphKeeper:
         longest = level.longest
         ticks = np.array([longest.value]) if isinstance(longest, Literal) else columns[longest.name]
         places.longest[new] = _whole(ticks)
+        if places.rows[new[0], SOURCE] < 0:
+            self.streams.hold(np.full(len(new), self.streams.code(level.stream), dtype=np.int64))
         if isinstance(level.target, Node):
-            self.streams.hold(np.full(len(new), self._stream(level.target.stream), dtype=np.int64))
-            self._add_filters(level, level.target.stream, new, columns)
-            places = self.state.places
+            code = self._stream(level.target.stream)
+            self.streams.hold(np.full(len(new), code, dtype=np.int64))
+            places.rows[new, FILTER] = self.state.graph.stream_filter[code]
             places.rows[new, KEYED] = self.state.forms.key_count[form.number] > 0
-            if level.rebinds is not None:
-                places.rows[new, STATICS] |= _REBIND
-                self.edges.add(2 * new + 1, level.rebinds, columns)
-        if level.enters is None:
+        self.forms.hold(form.number, len(new))
+        places.rows[new, FORM] = form.number  # from now on all of it can be given back
+        if level.enters is None or direct:
             entering.link_always(places, self.state.graph.stream_always, new)
-        else:
+        if level.guards is not None and isinstance(level.target, Node):
+            self._add_filters(level.guards, level.target.stream, new, columns)
+        if level.rebinds is not None:
+            places.rows[new, STATICS] |= _REBIND
+            self.edges.add(2 * new + 1, level.rebinds, columns)
+        if level.enters is not None and not direct:
             places.rows[new, STATICS] |= _EDGE
             self.edges.add(2 * new, level.enters, columns)
 
-    def _add_filters(self, level: _Level, stream: str, new: IdArray, columns: Mapping[str, Column]) -> None:
+    def _add_filters(
+        self, guards: Dnf | Cnf, stream: str, new: IdArray, columns: Mapping[str, Column]
+    ) -> None:
+        """Give nodes the filter that says the same, a new one where there is none."""
         code = self._stream(stream)
-        if level.guards is None:
-            self.state.places.rows[new, FILTER] = self.state.graph.stream_filter[code]
-            return
-        digest = digest_of_normal(level.guards, columns)
+        digest = digest_of_normal(guards, columns)
         self._room_for_filters(len(new))
         graph = self.state.graph
         entries, fresh = _found(graph.filters, np.full(len(new), code, dtype=np.int64), digest)
@@ -210,7 +226,7 @@ class GraphKeeper:
         self.state.places.rows[new, FILTER] = entries
         if len(rows):
             taken = {name: column[rows] for name, column in columns.items()}
-            self.filters.add(entries[rows], level.guards, taken)
+            self.filters.add(entries[rows], guards, taken)
 
     def _stream(self, name: str) -> int:
         """Return the code of a stream; a new one has a filter for the nodes that look at every event of it."""
@@ -251,7 +267,7 @@ class GraphKeeper:
                 if not places.rows[place, STATICS] & _EDGE:
                     entering.unlink_always(places, self.state.graph.stream_always, place)
                 hash_index.remove(self.state.graph.entries, place)
-            self._free(new)
+            self._free(new[places.rows[new, FORM] >= 0])
 
     def _free(self, freed: IdArray) -> None:
         """Give back what places hold that are no longer found."""
@@ -308,4 +324,17 @@ def _whole(column: Column) -> NDArray[np.int64]:
         return np.minimum(column, FOREVER).astype(np.int64)
     return np.array(
         [max(-FOREVER, min(FOREVER, int(value // 1))) for value in column.tolist()], dtype=np.int64
+    )
+
+
+def _is_plain(program: Program | None, columns: Mapping[str, Column]) -> bool:
+    """Tell whether a program can test a static part; a timestamp that a row gives, only a matcher compares with text."""
+    if program is None:
+        return False
+    names = {constant.name for constant in program.constants if isinstance(constant, Parameter)}
+    return not any(
+        isinstance(value, (datetime, tuple))
+        for name in names
+        if columns[name].dtype == np.object_
+        for value in columns[name].tolist()
     )
