@@ -14,7 +14,7 @@ from tocsin.model.conditions import Predicate
 from tocsin.model.terms import Literal, Parameter, Term
 from tocsin.model.values import Value, kind_of
 
-__all__ = ["Digest", "combined", "digest_of_form", "digest_of_normal", "digest_of_value", "plain"]
+__all__ = ["Digest", "combined", "digest_of_normal", "digest_of_value", "plain"]
 
 Digest: TypeAlias = NDArray[np.uint64]
 """Two numbers a row."""
@@ -61,11 +61,6 @@ def digest_of_normal(normal: Dnf | Cnf, columns: Mapping[str, Column]) -> Digest
     )
 
 
-def digest_of_form(form: object) -> Digest:
-    """Return the digest of something hashable."""
-    return plain(hash(form))
-
-
 def _of_predicate(predicate: Predicate, columns: Mapping[str, Column]) -> Digest:
     parts = [_of_term(operand, columns) for operand in predicate.operands]
     return combined(plain(hash(predicate.operator.value)), _of_term(predicate.subject, columns), *parts)
@@ -102,11 +97,12 @@ def _of_words(words: list[int]) -> Digest:
 
 
 def _word(value: Value | tuple[Any, ...]) -> int:
+    # Python's hash of an integer is its remainder, the same for many: their digits are hashed instead.
     if isinstance(value, tuple):
-        return hash(tuple(_word(member) for member in value)) % _WORD
+        return hash(tuple(str(_word(member)) for member in value)) % _WORD
     if isinstance(value, float) or (type(value) is int and -_EXACT <= value <= _EXACT):
         return int(np.array([value + 0.0], dtype=np.float64).view(np.uint64)[0])
-    return hash((kind_of(value), value)) % _WORD
+    return hash((kind_of(value), str(value) if type(value) is int else value)) % _WORD
 
 
 def _is_exact(column: Column) -> bool:
