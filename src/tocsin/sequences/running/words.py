@@ -54,6 +54,13 @@ class Words:
         """Return how many bytes the strings take, with their tables."""
         return sum(array.nbytes for array in (*self.texts, *self.bigs)) + 100 * len(self.codes)
 
+    @property
+    def passing_bytes(self) -> int:
+        """Return about how many bytes the strings and large integers take that are not pinned."""
+        known, pinned = len(self.codes), len(self._pins)
+        bigs = len(self._bigs) - len(self._big_pins)
+        return (known - pinned) * (116 + self._used // max(1, known)) + 132 * bigs
+
     def encoded(self, value: Value | None) -> tuple[int, int]:
         """Return a value's tag and integer."""
         kind = type(value)
