@@ -64,7 +64,7 @@ class Arrivals:
                 raise EventError(f"the table has no column `{name}`; it has {', '.join(table.schema.names)}")
         ends = _ticks(table.column(time), time, tick)
         order = None
-        if (np.diff(ends) < 0).any():
+        if (ends[1:] < ends[:-1]).any():
             order = np.argsort(ends, kind="stable")
             table, ends = table.take(pa.array(order)), ends[order]
         batch = ArrowEvents.by_column(table, stream=stream)

@@ -228,7 +228,7 @@ class Sequences:
 
     def _check(self, arrivals: Arrivals) -> None:
         ends = arrivals.ends
-        if len(ends) and (ends[0] < self._graph.state.counters[EPOCH] or (np.diff(ends) < 0).any()):
+        if len(ends) and (ends[0] < self._graph.state.counters[EPOCH] or (ends[1:] < ends[:-1]).any()):
             raise EventError("events reach sequences in the order of their end; this one comes too late")
 
     def _run(
