@@ -144,7 +144,7 @@ class Words:
         self._is_ranked = False
 
     def _rank(self) -> None:
-        """Number the large integers anew in their order, once for all that have come since."""
+        """Give the large integers their places in the order, once for all that have come since."""
         codes = [self._bigs[value] for value in sorted(self._bigs)]
         self.bigs.rank[codes] = np.arange(len(codes))
         self._is_ranked = True
