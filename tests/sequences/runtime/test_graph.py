@@ -194,3 +194,18 @@ def test_one_that_is_removed_twice_at_once_goes_once() -> None:
     assert (runner.stats().subscriptions, runner.stats().nodes) == (1, 1)
     runner.remove(np.array([4]))
     assert holds_nothing(runner)
+
+
+def test_one_that_goes_does_not_look_through_all_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = Sequences(matcher="oracle")
+    for number in range(20):
+        runner.add(np.array([number]), prepared(f"from s{number} a next t{number} b on b.k = a.k"), {})
+
+    def refuse(_: object) -> None:
+        raise AssertionError("all streams are looked through")
+
+    monkeypatch.setattr(type(runner._graph.streams), "__iter__", refuse)
+    for number in range(20):
+        runner.remove(np.array([number]))
+        assert len(runner._graph.streams) == 2 * (19 - number)
+    assert holds_nothing(runner)

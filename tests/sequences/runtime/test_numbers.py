@@ -114,9 +114,14 @@ def test_values_come_back_as_they_were(value: Value) -> None:
 
 
 def test_integers_of_more_than_64_bits_are_ranked_once_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    ranked = []
+    ranked: list[Words] = []
     rank = Words._rank
-    monkeypatch.setattr(Words, "_rank", lambda words: (ranked.append(words), rank(words)))
+
+    def counted(words: Words) -> None:
+        ranked.append(words)
+        rank(words)
+
+    monkeypatch.setattr(Words, "_rank", counted)
     runner = _runner("from s a where a.k = 1 next s b on b.x > a.x")
     numbers = [2**64 + 1 + 2 * (n * 7 % 100) for n in range(100)]
     events = [

@@ -272,7 +272,7 @@ class GraphKeeper:
 
     def _free_filters(self, filters: IdArray) -> None:
         graph = self.state.graph
-        own = np.isin(filters, graph.stream_filter[[code for code, _ in self.streams]])
+        own = (graph.filters.keys[filters, 1:] == 0).all(axis=1)  # those of streams have no digest
         np.subtract.at(graph.filter_uses, filters[~own], 1)
         ended = np.unique(filters[~own][graph.filter_uses[filters[~own]] == 0])
         self.filters.remove(ended)
@@ -280,11 +280,9 @@ class GraphKeeper:
             hash_index.remove(graph.filters, entry)
 
     def _let_streams_go(self, codes: IdArray) -> None:
-        known = dict(self.streams) if len(codes) else {}
-        gone = self.streams.release(codes)
-        for code, name in known.items():
-            if name in gone:
-                hash_index.remove(self.state.graph.filters, int(self.state.graph.stream_filter[code]))
+        known = {self.streams.symbol(code): code for code in np.unique(codes).tolist()}
+        for name in self.streams.release(codes):
+            hash_index.remove(self.state.graph.filters, int(self.state.graph.stream_filter[known[name]]))
 
 
 def _found(index: HashIndex, first: IdArray, digest: NDArray[np.uint64]) -> tuple[IdArray, NDArray[np.bool_]]:
