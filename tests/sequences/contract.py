@@ -166,10 +166,18 @@ def finds_the_worked_examples(subject: Subject) -> None:
         assert shown(bag) == sorted(expected.split()), script
 
 
+def publishes_what_the_oracle_publishes(subject: Subject) -> None:
+    """Where events have one id, and where a computed value that is absent has the name of an attribute."""
+    events = [Event("e", {"x": number}, "s", number, number) for number in (1, 2, 3)]
+    for text in ('from s a compute "a.x" = a.y publish as p', "from s a fold s b publish as p"):
+        assert_agrees(subject, Script((Add(0, text, {}, False), Advance(tuple(events)))))
+
+
 CONTRACT: Final[dict[str, Callable[[Subject], None]]] = {
     check.__name__: check
     for check in (
         finds_the_worked_examples,
+        publishes_what_the_oracle_publishes,
         agrees_on_whole_batches,
         tells_the_same_event_by_event,
         agrees_while_subscriptions_come_and_go,

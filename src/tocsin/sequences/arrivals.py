@@ -17,6 +17,7 @@ from tocsin.model.event import STREAM, Event
 __all__ = ["Arrivals", "TableArrivals"]
 
 _PER_TICK: Final = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
+_LONGEST: Final = 2**63 - 1
 
 
 class Arrivals:
@@ -64,7 +65,7 @@ class Arrivals:
                 raise EventError(f"the table has no column `{name}`; it has {', '.join(table.schema.names)}")
         ends = _ticks(table.column(time), time, tick)
         order = None
-        if (np.diff(ends) < 0).any():
+        if (ends[1:] < ends[:-1]).any():
             order = np.argsort(ends, kind="stable")
             table, ends = table.take(pa.array(order)), ends[order]
         batch = ArrowEvents.by_column(table, stream=stream)
@@ -72,6 +73,11 @@ class Arrivals:
             raise EventError(
                 "the table has a column that can only be read row by row; publish its rows instead"
             )
+        if batch.faults:
+            place, fault = next(iter(sorted(batch.faults.items())))
+            raise EventError(f"row {place + 1} of the table, in the order of its times, is no event: {fault}")
+        if ids is not None and table.column(ids).null_count:
+            raise EventError(f"the column `{ids}` has rows without an id; fill them, or leave them out")
         return TableArrivals(batch, ends, stream, ids, order)
 
     def __len__(self) -> int:
@@ -141,7 +147,11 @@ def _ticks(column: Any, name: str, tick: int) -> NDArray[np.int64]:
         raise EventError(f"the column `{name}` has rows without a time; fill them, or leave them out")
     kind = column.type
     if pa.types.is_integer(kind):
-        return np.ascontiguousarray(column.cast(pa.int64()).to_numpy(), dtype=np.int64)
+        try:
+            column = column.cast(pa.int64())
+        except pa.ArrowInvalid as fault:
+            raise EventError(f"the column `{name}` has times that do not fit into 64 bits: {fault}") from None
+        return np.ascontiguousarray(column.to_numpy(), dtype=np.int64)
     if pa.types.is_date32(kind):
         column, kind = column.cast(pa.timestamp("s")), pa.timestamp("s")
     if not pa.types.is_timestamp(kind):
@@ -149,5 +159,7 @@ def _ticks(column: Any, name: str, tick: int) -> NDArray[np.int64]:
             f"the column `{name}` holds {kind}; times are integers that count ticks, or timestamps"
         )
     times, parts = _PER_TICK[kind.unit]
-    moments = column.cast(pa.int64()).to_numpy() * times // (parts * tick)
-    return np.ascontiguousarray(moments, dtype=np.int64)
+    counted = column.cast(pa.int64()).to_numpy()
+    if len(counted) and max(int(counted.max()), -int(counted.min())) > _LONGEST // times:
+        raise EventError(f"the column `{name}` has times that 64 bits of microseconds do not hold")
+    return np.ascontiguousarray(counted * times // (parts * tick), dtype=np.int64)

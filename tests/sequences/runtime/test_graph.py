@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count as counting
 from random import Random
 
 import numpy as np
@@ -143,4 +144,68 @@ def test_what_a_matcher_refuses_leaves_nothing_behind(monkeypatch: pytest.Monkey
     assert runner.stats().nodes == before.nodes
     assert runner.stats().subscriptions == 1
     runner.remove(np.array([0]))
+    assert holds_nothing(runner)
+
+
+_NESTED = (
+    "from (from (from s a where a.x = 1 next s b on b.x = 7) c next s d on d.x = 8) e "
+    'next (from t a next t b on b.x = 9 where b.k = 2) f on f."a.x" = 1'
+)
+
+
+@pytest.mark.parametrize("index", ["edges", "filters"])
+@pytest.mark.parametrize("nth", range(1, 4))
+def test_sequences_in_parentheses_go_with_one_that_is_refused(
+    monkeypatch: pytest.MonkeyPatch, index: str, nth: int
+) -> None:
+    runner = Sequences(matcher="oracle")
+    matcher = getattr(runner._graph, index).matcher
+    taken, add = counting(1), matcher.add
+
+    def refuse(batch: ConjunctionBatch) -> None:
+        if next(taken) == nth:
+            raise MatcherError("there is no memory")
+        add(batch)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(matcher, "add", refuse)
+        try:
+            runner.add(np.array([0]), prepared(_NESTED), {})
+        except MatcherError:
+            assert holds_nothing(runner)
+    runner.add(np.array([1]), prepared(_NESTED), {})
+    runner.remove(np.array([0, 1]))
+    assert holds_nothing(runner)
+
+
+def test_a_template_without_rows_holds_nothing() -> None:
+    runner = Sequences(matcher="oracle")
+    query = Template('from (from s a next s b on b.x = 7) c where c."a.x" = :k next s d').query
+    assert isinstance(query, Sequence)
+    runner.add(np.empty(0, dtype=np.int64), prepare(query, Ticks()), {"k": np.empty(0, dtype=np.int64)})
+    assert holds_nothing(runner)
+
+
+def test_one_that_is_removed_twice_at_once_goes_once() -> None:
+    runner = Sequences(matcher="oracle")
+    runner.add(np.array([3]), prepared(_TEXTS[0]), {})
+    runner.add(np.array([4]), prepared(_TEXTS[0]), {})
+    runner.remove(np.array([3, 3]))
+    assert (runner.stats().subscriptions, runner.stats().nodes) == (1, 1)
+    runner.remove(np.array([4]))
+    assert holds_nothing(runner)
+
+
+def test_one_that_goes_does_not_look_through_all_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = Sequences(matcher="oracle")
+    for number in range(20):
+        runner.add(np.array([number]), prepared(f"from s{number} a next t{number} b on b.k = a.k"), {})
+
+    def refuse(_: object) -> None:
+        raise AssertionError("all streams are looked through")
+
+    monkeypatch.setattr(type(runner._graph.streams), "__iter__", refuse)
+    for number in range(20):
+        runner.remove(np.array([number]))
+        assert len(runner._graph.streams) == 2 * (19 - number)
     assert holds_nothing(runner)

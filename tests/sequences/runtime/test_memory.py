@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from tests.sequences.runtime.test_graph import prepared
-from tocsin.model import Event
+from tocsin.language import Template
+from tocsin.model import Event, Sequence
 from tocsin.sequences.arrivals import Arrivals
 from tocsin.sequences.preparation import prepare
 from tocsin.sequences.running.sequences import Sequences
@@ -89,3 +90,37 @@ def test_the_memory_limit_drops_the_oldest(caplog: pytest.LogCaptureFixture) -> 
     found = runner.advance(Arrivals.of([Event("end", {"w": "last"}, "s", 99_999, 99_999)]))
     starts = sorted(found.starts.tolist())
     assert starts == list(range(40_001 - len(starts), 40_001))  # the youngest are still there
+
+
+@pytest.mark.parametrize("batch", [1, 100])
+def test_the_memory_limit_drops_no_more_than_it_must(batch: int) -> None:
+    runner = Sequences(matcher="oracle", memory_limit=1_000_000)
+    text = "from s a next s b on b.q = 1 select a.w as w, a.k as k, a.x as x, a.y as y, a.z as z"
+    runner.add(np.array([0]), prepared(text), {})
+    _run(runner, 1, 1_000, batch)
+    assert runner.stats().dropped == 0
+    fewest = []
+    for begin in range(1_001, 8_001, 100):
+        _run(runner, begin, 100, batch)
+        fewest.append(runner.stats().instances)
+    assert runner.stats().dropped > 1_000
+    assert min(fewest) >= 1_000
+
+
+def test_what_is_no_longer_needed_is_let_go_before_anything_is_dropped() -> None:
+    runner = Sequences(matcher="oracle", memory_limit=1_000_000)
+    runner.add(np.array([0]), prepared("from s a where a.k = 1 next s b on b.w = a.w within 700"), {})
+    _run(runner, 1, 20_000, 100)
+    assert runner.stats().dropped == 0
+    assert runner.stats().kept_events * 400 < 1_100_000
+
+
+def test_constants_of_subscriptions_are_not_what_partial_matches_take() -> None:
+    runner = Sequences(matcher="oracle", memory_limit=300_000)
+    query = Template("from s a where a.k = :k next s b on a.x = b.x or b.w contains :p").query
+    assert isinstance(query, Sequence)
+    names = np.array([f"a rather long constant {n}" for n in range(5_000)], dtype=object)
+    runner.add(np.arange(5_000), prepare(query, Ticks()), {"k": np.arange(5_000), "p": names})
+    _run(runner, 1, 7, 1)
+    assert runner.stats().strings >= 5_000
+    assert runner.stats().instances == 7

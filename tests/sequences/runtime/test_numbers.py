@@ -20,6 +20,7 @@ from tocsin.sequences.arithmetic import combine
 from tocsin.sequences.arrivals import Arrivals
 from tocsin.sequences.preparation import prepare
 from tocsin.sequences.running.sequences import Sequences
+from tocsin.sequences.running.words import Words
 from tocsin.sequences.ticks import Ticks
 
 _SUMS = "from s a next s b select a.x + b.x as p, a.x - b.x as m, a.x * b.x as t, a.x / b.x as d"
@@ -110,3 +111,26 @@ def test_values_come_back_as_they_were(value: Value) -> None:
     told = _runner("from s a next s b select a.x as x").advance(_pair(value, 1)).told(0)
     assert told.values["x"] == value
     assert isinstance(told.values["x"], bool) is isinstance(value, bool)
+
+
+def test_integers_of_more_than_64_bits_are_ranked_once_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    ranked: list[Words] = []
+    rank = Words._rank
+
+    def counted(words: Words) -> None:
+        ranked.append(words)
+        rank(words)
+
+    monkeypatch.setattr(Words, "_rank", counted)
+    runner = _runner("from s a where a.k = 1 next s b on b.x > a.x")
+    numbers = [2**64 + 1 + 2 * (n * 7 % 100) for n in range(100)]
+    events = [
+        Event(f"e{n}", {"x": x, "k": int(n % 10 == 0)}, "s", n, n) for n, x in enumerate(numbers, start=1)
+    ]
+    found = runner.advance(Arrivals.of(events))
+    expected = [
+        (begin, next(end for end in range(begin + 1, 101) if numbers[end - 1] > numbers[begin - 1]))
+        for begin in range(10, 91, 10)
+    ]
+    assert sorted(zip(found.starts.tolist(), found.ends.tolist(), strict=True)) == expected
+    assert len(ranked) == 1

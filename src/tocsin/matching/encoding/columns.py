@@ -19,7 +19,19 @@ from tocsin.matching.encoding.events import EncodedEvents, TextPairs
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.model.timestamps import microseconds, parse_rfc3339
 
-__all__ = ["FieldColumn", "constant_columns", "doubtful", "field_columns", "leaf_paths", "leaves", "pairs"]
+__all__ = [
+    "FieldColumn",
+    "constant_columns",
+    "distinct_texts",
+    "doubtful",
+    "field_columns",
+    "in_microseconds",
+    "is_text",
+    "leaf_paths",
+    "leaves",
+    "pairs",
+    "plain_values",
+]
 
 Mask: TypeAlias = NDArray[np.bool_]
 
@@ -73,16 +85,16 @@ def doubtful(leaf: Any) -> Mask | None:
     kind = leaf.type
     if pa.types.is_dictionary(kind):
         leaf.validate(full=True)
-        return None if _is_text(kind.value_type) else doubtful(leaf.dictionary_decode())
-    if _is_text(kind):
+        return None if is_text(kind.value_type) else doubtful(leaf.dictionary_decode())
+    if is_text(kind):
         leaf.validate(full=True)
         return None
     if pa.types.is_floating(kind):
-        numbers, held = _values(leaf)
+        numbers, held = plain_values(leaf)
         return _if_any(np.isnan(numbers), held)
     if not pa.types.is_temporal(kind):
         return None
-    ticks, held = _values(leaf)
+    ticks, held = plain_values(leaf)
     if pa.types.is_date32(kind):
         return _outside(ticks, held, _FIRST_SECOND // 86_400 + 1, _LAST_SECOND // 86_400)
     if kind.tz is not None:
@@ -100,22 +112,22 @@ def field_columns(leaf: Any, attribute: int, vocabulary: Vocabulary) -> Iterator
     kind, base = leaf.type, attribute * FIELDS
     if pa.types.is_null(kind) or leaf.null_count == len(leaf):
         return
-    if pa.types.is_dictionary(kind) and not _is_text(kind.value_type):
+    if pa.types.is_dictionary(kind) and not is_text(kind.value_type):
         yield from field_columns(leaf.dictionary_decode(), attribute, vocabulary)
-    elif pa.types.is_dictionary(kind) or _is_text(kind):
-        words, places, held = _distinct(leaf)
+    elif pa.types.is_dictionary(kind) or is_text(kind):
+        words, places, held = distinct_texts(leaf)
         yield from _texts(words, places, held, attribute, vocabulary)
     elif pa.types.is_boolean(kind):
-        values, held = _values(leaf)
+        values, held = plain_values(leaf)
         yield FieldColumn(base + Field.BOOLEAN, values.astype(np.int64), held)
     elif pa.types.is_temporal(kind):
-        ticks, held = _values(leaf)
-        yield FieldColumn(base + Field.TIMESTAMP, _in_microseconds(ticks, kind), held)
+        ticks, held = plain_values(leaf)
+        yield FieldColumn(base + Field.TIMESTAMP, in_microseconds(ticks, kind), held)
     elif pa.types.is_floating(kind):
-        values, held = _values(leaf)
+        values, held = plain_values(leaf)
         yield FieldColumn(base + Field.NUMBER, keys_of_numbers(values.astype(np.float64)), held)
     else:
-        values, held = _values(leaf)
+        values, held = plain_values(leaf)
         yield from _integers(values, held, base, vocabulary.symbols.codes)
 
 
@@ -169,7 +181,7 @@ def _is_leaf(kind: Any) -> bool:
     if pa.types.is_dictionary(kind):
         return not pa.types.is_dictionary(kind.value_type) and _is_leaf(kind.value_type)
     return (
-        _is_text(kind)
+        is_text(kind)
         or pa.types.is_integer(kind)
         or pa.types.is_floating(kind)
         or pa.types.is_boolean(kind)
@@ -179,7 +191,8 @@ def _is_leaf(kind: Any) -> bool:
     )
 
 
-def _is_text(kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
+    """Tell whether a column of this type holds strings."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
@@ -209,7 +222,7 @@ def _if_any(mask: Mask, held: Mask | None) -> Mask | None:
     return found if found.any() else None
 
 
-def _values(leaf: Any) -> tuple[NDArray[Any], Mask | None]:
+def plain_values(leaf: Any) -> tuple[NDArray[Any], Mask | None]:
     """Return a leaf's values, those at nulls being zero, and where it has a value; None if it has no nulls."""
     kind = leaf.type
     if pa.types.is_timestamp(kind):
@@ -223,7 +236,8 @@ def _values(leaf: Any) -> tuple[NDArray[Any], Mask | None]:
     return leaf.to_numpy(zero_copy_only=False), held
 
 
-def _in_microseconds(ticks: NDArray[Any], kind: Any) -> Keys:
+def in_microseconds(ticks: NDArray[Any], kind: Any) -> Keys:
+    """Return what a column of times holds as microseconds."""
     if pa.types.is_date32(kind):
         return ticks.astype(np.int64) * _DAY
     if kind.unit == "ns":
@@ -252,12 +266,12 @@ def _integers(
         yield FieldColumn(base + Field.BIG, symbols, big if held is None else held & big, (lows, lows + 1))
 
 
-def _distinct(leaf: Any) -> tuple[list[str | None], NDArray[np.intp], Mask | None]:
+def distinct_texts(leaf: Any) -> tuple[list[str | None], NDArray[np.intp], Mask | None]:
     """Return a leaf's distinct strings, which of them each cell holds, and which cells hold any."""
     if pa.types.is_string_view(leaf.type):
         leaf = leaf.cast(pa.large_string())
     encoded = leaf if pa.types.is_dictionary(leaf.type) else leaf.dictionary_encode()
-    indices, held = _values(encoded.indices)
+    indices, held = plain_values(encoded.indices)
     places = indices.astype(np.intp)
     words = encoded.dictionary
     if pa.types.is_string_view(words.type):

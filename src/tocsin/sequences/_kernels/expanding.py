@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.sequences._kernels.instances import release
+from tocsin.sequences._kernels.instances import duration_of, release
 from tocsin.sequences.running.state import (
     DROPPED,
     EPOCH,
@@ -48,7 +48,7 @@ def expire(state: State, top: int) -> int:
     count = np.int64(0)
     for instance in range(top):
         node = rows[instance, NODE]
-        if node >= 0 and state.counters[EPOCH] - rows[instance, START] + 1 > places.longest[node]:
+        if node >= 0 and duration_of(rows[instance, START], state.counters[EPOCH]) > places.longest[node]:
             places.deaths[node, EXPIRED] += 1
             last = places.last_death
             last[node, 0], last[node, 1] = EXPIRED, -1

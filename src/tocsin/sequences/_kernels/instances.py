@@ -11,6 +11,7 @@ from tocsin.sequences.running.state import (
     ENTRY,
     FILTER,
     FIRST,
+    FOREVER,
     FORM,
     FREE,
     KEY_NEXT,
@@ -32,7 +33,17 @@ from tocsin.structures import blocks, hash_index
 from tocsin.structures.blocks import class_of
 from tocsin.structures.jit import helper, wrapping_helper
 
-__all__ = ["HEAD", "enter_key", "find_key", "leave_key", "new_instance", "place_at", "release", "width_of"]
+__all__ = [
+    "HEAD",
+    "duration_of",
+    "enter_key",
+    "find_key",
+    "leave_key",
+    "new_instance",
+    "place_at",
+    "release",
+    "width_of",
+]
 
 HEAD = 3  # beside a key: its first instance
 _MISSING = 0
@@ -43,6 +54,13 @@ _SEVERAL = 9  # the kind of a key that is made of several values
 def width_of(state: State, place: int) -> int:
     """Return how many slots an instance at a place has."""
     return np.int64(state.forms.width[state.places.rows[place, FORM]])
+
+
+@wrapping_helper
+def duration_of(start: int, end: int) -> int:
+    """Return how many ticks there are from the start of the first to the end of the last, or the most there can be."""
+    duration = end - start + 1
+    return duration if duration > 0 else np.int64(FOREVER)
 
 
 @wrapping_helper

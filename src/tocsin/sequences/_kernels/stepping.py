@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.sequences._kernels.instances import find_key, new_instance, place_at, release
+from tocsin.sequences._kernels.instances import duration_of, find_key, new_instance, place_at, release
 from tocsin.sequences._kernels.programs import run
 from tocsin.sequences.running.state import (
     ALWAYS,
@@ -209,7 +209,7 @@ def _look_at(
         following = rows[instance, KEY_NEXT] if keyed else rows[instance, NEXT]
         looked += 1
         if rows[instance, END] < at.start:
-            duration = at.end - rows[instance, START] + 1
+            duration = duration_of(rows[instance, START], at.end)
             if duration > places.longest[node]:
                 if expired < scratch.expired.shape[0]:
                     scratch.expired[expired] = instance
@@ -289,7 +289,7 @@ def _taken(state: State, values: NDArray[np.int64], at: At, listed: int) -> int:
         form = np.int64(places.rows[place, FORM])
         if run(
             state, values, at.arrival, base, state.forms.programs[form, REBIND if again else TEST],
-            np.int64(places.rows[place, CONSTANTS]), at.end - began + 1, at.number, state.outputs.slots, np.int64(0),
+            np.int64(places.rows[place, CONSTANTS]), duration_of(began, at.end), at.number, state.outputs.slots, np.int64(0),
         ):  # fmt: skip
             list_[moves, 0], list_[moves, 1], list_[moves, 2] = which, place, again
             moves += 1
@@ -373,7 +373,7 @@ def _make(state: State, values: NDArray[np.int64], at: At, birth: int, move: int
         first = blocks.take(slots, class_of(width)) if width > 0 else np.int64(0)
     run(
         state, values, at.arrival, base, forms.programs[form, REBIND_ASSIGN if again else ASSIGN],
-        np.int64(places.rows[place, CONSTANTS]), at.end - began + 1, at.number,
+        np.int64(places.rows[place, CONSTANTS]), duration_of(began, at.end), at.number,
         outputs.slots if is_end else slots.rows, first,
     )  # fmt: skip
     if is_end:

@@ -41,36 +41,51 @@ class Collector:
         self._events = events
         self._limit = limit
         self._instances = self._links = _FEWEST
-        self.dropped = 0
         self._told = False
 
     def collect(self, state: State) -> None:
         """Let go of what nobody needs, if enough has come since the last time."""
-        counters = state.counters
-        if counters[LIVE] > self._instances:
-            expanding.expire(state, int(counters[TOP]))
-            self._instances = max(_FEWEST, 2 * int(counters[LIVE]))
+        if state.counters[LIVE] > self._instances:
+            self._expire(state)
         if self._limit is not None and self.bytes(state) > self._limit:
-            self._drop(state)
-        if counters[LINKS] > self._links:
+            self._expire(state)
+            self._collect_all(state)
+            # Were only what is above the limit dropped, the next event would let all be looked through again.
+            if self.bytes(state) > self._limit - self._limit // 8:
+                self._drop(state)
+                self._collect_all(state)
+        if state.counters[LINKS] > self._links:
             self._collect_links(state)
-            self._links = max(_FEWEST, 2 * int(counters[LINKS]))
-        if self._words.is_full or self._events.is_full:
-            places = _slots(state)
-            values = state.arena.slots.rows[places]
-            if self._words.is_full:
-                self._words.collect(values)
-            if self._events.is_full:
-                linked = state.arena.links[: counters[LINKS], 0]
-                referred = values[values[:, 0] == Tag.EVENT, 1]
-                self._events.collect(np.unique(np.concatenate([referred, linked])))
+        self._collect_references(state, words=self._words.is_full, events=self._events.is_full)
 
     def bytes(self, state: State) -> int:
-        """Return how many bytes the instances and what they hold take."""
-        live = int(state.counters[LIVE])
-        arena = state.arena.slots
-        used = live * state.instances.rows.itemsize * state.instances.rows.shape[1] + int(arena.top[0]) * 16
-        return int(used + state.counters[LINKS] * 16 + self._words.bytes + 400 * len(self._events))
+        """Return about how many bytes the instances and what they hold take."""
+        live, most = int(state.counters[LIVE]), int(state.counters[TOP])
+        slots = (
+            int(state.arena.slots.top[0]) * live // max(1, most)
+        )  # it counts those of the time of the most
+        used = live * state.instances.rows.itemsize * state.instances.rows.shape[1] + slots * 16
+        return int(used + state.counters[LINKS] * 16 + self._words.passing_bytes + 400 * len(self._events))
+
+    def _expire(self, state: State) -> None:
+        expanding.expire(state, int(state.counters[TOP]))
+        self._instances = max(_FEWEST, 2 * int(state.counters[LIVE]))
+
+    def _collect_all(self, state: State) -> None:
+        self._collect_links(state)
+        self._collect_references(state, words=True, events=True)
+
+    def _collect_references(self, state: State, *, words: bool, events: bool) -> None:
+        """Let go of strings, or of events, that no instance refers to."""
+        if not (words or events):
+            return
+        values = state.arena.slots.rows[_slots(state)]
+        if words:
+            self._words.collect(values)
+        if events:
+            linked = state.arena.links[: state.counters[LINKS], 0]
+            referred = values[values[:, 0] == Tag.EVENT, 1]
+            self._events.collect(np.unique(np.concatenate([referred, linked])))
 
     def _drop(self, state: State) -> None:
         """Drop a quarter of all instances: those that began first."""
@@ -80,7 +95,6 @@ class Collector:
             return
         oldest = live[np.argsort(rows[live, START], kind="stable")][: max(1, len(live) // 4)]
         expanding.release_all(state, oldest)
-        self.dropped += len(oldest)
         if not self._told:
             self._told = True
             _log.warning(
@@ -99,6 +113,7 @@ class Collector:
         expanding.mark_links(state.arena.links, slots[chained, 1], marks)
         state.counters[LINKS] = expanding.move_links(state.arena.links, marks, moved)
         slots[chained, 1] = moved[slots[chained, 1]]
+        self._links = max(_FEWEST, 2 * int(state.counters[LINKS]))
 
 
 def _slots(state: State) -> NDArray[np.int64]:

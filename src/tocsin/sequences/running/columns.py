@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tocsin.language.semantics import truth
 from tocsin.matching.encoding.arrow import ArrowEvents
-from tocsin.matching.encoding.columns import leaves
+from tocsin.matching.encoding.columns import distinct_texts, in_microseconds, is_text, leaves, plain_values
 from tocsin.model.conditions import Predicate
 from tocsin.model.values import read_value
 from tocsin.sequences.arrivals import Arrivals
@@ -20,9 +20,6 @@ from tocsin.sequences.running.words import Words, float_bits
 from tocsin.structures.symbols import SymbolTable
 
 __all__ = ["Columns"]
-
-_WIDE: Final = 2**63
-_PER_SECOND: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
 class Columns:
@@ -90,30 +87,28 @@ class Columns:
     def _leaf(self, leaf: Any) -> Iterator[tuple[int, NDArray[np.bool_], NDArray[np.int64]]]:
         """Return a leaf's values by tag: where they are, and their integers."""
         kind = leaf.type
-        held = np.ones(len(leaf), dtype=np.bool_)
-        if leaf.null_count:
-            held = leaf.is_valid().to_numpy(zero_copy_only=False)
-        if pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            whole = leaf if pa.types.is_dictionary(kind) else leaf.dictionary_encode()
-            if not pa.types.is_string(whole.type.value_type) and not pa.types.is_large_string(
-                whole.type.value_type
-            ):
-                yield from self._leaf(leaf.dictionary_decode())
-                return
-            known = whole.dictionary.to_pylist()
-            codes = np.fromiter((self._words.code(text) for text in known), dtype=np.int64, count=len(known))
-            which = whole.indices.fill_null(0).to_numpy(zero_copy_only=False)
-            yield Tag.STRING, held, codes[which] if len(codes) else np.zeros(len(leaf), dtype=np.int64)
-        elif pa.types.is_boolean(kind):
-            yield Tag.BOOLEAN, held, _filled(leaf, False).astype(np.int64)
-        elif pa.types.is_floating(kind):
-            yield Tag.FLOAT, held, _filled(leaf, 0.0).astype(np.float64).view(np.int64)
-        elif pa.types.is_integer(kind) and not pa.types.is_uint64(kind):
-            yield Tag.INTEGER, held, _filled(leaf, 0).astype(np.int64)
-        elif pa.types.is_timestamp(kind) and kind.unit in _PER_SECOND:
-            yield Tag.TIMESTAMP, held, _filled(leaf.cast(pa.int64()), 0) * _PER_SECOND[kind.unit]
-        else:
+        if leaf.null_count == len(leaf):
+            return
+        if pa.types.is_dictionary(kind) and not is_text(kind.value_type):
+            yield from self._leaf(leaf.dictionary_decode())
+        elif pa.types.is_dictionary(kind) or is_text(kind):
+            texts, places, named = distinct_texts(leaf)
+            codes = np.array(
+                [0 if text is None else self._words.code(text) for text in texts], dtype=np.int64
+            )
+            yield Tag.STRING, _mask(named, leaf), codes[places]
+        elif pa.types.is_uint64(kind):
             yield from self._objects(leaf)
+        else:
+            numbers, held = plain_values(leaf)
+            if pa.types.is_boolean(kind):
+                yield Tag.BOOLEAN, _mask(held, leaf), numbers.astype(np.int64)
+            elif pa.types.is_floating(kind):
+                yield Tag.FLOAT, _mask(held, leaf), numbers.astype(np.float64).view(np.int64)
+            elif pa.types.is_temporal(kind):
+                yield Tag.TIMESTAMP, _mask(held, leaf), in_microseconds(numbers, kind)
+            else:
+                yield Tag.INTEGER, _mask(held, leaf), numbers.astype(np.int64)
 
     def _objects(self, leaf: Any) -> Iterator[tuple[int, NDArray[np.bool_], NDArray[np.int64]]]:
         pairs = [self._words.encoded(read_value(value)) for value in leaf.to_pylist()]
@@ -122,6 +117,6 @@ class Columns:
             yield tag, table[:, 0] == tag, table[:, 1]
 
 
-def _filled(leaf: Any, value: object) -> NDArray[Any]:
-    filled = leaf.fill_null(value) if leaf.null_count else leaf
-    return np.asarray(filled.to_numpy(zero_copy_only=False))
+def _mask(held: NDArray[np.bool_] | None, leaf: Any) -> NDArray[np.bool_]:
+    """Return where a leaf has a value."""
+    return np.ones(len(leaf), dtype=np.bool_) if held is None else held

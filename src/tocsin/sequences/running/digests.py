@@ -134,12 +134,13 @@ def _unsigned(word: Word) -> Any:
 
 
 def _word(value: Value | tuple[Any, ...]) -> int:
+    # Python's hash of an integer is its remainder, the same for many: their digits are hashed instead.
     if isinstance(value, tuple):
-        return hash(tuple(_word(member) for member in value)) & _MASK
+        return hash(tuple(str(_word(member)) for member in value)) & _MASK
     if isinstance(value, float) or (type(value) is int and -_EXACT <= value <= _EXACT):
         bits: int = struct.unpack("<Q", struct.pack("<d", value + 0.0))[0]
         return bits
-    return hash((kind_of(value), value)) & _MASK
+    return hash((kind_of(value), str(value) if type(value) is int else value)) & _MASK
 
 
 def _is_exact(column: Column) -> bool:

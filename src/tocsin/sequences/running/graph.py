@@ -38,6 +38,7 @@ from tocsin.sequences.running.state import (
     FORM,
     KEYED,
     NONE,
+    REASONS,
     SOURCE,
     STATICS,
     USES,
@@ -94,6 +95,7 @@ class GraphKeeper:
         self.forms = FormTable(self.columns)
         self.streams: SymbolTable[str] = SymbolTable()
         self._serial = 0
+        self.deaths = np.zeros(REASONS, dtype=np.int64)  # at places that are no more
 
     # coming
 
@@ -275,6 +277,7 @@ class GraphKeeper:
         forms = places.rows[freed, FORM].astype(np.int64)
         is_node = self.state.forms.is_end[forms] == 0
         entering.clear_places(self.state, freed[is_node])
+        self.deaths += places.deaths[freed].sum(axis=0)
         self.edges.remove(2 * freed[places.rows[freed, STATICS] & _EDGE > 0])
         self.edges.remove(2 * freed[places.rows[freed, STATICS] & _REBIND > 0] + 1)
         self._free_filters(places.rows[freed[is_node], FILTER].astype(np.int64))
@@ -295,7 +298,7 @@ class GraphKeeper:
 
     def _free_filters(self, filters: IdArray) -> None:
         graph = self.state.graph
-        own = np.isin(filters, graph.stream_filter[[code for code, _ in self.streams]])
+        own = (graph.filters.keys[filters, 1:] == 0).all(axis=1)  # those of streams have no digest
         np.subtract.at(graph.filter_uses, filters[~own], 1)
         ended = np.unique(filters[~own][graph.filter_uses[filters[~own]] == 0])
         self.filters.remove(ended)
@@ -303,11 +306,9 @@ class GraphKeeper:
             hash_index.remove(graph.filters, entry)
 
     def _let_streams_go(self, codes: IdArray) -> None:
-        known = dict(self.streams) if len(codes) else {}
-        gone = self.streams.release(codes)
-        for code, name in known.items():
-            if name in gone:
-                hash_index.remove(self.state.graph.filters, int(self.state.graph.stream_filter[code]))
+        known = {self.streams.symbol(code): code for code in np.unique(codes).tolist()}
+        for name in self.streams.release(codes):
+            hash_index.remove(self.state.graph.filters, int(self.state.graph.stream_filter[known[name]]))
 
 
 def _found(index: HashIndex, first: IdArray, digest: Digest) -> tuple[IdArray, NDArray[np.bool_]]:

@@ -153,19 +153,30 @@ class Sequences:
                 raise
 
     def _add(self, numbers: IdArray, automaton: Automaton, columns: Mapping[str, Column]) -> None:
-        inner = [self._hold_inner(name, within) for name, within in automaton.inner]
-        try:
-            ends = self._graph.add(automaton, len(numbers), columns)
-        except BaseException:
-            self._release_inner(inner)
-            raise
-        self._hold(numbers, ends, Holder(automaton, automaton.publish, False, tuple(inner)))
+        if not len(numbers):
+            return
+        inner, ends = self._enter(automaton, len(numbers), columns)
+        self._hold(numbers, ends, Holder(automaton, automaton.publish, False, inner))
         for name in inner:  # each of them holds what is in parentheses
             self._holders.inner_uses[name] += len(numbers) - 1
 
+    def _enter(
+        self, automaton: Automaton, rows: int, columns: Mapping[str, Column]
+    ) -> tuple[tuple[str, ...], IdArray]:
+        """Return the sequences in parentheses that an automaton reads, and the end of each row; all or nothing."""
+        inner: list[str] = []
+        try:
+            for name, within in automaton.inner:
+                inner.append(self._hold_inner(name, within))
+            ends = self._graph.add(automaton, rows, columns)
+        except BaseException:
+            self._release_inner(inner)
+            raise
+        return tuple(inner), ends
+
     def remove(self, numbers: IdArray) -> None:
         """Remove subscriptions; those that are not there are passed over."""
-        entries = self._holders.of(numbers)
+        entries = self._holders.of(np.unique(numbers))
         if not len(entries):
             return
         gone = [self._holders.info(entry) for entry in entries.tolist()]
@@ -189,11 +200,8 @@ class Sequences:
     def _hold_inner(self, name: str, automaton: Automaton) -> str:
         """Hold a sequence in parentheses, once for all who read it."""
         if name not in self._holders.inner:
-            inner = [self._hold_inner(one, within) for one, within in automaton.inner]
-            ends = self._graph.add(automaton, 1, {})
-            entries = self._hold(
-                np.array([-1], dtype=np.int64), ends, Holder(automaton, name, True, tuple(inner))
-            )
+            inner, ends = self._enter(automaton, 1, {})
+            entries = self._hold(np.array([-1], dtype=np.int64), ends, Holder(automaton, name, True, inner))
             self._holders.inner[name] = int(entries[0])
             self._holders.inner_uses[name] = 0
         self._holders.inner_uses[name] += 1
@@ -225,7 +233,7 @@ class Sequences:
 
     def _check(self, arrivals: Arrivals) -> None:
         ends = arrivals.ends
-        if len(ends) and (ends[0] < self._graph.state.counters[EPOCH] or (np.diff(ends) < 0).any()):
+        if len(ends) and (ends[0] < self._graph.state.counters[EPOCH] or (ends[1:] < ends[:-1]).any()):
             raise EventError("events reach sequences in the order of their end; this one comes too late")
 
     def _run(
@@ -340,7 +348,7 @@ class Sequences:
         edges, filters = self._graph.edges.matcher.stats(), self._graph.filters.matcher.stats()
         live = np.flatnonzero(state.places.rows[:top, USES] > 0)
         is_end = state.forms.is_end[state.places.rows[live, FORM]] > 0
-        deaths = state.places.deaths[:top].sum(axis=0)
+        deaths = self._graph.deaths + state.places.deaths[live].sum(axis=0)
         return SequenceStats(
             subscriptions=len(self._holders),
             nodes=int((~is_end).sum()),

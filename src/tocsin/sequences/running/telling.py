@@ -12,6 +12,7 @@ from tocsin.model.event import Event
 from tocsin.model.values import Value
 from tocsin.sequences.automaton import Output, Part
 from tocsin.sequences.programs import Tag
+from tocsin.sequences.publication import made_event
 from tocsin.sequences.running.events import KeptEvents
 from tocsin.sequences.running.forms import FormTable
 from tocsin.sequences.running.holding import Holder
@@ -81,18 +82,10 @@ class Teller:
 
     def published(self, row: int, holder: Holder) -> tuple[Event, int, int]:
         """Return an output as an event, when the first event it came of ended, and which arrival it came of."""
-        told = self.told(row)
         layout = self._layout(int(self._rows[row, _END]))
-        attributes: dict[str, Value] = {}
-        if not layout.selected:
-            for step in told.steps:
-                attributes |= {f"{step.alias}.{path}": value for path, value in step.last.attributes.items()}
-        attributes |= {name: value for name, value in told.values.items() if value is not None}
-        ids = ",".join(one for step in told.steps for one in dict.fromkeys((step.first.id, step.last.id)))
-        end = int(self._rows[row, _WHEN])
-        event = Event(
-            f"{holder.publish}({ids})", attributes, holder.publish, int(self._rows[row, _START]), end
-        )
+        start, end = int(self._rows[row, _START]), int(self._rows[row, _WHEN])
+        assert holder.publish is not None  # noqa: S101 - it is asked of those that publish
+        event = made_event(holder.publish, self.told(row), selected=layout.selected, start=start, end=end)
         birth = int(self._rows[row, _BIRTH]) if holder.internal else end
         return event, birth, int(self._rows[row, _ARRIVAL])
 
@@ -111,7 +104,9 @@ class Teller:
         chain = None
         if part.chain is not None:
             chain = self._chain(first + part.chain)
-        return Step(part.alias, self._event(first + part.first), self._event(first + part.last), chain)
+        begun = self._event(first + part.first)
+        same = self._slots[first + part.first, 1] == self._slots[first + part.last, 1]
+        return Step(part.alias, begun, begun if same else self._event(first + part.last), chain)
 
     def _event(self, slot: int) -> Event:
         number = int(self._slots[slot, 1])

@@ -39,6 +39,7 @@ class Words:
         self._big_list: list[int | None] = []
         self._big_free: list[int] = []
         self._big_pins: dict[int, int] = {}
+        self._is_ranked = True
         self.texts = Texts(
             np.zeros(64, dtype=np.int64), np.zeros(64, dtype=np.int64), np.zeros(1024, dtype=np.uint8)
         )
@@ -47,12 +48,21 @@ class Words:
 
     def into(self, state: State) -> State:
         """Return the state with the strings and integers that are known now."""
+        if not self._is_ranked:
+            self._rank()
         return state._replace(texts=self.texts, bigs=self.bigs)
 
     @property
     def bytes(self) -> int:
         """Return how many bytes the strings take, with their tables."""
         return sum(array.nbytes for array in (*self.texts, *self.bigs)) + 100 * len(self.codes)
+
+    @property
+    def passing_bytes(self) -> int:
+        """Return about how many bytes the strings and large integers take that are not pinned."""
+        known, pinned = len(self.codes), len(self._pins)
+        bigs = len(self._bigs) - len(self._big_pins)
+        return (known - pinned) * (116 + self._used // max(1, known)) + 132 * bigs
 
     def encoded(self, value: Value | None) -> tuple[int, int]:
         """Return a value's tag and integer."""
@@ -120,22 +130,24 @@ class Words:
                 code = len(self._big_list)
                 self._big_list.append(value)
             self._bigs[value] = code
-            self._rank()
+            self._new_big(code, value)
         return Tag.BIG, code
 
+    def _new_big(self, code: int, value: int) -> None:
+        self.bigs = grown(self.bigs, Bigs._fields, code + 1)
+        low, high = neighbours(value)
+        self.bigs.low[code], self.bigs.high[code] = number_of(low), number_of(high)
+        try:
+            self.bigs.nearest[code] = float(value)
+        except OverflowError:
+            self.bigs.nearest[code] = math.nan
+        self._is_ranked = False
+
     def _rank(self) -> None:
-        """Make the tables of large integers anew; there are few of them."""
-        size = len(self._big_list)
-        self.bigs = Bigs(np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size, dtype=np.int64))
-        for rank, value in enumerate(sorted(self._bigs)):
-            code = self._bigs[value]
-            low, high = neighbours(value)
-            self.bigs.low[code], self.bigs.high[code] = number_of(low), number_of(high)
-            try:
-                self.bigs.nearest[code] = float(value)
-            except OverflowError:
-                self.bigs.nearest[code] = math.nan
-            self.bigs.rank[code] = rank
+        """Give the large integers their places in the order, once for all that have come since."""
+        codes = [self._bigs[value] for value in sorted(self._bigs)]
+        self.bigs.rank[codes] = np.arange(len(codes))
+        self._is_ranked = True
 
     def pin(self, values: NDArray[np.int64]) -> None:
         """Keep the strings and large integers of these rows of tags and integers until they are let go."""

@@ -1,0 +1,41 @@
+"""Digests: what differs is not shared."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.sequences.runtime.test_graph import prepared
+from tocsin.model import Event, Value
+from tocsin.model.terms import Parameter, literal
+from tocsin.sequences.arrivals import Arrivals
+from tocsin.sequences.running.digests import digest_of_value
+from tocsin.sequences.running.sequences import Sequences
+
+_PRIME = 2**61 - 1  # integers that differ by it have one hash in Python
+
+
+@pytest.mark.parametrize(("one", "other"), [(2**60, 2**60 + _PRIME), (-(2**62), -(2**62) - _PRIME)])
+def test_large_integers_with_one_hash_are_told_apart(one: Value, other: Value) -> None:
+    assert (digest_of_value(literal(one), {}) != digest_of_value(literal(other), {})).all()
+    column = np.array([one, other])
+    first, second = digest_of_value(Parameter("p"), {"p": column})
+    assert (first != second).all()
+    assert (digest_of_value(literal(one), {}) == first).all()
+
+
+def test_lists_are_told_apart_by_all_of_their_members() -> None:
+    one = 1.0
+    other = float((np.array([one]).view(np.int64) + _PRIME).view(np.float64)[0])
+    column = np.empty(2, dtype=object)
+    column[:] = [(one,), (other,)]
+    first, second = digest_of_value(Parameter("p", many=True), {"p": column})
+    assert (first != second).all()
+
+
+def test_subscriptions_of_large_integers_with_one_hash_are_not_merged() -> None:
+    runner = Sequences(matcher="oracle")
+    for number, constant in enumerate((2**60, 2**60 + _PRIME)):
+        runner.add(np.array([number]), prepared(f"from s a where a.x = {constant} next s b"), {})
+    found = runner.advance(Arrivals.of([Event("e1", {"x": 2**60}, "s", 1, 1), Event("e2", {}, "s", 2, 2)]))
+    assert found.subscriptions.tolist() == [0]

@@ -1,0 +1,59 @@
+"""Times may be as far apart as 64 bits let them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tests.sequences.runtime.test_graph import prepared
+from tocsin.model import Event
+from tocsin.sequences.arrivals import Arrivals
+from tocsin.sequences.running import collecting
+from tocsin.sequences.running.sequences import Sequences
+
+_FIRST, _LAST = -(2**63) + 1, 2**63 - 1
+_TEXTS = [
+    "from s a next s b",
+    "from s a next s b where duration > 5",
+    "from s a next s b on duration < 5",
+    "from s a next s b within 5",
+]
+
+
+def _runner(*texts: str) -> Sequences:
+    runner = Sequences(matcher="oracle")
+    for number, text in enumerate(texts):
+        runner.add(np.array([number]), prepared(text), {})
+    return runner
+
+
+def test_what_lasts_longer_than_64_bits_count_lasts_too_long() -> None:
+    runner = _runner(*_TEXTS)
+    found = runner.advance(
+        Arrivals.of([Event("e1", {}, "s", _FIRST, _FIRST), Event("e2", {}, "s", _LAST, _LAST)])
+    )
+    assert found.subscriptions.tolist() == [0, 1]
+
+
+def test_one_event_may_last_as_long() -> None:
+    runner = _runner("from s a where duration > 5 compute n = 1", "from s a where duration < 5 compute n = 1")
+    found = runner.advance(Arrivals.of([Event("e1", {}, "s", _FIRST, _LAST)]))
+    assert found.subscriptions.tolist() == [0]
+
+
+def test_what_lasts_as_long_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collecting, "_FEWEST", 0)
+    runner = Sequences(matcher="oracle")
+    runner.add(np.array([0]), prepared("from s a next t b within 5"), {})
+    runner.advance(Arrivals.of([Event("e1", {}, "s", _FIRST, _FIRST), Event("e2", {}, "s", _LAST, _LAST)]))
+    runner.advance(Arrivals.of([]))
+    assert runner.stats().instances == 1  # the second
+
+
+def test_rows_of_a_table_may_be_as_far_apart() -> None:
+    runner = _runner(*_TEXTS)
+    table = pa.table({"t": [_LAST, _FIRST], "n": [2, 1]})
+    found = runner.advance(Arrivals.of_table(table, stream="s", time="t"))
+    assert found.subscriptions.tolist() == [0, 1]
+    assert found.starts.tolist() == [_FIRST, _FIRST]
