@@ -128,6 +128,18 @@ def test_a_bound_is_not_negative() -> None:
         Engine(disorder=-1)
 
 
+def test_an_event_whose_times_are_none_is_refused_and_leaves_no_trace() -> None:
+    made = engine()
+    made.subscribe(PAIR, id="x")
+    made.publish(at(1))
+    for wrong in (Event("big", {}, "s", 0, 2**63), Event("back", {}, "s", 9, 5)):
+        with pytest.raises(EventError):
+            made.publish(wrong)
+        assert list(made.publish_many([wrong], on_error=lambda _: None)) == []
+    assert pairs(made.publish(at(2))) == [("e1", "e2")]
+    assert made.stats().late == 0
+
+
 # ticks
 
 

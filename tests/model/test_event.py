@@ -2,6 +2,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tocsin.model import Event, read_event
@@ -55,6 +56,30 @@ def test_an_event_made_by_hand_is_read_like_any_other() -> None:
         attributes: Any = {"a": bad}
         with pytest.raises(EventError, match="attribute `a`: "):
             check_event(Event("x", attributes))
+
+
+def test_the_times_of_an_event_made_by_hand_are_ticks_in_order() -> None:
+    counted: Any = np.int64(5)
+    read = check_event(Event("x", {}, "s", counted, 7, counted))
+    assert [(time, type(time)) for time in (read.start, read.end, read.valid_until)] == [
+        (5, int),
+        (7, int),
+        (5, int),
+    ]
+    wrong: list[tuple[Any, Any, str]] = [
+        (5, 3, "the event starts at 5, after its end at 3"),
+        (0, 2**63, "`end`: the time 9223372036854775808 does not fit into 64 bits"),
+        (-(2**63) - 1, 0, "`start`: the time -9223372036854775809 does not fit"),
+        (1.5, 2, "`start`: a time is a whole number of ticks"),
+        (None, 2, "`start`: a time is a whole number of ticks"),
+        (0, "2026-01-01T00:00:00Z", "`end`: an `Event` made by hand counts ticks of its stream"),
+    ]
+    for start, end, words in wrong:
+        with pytest.raises(EventError, match=words):
+            check_event(Event("x", {}, "s", start, end))
+    named: Any = 5
+    with pytest.raises(EventError, match="an event's id is a string, not 5"):
+        check_event(Event(named, {}))
 
 
 def test_an_id_is_made_where_none_is_given() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from itertools import count
 from typing import Any, Final, cast
 from uuid import uuid4
@@ -91,12 +92,44 @@ def check_event(event: Event, dropped: Callable[[str], None] | None = None) -> E
     {'a': 1, 'b.c': 'x'}
     """
     _check_stream(event.stream)
+    if type(event.id) is not str:
+        raise EventError(f"an event's id is a string, not {event.id!r}")
+    if not _is_timed(event):
+        event = _timed(event)
     given = event.attributes
     if is_plain(given):
         return event
     read = flatten(given, dropped)
     same = len(read) == len(given) and all(read.get(name) is raw for name, raw in given.items())
     return event if same else replace(event, attributes=read)
+
+
+def _is_timed(event: Event) -> bool:
+    """Tell, in little time, that an event's times are ticks in order; False says nothing."""
+    start, end = event.start, event.end
+    return (
+        type(start) is int
+        and type(end) is int
+        and event.valid_until is None
+        and -_WIDE <= start <= end < _WIDE
+    )
+
+
+def _timed(event: Event) -> Event:
+    """Return an event with times that are Python's integers, or raise `EventError` for what are no ticks in order."""
+    given = {name: getattr(event, name) for name in ("start", "end", "valid_until")}
+    times = {
+        name: _ticks(raw, name) for name, raw in given.items() if raw is not None or name != "valid_until"
+    }
+    if times["start"] > times["end"]:
+        raise EventError(f"the event starts at {times['start']}, after its end at {times['end']}")
+    return event if all(given[name] is time for name, time in times.items()) else replace(event, **times)
+
+
+def _ticks(raw: object, name: str) -> int:
+    if isinstance(raw, (str, datetime)):
+        raise EventError(f"`{name}`: an `Event` made by hand counts ticks of its stream, {raw!r} is none")
+    return _moment(raw, name, None, _MICROSECONDS)
 
 
 def check_times(ticks: StreamTicks, stream: str | None, **given: object) -> None:
