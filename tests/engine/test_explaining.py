@@ -166,3 +166,15 @@ def test_the_engine_explains_a_sequence_with_and_without_an_event() -> None:
         made.explain("f")
     with pytest.raises(SubscriptionError, match="it is not subscribed"):
         made.explain("nobody")
+
+
+def test_a_sequence_whose_time_is_over_but_that_is_still_held_stands_nowhere() -> None:
+    made = Engine(clock=EventClock(), lateness=100)
+    made.subscribe("from stock a next stock b", id="x", valid_until=10)
+    for end in (5, 20):
+        made.publish(stock(end, 1))
+    why = made.explain("x", stock(21, 1))
+    assert isinstance(why, SequenceExplanation)
+    assert (why.standing, why.begins, why.matched) == (None, None, False)
+    assert why.outside == ("it is valid until 10, the event ended at 21",)
+    assert made.explain("x").standing is None

@@ -12,6 +12,7 @@ from tocsin import Engine, Event, Subscription, parse
 from tocsin.engine import EventClock
 from tocsin.errors import ApplyError, LanguageError, SubscriptionError, TemplateError
 from tocsin.formats import Fault
+from tocsin.language import to_text
 from tocsin.model import Notification
 
 JUMP = "from stock a next stock b on b.name = a.name where b.price > 1.05 * a.price"
@@ -224,6 +225,23 @@ def test_a_cycle_of_published_names_is_refused_and_changes_nothing() -> None:
     assert sorted(note.subscription for note in made.publish(Event("y", {}, "t", 2, 2))) == ["one", "two"]
 
 
+def test_a_cycle_is_refused_by_a_test_too() -> None:
+    with pytest.raises(SubscriptionError, match="comes back to it"):
+        engine().test("from s a publish as s", [Event("x", {}, "s", 1, 1)])
+
+
+def test_what_is_published_has_no_name_that_an_event_cannot_have() -> None:
+    made = engine()
+    for text in (
+        'from stock a select a.name as "$stream" publish as t',
+        'from stock a compute "$stream" = 1 publish as t',
+        'from (from stock a next stock b select a.name as "$stream") x next stock c',
+    ):
+        with pytest.raises(SubscriptionError, match=r"which has no `\$stream`; select it under another name"):
+            made.subscribe(text, id="x")
+    assert len(made) == 0
+
+
 BAD: list[tuple[str, type[Exception], str]] = [
     ("from stock a next stock b on c.price > 1", LanguageError, "c"),
     ("from stock a within 0.5 microseconds", SubscriptionError, "`bad`: .*no whole number of ticks"),
@@ -278,6 +296,19 @@ def test_templates_make_a_sequence_of_each_row() -> None:
     made.subscribe_many(text, {"n": ["B"], "f": [3], "w": [5]}, id="{n}-{f}", replace=True)
     made.unsubscribe("A-2")
     assert (len(made), made.stats().sequences.subscriptions) == (2, 2)
+
+
+def test_a_row_whose_length_of_time_cannot_be_is_left_out() -> None:
+    made = engine()
+    text = "from stock a next stock b within :w"
+    lengths = [5, 0, -1, 1.5, 2**63, 10**30, "x"]
+    done = made.subscribe_many(text, [{"w": length} for length in lengths], id="w{row}")
+    assert done.ids == ("w0",)
+    assert [error.row for error in done.errors] == [1, 2, 3, 4, 5, 6]
+    assert "`within` takes a whole number of ticks from 1 to" in done.errors[0].reason
+    counted = made.subscribe_many(text, {"w": [0, 2, -1]}, id="c{row}")
+    assert counted.ids == ("c1",)
+    assert [parse(to_text(one.query)) == one.query for one in made.subscriptions()] == [True, True]
 
 
 def test_templates_whose_parameters_need_a_look_at_each_row() -> None:

@@ -96,9 +96,10 @@ def test_batches_tell_the_same_as_events_one_by_one(
     for whole in (False, True):
         made = engine(matcher="oracle", disorder=disorder, on_late=lambda _: None)
         made.subscribe(PAIR, id="x", valid_from=3, valid_until=25)
+        made.subscribe("from s t", id="f")
         size = data.draw(st.integers(1, 12)) if whole else 1
         notes = [*made.publish_many(events, batch_size=size), *made.flush()]
-        heard.append(sorted(pairs(notes)))
+        heard.append(pairs(notes))
     assert heard[0] == heard[1]
 
 
@@ -121,6 +122,50 @@ def test_streams_that_no_sequence_reads_are_never_late() -> None:
     made.publish({"v": 1}, stream="other", time=1)
     made.publish({"v": 1}, time=0)
     assert pairs(made.publish(at(6))) == [("e5", "e6")]
+
+
+def test_time_lines_of_different_ticks_tell_in_the_order_in_which_events_came() -> None:
+    heard = []
+    for size in (1, 6):
+        made = engine()
+        made.stream("slow", tick="1 second")
+        made.subscribe(PAIR, id="fast")
+        made.subscribe("from slow a next slow b", id="slow")
+        events = [
+            Event(f"{stream}{end}", {}, stream, end, end) for end in (1, 2, 3) for stream in ("slow", "s")
+        ]
+        heard.append(pairs(made.publish_many(events, batch_size=size)))
+    assert heard[0] == heard[1] == [("slow1", "slow2"), ("s1", "s2"), ("slow2", "slow3"), ("s2", "s3")]
+
+
+def test_who_hears_of_late_events_may_fail_and_may_publish() -> None:
+    late: list[str] = []
+
+    def fail(event: Event) -> None:
+        late.append(event.id)
+        raise OSError(event.id)
+
+    made = engine(on_late=fail)
+    made.subscribe(PAIR, id="x")
+    made.subscribe("v > 0", id="f")
+    heard: list[tuple[str, ...]] = []
+    notes = made.publish_many([at(end) for end in (5, 6, 3, 2, 7)])
+    with pytest.raises(OSError, match="e3"):
+        heard.extend(note.event_ids for note in notes)
+    assert heard == [("e5",), ("e6",), ("e5", "e6"), ("e3",), ("e2",), ("e7",), ("e6", "e7")]
+    assert late == ["e3", "e2"]
+    made.subscribe(PAIR, id="y")
+    assert [note.subscription for note in made.publish(at(8))] == ["f", "x"]
+
+    def publish(event: Event) -> None:
+        heard.extend(pairs(again.publish({"v": 1}, stream="dead", time=event.end)))
+
+    again = engine(on_late=publish)
+    again.subscribe(PAIR, id="x")
+    again.subscribe("from dead", id="dead")
+    heard.clear()
+    assert pairs(again.publish_many([at(end) for end in (5, 6, 3, 7)])) == [("e5", "e6"), ("e6", "e7")]
+    assert len(heard) == 1
 
 
 def test_a_bound_is_not_negative() -> None:
@@ -187,6 +232,30 @@ def test_integer_times_need_a_declared_tick_where_somebody_asks_in_units() -> No
     made.publish({}, stream="other", time=5)
     made.unsubscribe("x")
     made.publish({}, stream="s", time=5)
+
+
+def test_so_do_those_of_streams_whose_events_come_to_who_asks() -> None:
+    made = engine()
+    made.subscribe("from p x next p y within 5 minutes", id="asks")
+    made.publish({}, stream="s", time=1)
+    made.subscribe("from s a next s b publish as q", id="first")
+    made.subscribe("from q a publish as p", id="second")
+    with pytest.raises(EventError, match="stream `s` counts ticks of its own"):
+        made.publish({}, stream="s", time=2)
+    made.unsubscribe("second")
+    made.publish({}, stream="s", time=2)
+
+
+def test_a_published_name_counts_like_its_events_only_as_long_as_it_is_used() -> None:
+    made = engine()
+    made.stream("slow", tick="1 second")
+    made.subscribe("from slow a publish as t", id="x")
+    made.subscribe("from t a next t b", id="reader")
+    made.unsubscribe("x")
+    with pytest.raises(SubscriptionError, match="it publishes as `t` in ticks of 1 microseconds"):
+        made.subscribe("from s a publish as t", id="y")
+    made.unsubscribe("reader")
+    made.subscribe("from s a publish as t", id="y")
 
 
 def test_a_stream_is_declared_before_it_is_read() -> None:
@@ -280,6 +349,14 @@ def test_rows_out_of_order_or_without_a_time_are_taken_one_by_one() -> None:
     notes += made.flush()
     assert [(note.start, note.end) for note in notes] == [(2, 3), (3, 5), (5, 7)]
     assert [str(fault) for fault in faults] == ["event:3: it has no `t`, which should give its time"]
+
+
+def test_a_faulty_row_moves_no_time() -> None:
+    made = engine()
+    rows = pa.table({"begin": [1, 900], "end": [2, 800]})
+    assert list(made.publish_many(rows, stream="s", time="end", start="begin", on_error=lambda _: None)) == []
+    made.subscribe(PAIR, id="x", valid_until=500)
+    assert [note.start for end in (3, 4) for note in made.publish(at(end))] == [3]
 
 
 def test_times_of_a_table_may_be_timestamps_texts_and_spans() -> None:

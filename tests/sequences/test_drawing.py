@@ -87,3 +87,11 @@ def test_sequences_in_parentheses_have_a_row_of_their_own() -> None:
 
 def test_one_step_alone_is_drawn() -> None:
     assert "s a" in texts(draw(automaton("from s a publish as t")))
+
+
+def test_characters_that_xml_cannot_have_are_replaced() -> None:
+    hostile = "a<&\"'\x00\x01\x0b\uffff\ufffeb שלום \U0001f600"
+    drawing = draw(automaton("from s a where a.n = 'x\x01\ufffe<' next s b"), title=hostile)
+    written = texts(drawing)
+    assert "\N{REPLACEMENT CHARACTER}b שלום \U0001f600" in written
+    assert "\x01" not in drawing

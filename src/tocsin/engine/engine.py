@@ -101,7 +101,11 @@ class Engine(Subscribing):
         given = {"stream": stream, "time": time, "start": start, "id": id, "valid_until": valid_until}
         read = self._read(event, {name: value for name, value in given.items() if value is not None})
         wish = Wish.of(top, weights)
-        return [] if delete else self._publish([read], wish=wish)
+        if delete:
+            return []
+        notes, late = self._publish([read], wish=wish)
+        self._timelines.tell_late(late)
+        return notes
 
     async def apublish(self, event: Mapping[str, object] | Event, **options: Any) -> list[Notification]:
         """Publish without holding up the event loop; takes what `publish` takes."""
@@ -147,10 +151,10 @@ class Engine(Subscribing):
                 batch.append(one)
                 if len(batch) >= size:
                     full, batch = batch, []
-                    yield from self._publish(full, report, wish)
+                    yield from self._told(*self._publish(full, report, wish))
         except Exception as fault:  # noqa: BLE001 - whatever ends the source, what it gave before is published
             failure = fault
-        yield from self._publish(batch, report, wish)
+        yield from self._told(*self._publish(batch, report, wish))
         if failure is not None:
             raise failure
 
@@ -334,15 +338,23 @@ class Engine(Subscribing):
             )
             with self._lock:
                 self._expire()
-                notes = self._publication.rows(part)
-            yield from notes
+                notes, late = self._publication.rows(part), self._timelines.late_events()
+            yield from self._told(notes, late)
 
     def _publish(
         self, events: list[Event], report: Callable[[Fault], object] | None = None, wish: Wish | None = None
-    ) -> list[Notification]:
+    ) -> tuple[list[Notification], list[Event]]:
+        """Return what is told of events, and those of them that come too late for sequences."""
         with self._lock:
             self._expire()
-            return self._publication.events(events, report, wish)
+            return self._publication.events(events, report, wish), self._timelines.late_events()
+
+    def _told(self, notes: list[Notification], late: list[Event]) -> Iterator[Notification]:
+        """Return notifications, then tell of late events: whatever comes of that, no notification is lost."""
+        try:
+            yield from notes
+        finally:
+            self._timelines.tell_late(late)
 
 
 def _log_fault(fault: Fault) -> None:

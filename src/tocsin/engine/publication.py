@@ -81,8 +81,8 @@ class Publication:
         if self._held.has_filters:
             self._match_rows(rows, notes)
         self._held.timelines.take_rows(rows, self._telling(notes))
-        if len(rows.ends):
-            self._clock.saw(int(rows.ends.max()))
+        if (latest := rows.latest) is not None:
+            self._clock.saw(latest)
         return self._counted(notes)
 
     def _match_rows(self, rows: TableRows, notes: _Notes) -> None:
@@ -143,7 +143,7 @@ class Publication:
         def tell(marks: Sequence[int], _: Arrivals, found: Witnesses) -> None:
             told = [*self._of_witnesses(found), *self._of_published(found)]
             for place, heard in sorted(told, key=itemgetter(0)):
-                notes.add_after(marks[place], heard)
+                notes.add(marks[place], heard)
 
         return tell
 
@@ -174,17 +174,11 @@ class _Notes:
 
     def __init__(self) -> None:
         self._by_mark: dict[int, list[Notification]] = {}
-        self._latest = 0
 
     def add(self, mark: int, notes: list[Notification]) -> None:
         """Take notifications; of one mark, what comes first is told first."""
         if notes:
             self._by_mark.setdefault(mark, []).extend(notes)
-
-    def add_after(self, mark: int, notes: list[Notification]) -> None:
-        """Take what follows of an event whose turn came now: after those of the events before it, if they came later."""
-        self._latest = max(self._latest, mark)
-        self.add(self._latest, notes)
 
     def in_order(self) -> list[Notification]:
         """Return all of them, those of the first event first."""

@@ -71,6 +71,12 @@ class TableRows:
         ends = np.full(len(table), end, dtype=np.int64)
         return cls(table, ends, ends)
 
+    @property
+    def latest(self) -> int | None:
+        """Return when the last of the rows that are events ended; None if there is none."""
+        ends = np.delete(self.ends, list(self.table.faults)) if self.table.faults else self.ends
+        return int(ends.max()) if len(ends) else None
+
     def slice(self, begin: int, end: int) -> TableRows:
         """Return the rows from `begin` to `end`."""
         return TableRows(self.table.slice(begin, end), self.starts[begin:end], self.ends[begin:end])

@@ -26,7 +26,10 @@ from tocsin.sequences.witnesses import Witnesses
 __all__ = ["Tell", "Timeline"]
 
 Tell: TypeAlias = Callable[[Sequence[int], Arrivals, Witnesses], object]
-"""Is told what events have reached the sequences, by their marks, and what they completed, before further ones do."""
+"""Is told what events have reached the sequences, and what they completed, before further ones do.
+
+Each goes by the mark of the event whose coming gave it its turn.
+"""
 
 
 class _Added(Struct, eq=False):
@@ -52,7 +55,7 @@ class Timeline:
         self._disorder = disorder
         self._latest = ALWAYS  # the largest end that has come
         self._gone_to = ALWAYS  # the largest end whose turn has come
-        self._ready: list[tuple[int, int, Event]] = []  # whose turn has come, in order
+        self._ready: list[tuple[int, int, Event]] = []  # whose turn has come, with the mark at which it did
         self._waiting: list[tuple[int, int, Event]] = []  # a heap, by end and mark
         self._order = count()
         self._begins: list[tuple[int, int, _Added]] = []  # a heap, by the first end that is seen
@@ -61,6 +64,7 @@ class Timeline:
             tuple[int, int, IdArray]
         ] = []  # a heap, by the first end that is not seen; some are stale
         self._end_of: dict[int, int] = {}
+        self._ceased: set[int] = set()  # those that are run no more, but have not been removed
 
     @property
     def waiting(self) -> int:
@@ -71,6 +75,10 @@ class Timeline:
         """Return the first end that a subscription will see, if it has not begun."""
         found = self._begin_of.get(number)
         return None if found is None else found[0]
+
+    def has_ceased(self, number: int) -> bool:
+        """Tell whether a subscription is run no more, since its time was over at an event that has come."""
+        return number in self._ceased
 
     def add(
         self,
@@ -100,6 +108,8 @@ class Timeline:
                 begun = self._begin_of.pop(number, None)
                 if begun is not None:
                     begun[1].gone.add(number)
+        if self._ceased:
+            self._ceased.difference_update(numbers.tolist())
         self.runner.remove(numbers)
 
     def is_late(self, event: Event) -> bool:
@@ -116,7 +126,7 @@ class Timeline:
             self._gone_to = event.end
             return True
         heappush(self._waiting, (event.end, mark, event))
-        self._line_up(self._latest - self._disorder)
+        self._line_up(self._latest - self._disorder, mark)
         return True
 
     def release(self, tell: Tell) -> None:
@@ -131,9 +141,9 @@ class Timeline:
             tell([mark for _, mark, _ in ready[begin:end]], part, self.runner.advance(part))
             begin = end
 
-    def flush(self, tell: Tell) -> None:
-        """Give the runner all events that wait."""
-        self._line_up(self._latest)
+    def flush(self, tell: Tell, mark: int) -> None:
+        """Give the runner all events that wait; they go by this mark."""
+        self._line_up(self._latest, mark)
         self.release(tell)
 
     def takes_columns(self, ends: NDArray[np.int64]) -> bool:
@@ -158,10 +168,10 @@ class Timeline:
             tell(range(mark + begin, mark + end), part, self.runner.advance(part))
             begin = end
 
-    def _line_up(self, until: int) -> None:
+    def _line_up(self, until: int, mark: int) -> None:
         while self._waiting and self._waiting[0][0] <= until:
-            self._ready.append(heappop(self._waiting))
-            self._gone_to = self._ready[-1][0]
+            self._gone_to, _, event = heappop(self._waiting)
+            self._ready.append((self._gone_to, mark, event))
 
     def _next_change(self) -> int | None:
         """Return the next end before which a subscription begins or ceases to be run."""
@@ -182,4 +192,5 @@ class Timeline:
             over = [number for number in numbers.tolist() if self._end_of.get(number) == until]
             for number in over:
                 del self._end_of[number]
+            self._ceased.update(over)
             self.runner.remove(np.array(over, dtype=np.int64))

@@ -66,8 +66,8 @@ class Timelines:
     """Runs sequences over events. Called under the engine's lock.
 
     Streams whose ticks are of one length share a time line. Only events of streams that some sequence reads go to
-    it; of the others no more is kept than when the last one ended. `late` events reach no sequence: they are counted
-    and given to `on_late`.
+    it; of the others no more is kept than when the last one ended. `late` events reach no sequence: they are counted,
+    and given to `on_late` once the call that brought them has changed all there is to change.
     """
 
     def __init__(
@@ -85,11 +85,16 @@ class Timelines:
         self._runs: dict[int, _Run] = {}  # by number
         self._readers: Counter[str] = Counter()
         self._publishers: Counter[str] = Counter()
+        self._lent: set[str] = (
+            set()
+        )  # names that count like what is published under them, as long as they are used
         self._ways = Dependencies()
+        ticks.leads_to = self._ways.reached
         self._let_go: list[_Run] = []
         self._heard: dict[str | None, int] = {}
         self.next_mark = 0
         self.late = 0
+        self._untold: list[Event] = []
 
     def __len__(self) -> int:
         return len(self._runs)
@@ -134,7 +139,9 @@ class Timelines:
         self._runs.update(dict.fromkeys(numbers.tolist(), run))
         self._readers.update(prepared.reads)
         if name is not None:
-            self.ticks.lengths.setdefault(name, tick)
+            if name not in self.ticks.lengths:
+                self.ticks.lengths[name] = tick
+                self._lent.add(name)
             self._publishers[name] += 1
         if run.in_units:
             self.ticks.ask(prepared.reads)
@@ -176,6 +183,7 @@ class Timelines:
     def declare(self, stream: str, tick: Tick) -> None:
         """Say how long a tick of a stream is, before anybody reads it."""
         length = read_tick(tick)
+        self._lent.discard(stream)
         if self.ticks.lengths.get(stream) == length:
             return
         if self._readers[stream] or self._publishers[stream]:
@@ -199,7 +207,7 @@ class Timelines:
             self._hear(event.stream, event.end)
         elif not self._line(event.stream).take(event, mark):
             self.late += 1
-            self._on_late(event)
+            self._untold.append(event)
         return mark
 
     def release(self, tell: Tell) -> None:
@@ -210,7 +218,23 @@ class Timelines:
     def flush(self, tell: Tell) -> None:
         """Give the sequences all events that wait."""
         for line in self._lines.values():
-            line.flush(tell)
+            line.flush(tell, self.next_mark)
+
+    def late_events(self) -> list[Event]:
+        """Return the late events that nobody has been told of; they are not returned again."""
+        untold, self._untold = self._untold, []
+        return untold
+
+    def tell_late(self, events: Iterable[Event]) -> None:
+        """Tell of late events, not under the lock; if that fails, of the others first."""
+        failure: Exception | None = None
+        for event in events:
+            try:
+                self._on_late(event)
+            except Exception as fault:  # noqa: BLE001 - whatever it is, each event is told once
+                failure = failure or fault
+        if failure is not None:
+            raise failure
 
     def take_rows(self, rows: TableRows, tell: Tell) -> None:
         """Take a table's rows, each with the next mark, and give them their turn.
@@ -220,8 +244,8 @@ class Timelines:
         mark = self.next_mark
         if not self.reads(rows.stream):
             self.next_mark += len(rows.ends)
-            if len(rows.ends):
-                self._hear(rows.stream, int(rows.ends.max()))
+            if (latest := rows.latest) is not None:
+                self._hear(rows.stream, latest)
         elif self.takes_columns(rows):
             self.next_mark += len(rows.ends)
             self._line(rows.stream).take_columns(rows, mark, tell)
@@ -245,6 +269,7 @@ class Timelines:
     def alone(self, query: Sequence, id_: str) -> tuple[Prepared, Timeline]:
         """Return a sequence with a time line of its own, on which nothing has come and nothing runs else."""
         prepared, _ = self.prepare(query, id_)
+        Dependencies().add(prepared.reads, prepared.publishes)  # what it publishes must not come back to it
         line = Timeline(self._new_runner(), self._disorder)
         line.add(np.zeros(1, dtype=np.int64), prepared, {}, Terms())
         return prepared, line
@@ -261,7 +286,8 @@ class Timelines:
         prepared, tick = self.prepare(held.query, held.id, full=held.witness == "full")
         line = self._lines[tick]
         begins = line.begins(number)
-        viewed = line.runner if begins is None and isinstance(line.runner, Viewed) else None
+        runs = begins is None and not line.has_ceased(number)
+        viewed = line.runner if runs and isinstance(line.runner, Viewed) else None
         return explain_sequence(
             held.id,
             prepared.automaton,
@@ -316,6 +342,10 @@ class Timelines:
             self._publishers[run.prepared.publishes] -= 1
         if run.in_units:
             self.ticks.ask(run.prepared.reads, -1)
+        for name in self._lent & {*run.prepared.reads, run.prepared.publishes or ""}:
+            if not self._readers[name] and not self._publishers[name]:
+                self._lent.discard(name)
+                del self.ticks.lengths[name]
 
     def _check_name(self, name: str, tick: int, id_: str) -> None:
         """Refuse to publish under a name that is known to count otherwise."""

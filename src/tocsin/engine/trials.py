@@ -22,18 +22,18 @@ def try_sequence(
 ) -> Trial:
     """Return what a sequence would have told of these events alone."""
     prepared, line = timelines.alone(query, "test")
-    told: list[tuple[int, Notification]] = []
+    told: list[tuple[Event, Notification]] = []
 
-    def tell(marks: Sequence[int], _: Arrivals, found: Witnesses) -> None:
+    def tell(_: Sequence[int], arrivals: Arrivals, found: Witnesses) -> None:
         for place, (start, end) in enumerate(zip(found.starts.tolist(), found.ends.tolist(), strict=True)):
             note = sequence_notification("test", found.told(place), start, end, 0)
-            told.append((marks[int(found.places[place])], note))
+            told.append((arrivals.event(int(found.places[place])), note))
 
     late = [
         event
         for mark, event in enumerate(events)
         if event.stream in prepared.reads and not is_deletion(event) and not line.take(event, mark)
     ]
-    line.flush(tell)
-    completed = tuple(events[mark] for mark in dict.fromkeys(mark for mark, _ in told))
-    return Trial(completed, len(events), faults, tuple(note for _, note in told), tuple(late))
+    line.flush(tell, len(events))
+    completed = {id(event): event for event, _ in told}
+    return Trial(tuple(completed.values()), len(events), faults, tuple(note for _, note in told), tuple(late))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
@@ -55,11 +55,13 @@ def read_tick(raw: Tick) -> int:
 class StreamTicks:
     """The lengths of the ticks that streams were declared to have, in microseconds; others count microseconds.
 
-    A stream that somebody asks about in minutes or hours has to be declared before its times may be integers.
+    A stream that somebody asks about in minutes or hours has to be declared before its times may be integers; so has one
+    whose events lead to such a stream, because what is published to that is made of them: `leads_to` says which.
     """
 
     def __init__(self) -> None:
         self.lengths: dict[str, int] = {}
+        self.leads_to: Callable[[str], Iterable[str]] = lambda stream: (stream,)
         self._asked: Counter[str] = Counter()
 
     def length(self, stream: str | None) -> int:
@@ -73,7 +75,9 @@ class StreamTicks:
 
     def is_open(self, stream: str | None) -> bool:
         """Tell whether somebody asks in units of time about a stream whose ticks nobody has declared."""
-        return stream is not None and self._asked[stream] > 0 and stream not in self.lengths
+        if stream is None or stream in self.lengths:
+            return False
+        return any(self._asked[reached] > 0 for reached in self.leads_to(stream))
 
     def read(self, raw: object, stream: str | None) -> int:
         """Return a time in a stream's ticks, or raise `KindError`; an integer counts them already."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from tocsin.model.errors import SubscriptionError
 
@@ -45,6 +45,17 @@ class Dependencies:
     def remove(self, reads: Iterable[str], publishes: str | None, count: int = 1) -> None:
         """Remove subscriptions that were added before."""
         self._change(frozenset(reads), publishes, -count)
+
+    def reached(self, stream: str) -> Iterator[str]:
+        """Return a stream, and all that what comes by it may be published to."""
+        found = {stream: None}
+        waiting = [stream]
+        while waiting:
+            at = waiting.pop()
+            yield at
+            following = [one for one in tuple(self._ways.get(at, ())) if one not in found]
+            found |= dict.fromkeys(following)
+            waiting += following
 
     def ranks(self) -> Mapping[str, int]:
         """Return a number for each stream that is read or published to, higher than those of what it is made of.

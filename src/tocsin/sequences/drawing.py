@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from html import escape
 from textwrap import wrap
@@ -51,6 +52,7 @@ _STYLE: Final = """
     .count { fill: #14181d; }
   }
 """
+_IMPOSSIBLE: Final = re.compile("[^\\t\\n\\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _HEAD: Final = (
     '<marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
     '<path class="head" d="M0 0 L8 4 L0 8 z"/></marker>'
@@ -110,7 +112,7 @@ def draw(automaton: Automaton, standing: Standing | None = None, *, title: str =
     size = f'width="{width}" height="{height}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" {size} role="img">',
-        f"<title>{escape(title or 'a sequence')}</title>",
+        f"<title>{_written(title or 'a sequence')}</title>",
         f"<style>{_STYLE}</style>",
         f"<defs>{_HEAD}</defs>",
         f'<rect class="paper" {size}/>',
@@ -237,4 +239,9 @@ def _loop(centre: int, edge: int, reach: int) -> str:
 def _text(lines: list[str], x: int, y: int, kind: str = "", anchor: str = "middle") -> Iterator[str]:
     named = f' class="{kind}"' if kind else ""
     for number, line in enumerate(lines):
-        yield f'<text{named} x="{x}" y="{y + number * _LINE}" text-anchor="{anchor}">{escape(line)}</text>'
+        yield f'<text{named} x="{x}" y="{y + number * _LINE}" text-anchor="{anchor}">{_written(line)}</text>'
+
+
+def _written(text: str) -> str:
+    """Return a text as XML has it; characters that XML cannot have are shown as one that stands for any."""
+    return escape(_IMPOSSIBLE.sub("\N{REPLACEMENT CHARACTER}", text))

@@ -28,6 +28,7 @@ from tocsin.model.values import Value
 __all__ = ["Template", "TemplateRows"]
 
 _TEXTUAL: Final = {Role.TEXT, Role.LIKE, Role.REGEX}
+_LONGEST: Final = 2**63 - 1  # the longest duration, in ticks
 _COMPILERS: Final[dict[Role, Callable[[str], object]]] = {Role.LIKE: compile_like, Role.REGEX: compile_regex}
 
 
@@ -168,6 +169,8 @@ class Template:
                 _check(name, column, faults, str, "a string is needed here")
             if roles & {Role.NUMBER, Role.SPAN, Role.WITHIN}:
                 _check(name, column, faults, (int, float), "a number is needed here")
+            if Role.WITHIN in roles:
+                _check_lengths(name, column, faults)
             for role, compiler in _COMPILERS.items():
                 if role in roles:
                     _check_patterns(name, column, faults, compiler)
@@ -209,6 +212,13 @@ def _check(name: str, column: Column, faults: Faults, wanted: type | tuple[type,
     for row, value in enumerate(column.tolist()):
         if row not in faults and (not isinstance(value, wanted) or (numbers and isinstance(value, bool))):
             faults[row] = TemplateError(reason, row=row, parameter=name)
+
+
+def _check_lengths(name: str, column: Column, faults: Faults) -> None:
+    reason = f"`within` takes a whole number of ticks from 1 to {_LONGEST:,}"
+    for row, value in enumerate(column.tolist()):
+        if row not in faults and (not 1 <= value <= _LONGEST or value != int(value)):
+            faults[row] = TemplateError(f"{reason}, not {value}", row=row, parameter=name)
 
 
 def _check_patterns(name: str, column: Column, faults: Faults, compiler: Callable[[str], object]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tocsin.language.printer import source_text
 from tocsin.model.conditions import TRUE, Condition, Operator, Predicate
 from tocsin.model.errors import SubscriptionError
+from tocsin.model.event import STREAM
 from tocsin.model.queries import From, Sequence, Source, Step
 from tocsin.model.queries import Next as NextStep
 from tocsin.model.terms import Elapsed, Literal, Parameter, Span
@@ -22,7 +23,7 @@ from tocsin.sequences.algebra import (
     Select,
     Stream,
 )
-from tocsin.sequences.contents import telling_of
+from tocsin.sequences.contents import Telling, telling_of
 from tocsin.sequences.ticks import LONGEST, Ticks, ticks_in
 from tocsin.sequences.translation.folds import iteration
 from tocsin.sequences.translation.scope import Carried, Scope
@@ -40,7 +41,10 @@ def expression_of(query: Sequence, ticks: Ticks) -> Expression:
     >>> expression_of(parse("from stock a next stock b on b.price > a.price within 5 ticks"), Ticks())
     Select(of=Next(left=Rename(of=Stream(name='stock', of=None), alias='a'), ...
     """
-    return _sequence(query, ticks.common(_sources(query)))
+    expression = _sequence(query, ticks.common(_sources(query)))
+    if query.publish is not None:
+        _check_names(telling_of(expression))
+    return expression
 
 
 def parenthesised_name(query: Sequence) -> str:
@@ -98,8 +102,17 @@ def _source(source: Source, alias: str, scope: Scope) -> Stream:
         return Stream(source)
     inner = _sequence(source, scope.tick)
     telling = telling_of(inner)
+    _check_names(telling)
     scope.carried[alias] = Carried(telling.names, () if telling.selected else tuple(_aliases(source.steps)))
     return Stream(parenthesised_name(source), inner)
+
+
+def _check_names(telling: Telling) -> None:
+    """Refuse a name that an event's own attributes cannot have."""
+    if STREAM in telling.names:
+        raise SubscriptionError(
+            f"what it finds becomes an event, which has no `{STREAM}`; select it under another name"
+        )
 
 
 def _aliases(steps: tuple[Step, ...]) -> list[str]:
