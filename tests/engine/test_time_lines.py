@@ -151,16 +151,16 @@ def test_who_hears_of_late_events_may_fail_and_may_publish() -> None:
     heard: list[tuple[str, ...]] = []
     notes = made.publish_many([at(end) for end in (5, 6, 3, 2, 7)])
     with pytest.raises(OSError, match="e3"):
-        heard.extend(note.event_ids for note in notes)
+        heard.extend(note.event_ids for note in notes)  # those before the failure are kept
     assert heard == [("e5",), ("e6",), ("e5", "e6"), ("e3",), ("e2",), ("e7",), ("e6", "e7")]
     assert late == ["e3", "e2"]
     made.subscribe(PAIR, id="y")
     assert [note.subscription for note in made.publish(at(8))] == ["f", "x"]
 
-    def publish(event: Event) -> None:
+    def republish(event: Event) -> None:
         heard.extend(pairs(again.publish({"v": 1}, stream="dead", time=event.end)))
 
-    again = engine(on_late=publish)
+    again = engine(on_late=republish)
     again.subscribe(PAIR, id="x")
     again.subscribe("from dead", id="dead")
     heard.clear()
@@ -254,6 +254,8 @@ def test_a_published_name_counts_like_its_events_only_as_long_as_it_is_used() ->
     made.unsubscribe("x")
     with pytest.raises(SubscriptionError, match="it publishes as `t` in ticks of 1 microseconds"):
         made.subscribe("from s a publish as t", id="y")
+    with pytest.raises(TocsinError, match="stream `t` is read by sequences already"):
+        made.stream("t", tick="1 hour")
     made.unsubscribe("reader")
     made.subscribe("from s a publish as t", id="y")
 

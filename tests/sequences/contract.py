@@ -42,7 +42,7 @@ class Subject:
     share: float = 1.0  # of the random cases that there are in all
 
 
-ORACLE: Final = Subject(OracleRunner)
+ORACLE: Final = Subject(OracleRunner, share=0.25)
 
 
 def _cases(

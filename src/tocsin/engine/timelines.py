@@ -85,9 +85,7 @@ class Timelines:
         self._runs: dict[int, _Run] = {}  # by number
         self._readers: Counter[str] = Counter()
         self._publishers: Counter[str] = Counter()
-        self._lent: set[str] = (
-            set()
-        )  # names that count like what is published under them, as long as they are used
+        self._lent: set[str] = set()  # published names whose ticks nobody declared, as long as they are used
         self._ways = Dependencies()
         ticks.leads_to = self._ways.reached
         self._let_go: list[_Run] = []
@@ -183,13 +181,14 @@ class Timelines:
     def declare(self, stream: str, tick: Tick) -> None:
         """Say how long a tick of a stream is, before anybody reads it."""
         length = read_tick(tick)
-        self._lent.discard(stream)
         if self.ticks.lengths.get(stream) == length:
+            self._lent.discard(stream)
             return
         if self._readers[stream] or self._publishers[stream]:
             raise TocsinError(
                 f"stream `{stream}` is read by sequences already; declare its tick before they are subscribed"
             )
+        self._lent.discard(stream)
         self.ticks.lengths[stream] = length
         self._heard.pop(stream, None)  # it was counted otherwise
 
