@@ -308,6 +308,9 @@ class Sequences:
     def _witnesses(self, published: list[tuple[int, Event]]) -> Witnesses:
         state = self._graph.state
         count = int(state.counters[OUTPUTS])
+        if not count:
+            none = np.empty(0, dtype=np.int64)
+            return Witnesses(none, none, none, none, self._teller().told, tuple(published))
         numbers = np.empty(2 * count + 64, dtype=np.int64)
         outputs = np.empty_like(numbers)
         found = expanding.expand(state, 0, count, numbers, outputs)
