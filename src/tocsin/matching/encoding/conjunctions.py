@@ -17,7 +17,13 @@ from tocsin.matching.encoding.vocabulary import Encoded, Vocabulary
 from tocsin.model.conditions import Operator, Predicate
 from tocsin.model.terms import Attribute, Parameter
 
-__all__ = ["EncodedClauses", "EncodedConjunctions", "encode_clauses", "encode_conjunctions"]
+__all__ = [
+    "EncodedClauses",
+    "EncodedConjunctions",
+    "encode_clauses",
+    "encode_conjunctions",
+    "is_exact_column",
+]
 
 _EXACT: Final = 2**53
 _FEW: Final = 2  # rows for which columns are not worth it
@@ -151,7 +157,7 @@ def _encode_column(
     columns = [group.columns[name] for name in names]
     if op in _COMPARED and type(predicate.subject) is Attribute and len(names) == len(predicate.operands):
         base = vocabulary.names.code(predicate.subject.path) * FIELDS
-        if all(_is_exact(column) for column in columns):
+        if all(is_exact_column(column) for column in columns):
             keys = [keys_of_numbers(column.astype(np.float64)) for column in columns]
             tag = (op << FIELD_BITS) | (base + Field.NUMBER)
             return np.stack([np.full(rows, tag, dtype=np.int64), keys[0], keys[-1]])
@@ -178,7 +184,7 @@ def _encode(predicate: Predicate, vocabulary: Vocabulary) -> Encoded:
     return vocabulary.encode(folded if isinstance(folded, Predicate) else predicate)
 
 
-def _is_exact(column: NDArray[Any]) -> bool:
+def is_exact_column(column: NDArray[Any]) -> bool:
     """Tell whether floats hold every number of a column."""
     if column.dtype.kind == "f":
         return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,8 @@ from tocsin.sequences.running.words import Words, float_bits
 from tocsin.structures.symbols import SymbolTable
 
 __all__ = ["Columns"]
+
+_FLOAT: Final = int(Tag.FLOAT)
 
 
 class Columns:
@@ -52,7 +54,7 @@ class Columns:
             for place in range(len(arrivals)):
                 value = batch.attributes(place).get(path)
                 if type(value) is float:
-                    tags.append(2)
+                    tags.append(_FLOAT)
                     rest.append(float_bits(value))
                 else:
                     tag, integer = encoded(value)

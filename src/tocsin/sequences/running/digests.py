@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tocsin.language.normal import Cnf, Dnf
 from tocsin.language.template.columns import Column
+from tocsin.matching.encoding.conjunctions import is_exact_column
 from tocsin.model.conditions import Predicate
 from tocsin.model.terms import Literal, Parameter, Term
 from tocsin.model.values import Value, kind_of
@@ -54,7 +55,7 @@ def digest_of_value(term: Literal | Parameter, columns: Mapping[str, Column]) ->
     if isinstance(term, Literal):
         return plain(_word(term.value))
     column = columns[term.name]
-    if column.dtype.kind == "f" or (column.dtype.kind in "iu" and _is_exact(column)):
+    if is_exact_column(column):
         words = (column.astype(np.float64) + 0.0).view(np.uint64)
     else:
         words = np.array([_word(value) for value in column.tolist()], dtype=np.uint64)
@@ -141,7 +142,3 @@ def _word(value: Value | tuple[Any, ...]) -> int:
         bits: int = struct.unpack("<Q", struct.pack("<d", value + 0.0))[0]
         return bits
     return hash((kind_of(value), str(value) if type(value) is int else value)) & _MASK
-
-
-def _is_exact(column: Column) -> bool:
-    return not len(column) or (int(column.max()) <= _EXACT and int(column.min()) >= -_EXACT)

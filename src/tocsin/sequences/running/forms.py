@@ -20,7 +20,7 @@ from tocsin.sequences.running.state import ASSIGN, GUARD, PROGRAMS, REBIND, REBI
 from tocsin.sequences.running.words import Words
 from tocsin.structures.growth import grown
 
-__all__ = ["Form", "FormTable", "constant_rows", "programs_of"]
+__all__ = ["Form", "FormTable", "constant_rows", "holds_any", "programs_of"]
 
 _SINGLE: Final = (Do.STORE, Do.LINK, Do.PRESENT, Do.MISSING, Do.TRUE)  # they have one operand
 _ROWS: Final = ("programs", "width", "is_end", "rebinds", "keys", "key_count")
@@ -224,6 +224,11 @@ def constant_rows(
         else:
             values[:, place] = words.encoded(source.value)
     return values
+
+
+def holds_any(column: Column, kinds: type | tuple[type, ...]) -> bool:
+    """Tell whether any row of a template's column gives a value of these types, which only objects are."""
+    return column.dtype == np.object_ and any(isinstance(value, kinds) for value in column.tolist())
 
 
 def _column(column: Column, rows: NDArray[np.int64], words: Words) -> NDArray[np.int64]:

@@ -29,7 +29,7 @@ from tocsin.sequences.running.digests import (
     digest_rows,
     plain,
 )
-from tocsin.sequences.running.forms import Form, FormTable, constant_rows, programs_of
+from tocsin.sequences.running.forms import Form, FormTable, constant_rows, holds_any, programs_of
 from tocsin.sequences.running.predicates import Predicates
 from tocsin.sequences.running.state import (
     CONSTANTS,
@@ -333,9 +333,4 @@ def _is_plain(program: Program | None, columns: Mapping[str, Column]) -> bool:
     if program is None:
         return False
     names = {constant.name for constant in program.constants if isinstance(constant, Parameter)}
-    return not any(
-        isinstance(value, (datetime, tuple))
-        for name in names
-        if columns[name].dtype == np.object_
-        for value in columns[name].tolist()
-    )
+    return not any(holds_any(columns[name], (datetime, tuple)) for name in names)

@@ -29,6 +29,7 @@ from tocsin.sequences.runner import Prepared
 from tocsin.sequences.running import room
 from tocsin.sequences.running.collecting import Collector
 from tocsin.sequences.running.events import KeptEvents
+from tocsin.sequences.running.forms import holds_any
 from tocsin.sequences.running.graph import GraphKeeper
 from tocsin.sequences.running.holding import Holder, HolderTable
 from tocsin.sequences.running.keying import Keying
@@ -132,7 +133,7 @@ class Sequences:
     def add(self, numbers: IdArray, prepared: Prepared, columns: Mapping[str, Column]) -> None:
         """Add one subscription for each number; those of a template have a row of `columns` each."""
         in_programs = parameters_in_programs(prepared.automaton)
-        timed = any(_is_timed(column) for name, column in columns.items() if name in in_programs)
+        timed = any(holds_any(column, datetime) for name, column in columns.items() if name in in_programs)
         if not prepared.automaton.by_row and not timed:
             self._add(np.ascontiguousarray(numbers, dtype=np.int64), prepared.automaton, columns)
             return
@@ -374,7 +375,3 @@ class Sequences:
             edges=edges,
             filters=filters,
         )
-
-
-def _is_timed(column: Column) -> bool:
-    return column.dtype == np.object_ and any(isinstance(value, datetime) for value in column.flat)
