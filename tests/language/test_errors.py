@@ -69,3 +69,11 @@ def test_errors_survive_pickling() -> None:
 def test_lone_surrogates_are_refused_with_their_place() -> None:
     with pytest.raises(LanguageError, match="column 6: the text is not valid Unicode"):
         parse("a = '\ud800'")
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"), [("from s a nxt s b", "next"), ("from s a where a.x = 1 foold s b", "fold")]
+)
+def test_a_mistyped_step_is_named(text: str, meant: str) -> None:
+    with pytest.raises(LanguageError, match=f"did you mean `{meant}`"):
+        parse(text)

@@ -322,6 +322,9 @@ class QueryReader(ClauseReader):
             return self.fail("a number ends before `_`", suggestion="numbers have no separators: 12000")
         before = "the condition" if self.words[0] not in ("from", "select") else "what stands"
         error = self.unexpected(f"{before} before is complete", ("and", "or"), ("the end of the text",))
+        clause = closest(word, _CLAUSES, 0.75) if self.words[0] in ("from", "select") else None
+        if clause is not None:
+            error.suggestion = f"did you mean `{clause}`?"
         error.suggestion = error.suggestion or "two conditions are joined with `and` or `or`"
         return error
 
