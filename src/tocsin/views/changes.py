@@ -1,0 +1,46 @@
+"""Changes of a table: of whole rows, and of the points that a range looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tocsin.model.values import Value
+
+__all__ = ["Floats", "PointChanges", "Row", "RowChange"]
+
+Floats: TypeAlias = NDArray[np.float64]
+Row: TypeAlias = Mapping[str, Value]
+"""The attributes of one row, by dotted path; nobody changes it."""
+
+
+class RowChange(Struct, frozen=True):
+    """One change of one row: it came if there is no `old`, and went if there is no `new`.
+
+    `slot` is the row's number in its table, given again once the row has gone.
+    """
+
+    table: str
+    slot: int
+    old: Row | None
+    new: Row | None
+
+
+class PointChanges(Struct, frozen=True):
+    """Changes, one after another, of points (x, y): x is what ranges look at, y what is aggregated.
+
+    A place is NaN, x and y alike, where there is no point: a point without an old place comes, one without a new
+    place goes. An x is finite. Several points may be equal.
+    """
+
+    old_x: Floats
+    old_y: Floats
+    new_x: Floats
+    new_y: Floats
+
+    def __len__(self) -> int:
+        return len(self.old_x)

@@ -1,0 +1,113 @@
+"""What every kind of view is: how the server reformulates a change, and what a subscriber makes of the messages."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tocsin.matching import IdArray, Matches
+from tocsin.model.values import Value
+from tocsin.views.changes import Floats, PointChanges
+from tocsin.views.messages import Messages
+
+__all__ = ["Answer", "Answers", "Kind", "Present", "Reads", "Reformulator", "Told", "whole"]
+
+Answer: TypeAlias = Value | tuple[Value, ...] | tuple[Mapping[str, Value | None], ...] | None
+"""A number or null, the distinct values, or the rows; what an aggregate tells of no row is null, or a count of 0."""
+
+Present: TypeAlias = Mapping[str, NDArray[Any]]
+"""What a subscriber begins with, as columns that a kind's two sides have agreed on."""
+
+
+class Reads(StrEnum):
+    """What a kind makes of the aggregated term."""
+
+    NUMBER = "number"  # y is the number; a row without one is no point
+    PRESENCE = "presence"  # y is 0; a row without a value is no point, unless rows are counted
+    VALUE = "value"  # y is a code that stands for the value, from 0; equal values have the same
+
+
+class Told(Struct, frozen=True):
+    """Which answers changed, in the order of the changes, as columns of equal length; each is a change, a place once.
+
+    `old` and `new` are numbers, NaN for null; of a set they are objects, sorted tuples of codes, and `removed` and
+    `added` are the codes that make the difference, -1 for none.
+    """
+
+    change: IdArray
+    places: IdArray  # of the subscriptions
+    old: NDArray[Any]
+    new: NDArray[Any]
+    removed: IdArray | None = None
+    added: IdArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.change)
+
+
+class Reformulator(ABC):
+    """The server's side: holds the points of a table, and knows no subscription."""
+
+    @abstractmethod
+    def load(self, x: Floats, y: Floats) -> None:
+        """Take all points at once, in the place of those that were held; none is NaN."""
+
+    @abstractmethod
+    def reformulate(self, changes: PointChanges) -> Messages:
+        """Make the changes one after another, and return the messages that tell of them."""
+
+    @abstractmethod
+    def present(self, lows: Floats, highs: Floats) -> Present:
+        """Return what subscribers of these ranges, both ends included, begin with."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Return the bytes of all that is held."""
+
+
+class Answers(ABC):
+    """The subscribers' side: by place, what each was told last. A place is given again after `end`."""
+
+    @abstractmethod
+    def begin(self, places: IdArray, present: Present) -> None:
+        """Let subscriptions begin with what the server told them."""
+
+    @abstractmethod
+    def end(self, places: IdArray) -> None:
+        """Let go of what is kept for subscriptions."""
+
+    @abstractmethod
+    def tell(self, messages: Messages, found: Matches) -> Told:
+        """Return what changes for the subscriptions that hear each message; `found` are their places."""
+
+    @abstractmethod
+    def answer(self, place: int) -> float | tuple[int, ...] | None:
+        """Return a subscription's answer: a number, null, or of a set the sorted codes."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Return the bytes of all that is kept, as nearly as can be told."""
+
+
+class Kind(Struct, frozen=True):
+    """One kind of view by its name in the language: what it reads, and what makes its two sides."""
+
+    name: str
+    reads: Reads
+    reformulator: Callable[[], Reformulator]
+    answers: Callable[[], Answers]
+
+
+def whole(number: float) -> int | float | None:
+    """Return a number as it is told: None for NaN, and a whole one as an integer."""
+    if np.isnan(number):
+        return None
+    return int(number) if number.is_integer() and abs(number) < 2**53 else float(number)
