@@ -36,7 +36,9 @@ _MASK: Final = (1 << LIMB) - 1
 _SPARE: Final = 8  # below it, a limb can be put before the next one: 3 bits and a sign
 _HEADROOM: Final = 40 - 3  # bits for sums of 2 ** 40 numbers, of which the last limb has three beside its own
 _DIGITS: Final = 53  # bits of a float
-_ENOUGH: Final = 62  # bits, from which a float is rounded; the last one tells whether there are others below
+_ENOUGH: Final = 1 << (_DIGITS + 4)  # digits from which a float is rounded; the last bit tells of others below
+_LEAST_POWER: Final = -960
+_POWERS: Final = 2.0 ** np.arange(_LEAST_POWER, 960)  # by which all digits can be multiplied and stay normal
 _INFINITE: Final = 1024  # the exponent that is too large for floats
 _NO_LOW: Final = 1 << 20
 
@@ -153,10 +155,12 @@ def rounded(rows: NDArray[np.int64], row: int, bottom: int) -> float:
         digits = (digits << LIMB) + rows[row, limb]
     exponent = (bottom + limb - 1) * LIMB
     if limb > 1:
-        _, length = math.frexp(np.float64(digits))
-        shift = max(np.int64(_ENOUGH - length), np.int64(0))
+        shift = np.int64(0)
+        while -_ENOUGH < digits < _ENOUGH:
+            digits <<= 4
+            shift += 4
         below = rows[row, limb - 1]
-        digits = (digits << shift) + (below >> (LIMB - shift))
+        digits += below >> (LIMB - shift)
         exponent -= shift
         # What lies further below decides only ties, so one bit tells of it; it is never the bit that decides.
         is_more = (below & ((np.int64(1) << (LIMB - shift)) - 1)) != 0
@@ -164,6 +168,8 @@ def rounded(rows: NDArray[np.int64], row: int, bottom: int) -> float:
             is_more = is_more or rows[row, i] != 0
         if is_more:
             digits |= 1
+    if _LEAST_POWER <= exponent < _LEAST_POWER + _POWERS.shape[0]:
+        return np.float64(digits) * _POWERS[exponent - _LEAST_POWER]
     fraction, length = math.frexp(np.float64(digits))
     if length + exponent > _INFINITE:
         return math.copysign(np.inf, fraction)
