@@ -104,10 +104,14 @@ class Table:
         self._free.append(slot)
         return RowChange(self.name, slot, old, None)
 
-    def held(self, row: Row) -> Row | None:
-        """Return the row that is held with the key of this one."""
-        slot = self._slots.get(self._key(row))
-        return None if slot is None else self.row(slot)
+    def slot(self, row: Row) -> int | None:
+        """Return where the row with the key of this one is held, if there is one."""
+        return self._slots.get(self._key(row))
+
+    def is_late(self, row: Row, end: int) -> bool:
+        """Tell whether a row ended before the one that is held with its key."""
+        slot = self.slot(row)
+        return slot is not None and end < int(self._ends[slot])
 
     def row(self, slot: int) -> Row:
         """Return the row in a slot."""
