@@ -127,9 +127,9 @@ class Play:
             if self.random.random() < 0.95
         }
         key = self.random.randrange(8)
-        held = self.tables[table].held({"k": key})
-        if held is not None and self.random.random() < 0.4:
-            row = {**held, "y": self.random.choice(VALUES)}
+        slot = self.tables[table].slot({"k": key})
+        if slot is not None and self.random.random() < 0.4:
+            row = {**self.tables[table].row(slot), "y": self.random.choice(VALUES)}
         return self.tables[table].upsert({"k": key, **row}, 0)
 
     def change(self) -> RowChange:
