@@ -26,6 +26,7 @@ from tocsin.model import Event, Notification
 from tocsin.model.errors import EventError
 from tocsin.sequences.arrivals import Arrivals
 from tocsin.sequences.witnesses import Witnesses
+from tocsin.views.answers import same_answer
 
 __all__ = ["Publication"]
 
@@ -193,7 +194,7 @@ class Publication:
                 views.keep_untold(change)
                 continue
             old = views.told_last(change)
-            if old != change.new:
+            if old is change.old or not same_answer(old, change.new):
                 yield (
                     altered.mark,
                     view_notification(book.id(change.number), altered, old, self._held.generation),

@@ -358,8 +358,18 @@ class Views:
 
         return _Held(RowFamily(plan.tables, plan.equal, self._matcher), plan.tables, None)
 
-    def _rows(self, names: Iterable[str]) -> dict[str, Iterator[tuple[int, Row]]]:
-        return {name: self.tables[name].rows() for name in names}
+    def _rows(self, names: Iterable[str]) -> dict[str, Iterable[tuple[int, Row]]]:
+        return {name: _Rows(self.tables[name]) for name in names}
+
+
+class _Rows:
+    """The rows of a table, as often as they are asked for: one that is joined with itself is read twice."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def __iter__(self) -> Iterator[tuple[int, Row]]:
+        return self._table.rows()
 
 
 def view_notification(id_: str, altered: Altered, old: Answer, generation: int) -> Notification:
