@@ -93,10 +93,10 @@ class Points(IndexedMatcher):
     def add_encoded(self, batch: EncodedConjunctions) -> None:
         """Add conjunctions that are encoded already, with this matcher's vocabulary."""
         with self._lock:
+            groups, others = self._sorted(batch)
             numbers = np.empty(len(batch.ids), dtype=np.int64)
             self._state = arrays.with_forms(self._state, len(numbers))
             number_all(self._state, batch.ids, numbers)
-            groups, others = self._sorted(batch)
             try:
                 if len(others):
                     self._inner.add_encoded(_part(batch, others, numbers[others]))
@@ -105,7 +105,7 @@ class Points(IndexedMatcher):
                 self._leave(numbers)
                 raise
             for shape, places in groups:
-                self._enter(shape, numbers[places], *_tables(batch, places))
+                self._enter(shape, numbers[places], *_tables(batch, places, len(shape.tags)))
 
     def remove(self, ids: IdArray) -> None:
         """Remove all conjunctions of these ids."""
@@ -139,7 +139,7 @@ class Points(IndexedMatcher):
             for alike_ in alike(tags):
                 left = wide[alike_]
                 for shape in shapes_of(tuple(tags[alike_[0]].tolist())):
-                    fit = shape.fits(*_tables(batch, left)[1:])
+                    fit = shape.fits(*_tables(batch, left, width)[1:])
                     if fit.any() and self._row(shape) is not None:
                         groups.append((shape, left[fit]))
                         left = left[~fit]
@@ -335,12 +335,10 @@ def _inner_of(parts: Mapping[str, Part]) -> dict[str, Part]:
 
 
 def _tables(
-    batch: EncodedConjunctions, places: Keys
+    batch: EncodedConjunctions, places: Keys, width: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the tags, lows and highs of conjunctions of equal width, a row each."""
-    begins = batch.offsets[places]
-    width = int(batch.offsets[places[0] + 1] - begins[0]) if len(places) else 0
-    rows = begins[:, None] + np.arange(width)
+    """Return the tags, lows and highs of conjunctions with so many predicates, a row each."""
+    rows = batch.offsets[places][:, None] + np.arange(width)
     return batch.tags[rows], batch.lows[rows], batch.highs[rows]
 
 
