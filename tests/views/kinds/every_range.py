@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tocsin.matching import Matches
 from tocsin.views.changes import PointChanges
-from tocsin.views.kinds.kind import Kind
+from tocsin.views.kinds.kind import Kind, Told
 from tocsin.views.kinds.registry import kind_named
 from tocsin.views.messages import Messages
 
@@ -102,14 +102,18 @@ class Following:
     def told(self) -> list[Answer]:
         return [self.answers.answer(place) for place in self.places.tolist()]
 
-    def follow(self, changes: Sequence[Change]) -> None:
-        """Make changes in one call; each changed answer must be told once, right, and reached by one message."""
+    def make(self, changes: Sequence[Change]) -> tuple[Matches, Told]:
+        """Make changes in one call, and return who heard of them and what they were told."""
         messages = self.server.reformulate(point_changes(changes))
         found = heard_by(messages, self.lows, self.highs)
         of_pair = np.repeat(messages.change, np.diff(found.offsets))
-        told = self.answers.tell(messages, found)
         reached = set(zip(of_pair.tolist(), found.ids.tolist(), strict=True))
         assert len(reached) == len(found.ids), "two messages of one change reach a subscription"
+        return found, self.answers.tell(messages, found)
+
+    def follow(self, changes: Sequence[Change]) -> None:
+        """Make changes in one call; each changed answer must be told once, right, and reached by one message."""
+        found, told = self.make(changes)
         expected: list[tuple[int, int, Answer, Answer]] = []
         for i, (old, new) in enumerate(changes):
             if old is not None:
