@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tests.views.kinds.following import Change, Following, Point, heard_by, point_changes
+from tests.views.kinds.every_range import Change, Following, Point, heard_by, point_changes
 from tocsin.structures.a2b_tree import new_a2b_tree
 from tocsin.views.influence import Influence, classify
 from tocsin.views.kinds.extremes import Extremes, LatestValues, PointError
