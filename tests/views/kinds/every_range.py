@@ -51,7 +51,17 @@ def values(ys: Sequence[float]) -> tuple[int, ...]:
     return tuple(sorted({int(y) for y in ys}))
 
 
+def least(ys: Sequence[float]) -> float | None:
+    return min(ys, default=None)
+
+
+def greatest(ys: Sequence[float]) -> float | None:
+    return max(ys, default=None)
+
+
 RECOMPUTED: dict[str, Callable[[Sequence[float]], Answer]] = {
+    "min": least,
+    "max": greatest,
     "count": len,
     "sum": total,
     "avg": mean,
@@ -118,7 +128,7 @@ class Following:
             ]
         assert sorted(self.rows_of(told.change, told.places, told.old, told.new)) == expected
         assert told.change.tolist() == sorted(told.change.tolist())
-        if self.kind.name in {"count", "distinct"}:
+        if self.kind.name in {"min", "max", "count", "distinct"}:
             assert len(found.ids) == len(expected), "a subscription is reached whose answer does not change"
         if told.removed is not None and told.added is not None:
             both = zip(told.removed.tolist(), told.added.tolist(), told.old, told.new, strict=True)
