@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from msgspec import Struct
+from numpy.typing import NDArray
 
+from tocsin.engine.altering import Altering
 from tocsin.engine.filters import DELETIONS, is_deletion, out_of_time
 from tocsin.engine.results import HeldViews
 from tocsin.engine.view_explaining import ViewExplanation, explain_view
@@ -18,6 +21,7 @@ from tocsin.matching import IdArray
 from tocsin.model import Event, Notification, Subscription, View
 from tocsin.model.errors import EventError, SubscriptionError, TocsinError
 from tocsin.model.subscription import Answer
+from tocsin.views.batch import Batch, Changed, read_batch
 from tocsin.views.changes import Row, RowChange
 from tocsin.views.family import Family, ViewChange
 from tocsin.views.plan import Plan, RangePlan
@@ -156,6 +160,53 @@ class Views:
             for place, change in found
         ]
 
+    def upsert(self, name: str, rows: pa.Table, ends: NDArray[np.int64]) -> Altering:
+        """Put an Arrow table's rows into a table, and return what that alters, as columns.
+
+        Nothing is taken of one with a row that cannot be in the table. Views that look at one range of an attribute follow
+        by the column, others row by row.
+        """
+        table = self.tables[name]
+        batch = read_batch(rows, table.key, name)
+        if batch is None:
+            raise EventError(
+                "only plain columns of numbers, texts, booleans and timestamps are taken; publish others"
+            )
+        families = [held for held in self._families.values() if name in held.tables]
+        fast = [one.ranged for one in families if one.ranged is not None and one.ranged.by_column is not None]
+        slow = [one for one in families if one.ranged not in fast]
+        self._check_batch(batch, fast, slow)
+        before = [table.held(key) for key in batch.keys] if slow else []
+        changed = table.upsert_batch(batch, ends, {name for one in fast for name in one.by_column or ()})
+        if changed is None:
+            raise EventError(
+                "one key has several rows, which are not in the order of their end; sort the table, or publish it"
+            )
+        found = [Altering.of_told(one.change_batch(changed), changed.places) for one in fast]
+        if slow:
+            found += self._follow(name, slow, before, batch, changed)
+        return Altering.joined(found)
+
+    def _check_batch(self, batch: Batch, fast: list[RangeFamily], slow: list[_Held]) -> None:
+        for one in fast:
+            one.check_batch(batch)
+        for held in slow:
+            if held.ranged is not None:
+                for place in range(len(batch)):
+                    held.ranged.check(batch.row(place))
+
+    def _follow(
+        self, name: str, families: list[_Held], before: list[Row | None], batch: Batch, changed: Changed
+    ) -> Iterator[Altering]:
+        """Return what a batch alters in families that look at it row by row."""
+        changes: list[RowChange] = []
+        rows = zip(changed.places.tolist(), changed.slots.tolist(), changed.previous.tolist(), strict=True)
+        for place, slot, previous in rows:
+            old = before[place] if previous < 0 else changes[previous].new
+            changes.append(RowChange(name, slot, old, batch.row(place)))
+        for held in families:
+            yield Altering.of_changes(held.family.change(changes), changed.places)
+
     # subscriptions
 
     def plan(self, view: View, id_: str, columns: Mapping[str, Column] | None = None) -> Plan:
@@ -261,8 +312,18 @@ class Views:
 
         return _Held(RowFamily(plan.tables, plan.equal, self._matcher), plan.tables, None)
 
-    def _rows(self, names: Iterable[str]) -> dict[str, Iterator[tuple[int, Row]]]:
-        return {name: self.tables[name].rows() for name in names}
+    def _rows(self, names: Iterable[str]) -> dict[str, Iterable[tuple[int, Row]]]:
+        return {name: _Rows(self.tables[name]) for name in names}
+
+
+class _Rows:
+    """The rows of a table, as often as they are asked for: one that is joined with itself is read twice."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def __iter__(self) -> Iterator[tuple[int, Row]]:
+        return self._table.rows()
 
 
 def view_notification(id_: str, altered: Altered, old: Answer, generation: int) -> Notification:

@@ -5,19 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from types import NoneType
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tocsin.language.printer import term_text
 from tocsin.language.semantics import value_of
 from tocsin.language.template.columns import Column
 from tocsin.matching import IdArray
+from tocsin.model.errors import EventError
 from tocsin.model.subscription import Answer
 from tocsin.model.terms import Attribute, Literal, Parameter
 from tocsin.model.timestamps import microseconds
 from tocsin.model.values import Kind as ValueKind
 from tocsin.model.values import Value, kind_of
+from tocsin.views.batch import Batch, Changed
+from tocsin.views.cells import ABSENT
+from tocsin.views.cells import Column as CellColumn
 from tocsin.views.changes import Floats, PointChanges, Row, RowChange
 from tocsin.views.codes import Codes
 from tocsin.views.family import FamilyStats, ViewChange
@@ -49,6 +55,7 @@ class RangeFamily:
         self.listeners = new_listeners(matcher, _type_of(self._plan))
         self.answers = self._kind.answers()
         self._codes = Codes()
+        self._y_name = "" if self._plan.y is None else term_text(self._plan.y)
         self._held: set[int] = set()
         self._empty: set[int] = set()  # those whose range no point is within
         self._messages = 0
@@ -114,13 +121,57 @@ class RangeFamily:
             old.append(_NOWHERE if one.old is None else self._point(one.old))
             new.append(_NOWHERE if one.new is None else self._come(one.new))
             gone.append(old[-1][1])
-        rows = np.array(old + new, dtype=np.float64).reshape(2 * len(changes), 2).T
-        old_x, new_x = np.split(rows[0], 2)
-        old_y, new_y = np.split(rows[1], 2)
+        old_x, old_y = np.array(old, dtype=np.float64).reshape(len(old), 2).T.copy()
+        new_x, new_y = np.array(new, dtype=np.float64).reshape(len(new), 2).T.copy()
         altered = self._named(self.change_points(PointChanges(old_x, old_y, new_x, new_y)))
         if self._kind.reads is Reads.VALUE:
             self._codes.let_go(int(code) for code in gone if not math.isnan(code))
         return altered
+
+    # a batch of rows, by the column
+
+    @property
+    def by_column(self) -> tuple[str, ...] | None:
+        """Return the attributes that a batch of rows has to give; None if the rows have to be looked at one by one."""
+        x, y = self._plan.x, self._plan.y
+        if self._plan.moments or self._kind.reads is Reads.VALUE or not isinstance(y, (Attribute, NoneType)):
+            return None
+        return tuple({*(() if x is None else (x,)), *(() if y is None else (y.path,))})
+
+    def check_batch(self, batch: Batch) -> None:
+        """Raise `EventError` for a batch with a number that no float holds, where this family looks at it."""
+        for name in self.by_column or ():
+            column = batch.columns.get(name)
+            if column is not None and (name == self._plan.x or self._kind.reads is Reads.NUMBER):
+                wrong = np.flatnonzero(column.inexact())
+                if len(wrong):
+                    raise EventError(
+                        f"row {wrong[0]}: a view looks at it, and no float of 64 bits holds "
+                        f"{column.words[wrong[0]]} exactly; send it as a smaller number, or as text",
+                        name,
+                    )
+
+    def change_batch(self, changed: Changed) -> Told:
+        """Follow a batch of rows, and return what they alter; `Told.change` are places in `changed`."""
+        old_x, old_y = self._points(changed.old, changed.existed)
+        new_x, new_y = self._points(changed.new, np.ones(len(changed.slots), dtype=np.bool_))
+        return self.change_points(PointChanges(old_x, old_y, new_x, new_y))
+
+    def _points(self, columns: Mapping[str, CellColumn], there: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+        plan = self._plan
+        x = np.zeros(len(there)) if plan.x is None else columns[plan.x].numbers() + 0.0
+        x = np.clip(x, -WIDEST, WIDEST)
+        y = np.zeros(len(there))
+        if isinstance(plan.y, Attribute):
+            column = columns[plan.y.path]
+            if self._kind.reads is Reads.NUMBER:
+                y = column.numbers() + 0.0
+                y[np.isinf(y)] = np.nan
+            else:
+                y[column.kinds == ABSENT] = np.nan
+        none = ~there | np.isnan(x) | np.isnan(y)
+        x[none] = y[none] = np.nan
+        return x, y
 
     def check(self, row: Row) -> None:
         """Raise `EventError` for a row with a number that no float holds, where this family looks at it."""
@@ -147,7 +198,7 @@ class RangeFamily:
             return x, 0.0
         value = value_of(plan.y, row)
         if self._kind.reads is Reads.NUMBER:
-            y = number(value, term_text(plan.y))
+            y = number(value, self._y_name)
             return (x, y + 0.0) if math.isfinite(y) else _NOWHERE
         if value is None:
             return _NOWHERE
@@ -156,7 +207,7 @@ class RangeFamily:
     def answer(self, number: int) -> Answer:
         """Return a subscription's present answer."""
         if number in self._empty:
-            return _OF_NONE[self._kind.name]
+            return _OF_NONE.get(self._kind.name)
         found = self.answers.answer(number)
         if isinstance(found, tuple):
             return self._decoded(found)
