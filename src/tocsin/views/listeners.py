@@ -8,7 +8,7 @@ from tocsin.matching import IdArray, Matches
 from tocsin.views.changes import Floats
 from tocsin.views.messages import Messages
 
-__all__ = ["Listeners"]
+__all__ = ["Listeners", "new_listeners"]
 
 
 class Listeners(Protocol):
@@ -26,3 +26,8 @@ class Listeners(Protocol):
     @property
     def nbytes(self) -> int:
         """Return the bytes of all that is held."""
+
+
+def new_listeners(matcher: str | None, type: str) -> Listeners:  # noqa: A002 - the messages' own word
+    """Return an empty index of listeners for messages of a type: a registered matcher by name, or the best there is."""
+    raise NotImplementedError

@@ -1,0 +1,98 @@
+"""What a view answers, by the definition: all rows are looked at anew. Every family must agree with it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+
+from tocsin.language.semantics import condition_truth, value_of
+from tocsin.model.queries import View
+from tocsin.model.terms import Aggregate, AggregateFunction, Term
+from tocsin.model.values import Value, kind_of
+from tocsin.views.changes import Row
+from tocsin.views.kinds.kind import Answer
+from tocsin.views.plan import LEFT, RIGHT
+from tocsin.views.planning import placed, placed_term
+
+__all__ = ["answer_of"]
+
+
+def answer_of(view: View, tables: Mapping[str, Iterable[Row]]) -> Answer:
+    """Return a view's answer over these rows; rows and distinct values come in the order of the tables' rows.
+
+    >>> from tocsin.language import parse
+    >>> rows = [{"risk": 30, "per": 8}, {"risk": 50, "per": 5.5}, {"risk": 70, "per": 2}]
+    >>> answer_of(parse("select min(per) from table stock where risk between 20 and 60"), {"stock": rows})
+    5.5
+    """
+    rows = list(_rows(view, tables))
+    if view.select and isinstance(view.select[0].term, Aggregate):
+        aggregate = view.select[0].term
+        if aggregate.argument is None:
+            return len(rows)
+        argument = _term(view, aggregate.argument)
+        values = [value for row in rows if (value := value_of(argument, row)) is not None]
+        return len(values) if aggregate.function is AggregateFunction.COUNT else _number(aggregate, values)
+    if view.distinct:
+        term = _term(view, view.select[0].term)
+        found = {(kind_of(value), value): value for row in rows if (value := value_of(term, row)) is not None}
+        return tuple(found.values())
+    if not view.select:
+        return tuple(_named(view, row) for row in rows)
+    terms = {item.name: _term(view, item.term) for item in view.select}
+    return tuple({name: value_of(term, row) for name, term in terms.items()} for row in rows)
+
+
+def _rows(view: View, tables: Mapping[str, Iterable[Row]]) -> Iterator[dict[str, Value]]:
+    """Return the rows, or the pairs of rows, that satisfy the view's conditions."""
+    if len(view.tables) == 1:
+        for row in tables[view.tables[0].name]:
+            if condition_truth(view.where, row) is True:
+                yield dict(row)
+        return
+    places = _places(view)
+    on, where = placed(view.on, places), placed(view.where, places)
+    others = list(tables[view.tables[1].name])
+    for one in tables[view.tables[0].name]:
+        for other in others:
+            pair = {LEFT + name: value for name, value in one.items()}
+            pair |= {RIGHT + name: value for name, value in other.items()}
+            if condition_truth(on, pair) is True and condition_truth(where, pair) is True:
+                yield pair
+
+
+def _number(aggregate: Aggregate, values: list[Value]) -> int | float | None:
+    numbers = [n for n in values if isinstance(n, (int, float)) and not isinstance(n, bool)]
+    numbers = [n for n in numbers if math.isfinite(n)]
+    if not numbers:
+        return None
+    match aggregate.function:
+        case AggregateFunction.MIN:
+            return min(numbers)
+        case AggregateFunction.MAX:
+            return max(numbers)
+    total = sum(map(Fraction, numbers), Fraction())
+    try:
+        rounded = float(total)
+    except OverflowError:
+        rounded = math.copysign(math.inf, total)
+    return rounded if aggregate.function is AggregateFunction.SUM else rounded / len(numbers)
+
+
+def _places(view: View) -> dict[str, str]:
+    left, right = (table.alias or table.name for table in view.tables)
+    return {left: LEFT, right: RIGHT}
+
+
+def _term(view: View, term: Term) -> Term:
+    return term if len(view.tables) == 1 else placed_term(term, _places(view))
+
+
+def _named(view: View, row: Mapping[str, Value]) -> dict[str, Value | None]:
+    """Return all of a row's attributes, those of a pair under the names that the view gives its tables."""
+    if len(view.tables) == 1:
+        return dict(row)
+    names = {place: alias for alias, place in _places(view).items()}
+    cut = {name: name.index(".") + 1 for name in row}
+    return {f"{names[name[: cut[name]]]}.{name[cut[name] :]}": value for name, value in row.items()}

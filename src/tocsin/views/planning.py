@@ -1,0 +1,223 @@
+"""From a view as it is written to how it is followed, or why it cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+from tocsin.language.normal import to_dnf
+from tocsin.language.printer import condition_text
+from tocsin.language.template.columns import Column
+from tocsin.model.conditions import And, Condition, Conjunction, Not, Operator, Or, Predicate, all_of
+from tocsin.model.errors import NormalFormError, SubscriptionError
+from tocsin.model.queries import SelectItem, View
+from tocsin.model.terms import Aggregate, Arithmetic, Attribute, Literal, Negative, Parameter, Term
+from tocsin.model.values import Kind, kind_of
+from tocsin.views.numbers import is_exact
+from tocsin.views.plan import LEFT, RIGHT, Bound, Plan, RangePlan, RowPlan
+
+__all__ = ["placed", "placed_term", "plan_of"]
+
+_LOWS: Final = {Operator.GE: False, Operator.GT: True}  # whether the end is open
+_HIGHS: Final = {Operator.LE: False, Operator.LT: True}
+
+
+def plan_of(view: View, id_: str, columns: Mapping[str, Column] | None = None) -> Plan:
+    """Return how a view is followed, or raise `SubscriptionError` that says what a view can be.
+
+    `columns` are the values of a template's parameters.
+    """
+    kind, y = _asked(view, id_)
+    parameters = [*_parameters(y)] if y is not None else []
+    parameters += [name for item in view.select for name in _parameters(item.term)]
+    if parameters:
+        raise SubscriptionError(
+            f"`:{parameters[0]}` stands in what is selected; parameters of a view stand in its condition", id_
+        )
+    if len(view.tables) == 2:
+        return _joined(view, kind, y, id_)
+    if kind != "rows":
+        ranged = _ranged(view, kind, y, columns or {}, id_)
+        if ranged is not None:
+            return ranged
+    name = view.tables[0].name
+    return RowPlan(kind, (name,), view.where, y, view.select if kind == "rows" else (), (name,))
+
+
+def _asked(view: View, id_: str) -> tuple[str, Term | None]:
+    """Return the kind of a view, and the term that it aggregates."""
+    aggregates = [item.term for item in view.select if _has_aggregate(item.term)]
+    if view.distinct:
+        if len(view.select) != 1 or aggregates:
+            raise SubscriptionError(
+                "`select distinct` tells the values of one attribute or expression; make one view for each",
+                id_,
+            )
+        return "distinct", view.select[0].term
+    if not aggregates:
+        return "rows", None
+    first = aggregates[0]
+    if len(view.select) > 1:
+        raise SubscriptionError(
+            "a view tells one answer: one of min, max, count, sum, avg alone; make one view for each", id_
+        )
+    if not isinstance(first, Aggregate):
+        raise SubscriptionError(
+            f"`{view.select[0].name}`: an aggregate stands alone, as in `select min(price)`; what is made of several, "
+            "make of their notifications",
+            id_,
+        )
+    return first.function.value, first.argument
+
+
+def _has_aggregate(term: Term) -> bool:
+    if isinstance(term, Arithmetic):
+        return _has_aggregate(term.left) or _has_aggregate(term.right)
+    return _has_aggregate(term.term) if isinstance(term, Negative) else isinstance(term, Aggregate)
+
+
+def _parameters(term: Term) -> list[str]:
+    if isinstance(term, Arithmetic):
+        return _parameters(term.left) + _parameters(term.right)
+    if isinstance(term, Negative):
+        return _parameters(term.term)
+    if isinstance(term, Aggregate):
+        return [] if term.argument is None else _parameters(term.argument)
+    return [term.name] if isinstance(term, Parameter) else []
+
+
+# one range of one attribute
+
+
+def _ranged(
+    view: View, kind: str, y: Term | None, columns: Mapping[str, Column], id_: str
+) -> RangePlan | None:
+    """Return the plan of a view whose condition is one range of one attribute; None if it is something else."""
+    try:
+        conjunctions = to_dnf(view.where).conjunctions
+    except NormalFormError as fault:
+        raise SubscriptionError(str(fault), id_) from fault
+    if len(conjunctions) != 1:
+        return None
+    (conjunction,) = conjunctions
+    table = view.tables[0].name
+    if not conjunction:
+        return RangePlan(kind, table, None, moments=False, y=y)
+    bounds = _bounds(conjunction)
+    if bounds is None:
+        return None
+    x, lows, highs = bounds
+    kinds = {_kind(bound.term, columns) for bound in (*lows, *highs)}
+    if len(kinds) != 1 or not kinds <= {Kind.NUMBER, Kind.TIMESTAMP}:
+        return None
+    return RangePlan(kind, table, x, kinds == {Kind.TIMESTAMP}, y, lows, highs)
+
+
+def _bounds(conjunction: Conjunction) -> tuple[str, tuple[Bound, ...], tuple[Bound, ...]] | None:
+    """Return the attribute, and what it must not be below and above; None if it is not one range of one attribute."""
+    names: set[str] = set()
+    lows: list[Bound] = []
+    highs: list[Bound] = []
+    for predicate in conjunction:
+        if not isinstance(predicate.subject, Attribute):
+            return None
+        names.add(predicate.subject.path)
+        operands = [one for one in predicate.operands if isinstance(one, (Literal, Parameter))]
+        if len(operands) != len(predicate.operands) or not operands:
+            return None
+        operator = predicate.operator
+        if operator in _LOWS:
+            lows.append(Bound(operands[0], _LOWS[operator]))
+        elif operator in _HIGHS:
+            highs.append(Bound(operands[0], _HIGHS[operator]))
+        elif operator in (Operator.EQ, Operator.BETWEEN):
+            lows.append(Bound(operands[0]))
+            highs.append(Bound(operands[-1]))
+        else:
+            return None
+    return (names.pop(), tuple(lows), tuple(highs)) if len(names) == 1 else None
+
+
+def _kind(term: Literal | Parameter, columns: Mapping[str, Column]) -> Kind | None:
+    """Return the kind of a bound's constant, or of all of a parameter's; None if they are mixed, or no float holds one."""
+    if isinstance(term, Literal):
+        return term.kind if is_exact(term.value) else None
+    if term.many or term.name not in columns:
+        return None
+    column = columns[term.name]
+    if column.dtype.kind == "f":
+        return Kind.NUMBER
+    if column.dtype.kind in "iu":
+        exact = not len(column) or (is_exact(int(column.min())) and is_exact(int(column.max())))
+        wide = bool(len(column)) and max(abs(int(column.min())), abs(int(column.max()))) > 2**53
+        return Kind.NUMBER if exact and not wide else None
+    values = column.tolist()
+    kinds = {kind_of(value) for value in values if isinstance(value, (bool, int, float, str, datetime))}
+    return kinds.pop() if len(kinds) == 1 and all(is_exact(value) for value in values) else None
+
+
+# two tables
+
+
+def _joined(view: View, kind: str, y: Term | None, id_: str) -> RowPlan:
+    """Return the plan of a view of two tables."""
+    left, right = (table.alias or table.name for table in view.tables)
+    places = {left: LEFT, right: RIGHT}
+    on = view.on.conditions if isinstance(view.on, And) else (view.on,)
+    equal: list[tuple[str, str]] = []
+    rest: list[Condition] = []
+    for condition in on:
+        pair = _equality(condition, left, right)
+        if pair is None:
+            rest.append(condition)
+        else:
+            equal.append(pair)
+    if not equal:
+        raise SubscriptionError(
+            f"`on {condition_text(view.on)}`: two tables are joined where an attribute of one equals an attribute of the other, "
+            f"as in `on {left}.id = {right}.id`; further conditions may stand beside it",
+            id_,
+        )
+    where = view.where.conditions if isinstance(view.where, And) else (view.where,)
+    condition = placed(all_of([*rest, *where]), places)
+    items = tuple(SelectItem(placed_term(item.term, places), item.name) for item in view.select)
+    told = items if kind == "rows" else ()
+    aggregated = None if y is None else placed_term(y, places)
+    names = tuple(table.name for table in view.tables)
+    return RowPlan(kind, names, condition, aggregated, told, (left, right), tuple(sorted(equal)))
+
+
+def _equality(condition: Condition, left: str, right: str) -> tuple[str, str] | None:
+    """Return the attributes of the left and the right table that a condition says are equal; None if it says else."""
+    if not isinstance(condition, Predicate) or condition.operator is not Operator.EQ:
+        return None
+    one, other = condition.subject, condition.operands[0]
+    if not isinstance(one, Attribute) or not isinstance(other, Attribute):
+        return None
+    if (one.alias, other.alias) == (left, right):
+        return one.path, other.path
+    return (other.path, one.path) if (one.alias, other.alias) == (right, left) else None
+
+
+def placed(condition: Condition, places: Mapping[str, str]) -> Condition:
+    """Return a condition over pairs of rows: what the view calls by its tables' names goes by their places."""
+    if isinstance(condition, Predicate):
+        operands = tuple(placed_term(operand, places) for operand in condition.operands)
+        return Predicate(placed_term(condition.subject, places), condition.operator, operands)
+    if isinstance(condition, Not):
+        return Not(placed(condition.condition, places))
+    if isinstance(condition, And):
+        return And(tuple(placed(member, places) for member in condition.conditions))
+    if isinstance(condition, Or):
+        return Or(tuple(placed(member, places) for member in condition.conditions))
+    return condition
+
+
+def placed_term(term: Term, places: Mapping[str, str]) -> Term:
+    """Return a term over pairs of rows, in the same way."""
+    if isinstance(term, Attribute):
+        return term if term.alias is None else Attribute(places[term.alias] + term.path)
+    if isinstance(term, Arithmetic):
+        return Arithmetic(term.operator, placed_term(term.left, places), placed_term(term.right, places))
+    return Negative(placed_term(term.term, places)) if isinstance(term, Negative) else term

@@ -1,0 +1,265 @@
+"""Views of one kind that a range of one attribute decides: points and rectangles, arrays throughout."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import numpy as np
+
+from tocsin.language.printer import term_text
+from tocsin.language.semantics import value_of
+from tocsin.language.template.columns import Column
+from tocsin.matching import IdArray
+from tocsin.model.terms import Attribute, Literal, Parameter
+from tocsin.model.timestamps import microseconds
+from tocsin.model.values import Kind as ValueKind
+from tocsin.model.values import Value, kind_of
+from tocsin.views.changes import Floats, PointChanges, Row, RowChange
+from tocsin.views.family import FamilyStats, ViewChange
+from tocsin.views.kinds.kind import Answer, Reads, Told, whole
+from tocsin.views.kinds.registry import kind_named
+from tocsin.views.listeners import new_listeners
+from tocsin.views.numbers import WIDEST, moment, number
+from tocsin.views.plan import Bound, Plan, RangePlan
+
+__all__ = ["RangeFamily"]
+
+_NOWHERE: Final = (math.nan, math.nan)  # where a row is that is no point
+_OF_NONE: Final[Mapping[str, Answer]] = {
+    "count": 0,
+    "distinct": (),
+}  # what is answered of no row, if not null
+
+
+class RangeFamily:
+    """Follows the points of a table's rows; its subscriptions are ranges in an index of listeners.
+
+    Subscriptions go by their numbers, which are the places of their ranges and answers as well.
+    """
+
+    def __init__(self, kind: str, matcher: str | None = None, plan: RangePlan | None = None) -> None:
+        self._kind = kind_named(kind)
+        self._plan = plan or RangePlan(kind, "", "x", moments=False, y=Attribute("y"))
+        self.server = self._kind.reformulator()
+        self.listeners = new_listeners(matcher, _type_of(self._plan))
+        self.answers = self._kind.answers()
+        self._codes = _Codes()
+        self._held: set[int] = set()
+        self._empty: set[int] = set()  # those whose range no point is within
+        self._messages = 0
+
+    # by the column
+
+    def load_points(self, x: Floats, y: Floats) -> None:
+        """Take all points at once, in the place of those that were held."""
+        self.server.load(np.ascontiguousarray(x), np.ascontiguousarray(y))
+
+    def add_ranges(self, numbers: IdArray, lows: Floats, highs: Floats) -> None:
+        """Add a subscription for each number, of a range with both ends included."""
+        within = lows <= highs
+        self._held.update(numbers.tolist())
+        if not within.all():
+            self._empty.update(numbers[~within].tolist())
+            numbers, lows, highs = numbers[within], lows[within], highs[within]
+        if len(numbers):
+            self.answers.begin(numbers, self.server.present(lows, highs))
+            self.listeners.add(numbers, lows, highs)
+
+    def change_points(self, changes: PointChanges) -> Told:
+        """Follow changes of points, and return what they alter."""
+        messages = self.server.reformulate(changes)
+        self._messages += len(messages)
+        return self.answers.tell(messages, self.listeners.hear(messages))
+
+    # row by row
+
+    def load(self, rows: Mapping[str, Iterable[tuple[int, Row]]]) -> None:
+        """Take the present rows of its table."""
+        points = [self._come(row) for _, row in rows[self._plan.table]]
+        x, y = np.array(points, dtype=np.float64).reshape(len(points), 2).T
+        there = ~np.isnan(x)
+        self.load_points(x[there], y[there])
+
+    def add(self, numbers: IdArray, plan: Plan, columns: Mapping[str, Column]) -> None:
+        """Add one subscription for each number; those of a template have a row of `columns` each."""
+        assert isinstance(plan, RangePlan)  # noqa: S101 - the caller chose the family by it
+        size = len(numbers)
+        lows = _ends(plan.lows, columns, size, -WIDEST, upwards=True)
+        highs = _ends(plan.highs, columns, size, WIDEST, upwards=False)
+        self.add_ranges(numbers, lows, highs)
+
+    def remove(self, numbers: IdArray) -> None:
+        """Remove subscriptions; those that are not there are passed over."""
+        held = [n for n in numbers.tolist() if n in self._held]
+        if not held:
+            return
+        self._held.difference_update(held)
+        kept = np.array([n for n in held if n not in self._empty], dtype=np.int64)
+        self._empty.difference_update(held)
+        if len(kept):
+            self.listeners.remove(kept)
+            self.answers.end(kept)
+
+    def change(self, changes: Sequence[RowChange]) -> list[ViewChange]:
+        """Follow changes of its table, and return what they alter."""
+        old: list[tuple[float, float]] = []
+        new: list[tuple[float, float]] = []
+        gone: list[float] = []
+        for one in changes:
+            old.append(_NOWHERE if one.old is None else self._point(one.old))
+            new.append(_NOWHERE if one.new is None else self._come(one.new))
+            gone.append(old[-1][1])
+        rows = np.array(old + new, dtype=np.float64).reshape(2 * len(changes), 2).T
+        old_x, new_x = np.split(rows[0], 2)
+        old_y, new_y = np.split(rows[1], 2)
+        altered = self._named(self.change_points(PointChanges(old_x, old_y, new_x, new_y)))
+        if self._kind.reads is Reads.VALUE:
+            self._codes.let_go(int(code) for code in gone if not math.isnan(code))
+        return altered
+
+    def check(self, row: Row) -> None:
+        """Raise `EventError` for a row with a number that no float holds, where this family looks at it."""
+        self._point(row, known=False)
+
+    def _come(self, row: Row) -> tuple[float, float]:
+        """Return a row that comes as a point; its value has a code from now on, if values have."""
+        x, y = self._point(row, known=False)
+        if self._kind.reads is not Reads.VALUE or math.isnan(x):
+            return x, y
+        value = value_of(self._plan.y, row)  # type: ignore[arg-type]
+        return x, float(self._codes.take(value))  # type: ignore[arg-type]
+
+    def _point(self, row: Row, *, known: bool = True) -> tuple[float, float]:
+        """Return a row as a point, `_NOWHERE` if it is none; a value has its code if it is `known`, else 0."""
+        plan = self._plan
+        x = 0.0
+        if plan.x is not None:
+            x = (moment if plan.moments else number)(row.get(plan.x), plan.x) + 0.0
+            if math.isnan(x):
+                return _NOWHERE
+            x = max(min(x, WIDEST), -WIDEST)
+        if plan.y is None:
+            return x, 0.0
+        value = value_of(plan.y, row)
+        if self._kind.reads is Reads.NUMBER:
+            y = number(value, term_text(plan.y))
+            return (x, y + 0.0) if math.isfinite(y) else _NOWHERE
+        if value is None:
+            return _NOWHERE
+        return x, float(self._codes.find(value)) if known and self._kind.reads is Reads.VALUE else 0.0
+
+    def answer(self, number: int) -> Answer:
+        """Return a subscription's present answer."""
+        if number in self._empty:
+            return _OF_NONE[self._kind.name]
+        found = self.answers.answer(number)
+        if isinstance(found, tuple):
+            return self._decoded(found)
+        return None if found is None else whole(found)
+
+    def stats(self) -> FamilyStats:
+        """Return what is held."""
+        return FamilyStats(
+            len(self._held),
+            self._messages,
+            self.server.nbytes,
+            self.listeners.nbytes,
+            self.answers.nbytes,
+        )
+
+    def _named(self, told: Told) -> list[ViewChange]:
+        heads = zip(told.change.tolist(), told.places.tolist(), strict=True)
+        pairs = zip(told.old.tolist(), told.new.tolist(), strict=True)
+        if told.removed is None or told.added is None:
+            return [
+                ViewChange(*head, whole(old), whole(new))
+                for head, (old, new) in zip(heads, pairs, strict=True)
+            ]
+        parts = zip(told.removed.tolist(), told.added.tolist(), strict=True)
+        return [
+            ViewChange(*head, self._decoded(old), self._decoded(new), self._some(gone), self._some(come))
+            for head, (old, new), (gone, come) in zip(heads, pairs, parts, strict=True)
+        ]
+
+    def _some(self, code: int) -> tuple[Value, ...]:
+        return () if code < 0 else (self._codes.values[code],)
+
+    def _decoded(self, codes: tuple[int, ...]) -> tuple[Value, ...]:
+        return tuple(sorted((self._codes.values[code] for code in codes), key=_rank))
+
+
+class _Codes:
+    """Codes of values, from 0; one is given again once all rows that have its value have gone."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []  # by code
+        self._codes: dict[tuple[ValueKind, Value], int] = {}
+        self._rows: Counter[int] = Counter()
+        self._free: list[int] = []
+
+    def find(self, value: Value) -> int:
+        """Return the code of a value that has one."""
+        return self._codes[kind_of(value), value]
+
+    def take(self, value: Value) -> int:
+        """Return the code of a row's value, a new one if no row has it yet."""
+        key = (kind_of(value), value)
+        code = self._codes.get(key)
+        if code is None:
+            code = self._free.pop() if self._free else len(self.values)
+            self._codes[key] = code
+            self.values[code : code + 1] = [value]
+        self._rows[code] += 1
+        return code
+
+    def let_go(self, codes: Iterable[int]) -> None:
+        """Take note that rows have gone, or have changed their value; of each row, its code."""
+        for code in codes:
+            self._rows[code] -= 1
+            if not self._rows[code]:
+                del self._rows[code]
+                value = self.values[code]
+                del self._codes[kind_of(value), value]
+                self.values[code] = None
+                self._free.append(code)
+
+
+def _ends(
+    bounds: Sequence[Bound], columns: Mapping[str, Column], size: int, widest: float, *, upwards: bool
+) -> Floats:
+    """Return, per subscription, the end that all bounds leave; an open end is the next float further in."""
+    found = np.full(size, widest)
+    for bound in bounds:
+        end = _constants(bound.term, columns, size)
+        if bound.open:
+            end = np.nextafter(end, np.inf if upwards else -np.inf)
+        found = np.maximum(found, end) if upwards else np.minimum(found, end)
+    return np.asarray(found, dtype=np.float64)
+
+
+def _constants(term: Literal | Parameter, columns: Mapping[str, Column], size: int) -> Floats:
+    if isinstance(term, Literal):
+        return np.full(size, _float(term.value))
+    column = columns[term.name]
+    if column.dtype.kind == "O":
+        return np.array([_float(value) for value in column.tolist()], dtype=np.float64)
+    return np.asarray(column + 0.0, dtype=np.float64)
+
+
+def _float(value: Any) -> float:
+    return float(microseconds(value) if isinstance(value, datetime) else value) + 0.0
+
+
+def _rank(value: Value) -> tuple[ValueKind, Any]:
+    return kind_of(value), value
+
+
+def _type_of(plan: RangePlan) -> str:
+    """Return the TYPE that the family's messages carry, so that no other's subscription hears them."""
+    of = "*" if plan.y is None else term_text(plan.y)
+    by = "" if plan.x is None else f" by {plan.x}"
+    return f"{plan.kind}({of}) of {plan.table}{by}{' (time)' if plan.moments else ''}"
