@@ -10,7 +10,8 @@ import pytest
 from tocsin.model.errors import TocsinError
 from tocsin.workloads.dbnet.quotes import make_trace, read_quotes
 from tocsin.workloads.dbnet.ranges import SHORT, draw_ranges
-from tocsin.workloads.dbnet.walks import Points, Updates, draw_points, draw_updates
+from tocsin.workloads.dbnet.variants import moves, recoded
+from tocsin.workloads.dbnet.walks import Points, Updates, draw_points, draw_updates, in_batches
 
 
 def ignorable(points: Points, updates: Updates) -> list[bool]:
@@ -80,8 +81,9 @@ def test_a_spike_drops_below_all_others_and_is_restored() -> None:
 def test_updates_come_in_batches_and_as_rows() -> None:
     points = draw_points(50)
     updates = draw_updates(points, 25)
-    assert [len(batch) for batch in updates.batches(10)] == [10, 10, 5]
-    assert np.array_equal(np.concatenate([batch.new_y for batch in updates.batches(10)]), updates.new_y)
+    batches = list(in_batches(updates.changes, 10, begin=5))
+    assert [len(batch) for batch in batches] == [10, 10]
+    assert np.array_equal(np.concatenate([batch.new_y for batch in batches]), updates.new_y[5:])
     assert updates.to_arrow().column_names == points.to_arrow().column_names == ["symbol", "risk", "per"]
     only = np.zeros(50, dtype=np.bool_)
     only[updates.rows[0]] = True
@@ -123,3 +125,18 @@ def test_what_is_no_file_of_quotes_is_told(tmp_path: Path) -> None:
     (tmp_path / "other.jsonl").write_text('{"time": "1"}\n')
     with pytest.raises(TocsinError, match="holds no quotes: JSON lines with time, symbol"):
         read_quotes(tmp_path / "other.jsonl")
+
+
+def test_rows_move_and_values_are_few() -> None:
+    points = draw_points(40)
+    updates = draw_updates(points, 200)
+    found = moves(points, updates)
+    x = points.x.copy()
+    for place, row in enumerate(updates.rows):
+        assert found.old_x[place] == x[row]
+        assert found.old_y[place] == found.new_y[place] == points.y[row]
+        x[row] = found.new_x[place]
+    assert (x != points.x).any()
+    few = recoded(updates, 5)
+    assert set(few.old_y.tolist()) | set(few.new_y.tolist()) == set(range(5))
+    assert np.array_equal(few.old_x, few.new_x)

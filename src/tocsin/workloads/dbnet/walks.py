@@ -17,7 +17,18 @@ from tocsin.model.errors import TocsinError
 from tocsin.views.changes import Floats, PointChanges
 from tocsin.workloads.dbnet.ranges import DOMAIN, hundredths
 
-__all__ = ["KEY", "SPIKES", "TABLE", "Points", "Updates", "X", "Y", "draw_points", "draw_updates"]
+__all__ = [
+    "KEY",
+    "SPIKES",
+    "TABLE",
+    "Points",
+    "Updates",
+    "X",
+    "Y",
+    "draw_points",
+    "draw_updates",
+    "in_batches",
+]
 
 TABLE: Final = "stock"
 KEY: Final = "symbol"
@@ -73,11 +84,6 @@ class Updates(Struct, frozen=True):
         """Return them as changes of points."""
         return PointChanges(self.x, self.old_y, self.x, self.new_y)
 
-    def batches(self, size: int) -> Iterator[PointChanges]:
-        """Return them as changes of points, so many at a time."""
-        for begin in range(0, len(self), size):
-            yield self.take(begin, begin + size).changes
-
     def applied_to(self, points: Points) -> Points:
         """Return the points after all updates."""
         y = points.y.copy()
@@ -87,6 +93,13 @@ class Updates(Struct, frozen=True):
     def to_arrow(self) -> pa.Table:
         """Return the updated rows as events of the table's stream."""
         return _rows(self.rows, self.x, self.new_y)
+
+
+def in_batches(changes: PointChanges, size: int, begin: int = 0) -> Iterator[PointChanges]:
+    """Return changes from place `begin` on, so many at a time."""
+    for first in range(begin, len(changes), size):
+        part = slice(first, first + size)
+        yield PointChanges(changes.old_x[part], changes.old_y[part], changes.new_x[part], changes.new_y[part])
 
 
 def draw_points(rows: int, *, decimals: int = 2, seed: int = 1) -> Points:
