@@ -9,11 +9,13 @@ from tocsin.engine.results import (
     EventExplanation,
     Followed,
     HeldSequences,
+    HeldViews,
     NamedMatches,
     Subscribed,
     SubscribedMany,
     Trial,
 )
+from tocsin.engine.view_explaining import ViewExplanation
 
 __all__ = [
     "Clock",
@@ -24,6 +26,7 @@ __all__ = [
     "EventExplanation",
     "Followed",
     "HeldSequences",
+    "HeldViews",
     "ManualClock",
     "NamedMatches",
     "SequenceExplanation",
@@ -31,4 +34,5 @@ __all__ = [
     "SubscribedMany",
     "SystemClock",
     "Trial",
+    "ViewExplanation",
 ]

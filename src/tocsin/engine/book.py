@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from tocsin.language import Template, TemplateRows
 from tocsin.language.template.binding import bind_query
 from tocsin.language.template.template import bindings_at
-from tocsin.model import Filter, Subscription, View
-from tocsin.model import Sequence as SequenceQuery
+from tocsin.model import Filter, Query, Subscription, View
 from tocsin.model.errors import SubscriptionError
 
 __all__ = ["ALWAYS", "FOREVER", "Batch", "Book", "Terms", "in_force"]
@@ -65,7 +64,7 @@ class Book:
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
         self._ids: list[str | None] = []
-        self._queries: dict[int, Filter | SequenceQuery] = {}  # of those that were subscribed one by one
+        self._queries: dict[int, Query] = {}  # of those that were subscribed one by one
         self._batches: dict[
             int, tuple[Batch, int]
         ] = {}  # of the rest: the batch, and the row's position in it
@@ -102,14 +101,10 @@ class Book:
             raise SubscriptionError(f"no subscription has the number {number}")
         return found
 
-    def query(self, number: int) -> Filter | SequenceQuery:
+    def query(self, number: int) -> Query:
         """Return what the subscription asks."""
         query, values = self._asked(number)
-        if values is None:
-            return query
-        bound = bind_query(query, values)
-        assert not isinstance(bound, View)  # noqa: S101 - a template stays what it is
-        return bound
+        return query if values is None else bind_query(query, values)
 
     def filter(self, number: int) -> Filter:
         """Return what the subscription of a filter asks."""
@@ -123,9 +118,9 @@ class Book:
         assert isinstance(query, Filter)  # noqa: S101 - a matcher holds filters only
         return query, values
 
-    def is_sequence(self, number: int) -> bool:
-        """Tell whether the subscription is a sequence."""
-        return isinstance(self._asked(number)[0], SequenceQuery)
+    def is_view(self, number: int) -> bool:
+        """Tell whether the subscription is a view."""
+        return isinstance(self._asked(number)[0], View)
 
     def subscription(self, id_: str) -> Subscription:
         """Return a subscription as it was given."""
@@ -141,7 +136,7 @@ class Book:
             "full" if number in self._full else None,
         )
 
-    def holds(self, id_: str, query: Filter | SequenceQuery, terms: Terms) -> bool:
+    def holds(self, id_: str, query: Query, terms: Terms) -> bool:
         """Tell whether a subscription asks exactly this, for exactly this time, tells and weighs as much."""
         number = self.number(id_)
         period = (int(self.valid_from[number]), int(self.valid_until[number]))
@@ -170,7 +165,7 @@ class Book:
         """Let go of numbers that were reserved and not entered."""
         self._free += reversed(numbers)
 
-    def add(self, number: int, id_: str, query: Filter | SequenceQuery, terms: Terms) -> None:
+    def add(self, number: int, id_: str, query: Query, terms: Terms) -> None:
         """Enter one subscription under a reserved number."""
         self._enter([number], [id_], terms)
         self._queries[number] = query
@@ -213,13 +208,11 @@ class Book:
                 found[id_] = None
         return list(found)
 
-    def _asked(self, number: int) -> tuple[Filter | SequenceQuery, dict[str, Any] | None]:
+    def _asked(self, number: int) -> tuple[Query, dict[str, Any] | None]:
         if number in self._queries:
             return self._queries[number], None
         batch, position = self._batches[number]
-        query = batch.template.query
-        assert not isinstance(query, View)  # noqa: S101 - the engine refuses views
-        return query, bindings_at(batch.rows.columns, position)
+        return batch.template.query, bindings_at(batch.rows.columns, position)
 
     def _compact(self, batch: Batch) -> None:
         """Let go of the rows that are no longer subscribed, once most have gone."""

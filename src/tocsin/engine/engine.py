@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, overload
 
 import numpy as np
+from msgspec.structs import replace
 
 from tocsin.engine.explaining import SequenceExplanation
-from tocsin.engine.filters import applies, explain_filter, no_views
+from tocsin.engine.filters import DELETIONS, applies, explain_filter
 from tocsin.engine.incoming import Incoming, is_at_hand, read_incoming
 from tocsin.engine.ranked import Wish
 from tocsin.engine.results import (
@@ -20,15 +21,15 @@ from tocsin.engine.results import (
     NamedMatches,
     Trial,
 )
-from tocsin.engine.subscribing import Subscribing
 from tocsin.engine.tables import TableRows, named, publishable, table_events, table_times
 from tocsin.engine.trials import try_sequence
+from tocsin.engine.viewing import Viewing, try_view
 from tocsin.formats import EventFields, Fault
 from tocsin.formats.cloud_events import is_cloud_event, read_cloud_event
 from tocsin.language.sources import QuerySource, read_query
 from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.matching.ranking import EventWeights
-from tocsin.model import Event, Notification, Subscription, read_event
+from tocsin.model import Event, Notification, Subscription, View, read_event
 from tocsin.model import Sequence as SequenceQuery
 from tocsin.model.errors import EventError
 from tocsin.model.event import check_event, check_times
@@ -40,7 +41,7 @@ _BATCH: Final = 1000
 _log = logging.getLogger("tocsin")
 
 
-class Engine(Subscribing):
+class Engine(Viewing):
     """Holds subscriptions and tells, of each event that is published, which of them it concerns.
 
     Safe to use from several threads: one call at a time changes or reads the subscriptions, and a match sees
@@ -57,6 +58,9 @@ class Engine(Subscribing):
     so that events may come out of order by as much; `on_late` hears of those that come later still, which reach
     filters only. Without it the first one is logged, and all are counted. `memory_limit` is how many bytes what
     sequences have begun may take; beyond it the oldest are dropped and counted.
+
+    Views are asked of streams that are declared to be tables. Their reformulated subscriptions are held by an index of
+    points, or by the matcher that `view_matcher` names.
 
     >>> engine = Engine()
     >>> engine.subscribe("symbol = 'IBM' and price > 100", id="ibm-high").id
@@ -92,17 +96,19 @@ class Engine(Subscribing):
         top: int | None = None,
         weights: Mapping[str, float] | None = None,
     ) -> list[Notification]:
-        """Tell whom an event concerns: the filters that it satisfies, or the `top` best, and the sequences it completes.
+        """Tell whom an event concerns: the filters it satisfies, or the `top` best, sequences it completes, views it changes.
 
         `time` is when it ended, and when it started unless `start` is given; without either, the clock is asked.
-        An event with `valid_until` is kept until then for new filters. A deletion reaches no filter and no sequence.
+        An event with `valid_until` is kept until then for new filters. An event of a stream that is a table replaces
+        the row of its key, and views are told what that changes; with `delete` it removes that row, and reaches no filter
+        and no sequence.
         `weights` are those of the event's attributes, by which the best are found.
         """
         given = {"stream": stream, "time": time, "start": start, "id": id, "valid_until": valid_until}
         read = self._read(event, {name: value for name, value in given.items() if value is not None})
         wish = Wish.of(top, weights)
         if delete:
-            return []
+            read = replace(read, attributes={**read.attributes, DELETIONS[0]: True})
         notes, late = self._publish([read], wish=wish)
         self._timelines.tell_late(late)
         return notes
@@ -134,7 +140,9 @@ class Engine(Subscribing):
         report = on_error or _log_fault
         wish = Wish.of(top, weights)
         size = batch_size or (_BATCH if is_at_hand(events) else 1)
-        table = table_events(events, stream) if wish is None else None
+        # The rows of a stream that is a table are looked at one by one, as its rows.
+        by_column = wish is None and not self._views.is_table(stream)
+        table = table_events(events, stream) if by_column else None
         # Rows that say no time would all be simultaneous to a sequence: they get theirs one by one.
         if table is not None and (time is not None or not self._timelines.reads(stream)):
             rows = table if time is None else self._timed(table, time, start)
@@ -248,17 +256,22 @@ class Engine(Subscribing):
         """Return why a subscription would be notified of an event, or would not: each predicate with its truth.
 
         Of a sequence, a `SequenceExplanation` is returned: its automaton, what waits at each node and why others have
-        ended, and what the event would do now; the event may be left out.
+        ended, and what the event would do now; the event may be left out. Of a view, a `ViewExplanation`: its answer, and
+        what it would be after the event.
         """
         given = {name: value for name, value in (("stream", stream), ("time", time)) if value is not None}
         read = None if event is None else self._read(event, given)
         with self._lock:
             self._expire()
             held = self._held.book.subscription(subscription)
+            number = self._held.book.number(subscription)
             if isinstance(held.query, SequenceQuery):
-                return self._timelines.explain(self._held.book.number(subscription), held, read)
+                return self._timelines.explain(number, held, read)
+            if isinstance(held.query, View) and read is not None:
+                return self._views.explain(number, held, read)
         if read is None:
-            raise EventError(f"`{subscription}` is a filter: what it is explained by is an event; give one")
+            shape = "view" if isinstance(held.query, View) else "filter"
+            raise EventError(f"`{subscription}` is a {shape}: what it is explained by is an event; give one")
         return explain_filter(held, read)
 
     def test(
@@ -274,12 +287,14 @@ class Engine(Subscribing):
 
         `time` and `start` name the attributes that say when they ended and started.
         """
-        asked = no_views(read_query(query).query, "test")
+        asked = read_query(query).query
         rows = list(read_incoming(events, self._reader, stream, EventFields(time=time, start=start)))
         faults = tuple(row for row in rows if isinstance(row, Fault))
         read = [row for row in rows if isinstance(row, Event)]
         if isinstance(asked, SequenceQuery):
             return try_sequence(asked, read, faults, self._timelines)
+        if isinstance(asked, View):
+            return try_view(asked, read, faults, self._views)
         trial = Subscription("test", asked)
         return Trial(tuple(event for event in read if applies(trial, event)), len(read), faults)
 
@@ -298,6 +313,7 @@ class Engine(Subscribing):
                 dropped_arrays=self._reader.dropped.total(),
                 matcher=self._held.matcher.stats(),
                 sequences=self._timelines.stats(),
+                views=self._views.stats(),
             )
 
     def _read(self, event: Mapping[str, object] | Event, given: dict[str, Any]) -> Event:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NoReturn, Protocol
+from typing import Final, Protocol
 
 from tocsin.engine.results import EventExplanation
 from tocsin.language import Cnf, Dnf, to_dnf, to_normal
@@ -18,7 +18,6 @@ from tocsin.model import (
     Query,
     Sequence,
     Subscription,
-    View,
     literal,
 )
 from tocsin.model.conditions import Conjunction
@@ -32,10 +31,10 @@ __all__ = [
     "explain_filter",
     "is_deletion",
     "matchable",
-    "no_views",
     "normal_form",
     "notification",
     "only_filters",
+    "out_of_time",
     "smaller_form",
 ]
 
@@ -53,23 +52,11 @@ def only_filters(query: Query, id_: str) -> Filter:
     """Return `query` if it is a filter; raise `SubscriptionError` for what no index of filters can hold."""
     if isinstance(query, Filter):
         return query
-    if isinstance(query, Sequence):
-        raise SubscriptionError(
-            "the text is right, but this is a sequence; Spark and saved indexes match filters only so far, "
-            "`tocsin.Engine` runs sequences too",
-            id_,
-        )
-    return _refuse_view(id_)
-
-
-def no_views(query: Query, id_: str) -> Filter | Sequence:
-    """Return `query` if it is a filter or a sequence; raise `SubscriptionError` for what is not run yet."""
-    return _refuse_view(id_) if isinstance(query, View) else query
-
-
-def _refuse_view(id_: str) -> NoReturn:
+    shape = "sequence" if isinstance(query, Sequence) else "view"
     raise SubscriptionError(
-        "the text is right, but this is a view; the engine runs filters and sequences only so far", id_
+        f"the text is right, but this is a {shape}; Spark and saved indexes match filters only so far, "
+        f"`tocsin.Engine` runs {shape}s too",
+        id_,
     )
 
 
@@ -128,13 +115,20 @@ def outside(subscription: Subscription, event: Event) -> tuple[str, ...]:
     if isinstance(query, Filter) and query.stream is not None and query.stream != event.stream:
         of = f"of stream `{event.stream}`" if event.stream is not None else "of no stream"
         reasons.append(f"it looks at stream `{query.stream}`, the event is {of}")
+    reasons += out_of_time(subscription, event)
+    if is_deletion(event):
+        reasons.append("the event is a deletion, which reaches no filter")
+    return tuple(reasons)
+
+
+def out_of_time(subscription: Subscription, event: Event) -> list[str]:
+    """Return why an event is outside the time that the subscription is valid."""
+    reasons = []
     if subscription.valid_from is not None and event.end < subscription.valid_from:
         reasons.append(f"it is valid from {subscription.valid_from}, the event ended at {event.end}")
     if subscription.valid_until is not None and event.end >= subscription.valid_until:
         reasons.append(f"it is valid until {subscription.valid_until}, the event ended at {event.end}")
-    if is_deletion(event):
-        reasons.append("the event is a deletion, which reaches no filter")
-    return tuple(reasons)
+    return reasons
 
 
 def applies(subscription: Subscription, event: Event) -> bool:

@@ -13,13 +13,16 @@ from tocsin.engine.clock import Clock
 from tocsin.engine.filters import NormalForm, normal_form, smaller_form
 from tocsin.engine.ranked import weighted
 from tocsin.engine.results import Difference
-from tocsin.engine.rows import MadeRows, MadeSequences
+from tocsin.engine.rows import MadeRows, MadeSequences, MadeViews
 from tocsin.engine.timelines import Timelines
-from tocsin.engine.wanted import Wanted, WantedSequence
+from tocsin.engine.views import Views, first_answer
+from tocsin.engine.wanted import Wanted, WantedSequence, WantedView
 from tocsin.matching import ConjunctionBatch, IdArray, Matcher, create_matcher, takes_clauses
 from tocsin.matching.growing import GrowingMatcher
 from tocsin.matching.statistics import Statistics
+from tocsin.model import Notification
 from tocsin.model.errors import SubscriptionError
+from tocsin.model.subscription import Answer
 
 __all__ = ["Holdings"]
 
@@ -36,9 +39,11 @@ class Holdings:
         self,
         matcher: str | None,
         statistics: Statistics | None,
+        *,
         clock: Clock,
         lateness: int,
         timelines: Timelines,
+        views: Views,
     ) -> None:
         self._matcher_name = matcher
         self._statistics = statistics
@@ -47,6 +52,7 @@ class Holdings:
         self.matcher = self.new_matcher()
         self.form: NormalForm = smaller_form if takes_clauses(self.matcher) else normal_form
         self.timelines = timelines
+        self.views = views
         self.book = Book()
         self.generation = 0
         self.expired = 0
@@ -54,7 +60,7 @@ class Holdings:
     @property
     def has_filters(self) -> bool:
         """Tell whether any of the subscriptions is a filter."""
-        return len(self.book) > len(self.timelines)
+        return len(self.book) > len(self.timelines) + len(self.views)
 
     def new_matcher(self) -> Matcher:
         """Return an empty matcher of the kind that is held."""
@@ -70,7 +76,9 @@ class Holdings:
             raise SubscriptionError(_TAKEN, taken[0])
         return taken
 
-    def exchange(self, gone: Sequence[str], new: Mapping[str, Wanted | WantedSequence]) -> ConjunctionBatch:
+    def exchange(
+        self, gone: Sequence[str], new: Mapping[str, Wanted | WantedSequence | WantedView]
+    ) -> ConjunctionBatch:
         """Put new subscriptions in the place of others, and return the filters; if one is refused, nothing is added."""
         with self._reserved(len(new), gone) as numbers:
             each = list(zip(numbers, new.items(), strict=True))
@@ -81,6 +89,8 @@ class Holdings:
             for number, (name, one) in each:
                 if isinstance(one, WantedSequence):
                     self.timelines.add(_array([number]), one.prepared, {}, one.terms, tick=one.tick, id_=name)
+                elif isinstance(one, WantedView):
+                    self.views.add(_array([number]), one.plan, {}, name)
         self._take_out(gone)
         for number, (name, wanted) in zip(numbers, new.items(), strict=True):
             self.book.add(number, name, wanted.query, wanted.terms)
@@ -113,6 +123,24 @@ class Holdings:
         self.book.add_batch(numbers, made.ids, made.template, made.rows, terms)
         self.generation += 1
 
+    def add_views(self, made: MadeViews, terms: Terms, gone: Sequence[str]) -> tuple[Answer, ...]:
+        """Put the views of a template's rows in the place of others, and return their answers."""
+        with self._reserved(len(made.ids), gone) as numbers:
+            self.views.add(_array(numbers), made.plan, made.rows.columns, "template")
+        self._take_out(gone)
+        self.book.add_batch(numbers, made.ids, made.template, made.rows, terms)
+        self.generation += 1
+        return tuple(map(self.views.answer, numbers))
+
+    def first_answers(self, ids: Iterable[str]) -> tuple[Notification, ...]:
+        """Return what those of new subscriptions that are views are told at once."""
+        numbers = {id_: self.book.number(id_) for id_ in ids}
+        return tuple(
+            first_answer(id_, self.views.answer(number), self.generation)
+            for id_, number in numbers.items()
+            if self.book.is_view(number)
+        )
+
     def withdraw(self, id: str) -> None:
         """Remove a subscription; one that is not there is an error."""
         self.book.number(id)
@@ -137,7 +165,9 @@ class Holdings:
         )
         return (warning,)
 
-    def difference(self, sought: Mapping[str, Wanted | WantedSequence], owner: str) -> Difference:
+    def difference(
+        self, sought: Mapping[str, Wanted | WantedSequence | WantedView], owner: str
+    ) -> Difference:
         """Return what would change if the subscriptions of an owner were those sought."""
         held = self.book.owned_by(owner)
         both = [name for name in sought if name in self.book]
@@ -172,12 +202,14 @@ class Holdings:
             self.matcher.remove(_array(numbers))  # part of them may have been added
             self.timelines.remove(numbers)
             self.timelines.take_back()
+            self.views.remove(numbers)
             self.book.give_back(numbers)
             raise
 
     def _take_out(self, ids: Iterable[str]) -> None:
         numbers = [self.book.remove(name) for name in ids]
         self.timelines.remove(numbers)
+        self.views.remove(numbers)
         self.matcher.remove(_array(numbers))
 
 

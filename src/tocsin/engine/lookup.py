@@ -24,10 +24,16 @@ class Lookup:
         self._reader = reader
 
     def match(
-        self, events: list[Event], report: Callable[[Fault], object] | None = None
+        self,
+        events: list[Event],
+        report: Callable[[Fault], object] | None = None,
+        check: Callable[[Event], None] | None = None,
     ) -> list[list[int] | None]:
-        """Return, per event, the numbers of the filters it satisfies; None if it is refused and that is reported."""
-        seen = self._seen(events, report)
+        """Return, per event, the numbers of the filters it satisfies; None if it is refused and that is reported.
+
+        `check` refuses events too.
+        """
+        seen = self._seen(events, report, check)
         if not self._held.has_filters:
             return [None if event is None else [] for event in seen]
         found = self._held.matcher.match(EventBatch.of(e for e in seen if e is not None))
@@ -78,12 +84,20 @@ class Lookup:
             for event, found, given in zip(events, self.match(events, report), weights, strict=True)
         ]
 
-    def _seen(self, events: list[Event], report: Callable[[Fault], object] | None) -> list[Event | None]:
+    def _seen(
+        self,
+        events: list[Event],
+        report: Callable[[Fault], object] | None,
+        check: Callable[[Event], None] | None = None,
+    ) -> list[Event | None]:
         """Return events as matchers see them; None for one that is refused and reported."""
         seen: list[Event | None] = []
         for event in events:
             try:
-                seen.append(matchable(event))
+                made = matchable(event)
+                if check is not None:
+                    check(event)
+                seen.append(made)
             except EventError as fault:
                 if report is None:
                     raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 
@@ -18,6 +19,7 @@ from tocsin.engine.results import Followed, Values
 from tocsin.engine.sequences import sequence_notification
 from tocsin.engine.tables import TableRows
 from tocsin.engine.timeline import Tell
+from tocsin.engine.views import view_notification
 from tocsin.formats import Fault
 from tocsin.matching import ConjunctionBatch, EventBatch, IdArray
 from tocsin.model import Event, Notification
@@ -27,12 +29,14 @@ from tocsin.sequences.witnesses import Witnesses
 
 __all__ = ["Publication"]
 
+_log = logging.getLogger("tocsin")
+
 
 class Publication:
     """Makes the notifications of events, and counts both. Called under the engine's lock.
 
-    What a sequence tells comes after what filters are told of the event that completed it, and what filters are told
-    of what it published comes after that.
+    What a sequence tells comes after what filters are told of the event that completed it, what filters are told
+    of what it published comes after that, and what views are told comes last.
     """
 
     def __init__(self, held: Holdings, lookup: Lookup, clock: Clock) -> None:
@@ -49,13 +53,15 @@ class Publication:
         """Return what is told of events, as if they came one by one: what expires between them hears no later one."""
         notes = _Notes()
         given = [] if wish is None else wish.checked(1)
-        for event, found in zip(events, self._lookup.match(events, report), strict=True):
+        check = self._held.views.check if self._held.views.tables else None
+        for event, found in zip(events, self._lookup.match(events, report, check), strict=True):
             if found is None:
                 continue
             self.published += 1
-            if is_deletion(event):
-                continue
             now = self._clock.now()
+            if is_deletion(event):
+                self._held.views.take(event, self._held.timelines.mark(), now)
+                continue
             valid = self._held.valid(found, event.end, now)
             mark = self._held.timelines.take(event)
             if wish is None:
@@ -63,6 +69,7 @@ class Publication:
             else:
                 best = best_of(valid, matchable(event), self._held.book, wish.top, given[0])
                 notes.add(mark, [changed(self._note(number, event), score=score) for number, score in best])
+            self._held.views.take(event, mark, now)
             self.history.add(event, now)
             self._clock.saw(event.end)
         self._held.timelines.release(self._telling(notes))
@@ -144,8 +151,22 @@ class Publication:
             told = [*self._of_witnesses(found), *self._of_published(found)]
             for place, heard in sorted(told, key=itemgetter(0)):
                 notes.add(marks[place], heard)
+            self._change_tables(marks, found)
 
         return tell
+
+    def _change_tables(self, marks: Sequence[int], found: Witnesses) -> None:
+        """Let events that sequences published change the tables of their names; one that is no row is logged."""
+        views = self._held.views
+        for place, event in found.published if views.tables else ():
+            try:
+                views.check(event)
+            except EventError as fault:
+                _log.warning(
+                    "an event that was published as `%s` is no row of that table: %s", event.stream, fault
+                )
+            else:
+                views.take(event, marks[place], self._clock.now())
 
     def _of_witnesses(self, found: Witnesses) -> Iterator[tuple[int, list[Notification]]]:
         """Return what sequences are told, by the place of the event that completed them."""
@@ -163,7 +184,24 @@ class Publication:
             asked = [n for n in numbers or () if self._held.book.filter(n).stream == event.stream]
             yield place, [self._note(number, event) for number in self._held.valid(asked, event.end)]
 
+    def _of_views(self) -> Iterator[tuple[int, Notification]]:
+        """Return what views are told of the changes that have come, with the marks of these."""
+        views, book = self._held.views, self._held.book
+        for altered in views.release():
+            change = altered.change
+            if not self._held.valid([change.number], altered.event.end, altered.now):
+                views.keep_untold(change)
+                continue
+            old = views.told_last(change)
+            if old != change.new:
+                yield (
+                    altered.mark,
+                    view_notification(book.id(change.number), altered, old, self._held.generation),
+                )
+
     def _counted(self, notes: _Notes) -> list[Notification]:
+        for mark, note in self._of_views():
+            notes.add(mark, [note])
         told = notes.in_order()
         self.notified += len(told)
         return told

@@ -16,6 +16,7 @@ from tocsin.language.explanation import Reason
 from tocsin.matching import IdArray, MatcherStats
 from tocsin.model import Event, Notification, Value
 from tocsin.model.errors import TemplateError
+from tocsin.model.subscription import Answer
 
 __all__ = [
     "Difference",
@@ -23,6 +24,7 @@ __all__ = [
     "EventExplanation",
     "Followed",
     "HeldSequences",
+    "HeldViews",
     "NamedMatches",
     "Subscribed",
     "SubscribedMany",
@@ -38,20 +40,32 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class Subscribed(Struct, frozen=True):
-    """A new subscription: what kept events it met at once, and what its writer should be warned of."""
+    """A new subscription: what it is told at once, and what its writer should be warned of.
+
+    A filter is told of the kept events that it meets, a view its present answer.
+    """
 
     id: str
     notifications: tuple[Notification, ...] = ()
     warnings: tuple[str, ...] = ()
 
+    @property
+    def answer(self) -> Answer:
+        """Return the present answer of a view; None of what is none."""
+        return next((note.new for note in self.notifications if note.view), None)
+
 
 class SubscribedMany(Struct, frozen=True):
-    """New subscriptions from a template: those made, the rows at fault, and the rows that can never match."""
+    """New subscriptions from a template: those made, the rows at fault, and the rows that can never match.
+
+    `answers` are those of views, in the order of the ids.
+    """
 
     ids: tuple[str, ...]
     errors: tuple[TemplateError, ...] = ()
     never: tuple[int, ...] = ()
     notifications: tuple[Notification, ...] = ()
+    answers: tuple[Answer, ...] = ()
 
 
 class Difference(Struct, frozen=True):
@@ -191,6 +205,21 @@ class HeldSequences(Struct, frozen=True):
     waiting: int = 0
 
 
+class HeldViews(Struct, frozen=True):
+    """What tables and views hold: `families` of views that ask the same of a table share what its changes become.
+
+    `messages` have been made of changes so far, and `late` rows were older than those held.
+    """
+
+    subscriptions: int = 0
+    families: int = 0
+    tables: int = 0
+    rows: int = 0
+    bytes: int = 0
+    messages: int = 0
+    late: int = 0
+
+
 class EngineStats(Struct, frozen=True):
     """What the engine holds and what has passed through it."""
 
@@ -204,6 +233,7 @@ class EngineStats(Struct, frozen=True):
     dropped_arrays: int
     matcher: MatcherStats
     sequences: HeldSequences = HeldSequences()
+    views: HeldViews = HeldViews()
 
     @property
     def late(self) -> int:

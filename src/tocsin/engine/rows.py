@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -13,16 +13,22 @@ from tocsin.engine.results import SubscribedMany
 from tocsin.language import Cnf, Dnf, Template, TemplateRows
 from tocsin.language.parsing.parser import canonical
 from tocsin.language.template.binding import bind_query
-from tocsin.language.template.columns import Rows, as_table
+from tocsin.language.template.columns import Column, Rows, as_table
 from tocsin.language.template.template import bindings_at
-from tocsin.model import Filter, Notification, Sequence
+from tocsin.model import Filter, Notification, Sequence, View
 from tocsin.model.errors import TemplateError, TocsinError
+from tocsin.model.subscription import Answer
 from tocsin.sequences.runner import Prepared
+from tocsin.views.plan import Plan
 
-__all__ = ["MadeRows", "MadeSequences"]
+__all__ = ["MadeRows", "MadeSequences", "MadeViews"]
 
 Prepare: TypeAlias = Callable[[Sequence, str], tuple[Prepared, int]]
 """Makes a sequence ready, and says how long a tick of its streams is."""
+
+
+Planning: TypeAlias = Callable[[View, str, Mapping[str, Column]], Plan]
+"""Says how a view is followed, given the values of its parameters."""
 
 
 class MadeRows(Struct, frozen=True):
@@ -93,6 +99,27 @@ class MadeSequences(Struct, frozen=True):
     def told(self) -> SubscribedMany:
         """Return what the caller is told."""
         return SubscribedMany(tuple(self.ids), self.errors)
+
+
+class MadeViews(Struct, frozen=True):
+    """Views of one template, by their ids; what is faulty is left out and told by `errors`."""
+
+    ids: list[str]
+    template: Template
+    plan: Plan
+    rows: TemplateRows
+    errors: tuple[TemplateError, ...]
+
+    @classmethod
+    def of(cls, template: Template, rows: Rows, id_rule: str | None, plan: Planning) -> MadeViews:
+        """Return what a template of views and its rows make."""
+        assert isinstance(template.query, View)  # noqa: S101 - the caller asked
+        ids, kept, errors = _made(template, rows, id_rule)
+        return cls(ids, template, plan(template.query, "template", kept.columns), kept, errors)
+
+    def told(self, answers: tuple[Answer, ...]) -> SubscribedMany:
+        """Return what the caller is told."""
+        return SubscribedMany(tuple(self.ids), self.errors, answers=answers)
 
 
 def _made(

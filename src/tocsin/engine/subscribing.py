@@ -10,14 +10,22 @@ from uuid import uuid4
 
 from tocsin.engine.book import Terms
 from tocsin.engine.clock import Clock, SystemClock
-from tocsin.engine.filters import no_views
 from tocsin.engine.holdings import Holdings
 from tocsin.engine.lookup import Lookup
 from tocsin.engine.publication import Publication
 from tocsin.engine.results import Difference, Subscribed, SubscribedMany
-from tocsin.engine.rows import MadeRows, MadeSequences
+from tocsin.engine.rows import MadeRows, MadeSequences, MadeViews
 from tocsin.engine.timelines import LateLog, Timelines
-from tocsin.engine.wanted import Wanted, WantedSequence, WantedSet, check_id, read_terms, read_wanted
+from tocsin.engine.views import Views
+from tocsin.engine.wanted import (
+    Wanted,
+    WantedSequence,
+    WantedSet,
+    WantedView,
+    check_id,
+    read_terms,
+    read_wanted,
+)
 from tocsin.formats import EventReader
 from tocsin.language import Checked, Template
 from tocsin.language.sources import QuerySource, read_query
@@ -25,7 +33,7 @@ from tocsin.language.template.columns import Rows
 from tocsin.matching import takes_clauses
 from tocsin.matching.ranking import Weight
 from tocsin.matching.statistics import Statistics
-from tocsin.model import Event, Filter, Subscription
+from tocsin.model import Event, Filter, Subscription, View
 from tocsin.model import Sequence as SequenceQuery
 from tocsin.model.errors import ApplyError, SubscriptionError, TocsinError
 from tocsin.model.ticks import StreamTicks
@@ -47,6 +55,7 @@ class Subscribing:
         disorder: int = 0,
         on_late: Callable[[Event], object] | None = None,
         memory_limit: int | None = None,
+        view_matcher: str | None = None,
     ) -> None:
         if disorder < 0:
             raise TocsinError(f"`disorder` is a number of ticks from 0 on, not {disorder}")
@@ -56,7 +65,15 @@ class Subscribing:
         runner = partial(_runner, matcher, statistics, memory_limit)
         self._timelines = Timelines(self._reader.ticks, disorder, on_late or LateLog(), runner)
         # What is held for late events is held for those that wait, too.
-        self._held = Holdings(matcher, statistics, self._clock, max(lateness, disorder), self._timelines)
+        self._views = Views(view_matcher)
+        self._held = Holdings(
+            matcher,
+            statistics,
+            clock=self._clock,
+            lateness=max(lateness, disorder),
+            timelines=self._timelines,
+            views=self._views,
+        )
         self._lookup = Lookup(self._held, self._reader)
         self._publication = Publication(self._held, self._lookup, self._clock)
         self._lock = RLock()
@@ -78,7 +95,8 @@ class Subscribing:
         It applies to an event iff `valid_from <= event.end < valid_until`. An id is made where none is given; one
         that is subscribed already is an error, unless `replace` is set. A filter meets kept events at once; `weight` is
         what its predicates are worth in a ranking: one for all, or by attribute. A sequence sees events that end after
-        all that have come; with `witness="full"` it tells all events of each step.
+        all that have come; with `witness="full"` it tells all events of each step. A view tells its present answer at
+        once, and then each change of it.
         """
         name = uuid4().hex if id is None else id
         check_id(name)
@@ -91,7 +109,7 @@ class Subscribing:
             added = self._held.exchange(gone, {name: wanted})
             return Subscribed(
                 name,
-                self._publication.meet_history(added),
+                self._publication.meet_history(added) + self._held.first_answers([name]),
                 (*checked.warnings, *self._held.expiry_warning(terms)),
             )
 
@@ -115,7 +133,14 @@ class Subscribing:
         """
         terms = read_terms(valid_from, valid_until, owner, weight=weight, witness=witness)
         form = template if isinstance(template, Template) else Template(template)
-        if isinstance(no_views(form.query, "template"), SequenceQuery):
+        if isinstance(form.query, View):
+            views = MadeViews.of(form, rows, id, self._views.plan)
+            with self._lock:
+                self._expire()
+                return views.told(
+                    self._held.add_views(views, terms, self._held.replaced(views.ids, replace=replace))
+                )
+        if isinstance(form.query, SequenceQuery):
             prepare = partial(self._timelines.prepare, full=witness == "full")
             sequences = MadeSequences.of(form, rows, id, prepare)
             with self._lock:
@@ -159,6 +184,7 @@ class Subscribing:
                 {name: sought[name] for name in (*difference.added, *difference.changed)},
             )
             met = self._publication.meet_history(added)
+            met += self._held.first_answers((*difference.added, *difference.changed))
         return Difference(difference.added, difference.changed, difference.removed, difference.unchanged, met)
 
     def subscriptions(self, *, owner: str | None = None) -> Iterator[Subscription]:
@@ -184,12 +210,14 @@ class Subscribing:
             self._expire()
             return id in self._held.book
 
-    def _wanted(self, id_: str, source: QuerySource, terms: Terms) -> Wanted | WantedSequence:
+    def _wanted(self, id_: str, source: QuerySource, terms: Terms) -> Wanted | WantedSequence | WantedView:
         """Return a subscription as this engine holds it, or raise `TocsinError`."""
         return self._wanted_of(id_, read_query(source), terms)
 
-    def _wanted_of(self, id_: str, checked: Checked, terms: Terms) -> Wanted | WantedSequence:
-        query = no_views(checked.query, id_)
+    def _wanted_of(self, id_: str, checked: Checked, terms: Terms) -> Wanted | WantedSequence | WantedView:
+        query = checked.query
+        if isinstance(query, View):
+            return WantedView(query, self._views.plan(query, id_), terms)
         if isinstance(query, Filter):
             return Wanted(query, self._held.form(query, id_, checked.normal), terms)
         prepared, tick = self._timelines.prepare(query, id_, full=terms.witness == "full")

@@ -198,6 +198,11 @@ class Timelines:
 
     # events
 
+    def mark(self) -> int:
+        """Return the next mark, for an event that no sequence sees."""
+        self.next_mark += 1
+        return self.next_mark - 1
+
     def take(self, event: Event) -> int:
         """Take an event, which waits for its turn, and return the mark it goes by."""
         mark = self.next_mark

@@ -14,17 +14,19 @@ from tocsin.formats.subscription_files import Entry
 from tocsin.language import Cnf, Dnf
 from tocsin.language.sources import QuerySource, read_query
 from tocsin.matching.ranking import check_weight
-from tocsin.model import Filter, Subscription
+from tocsin.model import Filter, Subscription, View
 from tocsin.model import Sequence as SequenceQuery
 from tocsin.model.errors import KindError, MatcherError, SubscriptionError, TocsinError
 from tocsin.model.values import read_time
 from tocsin.sequences.runner import Prepared
+from tocsin.views.plan import Plan
 
 __all__ = [
     "Reading",
     "Wanted",
     "WantedSequence",
     "WantedSet",
+    "WantedView",
     "check_id",
     "read_filter",
     "read_terms",
@@ -54,6 +56,14 @@ class WantedSequence(Struct, frozen=True):
     query: SequenceQuery
     prepared: Prepared
     tick: int
+    terms: Terms
+
+
+class WantedView(Struct, frozen=True):
+    """One view as it should be: what it asks, and how it is followed."""
+
+    query: View
+    plan: Plan
     terms: Terms
 
 

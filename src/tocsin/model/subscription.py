@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -11,7 +11,13 @@ from tocsin.model.event import Event
 from tocsin.model.queries import Query
 from tocsin.model.values import Value
 
-__all__ = ["Notification", "Subscription", "Witnessed"]
+__all__ = ["Answer", "Notification", "Subscription", "Told", "Witnessed"]
+
+Told: TypeAlias = Value | Mapping[str, Value | None]
+"""A value, or a row by the names of what a view selects."""
+
+Answer: TypeAlias = Value | tuple[Told, ...] | None
+"""What a view answers: a number or null, the distinct values in order, or the rows in the order they came."""
 
 
 class Subscription(Struct, frozen=True):
@@ -45,17 +51,22 @@ class Notification(Struct, frozen=True):
     """What one subscription is told about one event, one sequence of events, or one change of an answer.
 
     `values` holds what the query selected or, of a sequence that selects nothing, what it computed; `witness` the
-    steps of a sequence; `old` and `new` the answers of a view before and after; `generation` is the state of the subscriptions that was matched, `score` what it is worth if it was ranked.
+    steps of a sequence. Of a `view`, `old` and `new` are the answers before and after, and where these are several
+    values or rows, `removed` and `added` the difference; its first answer has no event and no `old`. `generation` is
+    the state of the subscriptions that was matched, `score` what it is worth if it was ranked.
     """
 
     subscription: str
     event_ids: tuple[str, ...]
     events: tuple[Event, ...] = ()
     values: Mapping[str, Value | None] | None = None
-    old: Value | None = None
-    new: Value | None = None
+    old: Answer = None
+    new: Answer = None
     start: int | None = None
     end: int | None = None
     generation: int = 0
     score: float | None = None
     witness: tuple[Witnessed, ...] | None = None
+    view: bool = False
+    removed: tuple[Told, ...] = ()
+    added: tuple[Told, ...] = ()

@@ -9,9 +9,8 @@ from msgspec import Struct
 
 from tocsin.language.template.columns import Column
 from tocsin.matching import IdArray
-from tocsin.model.values import Value
+from tocsin.model.subscription import Answer, Told
 from tocsin.views.changes import Row, RowChange
-from tocsin.views.kinds.kind import Answer
 from tocsin.views.plan import Plan
 
 __all__ = ["Family", "FamilyStats", "ViewChange"]
@@ -27,8 +26,8 @@ class ViewChange(Struct, frozen=True):
     number: int
     old: Answer
     new: Answer
-    removed: tuple[Value | Mapping[str, Value | None], ...] = ()
-    added: tuple[Value | Mapping[str, Value | None], ...] = ()
+    removed: tuple[Told, ...] = ()
+    added: tuple[Told, ...] = ()
 
 
 class FamilyStats(Struct, frozen=True):

@@ -8,10 +8,10 @@ from fractions import Fraction
 
 from tocsin.language.semantics import condition_truth, value_of
 from tocsin.model.queries import View
+from tocsin.model.subscription import Answer
 from tocsin.model.terms import Aggregate, AggregateFunction, Term
 from tocsin.model.values import Value, kind_of
 from tocsin.views.changes import Row
-from tocsin.views.kinds.kind import Answer
 from tocsin.views.plan import LEFT, RIGHT
 from tocsin.views.planning import placed, placed_term
 

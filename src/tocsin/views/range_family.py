@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -14,13 +13,15 @@ from tocsin.language.printer import term_text
 from tocsin.language.semantics import value_of
 from tocsin.language.template.columns import Column
 from tocsin.matching import IdArray
+from tocsin.model.subscription import Answer
 from tocsin.model.terms import Attribute, Literal, Parameter
 from tocsin.model.timestamps import microseconds
 from tocsin.model.values import Kind as ValueKind
 from tocsin.model.values import Value, kind_of
 from tocsin.views.changes import Floats, PointChanges, Row, RowChange
+from tocsin.views.codes import Codes
 from tocsin.views.family import FamilyStats, ViewChange
-from tocsin.views.kinds.kind import Answer, Reads, Told, whole
+from tocsin.views.kinds.kind import Reads, Told, whole
 from tocsin.views.kinds.registry import kind_named
 from tocsin.views.listeners import new_listeners
 from tocsin.views.numbers import WIDEST, moment, number
@@ -47,7 +48,7 @@ class RangeFamily:
         self.server = self._kind.reformulator()
         self.listeners = new_listeners(matcher, _type_of(self._plan))
         self.answers = self._kind.answers()
-        self._codes = _Codes()
+        self._codes = Codes()
         self._held: set[int] = set()
         self._empty: set[int] = set()  # those whose range no point is within
         self._messages = 0
@@ -131,7 +132,7 @@ class RangeFamily:
         if self._kind.reads is not Reads.VALUE or math.isnan(x):
             return x, y
         value = value_of(self._plan.y, row)  # type: ignore[arg-type]
-        return x, float(self._codes.take(value))  # type: ignore[arg-type]
+        return x, float(self._codes.take(value))
 
     def _point(self, row: Row, *, known: bool = True) -> tuple[float, float]:
         """Return a row as a point, `_NOWHERE` if it is none; a value has its code if it is `known`, else 0."""
@@ -190,42 +191,6 @@ class RangeFamily:
 
     def _decoded(self, codes: tuple[int, ...]) -> tuple[Value, ...]:
         return tuple(sorted((self._codes.values[code] for code in codes), key=_rank))
-
-
-class _Codes:
-    """Codes of values, from 0; one is given again once all rows that have its value have gone."""
-
-    def __init__(self) -> None:
-        self.values: list[Any] = []  # by code
-        self._codes: dict[tuple[ValueKind, Value], int] = {}
-        self._rows: Counter[int] = Counter()
-        self._free: list[int] = []
-
-    def find(self, value: Value) -> int:
-        """Return the code of a value that has one."""
-        return self._codes[kind_of(value), value]
-
-    def take(self, value: Value) -> int:
-        """Return the code of a row's value, a new one if no row has it yet."""
-        key = (kind_of(value), value)
-        code = self._codes.get(key)
-        if code is None:
-            code = self._free.pop() if self._free else len(self.values)
-            self._codes[key] = code
-            self.values[code : code + 1] = [value]
-        self._rows[code] += 1
-        return code
-
-    def let_go(self, codes: Iterable[int]) -> None:
-        """Take note that rows have gone, or have changed their value; of each row, its code."""
-        for code in codes:
-            self._rows[code] -= 1
-            if not self._rows[code]:
-                del self._rows[code]
-                value = self.values[code]
-                del self._codes[kind_of(value), value]
-                self.values[code] = None
-                self._free.append(code)
 
 
 def _ends(

@@ -22,7 +22,7 @@ from tocsin.language.template.columns import Column, Faults, Rows, read_columns
 from tocsin.language.template.roles import Role, roles_of
 from tocsin.model.conditions import Conjunction
 from tocsin.model.errors import LanguageError, NormalFormError, TemplateError
-from tocsin.model.queries import Filter, Query, View
+from tocsin.model.queries import Filter, Query
 from tocsin.model.values import Value
 
 __all__ = ["Template", "TemplateRows"]
@@ -33,9 +33,9 @@ _COMPILERS: Final[dict[Role, Callable[[str], object]]] = {Role.LIKE: compile_lik
 
 
 class TemplateRows(Struct, frozen=True):
-    """Many filters or sequences of one shape: the query with parameters, and a column of constants for each.
+    """Many filters, sequences or views of one shape: the query with parameters, and a column of constants for each.
 
-    `normal` is a filter's normal form; a sequence has none. `rows` are the numbers of the rows that are kept, in the order they were given; `errors` say what is wrong
+    `normal` is a filter's normal form; sequences and views have none. `rows` are the numbers of the rows that are kept, in the order they were given; `errors` say what is wrong
     with the others, and `never` are the rows that no event can satisfy.
     """
 
@@ -67,9 +67,9 @@ class TemplateRows(Struct, frozen=True):
             yield tuple(bind_predicate(predicate, values) for predicate in conjunction)
 
     def form(self) -> Dnf | Cnf:
-        """Return the normal form of the filters, or raise `TemplateError` for sequences."""
+        """Return the normal form of the filters, or raise `TemplateError` for what has none."""
         if self.normal is None:
-            raise TemplateError("these are sequences: they have no normal form, and no matcher holds them")
+            raise TemplateError("these are no filters: they have no normal form, and no matcher holds them")
         return self.normal
 
 
@@ -133,13 +133,11 @@ class Template:
             raise TemplateError(f"the row makes a text that the language does not allow: {fault}") from None
 
     def bind_many(self, rows: Rows, *, clauses: bool = False) -> TemplateRows:
-        """Return the filters or sequences that all rows make, as columns; faulty rows are left out and reported.
+        """Return the filters, sequences or views that all rows make, as columns; faulty rows are left out and reported.
 
         `rows` is a mapping of columns, a pandas or Arrow table, or an iterable of mappings. The text is
         normalised once, so that a row costs array work only; with `clauses`, to the smaller normal form.
         """
-        if isinstance(self.query, View):
-            raise TemplateError("views are not made by the column; make them with `bind`, row by row")
         columns, size, faults = read_columns(rows, self._many)
         self._check_roles(columns, faults)
         kept = np.ones(size, dtype=np.bool_)

@@ -12,14 +12,10 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tocsin.matching import IdArray, Matches
-from tocsin.model.values import Value
 from tocsin.views.changes import Floats, PointChanges
 from tocsin.views.messages import Messages
 
-__all__ = ["Answer", "Answers", "Kind", "Present", "Reads", "Reformulator", "Told", "whole"]
-
-Answer: TypeAlias = Value | tuple[Value, ...] | tuple[Mapping[str, Value | None], ...] | None
-"""A number or null, the distinct values, or the rows; what an aggregate tells of no row is null, or a count of 0."""
+__all__ = ["Answers", "Kind", "Present", "Reads", "Reformulator", "Told", "whole"]
 
 Present: TypeAlias = Mapping[str, NDArray[Any]]
 """What a subscriber begins with, as columns that a kind's two sides have agreed on."""

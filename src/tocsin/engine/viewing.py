@@ -1,0 +1,76 @@
+"""The part of an engine that holds tables, and what is known of the views of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+
+from tocsin.engine.results import Trial
+from tocsin.engine.subscribing import Subscribing
+from tocsin.engine.views import Views, view_notification
+from tocsin.formats import Fault
+from tocsin.model import Event, View
+from tocsin.model.errors import EventError, SubscriptionError
+from tocsin.model.subscription import Answer
+
+__all__ = ["Viewing", "try_view"]
+
+
+class Viewing(Subscribing):
+    """Holds tables beside subscriptions; all calls are safe from several threads."""
+
+    def table(self, name: str, *, key: str | Sequence[str]) -> None:
+        """Let a stream be a table too: an event of it replaces the row with the same key, whole.
+
+        `key` names the attribute that tells rows apart, or several. What the stream brought before is not in the table.
+        An event that ended before the row that is held is late, and changes nothing.
+
+        >>> from tocsin import Engine
+        >>> engine = Engine()
+        >>> engine.table("stock", key="symbol")
+        >>> engine.subscribe("select min(per) from table stock where risk between 20 and 60", id="best").answer
+        >>> [(note.old, note.new) for note in engine.publish({"symbol": "A", "risk": 30, "per": 8}, stream="stock")]
+        [(None, 8)]
+        """
+        with self._lock:
+            self._views.declare(name, key)
+
+    def answer(self, id: str) -> Answer:
+        """Return the present answer of a view."""
+        with self._lock:
+            self._expire()
+            number = self._held.book.number(id)
+            if not self._held.book.is_view(number):
+                raise SubscriptionError("it is no view, and has no answer", id)
+            return self._views.answer(number)
+
+    def save_tables(self, path: str | PathLike[str]) -> None:
+        """Write all tables, as they stand, to a file; subscriptions are not in it."""
+        with self._lock:
+            self._views.save(Path(path))
+
+    def load_tables(self, path: str | PathLike[str]) -> tuple[str, ...]:
+        """Declare the tables that a file holds, with its rows, and return their names; done before they have views."""
+        with self._lock:
+            return self._views.load(Path(path))
+
+
+def try_view(query: View, events: Sequence[Event], faults: tuple[Fault, ...], views: Views) -> Trial:
+    """Return what a view would have been told of these events alone, by tables that are empty at first."""
+    alone = Views()
+    for table in views.tables.values():
+        alone.declare(table.name, table.key)
+    alone.add(np.zeros(1, dtype=np.int64), alone.plan(query, "test"), {}, "test")
+    refused: list[Fault] = []
+    for place, event in enumerate(events):
+        try:
+            alone.check(event)
+            alone.take(event, place, 0)
+        except EventError as fault:
+            refused.append(Fault("event", place + 1, str(fault)))
+    altered = alone.release()
+    notes = tuple(view_notification("test", one, one.change.old, 0) for one in altered)
+    return Trial(tuple(one.event for one in altered), len(events), (*faults, *refused), notes)

@@ -1,0 +1,305 @@
+"""The tables that an engine holds, and the views of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from msgspec import Struct
+
+from tocsin.engine.filters import DELETIONS, is_deletion, out_of_time
+from tocsin.engine.results import HeldViews
+from tocsin.engine.view_explaining import ViewExplanation, explain_view
+from tocsin.language.parsing.cursor import closest
+from tocsin.language.template.columns import Column
+from tocsin.matching import IdArray
+from tocsin.model import Event, Notification, Subscription, View
+from tocsin.model.errors import EventError, SubscriptionError, TocsinError
+from tocsin.model.subscription import Answer
+from tocsin.views.changes import Row, RowChange
+from tocsin.views.family import Family, ViewChange
+from tocsin.views.plan import Plan, RangePlan
+from tocsin.views.planning import plan_of
+from tocsin.views.snapshots import load_tables, save_tables
+from tocsin.views.table import Table
+
+if TYPE_CHECKING:
+    from tocsin.views.range_family import RangeFamily
+
+__all__ = ["Altered", "Views", "first_answer", "view_notification"]
+
+
+class Altered(Struct, frozen=True):
+    """One answer that an event altered: the event, its mark, when it came, and what is different."""
+
+    mark: int
+    event: Event
+    now: int
+    change: ViewChange
+
+
+class _Pending(Struct, frozen=True):
+    """A change that its event has made, and that the views have not followed yet."""
+
+    mark: int
+    event: Event
+    now: int
+    change: RowChange
+
+
+class _Held(Struct, eq=False):
+    """A family, the tables it reads, and how many subscriptions it has."""
+
+    family: Family
+    tables: tuple[str, ...]
+    ranged: RangeFamily | None
+    left: int = 0
+
+
+class Views:
+    """Keeps tables, and tells which views a change alters. Called under the engine's lock.
+
+    `matcher` names the index that holds reformulated subscriptions, the point index if None.
+    """
+
+    def __init__(self, matcher: str | None = None) -> None:
+        self._matcher = matcher
+        self.tables: dict[str, Table] = {}
+        self._families: dict[Any, _Held] = {}
+        self._family_of: dict[int, Any] = {}  # by number: the family's key
+        self._pending: list[_Pending] = []
+        self._untold: dict[int, Answer] = {}  # what those were told last who did not hear of a change since
+
+    def __len__(self) -> int:
+        return len(self._family_of)
+
+    # tables
+
+    def declare(self, name: str, key: str | Sequence[str]) -> None:
+        """Let a stream's events be rows of a table with this key."""
+        names = (key,) if isinstance(key, str) else tuple(key)
+        if not name:
+            raise TocsinError("a table's name is its stream's: a string that is not empty")
+        if not names or not all(names):
+            raise TocsinError(f"the key of a table is an attribute's name, or several, not {key!r}")
+        held = self.tables.get(name)
+        if held is not None and held.key != names:
+            raise TocsinError(
+                f"the table `{name}` has the key {_listed(held.key)} already, not {_listed(names)}"
+            )
+        if held is None:
+            self.tables[name] = Table(name, names)
+
+    def save(self, path: Path) -> None:
+        """Write all tables to a file."""
+        save_tables(self.tables.values(), path)
+
+    def load(self, path: Path) -> tuple[str, ...]:
+        """Put the tables of a file in the place of those of the same name, and return their names.
+
+        It is done before they have views, whose answers would change with no event to tell of.
+        """
+        tables = load_tables(path)
+        read = {name for held in self._families.values() for name in held.tables}
+        for table in tables:
+            if table.name in read:
+                raise TocsinError(
+                    f"the table `{table.name}` has views; load tables first, and then subscribe, or into another engine"
+                )
+            if table.name in self.tables and self.tables[table.name].key != table.key:
+                raise TocsinError(
+                    f"{path}: the table `{table.name}` has the key {_listed(table.key)} there, and "
+                    f"{_listed(self.tables[table.name].key)} here"
+                )
+        self.tables |= {table.name: table for table in tables}
+        return tuple(table.name for table in tables)
+
+    def is_table(self, stream: str | None) -> bool:
+        """Tell whether a stream's events are rows of a table."""
+        return stream in self.tables
+
+    def check(self, event: Event) -> None:
+        """Raise `EventError` for an event that cannot be a row of its table."""
+        table = self.tables.get(event.stream or "")
+        if table is None:
+            return
+        row = _row(event)
+        table.slot(row)
+        if not is_deletion(event):
+            for held in self._families.values():
+                if held.ranged is not None and table.name in held.tables:
+                    held.ranged.check(row)
+
+    def take(self, event: Event, mark: int, now: int) -> None:
+        """Change an event's table, if it has one; the views follow at `release`."""
+        table = self.tables.get(event.stream or "")
+        if table is None:
+            return
+        change = (table.delete if is_deletion(event) else table.upsert)(_row(event), event.end)
+        if change is not None and self._families:
+            self._pending.append(_Pending(mark, event, now, change))
+
+    def release(self) -> list[Altered]:
+        """Return what the changes since the last time alter, in their order."""
+        pending, self._pending = self._pending, []
+        found: list[tuple[int, ViewChange]] = []
+        for held in self._families.values():
+            places = [place for place, one in enumerate(pending) if one.change.table in held.tables]
+            if places:
+                changes = held.family.change([pending[place].change for place in places])
+                found += ((places[one.change], one) for one in changes)
+        found.sort(key=lambda one: (one[0], one[1].number))
+        return [
+            Altered(pending[place].mark, pending[place].event, pending[place].now, change)
+            for place, change in found
+        ]
+
+    # subscriptions
+
+    def plan(self, view: View, id_: str, columns: Mapping[str, Column] | None = None) -> Plan:
+        """Return how a view of declared tables is followed, or raise `SubscriptionError`."""
+        for table in view.tables:
+            if table.name not in self.tables:
+                near = closest(table.name, tuple(self.tables))
+                hint = f"did you mean `{near}`? If not, declare it" if near else "declare it"
+                raise SubscriptionError(
+                    f"there is no table `{table.name}`; {hint} first: "
+                    f'`engine.table("{table.name}", key="…")`, or `--table {table.name}=KEY`',
+                    id_,
+                )
+        return plan_of(view, id_, columns)
+
+    def add(self, numbers: IdArray, plan: Plan, columns: Mapping[str, Column], id_: str) -> None:
+        """Add one subscription for each number; those of a template have a row of `columns` each."""
+        key = _key(plan)
+        held = self._families.get(key)
+        if held is None:
+            held = self._new_family(plan)
+            try:
+                held.family.load(self._rows(held.tables))
+            except EventError as fault:
+                raise SubscriptionError(f"a row of its table stands in the way: {fault}", id_) from fault
+            self._families[key] = held
+        # What is known of them is entered first, so that they can be removed whatever happens next.
+        self._family_of.update(dict.fromkeys(numbers.tolist(), key))
+        held.left += len(numbers)
+        held.family.add(numbers, plan, columns)
+
+    def remove(self, numbers: Iterable[int]) -> None:
+        """Remove subscriptions; those that are not there are passed over."""
+        gone: dict[Any, list[int]] = {}
+        for number in numbers:
+            key = self._family_of.pop(number, None)
+            if key is not None:
+                gone.setdefault(key, []).append(number)
+                self._untold.pop(number, None)
+        for key, some in gone.items():
+            held = self._families[key]
+            held.family.remove(np.array(some, dtype=np.int64))
+            held.left -= len(some)
+            if not held.left:
+                del self._families[key]
+
+    def answer(self, number: int) -> Answer:
+        """Return a view's present answer."""
+        return self._families[self._family_of[number]].family.answer(number)
+
+    def explain(self, number: int, held: Subscription, event: Event) -> ViewExplanation:
+        """Return how a view stands, and what an event would change."""
+        view = held.query
+        assert isinstance(view, View)  # noqa: S101 - the caller asked
+        outside = tuple(self._outside(held, view, event))
+        row = None if is_deletion(event) else _row(event)
+        return explain_view(held, self.plan(view, held.id), self.answer(number), outside, (self.tables, event, row))
+
+    def _outside(self, held: Subscription, view: View, event: Event) -> Iterator[str]:
+        """Return what keeps an event away from a view."""
+        names = [table.name for table in view.tables]
+        if event.stream not in names:
+            of = f"of stream `{event.stream}`" if event.stream is not None else "of no stream"
+            yield f"it looks at {_listed(names)}, the event is {of}"
+            return
+        self.check(event)
+        if self.tables[event.stream].is_late(_row(event), event.end):
+            yield f"the event ended at {event.end}, before the row that is held: it is late"
+        yield from out_of_time(held, event)
+
+    def keep_untold(self, change: ViewChange) -> None:
+        """Remember what a subscription was told last, since it does not hear of this change."""
+        self._untold.setdefault(change.number, change.old)
+
+    def told_last(self, change: ViewChange) -> Answer:
+        """Return what a subscription was told last, now that it hears of a change."""
+        return self._untold.pop(change.number, change.old) if self._untold else change.old
+
+    def stats(self) -> HeldViews:
+        """Return what is held, all tables and families together."""
+        parts = [held.family.stats() for held in self._families.values()]
+        tables = self.tables.values()
+        return HeldViews(
+            subscriptions=len(self),
+            families=len(parts),
+            tables=len(self.tables),
+            rows=sum(map(len, tables)),
+            bytes=sum(table.nbytes for table in tables)
+            + sum(part.server_bytes + part.listener_bytes + part.answer_bytes for part in parts),
+            messages=sum(part.messages for part in parts),
+            late=sum(table.late for table in tables),
+        )
+
+    def _new_family(self, plan: Plan) -> _Held:
+        if isinstance(plan, RangePlan):
+            from tocsin.views.range_family import RangeFamily  # noqa: PLC0415 - it brings the compiler
+
+            ranged = RangeFamily(plan.kind, self._matcher, plan)
+            return _Held(ranged, (plan.table,), ranged)
+        from tocsin.views.row_family import RowFamily  # noqa: PLC0415 - it brings the compiler
+
+        return _Held(RowFamily(plan.tables, plan.equal, self._matcher), plan.tables, None)
+
+    def _rows(self, names: Iterable[str]) -> dict[str, Iterator[tuple[int, Row]]]:
+        return {name: self.tables[name].rows() for name in names}
+
+
+def view_notification(id_: str, altered: Altered, old: Answer, generation: int) -> Notification:
+    """Return what the subscription of a view is told of a change."""
+    event, change = altered.event, altered.change
+    return Notification(
+        subscription=id_,
+        event_ids=(event.id,),
+        events=(event,),
+        old=old,
+        new=change.new,
+        start=event.start,
+        end=event.end,
+        generation=generation,
+        view=True,
+        removed=change.removed,
+        added=change.added,
+    )
+
+
+def first_answer(id_: str, answer: Answer, generation: int) -> Notification:
+    """Return what the subscription of a view is told at once: its present answer."""
+    return Notification(id_, (), new=answer, generation=generation, view=True)
+
+
+def _row(event: Event) -> Row:
+    """Return an event as a row, without the word that says whether it is deleted."""
+    given = event.attributes
+    if any(name in given for name in DELETIONS):
+        return {name: value for name, value in given.items() if name not in DELETIONS}
+    return given
+
+
+def _key(plan: Plan) -> tuple[Any, ...]:
+    """Return what subscriptions of one family have in common."""
+    if isinstance(plan, RangePlan):
+        return plan.kind, plan.table, plan.x, plan.moments, plan.y
+    return plan.tables, plan.equal
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)

@@ -1,0 +1,175 @@
+"""Views of any condition over a table's rows, or over the pairs of rows of two: their subscribers keep what they need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, pairwise
+from operator import attrgetter
+from typing import Any, Final, TypeVar
+
+from msgspec.structs import replace
+
+from tocsin.language.normal import to_dnf, to_normal
+from tocsin.language.template.columns import Column
+from tocsin.matching import (
+    ConjunctionBatch,
+    EventBatch,
+    IdArray,
+    Matcher,
+    create_matcher,
+    takes_clauses,
+)
+from tocsin.matching.growing import GrowingMatcher
+from tocsin.model.conditions import TRUE
+from tocsin.views.changes import Row, RowChange
+from tocsin.views.family import FamilyStats, ViewChange
+from tocsin.views.keeping.keeper import Keeper
+from tocsin.views.keeping.registry import KEEPERS
+from tocsin.views.kinds.kind import Answer
+from tocsin.views.members import Members, Rows, Step
+from tocsin.views.pairs import Pairs
+from tocsin.views.plan import Plan, RowPlan
+
+__all__ = ["RowFamily"]
+
+_BLOCK: Final = 4096  # members that are matched at once
+
+Item = TypeVar("Item")
+
+
+class RowFamily:
+    """Follows the rows of a table, or the pairs that two tables make, for subscriptions of every kind.
+
+    A member, which is a row or a pair, is matched as it was before a change and as it is after it: this is the
+    message that the change becomes, and the matcher knows no state. Whose it was and is goes to the keepers, one for
+    all subscriptions that ask the same of their members.
+    """
+
+    def __init__(
+        self, tables: tuple[str, ...], equal: tuple[tuple[str, str], ...] = (), matcher: str | None = None
+    ) -> None:
+        self._members: Members = Rows(tables[0]) if len(tables) == 1 else Pairs((tables[0], tables[1]), equal)
+        self._index = matcher
+        self._matcher = self._new_matcher()
+        self._keepers: dict[RowPlan, Keeper[Any]] = {}
+        self._keeper_of: dict[int, Keeper[Any]] = {}  # by the subscription's number
+        self._messages = 0
+
+    def load(self, rows: Mapping[str, Iterable[tuple[int, Row]]]) -> None:
+        """Take the present rows of its tables, each with its slot."""
+        self._members.load(rows)
+
+    def add(self, numbers: IdArray, plan: Plan, columns: Mapping[str, Column]) -> None:
+        """Add one subscription for each number; those of a template have a row of `columns` each."""
+        assert isinstance(plan, RowPlan)  # noqa: S101 - the caller chose the family by it
+        normal = (to_normal if takes_clauses(self._matcher) else to_dnf)(plan.condition)
+        batch = ConjunctionBatch.of_shapes(numbers, normal, columns)
+        # Only the new subscriptions are to meet the present members.
+        matcher = self._new_matcher() if self._keeper_of else self._matcher
+        self._matcher.add(batch)
+        if matcher is not self._matcher:
+            matcher.add(batch)
+        asked = replace(plan, condition=TRUE)
+        keeper = self._keepers.get(asked)
+        if keeper is None:
+            keeper = self._keepers[asked] = KEEPERS[plan.kind](asked)
+        for number in numbers.tolist():
+            keeper.begin(number)
+            self._keeper_of[number] = keeper
+        for block in _blocks(self._members.present(), _BLOCK):
+            found = _matched(matcher, [row for _, row in block])
+            for (place, row), after in zip(block, found, strict=True):
+                if after:
+                    keeper.follow(place, None, keeper.read(row), (), after)
+        for _ in keeper.settle():
+            pass  # the answers they begin with are asked for
+
+    def remove(self, numbers: IdArray) -> None:
+        """Remove subscriptions; those that are not there are passed over."""
+        self._matcher.remove(numbers)
+        for number in numbers.tolist():
+            keeper = self._keeper_of.pop(number, None)
+            if keeper is not None:
+                keeper.end(number)
+                if not len(keeper):
+                    del self._keepers[keeper.plan]
+
+    def change(self, changes: Sequence[RowChange]) -> list[ViewChange]:
+        """Follow changes of its tables, and return what they alter, by the change and then by the subscription."""
+        told: list[ViewChange] = []
+        followed: set[Keeper[Any]] = set()
+        current = 0
+        steps = ((place, step) for place, one in enumerate(changes) for step in self._members.follow(one))
+        for block in _blocks(steps, _BLOCK):
+            self._messages += len(block)
+            for (change, step), (before, after) in zip(block, self._heard(block), strict=True):
+                if change != current:
+                    told += _settled(current, followed)
+                    current = change
+                if before or after:
+                    followed |= self._follow(step, before, after)
+        return told + _settled(current, followed)
+
+    def answer(self, number: int) -> Answer:
+        """Return a subscription's present answer."""
+        return self._keeper_of[number].answer(number)
+
+    def stats(self) -> FamilyStats:
+        """Return what is held; a message is a member that came, went or changed."""
+        return FamilyStats(
+            len(self._keeper_of),
+            self._messages,
+            self._members.nbytes,
+            self._matcher.stats().bytes,
+            sum(keeper.nbytes for keeper in self._keepers.values()),
+        )
+
+    def _new_matcher(self) -> Matcher:
+        return GrowingMatcher() if self._index is None else create_matcher(self._index)
+
+    def _heard(self, steps: Sequence[tuple[int, Step]]) -> Iterator[tuple[list[int], list[int]]]:
+        """Return, for each step, whose the member was before it and is after it."""
+        if not self._keeper_of:
+            yield from (([], []) for _ in steps)
+            return
+        rows = [row for _, step in steps for row in (step.old, step.new) if row is not None]
+        found = _matched(self._matcher, rows)
+        for _, step in steps:
+            before = next(found) if step.old is not None else []
+            yield before, next(found) if step.new is not None else []
+
+    def _follow(self, step: Step, before: list[int], after: list[int]) -> set[Keeper[Any]]:
+        """Let each keeper follow a step as far as it is its subscriptions', and return these keepers."""
+        if len(self._keepers) == 1:
+            (keeper,) = self._keepers.values()
+            dealt = {keeper: (before, after)}
+        else:
+            dealt = {}
+            for which, numbers in enumerate((before, after)):
+                for number in numbers:
+                    dealt.setdefault(self._keeper_of[number], ([], []))[which].append(number)
+        for keeper, (had, have) in dealt.items():
+            old = keeper.read(step.old) if had and step.old is not None else None
+            new = keeper.read(step.new) if have and step.new is not None else None
+            keeper.follow(step.place, old, new, had, have)
+        return set(dealt)
+
+
+def _matched(matcher: Matcher, rows: Sequence[Row]) -> Iterator[list[int]]:
+    """Return, for each row, the subscriptions whose condition it satisfies, ascending."""
+    found = matcher.match(EventBatch(rows))
+    ids, offsets = found.ids.tolist(), found.offsets.tolist()
+    return (ids[first:last] for first, last in pairwise(offsets))
+
+
+def _settled(change: int, followed: set[Keeper[Any]]) -> list[ViewChange]:
+    """Return what a change has altered for the subscriptions of these keepers, and let go of the keepers."""
+    altered = sorted((one for keeper in followed for one in keeper.settle()), key=attrgetter("number"))
+    followed.clear()
+    return [ViewChange(change, one.number, one.old, one.new, one.removed, one.added) for one in altered]
+
+
+def _blocks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    items = iter(items)
+    while block := list(islice(items, size)):
+        yield block

@@ -1,0 +1,229 @@
+"""A table: the last row of each key, in arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.model.errors import EventError
+from tocsin.model.timestamps import from_microseconds, microseconds
+from tocsin.model.values import Kind, Value, kind_of
+from tocsin.views.changes import Row, RowChange
+from tocsin.views.codes import Codes
+
+__all__ = ["Cells", "Table"]
+
+Key: TypeAlias = tuple[tuple[Kind, Value], ...]
+
+# What a cell holds, and how its word is read.
+ABSENT: Final = 0
+FLOAT: Final = 1  # the bits of a float
+INTEGER: Final = 2
+BOOLEAN: Final = 3
+MOMENT: Final = 4  # microseconds
+CODED: Final = 5  # the code of a text, or of an integer beyond 64 bits
+
+_SLOTS: Final = 64
+_WIDE: Final = 2**63
+
+
+class Cells:
+    """One attribute of all rows."""
+
+    def __init__(self, slots: int) -> None:
+        self.kinds: NDArray[np.uint8] = np.zeros(slots, dtype=np.uint8)
+        self.words: NDArray[np.int64] = np.zeros(slots, dtype=np.int64)
+        self.floats = self.words.view(np.float64)  # the same, as the floats that some of them are
+
+    def grow(self, slots: int) -> None:
+        """Make room for so many rows."""
+        self.kinds = np.concatenate([self.kinds, np.zeros(slots - len(self.kinds), dtype=np.uint8)])
+        self.words = np.concatenate([self.words, np.zeros(slots - len(self.words), dtype=np.int64)])
+        self.floats = self.words.view(np.float64)
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of both arrays."""
+        return self.kinds.nbytes + self.words.nbytes
+
+
+class Table:
+    """The rows of a table, each in a slot; what is published replaces the whole row of its key.
+
+    A row that ended before the one that is held is late, and changes nothing. `key` names one attribute or several.
+    """
+
+    def __init__(self, name: str, key: tuple[str, ...]) -> None:
+        self.name = name
+        self.key = key
+        self.late = 0  # rows that came too late
+        self._slots: dict[Key, int] = {}
+        self._free: list[int] = []
+        self._top = 0  # slots that were ever used
+        self._ends: NDArray[np.int64] = np.zeros(_SLOTS, dtype=np.int64)
+        self._shapes: NDArray[np.int32] = np.full(_SLOTS, -1, dtype=np.int32)  # -1: no row
+        self._names = Codes(key=tuple)  # of a row's attributes, in order: its shape
+        self._cells: dict[str, Cells] = {}
+        self._codes = Codes()
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def upsert(self, row: Row, end: int) -> RowChange | None:
+        """Put a row in the place of that with its key, if there is one; return None if it is late."""
+        key = self._key(row)
+        slot = self._slots.get(key)
+        old: Row | None = None
+        if slot is not None:
+            if end < self._ends[slot]:
+                self.late += 1
+                return None
+            old = self.row(slot)
+            self._clear(slot)
+        else:
+            slot = self._slots[key] = self._new_slot()
+        self._write(slot, row, end)
+        return RowChange(self.name, slot, old, row)
+
+    def delete(self, row: Row, end: int) -> RowChange | None:
+        """Remove the row with the key of this one; return None if there is none, or a later one."""
+        key = self._key(row)
+        slot = self._slots.get(key)
+        if slot is None:
+            return None
+        if end < self._ends[slot]:
+            self.late += 1
+            return None
+        old = self.row(slot)
+        self._clear(slot)
+        del self._slots[key]
+        self._free.append(slot)
+        return RowChange(self.name, slot, old, None)
+
+    def slot(self, row: Row) -> int | None:
+        """Return where the row with the key of this one is held, if there is one."""
+        return self._slots.get(self._key(row))
+
+    def is_late(self, row: Row, end: int) -> bool:
+        """Tell whether a row ended before the one that is held with its key."""
+        slot = self.slot(row)
+        return slot is not None and end < int(self._ends[slot])
+
+    def row(self, slot: int) -> Row:
+        """Return the row in a slot."""
+        return {name: self._value(name, slot) for name in self._names.values[self._shapes[slot]]}
+
+    def rows(self) -> Iterator[tuple[int, Row]]:
+        """Return all rows with their slots, those that came first in front."""
+        return ((slot, self.row(slot)) for slot in self._slots.values())
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of the arrays; the keys and texts, which Python holds, are not among them."""
+        own = self._ends.nbytes + self._shapes.nbytes
+        return own + sum(cells.nbytes for cells in self._cells.values())
+
+    # as one file
+
+    def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Return all that is held, its rows in the order they came: arrays by name, and the rest as JSON has it."""
+        slots = np.fromiter(self._slots.values(), dtype=np.int64, count=len(self._slots))
+        arrays: dict[str, NDArray[Any]] = {"ends": self._ends[slots], "shapes": self._shapes[slots]}
+        for place, cells in enumerate(self._cells.values()):
+            arrays[f"kinds{place}"] = cells.kinds[slots]
+            arrays[f"words{place}"] = cells.words[slots]
+        texts = [
+            value if isinstance(value, (str, type(None))) else [str(value)] for value in self._codes.values
+        ]
+        rest = {"key": self.key, "names": list(self._cells), "shapes": self._names.values, "values": texts}
+        return arrays, rest
+
+    @classmethod
+    def of_parts(cls, name: str, arrays: Mapping[str, NDArray[Any]], rest: Mapping[str, Any]) -> Table:
+        """Return the table that `parts` were taken of."""
+        table = cls(name, tuple(rest["key"]))
+        values = [int(one[0]) if isinstance(one, list) else one for one in rest["values"]]
+        columns = {}
+        for place, attribute in enumerate(rest["names"]):
+            cells = columns[attribute] = Cells(0)
+            cells.kinds, cells.words = arrays[f"kinds{place}"], arrays[f"words{place}"]
+            cells.floats = cells.words.view(np.float64)
+        ends, shapes = arrays["ends"].tolist(), arrays["shapes"].tolist()
+        for at, (end, shape) in enumerate(zip(ends, shapes, strict=True)):
+            row = {name: _read(columns[name], at, values) for name in rest["shapes"][shape]}
+            table.upsert(row, end)
+        return table
+
+    def _key(self, row: Row) -> Key:
+        found = []
+        for name in self.key:
+            value = row.get(name)
+            if value is None:
+                raise EventError(f"a row of the table `{self.name}` needs it, since it is of its key", name)
+            found.append((kind_of(value), value))
+        return tuple(found)
+
+    def _new_slot(self) -> int:
+        if self._free:
+            return self._free.pop()
+        slot = self._top
+        if slot == len(self._ends):
+            more = 2 * slot
+            self._ends = np.concatenate([self._ends, np.zeros(slot, dtype=np.int64)])
+            self._shapes = np.concatenate([self._shapes, np.full(slot, -1, dtype=np.int32)])
+            for cells in self._cells.values():
+                cells.grow(more)
+        self._top += 1
+        return slot
+
+    def _write(self, slot: int, row: Row, end: int) -> None:
+        self._shapes[slot] = self._names.take(tuple(row))
+        for name, value in row.items():
+            cells = self._cells.get(name)
+            if cells is None:
+                cells = self._cells[name] = Cells(len(self._ends))
+            if type(value) is float:
+                cells.kinds[slot] = FLOAT
+                cells.floats[slot] = value
+            else:
+                cells.kinds[slot], cells.words[slot] = self._word(value)
+        self._ends[slot] = end
+
+    def _clear(self, slot: int) -> None:
+        """Let go of what a row holds."""
+        for name in self._names.values[self._shapes[slot]]:
+            cells = self._cells[name]
+            if cells.kinds[slot] == CODED:
+                self._codes.let_go([int(cells.words[slot])])
+            cells.kinds[slot] = ABSENT
+        self._names.let_go([int(self._shapes[slot])])
+        self._shapes[slot] = -1
+
+    def _word(self, value: Value) -> tuple[int, int]:
+        if isinstance(value, bool):
+            return BOOLEAN, int(value)
+        if isinstance(value, datetime):
+            return MOMENT, microseconds(value)
+        if isinstance(value, int) and -_WIDE <= value < _WIDE:
+            return INTEGER, value
+        return CODED, self._codes.take(value)
+
+    def _value(self, name: str, slot: int) -> Value:
+        return _read(self._cells[name], slot, self._codes.values)
+
+
+def _read(cells: Cells, slot: int, values: list[Any]) -> Value:
+    """Return the value of a cell."""
+    kind = cells.kinds[slot]
+    if kind == FLOAT:
+        return float(cells.floats[slot])
+    word = int(cells.words[slot])
+    if kind == INTEGER:
+        return word
+    if kind == CODED:
+        return values[word]  # type: ignore[no-any-return]
+    return from_microseconds(word) if kind == MOMENT else bool(word)
