@@ -18,7 +18,7 @@ from tocsin.engine import Difference, Engine, EventClock
 from tocsin.formats import Format
 from tocsin.formats.subscription_files import read_subscriptions
 from tocsin.language import to_text
-from tocsin.model import Subscription
+from tocsin.model import Subscription, View
 from tocsin.model.errors import SubscriptionError, TocsinError
 from tocsin.model.values import read_time
 
@@ -48,9 +48,12 @@ def apply(
     if to.suffix not in (".jsonl", ".ndjson"):
         raise TocsinError(f"a book is a file of JSON lines; call it {to.with_suffix('.jsonl')}")
     engine = Engine(matcher="oracle", clock=EventClock())  # nothing is matched: no index is needed
+    if to.is_file():
+        _declare(engine, to)
     if to.is_file() and load_entries(engine, to, complain, Format.JSONL).bad:
         raise TocsinError(f"the book {to} is damaged; mend it first, for what cannot be read would be lost")
     sought = _read(wanted)
+    _declare(engine, wanted)
     difference = engine.apply(sought, owner=owner, dry_run=True)
     _show(difference, engine, {one.id: _shown(one) for one in sought})
     if not difference:
@@ -65,6 +68,18 @@ def apply(
     engine.apply(sought, owner=owner)
     _write(engine, to)
     note(f"{to} holds {counted(len(engine), 'subscription')}")
+
+
+def _declare(engine: Engine, path: Path) -> None:
+    """Declare the tables that a file's views read: a book says nothing of them, and none of them is needed for it."""
+    format = Format.JSONL if path.suffix in (".jsonl", ".ndjson") else None
+    for entry in read_subscriptions(path, format):
+        try:
+            query = check_entry(entry).query
+        except TocsinError:  # it is told when it is read
+            continue
+        for table in query.tables if isinstance(query, View) else ():
+            engine.table(table.name, key="key")
 
 
 def _read(path: Path) -> list[Subscription]:

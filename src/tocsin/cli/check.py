@@ -14,7 +14,7 @@ from tocsin.cli.terminal import FaultLog, complain, counted, note, progress, war
 from tocsin.formats import EventFields, Fault
 from tocsin.formats.subscription_files import Entry, read_subscriptions
 from tocsin.language.seen import Seen
-from tocsin.model import Sequence, View
+from tocsin.model import Sequence
 from tocsin.model.errors import SubscriptionError, TocsinError
 from tocsin.sequences.dependencies import Dependencies
 from tocsin.sequences.preparation import prepare
@@ -90,8 +90,6 @@ def check(
                 continue
             good += 1
             warnings = checked.warnings + (seen.warnings(checked.query) if seen is not None else ())
-            if isinstance(checked.query, View):
-                warnings += ("the engine runs filters and sequences only so far, and would refuse it",)
             warned += len(warnings)
             for warning in warnings:
                 assert isinstance(entry, Entry)  # noqa: S101 - an error was raised above

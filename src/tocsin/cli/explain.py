@@ -11,11 +11,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.tree import Tree
 
 from tocsin.cli import options
+from tocsin.cli.answers import explain_view
 from tocsin.cli.automata import automaton_tree
 from tocsin.cli.loading import replaying_engine
+from tocsin.cli.reasons import looked_at, reason_tree
 from tocsin.cli.terminal import FaultLog, counted, note, progress, shown, told, warn, watched
 from tocsin.engine import Engine, EventClock
 from tocsin.formats import EventFields, EventFile, EventReader, Fault
@@ -23,14 +24,10 @@ from tocsin.formats.files import is_readable
 from tocsin.formats.json_lines import json_array
 from tocsin.formats.records import Broken
 from tocsin.language import check, to_text
-from tocsin.language.explanation import Reason
-from tocsin.language.printer import value_text
-from tocsin.model import Event, Notification, Sequence
+from tocsin.model import Event, Notification, Sequence, View
 from tocsin.model.errors import EventError, TocsinError
 
 __all__ = ["explain", "try_out"]
-
-_MARKS = {True: "[green]✓[/]", False: "[red]✗[/]", None: "[yellow]?[/]"}
 
 
 def explain(
@@ -39,7 +36,7 @@ def explain(
         str | None,
         typer.Argument(
             metavar="[EVENTS]",
-            help="For a filter one event in JSON, or a file that holds it; for a sequence a file of events; "
+            help="For a filter one event in JSON, or a file that holds it; for a sequence or a view a file of events; "
             "- for standard input.",
             show_default="-",
         ),
@@ -56,10 +53,12 @@ def explain(
     stream_field: options.StreamField = None,
     disorder: options.Disorder = 0,
     tick: options.StreamTick = None,
+    table: options.Tables = None,
 ) -> None:
     """Show of each predicate of a filter whether it holds for an event; of a sequence, where it stands after events.
 
-    Ends with 0 if the event satisfies the filter, or the events complete the sequence; with 1 if not.
+    Of a view, the answer after all events but the last, and what the last one changes. Ends with 0 if the event
+    satisfies the filter, the events complete the sequence, or the last one changes the answer; with 1 if not.
     """
     query = check(subscription).query
     if isinstance(query, Sequence):
@@ -76,6 +75,15 @@ def explain(
             )
             _explain_sequence(engine, subscription, source, graph, log)
         return
+    if isinstance(query, View) and graph is None:
+        fields = EventFields(id_field, time_field, start_field, stream_field)
+        with FaultLog() as log:
+            engine = replaying_engine("oracle", ticks=tick or (), tables=table or (), report=log)
+            source = options.events_from(
+                event or "-", input_format, stream=stream, fields=fields, ticks=engine.ticks
+            )
+            explain_view(engine, subscription, source, log)
+        return
     if graph is not None:
         raise TocsinError("only a sequence has an automaton to draw; leave --graph out")
     engine = Engine(matcher="oracle", clock=EventClock(0))  # it takes every condition that has a normal form
@@ -83,13 +91,13 @@ def explain(
         warn(warning)
     why = engine.explain("it", _one_event(event or "-", stream))
     console = Console(highlight=False)
-    console.print(_tree(why.reason))
+    console.print(reason_tree(why.reason))
     for outside in why.outside:
         console.print(f"[red]✗[/] {escape(outside)}")
     if why.matched:
         console.print("[green]it matches[/]")
         return
-    failed = ", ".join(f"{reason.text} ({_looked_at(reason)})" for reason in why.failed)
+    failed = ", ".join(f"{reason.text} ({looked_at(reason)})" for reason in why.failed)
     console.print(f"[red]it does not match[/]{': ' + escape(failed) if failed else ''}", soft_wrap=True)
     raise typer.Exit(1)
 
@@ -127,6 +135,7 @@ def try_out(
     stream_field: options.StreamField = None,
     disorder: options.Disorder = 0,
     tick: options.StreamTick = None,
+    table: options.Tables = None,
     faults: options.Faults = None,
     quiet: options.Quiet = False,
 ) -> None:
@@ -139,7 +148,9 @@ def try_out(
     console = Console(highlight=False)
     with FaultLog(faults) as log, progress("events", quiet=quiet) as bar:
         # For one subscription no index is worth its loading.
-        engine = replaying_engine("oracle", disorder=disorder, ticks=tick or (), report=log)
+        engine = replaying_engine(
+            "oracle", disorder=disorder, ticks=tick or (), tables=table or (), report=log
+        )
         source = options.events_from(events, input_format, stream=stream, fields=fields, ticks=engine.ticks)
         for warning in engine.subscribe(subscription, id="it").warnings:
             warn(warning)
@@ -191,22 +202,3 @@ def _encoded(text: str) -> bytes:
         raise EventError(
             f"the event is not valid Unicode: a lone surrogate at position {fault.start}; write it in UTF-8"
         ) from None
-
-
-def _tree(reason: Reason) -> Tree:
-    mark = _MARKS[reason.truth]
-    if reason.connective is None:
-        return Tree(f"{mark} {escape(reason.text)}  [dim]{escape(_looked_at(reason))}[/]")
-    tree = Tree(f"{mark} {reason.connective}")
-    for part in reason.parts:
-        tree.add(_tree(part))
-    return tree
-
-
-def _looked_at(reason: Reason) -> str:
-    if reason.value is None:
-        return (
-            "absent" if reason.truth is None or "missing" in reason.text or "present" in reason.text else ""
-        )
-    unknown = ", not comparable" if reason.truth is None else ""
-    return f"it is {shown(value_text(reason.value), 60)}{unknown}"

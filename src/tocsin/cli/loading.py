@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tocsin.cli.options import declare_ticks
+from tocsin.cli.options import declare_tables, declare_ticks
 from tocsin.cli.terminal import warn
 from tocsin.engine import Engine, EventClock
 from tocsin.engine.filters import normal_form, smaller_form
@@ -19,10 +19,11 @@ from tocsin.formats.subscription_files import Entry, describe, read_subscription
 from tocsin.language import Template
 from tocsin.language.check import Checked
 from tocsin.language.sources import read_query
-from tocsin.model import Event, Filter, Sequence
+from tocsin.model import Event, Filter, Sequence, View
 from tocsin.model.errors import LanguageError, SubscriptionError, TemplateError, TocsinError
 from tocsin.sequences.preparation import prepare
 from tocsin.sequences.ticks import Ticks
+from tocsin.views.planning import plan_of
 
 __all__ = [
     "Loaded",
@@ -51,6 +52,7 @@ def replaying_engine(
     *,
     disorder: int = 0,
     ticks: Iterable[str] = (),
+    tables: Iterable[str] = (),
     report: Callable[[object], None] | None = None,
 ) -> Engine:
     """Return an engine that goes by the events' own time, and to whose filters none comes too late.
@@ -67,6 +69,7 @@ def replaying_engine(
 
     engine = Engine(matcher=matcher, clock=EventClock(), lateness=2**62, disorder=disorder, on_late=late)
     declare_ticks(engine, ticks)
+    declare_tables(engine, tables)
     return engine
 
 
@@ -119,6 +122,8 @@ def check_entry(entry: Entry | SubscriptionError) -> Checked:
             smaller_form(checked.query, entry.id, checked.normal)
         if isinstance(checked.query, Sequence):
             prepare(checked.query, Ticks())
+        if isinstance(checked.query, View):
+            plan_of(checked.query, entry.id)
     except TocsinError as error:
         raise TocsinError(_described(error, entry)) from None
     return Checked(checked.query, (*checked.warnings, *_too_large(checked, entry.id)), checked.normal)

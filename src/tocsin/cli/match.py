@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
@@ -17,11 +18,12 @@ from tocsin.cli import options
 from tocsin.cli.loading import Loaded, load_entries, load_template, load_texts, replaying_engine
 from tocsin.cli.terminal import FaultLog, counted, errors, note, progress, shown, told, watched
 from tocsin.engine import Engine
+from tocsin.engine.views import first_answer
 from tocsin.formats import EventFields
 from tocsin.formats.notifications import JsonNotifications, ParquetNotifications
 from tocsin.matching import registered_matchers
 from tocsin.matching.ranking import check_event_weights
-from tocsin.model import Notification
+from tocsin.model import Notification, View
 from tocsin.model.errors import TocsinError
 
 __all__ = ["OutputFormat", "match"]
@@ -95,10 +97,18 @@ def match(
     valid_until_field: options.ValidUntilField = None,
     disorder: options.Disorder = 0,
     tick: options.StreamTick = None,
+    table: options.Tables = None,
+    load_tables: Annotated[
+        Path | None,
+        typer.Option(help="Begin with the tables of this file, and tell all views' answers.", dir_okay=False),
+    ] = None,
+    save_tables: Annotated[
+        Path | None, typer.Option(help="Write the tables to this file at the end.", dir_okay=False)
+    ] = None,
     faults: options.Faults = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Match events against subscriptions and print a notification for each that is satisfied or completed.
+    """Match events against subscriptions and print a notification for each that is satisfied, completed or changed.
 
     Ends with 0; with 1 if a record or a subscription of a file had to be left out; with 2 if nothing could be done.
     """
@@ -106,13 +116,20 @@ def match(
     weights = _weights(weight or [], top)
     with ExitStack() as stack:
         log = stack.enter_context(FaultLog(faults))
-        engine = replaying_engine(matcher, disorder=disorder, ticks=tick or (), report=log)
+        engine = replaying_engine(
+            matcher, disorder=disorder, ticks=tick or (), tables=table or (), report=log
+        )
+        if load_tables is not None:
+            engine.load_tables(load_tables)
         source = options.events_from(events, input_format, stream=stream, fields=fields, ticks=engine.ticks)
         _load(engine, subscribe, subscriptions, (template, parameters, id_rule), log)
         writer = _writer(output, format, live=source.path is None)
         stack.enter_context(writer)
         bar = stack.enter_context(progress("events", quiet=quiet))
         count = 0
+        for notification in _first_answers(engine) if load_tables is not None else ():
+            writer.write(notification)
+            count += 1
         # From a pipe events come one by one, and each is answered before the next is waited for.
         batch = 1 if source.path is None else _BATCH
         incoming = watched(source, bar, "matching", source)
@@ -124,12 +141,13 @@ def match(
         for notification in engine.flush():
             writer.write(notification)
             count += 1
+        if save_tables is not None:
+            engine.save_tables(save_tables)
     stats = engine.stats()
     if not quiet and errors.is_terminal:
         refused = stats.refused + source.reader.refused
-        left_out = (f", {refused:,} refused" if refused else "") + (
-            f", {stats.late:,} late" if stats.late else ""
-        )
+        late = stats.late + stats.views.late
+        left_out = (f", {refused:,} refused" if refused else "") + (f", {late:,} late" if late else "")
         note(
             f"{counted(stats.published, 'event')}{left_out}, {counted(len(engine), 'subscription')}, "
             f"{counted(count, 'notification')}"
@@ -139,6 +157,13 @@ def match(
             note(f"{counted(source.reader.dropped.total(), 'array')} left out ({names})")
     if log.count:
         raise typer.Exit(1)
+
+
+def _first_answers(engine: Engine) -> Iterator[Notification]:
+    """Return the present answers of all views."""
+    for one in engine.subscriptions():
+        if isinstance(one.query, View):
+            yield first_answer(one.id, engine.answer(one.id), 0)
 
 
 def _weights(texts: list[str], top: int | None) -> dict[str, float]:
@@ -218,7 +243,8 @@ class _Table:
             self._console.print(f"{'SUBSCRIPTION':<20} {'EVENT':<20} VALUES", style="bold", soft_wrap=True)
             self._begun = True
         line = Text(f"{shown(note.subscription, 40):<20} ", style="green")
-        line.append(f"{shown(note.event_ids[-1], 40):<20} ", style="dim")
+        last = note.event_ids[-1] if note.event_ids else "-"
+        line.append(f"{shown(last, 40):<20} ", style="dim")
         line.append(told(note), style="default")
         self._console.print(line, soft_wrap=True)
 

@@ -24,8 +24,10 @@ __all__ = [
     "Stream",
     "StreamField",
     "StreamTick",
+    "Tables",
     "TimeField",
     "ValidUntilField",
+    "declare_tables",
     "declare_ticks",
     "events_from",
     "matcher_options",
@@ -77,6 +79,14 @@ StreamTick: TypeAlias = Annotated[
         metavar="STREAM=LENGTH",
     ),
 ]
+Tables: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--table",
+        help="Let a stream be a table with this key, such as stock=symbol; may be given several times.",
+        metavar="STREAM=KEY[,KEY]",
+    ),
+]
 Faults: TypeAlias = Annotated[
     Path | None, typer.Option("--faults", help="Write every fault to this file.", dir_okay=False)
 ]
@@ -105,6 +115,16 @@ def declare_ticks(engine: Engine, given: Iterable[str]) -> None:
             engine.stream(stream, tick=tick)
         except KindError as fault:
             raise TocsinError(f"--tick {one}: {fault}") from None
+
+
+def declare_tables(engine: Engine, given: Iterable[str]) -> None:
+    """Declare tables that are written as `stock=symbol`, or with several keys as `quote=exchange,symbol`."""
+    for one in given:
+        stream, equals, keys = one.rpartition("=")
+        names = [key.strip() for key in keys.split(",")]
+        if not equals or not stream or not all(names):
+            raise TocsinError(f"--table is written as stream=key, such as stock=symbol, not {one!r}")
+        engine.table(stream, key=names)
 
 
 def matcher_options(given: Iterable[str]) -> dict[str, float | bool | str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +24,7 @@ from rich.text import Text
 
 from tocsin.language.printer import value_text
 from tocsin.model import Notification
+from tocsin.model.subscription import Answer, Told
 
 __all__ = [
     "FaultLog",
@@ -35,6 +36,7 @@ __all__ = [
     "progress",
     "show_log",
     "shown",
+    "shown_answer",
     "told",
     "warn",
     "watched",
@@ -115,9 +117,31 @@ def shown(text: str, width: int) -> str:
 
 
 def told(notification: Notification) -> str:
-    """Return what a notification tells, in one line: the selected values, or else the event."""
+    """Return what a notification tells, in one line: a view's answers, the selected values, or else the event."""
+    if notification.view:
+        return _answers(notification)
     values = notification.events[-1].attributes if notification.values is None else notification.values
     return ", ".join(f"{k}={'null' if v is None else value_text(v)}" for k, v in values.items())
+
+
+def _answers(note: Notification) -> str:
+    """Return how an answer changed; of several values or rows, those that went and those that came."""
+    if note.removed or note.added:
+        parts = [f"- {shown_answer(one)}" for one in note.removed]
+        return ", ".join([*parts, *(f"+ {shown_answer(one)}" for one in note.added)])
+    new = shown_answer(note.new)
+    return f"{shown_answer(note.old)} → {new}" if note.event_ids else new
+
+
+def shown_answer(answer: Answer | Told) -> str:
+    """Return an answer, or one of its values or rows, in one line."""
+    if answer is None:
+        return "null"
+    if isinstance(answer, tuple):
+        return f"({', '.join(map(shown_answer, answer))})"
+    if isinstance(answer, Mapping):
+        return f"{{{', '.join(f'{name}={shown_answer(one)}' for name, one in answer.items())}}}"
+    return value_text(answer)
 
 
 @contextmanager

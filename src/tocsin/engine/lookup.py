@@ -102,6 +102,6 @@ class Lookup:
                 if report is None:
                     raise
                 self._reader.refuse()
-                report(Fault("event", 0, str(fault)))
+                report(Fault(event.id, 0, str(fault)))
                 seen.append(None)
         return seen

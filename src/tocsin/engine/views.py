@@ -212,7 +212,9 @@ class Views:
         assert isinstance(view, View)  # noqa: S101 - the caller asked
         outside = tuple(self._outside(held, view, event))
         row = None if is_deletion(event) else _row(event)
-        return explain_view(held, self.plan(view, held.id), self.answer(number), outside, (self.tables, event, row))
+        return explain_view(
+            held, self.plan(view, held.id), self.answer(number), outside, (self.tables, event, row)
+        )
 
     def _outside(self, held: Subscription, view: View, event: Event) -> Iterator[str]:
         """Return what keeps an event away from a view."""

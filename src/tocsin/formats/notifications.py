@@ -28,6 +28,7 @@ _SCHEMA: Final = pa.schema(
         ("values", pa.string()),
         ("event", pa.string()),
         ("witness", pa.string()),
+        ("answer", pa.string()),
     ]
 )
 
@@ -40,7 +41,9 @@ def notification_record(note: Notification) -> dict[str, Any]:
     record["events"] = [_event_record(event) for event in note.events]
     if note.witness is not None:
         record["witness"] = [_step_record(step) for step in note.witness]
-    for name in ("old", "new", "start", "end", "score"):
+    if note.view:
+        record |= _answers(note)
+    for name in ("start", "end", "score"):
         if (value := getattr(note, name)) is not None:
             record[name] = value
     record["generation"] = note.generation
@@ -70,7 +73,7 @@ class JsonNotifications:
 
 
 class ParquetNotifications:
-    """Writes notifications to a Parquet file; selected values, the last event and the witness are JSON texts."""
+    """Writes notifications to a Parquet file; values, the last event, the witness and a view's answers are JSON texts."""
 
     def __init__(self, path: Path) -> None:
         self._writer = pq.ParquetWriter(path, _SCHEMA)
@@ -78,20 +81,21 @@ class ParquetNotifications:
 
     def write(self, note: Notification) -> None:
         """Write one notification."""
-        event = note.events[-1]
+        event = note.events[-1] if note.events else None
         self._rows.append(
             {
                 "subscription": note.subscription,
-                "event_id": note.event_ids[-1],
-                "stream": event.stream,
+                "event_id": note.event_ids[-1] if note.event_ids else None,
+                "stream": None if event is None else event.stream,
                 "start": note.start,
                 "end": note.end,
                 "generation": note.generation,
                 "values": None if note.values is None else _encode(dict(note.values)).decode(),
-                "event": _encode(dict(event.attributes)).decode(),
+                "event": None if event is None else _encode(dict(event.attributes)).decode(),
                 "witness": None
                 if note.witness is None
                 else _encode([_step_record(step) for step in note.witness]).decode(),
+                "answer": _encode(_answers(note)).decode() if note.view else None,
             }
         )
         if len(self._rows) >= _ROWS:
@@ -109,6 +113,13 @@ class ParquetNotifications:
     def _flush(self) -> None:
         self._writer.write_table(pa.Table.from_pylist(self._rows, schema=_SCHEMA))
         self._rows.clear()
+
+
+def _answers(note: Notification) -> dict[str, Any]:
+    """Return the answers of a view, null where it has none; the first one has no `old`."""
+    old = {"old": note.old} if note.event_ids else {}
+    parts = {"removed": note.removed, "added": note.added} if note.removed or note.added else {}
+    return {**old, "new": note.new, **parts}
 
 
 def _step_record(step: Witnessed) -> dict[str, Any]:

@@ -19,14 +19,14 @@ __all__ = ["EventFields", "EventReader", "Fault", "find", "now_in_microseconds"]
 
 
 class Fault(Struct, frozen=True):
-    """A record that could not be read, and where it stands."""
+    """A record that could not be read, and where it stands; without a line, `source` says all of that."""
 
     source: str
     line: int
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.source}:{self.line}: {self.reason}"
+        return f"{self.source}:{self.line}: {self.reason}" if self.line else f"{self.source}: {self.reason}"
 
 
 class EventFields(Struct, frozen=True):

@@ -21,11 +21,11 @@ from tocsin.matching import (
 )
 from tocsin.matching.growing import GrowingMatcher
 from tocsin.model.conditions import TRUE
+from tocsin.model.subscription import Answer
 from tocsin.views.changes import Row, RowChange
 from tocsin.views.family import FamilyStats, ViewChange
 from tocsin.views.keeping.keeper import Keeper
 from tocsin.views.keeping.registry import KEEPERS
-from tocsin.views.kinds.kind import Answer
 from tocsin.views.members import Members, Rows, Step
 from tocsin.views.pairs import Pairs
 from tocsin.views.plan import Plan, RowPlan

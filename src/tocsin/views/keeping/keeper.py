@@ -8,9 +8,9 @@ from typing import Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
 
+from tocsin.model.subscription import Answer
 from tocsin.model.values import Value
 from tocsin.views.changes import Row
-from tocsin.views.kinds.kind import Answer
 from tocsin.views.plan import RowPlan
 
 __all__ = ["Altered", "Keeper", "Place", "parted"]
