@@ -151,7 +151,7 @@ def test_cloud_events_structured_and_in_batches() -> None:
         (("-s", "a = 1", "no-such-file.jsonl"), "there is no file no-such-file.jsonl"),
         (("-f", "no-such-file.txt"), "there is no file no-such-file.txt"),
         (("-s", "a = 1", "--matcher", "orcale"), "there is no matcher `orcale`; did you mean `oracle`? Known: amkh, be-tree, counting, dynamic, k-index, mkh, opindex, opindex-bs, oracle, propagation, propagation-wp, static"),
-        (("-s", "select min(a) from table t",), "subscription `s1`: the text is right, but this is a view; the engine runs filters and sequences only so far"),
+        (("-s", "select min(a) from table t",), "subscription `s1`: there is no table `t`; declare it first: "),
     ],
 )  # fmt: skip
 def test_what_cannot_be_done_is_said_in_one_line(arguments: tuple[str, ...], message: str) -> None:

@@ -81,12 +81,6 @@ def test_unsubscribing(engine: Engine) -> None:
         engine.unsubscribe("x")
 
 
-def test_views_are_parsed_and_refused_with_a_message_that_says_so(engine: Engine) -> None:
-    refusal = "`x`: the text is right, but this is a view; the engine runs filters and sequences only so far"
-    with pytest.raises(SubscriptionError, match=refusal):
-        engine.subscribe("select min(p) from table t", id="x")
-
-
 def test_what_can_never_match_is_accepted_with_a_warning_and_costs_nothing(engine: Engine) -> None:
     assert engine.subscribe("a = 1 and a = 2", id="x").warnings == (
         "it can never match: no value of a satisfies `a = 1 and a = 2`",

@@ -327,7 +327,7 @@ def test_a_template_that_cannot_be_a_sequence_is_refused() -> None:
     made = engine()
     with pytest.raises(TemplateError):
         made.subscribe_many("from stock a next stock b", {"x": [1]})
-    with pytest.raises(SubscriptionError, match="this is a view"):
+    with pytest.raises(SubscriptionError, match="there is no table `t`"):
         made.subscribe_many("select min(p) from table t where p > :p", {"p": [1]})
 
 

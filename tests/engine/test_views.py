@@ -158,7 +158,7 @@ def _minus(answer: Answer, gone: tuple[Any, ...]) -> Iterator[Any]:
 
 
 def _run(seed: int, rounds: int, view_matcher: str | None = None) -> None:
-    double = Double(Random(seed), view_matcher)
+    double = Double(Random(seed), view_matcher)  # noqa: S311
     for _ in range(rounds):
         for _ in range(double.random.randrange(6)):
             double.subscribe()

@@ -67,8 +67,8 @@ def test_sequences_and_views_are_bound_row_by_row() -> None:
     )
     view = Template("select min(per) from table stock where risk between :l and :h")
     assert view.bind({"l": 1, "h": 2}) == parse("select min(per) from table stock where risk between 1 and 2")
-    with pytest.raises(TemplateError, match="views are not made by the column"):
-        view.bind_many([{"l": 1, "h": 2}])
+    rows = view.bind_many([{"l": 1, "h": 2}, {"l": 3, "h": None}])
+    assert (rows.normal, rows.rows.tolist(), len(rows.errors)) == (None, [0], 1)
 
 
 def test_patterns_become_what_they_mean_in_each_row() -> None:

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from tocsin.engine.filters import DELETIONS, is_deletion, out_of_time
 from tocsin.engine.results import HeldViews
@@ -18,8 +20,10 @@ from tocsin.matching import IdArray
 from tocsin.model import Event, Notification, Subscription, View
 from tocsin.model.errors import EventError, SubscriptionError, TocsinError
 from tocsin.model.subscription import Answer
+from tocsin.views.batch import Batch, Changed, read_batch
 from tocsin.views.changes import Row, RowChange
 from tocsin.views.family import Family, ViewChange
+from tocsin.views.kinds.kind import Told, whole
 from tocsin.views.plan import Plan, RangePlan
 from tocsin.views.planning import plan_of
 from tocsin.views.snapshots import load_tables, save_tables
@@ -56,6 +60,52 @@ class _Held(Struct, eq=False):
     tables: tuple[str, ...]
     ranged: RangeFamily | None
     left: int = 0
+
+
+class Altering(Struct, frozen=True):
+    """Answers that rows of a batch altered, as columns, in the order of the rows."""
+
+    rows: IdArray
+    numbers: IdArray
+    old: NDArray[Any]  # floats with NaN for null, or objects
+    new: NDArray[Any]
+
+    @classmethod
+    def of_told(cls, told: Told, places: IdArray) -> Altering:
+        """Return what a family told by the column; `places` are the rows of its changes."""
+        return cls(places[told.change], told.places, told.old, told.new)
+
+    @classmethod
+    def of_changes(cls, changes: Sequence[ViewChange], places: IdArray) -> Altering:
+        """Return what a family told one by one."""
+        old, new = np.empty(len(changes), dtype=object), np.empty(len(changes), dtype=object)
+        old[:], new[:] = [one.old for one in changes], [one.new for one in changes]
+        at = np.array([one.change for one in changes], dtype=np.int64)
+        return cls(places[at], np.array([one.number for one in changes], dtype=np.int64), old, new)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Altering]) -> Altering:
+        """Return several as one, those of the first row in front."""
+        if len(parts) == 1:
+            return parts[0]
+        none = np.empty(0, dtype=np.int64)
+        mixed = any(part.new.dtype == object for part in parts)
+        old = [_objects(part.old) if mixed else part.old for part in parts]
+        new = [_objects(part.new) if mixed else part.new for part in parts]
+        rows = np.concatenate([none, *(part.rows for part in parts)])
+        order = np.argsort(rows, kind="stable")
+        numbers = np.concatenate([none, *(part.numbers for part in parts)])
+        empty = np.empty(0)
+        return cls(
+            rows[order],
+            numbers[order],
+            np.concatenate([empty, *old])[order] if old else empty,
+            np.concatenate([empty, *new])[order] if new else empty,
+        )
+
+    def take(self, kept: NDArray[np.bool_]) -> Altering:
+        """Return only some."""
+        return Altering(self.rows[kept], self.numbers[kept], self.old[kept], self.new[kept])
 
 
 class Views:
@@ -155,6 +205,53 @@ class Views:
             Altered(pending[place].mark, pending[place].event, pending[place].now, change)
             for place, change in found
         ]
+
+    def upsert(self, name: str, rows: pa.Table, ends: NDArray[np.int64]) -> Altering:
+        """Put an Arrow table's rows into a table, and return what that alters, as columns.
+
+        Nothing is taken of one with a row that cannot be in the table. Views that look at one range of an attribute follow
+        by the column, others row by row.
+        """
+        table = self.tables[name]
+        batch = read_batch(rows, table.key, name)
+        if batch is None:
+            raise EventError(
+                "only plain columns of numbers, texts, booleans and timestamps are taken; publish others"
+            )
+        families = [held for held in self._families.values() if name in held.tables]
+        fast = [one.ranged for one in families if one.ranged is not None and one.ranged.by_column is not None]
+        slow = [one for one in families if one.ranged not in fast]
+        self._check_batch(batch, fast, slow)
+        before = [table.held(key) for key in batch.keys] if slow else []
+        changed = table.upsert_batch(batch, ends, {name for one in fast for name in one.by_column or ()})
+        if changed is None:
+            raise EventError(
+                "one key has several rows, which are not in the order of their end; sort the table, or publish it"
+            )
+        found = [Altering.of_told(one.change_batch(changed), changed.places) for one in fast]
+        if slow:
+            found += self._follow(name, slow, before, batch, changed)
+        return Altering.joined(found)
+
+    def _check_batch(self, batch: Batch, fast: list[RangeFamily], slow: list[_Held]) -> None:
+        for one in fast:
+            one.check_batch(batch)
+        for held in slow:
+            if held.ranged is not None:
+                for place in range(len(batch)):
+                    held.ranged.check(batch.row(place))
+
+    def _follow(
+        self, name: str, families: list[_Held], before: list[Row | None], batch: Batch, changed: Changed
+    ) -> Iterator[Altering]:
+        """Return what a batch alters in families that look at it row by row."""
+        changes: list[RowChange] = []
+        rows = zip(changed.places.tolist(), changed.slots.tolist(), changed.previous.tolist(), strict=True)
+        for place, slot, previous in rows:
+            old = before[place] if previous < 0 else changes[previous].new
+            changes.append(RowChange(name, slot, old, batch.row(place)))
+        for held in families:
+            yield Altering.of_changes(held.family.change(changes), changed.places)
 
     # subscriptions
 
@@ -301,6 +398,15 @@ def _key(plan: Plan) -> tuple[Any, ...]:
     if isinstance(plan, RangePlan):
         return plan.kind, plan.table, plan.x, plan.moments, plan.y
     return plan.tables, plan.equal
+
+
+def _objects(column: NDArray[Any]) -> NDArray[Any]:
+    """Return answers as Python has them."""
+    if column.dtype == object:
+        return column
+    found = np.empty(len(column), dtype=object)
+    found[:] = [whole(number) for number in column.tolist()]
+    return found
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -32,15 +32,15 @@ class Codes:
         """Return the code of a value that has one."""
         return self._codes[self._key(value)]
 
-    def take(self, value: Any) -> int:
-        """Return the code of a value for one more place, a new one if none has it yet."""
+    def take(self, value: Any, places: int = 1) -> int:
+        """Return the code of a value for one more place, or for several, a new one if none has it yet."""
         key = self._key(value)
         code = self._codes.get(key)
         if code is None:
             code = self._free.pop() if self._free else len(self.values)
             self._codes[key] = code
             self.values[code : code + 1] = [value]
-        self._places[code] += 1
+        self._places[code] += places
         return code
 
     def let_go(self, codes: Iterable[int]) -> None:

@@ -64,7 +64,7 @@ def _rows(view: View, tables: Mapping[str, Iterable[Row]]) -> Iterator[dict[str,
 
 def _number(aggregate: Aggregate, values: list[Value]) -> int | float | None:
     numbers = [n for n in values if isinstance(n, (int, float)) and not isinstance(n, bool)]
-    numbers = [n for n in numbers if math.isfinite(n)]
+    numbers = [n for n in numbers if isinstance(n, int) or math.isfinite(n)]
     if not numbers:
         return None
     match aggregate.function:
@@ -76,7 +76,7 @@ def _number(aggregate: Aggregate, values: list[Value]) -> int | float | None:
     try:
         rounded = float(total)
     except OverflowError:
-        rounded = math.copysign(math.inf, total)
+        rounded = math.inf if total > 0 else -math.inf
     return rounded if aggregate.function is AggregateFunction.SUM else rounded / len(numbers)
 
 

@@ -5,19 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from types import NoneType
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tocsin.language.printer import term_text
 from tocsin.language.semantics import value_of
 from tocsin.language.template.columns import Column
 from tocsin.matching import IdArray
+from tocsin.model.errors import EventError
 from tocsin.model.subscription import Answer
 from tocsin.model.terms import Attribute, Literal, Parameter
 from tocsin.model.timestamps import microseconds
 from tocsin.model.values import Kind as ValueKind
 from tocsin.model.values import Value, kind_of
+from tocsin.views.batch import Batch, Changed
+from tocsin.views.cells import ABSENT
+from tocsin.views.cells import Column as CellColumn
 from tocsin.views.changes import Floats, PointChanges, Row, RowChange
 from tocsin.views.codes import Codes
 from tocsin.views.family import FamilyStats, ViewChange
@@ -121,6 +127,51 @@ class RangeFamily:
         if self._kind.reads is Reads.VALUE:
             self._codes.let_go(int(code) for code in gone if not math.isnan(code))
         return altered
+
+    # a batch of rows, by the column
+
+    @property
+    def by_column(self) -> tuple[str, ...] | None:
+        """Return the attributes that a batch of rows has to give; None if the rows have to be looked at one by one."""
+        x, y = self._plan.x, self._plan.y
+        if self._plan.moments or self._kind.reads is Reads.VALUE or not isinstance(y, (Attribute, NoneType)):
+            return None
+        return tuple({*(() if x is None else (x,)), *(() if y is None else (y.path,))})
+
+    def check_batch(self, batch: Batch) -> None:
+        """Raise `EventError` for a batch with a number that no float holds, where this family looks at it."""
+        for name in self.by_column or ():
+            column = batch.columns.get(name)
+            if column is not None and (name == self._plan.x or self._kind.reads is Reads.NUMBER):
+                wrong = np.flatnonzero(column.inexact())
+                if len(wrong):
+                    raise EventError(
+                        f"row {wrong[0]}: a view looks at it, and no float of 64 bits holds "
+                        f"{column.words[wrong[0]]} exactly; send it as a smaller number, or as text",
+                        name,
+                    )
+
+    def change_batch(self, changed: Changed) -> Told:
+        """Follow a batch of rows, and return what they alter; `Told.change` are places in `changed`."""
+        old_x, old_y = self._points(changed.old, changed.existed)
+        new_x, new_y = self._points(changed.new, np.ones(len(changed.slots), dtype=np.bool_))
+        return self.change_points(PointChanges(old_x, old_y, new_x, new_y))
+
+    def _points(self, columns: Mapping[str, CellColumn], there: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+        plan = self._plan
+        x = np.zeros(len(there)) if plan.x is None else columns[plan.x].numbers() + 0.0
+        x = np.clip(x, -WIDEST, WIDEST)
+        y = np.zeros(len(there))
+        if isinstance(plan.y, Attribute):
+            column = columns[plan.y.path]
+            if self._kind.reads is Reads.NUMBER:
+                y = column.numbers() + 0.0
+                y[np.isinf(y)] = np.nan
+            else:
+                y[column.kinds == ABSENT] = np.nan
+        none = ~there | np.isnan(x) | np.isnan(y)
+        x[none] = y[none] = np.nan
+        return x, y
 
     def check(self, row: Row) -> None:
         """Raise `EventError` for a row with a number that no float holds, where this family looks at it."""

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 from msgspec.structs import replace
 
 from tocsin.language.normal import to_dnf, to_normal
+from tocsin.language.normal.predicates import attributes_of
 from tocsin.language.template.columns import Column
 from tocsin.matching import (
     ConjunctionBatch,
@@ -20,7 +21,7 @@ from tocsin.matching import (
     takes_clauses,
 )
 from tocsin.matching.growing import GrowingMatcher
-from tocsin.model.conditions import TRUE
+from tocsin.model.conditions import TRUE, leaves
 from tocsin.model.subscription import Answer
 from tocsin.views.changes import Row, RowChange
 from tocsin.views.family import FamilyStats, ViewChange
@@ -53,6 +54,7 @@ class RowFamily:
         self._matcher = self._new_matcher()
         self._keepers: dict[RowPlan, Keeper[Any]] = {}
         self._keeper_of: dict[int, Keeper[Any]] = {}  # by the subscription's number
+        self._looked_at: set[str] = set()  # the attributes that conditions name; some may name them no more
         self._messages = 0
 
     def load(self, rows: Mapping[str, Iterable[tuple[int, Row]]]) -> None:
@@ -69,6 +71,8 @@ class RowFamily:
         self._matcher.add(batch)
         if matcher is not self._matcher:
             matcher.add(batch)
+        for predicate in leaves(plan.condition):
+            self._looked_at.update(attribute.path for attribute in attributes_of(predicate))
         asked = replace(plan, condition=TRUE)
         keeper = self._keepers.get(asked)
         if keeper is None:
@@ -132,11 +136,28 @@ class RowFamily:
         if not self._keeper_of:
             yield from (([], []) for _ in steps)
             return
-        rows = [row for _, step in steps for row in (step.old, step.new) if row is not None]
-        found = _matched(self._matcher, rows)
+        rows: list[Row] = []
+        again: list[bool] = []  # whether a step's new row is matched for itself
         for _, step in steps:
+            if step.old is not None:
+                rows.append(step.old)
+            again.append(step.new is not None and not self._is_alike(step))
+            if again[-1] and step.new is not None:
+                rows.append(step.new)
+        found = _matched(self._matcher, rows)
+        for (_, step), anew in zip(steps, again, strict=True):
             before = next(found) if step.old is not None else []
-            yield before, next(found) if step.new is not None else []
+            yield before, next(found) if anew else before if step.new is not None else []
+
+    def _is_alike(self, step: Step) -> bool:
+        """Tell whether a member stays the same as far as conditions look at it."""
+        old, new, names = step.old, step.new, self._looked_at
+        if old is None or new is None:
+            return False
+        for name, value in new.items():
+            if name in names and (type(was := old.get(name)) is not type(value) or was != value):
+                return False
+        return all(name in new or name not in names for name in old)
 
     def _follow(self, step: Step, before: list[int], after: list[int]) -> set[Keeper[Any]]:
         """Let each keeper follow a step as far as it is its subscriptions', and return these keepers."""

@@ -2,53 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.model.errors import EventError
 from tocsin.model.timestamps import from_microseconds, microseconds
-from tocsin.model.values import Kind, Value, kind_of
+from tocsin.model.values import Value, kind_of
+from tocsin.views.batch import Batch, Changed, previous_places
+from tocsin.views.cells import ABSENT, BOOLEAN, CODED, FLOAT, INTEGER, MOMENT, Cells, Column, Key
 from tocsin.views.changes import Row, RowChange
 from tocsin.views.codes import Codes
 
-__all__ = ["Cells", "Table"]
-
-Key: TypeAlias = tuple[tuple[Kind, Value], ...]
-
-# What a cell holds, and how its word is read.
-ABSENT: Final = 0
-FLOAT: Final = 1  # the bits of a float
-INTEGER: Final = 2
-BOOLEAN: Final = 3
-MOMENT: Final = 4  # microseconds
-CODED: Final = 5  # the code of a text, or of an integer beyond 64 bits
+__all__ = ["Table"]
 
 _SLOTS: Final = 64
 _WIDE: Final = 2**63
-
-
-class Cells:
-    """One attribute of all rows."""
-
-    def __init__(self, slots: int) -> None:
-        self.kinds: NDArray[np.uint8] = np.zeros(slots, dtype=np.uint8)
-        self.words: NDArray[np.int64] = np.zeros(slots, dtype=np.int64)
-        self.floats = self.words.view(np.float64)  # the same, as the floats that some of them are
-
-    def grow(self, slots: int) -> None:
-        """Make room for so many rows."""
-        self.kinds = np.concatenate([self.kinds, np.zeros(slots - len(self.kinds), dtype=np.uint8)])
-        self.words = np.concatenate([self.words, np.zeros(slots - len(self.words), dtype=np.int64)])
-        self.floats = self.words.view(np.float64)
-
-    @property
-    def nbytes(self) -> int:
-        """Return the bytes of both arrays."""
-        return self.kinds.nbytes + self.words.nbytes
 
 
 class Table:
@@ -89,6 +61,37 @@ class Table:
         self._write(slot, row, end)
         return RowChange(self.name, slot, old, row)
 
+    def upsert_batch(self, batch: Batch, ends: NDArray[np.int64], wanted: Iterable[str]) -> Changed | None:
+        """Put rows in the place of those with their keys, one after another, and return what changed.
+
+        Of the `wanted` attributes it is told what they were and are. None is returned, and nothing changed, if the rows
+        are not in the order of their end and one key has several.
+        """
+        repeated = len(set(batch.keys)) < len(batch)
+        if repeated and (ends[1:] < ends[:-1]).any():
+            return None
+        held = np.array([self._slots.get(key, -1) for key in batch.keys], dtype=np.int64)
+        # What is not held yet cannot be late; where there is no row, slot 0 is looked at for nothing.
+        late = (held >= 0) & (ends < self._ends[np.maximum(held, 0)])
+        self.late += int(late.sum())
+        places = np.flatnonzero(~late)
+        slots = held[places]
+        fresh = np.flatnonzero(slots < 0)
+        for at in fresh.tolist():
+            key = batch.keys[places[at]]
+            slot = self._slots.get(key)
+            if slot is None:
+                slot = self._slots[key] = self._new_slot()
+            slots[at] = slot
+        previous = previous_places(slots)
+        new = {name: self._column(batch, name, places) for name in wanted}
+        old = {name: self._before(name, slots, previous, new[name]) for name in new}
+        existed = (self._shapes[slots] >= 0) | (previous >= 0)
+        last = np.ones(len(slots), dtype=np.bool_)
+        last[previous[previous >= 0]] = False
+        self._write_batch(batch, places[last], slots[last], ends)
+        return Changed(places, slots, previous, existed, old, new)
+
     def delete(self, row: Row, end: int) -> RowChange | None:
         """Remove the row with the key of this one; return None if there is none, or a later one."""
         key = self._key(row)
@@ -107,6 +110,11 @@ class Table:
     def slot(self, row: Row) -> int | None:
         """Return where the row with the key of this one is held, if there is one."""
         return self._slots.get(self._key(row))
+
+    def held(self, key: Key) -> Row | None:
+        """Return the row that is held with a key."""
+        slot = self._slots.get(key)
+        return None if slot is None else self.row(slot)
 
     def is_late(self, row: Row, end: int) -> bool:
         """Tell whether a row ended before the one that is held with its key."""
@@ -192,6 +200,57 @@ class Table:
             else:
                 cells.kinds[slot], cells.words[slot] = self._word(value)
         self._ends[slot] = end
+
+    def _column(self, batch: Batch, name: str, places: NDArray[np.int64]) -> Column:
+        """Return one attribute of a batch's rows."""
+        column = batch.columns.get(name)
+        if column is None:
+            size = len(places)
+            return Column(np.zeros(size, dtype=np.uint8), np.zeros(size, dtype=np.int64))
+        return column.take(places)
+
+    def _before(
+        self, name: str, slots: NDArray[np.int64], previous: NDArray[np.int64], new: Column
+    ) -> Column:
+        """Return what an attribute was before each row of a batch."""
+        cells = self._cells.get(name)
+        kinds = np.zeros(len(slots), dtype=np.uint8) if cells is None else cells.kinds[slots]
+        words = np.zeros(len(slots), dtype=np.int64) if cells is None else cells.words[slots]
+        again = previous >= 0
+        kinds[again], words[again] = new.kinds[previous[again]], new.words[previous[again]]
+        return Column(kinds, words)
+
+    def _write_batch(
+        self, batch: Batch, places: NDArray[np.int64], slots: NDArray[np.int64], ends: NDArray[np.int64]
+    ) -> None:
+        """Write rows of a batch into slots, of which each is there once."""
+        shapes = self._shapes[slots]
+        self._names.let_go(shapes[shapes >= 0].tolist())
+        for cells in self._cells.values():
+            kinds = cells.kinds[slots]
+            self._codes.let_go(cells.words[slots[kinds == CODED]].tolist())
+            cells.kinds[slots] = ABSENT
+        for name, column in batch.columns.items():
+            held = self._cells.get(name)
+            if held is None:
+                held = self._cells[name] = Cells(len(self._ends))
+            part = column.take(places)
+            words = part.words
+            if name in batch.texts:
+                coded = part.kinds == CODED
+                counts = np.bincount(words[coded], minlength=len(batch.texts[name]))
+                codes = [
+                    self._codes.take(text, count) if count else -1
+                    for text, count in zip(batch.texts[name], counts.tolist(), strict=True)
+                ]
+                words = np.where(coded, np.array([*codes, -1], dtype=np.int64)[words], words)
+            held.kinds[slots], held.words[slots] = part.kinds, words
+        if batch.is_full:
+            taken = self._names.take(tuple(batch.columns), len(slots)) if len(slots) else -1
+            self._shapes[slots] = taken
+        else:
+            self._shapes[slots] = [self._names.take(batch.names(place)) for place in places.tolist()]
+        self._ends[slots] = ends[places]
 
     def _clear(self, slot: int) -> None:
         """Let go of what a row holds."""

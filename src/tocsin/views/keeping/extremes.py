@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
 from typing import Final, TypeAlias
 
@@ -21,17 +21,19 @@ _SLACK: Final = 16  # entries that a heap may have before any is looked at wheth
 
 
 class _Standing:
-    """How many subscriptions have a row, and where it is; none has it any more if 0."""
+    """A row that some subscriptions have: its number now, and how many they are; 0 when it is theirs no more."""
 
-    __slots__ = ("holders", "place")
+    __slots__ = ("holders", "order", "place", "value")
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, order: int, value: Number) -> None:
         self.place = place
+        self.order = order
+        self.value = value
         self.holders = 0
 
 
 _Entry: TypeAlias = tuple[Number, int, _Standing]
-"""A row's number, the least first, and what decides between equal ones; all heaps share it."""
+"""A number that the row's is not below, and what decides between equal ones."""
 
 
 class _Heap:
@@ -48,8 +50,9 @@ class _Heap:
 class Least(Keeper[Number]):
     """The least number.
 
-    A row that goes is not looked for in the heaps: its entry is marked for all of them at once, and passed over when
-    it comes to the top. Only subscriptions whose least number it was, or is now, are looked at again.
+    A row that goes is not looked for in the heaps: it is marked for all of them at once, and passed over when its
+    entry comes to the top; nor is one whose number grows while it stays theirs, whose entry then sinks. Only
+    subscriptions whose least number it was, or is now, are looked at again.
     """
 
     sign = 1
@@ -57,7 +60,7 @@ class Least(Keeper[Number]):
     def __init__(self, plan: RowPlan) -> None:
         super().__init__(plan)
         self._heaps: dict[int, _Heap] = {}
-        self._entries: dict[Place, _Entry] = {}  # of the rows that some subscription has
+        self._standing: dict[Place, _Standing] = {}
         self._order = count()
         self._touched: set[int] = set()
 
@@ -77,7 +80,7 @@ class Least(Keeper[Number]):
             if standing.holders:
                 standing.holders -= 1
                 if not standing.holders:
-                    del self._entries[standing.place]
+                    del self._standing[standing.place]
 
     def follow(
         self,
@@ -89,20 +92,27 @@ class Least(Keeper[Number]):
     ) -> None:
         """Take a row's numbers before and after a change."""
         if old is not None and before:
-            if old == new and before == after:
+            if new is not None and new >= old and before == after:
+                if new > old:
+                    self._standing[place].value = new
+                    self._touch(before, old)
                 return
-            self._entries.pop(place)[2].holders = 0
-            for number in before:
-                if self._heaps[number].best == old:
-                    self._touched.add(number)
+            self._standing.pop(place).holders = 0
+            self._touch(before, old)
         if new is not None and after:
             self._enter(place, new, after)
 
+    def _touch(self, numbers: Sequence[int], value: Number) -> None:
+        """Take note of those whose least number was this."""
+        heaps = self._heaps
+        self._touched.update([number for number in numbers if heaps[number].best == value])
+
     def _enter(self, place: Place, value: Number, after: Sequence[int]) -> None:
-        entry = self._entries.get(place)  # it is there if only further subscriptions begin
-        if entry is None:
-            entry = self._entries[place] = (value, next(self._order), _Standing(place))
-        entry[2].holders += len(after)
+        standing = self._standing.get(place)  # it is there if only further subscriptions begin
+        if standing is None:
+            standing = self._standing[place] = _Standing(place, next(self._order), value)
+        standing.holders += len(after)
+        entry = (value, standing.order, standing)
         for number in after:
             heap = self._heaps[number]
             heappush(heap.entries, entry)
@@ -117,10 +127,7 @@ class Least(Keeper[Number]):
         """Return whose least number is another."""
         for number in sorted(self._touched):
             heap = self._heaps[number]
-            entries = heap.entries
-            while entries and not entries[0][2].holders:
-                heappop(entries)
-            best = entries[0][0] if entries else math.inf
+            best = _least(heap.entries)
             if best != heap.best:
                 old, heap.best = self.answer(number), best
                 yield Altered(number, old, self.answer(number))
@@ -136,10 +143,10 @@ class Least(Keeper[Number]):
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of the heaps, and of the entries that they share."""
+        """Return the bytes of the heaps, and of the rows' entries that they share."""
         heaps = sum(sys.getsizeof(heap) + sys.getsizeof(heap.entries) for heap in self._heaps.values())
-        each = sum(map(sys.getsizeof, next(iter(self._entries.items()), ()))) + sys.getsizeof(_Standing(()))
-        shared = sys.getsizeof(self._entries) + len(self._entries) * each
+        each = sum(map(sys.getsizeof, ((0,), (0, 0, 0), _Standing((), 0, 0))))
+        shared = sys.getsizeof(self._standing) + len(self._standing) * each
         return sys.getsizeof(self._heaps) + heaps + shared
 
 
@@ -147,3 +154,16 @@ class Greatest(Least):
     """The greatest number: the least with the sign changed."""
 
     sign = -1
+
+
+def _least(entries: list[_Entry]) -> Number:
+    """Return the least number of the rows that are there still, infinite if there are none."""
+    while entries:
+        value, order, standing = entries[0]
+        if not standing.holders:
+            heappop(entries)
+        elif standing.value != value:
+            heapreplace(entries, (standing.value, order, standing))
+        else:
+            return value
+    return math.inf

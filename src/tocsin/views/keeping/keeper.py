@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from tocsin.model.subscription import Answer
-from tocsin.model.values import Value
+from tocsin.model.subscription import Answer, Told
 from tocsin.views.changes import Row
 from tocsin.views.plan import RowPlan
 
@@ -27,8 +26,8 @@ class Altered(Struct, frozen=True):
     number: int
     old: Answer
     new: Answer
-    removed: tuple[Value | Mapping[str, Value | None], ...] = ()
-    added: tuple[Value | Mapping[str, Value | None], ...] = ()
+    removed: tuple[Told, ...] = ()
+    added: tuple[Told, ...] = ()
 
 
 class Keeper(ABC, Generic[Read]):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from tocsin.language.semantics import value_of
-from tocsin.model.values import Value
+from tocsin.model.values import Value, kind_of
 from tocsin.views.changes import Row
 from tocsin.views.keeping.keeper import Altered, Keeper, Place, parted
 from tocsin.views.plan import RowPlan
@@ -19,7 +19,7 @@ _Kept: TypeAlias = tuple[bool, Value]
 
 
 class Distinct(Keeper[_Kept]):
-    """The different values, in the order in which they came."""
+    """The different values, in order: by kind, and within a kind by value."""
 
     def __init__(self, plan: RowPlan) -> None:
         super().__init__(plan)
@@ -91,4 +91,4 @@ class Distinct(Keeper[_Kept]):
 
 
 def _values(kept: Iterable[_Kept]) -> tuple[Value, ...]:
-    return tuple(value for _, value in kept)
+    return tuple(sorted((value for _, value in kept), key=lambda value: (kind_of(value), value)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import TypeAlias
 
@@ -145,8 +145,10 @@ class WholeRows(Keeper[_Told]):
         return sys.getsizeof(self._rows) + lists + shared
 
 
-def _without(rows: Iterable[_Told], others: Iterable[_Told]) -> tuple[_Shown, ...]:
+def _without(rows: Sequence[_Told], others: Sequence[_Told]) -> tuple[_Shown, ...]:
     """Return what is told of rows, less one for each of the others that is the same."""
+    if not rows or not others:
+        return tuple(told.row for told in rows)
     left = Counter(other.same for other in others)
     kept = []
     for told in rows:

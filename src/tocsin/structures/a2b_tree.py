@@ -1,0 +1,307 @@
+"""The A2B-tree: points (x, y) by x, with the least y of everything below each entry (database/network interface, §3).
+
+The upper tier is a B-tree over the distinct x; an entry of its leaves leads to the lower tier, a B-tree over the y of
+that x, with how often each occurs. We differ: a y that is alone with its x is kept in the upper tier itself, as the
+least y of its entry, so that a table whose x are all different has no lower tier.
+
+All is O(log n). `seek` writes a path to an x, from which `follow` and `precede` find the nearest points beyond it with
+a y of at most some bound. A NaN is no place of a point.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.structures import b_trees
+from tocsin.structures.b_trees import COUNT, LEVEL, NODE, PLACE, Nodes
+from tocsin.structures.growth import bytes_of
+from tocsin.structures.jit import helper, kernel
+
+__all__ = [
+    "A2BTree",
+    "add",
+    "add_points",
+    "bytes_used",
+    "find_ends",
+    "follow",
+    "has_room",
+    "holds",
+    "least_at",
+    "least_in_ranges",
+    "least_strictly_between",
+    "least_without",
+    "new_a2b_tree",
+    "number_of_points",
+    "precede",
+    "replace",
+    "seek",
+    "start_left",
+    "start_right",
+    "take",
+    "take_points",
+    "with_room",
+    "x_at",
+]
+
+_LONE: Final = -1  # the link of an x with one y
+_ROOT: Final = 0
+_POINTS: Final = 1
+
+_UPPER: Final = 32  # measured: see decision 0026
+_LOWER: Final = 8  # few rows of a table have the same x
+
+
+class A2BTree(NamedTuple):
+    """Two tiers, and paths for whoever works on them: each user writes a path before it reads it."""
+
+    upper: Nodes  # by x
+    lower: Nodes  # by y; a leaf's links say how often
+    counters: NDArray[np.int64]  # [2] the root of the upper tier, and how many points there are
+    here: NDArray[np.int64]  # [LEVELS, 2] to an x
+    below: NDArray[np.int64]  # [LEVELS, 2] to a y of that x
+    away: NDArray[np.int64]  # [LEVELS, 2] to a second x
+    left: NDArray[np.int64]  # [LEVELS, 2] on the way to lesser x
+    right: NDArray[np.int64]  # [LEVELS, 2] on the way to greater x
+
+
+def new_a2b_tree(x_fan_out: int = _UPPER, y_fan_out: int = _LOWER) -> A2BTree:
+    """Return a tree without points, whose nodes have up to so many entries; four are the fewest that work."""
+    upper = b_trees.new_nodes(x_fan_out, lows=True)
+    root = b_trees.new_root(upper)
+    paths = (b_trees.new_path() for _ in range(5))
+    return A2BTree(
+        upper, b_trees.new_nodes(y_fan_out, lows=False), np.array([root, 0], dtype=np.int64), *paths
+    )
+
+
+def with_room(tree: A2BTree, distinct: int = 0) -> A2BTree:
+    """Return the tree with room for so many x in ascending order, and one more point anywhere."""
+    fan_out = tree.upper.keys.shape[1]
+    leaves = distinct // (fan_out - max(fan_out // 8, 1)) + 1
+    # Above the leaves there are fewer nodes than one in three.
+    upper = b_trees.with_room(tree.upper, leaves + leaves // max(fan_out // 2, 2) if distinct else 0)
+    return tree._replace(upper=upper, lower=b_trees.with_room(tree.lower))
+
+
+def number_of_points(tree: A2BTree) -> int:
+    """Return how many points are held."""
+    return int(tree.counters[_POINTS])
+
+
+def bytes_used(tree: A2BTree) -> int:
+    """Return the bytes of all arrays."""
+    return bytes_of(tree)
+
+
+@helper
+def has_room(tree: A2BTree) -> bool:
+    """Tell whether one more point fits."""
+    return b_trees.has_room(tree.upper) and b_trees.has_room(tree.lower)
+
+
+@helper
+def seek(tree: A2BTree, x: float, path: NDArray[np.int64]) -> bool:
+    """Write the path to the last x that is no greater, and tell whether it is equal."""
+    return b_trees.seek(tree.upper, tree.counters[_ROOT], x, path)
+
+
+@helper
+def start_left(tree: A2BTree, path: NDArray[np.int64], exact: bool) -> None:
+    """Let `left` begin at the x that was sought: `precede` then finds lesser ones."""
+    b_trees.copy_path(path, _top(tree), tree.left)
+    if not exact:
+        tree.left[0, PLACE] += 1
+
+
+@helper
+def start_right(tree: A2BTree, path: NDArray[np.int64]) -> None:
+    """Let `right` begin at the x that was sought: `follow` then finds greater ones."""
+    b_trees.copy_path(path, _top(tree), tree.right)
+
+
+@helper
+def follow(tree: A2BTree, bound: float) -> bool:
+    """Move `right` on to the next x that has a y of at most `bound`; tell whether there is one."""
+    return b_trees.follow(tree.upper, _top(tree), tree.right, bound)
+
+
+@helper
+def precede(tree: A2BTree, bound: float) -> bool:
+    """Move `left` back to the nearest x that has a y of at most `bound`; tell whether there is one."""
+    return b_trees.precede(tree.upper, _top(tree), tree.left, bound)
+
+
+@helper
+def _top(tree: A2BTree) -> int:
+    return np.int64(tree.upper.heads[tree.counters[_ROOT], LEVEL])
+
+
+@helper
+def x_at(tree: A2BTree, path: NDArray[np.int64]) -> float:
+    """Return the x that a path leads to."""
+    return tree.upper.keys[path[0, NODE], path[0, PLACE]]
+
+
+@helper
+def least_at(tree: A2BTree, path: NDArray[np.int64]) -> float:
+    """Return the least y of the x that a path leads to."""
+    return tree.upper.lows[path[0, NODE], path[0, PLACE]]
+
+
+@helper
+def holds(tree: A2BTree, path: NDArray[np.int64], y: float) -> bool:
+    """Tell whether the x that a path leads to has this y."""
+    tier = np.int64(tree.upper.links[path[0, NODE], path[0, PLACE]])
+    if tier == _LONE or least_at(tree, path) == y:
+        return least_at(tree, path) == y
+    return b_trees.seek(tree.lower, tier, y, tree.below)
+
+
+@helper
+def least_without(tree: A2BTree, path: NDArray[np.int64], y: float) -> float:
+    """Return the least y of the x that a path leads to, were one point with this y not there; infinite if none is left."""
+    least = least_at(tree, path)
+    if least < y:
+        return least
+    tier = np.int64(tree.upper.links[path[0, NODE], path[0, PLACE]])
+    if tier == _LONE:
+        return np.inf
+    leaf = _first_leaf(tree.lower, tier)
+    if tree.lower.links[leaf, 0] > 1:
+        return least
+    # A first leaf with one entry is the whole tier, and then that entry stands for several points.
+    return tree.lower.keys[leaf, 1]
+
+
+@helper
+def least_strictly_between(
+    tree: A2BTree, low: NDArray[np.int64], high: NDArray[np.int64], exact: bool
+) -> float:
+    """Return the least y of all x between the two that were sought; `exact` says whether the higher one is there."""
+    last = high[0, PLACE] - 1 if exact else high[0, PLACE]
+    return b_trees.least_between(tree.upper, low, low[0, PLACE] + 1, high, last)
+
+
+@helper
+def add(tree: A2BTree, x: float, y: float) -> None:
+    """Take in a point; `has_room` must hold."""
+    upper, lower, counters, here, below, _, _, _ = tree
+    root = counters[_ROOT]
+    counters[_POINTS] += 1
+    if not b_trees.seek(upper, root, x, here):
+        counters[_ROOT] = b_trees.insert(upper, root, here, x, y, _LONE)
+        return
+    leaf, place = here[0, NODE], here[0, PLACE]
+    tier = np.int64(upper.links[leaf, place])
+    if tier == _LONE:
+        tier = np.int64(b_trees.new_node(lower, 0))
+        b_trees.put(lower, tier, 0, upper.lows[leaf, place], 0.0, 1)
+        lower.heads[tier, COUNT] = 1
+    if b_trees.seek(lower, tier, y, below):
+        lower.links[below[0, NODE], below[0, PLACE]] += 1
+    else:
+        tier = np.int64(b_trees.insert(lower, tier, below, y, 0.0, 1))
+    upper.links[leaf, place] = tier
+    _set_least(tree, min(upper.lows[leaf, place], y))
+
+
+@helper
+def take(tree: A2BTree, x: float, y: float) -> bool:
+    """Take out a point, and tell whether there was one; of several equal ones, one goes."""
+    upper, lower, counters, here, below, _, _, _ = tree
+    if not seek(tree, x, here) or not holds(tree, here, y):
+        return False
+    counters[_POINTS] -= 1
+    leaf, place = here[0, NODE], here[0, PLACE]
+    tier = np.int64(upper.links[leaf, place])
+    if tier == _LONE:
+        counters[_ROOT] = b_trees.delete(upper, counters[_ROOT], here)
+        return True
+    b_trees.seek(lower, tier, y, below)
+    lower.links[below[0, NODE], below[0, PLACE]] -= 1
+    if lower.links[below[0, NODE], below[0, PLACE]] == 0:
+        tier = np.int64(b_trees.delete(lower, tier, below))
+    first = _first_leaf(lower, tier)
+    least = lower.keys[first, 0]
+    if lower.heads[first, COUNT] == 1 and lower.links[first, 0] == 1:
+        b_trees.free_node(lower, tier)
+        tier = np.int64(_LONE)
+    upper.links[leaf, place] = tier
+    _set_least(tree, least)
+    return True
+
+
+@helper
+def replace(tree: A2BTree, y: float) -> bool:
+    """Set the y of the x that `here` leads to, if it has but one; tell whether that is so."""
+    if tree.upper.links[tree.here[0, NODE], tree.here[0, PLACE]] != _LONE:
+        return False
+    _set_least(tree, y)
+    return True
+
+
+@helper
+def _set_least(tree: A2BTree, y: float) -> None:
+    """Set the least y of the x that `here` leads to."""
+    upper, here = tree.upper, tree.here
+    if upper.lows[here[0, NODE], here[0, PLACE]] != y:
+        upper.lows[here[0, NODE], here[0, PLACE]] = y
+        b_trees.settle(upper, _top(tree), here)
+
+
+@helper
+def _first_leaf(nodes: Nodes, root: int) -> int:
+    node = np.int64(root)
+    while nodes.heads[node, LEVEL] > 0:
+        node = np.int64(nodes.links[node, 0])
+    return node
+
+
+@kernel
+def add_points(tree: A2BTree, x: NDArray[np.float64], y: NDArray[np.float64], start: int) -> int:
+    """Take in points from the place `start` on, and return how far there was room; in ascending order they lie densest."""
+    for i in range(start, x.shape[0]):
+        if not has_room(tree):
+            return i
+        add(tree, x[i], y[i])
+    return x.shape[0]
+
+
+@kernel
+def take_points(tree: A2BTree, x: NDArray[np.float64], y: NDArray[np.float64]) -> int:
+    """Take out points, and return how many there were."""
+    taken = 0
+    for i in range(x.shape[0]):
+        taken += take(tree, x[i], y[i])
+    return taken
+
+
+@kernel
+def find_ends(
+    tree: A2BTree,
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    left: NDArray[np.float64],
+    right: NDArray[np.float64],
+) -> None:
+    """Write, for each point, the nearest x on either side that has a y of at most the point's; infinite if none has."""
+    for i in range(x.shape[0]):
+        exact = seek(tree, x[i], tree.right)
+        start_left(tree, tree.right, exact)
+        left[i] = x_at(tree, tree.left) if precede(tree, y[i]) else -np.inf
+        right[i] = x_at(tree, tree.right) if follow(tree, y[i]) else np.inf
+
+
+@kernel
+def least_in_ranges(
+    tree: A2BTree, lows: NDArray[np.float64], highs: NDArray[np.float64], least: NDArray[np.float64]
+) -> None:
+    """Write the least y within each range, both ends included, low <= high; infinite if it has no point."""
+    for i in range(lows.shape[0]):
+        exact = seek(tree, lows[i], tree.left)
+        seek(tree, highs[i], tree.right)
+        first = tree.left[0, PLACE] if exact else tree.left[0, PLACE] + 1
+        least[i] = b_trees.least_between(tree.upper, tree.left, first, tree.right, tree.right[0, PLACE])

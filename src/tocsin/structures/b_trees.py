@@ -1,0 +1,400 @@
+"""Many B-trees in one memory: sorted keys with a link each, and if wanted the least of what lies below each entry.
+
+An entry of a node that is no leaf leads to a child; its key is no greater than any key below it, and greater than all
+below the entry before it. A node that has less than a quarter is filled up from its neighbour, or united with it; a node
+that splits because keys come in order stays nearly full. Freed nodes are used again.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.structures.growth import grown
+from tocsin.structures.jit import helper
+
+__all__ = [
+    "COUNT",
+    "LEVEL",
+    "LEVELS",
+    "NODE",
+    "PLACE",
+    "Nodes",
+    "copy_path",
+    "delete",
+    "follow",
+    "free_node",
+    "has_room",
+    "insert",
+    "least_between",
+    "new_node",
+    "new_nodes",
+    "new_path",
+    "new_root",
+    "precede",
+    "put",
+    "seek",
+    "settle",
+    "with_room",
+]
+
+LEVELS: Final = 32  # more than a tree can have whose nodes lead to two at least
+COUNT: Final = 0  # of a node's head: its entries; of a free node, the next free one
+LEVEL: Final = 1  # of a node's head: 0 for a leaf
+NODE: Final = 0  # of a step on a path
+PLACE: Final = 1  # of a step on a path: of the entry in its node
+
+_NONE: Final = -1
+_TOP: Final = 0  # nodes ever used
+_FREE: Final = 1  # the first free node
+
+
+class Nodes(NamedTuple):
+    """The entries of a node lie at the front of its row in three arrays; what a leaf's links mean is the user's."""
+
+    keys: NDArray[np.float64]  # [nodes, fan-out] ascending
+    lows: NDArray[np.float64]  # [nodes, fan-out] the least below each entry; no columns if that is not wanted
+    links: NDArray[np.int32]  # [nodes, fan-out] children; of a leaf, what the user keeps beside a key
+    heads: NDArray[np.int32]  # [nodes, 2] COUNT, LEVEL
+    counters: NDArray[np.int64]  # [2]
+
+
+def new_nodes(fan_out: int, *, lows: bool) -> Nodes:
+    """Return a memory without nodes; a node has up to `fan_out` entries, at least four."""
+    return Nodes(
+        np.zeros((LEVELS, fan_out), dtype=np.float64),
+        np.zeros((LEVELS, fan_out if lows else 0), dtype=np.float64),
+        np.zeros((LEVELS, fan_out), dtype=np.int32),
+        np.zeros((LEVELS, 2), dtype=np.int32),
+        np.array([0, _NONE], dtype=np.int64),
+    )
+
+
+def new_root(nodes: Nodes) -> int:
+    """Return an empty leaf of a memory that has no node yet: the root of its first tree."""
+    nodes.counters[_TOP] += 1
+    return int(nodes.counters[_TOP]) - 1
+
+
+def new_path() -> NDArray[np.int64]:
+    """Return room for a path, int64[LEVELS, 2]: by level, a node and the place of an entry in it."""
+    return np.zeros((LEVELS, 2), dtype=np.int64)
+
+
+def with_room(nodes: Nodes, more: int = 0) -> Nodes:
+    """Return the memory with room for `more` nodes, and for those that the next entry may need."""
+    return grown(nodes, ("keys", "lows", "links", "heads"), int(nodes.counters[_TOP]) + more + LEVELS)
+
+
+@helper
+def has_room(nodes: Nodes) -> bool:
+    """Tell whether one more entry fits into any tree, even if every node on the way to it is full."""
+    return nodes.counters[_TOP] + LEVELS <= nodes.heads.shape[0]
+
+
+@helper
+def new_node(nodes: Nodes, level: int) -> int:
+    """Return an empty node; `has_room` must hold."""
+    node = nodes.counters[_FREE]
+    if node >= 0:
+        nodes.counters[_FREE] = nodes.heads[node, COUNT]
+    else:
+        node = nodes.counters[_TOP]
+        nodes.counters[_TOP] += 1
+    nodes.heads[node, COUNT] = 0
+    nodes.heads[node, LEVEL] = level
+    return node
+
+
+@helper
+def free_node(nodes: Nodes, node: int) -> None:
+    """Take back a node."""
+    nodes.heads[node, COUNT] = nodes.counters[_FREE]
+    nodes.counters[_FREE] = node
+
+
+@helper
+def seek(nodes: Nodes, root: int, key: float, path: NDArray[np.int64]) -> bool:
+    """Write the path to the last entry of a leaf whose key is no greater, place -1 if there is none; tell if it is equal."""
+    node, level = np.int64(root), np.int64(nodes.heads[root, LEVEL])
+    while True:
+        # All keys are compared: without a branch that is a few vector instructions.
+        place = np.int64(-1)
+        for i in range(nodes.heads[node, COUNT]):
+            place += nodes.keys[node, i] <= key
+        if level > 0 and place < 0:
+            place = np.int64(0)
+        path[level, NODE] = node
+        path[level, PLACE] = place
+        if level == 0:
+            return place >= 0 and nodes.keys[node, place] == key
+        node = np.int64(nodes.links[node, place])
+        level -= 1
+
+
+@helper
+def copy_path(path: NDArray[np.int64], top: int, copy: NDArray[np.int64]) -> None:
+    """Write a path over another."""
+    for level in range(top + 1):
+        copy[level, NODE] = path[level, NODE]
+        copy[level, PLACE] = path[level, PLACE]
+
+
+@helper
+def follow(nodes: Nodes, top: int, path: NDArray[np.int64], bound: float) -> bool:
+    """Move a path on to the next entry of a leaf with a low of at most `bound`; tell whether there is one.
+
+    It goes up only as far as it must, and down by the lows: O(height), less if the entry is near.
+    """
+    level = np.int64(0)
+    while True:
+        node, place = path[level, NODE], path[level, PLACE] + 1
+        count = np.int64(nodes.heads[node, COUNT])
+        while place < count and nodes.lows[node, place] > bound:
+            place += 1
+        if place < count:
+            break
+        level += 1
+        if level > top:
+            return False
+    path[level, PLACE] = place
+    while level > 0:
+        node = np.int64(nodes.links[node, place])
+        level -= 1
+        place = np.int64(0)
+        while nodes.lows[node, place] > bound:
+            place += 1
+        path[level, NODE] = node
+        path[level, PLACE] = place
+    return True
+
+
+@helper
+def precede(nodes: Nodes, top: int, path: NDArray[np.int64], bound: float) -> bool:
+    """Move a path back to the nearest entry of a leaf with a low of at most `bound`; tell whether there is one."""
+    level = np.int64(0)
+    while True:
+        node, place = path[level, NODE], path[level, PLACE] - 1
+        while place >= 0 and nodes.lows[node, place] > bound:
+            place -= 1
+        if place >= 0:
+            break
+        level += 1
+        if level > top:
+            return False
+    path[level, PLACE] = place
+    while level > 0:
+        node = np.int64(nodes.links[node, place])
+        level -= 1
+        place = np.int64(nodes.heads[node, COUNT]) - 1
+        while nodes.lows[node, place] > bound:
+            place -= 1
+        path[level, NODE] = node
+        path[level, PLACE] = place
+    return True
+
+
+@helper
+def least_between(
+    nodes: Nodes, path: NDArray[np.int64], first: int, end: NDArray[np.int64], last: int
+) -> float:
+    """Return the least low from the place `first` of the leaf on one path to the place `last` of that on another.
+
+    It is infinite if there is no entry between them. The first path may not lie behind the other by a leaf.
+    """
+    least = np.inf
+    level = np.int64(0)
+    while path[level, NODE] != end[level, NODE]:
+        node = path[level, NODE]
+        for i in range(first, nodes.heads[node, COUNT]):
+            least = min(least, nodes.lows[node, i])
+        node = end[level, NODE]
+        for i in range(last + 1):
+            least = min(least, nodes.lows[node, i])
+        level += 1
+        first, last = path[level, PLACE] + 1, end[level, PLACE] - 1
+    node = path[level, NODE]
+    for i in range(first, last + 1):
+        least = min(least, nodes.lows[node, i])
+    return least
+
+
+@helper
+def settle(nodes: Nodes, top: int, path: NDArray[np.int64]) -> None:
+    """Set the lows above an entry of a leaf whose low has changed."""
+    for level in range(1, top + 1):
+        least = _least(nodes, path[level - 1, NODE])
+        node, place = path[level, NODE], path[level, PLACE]
+        if nodes.lows[node, place] == least:
+            return
+        nodes.lows[node, place] = least
+
+
+@helper
+def insert(nodes: Nodes, root: int, path: NDArray[np.int64], key: float, low: float, link: int) -> int:
+    """Enter a key behind the place that `seek` found for it and return the root; `has_room` must hold."""
+    top = np.int64(nodes.heads[root, LEVEL])
+    has_lows = nodes.lows.shape[1] > 0
+    for level in range(1, top + 1):
+        node, place = path[level, NODE], path[level, PLACE]
+        nodes.keys[node, place] = min(nodes.keys[node, place], key)
+        if has_lows:
+            nodes.lows[node, place] = min(nodes.lows[node, place], low)
+    level = np.int64(0)
+    root = np.int64(root)
+    link = np.int64(link)
+    while True:
+        if level > top:
+            node = new_node(nodes, level)
+            put(nodes, node, 0, nodes.keys[root, 0], _least(nodes, root), root)
+            put(nodes, node, 1, key, low, link)
+            nodes.heads[node, COUNT] = 2
+            return node
+        node, place = path[level, NODE], path[level, PLACE] + 1
+        count = np.int64(nodes.heads[node, COUNT])
+        if count < nodes.keys.shape[1]:
+            _shift(nodes, node, place, count, 1)
+            put(nodes, node, place, key, low, link)
+            nodes.heads[node, COUNT] = count + 1
+            return root
+        other = _split(nodes, node, place)
+        kept = np.int64(nodes.heads[node, COUNT])
+        target = node
+        if place > kept:
+            target = other
+            place -= kept
+        count = np.int64(nodes.heads[target, COUNT])
+        _shift(nodes, target, place, count, 1)
+        put(nodes, target, place, key, low, link)
+        nodes.heads[target, COUNT] = count + 1
+        level += 1
+        if has_lows and level <= top:
+            nodes.lows[path[level, NODE], path[level, PLACE]] = _least(nodes, node)
+        key, low, link = nodes.keys[other, 0], _least(nodes, other), other
+
+
+@helper
+def delete(nodes: Nodes, root: int, path: NDArray[np.int64]) -> int:
+    """Take out the entry that `seek` found and return the root; the last leaf stays, even if it is empty."""
+    fan_out = nodes.keys.shape[1]
+    fewest = max(fan_out // 4, 2)
+    root = np.int64(root)
+    top = np.int64(nodes.heads[root, LEVEL])
+    level = np.int64(0)
+    node = path[0, NODE]
+    _close(nodes, node, path[0, PLACE])
+    while level < top and nodes.heads[node, COUNT] < fewest:
+        parent, place = path[level + 1, NODE], path[level + 1, PLACE]
+        if place + 1 == nodes.heads[parent, COUNT]:
+            place -= 1
+        left, right = np.int64(nodes.links[parent, place]), np.int64(nodes.links[parent, place + 1])
+        count, others = np.int64(nodes.heads[left, COUNT]), np.int64(nodes.heads[right, COUNT])
+        if count + others > fan_out - fan_out // 4:
+            _balance(nodes, left, right)
+            nodes.keys[parent, place + 1] = nodes.keys[right, 0]
+            if nodes.lows.shape[1] > 0:
+                nodes.lows[parent, place] = _least(nodes, left)
+                nodes.lows[parent, place + 1] = _least(nodes, right)
+            break
+        _copy(nodes, right, 0, others, left, count)
+        nodes.heads[left, COUNT] = count + others
+        free_node(nodes, right)
+        _close(nodes, parent, place + 1)
+        if nodes.lows.shape[1] > 0:
+            nodes.lows[parent, place] = _least(nodes, left)
+        node = parent
+        level += 1
+    if nodes.lows.shape[1] > 0:
+        for above in range(level + 1, top + 1):
+            nodes.lows[path[above, NODE], path[above, PLACE]] = _least(nodes, path[above - 1, NODE])
+    while nodes.heads[root, LEVEL] > 0 and nodes.heads[root, COUNT] == 1:
+        child = np.int64(nodes.links[root, 0])
+        free_node(nodes, root)
+        root = child
+    return root
+
+
+@helper
+def put(nodes: Nodes, node: int, place: int, key: float, low: float, link: int) -> None:
+    """Write an entry; the node's count is the caller's business."""
+    nodes.keys[node, place] = key
+    nodes.links[node, place] = link
+    if nodes.lows.shape[1] > 0:
+        nodes.lows[node, place] = low
+
+
+@helper
+def _least(nodes: Nodes, node: int) -> float:
+    """Return the least low of a node's entries; infinite where there are none."""
+    least = np.inf
+    if nodes.lows.shape[1] > 0:
+        for i in range(nodes.heads[node, COUNT]):
+            least = min(least, nodes.lows[node, i])
+    return least
+
+
+@helper
+def _split(nodes: Nodes, node: int, place: int) -> int:
+    """Move a part of a full node to a new one behind it, and return that.
+
+    It is half, unless the entry that needs room comes at an end: then most stay together, as more are likely there.
+    """
+    fan_out = np.int64(nodes.keys.shape[1])
+    kept = fan_out // 2
+    if place == fan_out:
+        kept = fan_out - max(fan_out // 8, 1)
+    elif place == 0:
+        kept = max(fan_out // 8, np.int64(1))
+    other = new_node(nodes, nodes.heads[node, LEVEL])
+    _copy(nodes, node, kept, fan_out, other, 0)
+    nodes.heads[node, COUNT] = kept
+    nodes.heads[other, COUNT] = fan_out - kept
+    return other
+
+
+@helper
+def _balance(nodes: Nodes, left: int, right: int) -> None:
+    """Give two neighbours the same number of entries, or the right one more."""
+    count, others = np.int64(nodes.heads[left, COUNT]), np.int64(nodes.heads[right, COUNT])
+    kept = (count + others) // 2
+    if count < kept:
+        moved = kept - count
+        _copy(nodes, right, 0, moved, left, count)
+        _copy(nodes, right, moved, others, right, 0)
+    else:
+        moved = count - kept
+        _shift(nodes, right, 0, others, moved)
+        _copy(nodes, left, kept, count, right, 0)
+    nodes.heads[left, COUNT] = kept
+    nodes.heads[right, COUNT] = count + others - kept
+
+
+@helper
+def _copy(nodes: Nodes, source: int, first: int, end: int, target: int, at: int) -> None:
+    """Copy entries, in ascending order: within one node only towards its front."""
+    for i in range(end - first):
+        nodes.keys[target, at + i] = nodes.keys[source, first + i]
+        nodes.links[target, at + i] = nodes.links[source, first + i]
+    if nodes.lows.shape[1] > 0:
+        for i in range(end - first):
+            nodes.lows[target, at + i] = nodes.lows[source, first + i]
+
+
+@helper
+def _close(nodes: Nodes, node: int, place: int) -> None:
+    count = np.int64(nodes.heads[node, COUNT])
+    _copy(nodes, node, place + 1, count, node, place)
+    nodes.heads[node, COUNT] = count - 1
+
+
+@helper
+def _shift(nodes: Nodes, node: int, place: int, count: int, by: int) -> None:
+    """Move the entries from a place on towards the back."""
+    for i in range(count - 1, place - 1, -1):
+        nodes.keys[node, i + by] = nodes.keys[node, i]
+        nodes.links[node, i + by] = nodes.links[node, i]
+    if nodes.lows.shape[1] > 0:
+        for i in range(count - 1, place - 1, -1):
+            nodes.lows[node, i + by] = nodes.lows[node, i]

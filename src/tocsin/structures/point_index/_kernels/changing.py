@@ -1,0 +1,221 @@
+"""Points that come and go one after another."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.structures.blocks import class_of, size_of
+from tocsin.structures.jit import helper, kernel
+from tocsin.structures.point_index._kernels.memory import give_block, give_pair, take_block
+from tocsin.structures.point_index.state import (
+    AXIS,
+    BLOCK,
+    CHILD,
+    CLASS,
+    COUNT,
+    LEAF,
+    MERGED,
+    NONE,
+    PARENT,
+    POINTS,
+    TOP_SLOT,
+    State,
+)
+
+__all__ = ["insert", "remove"]
+
+_SMALL: Final = 4 * LEAF  # points for which balance is of no account
+_SHARE: Final = 0.7  # of a node's points that one child may have
+
+
+@kernel
+def insert(
+    state: State,
+    roots: NDArray[np.int64],
+    ids: NDArray[np.int64],
+    x1: NDArray[np.float64],
+    x2: NDArray[np.float64],
+    start: int,
+) -> tuple[int, int]:
+    """Insert points from `start` on, each into its root's tree; no id is held.
+
+    Return how many are done, and a node that must be rebuilt first, because it is out of balance or a full leaf; NONE
+    if there is no more room for a block, or nothing is left to do.
+    """
+    for i in range(start, ids.shape[0]):
+        if state.tops[TOP_SLOT] + LEAF > state.ids.shape[0]:
+            return np.int64(i), np.int64(NONE)
+        node, uneven = roots[i], np.int64(NONE)
+        while True:
+            link = state.links[node]
+            _widen(state.boxes[node], x1[i], x2[i], link[COUNT] == 0)
+            link[COUNT] += 1
+            child = np.int64(link[CHILD])
+            if child < 0:
+                break
+            value = x1[i] if link[AXIS] == 0 else x2[i]
+            sizes = state.links[child, COUNT], state.links[child + 1, COUNT]
+            side = (
+                1
+                if value > state.splits[node] or (value == state.splits[node] and sizes[1] < sizes[0])
+                else 0
+            )
+            most = max(sizes[side] + 1, sizes[1 - side])
+            if uneven < 0 and link[COUNT] > _SMALL and most > _SHARE * link[COUNT]:
+                uneven = node
+            node = child + side
+        _put(state, node, ids[i], x1[i], x2[i])
+        state.tops[POINTS] += 1
+        if uneven >= 0:
+            return np.int64(i + 1), uneven
+        if state.links[node, COUNT] == LEAF:
+            return np.int64(i + 1), node
+    return ids.shape[0], np.int64(NONE)
+
+
+@helper
+def _widen(box: NDArray[np.float64], x1: float, x2: float, is_first: bool) -> None:
+    if is_first:
+        box[0], box[1], box[2], box[3] = x1, x1, x2, x2
+    else:
+        box[0] = min(box[0], x1)
+        box[1] = max(box[1], x1)
+        box[2] = min(box[2], x2)
+        box[3] = max(box[3], x2)
+
+
+@helper
+def _put(state: State, node: int, id_: int, x1: float, x2: float) -> None:
+    """Put a point into a leaf that counts it already, and is not full; its block grows if it must."""
+    link = state.links[node]
+    last = np.int64(link[COUNT]) - 1
+    if last == 0:
+        link[CLASS] = 0
+        link[BLOCK] = take_block(state, np.int64(0))
+    elif last == size_of(np.int64(link[CLASS])):
+        class_ = np.int64(link[CLASS]) + 1
+        first = take_block(state, class_)
+        _copy(state, np.int64(link[BLOCK]), first, last)
+        give_block(state, node)
+        link[BLOCK] = first
+        link[CLASS] = class_
+    slot = np.int64(link[BLOCK]) + last
+    state.x1[slot], state.x2[slot], state.ids[slot] = x1, x2, id_
+    state.where[id_] = node
+
+
+@helper
+def _copy(state: State, source: int, target: int, count: int) -> None:
+    for i in range(count):
+        state.x1[target + i] = state.x1[source + i]
+        state.x2[target + i] = state.x2[source + i]
+        state.ids[target + i] = state.ids[source + i]
+
+
+@kernel
+def remove(state: State, ids: NDArray[np.int64], start: int) -> tuple[int, int]:
+    """Remove the points of ids from `start` on; ids that are not held are passed over.
+
+    Return how many are done, and a node that must be rebuilt first, because it is out of balance; NONE if there is no
+    more room for a block, or nothing is left to do.
+    """
+    for i in range(start, ids.shape[0]):
+        id_ = ids[i]
+        if id_ < 0 or id_ >= state.where.shape[0] or state.where[id_] < 0:
+            continue
+        if state.tops[TOP_SLOT] + LEAF > state.ids.shape[0]:
+            return np.int64(i), np.int64(NONE)
+        node = np.int64(state.where[id_])
+        state.where[id_] = NONE
+        state.tops[POINTS] -= 1
+        uneven = _follow_up(state, node, _take(state, node, id_))
+        if uneven >= 0:
+            return np.int64(i + 1), uneven
+    return ids.shape[0], np.int64(NONE)
+
+
+@helper
+def _take(state: State, node: int, id_: int) -> bool:
+    """Take a point out of its leaf; tell whether the leaf's box may have become smaller."""
+    link, box = state.links[node], state.boxes[node]
+    first = np.int64(link[BLOCK])
+    slot = first
+    while state.ids[slot] != id_:
+        slot += 1
+    x1, x2 = state.x1[slot], state.x2[slot]
+    link[COUNT] -= 1
+    last = first + link[COUNT]
+    state.x1[slot], state.x2[slot], state.ids[slot] = state.x1[last], state.x2[last], state.ids[last]
+    if link[COUNT] == 0:
+        give_block(state, node)
+        return True
+    if box[0] < x1 < box[1] and box[2] < x2 < box[3]:
+        return False
+    for i in range(first, last):
+        _widen(box, state.x1[i], state.x2[i], i == first)
+    return True
+
+
+@helper
+def _follow_up(state: State, leaf: int, is_smaller: bool) -> int:
+    """Tell the nodes above that a leaf has one point less; return the highest that is out of balance, or NONE.
+
+    A node with few points becomes a leaf: both its children are leaves then, since inner nodes have more.
+    """
+    uneven, node = np.int64(NONE), np.int64(state.links[leaf, PARENT])
+    while node >= 0:
+        link = state.links[node]
+        link[COUNT] -= 1
+        child = np.int64(link[CHILD])
+        if is_smaller:
+            is_smaller = _unite(state, node, child)
+        if link[COUNT] <= MERGED:
+            _merge(state, node, child)
+        elif link[COUNT] > _SMALL:
+            most = max(state.links[child, COUNT], state.links[child + 1, COUNT])
+            if most > _SHARE * link[COUNT]:
+                uneven = node
+        node = np.int64(link[PARENT])
+    return uneven
+
+
+@helper
+def _unite(state: State, node: int, child: int) -> bool:
+    """Let a node's box enclose its children's; tell whether it has changed."""
+    box, is_changed = state.boxes[node], False
+    for side in range(4):
+        if state.links[child, COUNT] == 0:
+            value = state.boxes[child + 1, side]
+        elif state.links[child + 1, COUNT] == 0:
+            value = state.boxes[child, side]
+        elif side % 2 == 0:
+            value = min(state.boxes[child, side], state.boxes[child + 1, side])
+        else:
+            value = max(state.boxes[child, side], state.boxes[child + 1, side])
+        is_changed |= value != box[side]
+        box[side] = value
+    return is_changed
+
+
+@helper
+def _merge(state: State, node: int, child: int) -> None:
+    """Put the points of two leaves into their parent, a leaf from then on."""
+    link = state.links[node]
+    class_, first, count = class_of(np.int64(link[COUNT])), np.int64(NONE), np.int64(0)
+    if link[COUNT] > 0:
+        first = take_block(state, class_)
+    for leaf in range(child, child + 2):
+        size = np.int64(state.links[leaf, COUNT])
+        _copy(state, np.int64(state.links[leaf, BLOCK]), first + count, size)
+        count += size
+        give_block(state, leaf)
+        state.links[leaf, COUNT] = 0
+    for i in range(first, first + count):
+        state.where[state.ids[i]] = node
+    give_pair(state, child)
+    link[CHILD] = NONE
+    link[BLOCK] = first
+    link[CLASS] = class_

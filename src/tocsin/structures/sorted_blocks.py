@@ -1,0 +1,251 @@
+"""A multiset of pairs of floats in order, in blocks of bounded size, with cheap inserts and deletes.
+
+A directory names the blocks in order, with the first pair of each beside it, so that a search costs two binary searches
+and an insertion moves at most one block's pairs and, once in many, the directory. Nothing is kept of the pairs but
+themselves; whoever keeps something for each block sees by `stale` which blocks are not what they were.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.structures.growth import grown
+from tocsin.structures.jit import helper, kernel
+
+__all__ = [
+    "BLOCK",
+    "USED",
+    "PairChanges",
+    "SortedBlocks",
+    "delete",
+    "has_room",
+    "insert",
+    "lower_bound",
+    "new_sorted_blocks",
+    "with_changes",
+    "with_room",
+]
+
+BLOCK: Final = 256  # pairs in a block; a power of two, so that a place within all blocks is one integer
+USED: Final = 0
+_COLUMNS: Final = ("first", "second", "low_first", "low_second", "block", "size", "stale")
+
+
+class SortedBlocks(NamedTuple):
+    """Entries of the directory are in order of their pairs; blocks lie where they may."""
+
+    first: NDArray[np.float64]  # [blocks, BLOCK]
+    second: NDArray[np.float64]  # [blocks, BLOCK]
+    low_first: NDArray[np.float64]  # [entries] the first pair of each block
+    low_second: NDArray[np.float64]  # [entries]
+    block: NDArray[np.int64]  # [entries] the number of each block; beyond those in use, the free ones
+    size: NDArray[np.int64]  # [entries] pairs; only a sole block is ever empty
+    stale: NDArray[np.bool_]  # [blocks] whether it changed since somebody said False
+    counters: NDArray[np.int64]  # [1] entries in use
+
+
+class PairChanges(NamedTuple):
+    """Pairs to be taken out and put in, one of each after another; NaN where there is none."""
+
+    old_first: NDArray[np.float64]
+    old_second: NDArray[np.float64]
+    new_first: NDArray[np.float64]
+    new_second: NDArray[np.float64]
+
+
+def new_sorted_blocks() -> SortedBlocks:
+    """Return an empty multiset: one block with no pair."""
+    empty = SortedBlocks(
+        np.zeros((1, BLOCK), dtype=np.float64),
+        np.zeros((1, BLOCK), dtype=np.float64),
+        np.zeros(1, dtype=np.float64),
+        np.zeros(1, dtype=np.float64),
+        np.zeros(1, dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
+        np.ones(1, dtype=np.bool_),
+        np.ones(1, dtype=np.int64),
+    )
+    return with_room(empty, 1)
+
+
+def with_room(blocks: SortedBlocks, pairs: int) -> SortedBlocks:
+    """Return the multiset with room for one more pair anywhere, and for `pairs` if they come in order."""
+    before = len(blocks.block)
+    blocks = grown(blocks, _COLUMNS, int(blocks.counters[USED]) + 1 + pairs // (BLOCK // 2))
+    blocks.block[before:] = np.arange(before, len(blocks.block))
+    return blocks
+
+
+def with_changes(blocks: SortedBlocks, changes: PairChanges) -> SortedBlocks:
+    """Return the multiset after changes; raise `ValueError` at one that takes out a pair that is not there."""
+    reached = 0
+    while reached < len(changes.old_first):
+        reached = change_pairs(blocks, changes, reached)
+        if reached < 0:
+            place = -1 - reached
+            pair = changes.old_first[place], changes.old_second[place]
+            raise ValueError(f"change {place}: no pair {pair} is there to be taken out")
+        blocks = with_room(blocks, BLOCK)
+    return blocks
+
+
+@helper
+def has_room(blocks: SortedBlocks) -> bool:
+    """Tell whether one more pair fits, even if its block is full."""
+    return blocks.counters[USED] < blocks.block.shape[0]
+
+
+@kernel
+def lower_bound(blocks: SortedBlocks, first: float, second: float) -> int:
+    """Return where the first pair lies that is not below this one, as its entry times BLOCK plus its place.
+
+    If there is none, it is the place after the last one. The pair before it lies at the place before, or is the
+    last one of the entry before; such a place is always in use.
+    """
+    low, high = np.int64(0), blocks.counters[USED] - 1
+    while low < high:
+        middle = (low + high + 1) >> 1
+        there = blocks.low_first[middle]
+        if there < first or (there == first and blocks.low_second[middle] < second):
+            low = middle
+        else:
+            high = middle - 1
+    entry, block = low, blocks.block[low]
+    low, high = np.int64(0), blocks.size[entry]
+    while low < high:
+        middle = (low + high) >> 1
+        there = blocks.first[block, middle]
+        if there < first or (there == first and blocks.second[block, middle] < second):
+            low = middle + 1
+        else:
+            high = middle
+    if low == blocks.size[entry] and entry + 1 < blocks.counters[USED]:
+        return (entry + 1) * BLOCK
+    return entry * BLOCK + low
+
+
+@helper
+def insert(blocks: SortedBlocks, first: float, second: float) -> None:
+    """Put in a pair; `has_room` must hold."""
+    at = np.int64(lower_bound(blocks, first, second))
+    entry, place = at // BLOCK, at % BLOCK
+    # Behind the pair before it, rather than in front of the one after: the last block, too, then fills from its end.
+    if place == 0 and entry > 0:
+        entry -= 1
+        place = blocks.size[entry]
+    if blocks.size[entry] == BLOCK:
+        # What comes in order leaves its blocks three quarters full.
+        is_last = place == BLOCK and entry + 1 == blocks.counters[USED]
+        half = np.int64(BLOCK - BLOCK // 4 if is_last else BLOCK // 2)
+        _split(blocks, entry, half)
+        if place > half:
+            entry += 1
+            place -= half
+    block = blocks.block[entry]
+    for i in range(blocks.size[entry], place, -1):
+        blocks.first[block, i] = blocks.first[block, i - 1]
+        blocks.second[block, i] = blocks.second[block, i - 1]
+    blocks.first[block, place] = first
+    blocks.second[block, place] = second
+    blocks.size[entry] += 1
+    blocks.stale[block] = True
+    if place == 0:
+        blocks.low_first[entry] = first
+        blocks.low_second[entry] = second
+
+
+@helper
+def _split(blocks: SortedBlocks, entry: int, half: int) -> None:
+    """Move what a full block has from `half` on to a free one, entered after it."""
+    used = blocks.counters[USED]
+    block, other = blocks.block[entry], blocks.block[used]
+    for i in range(half, BLOCK):
+        blocks.first[other, i - half] = blocks.first[block, i]
+        blocks.second[other, i - half] = blocks.second[block, i]
+    for i in range(used, entry + 1, -1):
+        blocks.low_first[i] = blocks.low_first[i - 1]
+        blocks.low_second[i] = blocks.low_second[i - 1]
+        blocks.block[i] = blocks.block[i - 1]
+        blocks.size[i] = blocks.size[i - 1]
+    blocks.low_first[entry + 1] = blocks.first[other, 0]
+    blocks.low_second[entry + 1] = blocks.second[other, 0]
+    blocks.block[entry + 1] = other
+    blocks.size[entry + 1] = BLOCK - half
+    blocks.size[entry] = half
+    blocks.stale[block] = blocks.stale[other] = True
+    blocks.counters[USED] = used + 1
+
+
+@helper
+def delete(blocks: SortedBlocks, first: float, second: float) -> bool:
+    """Take out one pair that is equal to this one; return whether there was any."""
+    at = np.int64(lower_bound(blocks, first, second))
+    entry, place = at // BLOCK, at % BLOCK
+    block = blocks.block[entry]
+    if (
+        place == blocks.size[entry]
+        or blocks.first[block, place] != first
+        or blocks.second[block, place] != second
+    ):
+        return False
+    blocks.size[entry] -= 1
+    for i in range(place, blocks.size[entry]):
+        blocks.first[block, i] = blocks.first[block, i + 1]
+        blocks.second[block, i] = blocks.second[block, i + 1]
+    blocks.low_first[entry] = blocks.first[block, 0]
+    blocks.low_second[entry] = blocks.second[block, 0]
+    blocks.stale[block] = True
+    left = _thin(blocks, entry)
+    if left >= 0:
+        _merge(blocks, left)
+    return True
+
+
+@helper
+def _thin(blocks: SortedBlocks, entry: int) -> int:
+    """Return the first of two entries, this one and a neighbour, that make one block half full at most; else -1."""
+    used = blocks.counters[USED]
+    if entry + 1 < used and blocks.size[entry] + blocks.size[entry + 1] <= BLOCK // 2:
+        return entry
+    if entry > 0 and blocks.size[entry - 1] + blocks.size[entry] <= BLOCK // 2:
+        return entry - 1
+    return min(entry, used - 2) if blocks.size[entry] == 0 else np.int64(-1)
+
+
+@helper
+def _merge(blocks: SortedBlocks, left: int) -> None:
+    """Move the pairs of the entry after `left` to the end of its block, and leave out that entry."""
+    block, other = blocks.block[left], blocks.block[left + 1]
+    begin = blocks.size[left]
+    for i in range(blocks.size[left + 1]):
+        blocks.first[block, begin + i] = blocks.first[other, i]
+        blocks.second[block, begin + i] = blocks.second[other, i]
+    blocks.size[left] += blocks.size[left + 1]
+    blocks.low_first[left] = blocks.first[block, 0]
+    blocks.low_second[left] = blocks.second[block, 0]
+    blocks.stale[block] = True
+    used = blocks.counters[USED] - 1
+    for i in range(left + 1, used):
+        blocks.low_first[i] = blocks.low_first[i + 1]
+        blocks.low_second[i] = blocks.low_second[i + 1]
+        blocks.block[i] = blocks.block[i + 1]
+        blocks.size[i] = blocks.size[i + 1]
+    blocks.block[used] = other
+    blocks.counters[USED] = used
+
+
+@kernel
+def change_pairs(blocks: SortedBlocks, changes: PairChanges, begin: int) -> int:
+    """Make changes from `begin` on, and return how far it came for want of room; -1 - i if i takes out what is not."""
+    for i in range(begin, changes.old_first.shape[0]):
+        if not has_room(blocks):
+            return i
+        old, new = changes.old_first[i], changes.new_first[i]
+        if not np.isnan(old) and not delete(blocks, old, changes.old_second[i]):
+            return -1 - i
+        if not np.isnan(new):
+            insert(blocks, new, changes.new_second[i])
+    return changes.old_first.shape[0]

@@ -1,0 +1,193 @@
+"""Tallies: how many numbers there are, and their exact sum.
+
+A tally is a row of integers: the count, and then the limbs of the sum, least first, each of LIMB bits; the last one has
+the sign. Limb i counts units of 2 ** (LIMB * (bottom + i)). Every float is a whole number of units once `bottom` is low
+enough, so sums of floats are exact, whatever comes and goes; a window says which limbs there are, and a wider one holds
+the same sums. Limbs are signed and never wrap around.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.structures.jit import helper, kernel
+
+__all__ = [
+    "COUNT",
+    "LIMB",
+    "Window",
+    "add_number",
+    "add_numbers",
+    "add_tally",
+    "extent",
+    "placed",
+    "round_tallies",
+    "rounded",
+    "window_of",
+]
+
+COUNT: Final = 0  # the column of the count; limbs follow
+LIMB: Final = 60
+_MASK: Final = (1 << LIMB) - 1
+_SPARE: Final = 8  # below it, a limb can be put before the next one: 3 bits and a sign
+_HEADROOM: Final = 40 - 3  # bits for sums of 2 ** 40 numbers, of which the last limb has three beside its own
+_DIGITS: Final = 53  # bits of a float
+_ENOUGH: Final = 1 << (_DIGITS + 4)  # digits from which a float is rounded; the last bit tells of others below
+_LEAST_POWER: Final = -960
+_POWERS: Final = 2.0 ** np.arange(_LEAST_POWER, 960)  # by which all digits can be multiplied and stay normal
+_INFINITE: Final = 1024  # the exponent that is too large for floats
+_NO_LOW: Final = 1 << 20
+
+
+class Window(NamedTuple):
+    """Which limbs tallies have: `limbs` of them, the first of which has units of 2 ** (LIMB * bottom)."""
+
+    bottom: int
+    limbs: int
+
+    def union(self, other: Window) -> Window:
+        """Return the smallest window that has all limbs of both."""
+        if not self.limbs or not other.limbs:
+            return self if self.limbs else other
+        bottom = min(self.bottom, other.bottom)
+        return Window(bottom, max(self.bottom + self.limbs, other.bottom + other.limbs) - bottom)
+
+
+def window_of(*columns: NDArray[np.float64]) -> Window:
+    """Return the smallest window that holds all sums of these numbers, NaN left out; of none but 0, one limb at 0."""
+    found = np.array([_NO_LOW, -_NO_LOW], dtype=np.int64)
+    for column in columns:
+        extent(column, found)
+    low, high = found.tolist()
+    if low == _NO_LOW:
+        return Window(0, 1)
+    bottom = low // LIMB
+    return Window(bottom, max(1, -((bottom * LIMB - high - _HEADROOM) // LIMB)))
+
+
+def placed(rows: NDArray[np.int64], window: Window, into: Window) -> NDArray[np.int64]:
+    """Return tallies in a window that has all the limbs of theirs; the same array if it is theirs."""
+    if window == into:
+        return rows
+    wider = np.zeros((len(rows), 1 + into.limbs), dtype=np.int64)
+    wider[:, COUNT] = rows[:, COUNT]
+    if not window.limbs:
+        return wider
+    begin = 1 + window.bottom - into.bottom
+    last = begin + window.limbs - 1
+    wider[:, begin : last + 1] = rows[:, 1:]
+    for limb in range(last, into.limbs):  # the sign moves up to the last one
+        wider[:, limb + 1] = wider[:, limb] >> LIMB
+        wider[:, limb] &= _MASK
+    return wider
+
+
+@kernel
+def extent(numbers: NDArray[np.float64], found: NDArray[np.int64]) -> None:
+    """Lower found[0] to the exponent of the least bit of any number; raise found[1], below 2 ** which all lie."""
+    for i in range(numbers.shape[0]):
+        number = numbers[i]
+        if number == 0 or np.isnan(number):
+            continue
+        fraction, exponent = math.frexp(number)
+        digits = np.int64(fraction * (1 << _DIGITS))
+        _, above = math.frexp(np.float64(digits & -digits))
+        found[0] = min(found[0], np.int64(exponent - _DIGITS + above - 1))
+        found[1] = max(found[1], np.int64(exponent))
+
+
+@helper
+def add_number(rows: NDArray[np.int64], row: int, bottom: int, number: float, sign: int) -> None:
+    """Count a number once more, or if `sign` is -1 once less; the window must hold it."""
+    rows[row, COUNT] += sign
+    last = rows.shape[1] - 1
+    if number == 0 or last == COUNT:
+        return
+    fraction, exponent = math.frexp(number)
+    digits = np.int64(fraction * (1 << _DIGITS)) * sign
+    above = np.int64(exponent) - _DIGITS - bottom * LIMB
+    if above < 0:  # so many of its digits are zeros
+        digits >>= -above
+        above = np.int64(0)
+    limb, shift = 1 + above // LIMB, above % LIMB
+    if limb == last:
+        rows[row, last] += digits << shift
+        return
+    there = LIMB - shift
+    sum_ = rows[row, limb] + ((digits & ((np.int64(1) << there) - 1)) << shift)
+    rows[row, limb] = sum_ & _MASK
+    carry = (digits >> there) + (sum_ >> LIMB)
+    limb += 1
+    while carry != 0 and limb < last:
+        sum_ = rows[row, limb] + carry
+        rows[row, limb] = sum_ & _MASK
+        carry = sum_ >> LIMB
+        limb += 1
+    rows[row, limb] += carry
+
+
+@helper
+def add_tally(rows: NDArray[np.int64], row: int, others: NDArray[np.int64], other: int, sign: int) -> None:
+    """Add another tally of the same window to one, or if `sign` is -1 take it away."""
+    rows[row, COUNT] += sign * others[other, COUNT]
+    last = rows.shape[1] - 1
+    if last == COUNT:
+        return
+    carry = np.int64(0)
+    for limb in range(1, last):
+        sum_ = rows[row, limb] + sign * others[other, limb] + carry
+        rows[row, limb] = sum_ & _MASK
+        carry = sum_ >> LIMB
+    rows[row, last] += sign * others[other, last] + carry
+
+
+@helper
+def rounded(rows: NDArray[np.int64], row: int, bottom: int) -> float:
+    """Return the float nearest to a tally's sum, the even one of two; infinite if it is too large for floats."""
+    limb = np.int64(rows.shape[1] - 1)
+    digits = rows[row, limb]
+    while limb > 1 and -_SPARE <= digits < _SPARE:
+        limb -= 1
+        digits = (digits << LIMB) + rows[row, limb]
+    exponent = (bottom + limb - 1) * LIMB
+    if limb > 1:
+        shift = np.int64(0)
+        while -_ENOUGH < digits < _ENOUGH:
+            digits <<= 4
+            shift += 4
+        below = rows[row, limb - 1]
+        digits += below >> (LIMB - shift)
+        exponent -= shift
+        # What lies further below decides only ties, so one bit tells of it; it is never the bit that decides.
+        is_more = (below & ((np.int64(1) << (LIMB - shift)) - 1)) != 0
+        for i in range(1, limb - 1):
+            is_more = is_more or rows[row, i] != 0
+        if is_more:
+            digits |= 1
+    if _LEAST_POWER <= exponent < _LEAST_POWER + _POWERS.shape[0]:
+        return np.float64(digits) * _POWERS[exponent - _LEAST_POWER]
+    fraction, length = math.frexp(np.float64(digits))
+    if length + exponent > _INFINITE:
+        return math.copysign(np.inf, fraction)
+    # A sum of floats below the normal ones has no bit that they lack, so nothing is rounded twice.
+    return math.ldexp(fraction, int(length + exponent))
+
+
+@kernel
+def add_numbers(
+    rows: NDArray[np.int64], places: NDArray[np.int64], bottom: int, numbers: NDArray[np.float64], sign: int
+) -> None:
+    """Count each number once more, or if `sign` is -1 once less, at its place."""
+    for i in range(places.shape[0]):
+        add_number(rows, places[i], bottom, numbers[i], sign)
+
+
+@kernel
+def round_tallies(rows: NDArray[np.int64], bottom: int, sums: NDArray[np.float64]) -> None:
+    """Write the float nearest to each tally's sum."""
+    for i in range(rows.shape[0]):
+        sums[i] = rounded(rows, i, bottom)

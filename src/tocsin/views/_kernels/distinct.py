@@ -1,0 +1,217 @@
+"""Distinct values: the widest interval around a point without another of its value, and what a change does to two."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.structures.jit import helper, kernel
+from tocsin.structures.sorted_blocks import (
+    BLOCK,
+    PairChanges,
+    SortedBlocks,
+    delete,
+    has_room,
+    insert,
+    lower_bound,
+)
+
+__all__ = ["MOST", "NO_CODE", "Differences", "Held", "codes_within", "reformulate_distinct"]
+
+MOST: Final = 5  # messages of one change
+NO_CODE: Final = -1
+_SEARCH: Final = 64  # points that are looked at in the time of the searches for one code
+
+
+class Differences(NamedTuple):
+    """Messages: whom they concern, and the code that goes and the one that comes there, NO_CODE for none."""
+
+    change: NDArray[np.int64]
+    inner_l: NDArray[np.float64]
+    inner_r: NDArray[np.float64]
+    outer_l: NDArray[np.float64]
+    outer_r: NDArray[np.float64]
+    removed: NDArray[np.int64]
+    added: NDArray[np.int64]
+    count: NDArray[np.int64]  # [1] messages written
+
+
+class Held(NamedTuple):
+    """The points, in pairs of (code, x) and of (x, code)."""
+
+    by_code: SortedBlocks
+    by_x: SortedBlocks
+    before: NDArray[np.int64]  # [entries] points by x in all entries before each
+    seen: NDArray[np.bool_]  # [codes] False, but while a range is walked through
+
+
+@kernel
+def reformulate_distinct(points: SortedBlocks, changes: PairChanges, begin: int, out: Differences) -> int:
+    """Make changes of (code, x) from `begin` on, and add at most MOST messages of each.
+
+    Return how far it came for want of room among the points; -1 - i if change i takes out a point that is not there.
+    """
+    for i in range(begin, changes.old_first.shape[0]):
+        if not has_room(points):
+            return i
+        gone, old = changes.old_first[i], changes.old_second[i]
+        come, new = changes.new_first[i], changes.new_second[i]
+        if gone == come and old == new:
+            continue
+        if not np.isnan(gone) and not delete(points, gone, old):
+            return -1 - i
+        # Both are margins among the other points, so what goes does not limit what comes, nor the reverse.
+        goes = comes = (np.nan, np.nan, np.nan)
+        for code, x, is_old in ((gone, old, True), (come, new, False)):
+            if not np.isnan(code):
+                margin = _margin(points, code, x)
+                if is_old:
+                    goes = margin
+                else:
+                    comes = margin
+        if not np.isnan(come):
+            insert(points, come, new)
+        _tell_apart(out, i, (goes, comes), gone, come)
+    return changes.old_first.shape[0]
+
+
+@helper
+def _margin(points: SortedBlocks, code: float, x: float) -> tuple[float, float, float]:
+    """Return the ends of the widest open interval around x without another point of the code, and x between them.
+
+    All are NaN if a point of the code lies at x itself.
+    """
+    at = np.int64(lower_bound(points, code, x))
+    entry, place = at // BLOCK, at % BLOCK
+    left, right = -np.inf, np.inf
+    if place < points.size[entry] and points.first[points.block[entry], place] == code:
+        right = points.second[points.block[entry], place]
+        if right == x:
+            return np.nan, np.nan, np.nan
+    if place == 0 and entry > 0:
+        entry -= 1
+        place = points.size[entry]
+    if place > 0 and points.first[points.block[entry], place - 1] == code:
+        left = points.second[points.block[entry], place - 1]
+    return left, x, right
+
+
+@helper
+def _tell_apart(
+    out: Differences,
+    change: int,
+    margins: tuple[tuple[float, float, float], tuple[float, float, float]],
+    gone: float,
+    come: float,
+) -> None:
+    """Write disjoint messages for the ranges that lose a code, gain one, or both.
+
+    A margin (l, x, r) stands for the ranges with l < x1 <= x <= x2 < r, a rectangle. Where two of them meet, what one
+    has beside is three rectangles at most: to the left of what they share, and below or to the right, and above.
+    """
+    (l1, x1, r1), (l2, x2, r2) = margins
+    low, high, left, right = min(x1, x2), max(x1, x2), max(l1, l2), min(r1, r2)
+    is_shared = not np.isnan(x1) and not np.isnan(x2) and left < low and high < right
+    if is_shared and gone != come:
+        _write(out, change, (low, high, left, right), gone, come)
+    for (l, x, r), removed, added in ((margins[0], gone, np.nan), (margins[1], np.nan, come)):  # noqa: E741
+        if np.isnan(x):
+            continue
+        if not is_shared:
+            _write(out, change, (x, x, l, r), removed, added)
+            continue
+        if l < left:
+            _write(out, change, (left, x, l, r), removed, added)
+        if x > low:
+            _write(out, change, (x, x, low, r), removed, added)
+        if x < high:
+            _write(out, change, (low, x, left, high), removed, added)
+        if r > right:
+            _write(out, change, (low, right, left, r), removed, added)
+
+
+@helper
+def _write(
+    out: Differences, change: int, ends: tuple[float, float, float, float], removed: float, added: float
+) -> None:
+    at = out.count[0]
+    out.change[at] = change
+    out.inner_l[at], out.inner_r[at], out.outer_l[at], out.outer_r[at] = ends
+    out.removed[at] = NO_CODE if np.isnan(removed) else np.int64(removed)
+    out.added[at] = NO_CODE if np.isnan(added) else np.int64(added)
+    out.count[0] = at + 1
+
+
+@kernel
+def codes_within(
+    held: Held,
+    lows: NDArray[np.float64],
+    highs: NDArray[np.float64],
+    begin: int,
+    offsets: NDArray[np.int64],
+    codes: NDArray[np.int64],
+) -> int:
+    """Write the codes within each range from `begin` on, in any order, and return how far it came for want of room.
+
+    A range of few points is walked through; in one of many, each code is searched for.
+    """
+    for i in range(begin, lows.shape[0]):
+        at = np.int64(lower_bound(held.by_x, lows[i], -np.inf))
+        end = np.int64(lower_bound(held.by_x, highs[i], np.inf))
+        inside = held.before[end // BLOCK] + end % BLOCK - held.before[at // BLOCK] - at % BLOCK
+        if inside > _SEARCH * held.seen.shape[0]:
+            count = _search(held, lows[i], highs[i], offsets[i], codes)
+        else:
+            count = _walk(held, at, end, offsets[i], codes)
+        if count < 0:
+            return i
+        offsets[i + 1] = count
+    return lows.shape[0]
+
+
+@helper
+def _walk(held: Held, at: int, end: int, begin: int, codes: NDArray[np.int64]) -> int:
+    """Write the codes of the points of a stretch from `begin` on; return where they end, or -1 if there is no room."""
+    points = held.by_x
+    count, has_room_left = begin, True
+    while at < end and has_room_left:
+        entry, place = at // BLOCK, at % BLOCK
+        if place == points.size[entry]:
+            at = (entry + 1) * BLOCK
+            continue
+        code = np.int64(points.second[points.block[entry], place])
+        if not held.seen[code]:
+            has_room_left = count < codes.shape[0]
+            if has_room_left:
+                held.seen[code] = True
+                codes[count] = code
+                count += 1
+        at += 1
+    for i in range(begin, count):
+        held.seen[codes[i]] = False
+    return count if has_room_left else np.int64(-1)
+
+
+@helper
+def _search(held: Held, low: float, high: float, begin: int, codes: NDArray[np.int64]) -> int:
+    """Write the codes of which a point lies in a range, as `_walk` does, at the cost of two searches for each code."""
+    points = held.by_code
+    count, code = begin, 0.0
+    while True:
+        at = np.int64(lower_bound(points, code, low))
+        entry, place = at // BLOCK, at % BLOCK
+        if place == points.size[entry]:
+            return count
+        found, x = points.first[points.block[entry], place], points.second[points.block[entry], place]
+        if found > code:  # which has no point from here on; the next one may have others before this
+            code = found
+            if x < low:
+                continue
+        if x <= high:
+            if count == codes.shape[0]:
+                return np.int64(-1)
+            codes[count] = np.int64(code)
+            count += 1
+        code += 1

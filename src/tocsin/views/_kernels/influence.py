@@ -1,0 +1,241 @@
+"""Whom a change of a point reaches: Mar, peak, hull and EMar, as messages (database/network interface, §2.3 and §3).
+
+A change becomes one, two or three *parts*: the ranges that have only its old x, only its new x, or both. A part is an
+inner range that all its subscriptions contain, the greatest minimum they may have now (the peak), and a value `stop`: no
+range that has a point of at most `stop` outside the inner one is concerned. From the inner range we walk outwards in both
+directions, each time to the next x with a lower y, until `stop` is reached: that is the hull. Of the two stairs, the higher
+next step is the new minimum of the ranges that reach it but no step that is lower: that is its message, and so the two
+are merged without being written down. Of equal steps the right one is told first, for the ranges that do not reach the
+left one.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.structures import a2b_tree
+from tocsin.structures.a2b_tree import A2BTree
+from tocsin.structures.jit import helper, kernel
+
+__all__ = [
+    "ABSENT",
+    "BAD",
+    "CHANGES",
+    "DONE",
+    "GOOD",
+    "IGNORABLE",
+    "MESSAGES",
+    "NO_ROOM",
+    "NO_ROOM_FOR_MESSAGES",
+    "MessageRoom",
+    "PointColumns",
+    "reformulate",
+]
+
+IGNORABLE: Final = 0
+GOOD: Final = 1
+BAD: Final = 2
+
+CHANGES: Final = 0  # of the progress: changes made
+MESSAGES: Final = 1  # of the progress: messages written
+
+DONE: Final = 0
+NO_ROOM_FOR_MESSAGES: Final = 1
+NO_ROOM: Final = 2  # in the tree
+ABSENT: Final = 3  # the next change's old point is not there
+
+Part: TypeAlias = tuple[float, float, float, float, float, float]
+"""The peak (NaN if there is nothing to tell), `stop`, the inner range, and the x that no range told of reaches."""
+
+_PEAK: Final = 0
+_INNER_L: Final = 2
+_INNER_R: Final = 3
+_NO_PART: Final = (np.nan, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+_FULL: Final = -1
+
+
+class PointColumns(NamedTuple):
+    """Changes of points, in order; NaN where there is no point."""
+
+    old_x: NDArray[np.float64]  # [changes]
+    old_y: NDArray[np.float64]  # [changes]
+    new_x: NDArray[np.float64]  # [changes]
+    new_y: NDArray[np.float64]  # [changes]
+
+
+class MessageRoom(NamedTuple):
+    """Where messages are written."""
+
+    change: NDArray[np.int64]  # [room] the place of the change
+    inner_l: NDArray[np.float64]  # [room]
+    inner_r: NDArray[np.float64]  # [room]
+    outer_l: NDArray[np.float64]  # [room]
+    outer_r: NDArray[np.float64]  # [room]
+    value: NDArray[np.float64]  # [room] the new minimum; NaN if there is none
+
+
+@kernel
+def reformulate(
+    tree: A2BTree,
+    points: PointColumns,
+    progress: NDArray[np.int64],
+    influence: NDArray[np.int8],
+    room: MessageRoom,
+) -> int:
+    """Make changes one after another, write their messages and classes, and say why it ended.
+
+    It goes on from where `progress` says. A change is made once all its messages are written, so that after more room
+    was given it can be called again. A change costs O(log n) for each message.
+    """
+    for i in range(progress[CHANGES], points.old_x.shape[0]):
+        if not a2b_tree.has_room(tree):
+            return NO_ROOM
+        old_x, old_y = points.old_x[i], points.old_y[i]
+        new_x, new_y = points.new_x[i], points.new_y[i]
+        was = not np.isnan(old_x)
+        if was and not (a2b_tree.seek(tree, old_x, tree.here) and a2b_tree.holds(tree, tree.here, old_y)):
+            return ABSENT
+        end = _tell_change(tree, (old_x, old_y, new_x, new_y), i, influence, room, progress[MESSAGES])
+        if end == _FULL:
+            return NO_ROOM_FOR_MESSAGES
+        if not (old_x == new_x and a2b_tree.replace(tree, new_y)):
+            if was:
+                a2b_tree.take(tree, old_x, old_y)
+            if not np.isnan(new_x):
+                a2b_tree.add(tree, new_x, new_y)
+        progress[CHANGES] = i + 1
+        progress[MESSAGES] = end
+    return DONE
+
+
+@helper
+def _tell_change(
+    tree: A2BTree,
+    point: tuple[float, float, float, float],
+    change: int,
+    influence: NDArray[np.int8],
+    room: MessageRoom,
+    begin: int,
+) -> int:
+    """Write the messages and the class of a change that is not made yet; return how many there are then, or _FULL.
+
+    `here` leads to the old x, if there is one. What is NaN is neither less nor greater, so it makes no part.
+    """
+    old_x, old_y, new_x, new_y = point
+    old_others, new_others = np.inf, np.inf  # the least y that other points have at either x
+    if not np.isnan(old_x):
+        old_others = a2b_tree.least_without(tree, tree.here, old_y)
+    moves, is_there = old_x != new_x, False
+    if moves and not np.isnan(new_x):
+        is_there = a2b_tree.seek(tree, new_x, tree.away)
+        if is_there:
+            new_others = a2b_tree.least_at(tree, tree.away)
+    goes = moves and old_y < old_others
+    comes = moves and new_y < new_others
+    parts = (
+        _part_with_one(old_x, new_x, old_others, old_y) if goes else _NO_PART,
+        _part_with_one(new_x, old_x, new_y, new_y) if comes else _NO_PART,
+        _part_with_both(tree, point, min(old_others, new_others), is_there),
+    )
+    end = begin
+    for part in parts:
+        if not np.isnan(part[_PEAK]):
+            a2b_tree.start_left(tree, tree.here, True)
+            if part[_INNER_L] != old_x:
+                a2b_tree.start_left(tree, tree.away, is_there)
+            a2b_tree.start_right(tree, tree.here if part[_INNER_R] == old_x else tree.away)
+            end = _tell_part(tree, room, part, change, end)
+            if end == _FULL:
+                return _FULL
+    is_bad = goes
+    if old_y < new_y and not np.isnan(parts[2][_PEAK]):
+        is_bad = moves or end > begin + 1 or old_others <= new_y or not _is_as_wide(tree, old_y, new_y)
+    influence[change] = IGNORABLE if end == begin else BAD if is_bad else GOOD
+    return end
+
+
+@helper
+def _part_with_one(x: float, other: float, peak: float, stop: float) -> Part:
+    """Return the part of the ranges that have one x, but not the other, if there is one."""
+    return peak, stop, x, x, other if other < x else -np.inf, other if other > x else np.inf
+
+
+@helper
+def _part_with_both(
+    tree: A2BTree, point: tuple[float, float, float, float], others: float, is_there: bool
+) -> Part:
+    """Return the part of the ranges that have the old x and the new: there it is only the y that changes.
+
+    `others` is the least y that other points have at either x, and `is_there` says whether there are any at the new one.
+    """
+    old_x, old_y, new_x, new_y = point
+    stop = min(old_y, new_y)
+    if not (old_y != new_y and stop < others) or np.isnan(old_x) or np.isnan(new_x):
+        return _NO_PART
+    if old_x < new_x:
+        others = min(others, a2b_tree.least_strictly_between(tree, tree.here, tree.away, is_there))
+    elif old_x > new_x:
+        others = min(others, a2b_tree.least_strictly_between(tree, tree.away, tree.here, True))
+    if others <= stop:
+        return _NO_PART
+    return min(new_y, others), stop, min(old_x, new_x), max(old_x, new_x), -np.inf, np.inf
+
+
+@helper
+def _tell_part(tree: A2BTree, room: MessageRoom, part: Part, change: int, end: int) -> int:
+    """Write the messages of a part, from its peak down; return how many there are in all then, or _FULL.
+
+    `left` and `right` begin at the inner range.
+    """
+    value, stop, inner_l, inner_r, clip_l, clip_r = part
+    left_x, left_y, right_x, right_y = inner_l, value, inner_r, value  # the next step on either side
+    go_left, go_right = True, True
+    while True:
+        # A step is lower than the one before it; what is no higher than `stop` ends the stairs.
+        bound = max(np.nextafter(value, -np.inf), stop)
+        if go_left:
+            left_x, left_y = clip_l, -np.inf
+            if a2b_tree.precede(tree, bound) and a2b_tree.x_at(tree, tree.left) > clip_l:
+                left_x = a2b_tree.x_at(tree, tree.left)
+                left_y = _above(a2b_tree.least_at(tree, tree.left), stop)
+        if go_right:
+            right_x, right_y = clip_r, -np.inf
+            if a2b_tree.follow(tree, bound) and a2b_tree.x_at(tree, tree.right) < clip_r:
+                right_x = a2b_tree.x_at(tree, tree.right)
+                right_y = _above(a2b_tree.least_at(tree, tree.right), stop)
+        if end == room.change.shape[0]:
+            return _FULL
+        room.change[end] = change
+        room.inner_l[end] = inner_l
+        room.inner_r[end] = inner_r
+        room.outer_l[end] = left_x
+        room.outer_r[end] = right_x
+        room.value[end] = np.nan if np.isinf(value) else value
+        end += 1
+        value = max(left_y, right_y)
+        if value == -np.inf:
+            return end
+        go_left = left_y > right_y
+        go_right = not go_left
+        inner_l = left_x if go_left else part[_INNER_L]
+        inner_r = right_x if go_right else part[_INNER_R]
+
+
+@helper
+def _above(y: float, stop: float) -> float:
+    """Return the height of a step; of the end of the stairs, one below all."""
+    return y if y > stop else -np.inf
+
+
+@helper
+def _is_as_wide(tree: A2BTree, old_y: float, new_y: float) -> bool:
+    """Tell whether Mar for the greater `new_y` has the ends that it has for `old_y`, about the x that `here` leads to."""
+    a2b_tree.start_left(tree, tree.here, True)
+    if a2b_tree.precede(tree, new_y) and a2b_tree.least_at(tree, tree.left) > old_y:
+        return False
+    a2b_tree.start_right(tree, tree.here)
+    return not (a2b_tree.follow(tree, new_y) and a2b_tree.least_at(tree, tree.right) > old_y)

@@ -1,0 +1,140 @@
+"""Rows of an Arrow table that become rows of a table by the column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tocsin.matching import IdArray
+from tocsin.model.errors import EventError
+from tocsin.model.timestamps import from_microseconds
+from tocsin.model.values import Value, kind_of
+from tocsin.views.cells import BOOLEAN, CODED, FLOAT, INTEGER, MOMENT, Column, Key
+from tocsin.views.changes import Row
+
+__all__ = ["Batch", "Changed", "previous_places", "read_batch"]
+
+
+class Batch(Struct, frozen=True):
+    """Rows by the column, in the order they come; the words of texts are places in `texts`."""
+
+    columns: dict[str, Column]
+    texts: dict[str, list[str]]
+    keys: list[Key]
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def is_full(self) -> bool:
+        """Tell whether every row has every attribute."""
+        return all(bool(column.kinds.all()) for column in self.columns.values())
+
+    def names(self, place: int) -> tuple[str, ...]:
+        """Return the attributes that a row has."""
+        return tuple(name for name, column in self.columns.items() if column.kinds[place])
+
+    def row(self, place: int) -> Row:
+        """Return a row."""
+        return {name: self._value(name, place) for name in self.names(place)}
+
+    def _value(self, name: str, place: int) -> Value:
+        column = self.columns[name]
+        kind, word = column.kinds[place], int(column.words[place])
+        if kind == FLOAT:
+            return float(column.words[place : place + 1].view(np.float64)[0])
+        if kind == CODED:
+            return self.texts[name][word]
+        if kind == INTEGER:
+            return word
+        return from_microseconds(word) if kind == MOMENT else bool(word)
+
+
+def read_batch(table: pa.Table, key: Sequence[str], name: str) -> Batch | None:
+    """Return a table's rows, or None if some column is not of plain numbers, texts, booleans or timestamps.
+
+    One without a key raises `EventError`.
+    """
+    columns: dict[str, Column] = {}
+    texts: dict[str, list[str]] = {}
+    for attribute, chunks in zip(table.schema.names, table.columns, strict=True):
+        found = _column(chunks.combine_chunks())
+        if found is None or attribute in columns:
+            return None
+        columns[attribute], words = found
+        if words is not None:
+            texts[attribute] = words
+    made = Batch(columns, texts, [()] * table.num_rows)
+    for attribute in key:
+        missing = (
+            columns[attribute].kinds == 0 if attribute in columns else np.ones(len(made), dtype=np.bool_)
+        )
+        if missing.any():
+            raise EventError(
+                f"row {int(missing.argmax())} has none, and a row of the table `{name}` needs it, since it is of its key",
+                attribute,
+            )
+    values = [table.column(attribute).to_pylist() for attribute in key]
+    keys = [tuple((kind_of(value), value) for value in row) for row in zip(*values, strict=True)]
+    return Batch(columns, texts, keys)
+
+
+def _column(array: Any) -> tuple[Column, list[str] | None] | None:
+    """Return one column's cells, and its texts if these are some; None if it is of another kind."""
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        array, kind = array.dictionary_decode(), kind.value_type
+    present = np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    texts: list[str] | None = None
+    if pa.types.is_floating(kind) and kind.bit_width >= 32:
+        told = FLOAT
+        words = _plain(pc.cast(array, pa.float64()), 0.0).view(np.int64)
+        if np.isnan(words.view(np.float64)).any():
+            return None  # a row that is no event: it is told which
+    elif pa.types.is_integer(kind) and kind != pa.uint64():
+        told, words = INTEGER, _plain(pc.cast(array, pa.int64()), 0)
+    elif pa.types.is_boolean(kind):
+        told, words = BOOLEAN, _plain(pc.cast(array, pa.int64()), 0)
+    elif pa.types.is_timestamp(kind) and kind.unit in ("s", "ms", "us") and kind.tz in (None, "UTC"):
+        told, words = MOMENT, _plain(array.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()), 0)
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        coded = array.dictionary_encode()
+        told, words = CODED, _plain(pc.cast(coded.indices, pa.int64()), 0)
+        texts = coded.dictionary.to_pylist()
+    else:
+        return None
+    return Column(np.where(present, np.uint8(told), np.uint8(0)), words), texts
+
+
+def _plain(array: Any, none: float) -> NDArray[Any]:
+    return np.ascontiguousarray(pc.fill_null(array, none).to_numpy(zero_copy_only=False)).copy()
+
+
+class Changed(Struct, frozen=True):
+    """What a batch changed in a table: of each row that was not late, its place, its slot, and what it came after.
+
+    `previous` is the row of the batch that had the slot before, -1 if none; `existed` tells whether there was a row.
+    `old` and `new` are the wanted attributes before and after.
+    """
+
+    places: IdArray
+    slots: IdArray
+    previous: IdArray
+    existed: NDArray[np.bool_]
+    old: dict[str, Column]
+    new: dict[str, Column]
+
+
+def previous_places(slots: IdArray) -> IdArray:
+    """Return, of each row, the last one before it that has the same slot; -1 if there is none."""
+    found = np.full(len(slots), -1, dtype=np.int64)
+    order = np.argsort(slots, kind="stable")
+    again = np.flatnonzero(slots[order[1:]] == slots[order[:-1]])
+    found[order[again + 1]] = order[again]
+    return found

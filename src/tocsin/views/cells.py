@@ -1,0 +1,71 @@
+"""What a table's cells hold: a kind and a word each."""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tocsin.matching import IdArray
+from tocsin.model.values import Kind, Value
+from tocsin.views.changes import Floats
+
+__all__ = ["ABSENT", "BOOLEAN", "CODED", "FLOAT", "INTEGER", "MOMENT", "Cells", "Column", "Key"]
+
+Key: TypeAlias = tuple[tuple[Kind, Value], ...]
+
+# What a cell holds, and how its word is read.
+ABSENT: Final = 0
+FLOAT: Final = 1  # the bits of a float
+INTEGER: Final = 2
+BOOLEAN: Final = 3
+MOMENT: Final = 4  # microseconds
+CODED: Final = 5  # the code of a text, or of an integer beyond 64 bits
+
+
+class Cells:
+    """One attribute of all rows."""
+
+    def __init__(self, slots: int) -> None:
+        self.kinds: NDArray[np.uint8] = np.zeros(slots, dtype=np.uint8)
+        self.words: NDArray[np.int64] = np.zeros(slots, dtype=np.int64)
+        self.floats = self.words.view(np.float64)  # the same, as the floats that some of them are
+
+    def grow(self, slots: int) -> None:
+        """Make room for so many rows."""
+        self.kinds = np.concatenate([self.kinds, np.zeros(slots - len(self.kinds), dtype=np.uint8)])
+        self.words = np.concatenate([self.words, np.zeros(slots - len(self.words), dtype=np.int64)])
+        self.floats = self.words.view(np.float64)
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of both arrays."""
+        return self.kinds.nbytes + self.words.nbytes
+
+
+class Column(Struct, frozen=True):
+    """One attribute of some rows, in their order."""
+
+    kinds: NDArray[np.uint8]
+    words: NDArray[np.int64]
+
+    def take(self, places: IdArray) -> Column:
+        """Return only these rows."""
+        return Column(self.kinds[places], self.words[places])
+
+    def numbers(self) -> Floats:
+        """Return the numbers as floats, NaN for what is none."""
+        found = np.full(len(self.kinds), np.nan)
+        floats, whole = self.kinds == FLOAT, self.kinds == INTEGER
+        found[floats] = self.words.view(np.float64)[floats]
+        found[whole] = self.words[whole]
+        return found
+
+    def inexact(self) -> NDArray[np.bool_]:
+        """Tell which cells are whole numbers that no float holds."""
+        with np.errstate(invalid="ignore"):  # what rounds to 2**63 is none of them
+            return np.asarray(
+                (self.kinds == INTEGER) & (self.words.astype(np.float64).astype(np.int64) != self.words)
+            )

@@ -1,0 +1,135 @@
+"""A kind's two sides with every range over a small domain as a subscriber, against recomputing every answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.matching import Matches
+from tocsin.views.changes import PointChanges
+from tocsin.views.kinds.kind import Kind
+from tocsin.views.kinds.registry import kind_named
+from tocsin.views.messages import Messages
+
+Point = tuple[float, float]
+Change = tuple[Point | None, Point | None]
+Answer = float | tuple[int, ...] | None
+NONE = (math.nan, math.nan)
+
+
+def point_changes(changes: Sequence[Change]) -> PointChanges:
+    rows = np.array([(*(old or NONE), *(new or NONE)) for old, new in changes], dtype=float).reshape(-1, 4)
+    return PointChanges(*(np.ascontiguousarray(column) for column in rows.T))
+
+
+def heard_by(messages: Messages, lows: NDArray[np.float64], highs: NDArray[np.float64]) -> Matches:
+    """Return who hears each message, by comparing it with every range."""
+    hears = (
+        (messages.outer_l[:, None] < lows)
+        & (lows <= messages.inner_l[:, None])
+        & (messages.inner_r[:, None] <= highs)
+        & (highs < messages.outer_r[:, None])
+    )
+    offsets = np.zeros(len(messages) + 1, dtype=np.int64)
+    np.cumsum(hears.sum(axis=1), out=offsets[1:])
+    return Matches(offsets, np.nonzero(hears)[1].astype(np.int64))
+
+
+def total(ys: Sequence[float]) -> float | None:
+    return math.fsum(ys) if ys else None
+
+
+def mean(ys: Sequence[float]) -> float | None:
+    return math.fsum(ys) / len(ys) if ys else None
+
+
+def values(ys: Sequence[float]) -> tuple[int, ...]:
+    return tuple(sorted({int(y) for y in ys}))
+
+
+RECOMPUTED: dict[str, Callable[[Sequence[float]], Answer]] = {
+    "count": len,
+    "sum": total,
+    "avg": mean,
+    "distinct": values,
+}
+
+
+class Following:
+    """All ranges [a, b] with both ends in the domain, and halfway between its neighbours."""
+
+    def __init__(self, name: str, domain: Sequence[float], points: Sequence[Point]) -> None:
+        self.kind: Kind = kind_named(name)
+        self.compute = RECOMPUTED[name]
+        ends = sorted({*domain, *((a + b) / 2 for a, b in pairwise(domain))})
+        pairs = [(a, b) for a in ends for b in ends if a <= b]
+        self.lows, self.highs = (np.array(column) for column in zip(*pairs, strict=True))
+        self.points = list(points)
+        self.server, self.answers = self.kind.reformulator(), self.kind.answers()
+        held = np.array(self.points, dtype=float).reshape(-1, 2)
+        self.server.load(held[:, 0], held[:, 1])
+        self.places = np.arange(len(pairs))
+        self.answers.begin(self.places, self.server.present(self.lows, self.highs))
+        self.recomputed = self.recompute()
+        assert self.told() == self.recomputed
+
+    def recompute(self) -> list[Answer]:
+        ordered = sorted(self.points)
+        xs = [x for x, _ in ordered]
+        begins = np.searchsorted(xs, self.lows, side="left").tolist()
+        ends = np.searchsorted(xs, self.highs, side="right").tolist()
+        ys = [y for _, y in ordered]
+        memo: dict[tuple[int, int], Answer] = {}
+        for key in zip(begins, ends, strict=True):
+            if key not in memo:
+                memo[key] = self.compute(ys[key[0] : key[1]])
+        return [memo[key] for key in zip(begins, ends, strict=True)]
+
+    def told(self) -> list[Answer]:
+        return [self.answers.answer(place) for place in self.places.tolist()]
+
+    def follow(self, changes: Sequence[Change]) -> None:
+        """Make changes in one call; each changed answer must be told once, right, and reached by one message."""
+        messages = self.server.reformulate(point_changes(changes))
+        found = heard_by(messages, self.lows, self.highs)
+        of_pair = np.repeat(messages.change, np.diff(found.offsets))
+        told = self.answers.tell(messages, found)
+        reached = set(zip(of_pair.tolist(), found.ids.tolist(), strict=True))
+        assert len(reached) == len(found.ids), "two messages of one change reach a subscription"
+        expected: list[tuple[int, int, Answer, Answer]] = []
+        for i, (old, new) in enumerate(changes):
+            if old is not None:
+                self.points.remove(old)
+            if new is not None:
+                self.points.append(new)
+            before, self.recomputed = self.recomputed, self.recompute()
+            expected += [
+                (i, place, a, b)
+                for place, (a, b) in enumerate(zip(before, self.recomputed, strict=True))
+                if a != b
+            ]
+        assert sorted(self.rows_of(told.change, told.places, told.old, told.new)) == expected
+        assert told.change.tolist() == sorted(told.change.tolist())
+        if self.kind.name in {"count", "distinct"}:
+            assert len(found.ids) == len(expected), "a subscription is reached whose answer does not change"
+        if told.removed is not None and told.added is not None:
+            both = zip(told.removed.tolist(), told.added.tolist(), told.old, told.new, strict=True)
+            for removed, added, a, b in both:
+                assert ({removed} - {-1}, {added} - {-1}) == (set(a) - set(b), set(b) - set(a))
+
+    def rows_of(self, *columns: NDArray[np.generic]) -> list[tuple[int, int, Answer, Answer]]:
+        return [
+            (change, place, *(None if one != one else one for one in (old, new)))  # noqa: PLR0124 - NaN
+            for change, place, old, new in zip(*(column.tolist() for column in columns), strict=True)
+        ]
+
+    def check(self) -> None:
+        """Compare what subscribers know, and what new ones would begin with, with what is true."""
+        assert self.told() == self.recomputed
+        other = self.kind.answers()
+        other.begin(self.places, self.server.present(self.lows, self.highs))
+        assert [other.answer(place) for place in self.places.tolist()] == self.recomputed
