@@ -36,7 +36,9 @@ _MASK: Final = (1 << LIMB) - 1
 _SPARE: Final = 8  # below it, a limb can be put before the next one: 3 bits and a sign
 _HEADROOM: Final = 40 - 3  # bits for sums of 2 ** 40 numbers, of which the last limb has three beside its own
 _DIGITS: Final = 53  # bits of a float
-_ENOUGH: Final = 1 << (_DIGITS + 4)  # digits from which a float is rounded; the last bit tells of others below
+_ENOUGH: Final = 1 << (
+    _DIGITS + 4
+)  # digits from which a float is rounded; the last bit tells of others below
 _LEAST_POWER: Final = -960
 _POWERS: Final = 2.0 ** np.arange(_LEAST_POWER, 960)  # by which all digits can be multiplied and stay normal
 _INFINITE: Final = 1024  # the exponent that is too large for floats

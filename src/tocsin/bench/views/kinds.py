@@ -22,7 +22,8 @@ from tocsin.workloads.dbnet.walks import Points, Updates, in_batches
 __all__ = ["POINTS", "kinds", "matchers"]
 
 POINTS: Final = "point index"
-_VALUES: Final = 20  # that rows have, where distinct ones are asked for
+_VALUES: Final = 1_000  # that rows have, where distinct ones are asked for
+_CROWDED: Final = 10  # times fewer updates in a batch: each changes every sum and mean around it
 _FEW: Final = 50  # messages of the first batch: some matchers take long
 _SLOW: Final = 0.2  # seconds of a batch, from which on the next is no larger
 _BY_HAND: Final = ("oracle",)  # it looks at every subscription, and defines the answer
@@ -37,7 +38,9 @@ def kinds(session: Session) -> None:
         held, changes = _variant(kind, points, updates)
         family = session.family(held, ranges, kind=kind)
         session.check(family, held, ranges, next(in_batches(changes, scale.checked)), kind=kind)
-        done = follow(family, in_batches(changes, scale.crowded, scale.checked), scale.seconds)
+        done = follow(
+            family, in_batches(changes, max(scale.batch // _CROWDED, 1), scale.checked), scale.seconds
+        )
         contender, at = session.called(kind), scale.compared
         session.record("updates", contender, at, (done.rate, "updates/s"), updates=float(done.updates))
         rate = done.notified / max(done.seconds, 1e-9)

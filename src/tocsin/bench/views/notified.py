@@ -9,7 +9,7 @@ import numpy as np
 from tocsin.bench.views.recomputation import Recomputation, check_answers, sampled
 from tocsin.bench.views.session import Followed, Session, follow
 from tocsin.model.errors import TocsinError
-from tocsin.views.changes import PointChanges
+from tocsin.views.changes import Floats, PointChanges
 from tocsin.views.range_family import RangeFamily
 from tocsin.workloads.dbnet.ranges import Ranges
 from tocsin.workloads.dbnet.walks import Points, Updates, in_batches
@@ -76,7 +76,7 @@ def _back(family: RangeFamily, updates: Updates, batch: int) -> None:
         family.change_points(PointChanges(*map(np.ascontiguousarray, _columns(changes))))
 
 
-def _columns(changes: PointChanges) -> tuple[np.ndarray, ...]:  # type: ignore[type-arg]
+def _columns(changes: PointChanges) -> tuple[Floats, ...]:
     return changes.old_x, changes.old_y, changes.new_x, changes.new_y
 
 

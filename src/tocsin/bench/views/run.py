@@ -12,6 +12,7 @@ from tocsin.bench.experiment import Experiment, check_choice
 from tocsin.bench.report import Report
 from tocsin.bench.views import server
 from tocsin.bench.views.databases import databases
+from tocsin.bench.views.engine import engine
 from tocsin.bench.views.inputs import Data, Material
 from tocsin.bench.views.kinds import kinds, matchers
 from tocsin.bench.views.notified import notified
@@ -30,6 +31,7 @@ EXPERIMENTS: Final[Mapping[str, Experiment[Session]]] = {
     "kinds": Experiment("Kinds of view", "subscriptions", kinds),
     "matchers": Experiment("Messages of min by matcher", "subscriptions", matchers),
     "databases": Experiment("Beside databases that ask again", "rows", databases),
+    "engine": Experiment("Min through the engine", "subscriptions", engine),
     "trace": Experiment("Quotes of stocks", "stocks", server.trace),
 }
 _TRIED: Final = {  # sizes with which everything is used once

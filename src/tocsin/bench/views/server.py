@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
@@ -14,8 +15,9 @@ from tocsin.bench.views.recomputation import Recomputation, check_server, sample
 from tocsin.bench.views.session import LEAST, Session
 from tocsin.matching import Matches
 from tocsin.views.changes import PointChanges
+from tocsin.views.influence import Influence
+from tocsin.views.kinds.extremes import Extremes
 from tocsin.views.kinds.kind import Reformulator
-from tocsin.views.kinds.registry import kind_named
 from tocsin.views.messages import Messages
 from tocsin.views.range_family import RangeFamily
 from tocsin.workloads.dbnet.ranges import Ranges, draw_ranges
@@ -36,7 +38,6 @@ class Phases(Struct):
     most: int = 0  # messages of one update
     affected: int = 0
     ignorable: int = 0
-    single: int = 0  # updates of one message
     reformulating: float = 0.0  # seconds
     hearing: float = 0.0
     assembling: float = 0.0
@@ -46,6 +47,14 @@ class Phases(Struct):
         """Return the seconds of all parts."""
         return self.reformulating + self.hearing + self.assembling
 
+    def count(self, messages: Messages, updates: int) -> None:
+        """Take down what updates were reformulated into."""
+        counts = np.bincount(messages.change, minlength=updates)
+        self.updates += updates
+        self.messages += len(messages)
+        self.most = max(self.most, int(counts.max()))
+        self.ignorable += int(np.count_nonzero(counts == 0))
+
 
 def reformulate(session: Session) -> None:
     """Reformulate updates of ever more rows; nobody hears of them."""
@@ -54,12 +63,11 @@ def reformulate(session: Session) -> None:
             points, updates = session.material.updates(rows, ignorable=ignorable)
             contender = session.called(label)
             session.tell(contender, f"{rows:,} rows")
-            server = kind_named(LEAST).reformulator()
+            server = Extremes()
             begun = time.perf_counter()
             server.load(points.x, points.y)
             loading = time.perf_counter() - begun
-            spent = Phases()
-            _reformulated(session, server, updates.changes, spent)
+            spent, classes = _reformulated(session, server, updates.changes)
             _check_server(session, server, points, updates, spent.updates)
             each = spent.reformulating / spent.updates
             session.record(
@@ -72,13 +80,9 @@ def reformulate(session: Session) -> None:
                 (spent.messages / spent.updates, "an update"),
                 most=float(spent.most),
             )
-            several = spent.updates - spent.ignorable - spent.single
-            for name, count in (
-                ("ignorable", spent.ignorable),
-                ("one message", spent.single),
-                ("several messages", several),
-            ):
-                session.record(name, contender, rows, (100 * count / spent.updates, "%"))
+            for influence in Influence:
+                share = 100 * classes[influence] / spent.updates
+                session.record(influence.name.lower(), contender, rows, (share, "%"))
             session.record("memory", contender, rows, (server.nbytes / rows, "bytes a row"))
             session.record("building", contender, rows, (rows / max(loading, 1e-9), "rows/s"))
 
@@ -145,38 +149,36 @@ def _followed(session: Session, family: RangeFamily, batches: Iterable[PointChan
     """Let updates go through all parts of the work, as many batches as the time allows."""
     spent = Phases()
     for changes in batches:
-        messages = _timed(family.server, changes, spent)
         begun = time.perf_counter()
+        messages = family.server.reformulate(changes)
+        reformulated = time.perf_counter()
         found = family.listeners.hear(messages)
-        between = time.perf_counter()
+        heard = time.perf_counter()
         outgoing = _assembled(messages, found)
-        spent.assembling += time.perf_counter() - between
-        spent.hearing += between - begun
+        spent.assembling += time.perf_counter() - heard
+        spent.hearing += heard - reformulated
+        spent.reformulating += reformulated - begun
+        spent.count(messages, len(changes))
         spent.affected += len(outgoing)
         if spent.seconds > session.scale.seconds:
             break
     return spent
 
 
-def _reformulated(session: Session, server: Reformulator, changes: PointChanges, spent: Phases) -> None:
+def _reformulated(
+    session: Session, server: Extremes, changes: PointChanges
+) -> tuple[Phases, Counter[Influence]]:
+    """Reformulate updates, as many batches as the time allows; return what that took, and how many are of each class."""
+    spent, classes = Phases(), Counter[Influence]()
     for batch in in_batches(changes, session.scale.batch):
-        _timed(server, batch, spent)
+        begun = time.perf_counter()
+        messages, influence = server.follow(batch)
+        spent.reformulating += time.perf_counter() - begun
+        spent.count(messages, len(batch))
+        classes.update(map(Influence, influence.tolist()))
         if spent.seconds > session.scale.seconds:
             break
-
-
-def _timed(server: Reformulator, changes: PointChanges, spent: Phases) -> Messages:
-    """Reformulate changes, and take down what that took."""
-    begun = time.perf_counter()
-    messages = server.reformulate(changes)
-    spent.reformulating += time.perf_counter() - begun
-    counts = np.bincount(messages.change, minlength=len(changes))
-    spent.updates += len(changes)
-    spent.messages += len(messages)
-    spent.most = max(spent.most, int(counts.max()))
-    spent.ignorable += int(np.count_nonzero(counts == 0))
-    spent.single += int(np.count_nonzero(counts == 1))
-    return messages
+    return spent, classes
 
 
 def _assembled(messages: Messages, found: Matches) -> NDArray[np.void]:

@@ -62,7 +62,7 @@ class Session(MatcherSession):
 
     def target(self, name: str, matcher: str, at: float | str) -> float | None:
         """Return what one core is to reach, or None."""
-        if name == "times as fast" and self.scale.compared >= _RIVALLED and matcher.endswith("average"):
+        if name == "times as fast" and self.scale.compared >= _RIVALLED:
             return _TIMES_FASTER
         return _TARGETS.get((self._experiment, name, matcher, at))  # type: ignore[arg-type]
 
