@@ -4,6 +4,7 @@ from tocsin.engine.clock import Clock, EventClock, ManualClock, SystemClock
 from tocsin.engine.engine import Engine
 from tocsin.engine.explaining import SequenceExplanation
 from tocsin.engine.results import (
+    AnswerChanges,
     Difference,
     EngineStats,
     EventExplanation,
@@ -18,6 +19,7 @@ from tocsin.engine.results import (
 from tocsin.engine.view_explaining import ViewExplanation
 
 __all__ = [
+    "AnswerChanges",
     "Clock",
     "Difference",
     "Engine",

@@ -101,6 +101,12 @@ class Book:
             raise SubscriptionError(f"no subscription has the number {number}")
         return found
 
+    def ids(self) -> NDArray[Any]:
+        """Return all ids by number; None where no subscription has it."""
+        found = np.empty(len(self._ids), dtype=object)
+        found[:] = self._ids
+        return found
+
     def query(self, number: int) -> Query:
         """Return what the subscription asks."""
         query, values = self._asked(number)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tocsin.engine.book import ALWAYS, FOREVER, Book, Terms
 from tocsin.engine.clock import Clock
@@ -55,12 +56,19 @@ class Holdings:
         self.views = views
         self.book = Book()
         self.generation = 0
+        self._ids: tuple[int, NDArray[Any]] | None = None
         self.expired = 0
 
     @property
     def has_filters(self) -> bool:
         """Tell whether any of the subscriptions is a filter."""
         return len(self.book) > len(self.timelines) + len(self.views)
+
+    def ids(self) -> NDArray[Any]:
+        """Return the ids of subscriptions by number, as an array; it is made anew once these have changed."""
+        if self._ids is None or self._ids[0] != self.generation:
+            self._ids = self.generation, self.book.ids()
+        return self._ids[1]
 
     def new_matcher(self) -> Matcher:
         """Return an empty matcher of the kind that is held."""

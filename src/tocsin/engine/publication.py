@@ -7,15 +7,18 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 
 import numpy as np
+import pyarrow as pa
 from msgspec.structs import replace as changed
+from numpy.typing import NDArray
 
+from tocsin.engine.altering import Altering
 from tocsin.engine.clock import Clock
 from tocsin.engine.filters import is_deletion, matchable, notification
 from tocsin.engine.history import History
 from tocsin.engine.holdings import Holdings
 from tocsin.engine.lookup import Lookup
 from tocsin.engine.ranked import Wish, best_of
-from tocsin.engine.results import Followed, Values
+from tocsin.engine.results import AnswerChanges, Followed, Values
 from tocsin.engine.sequences import sequence_notification
 from tocsin.engine.tables import TableRows
 from tocsin.engine.timeline import Tell
@@ -26,6 +29,7 @@ from tocsin.model import Event, Notification
 from tocsin.model.errors import EventError
 from tocsin.sequences.arrivals import Arrivals
 from tocsin.sequences.witnesses import Witnesses
+from tocsin.views.answers import same_answer
 
 __all__ = ["Publication"]
 
@@ -124,6 +128,32 @@ class Publication:
         self.notified += len(told)
         return told
 
+    def upsert(self, stream: str, rows: pa.Table, ends: NDArray[np.int64]) -> AnswerChanges:
+        """Put rows into a table, and return the answers that changes, as columns."""
+        held, now = self._held, self._clock.now()
+        altered = held.views.upsert(stream, rows, ends)
+        self.published += len(ends)
+        if held.book.has_terms:
+            altered = altered.take(self._heard(altered, ends, now))
+        if len(ends):
+            self._clock.saw(int(ends.max()))
+        self.notified += len(altered.rows)
+        return AnswerChanges(altered.rows, held.ids()[altered.numbers], altered.old, altered.new)
+
+    def _heard(self, altered: Altering, ends: NDArray[np.int64], now: int) -> NDArray[np.bool_]:
+        """Tell who hears of a change; what those were told last who do not, or did not before, is remembered."""
+        views = self._held.views
+        kept = np.zeros(len(altered.rows), dtype=np.bool_)
+        for place, row in enumerate(altered.rows.tolist()):
+            change = altered.change(place)
+            if not self._held.valid([change.number], int(ends[row]), now):
+                views.keep_untold(change)
+                continue
+            old = views.told_last(change)
+            kept[place] = old is change.old or not same_answer(old, change.new)
+            altered.give_old(place, old)
+        return kept
+
     def meet_history(self, added: ConjunctionBatch) -> tuple[Notification, ...]:
         """Return what new filters are told of the events that are still kept."""
         if not len(self.history) or not len(added):
@@ -193,7 +223,7 @@ class Publication:
                 views.keep_untold(change)
                 continue
             old = views.told_last(change)
-            if old != change.new:
+            if old is change.old or not same_answer(old, change.new):
                 yield (
                     altered.mark,
                     view_notification(book.id(change.number), altered, old, self._held.generation),

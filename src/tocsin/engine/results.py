@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from tocsin.formats import Fault
 from tocsin.language.explanation import Reason
@@ -19,6 +20,7 @@ from tocsin.model.errors import TemplateError
 from tocsin.model.subscription import Answer
 
 __all__ = [
+    "AnswerChanges",
     "Difference",
     "EngineStats",
     "EventExplanation",
@@ -186,6 +188,33 @@ class Followed(Struct, frozen=True):
                 "end": self.ends,
                 "values": pa.array(written, pa.string()),
             }
+        )
+
+
+class AnswerChanges(Struct, frozen=True):
+    """Answers of views that a table's rows changed, as columns of equal length, in the order of the rows.
+
+    `old` and `new` are floats, NaN for null, if all these views tell numbers; else objects.
+    """
+
+    rows: IdArray  # int64[] the row that changed it, from 0
+    subscriptions: NDArray[Any]  # the ids
+    old: NDArray[Any]
+    new: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def to_arrow(self) -> pa.Table:
+        """Return one line per change, with the columns `row`, `subscription`, `old` and `new`; objects are JSON texts."""
+        answers = {"old": self.old, "new": self.new}
+        if self.new.dtype == object:
+            written = {name: [_encode(one).decode() for one in column] for name, column in answers.items()}
+            columns = {name: pa.array(texts, pa.string()) for name, texts in written.items()}
+        else:
+            columns = {name: pa.array(column, from_pandas=True) for name, column in answers.items()}
+        return pa.table(
+            {"row": self.rows, "subscription": pa.array(self.subscriptions, pa.string()), **columns}
         )
 
 

@@ -9,6 +9,7 @@ from tocsin.language.explanation import Reason, explain_condition
 from tocsin.language.printer import condition_text
 from tocsin.model import Event, Subscription, View
 from tocsin.model.subscription import Answer
+from tocsin.views.answers import same_answer
 from tocsin.views.changes import Row
 from tocsin.views.oracle import answer_of
 from tocsin.views.plan import Plan, RangePlan
@@ -57,7 +58,7 @@ def explain_view(
         then = answer_of(view, {name: some.values() for name, some in rows.items()})
     return ViewExplanation(
         subscription=held.id,
-        matched=not outside and not _same(answer, then),
+        matched=not outside and not same_answer(answer, then),
         reason=reason,
         outside=outside,
         followed=_followed(plan),
@@ -65,18 +66,6 @@ def explain_view(
         then=then,
         before=before,
     )
-
-
-def _same(one: Answer, other: Answer) -> bool:
-    """Tell whether two answers are equal, whatever the order of their values or rows."""
-    if not isinstance(one, tuple) or not isinstance(other, tuple):
-        return one == other
-    left = list(other)
-    for each in one:
-        if each not in left:
-            return False
-        left.remove(each)
-    return not left
 
 
 def _followed(plan: Plan) -> str:

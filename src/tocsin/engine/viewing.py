@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from tocsin.engine.results import Trial
+from tocsin.engine.results import AnswerChanges, Trial
 from tocsin.engine.subscribing import Subscribing
+from tocsin.engine.tables import table_events, table_times
 from tocsin.engine.views import Views, view_notification
 from tocsin.formats import Fault
 from tocsin.model import Event, View
@@ -46,6 +48,35 @@ class Viewing(Subscribing):
             if not self._held.book.is_view(number):
                 raise SubscriptionError("it is no view, and has no answer", id)
             return self._views.answer(number)
+
+    def upsert(self, rows: Any, *, stream: str, time: str | None = None) -> AnswerChanges:
+        """Put an Arrow table's rows into a table, and return, as columns, the answers that changes.
+
+        The rows reach no filter and no sequence. `time` names the column that says when each ended; without it, all end
+        now. Nothing is taken of a table with a row that cannot be in it, or with other columns than plain ones.
+        """
+        read = table_events(rows, stream)
+        if read is None:
+            raise EventError(
+                "only an Arrow table of plain columns is taken as it is; publish what is not one"
+            )
+        if read.faults:
+            place, fault = min(read.faults.items())
+            raise EventError(f"row {place} is no event: {fault}; nothing was taken")
+        if time is None:
+            ends = np.full(len(read), self._reader.now(stream), dtype=np.int64)
+        else:
+            _, ends, faults = table_times(read, time, None, self._reader.ticks)
+            if faults:
+                place, fault = min(faults.items())
+                raise EventError(f"row {place} is no event: {fault}; nothing was taken")
+        with self._lock:
+            self._expire()
+            if not self._views.is_table(stream):
+                raise EventError(
+                    f'`{stream}` is no table; declare it first: `engine.table("{stream}", key="…")`'
+                )
+            return self._publication.upsert(stream, read.table, ends)
 
     def save_tables(self, path: str | PathLike[str]) -> None:
         """Write all tables, as they stand, to a file; subscriptions are not in it."""

@@ -11,6 +11,7 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from tocsin.engine.altering import Altering
 from tocsin.engine.filters import DELETIONS, is_deletion, out_of_time
 from tocsin.engine.results import HeldViews
 from tocsin.engine.view_explaining import ViewExplanation, explain_view
@@ -23,7 +24,6 @@ from tocsin.model.subscription import Answer
 from tocsin.views.batch import Batch, Changed, read_batch
 from tocsin.views.changes import Row, RowChange
 from tocsin.views.family import Family, ViewChange
-from tocsin.views.kinds.kind import Told, whole
 from tocsin.views.plan import Plan, RangePlan
 from tocsin.views.planning import plan_of
 from tocsin.views.snapshots import load_tables, save_tables
@@ -60,52 +60,6 @@ class _Held(Struct, eq=False):
     tables: tuple[str, ...]
     ranged: RangeFamily | None
     left: int = 0
-
-
-class Altering(Struct, frozen=True):
-    """Answers that rows of a batch altered, as columns, in the order of the rows."""
-
-    rows: IdArray
-    numbers: IdArray
-    old: NDArray[Any]  # floats with NaN for null, or objects
-    new: NDArray[Any]
-
-    @classmethod
-    def of_told(cls, told: Told, places: IdArray) -> Altering:
-        """Return what a family told by the column; `places` are the rows of its changes."""
-        return cls(places[told.change], told.places, told.old, told.new)
-
-    @classmethod
-    def of_changes(cls, changes: Sequence[ViewChange], places: IdArray) -> Altering:
-        """Return what a family told one by one."""
-        old, new = np.empty(len(changes), dtype=object), np.empty(len(changes), dtype=object)
-        old[:], new[:] = [one.old for one in changes], [one.new for one in changes]
-        at = np.array([one.change for one in changes], dtype=np.int64)
-        return cls(places[at], np.array([one.number for one in changes], dtype=np.int64), old, new)
-
-    @classmethod
-    def joined(cls, parts: Sequence[Altering]) -> Altering:
-        """Return several as one, those of the first row in front."""
-        if len(parts) == 1:
-            return parts[0]
-        none = np.empty(0, dtype=np.int64)
-        mixed = any(part.new.dtype == object for part in parts)
-        old = [_objects(part.old) if mixed else part.old for part in parts]
-        new = [_objects(part.new) if mixed else part.new for part in parts]
-        rows = np.concatenate([none, *(part.rows for part in parts)])
-        order = np.argsort(rows, kind="stable")
-        numbers = np.concatenate([none, *(part.numbers for part in parts)])
-        empty = np.empty(0)
-        return cls(
-            rows[order],
-            numbers[order],
-            np.concatenate([empty, *old])[order] if old else empty,
-            np.concatenate([empty, *new])[order] if new else empty,
-        )
-
-    def take(self, kept: NDArray[np.bool_]) -> Altering:
-        """Return only some."""
-        return Altering(self.rows[kept], self.numbers[kept], self.old[kept], self.new[kept])
 
 
 class Views:
@@ -358,8 +312,18 @@ class Views:
 
         return _Held(RowFamily(plan.tables, plan.equal, self._matcher), plan.tables, None)
 
-    def _rows(self, names: Iterable[str]) -> dict[str, Iterator[tuple[int, Row]]]:
-        return {name: self.tables[name].rows() for name in names}
+    def _rows(self, names: Iterable[str]) -> dict[str, Iterable[tuple[int, Row]]]:
+        return {name: _Rows(self.tables[name]) for name in names}
+
+
+class _Rows:
+    """The rows of a table, as often as they are asked for: one that is joined with itself is read twice."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def __iter__(self) -> Iterator[tuple[int, Row]]:
+        return self._table.rows()
 
 
 def view_notification(id_: str, altered: Altered, old: Answer, generation: int) -> Notification:
@@ -398,15 +362,6 @@ def _key(plan: Plan) -> tuple[Any, ...]:
     if isinstance(plan, RangePlan):
         return plan.kind, plan.table, plan.x, plan.moments, plan.y
     return plan.tables, plan.equal
-
-
-def _objects(column: NDArray[Any]) -> NDArray[Any]:
-    """Return answers as Python has them."""
-    if column.dtype == object:
-        return column
-    found = np.empty(len(column), dtype=object)
-    found[:] = [whole(number) for number in column.tolist()]
-    return found
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -23,6 +23,7 @@ declare("tocsin.matching.le_subscribe.propagation", "propagation", "propagation-
 declare("tocsin.matching.amkh.matcher", "amkh", "mkh")
 declare("tocsin.matching.k_index.matcher", "k-index")
 declare("tocsin.matching.opindex.matcher", "opindex", "opindex-bs")
+declare("tocsin.matching.points.matcher", "points")
 
 __all__ = [
     "ClauseGroup",

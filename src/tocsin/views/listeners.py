@@ -28,6 +28,15 @@ class Listeners(Protocol):
         """Return the bytes of all that is held."""
 
 
-def new_listeners(matcher: str | None, type: str) -> Listeners:  # noqa: A002 - the messages' own word
-    """Return an empty index of listeners for messages of a type: a registered matcher by name, or the best there is."""
-    raise NotImplementedError
+def new_listeners(matcher: str | None, type: str) -> Listeners:  # noqa: A002 - the paper's word
+    """Return no listeners yet to messages of one type: in the registered matcher of that name, or as points.
+
+    Raises `MatcherError` if there is no such matcher.
+    """
+    if matcher is not None:
+        from tocsin.views.matcher_listeners import MatcherListeners  # noqa: PLC0415 - a choice of few
+
+        return MatcherListeners(matcher, type)
+    from tocsin.views.point_listeners import PointListeners  # noqa: PLC0415 - it brings the compiler
+
+    return PointListeners()

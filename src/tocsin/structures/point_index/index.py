@@ -13,6 +13,7 @@ from tocsin.structures.point_index._kernels.building import rebuild
 from tocsin.structures.point_index._kernels.changing import insert, remove
 from tocsin.structures.point_index._kernels.memory import compact, give_roots, new_roots
 from tocsin.structures.point_index.state import (
+    BLOCK,
     COUNT,
     DEPTH,
     FILL,
@@ -151,6 +152,12 @@ class PointIndex:
         self.state = self.state._replace(x1=slots.x1, x2=slots.x2, ids=slots.ids)
 
     # questions
+
+    def point(self, id_: int) -> tuple[float, float]:
+        """Return where the point of an id is that is held."""
+        leaf = self.state.links[self.state.where[id_]]
+        slot = leaf[BLOCK] + np.flatnonzero(self.state.ids[leaf[BLOCK] : leaf[BLOCK] + leaf[COUNT]] == id_)[0]
+        return float(self.state.x1[slot]), float(self.state.x2[slot])
 
     def find(self, asked: Rectangles) -> tuple[Ids, Ids]:
         """Return the ids in each rectangle, in any order, and where those of each begin."""

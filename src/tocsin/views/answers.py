@@ -1,0 +1,28 @@
+"""When two answers are the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping
+
+from tocsin.model.subscription import Answer, Told
+from tocsin.model.values import kind_of
+
+__all__ = ["same_answer"]
+
+
+def same_answer(one: Answer, other: Answer) -> bool:
+    """Tell whether two answers are equal, whatever the order of their values or rows; `true` is not 1.
+
+    >>> same_answer((1, "a"), ("a", 1.0)), same_answer((1,), (True,))
+    (True, False)
+    """
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return Counter(map(_identity, one)) == Counter(map(_identity, other))
+    return not isinstance(one, tuple) and not isinstance(other, tuple) and _identity(one) == _identity(other)
+
+
+def _identity(told: Told | None) -> Hashable:
+    if isinstance(told, Mapping):
+        return frozenset((name, _identity(value)) for name, value in told.items())
+    return None if told is None else (kind_of(told), told)

@@ -1,0 +1,60 @@
+"""Which messages anyone can hear at all: the server may know the ranges that are subscribed to, and not by whom.
+
+The paper's optional check (section 4): a message that no active subscription's range lies in need not be sent.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.structures import hash_index
+from tocsin.structures.growth import bytes_of
+from tocsin.structures.point_index.index import PointIndex
+from tocsin.views._kernels.covering import cover, uncover
+from tocsin.views.changes import Floats
+from tocsin.views.messages import Messages
+from tocsin.views.point_listeners import rectangles
+
+__all__ = ["Coverage"]
+
+
+class Coverage:
+    """Ranges, and how many subscriptions have each."""
+
+    def __init__(self) -> None:
+        self._uses = hash_index.new_hash_index(2, extra=1)
+        self._index = PointIndex()
+        self._root = int(self._index.plant(1)[0])
+
+    def __len__(self) -> int:
+        """Return how many different ranges there are."""
+        return len(self._index)
+
+    def add(self, lows: Floats, highs: Floats) -> None:
+        """Add ranges, both ends included, each as often as it comes."""
+        self._uses = hash_index.with_room(self._uses, len(lows))
+        entries = np.empty((2, len(lows)), dtype=np.int64)
+        fresh = cover(self._uses, _bits(lows, highs), entries.reshape(-1))
+        new, places = entries[:, :fresh]
+        self._index.add(self._root, new, lows[places], highs[places])
+
+    def remove(self, lows: Floats, highs: Floats) -> None:
+        """Remove ranges, each once; those that are not there are passed over."""
+        entries = np.empty(len(lows), dtype=np.int64)
+        gone = uncover(self._uses, _bits(lows, highs), entries)
+        self._index.remove(entries[:gone])
+
+    def hears(self, messages: Messages) -> NDArray[np.bool_]:
+        """Tell of each message whether it concerns any range."""
+        return self._index.any(rectangles(messages, self._root))
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of all that is held."""
+        return bytes_of(self._uses) + self._index.nbytes
+
+
+def _bits(lows: Floats, highs: Floats) -> NDArray[np.int64]:
+    # -0.0 and 0.0 are one number, and must be one key.
+    return np.stack([lows + 0.0, highs + 0.0], axis=1).view(np.int64)
