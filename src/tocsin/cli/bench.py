@@ -248,6 +248,7 @@ def views(
     ] = ScaleName.SMALL,
     json: JsonFile = None,
     plots: PlotFolder = None,
+    matcher: OnlyMatchers = None,
     experiment: OnlyExperiments = None,
     data: Annotated[
         Path | None, typer.Option(help="Read quotes from this folder's stock_quotes.jsonl.gz.")
@@ -259,7 +260,9 @@ def views(
 
     given = Data.of(data)
     report = _measured(
-        lambda progress: run(SCALES[scale.value], given, experiments=experiment or (), progress=progress),
+        lambda progress: run(
+            SCALES[scale.value], matcher or (), given, experiments=experiment or (), progress=progress
+        ),
         json,
         plots,
     )

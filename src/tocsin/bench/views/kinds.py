@@ -9,7 +9,6 @@ import numpy as np
 
 from tocsin.bench.answers import Answers, summary
 from tocsin.bench.views.session import LEAST, Session, follow
-from tocsin.matching import registered_matchers
 from tocsin.matching.encoding.codes import Keys
 from tocsin.model.errors import TocsinError
 from tocsin.views.changes import Floats, PointChanges
@@ -19,14 +18,13 @@ from tocsin.views.messages import Messages
 from tocsin.workloads.dbnet.variants import codes, moves, recoded
 from tocsin.workloads.dbnet.walks import Points, Updates, in_batches
 
-__all__ = ["POINTS", "kinds", "matchers"]
+__all__ = ["POINTS", "by_matcher", "kinds"]
 
 POINTS: Final = "point index"
 _VALUES: Final = 1_000  # that rows have, where distinct ones are asked for
 _CROWDED: Final = 10  # times fewer updates in a batch: each changes every sum and mean around it
 _FEW: Final = 50  # messages of the first batch: some matchers take long
 _SLOW: Final = 0.2  # seconds of a batch, from which on the next is no larger
-_BY_HAND: Final = ("oracle",)  # it looks at every subscription, and defines the answer
 
 
 def kinds(session: Session) -> None:
@@ -51,8 +49,8 @@ def kinds(session: Session) -> None:
         session.record("answers", contender, at, (stats.answer_bytes / len(ranges), "bytes each"))
 
 
-def matchers(session: Session) -> None:
-    """Give the same messages to the point index and to all registered matchers; all must find the same."""
+def by_matcher(session: Session) -> None:
+    """Give the same messages to the point index and to registered matchers; all must find the same."""
     scale = session.scale
     ranges = session.material.ranges(scale.compared)
     points, updates = session.material.updates(scale.rows)
@@ -60,7 +58,7 @@ def matchers(session: Session) -> None:
     server.load(points.x, points.y)
     messages = server.reformulate(updates.changes)
     answers = Answers()
-    for name in (None, *(name for name in registered_matchers() if name not in _BY_HAND)):
+    for name in (None, *(one.matcher for one in session.contenders)):
         contender = session.called(name or POINTS)
         session.tell(contender, f"{len(ranges):,} subscriptions")
         try:

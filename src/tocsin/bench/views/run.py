@@ -14,10 +14,11 @@ from tocsin.bench.views import server
 from tocsin.bench.views.databases import databases
 from tocsin.bench.views.engine import engine
 from tocsin.bench.views.inputs import Data, Material
-from tocsin.bench.views.kinds import kinds, matchers
+from tocsin.bench.views.kinds import by_matcher, kinds
 from tocsin.bench.views.notified import notified
 from tocsin.bench.views.scales import SMALL, Scale
 from tocsin.bench.views.session import Session
+from tocsin.matching import registered_matchers
 
 __all__ = ["EXPERIMENTS", "run"]
 
@@ -29,11 +30,12 @@ EXPERIMENTS: Final[Mapping[str, Experiment[Session]]] = {
     ),
     "notified": Experiment("From updates of min to the notified", "subscriptions", notified),
     "kinds": Experiment("Kinds of view", "subscriptions", kinds),
-    "matchers": Experiment("Messages of min by matcher", "subscriptions", matchers),
+    "matchers": Experiment("Messages of min by matcher", "subscriptions", by_matcher),
     "databases": Experiment("Beside databases that ask again", "rows", databases),
     "engine": Experiment("Min through the engine", "subscriptions", engine),
     "trace": Experiment("Quotes of stocks", "stocks", server.trace),
 }
+_BY_HAND: Final = ("oracle",)  # it looks at every subscription, and defines the answer
 _TRIED: Final = {  # sizes with which everything is used once
     "reformulated": (100,),
     "database": (100,),
@@ -55,16 +57,18 @@ _TRIED: Final = {  # sizes with which everything is used once
 
 def run(
     scale: Scale = SMALL,
+    matchers: Sequence[str] = (),
     data: Data | None = None,
     *,
     experiments: Sequence[str] = (),
     progress: Callable[[str], None] = lambda _: None,
 ) -> Report:
-    """Run these experiments, or all."""
-    check_choice(experiments, (), EXPERIMENTS)
-    compiling = _compile_all(scale, experiments or tuple(EXPERIMENTS), progress)
+    """Run these experiments, or all; only these matchers are compared, or all that are registered."""
+    taking_part = matchers or [name for name in registered_matchers() if name not in _BY_HAND]
+    check_choice(experiments, matchers, EXPERIMENTS)
+    compiling = _compile_all(scale, experiments or tuple(EXPERIMENTS), taking_part, progress)
     material = Material(data or Data(), scale)
-    session = Session(scale, material, progress)
+    session = Session(scale, material, taking_part, progress)
     for name in experiments or EXPERIMENTS:
         session.begin(name)
         EXPERIMENTS[name].work(session)
@@ -78,11 +82,13 @@ def run(
     )
 
 
-def _compile_all(scale: Scale, experiments: Sequence[str], progress: Callable[[str], None]) -> float:
+def _compile_all(
+    scale: Scale, experiments: Sequence[str], matchers: Sequence[str], progress: Callable[[str], None]
+) -> float:
     """Run the experiments once with next to nothing, so that nothing is compiled while it is timed; return the seconds."""
     begun = time.perf_counter()
     tiny = replace(scale, name="tried", **_TRIED)
-    session = Session(tiny, Material(Data(), tiny), progress)
+    session = Session(tiny, Material(Data(), tiny), matchers, progress)
     session.begin("starting")
     for name in experiments:
         EXPERIMENTS[name].work(session)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -54,9 +54,13 @@ class Session(MatcherSession):
     """Fills families with points and ranges, and records what updates cost them."""
 
     def __init__(
-        self, scale: Scale, material: Material, progress: Callable[[str], None] = lambda _: None
+        self,
+        scale: Scale,
+        material: Material,
+        matchers: Sequence[str] = (),
+        progress: Callable[[str], None] = lambda _: None,
     ) -> None:
-        super().__init__([], progress)
+        super().__init__(matchers, progress)
         self.scale = scale
         self.material = material
 
