@@ -135,20 +135,21 @@ _SQLITE_TABLES: Final = """
     create table points (id integer primary key, x real, y real);
     create table ranges (id integer primary key, low real, high real, answer real);
 """
-_SQLITE: Final = """
-    select id, now from (
+# Left to itself SQLite asks for each answer twice, and for those of all ranges before it looks at the R-tree.
+_SQLITE_OF: Final = """
+    with asked as materialized (
         select r.id as id, r.answer as answer,
             (select min(p.y) from points p where p.x between r.low and r.high) as now
-        from spans s join ranges r on r.id = s.id where s.low <= :place and s.high >= :place
-    ) where now is not answer
+        from {}
+    )
+    select id, now from asked where now is not answer
 """
-_SQLITE_FILTERED: Final = """
-    select id, now from (
-        select r.id as id, r.answer as answer,
-            (select min(p.y) from points p where p.x between r.low and r.high) as now
-        from ranges r indexed by by_answer where r.answer >= :least and r.low <= :x and r.high >= :x
-    ) where now is not answer
-"""
+_SQLITE: Final = _SQLITE_OF.format(
+    "spans s cross join ranges r on r.id = s.id where s.low <= :place and s.high >= :place"
+)
+_SQLITE_FILTERED: Final = _SQLITE_OF.format(
+    "ranges r indexed by by_answer where r.answer >= :least and r.low <= :x and r.high >= :x"
+)
 _DUCKDB_OF: Final = """
     select r.id as id, min(p.y) as answer from ranges r join points p on p.x between r.low and r.high
     where r.low <= $x and r.high >= $x {} group by r.id, r.answer having min(p.y) is distinct from r.answer

@@ -60,7 +60,7 @@ PAPER: Final = Scale(
     rows=100_000,
     notified=1_000_000,
     compared=100_000,
-    rivalled=(10_000, 100_000),
+    rivalled=(10_000,),
     stocks=3_053,
     steps=120,
 )
