@@ -117,6 +117,22 @@ def test_the_least_is_found_again_among_equal_ones() -> None:
     assert following.put("t", 0, {"a": 0, "b": 1, "y": "dear"}) == {0: (9, None)}
 
 
+def test_a_row_that_only_a_removed_subscription_had_is_forgotten() -> None:
+    wide, narrow = (f"select min(y) from table t where a >= {a} and b >= {a}" for a in (0, 5))
+    following = Following(wide, narrow, t=[{"a": 1, "b": 1, "y": 3}])
+    following.family.remove(np.array([0]))
+    assert following.put("t", 0, {"a": 1, "b": 1, "y": 4}) == {}
+    following.family.add(np.array([0]), plan_of(view_of(wide), "wide"), {})
+    assert following.family.answer(0) == 4
+    assert following.put("t", 0, None) == {0: (4, None)}
+
+
+def test_a_value_that_changes_its_kind_is_matched_anew() -> None:
+    following = Following("select count(*) from table t where a = 1 and b = 1", t=[{"a": 1, "b": 1}])
+    assert following.put("t", 0, {"a": 1, "b": True}) == {0: (1, 0)}
+    assert following.put("t", 0, {"a": 1.0, "b": 1.0}) == {0: (0, 1)}
+
+
 def test_sums_are_exact_whatever_has_come_and_gone() -> None:
     text = "select sum(y) from table t where a > 0 and b > 0"
     following = Following(text, t=[{"a": 1, "b": 1, "y": 0.1}])
