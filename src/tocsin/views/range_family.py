@@ -26,6 +26,7 @@ from tocsin.views.cells import ABSENT
 from tocsin.views.cells import Column as CellColumn
 from tocsin.views.changes import Floats, PointChanges, Row, RowChange
 from tocsin.views.codes import Codes
+from tocsin.views.coverage import Coverage
 from tocsin.views.family import FamilyStats, ViewChange
 from tocsin.views.kinds.kind import Reads, Told, whole
 from tocsin.views.kinds.registry import kind_named
@@ -45,15 +46,20 @@ _OF_NONE: Final[Mapping[str, Answer]] = {
 class RangeFamily:
     """Follows the points of a table's rows; its subscriptions are ranges in an index of listeners.
 
-    Subscriptions go by their numbers, which are the places of their ranges and answers as well.
+    Subscriptions go by their numbers, which are the places of their ranges and answers as well. With `check` the
+    server's side knows which ranges there are, and sends no message that none of them can hear.
     """
 
-    def __init__(self, kind: str, matcher: str | None = None, plan: RangePlan | None = None) -> None:
+    def __init__(
+        self, kind: str, matcher: str | None = None, plan: RangePlan | None = None, *, check: bool = False
+    ) -> None:
         self._kind = kind_named(kind)
         self._plan = plan or RangePlan(kind, "", "x", moments=False, y=Attribute("y"))
         self.server = self._kind.reformulator()
         self.listeners = new_listeners(matcher, _type_of(self._plan))
         self.answers = self._kind.answers()
+        self.coverage = Coverage() if check else None
+        self._ranges: dict[int, tuple[float, float]] = {}  # of those that the coverage knows
         self._codes = Codes()
         self._y_name = "" if self._plan.y is None else term_text(self._plan.y)
         self._held: set[int] = set()
@@ -76,10 +82,16 @@ class RangeFamily:
         if len(numbers):
             self.answers.begin(numbers, self.server.present(lows, highs))
             self.listeners.add(numbers, lows, highs)
+            if self.coverage is not None:
+                self.coverage.add(lows, highs)
+                pairs = zip(lows.tolist(), highs.tolist(), strict=True)
+                self._ranges.update(zip(numbers.tolist(), pairs, strict=True))
 
     def change_points(self, changes: PointChanges) -> Told:
         """Follow changes of points, and return what they alter."""
         messages = self.server.reformulate(changes)
+        if self.coverage is not None:
+            messages = messages.take(self.coverage.hears(messages))
         self._messages += len(messages)
         return self.answers.tell(messages, self.listeners.hear(messages))
 
@@ -111,6 +123,9 @@ class RangeFamily:
         if len(kept):
             self.listeners.remove(kept)
             self.answers.end(kept)
+        if self.coverage is not None and len(kept):
+            lows, highs = np.array([self._ranges.pop(number) for number in kept.tolist()]).T.copy()
+            self.coverage.remove(lows, highs)
 
     def change(self, changes: Sequence[RowChange]) -> list[ViewChange]:
         """Follow changes of its table, and return what they alter."""
