@@ -21,7 +21,7 @@ from tocsin.workloads.dbnet.walks import Points, Updates, in_batches
 __all__ = ["POINTS", "by_matcher", "kinds"]
 
 POINTS: Final = "point index"
-_VALUES: Final = 1_000  # that rows have, where distinct ones are asked for
+_VALUES: Final = 100  # that rows have, where distinct ones are asked for
 _CROWDED: Final = 10  # times fewer updates in a batch: each changes every sum and mean around it
 _FEW: Final = 50  # messages of the first batch: some matchers take long
 _SLOW: Final = 0.2  # seconds of a batch, from which on the next is no larger

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tocsin.bench.drawing import SizedPlot, draw_all, plain, short, with_legend
-from tocsin.bench.lines import COLOURS, draw_lines, of
+from tocsin.bench.lines import COLOURS, of
 from tocsin.bench.report import Measurement, Report
 
 if TYPE_CHECKING:
@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 
 __all__ = ["draw"]
 
+_LINES: Final = {  # the same in all panels, whoever takes part
+    "S-CN": "#0072b2",
+    "multicast": "#e69f00",
+    "unicast": "#b2182b",
+    "non-ignorable": "#0072b2",
+    "as they come": "#7f7f7f",
+}
 _OURS: Final = ("Tocsin", "point index", "points")
 
 
@@ -47,7 +54,9 @@ def _panels(*panels: Panel) -> SizedPlot:
 
 
 def _draw_panel(axes: Axes, panel: Panel, chosen: Sequence[Measurement]) -> None:
-    draw_lines(axes, chosen)
+    for label in dict.fromkeys(str(one.details["matcher"]) for one in chosen):
+        points = [(one.details["at"], one.value) for one in chosen if one.details["matcher"] == label]
+        axes.plot(*zip(*points, strict=True), color=_LINES.get(label), marker="o", label=label)
     axes.set_title(panel.title)
     axes.set_xlabel(panel.along)
     if not chosen:
@@ -81,7 +90,7 @@ def _bars(experiment: str, name: str, title: str) -> SizedPlot:
         axes.invert_yaxis()
         axes.set_title(f"{title}, {_place(last)} {_ALONG[experiment]}")
         axes.set_xscale("log")
-        axes.set_xlim(min(values) / 3, max(values) * 4)
+        axes.set_xlim(min(values) / 3, max(values) * 8)
         plain(axes.xaxis)
         return True
 
