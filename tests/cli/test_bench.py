@@ -27,3 +27,9 @@ def test_bench_cayuga_says_which_data_is_missing(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "news.jsonl.gz and no" in done.stderr
     assert "leave out --data, and the data is made up" in done.stderr
+
+
+def test_bench_views_says_which_data_is_missing(tmp_path: Path) -> None:
+    done = tocsin("bench", "views", "--data", tmp_path)
+    assert done.returncode == 2
+    assert "stock_quotes.jsonl.gz; leave out --data, and the quotes are made up" in done.stderr

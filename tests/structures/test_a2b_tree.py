@@ -213,7 +213,7 @@ def test_a_point_that_is_not_there_is_not_taken() -> None:
 
 
 def test_long_churn_needs_no_more_bytes_and_no_more_levels() -> None:
-    rounds, held = (400, 4_000) if LONG else (12, 200)
+    rounds, held = (100, 4_000) if LONG else (12, 200)
     chance = random.Random(9)  # noqa: S311
     beside = TreeBesideList(8, 4)
     beside.add(*((float(chance.randrange(held)), float(chance.randrange(20))) for _ in range(held)))

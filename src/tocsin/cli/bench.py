@@ -242,6 +242,37 @@ def cayuga(
 
 
 @app.command()
+def views(
+    scale: Annotated[
+        ScaleName, typer.Option(help="small: about a minute; paper: up to 1,000,000 subscriptions.")
+    ] = ScaleName.SMALL,
+    json: JsonFile = None,
+    plots: PlotFolder = None,
+    matcher: OnlyMatchers = None,
+    experiment: OnlyExperiments = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Read quotes from this folder's stock_quotes.jsonl.gz.")
+    ] = None,
+) -> None:
+    """Run the database/network paper's experiments on the server's side: updates of tables to changed answers."""
+    from tocsin.bench.views import EXPERIMENTS, SCALES, Data, run  # noqa: PLC0415 - only when asked for
+    from tocsin.bench.views.plots import draw  # noqa: PLC0415
+
+    given = Data.of(data)
+    report = _measured(
+        lambda progress: run(
+            SCALES[scale.value], matcher or (), given, experiments=experiment or (), progress=progress
+        ),
+        json,
+        plots,
+    )
+    show_by_place(report, {name: (one.title, one.varied) for name, one in EXPERIMENTS.items()}, (), "of")
+    show_targets(report)
+    if plots is not None:
+        draw(report, plots)
+
+
+@app.command()
 def spark(
     scale: Annotated[
         ScaleName, typer.Option(help="small: about two minutes; paper: 1,000,000 subscriptions.")

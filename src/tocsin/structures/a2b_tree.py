@@ -5,7 +5,7 @@ that x, with how often each occurs. We differ: a y that is alone with its x is k
 least y of its entry, so that a table whose x are all different has no lower tier.
 
 All is O(log n). `seek` writes a path to an x, from which `follow` and `precede` find the nearest points beyond it with
-a y of at most some bound. A NaN is no place of a point.
+a y of at most some bound. Points may be equal; no x and no y is NaN.
 """
 
 from __future__ import annotations
@@ -78,12 +78,14 @@ def new_a2b_tree(x_fan_out: int = _UPPER, y_fan_out: int = _LOWER) -> A2BTree:
 
 
 def with_room(tree: A2BTree, distinct: int = 0) -> A2BTree:
-    """Return the tree with room for so many x in ascending order, and one more point anywhere."""
+    """Return the tree with room for one more point anywhere, and before it for so many x that come in ascending order."""
     fan_out = tree.upper.keys.shape[1]
-    leaves = distinct // (fan_out - max(fan_out // 8, 1)) + 1
-    # Above the leaves there are fewer nodes than one in three.
-    upper = b_trees.with_room(tree.upper, leaves + leaves // max(fan_out // 2, 2) if distinct else 0)
-    return tree._replace(upper=upper, lower=b_trees.with_room(tree.lower))
+    filled = fan_out - max(fan_out // 8, 1)  # entries that stay in a node when its last one needs room
+    nodes, level = 0, distinct
+    while level > 1:
+        level = -(-level // filled)
+        nodes += level
+    return tree._replace(upper=b_trees.with_room(tree.upper, nodes), lower=b_trees.with_room(tree.lower))
 
 
 def number_of_points(tree: A2BTree) -> int:
@@ -189,23 +191,34 @@ def least_strictly_between(
 def add(tree: A2BTree, x: float, y: float) -> None:
     """Take in a point; `has_room` must hold."""
     upper, lower, counters, here, below, _, _, _ = tree
-    root = counters[_ROOT]
     counters[_POINTS] += 1
-    if not b_trees.seek(upper, root, x, here):
-        counters[_ROOT] = b_trees.insert(upper, root, here, x, y, _LONE)
-        return
-    leaf, place = here[0, NODE], here[0, PLACE]
-    tier = np.int64(upper.links[leaf, place])
-    if tier == _LONE:
-        tier = np.int64(b_trees.new_node(lower, 0))
-        b_trees.put(lower, tier, 0, upper.lows[leaf, place], 0.0, 1)
-        lower.heads[tier, COUNT] = 1
-    if b_trees.seek(lower, tier, y, below):
-        lower.links[below[0, NODE], below[0, PLACE]] += 1
+    is_new = not seek(tree, x, here)
+    leaf, place, tier = here[0, NODE], here[0, PLACE], np.int64(_LONE)
+    if not is_new:
+        tier = np.int64(upper.links[leaf, place])
+        if tier == _LONE:
+            tier = np.int64(b_trees.new_node(lower, 0))
+            b_trees.put(lower, tier, 0, upper.lows[leaf, place], 0.0, 1)
+            lower.heads[tier, COUNT] = 1
+            upper.links[leaf, place] = tier
+        is_repeated = b_trees.seek(lower, tier, y, below)
+        _set_least(tree, min(upper.lows[leaf, place], y))
+        if is_repeated:
+            lower.links[below[0, NODE], below[0, PLACE]] += 1
+            return
+    # One call for either tier, since all of it becomes part of every kernel that adds.
+    root = b_trees.insert(
+        upper if is_new else lower,
+        counters[_ROOT] if is_new else tier,
+        here if is_new else below,
+        x if is_new else y,
+        y,
+        np.int64(_LONE) if is_new else np.int64(1),
+    )
+    if is_new:
+        counters[_ROOT] = root
     else:
-        tier = np.int64(b_trees.insert(lower, tier, below, y, 0.0, 1))
-    upper.links[leaf, place] = tier
-    _set_least(tree, min(upper.lows[leaf, place], y))
+        upper.links[leaf, place] = root
 
 
 @helper
@@ -217,20 +230,27 @@ def take(tree: A2BTree, x: float, y: float) -> bool:
     counters[_POINTS] -= 1
     leaf, place = here[0, NODE], here[0, PLACE]
     tier = np.int64(upper.links[leaf, place])
-    if tier == _LONE:
-        counters[_ROOT] = b_trees.delete(upper, counters[_ROOT], here)
-        return True
-    b_trees.seek(lower, tier, y, below)
-    lower.links[below[0, NODE], below[0, PLACE]] -= 1
-    if lower.links[below[0, NODE], below[0, PLACE]] == 0:
-        tier = np.int64(b_trees.delete(lower, tier, below))
+    is_lone, is_last = tier == _LONE, True
+    if not is_lone:
+        b_trees.seek(lower, tier, y, below)
+        lower.links[below[0, NODE], below[0, PLACE]] -= 1
+        is_last = lower.links[below[0, NODE], below[0, PLACE]] == 0
+    if is_last:
+        root = b_trees.delete(
+            upper if is_lone else lower,
+            counters[_ROOT] if is_lone else tier,
+            here if is_lone else below,
+        )
+        if is_lone:
+            counters[_ROOT] = root
+            return True
+        tier = root
     first = _first_leaf(lower, tier)
-    least = lower.keys[first, 0]
     if lower.heads[first, COUNT] == 1 and lower.links[first, 0] == 1:
         b_trees.free_node(lower, tier)
         tier = np.int64(_LONE)
     upper.links[leaf, place] = tier
-    _set_least(tree, least)
+    _set_least(tree, lower.keys[first, 0])
     return True
 
 

@@ -1,7 +1,7 @@
 """Many B-trees in one memory: sorted keys with a link each, and if wanted the least of what lies below each entry.
 
 An entry of a node that is no leaf leads to a child; its key is no greater than any key below it, and greater than all
-below the entry before it. A node that has less than a quarter is filled up from its neighbour, or united with it; a node
+below the entry before it. A node that has less than three eighths is filled up from its neighbour, or united with it; a node
 that splits because keys come in order stays nearly full. Freed nodes are used again.
 """
 
@@ -279,7 +279,7 @@ def insert(nodes: Nodes, root: int, path: NDArray[np.int64], key: float, low: fl
 def delete(nodes: Nodes, root: int, path: NDArray[np.int64]) -> int:
     """Take out the entry that `seek` found and return the root; the last leaf stays, even if it is empty."""
     fan_out = nodes.keys.shape[1]
-    fewest = max(fan_out // 4, 2)
+    fewest = max(3 * fan_out // 8, 2)
     root = np.int64(root)
     top = np.int64(nodes.heads[root, LEVEL])
     level = np.int64(0)

@@ -81,14 +81,14 @@ def with_room(blocks: SortedBlocks, pairs: int) -> SortedBlocks:
 
 def with_changes(blocks: SortedBlocks, changes: PairChanges) -> SortedBlocks:
     """Return the multiset after changes; raise `ValueError` at one that takes out a pair that is not there."""
-    reached = 0
-    while reached < len(changes.old_first):
+    reached = change_pairs(blocks, changes, 0)
+    while 0 <= reached < len(changes.old_first):
+        blocks = with_room(blocks, len(changes.old_first) - reached)
         reached = change_pairs(blocks, changes, reached)
-        if reached < 0:
-            place = -1 - reached
-            pair = changes.old_first[place], changes.old_second[place]
-            raise ValueError(f"change {place}: no pair {pair} is there to be taken out")
-        blocks = with_room(blocks, BLOCK)
+    if reached < 0:
+        place = -1 - reached
+        pair = float(changes.old_first[place]), float(changes.old_second[place])
+        raise ValueError(f"change {place}: no pair {pair} is there to be taken out")
     return blocks
 
 

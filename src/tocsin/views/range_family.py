@@ -55,6 +55,7 @@ class RangeFamily:
         self.listeners = new_listeners(matcher, _type_of(self._plan))
         self.answers = self._kind.answers()
         self._codes = Codes()
+        self._y_name = "" if self._plan.y is None else term_text(self._plan.y)
         self._held: set[int] = set()
         self._empty: set[int] = set()  # those whose range no point is within
         self._messages = 0
@@ -120,9 +121,8 @@ class RangeFamily:
             old.append(_NOWHERE if one.old is None else self._point(one.old))
             new.append(_NOWHERE if one.new is None else self._come(one.new))
             gone.append(old[-1][1])
-        rows = np.array(old + new, dtype=np.float64).reshape(2 * len(changes), 2).T
-        old_x, new_x = np.split(rows[0], 2)
-        old_y, new_y = np.split(rows[1], 2)
+        old_x, old_y = np.array(old, dtype=np.float64).reshape(len(old), 2).T.copy()
+        new_x, new_y = np.array(new, dtype=np.float64).reshape(len(new), 2).T.copy()
         altered = self._named(self.change_points(PointChanges(old_x, old_y, new_x, new_y)))
         if self._kind.reads is Reads.VALUE:
             self._codes.let_go(int(code) for code in gone if not math.isnan(code))
@@ -198,7 +198,7 @@ class RangeFamily:
             return x, 0.0
         value = value_of(plan.y, row)
         if self._kind.reads is Reads.NUMBER:
-            y = number(value, term_text(plan.y))
+            y = number(value, self._y_name)
             return (x, y + 0.0) if math.isfinite(y) else _NOWHERE
         if value is None:
             return _NOWHERE
@@ -207,7 +207,7 @@ class RangeFamily:
     def answer(self, number: int) -> Answer:
         """Return a subscription's present answer."""
         if number in self._empty:
-            return _OF_NONE[self._kind.name]
+            return _OF_NONE.get(self._kind.name)
         found = self.answers.answer(number)
         if isinstance(found, tuple):
             return self._decoded(found)

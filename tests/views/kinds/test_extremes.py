@@ -4,7 +4,6 @@ import math
 import os
 import random
 from itertools import pairwise
-from typing import TypeAlias
 
 import numpy as np
 import pytest
@@ -12,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tocsin.matching import Matches
+from tests.views.kinds.every_range import Change, Following, Point, heard_by, point_changes
 from tocsin.structures.a2b_tree import new_a2b_tree
-from tocsin.views.changes import PointChanges
 from tocsin.views.influence import Influence, classify
 from tocsin.views.kinds.extremes import Extremes, LatestValues, PointError
 from tocsin.views.kinds.kind import Kind
@@ -24,9 +22,6 @@ from tocsin.views.messages import Messages
 LONG = os.environ.get("TOCSIN_TEST_PROFILE") == "long"
 INF, NAN = math.inf, math.nan
 NULL = None
-
-Point: TypeAlias = tuple[float, float]
-Change: TypeAlias = tuple[Point | None, Point | None]
 
 # The brief's table: t1 to t8, the subscriptions s1 to s5, and what each change of the first table tells whom.
 TABLE: list[Point] = [(10, 10), (20, 3), (30, 8), (40, 12), (50, 5), (70, 6), (70, 11), (100, 2)]
@@ -75,98 +70,30 @@ ROWS: list[tuple[Change, Influence, list[tuple[float | None, ...]], dict[int, fl
 ]
 
 
-def point_changes(*changes: Change) -> PointChanges:
-    rows = [(*(old or (NAN, NAN)), *(new or (NAN, NAN))) for old, new in changes]
-    columns = np.array(rows, dtype=np.float64).reshape(-1, 4).T
-    return PointChanges(*(np.ascontiguousarray(column) for column in columns))
-
-
 def columns_of(pairs: list[Point]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     both = np.array(pairs, dtype=np.float64).reshape(-1, 2)
     return np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])
 
 
-def loaded(points: list[Point], *, greatest: bool = False, fan_out: int = 32) -> Extremes:
+def loaded(points: list[Point], *, greatest: bool = False) -> Extremes:
     reformulator = Extremes(greatest=greatest)
     reformulator.load(*columns_of(points))
-    if fan_out < 32:  # small nodes, so that few points make several levels
-        reformulator._tree = new_a2b_tree(fan_out, fan_out)
-        reformulator.reformulate(point_changes(*((None, point) for point in points)))
     return reformulator
+
+
+def following(kind: str, size: int, points: list[Point]) -> Following:
+    """Return all ranges over a small domain as followers of a tree with small nodes: few points make several levels."""
+    one = Following(kind, [float(x) for x in range(size)], points)
+    assert isinstance(one.server, Extremes)
+    one.server._tree = new_a2b_tree(4, 4)
+    one.server.reformulate(point_changes([(None, point) for point in points]))
+    return one
 
 
 def told_by(messages: Messages) -> list[tuple[float | None, ...]]:
     value = [None if math.isnan(number) else number for number in messages.payload["value"].tolist()]
     ends = (messages.inner_l, messages.inner_r, messages.outer_l, messages.outer_r)
     return list(zip(value, *(end.tolist() for end in ends), strict=True))
-
-
-def heard(messages: Messages, ranges: list[Point]) -> Matches:
-    lows, highs = columns_of(ranges)
-    ends = zip(messages.inner_l, messages.inner_r, messages.outer_l, messages.outer_r, strict=True)
-    return Matches.of(
-        np.flatnonzero((outer_l < lows) & (lows <= inner_l) & (inner_r <= highs) & (highs < outer_r)).tolist()
-        for inner_l, inner_r, outer_l, outer_r in ends
-    )
-
-
-class Recomputed:
-    """All ranges over a small domain, and beside what they are told, what each has when it is asked anew."""
-
-    def __init__(self, points: list[Point], size: int, *, greatest: bool = False, fan_out: int = 4) -> None:
-        self.points = list(points)
-        self.best = max if greatest else min
-        self.reformulator = loaded(points, greatest=greatest, fan_out=fan_out)
-        ends = [x / 2 for x in range(-1, 2 * size + 1)]
-        self.ranges = [(low, high) for low in ends for high in ends if low <= high]
-        self.answers = LatestValues()
-        self.lows, self.highs = columns_of(self.ranges)
-        self.places = np.arange(len(self.ranges))
-        self.answers.begin(self.places, self.reformulator.present(self.lows, self.highs))
-        self.present = self.computed()
-        assert [self.answers.answer(place) for place in range(len(self.ranges))] == self.present
-
-    def computed(self) -> list[float | None]:
-        ys = self.best
-        by_range = {}
-        for low in sorted({low for low, _ in self.ranges}):
-            inside = sorted(point for point in self.points if point[0] >= low)
-            best, place = None, 0
-            for high in sorted({high for _, high in self.ranges}):
-                while place < len(inside) and inside[place][0] <= high:
-                    y = inside[place][1]
-                    best, place = y if best is None else ys(best, y), place + 1
-                by_range[low, high] = best
-        return [by_range[one] for one in self.ranges]
-
-    def change(self, *changes: Change) -> None:
-        """Make changes in one call, and assert of each that those are told whose answer changes, once, and none else."""
-        messages = self.reformulator.reformulate(point_changes(*changes))
-        told = self.answers.tell(messages, heard(messages, self.ranges))
-        said = {
-            (change, place): (null(old), null(new))
-            for change, place, old, new in zip(
-                told.change.tolist(), told.places.tolist(), told.old.tolist(), told.new.tolist(), strict=True
-            )
-        }
-        assert len(said) == len(told)
-        expected: dict[tuple[int, int], tuple[float | None, float | None]] = {}
-        for number, (old, new) in enumerate(changes):
-            if old is not None:
-                self.points.remove(old)
-            if new is not None:
-                self.points.append(new)
-            before, self.present = self.present, self.computed()
-            expected |= {
-                (number, place): pair
-                for place, pair in enumerate(zip(before, self.present, strict=True))
-                if pair[0] != pair[1]
-            }
-        assert said == expected
-
-
-def null(number: float) -> float | None:
-    return None if math.isnan(number) else number
 
 
 @pytest.mark.parametrize(("change", "influence", "messages", "notified"), ROWS)
@@ -176,13 +103,13 @@ def test_a_change_of_the_papers_table_is_told_as_the_paper_says(
     messages: list[tuple[float | None, ...]],
     notified: dict[int, float],
 ) -> None:
-    found, classes = loaded(TABLE).follow(point_changes(change))
+    found, classes = loaded(TABLE).follow(point_changes([change]))
     assert told_by(found) == messages
     assert classes.tolist() == [influence]
-    assert classify(*columns_of(TABLE), point_changes(change)).tolist() == [influence]
+    assert classify(*columns_of(TABLE), point_changes([change])).tolist() == [influence]
     answers = LatestValues()
     answers.begin(np.arange(5), loaded(TABLE).present(*columns_of(RANGES)))
-    told = answers.tell(found, heard(found, RANGES))
+    told = answers.tell(found, heard_by(found, *columns_of(RANGES)))
     assert dict(zip((told.places + 1).tolist(), told.new.tolist(), strict=True)) == notified
     assert [answers.answer(place) for place in range(5)] == [
         notified.get(place + 1, least) for place, least in enumerate([3, 3, 5, 5, 6])
@@ -193,8 +120,8 @@ def test_max_is_min_upside_down() -> None:
     least, greatest = loaded(TABLE), loaded([(x, -y) for x, y in TABLE], greatest=True)
     changes = [change for change, *_ in ROWS[:2]]
     upside_down = [tuple(point and (point[0], -point[1]) for point in change) for change in changes]
-    expected = told_by(least.reformulate(point_changes(*changes)))
-    found = told_by(greatest.reformulate(point_changes(*upside_down)))  # type: ignore[arg-type]
+    expected = told_by(least.reformulate(point_changes(changes)))
+    found = told_by(greatest.reformulate(point_changes(upside_down)))  # type: ignore[arg-type]
     assert [(-value if value is not None else None, *ends) for value, *ends in found] == expected
 
 
@@ -214,7 +141,7 @@ def test_kinds_are_found_by_their_names(name: str) -> None:
 
 def test_zero_has_no_sign() -> None:
     reformulator = loaded([(-0.0, 1.0), (2.0, 0.0)])
-    messages = reformulator.reformulate(point_changes(((0.0, 1.0), (0.0, -0.0)), ((2.0, -0.0), (2.0, 0.0))))
+    messages = reformulator.reformulate(point_changes([((0.0, 1.0), (0.0, -0.0)), ((2.0, -0.0), (2.0, 0.0))]))
     assert told_by(messages) == [(0.0, 0.0, 0.0, -INF, 2.0)]
     assert not np.signbit(messages.payload["value"][0])
 
@@ -222,14 +149,14 @@ def test_zero_has_no_sign() -> None:
 def test_a_change_of_a_point_that_is_not_held_is_refused() -> None:
     reformulator = loaded(TABLE)
     with pytest.raises(PointError, match=r"change 1: its old point \(50\.0, 6\.0\) is not held"):
-        reformulator.reformulate(point_changes((None, (60, 3)), ((50, 6), (50, 7))))
+        reformulator.reformulate(point_changes([(None, (60, 3)), ((50, 6), (50, 7))]))
 
 
 def test_a_hull_of_any_length_has_room() -> None:
     # The points rise towards 0 from both sides, with equal ones left and right: each is a step.
     steps = [(float(x), -float(abs(x))) for x in range(-300, 301) if x]
     reformulator = loaded([*steps, (0.0, -1000.0)])
-    messages = reformulator.reformulate(point_changes(((0.0, -1000.0), None)))
+    messages = reformulator.reformulate(point_changes([((0.0, -1000.0), None)]))
     assert len(messages) == 601
     for (value, *_), (lower, *_) in pairwise(told_by(messages)[1:]):
         assert value is not None
@@ -246,25 +173,26 @@ def test_answers_of_places_begin_and_end() -> None:
     assert answers.answer(3) == 2.5
 
 
-@settings(max_examples=1_000 if LONG else 60)
+@settings(max_examples=1_000 if LONG else 40)
 @given(
     st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3)), max_size=14),
     st.lists(
         st.tuples(st.integers(0, 20), st.one_of(st.none(), st.tuples(st.integers(0, 6), st.integers(0, 3)))),
         max_size=8,
     ),
-    st.booleans(),
+    st.sampled_from(["min", "max"]),
 )
 def test_each_changed_range_is_told_once_and_no_other(
-    table: list[Point], steps: list[tuple[int, Point | None]], greatest: bool
+    table: list[Point], steps: list[tuple[int, Point | None]], kind: str
 ) -> None:
-    beside = Recomputed(table, 7, greatest=greatest)
-    held, changes = list(table), []
+    held, changes = list(table), list[Change]()
     for place, new in steps:
         old = held.pop(place) if place < len(held) else None
         held += [new] if new else []
         changes.append((old, new))
-    beside.change(*changes)
+    followers = following(kind, 7, table)
+    followers.follow(changes)
+    followers.check()
 
 
 @pytest.mark.parametrize(("points", "size", "heights"), [(30, 12, 4), (12, 9, 40), (60, 8, 3)])
@@ -274,8 +202,8 @@ def test_long_runs_of_changes_with_many_ties(points: int, size: int, heights: in
     def anywhere() -> Point:
         return float(chance.randrange(size)), float(chance.randrange(heights))
 
-    beside = Recomputed([anywhere() for _ in range(points)], size)
-    held = list(beside.points)
+    followers = following("min", size, [anywhere() for _ in range(points)])
+    held = list(followers.points)
     for _ in range(400 if LONG else 1):
         changes: list[Change] = []
         for _ in range(100):
@@ -286,4 +214,5 @@ def test_long_runs_of_changes_with_many_ties(points: int, size: int, heights: in
                 new = (old[0], new[1])
             held += [new] if new is not None else []
             changes.append((old, new))
-        beside.change(*changes)
+        followers.follow(changes)
+    followers.check()

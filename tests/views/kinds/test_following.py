@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.views.kinds.following import Change, Following, Point
+from tests.views.kinds.every_range import Change, Following, Point
 
 LONG = os.environ.get("TOCSIN_TEST_PROFILE") == "long"
 KINDS = ["count", "sum", "avg", "distinct"]

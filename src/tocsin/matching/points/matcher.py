@@ -19,8 +19,8 @@ from tocsin.matching.encoding.conjunctions import EncodedConjunctions
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.indexed import IndexedMatcher
+from tocsin.matching.le_subscribe.dynamic import Dynamic
 from tocsin.matching.matcher import MatcherStats
-from tocsin.matching.opindex.matcher import OpIndex
 from tocsin.matching.points import state as arrays
 from tocsin.matching.points._kernels.asking import ask, join
 from tocsin.matching.points._kernels.storing import leave, number_all, tree_all
@@ -67,7 +67,7 @@ class Points(IndexedMatcher):
 
     Those are points that have up to two equalities and compare up to two numbers with attributes: `a > 3`, `a > 3
     and b < 5`, `a between 3 and 5`, and `a < 3 and b >= 3 and c <= 5 and d > 5`, which a reformulated view is. Each
-    shape has a tree for each of the values that the equalities ask for. All else is held by OpIndex.
+    shape has a tree for each of the values that the equalities ask for. All else is held by `dynamic`.
     """
 
     saved_states: ClassVar[tuple[str, ...]] = ("_state", "_points")
@@ -76,7 +76,7 @@ class Points(IndexedMatcher):
         super().__init__(vocabulary)
         self._state: State = new_state()
         self._index = PointIndex()
-        self._inner = OpIndex(vocabulary=self.vocabulary)
+        self._inner = Dynamic(vocabulary=self.vocabulary)
         self._shapes: dict[Shape, int] = {}
         self._unsure: dict[int, int] = {}  # of the last match, by our number the inner matcher's
 
@@ -319,7 +319,7 @@ class Points(IndexedMatcher):
     @classmethod
     def warm_up(cls) -> None:
         """Compile what is not compiled yet, by using a small matcher of this kind in every way."""
-        OpIndex.warm_up()
+        Dynamic.warm_up()
         matcher = cls()
         texts = ["a = 1 and b > 2", "a in (1, 2) and c is present", "a > 3 and b < 5", "true"]
         matcher.add(ConjunctionBatch.of((i, to_dnf(parse_condition(text))) for i, text in enumerate(texts)))

@@ -37,6 +37,7 @@ Ids: TypeAlias = NDArray[np.int64]
 
 _MOST: Final = 2**31 - 1  # ids and slots are kept in 32 bits
 _MANY: Final = 1 << 12  # slots that are of no account
+_KEPT: Final = 1 << 20  # ids that may be found in memory that is used again
 _WORTH: Final = 4  # a tree that grows by more than a part of this size is built anew
 
 
@@ -51,6 +52,7 @@ class PointIndex:
         self.state: State = new_state()
         self._scratch: Scratch = new_scratch(_MANY)
         self._waiting = np.empty(DEPTH, dtype=np.int64)
+        self._found = np.empty(1024, dtype=np.int64)  # memory that was never used is dearer than copying
 
     def __len__(self) -> int:
         return int(self.state.tops[POINTS])
@@ -58,7 +60,7 @@ class PointIndex:
     @property
     def nbytes(self) -> int:
         """Return the bytes of all that is held."""
-        return bytes_of(self.state) + bytes_of(self._scratch)
+        return bytes_of(self.state) + bytes_of(self._scratch) + self._found.nbytes
 
     # changes
 
@@ -163,14 +165,17 @@ class PointIndex:
         """Return the ids in each rectangle, in any order, and where those of each begin."""
         asked, questions = _pinned(asked), len(asked.roots)
         offsets = np.zeros(questions + 1, dtype=np.int64)
-        found = np.empty(max(1024, 4 * questions), dtype=np.int64)
+        found = self._found
         done, needed = find(self.state, asked, 0, self._waiting, offsets, found)
         while done < questions:
             more = np.empty(max(2 * len(found), needed), dtype=np.int64)
             more[: offsets[done]] = found[: offsets[done]]
             found = more
             done, needed = find(self.state, asked, done, self._waiting, offsets, found)
-        return found[: offsets[-1]], offsets
+        if len(found) > _KEPT:
+            return found[: offsets[-1]], offsets
+        self._found = found
+        return found[: offsets[-1]].copy(), offsets
 
     def count(self, asked: Rectangles) -> Ids:
         """Return how many points each rectangle holds."""

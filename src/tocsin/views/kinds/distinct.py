@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from typing import Final
 
 import numpy as np
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from tocsin.matching import IdArray, Matches
 from tocsin.structures.growth import bytes_of, roomier
 from tocsin.structures.sorted_blocks import (
-    BLOCK,
     USED,
     PairChanges,
     new_sorted_blocks,
@@ -51,7 +50,7 @@ class DistinctReformulator(Reformulator):
 
     def _know(self, codes: Floats) -> None:
         """Have room for marks of these codes, of which NaN are none."""
-        needed = int(np.nanmax(codes, initial=-1)) + 1
+        needed = int(np.fmax.reduce(codes, initial=-1)) + 1
         if needed > len(self._seen):
             self._seen = np.zeros(roomier(len(self._seen), needed), dtype=np.bool_)
 
@@ -65,13 +64,14 @@ class DistinctReformulator(Reformulator):
         written = np.zeros(1, dtype=np.int64)
         out = Differences(change, inner_l, inner_r, outer_l, outer_r, removed, added, written)
         by_code = PairChanges(old_y, old_x, new_y, new_x)
-        reached = 0
-        while reached < len(changes):
+        reached = reformulate_distinct(self._by_code, by_code, 0, out)
+        while 0 <= reached < len(changes):
+            self._by_code = with_room(self._by_code, len(changes) - reached)
             reached = reformulate_distinct(self._by_code, by_code, reached, out)
-            if reached < 0:
-                place = -1 - reached
-                raise ValueError(f"change {place}: no point {old_x[place], old_y[place]} is there to go")
-            self._by_code = with_room(self._by_code, BLOCK)
+        if reached < 0:
+            place = -1 - reached
+            point = float(old_x[place]), float(old_y[place])
+            raise ValueError(f"change {place}: no point {point} is there to go")
         self._by_x = with_changes(self._by_x, PairChanges(old_x, old_y, new_x, new_y))
         self._know(new_y)
         count = int(written[0])
@@ -161,13 +161,12 @@ class DistinctAnswers(Answers):
         )
 
     def _changed(self, codes: Codes, removed: int, added: int) -> Codes:
+        changed = list(codes)
         if removed >= 0:
-            at = bisect_left(codes, removed)
-            codes = codes[:at] + codes[at + 1 :]
+            del changed[bisect_left(changed, removed)]
         if added >= 0:
-            at = bisect_left(codes, added)
-            codes = (*codes[:at], self._numbers[added], *codes[at:])
-        return codes
+            insort(changed, self._numbers[added])
+        return tuple(changed)
 
     def answer(self, place: int) -> Codes:
         """Return a subscription's codes, ascending."""

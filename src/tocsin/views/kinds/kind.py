@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
@@ -104,6 +103,6 @@ class Kind(Struct, frozen=True):
 
 def whole(number: float) -> int | float | None:
     """Return a number as it is told: None for NaN, and a whole one as an integer."""
-    if np.isnan(number):
+    if number != number:  # noqa: PLR0124 - NaN alone differs from itself
         return None
     return int(number) if number.is_integer() and abs(number) < 2**53 else float(number)

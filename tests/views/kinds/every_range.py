@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tocsin.matching import Matches
 from tocsin.views.changes import PointChanges
-from tocsin.views.kinds.kind import Kind
+from tocsin.views.kinds.kind import Kind, Told
 from tocsin.views.kinds.registry import kind_named
 from tocsin.views.messages import Messages
 
@@ -51,7 +51,17 @@ def values(ys: Sequence[float]) -> tuple[int, ...]:
     return tuple(sorted({int(y) for y in ys}))
 
 
+def least(ys: Sequence[float]) -> float | None:
+    return min(ys, default=None)
+
+
+def greatest(ys: Sequence[float]) -> float | None:
+    return max(ys, default=None)
+
+
 RECOMPUTED: dict[str, Callable[[Sequence[float]], Answer]] = {
+    "min": least,
+    "max": greatest,
     "count": len,
     "sum": total,
     "avg": mean,
@@ -92,14 +102,18 @@ class Following:
     def told(self) -> list[Answer]:
         return [self.answers.answer(place) for place in self.places.tolist()]
 
-    def follow(self, changes: Sequence[Change]) -> None:
-        """Make changes in one call; each changed answer must be told once, right, and reached by one message."""
+    def make(self, changes: Sequence[Change]) -> tuple[Matches, Told]:
+        """Make changes in one call, and return who heard of them and what they were told."""
         messages = self.server.reformulate(point_changes(changes))
         found = heard_by(messages, self.lows, self.highs)
         of_pair = np.repeat(messages.change, np.diff(found.offsets))
-        told = self.answers.tell(messages, found)
         reached = set(zip(of_pair.tolist(), found.ids.tolist(), strict=True))
         assert len(reached) == len(found.ids), "two messages of one change reach a subscription"
+        return found, self.answers.tell(messages, found)
+
+    def follow(self, changes: Sequence[Change]) -> None:
+        """Make changes in one call; each changed answer must be told once, right, and reached by one message."""
+        found, told = self.make(changes)
         expected: list[tuple[int, int, Answer, Answer]] = []
         for i, (old, new) in enumerate(changes):
             if old is not None:
@@ -114,7 +128,7 @@ class Following:
             ]
         assert sorted(self.rows_of(told.change, told.places, told.old, told.new)) == expected
         assert told.change.tolist() == sorted(told.change.tolist())
-        if self.kind.name in {"count", "distinct"}:
+        if self.kind.name in {"min", "max", "count", "distinct"}:
             assert len(found.ids) == len(expected), "a subscription is reached whose answer does not change"
         if told.removed is not None and told.added is not None:
             both = zip(told.removed.tolist(), told.added.tolist(), told.old, told.new, strict=True)

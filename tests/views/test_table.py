@@ -1,0 +1,187 @@
+"""Tables: the last row of each key, in arrays, and in a file."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tocsin.model.errors import EventError, SavedError
+from tocsin.model.values import Value
+from tocsin.views.batch import read_batch
+from tocsin.views.changes import Row
+from tocsin.views.snapshots import load_tables, save_tables
+from tocsin.views.table import Table
+
+VALUES: list[Value] = [
+    0, 1, -(2**63), 2**63 - 1, 2**80, 1.5, -0.0, math.inf, True, False, "", "a", "b\u00e9",
+    datetime(2026, 1, 1, tzinfo=UTC), datetime(1, 1, 1, tzinfo=UTC),
+]  # fmt: skip
+
+
+def rows_of(table: Table) -> list[Row]:
+    return [row for _, row in table.rows()]
+
+
+def test_a_row_replaces_that_of_its_key_whole() -> None:
+    table = Table("t", ("k",))
+    first = table.upsert({"k": "a", "x": 1, "y": 2.5}, 5)
+    again = table.upsert({"k": "a", "z": "new"}, 5)
+    assert first is not None
+    assert again is not None
+    assert (first.old, first.new) == (None, {"k": "a", "x": 1, "y": 2.5})
+    assert (again.old, again.new) == (first.new, {"k": "a", "z": "new"})
+    assert again.slot == first.slot
+    assert rows_of(table) == [{"k": "a", "z": "new"}]
+
+
+def test_a_row_older_than_the_one_held_is_late() -> None:
+    table = Table("t", ("k",))
+    table.upsert({"k": 1, "x": 1}, 5)
+    assert table.upsert({"k": 1, "x": 2}, 4) is None
+    assert table.delete({"k": 1}, 4) is None
+    assert table.late == 2
+    assert rows_of(table) == [{"k": 1, "x": 1}]
+    gone = table.delete({"k": 1}, 5)
+    assert gone is not None
+    assert (gone.old, gone.new) == ({"k": 1, "x": 1}, None)
+    assert table.delete({"k": 1}, 9) is None
+    assert len(table) == 0
+
+
+def test_keys_are_told_apart_by_kind_and_may_be_several_attributes() -> None:
+    table = Table("t", ("a", "b"))
+    kinds: list[Value] = [1, True, "1", 1.0]
+    for kind in kinds:
+        table.upsert({"a": kind, "b": 1}, 0)
+    assert len(table) == 3
+    with pytest.raises(EventError, match="`b`: a row of the table `t` needs it"):
+        table.upsert({"a": 1}, 0)
+
+
+def a_row(random: Random) -> dict[str, Value]:
+    names = random.sample("vwxyz", random.randrange(6))
+    return {"k": random.randrange(12), **{name: random.choice(VALUES) for name in names}}
+
+
+def test_rows_come_back_as_they_were_and_space_is_used_again() -> None:
+    random = Random(3)  # noqa: S311
+    table = Table("t", ("k",))
+    expected: dict[Value, Row] = {}
+    for _ in range(600):
+        row = a_row(random)
+        if random.random() < 0.3:
+            table.delete(row, 0)
+            expected.pop(row["k"], None)
+        else:
+            table.upsert(row, 0)
+            expected[row["k"]] = row
+        assert {row["k"]: row for row in rows_of(table)} == expected
+    held = {(slot, tuple(row)) for slot, row in table.rows()}
+    assert max(slot for slot, _ in held) < 12
+    assert all(repr(row) == repr(expected[row["k"]]) for row in rows_of(table))
+
+
+def test_a_table_comes_back_from_a_file(tmp_path: Path) -> None:
+    random = Random(4)  # noqa: S311
+    tables = [Table("one", ("k",)), Table("two/odd name", ("k", "k"))]
+    for table in tables:
+        for end in range(50):
+            table.upsert(a_row(random), end)
+        table.delete({"k": 3}, 99)
+    path = tmp_path / "tables.zip"
+    save_tables(tables, path)
+    again = load_tables(path)
+    assert [(table.name, table.key) for table in again] == [(table.name, table.key) for table in tables]
+    for table, loaded in zip(tables, again, strict=True):
+        assert [repr(row) for row in rows_of(loaded)] == [repr(row) for row in rows_of(table)]
+        for _, row in table.rows():
+            assert loaded.is_late(row, 49) == table.is_late(row, 49)
+            assert loaded.is_late(row, 30) == table.is_late(row, 30)
+    assert [file.name for file in tmp_path.iterdir()] == ["tables.zip"]
+
+
+def test_a_file_that_holds_no_tables_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "no.zip"
+    with pytest.raises(SavedError, match="there is no such file"):
+        load_tables(path)
+    path.write_bytes(b"something else")
+    with pytest.raises(SavedError, match="it holds no tables, or is damaged"):
+        load_tables(path)
+    save_tables([Table("t", ("k",))], path)
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(SavedError, match="damaged"):
+        load_tables(path)
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("tables.json", '{"format": "tocsin-tables-9"}')
+    with pytest.raises(SavedError, match="'tocsin-tables-9', this version reads 'tocsin-tables-1'"):
+        load_tables(path)
+    with pytest.raises(SavedError, match="cannot be saved"):
+        save_tables([], tmp_path / "nowhere" / "t.zip")
+
+
+def arrow(rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(rows)
+
+
+def test_rows_by_the_column_are_the_same_as_one_by_one() -> None:
+    random = Random(5)  # noqa: S311
+    columns: dict[str, list[Any]] = {
+        "x": [1.5, -2.0, math.inf, None],
+        "n": [1, 2**60, None],
+        "s": ["a", "b", "c", None],
+        "b": [True, None],
+        "t": [datetime(2026, 1, 1, tzinfo=UTC), None],
+    }
+    by_column, by_row = Table("t", ("k",)), Table("t", ("k",))
+    for end in range(30):
+        size = random.randrange(1, 20)
+        names = random.sample(list(columns), random.randrange(1, 5))
+        made = [
+            {"k": random.randrange(10), **{name: random.choice(columns[name]) for name in names}}
+            for _ in range(size)
+        ]
+        schema = pa.schema(
+            [("k", pa.int64())]
+            + [
+                (
+                    name,
+                    {"x": pa.float64(), "n": pa.int64(), "s": pa.string(), "b": pa.bool_()}.get(
+                        name, pa.timestamp("us", "UTC")
+                    ),
+                )
+                for name in names
+            ]
+        )
+        batch = read_batch(pa.Table.from_pylist(made, schema), ("k",), "t")
+        assert batch is not None
+        ends = np.sort(np.array([end - random.randrange(2) for _ in range(size)], dtype=np.int64))
+        changed = by_column.upsert_batch(batch, ends, ("x", "s"))
+        assert changed is not None
+        places = []
+        for place, row in enumerate(made):
+            plain = {name: value for name, value in row.items() if value is not None}
+            assert batch.row(place) == plain
+            if by_row.upsert(plain, int(ends[place])) is not None:
+                places.append(place)
+        assert changed.places.tolist() == places
+        assert by_column.late == by_row.late
+        assert rows_of(by_column) == rows_of(by_row)
+
+
+def test_a_batch_whose_rows_cannot_be_ordered_is_not_taken() -> None:
+    table = Table("t", ("k",))
+    batch = read_batch(arrow([{"k": 1}, {"k": 1}]), ("k",), "t")
+    assert batch is not None
+    assert table.upsert_batch(batch, np.array([2, 1]), ()) is None
+    assert len(table) == 0
+    assert read_batch(arrow([{"k": 1, "l": [1]}]), ("k",), "t") is None
+    with pytest.raises(EventError, match="`k`: row 1 has none"):
+        read_batch(arrow([{"k": 1}, {"k": None}]), ("k",), "t")
