@@ -168,9 +168,10 @@ def test_a_damaged_book_is_not_overwritten(tmp_path: Path) -> None:
 def test_demo_ends_with_a_summary() -> None:
     done = tocsin("demo", "--flights", "3000", "--no-spark")
     assert done.returncode == 0, done.stderr
-    assert "3,000 flights of 2013 against 13 subscriptions: " in done.stdout
+    assert "3,000 flights of 2013 against 14 subscriptions: " in done.stdout
     assert "cancelled at JFK" in done.stdout
     assert "late, and late again" in done.stdout
+    assert "worst of JFK to Los Angeles" in done.stdout
 
 
 @pytest.mark.parametrize(

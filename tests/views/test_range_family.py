@@ -24,7 +24,9 @@ def test_messages_that_none_can_hear_are_not_sent() -> None:
         new = random.integers(0, 20, len(place)).astype(np.float64)
         told = [family.change_points(PointChanges(x[place], y[place], x[place], new)) for family in families]
         y[place] = new
-        one, other = [sorted(zip(t.change.tolist(), t.places.tolist(), t.new.tolist(), strict=True)) for t in told]
+        one, other = [
+            sorted(zip(t.change.tolist(), t.places.tolist(), t.new.tolist(), strict=True)) for t in told
+        ]
         assert [repr(each) for each in one] == [repr(each) for each in other]
     sent = [family.stats().messages for family in families]
     assert 0 < sent[1] < sent[0]

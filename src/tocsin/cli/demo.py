@@ -1,4 +1,4 @@
-"""`tocsin demo`: a year of flights, replayed against a dozen standing questions and a sequence."""
+"""`tocsin demo`: a year of flights, replayed against a dozen filters, a sequence and a view."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from rich.table import Table
 from rich.text import Text
 
 from tocsin.cli import second_act
-from tocsin.cli.terminal import shown
+from tocsin.cli.terminal import shown, told
 from tocsin.engine import Engine, EventClock
 from tocsin.language.printer import value_text
 from tocsin.model import Event, Notification, Value
-from tocsin.workloads.flights import COUNT, SEQUENCES, SUBSCRIPTIONS, flights
+from tocsin.workloads.flights import COUNT, SEQUENCES, SUBSCRIPTIONS, TABLE, VIEWS, flights
 
 __all__ = ["demo"]
 
-_ASKED = SUBSCRIPTIONS | SEQUENCES
+_ASKED = SUBSCRIPTIONS | SEQUENCES | VIEWS
 _NEWEST = 8
 _BAR = 16
 _FRAMES = 8  # a second
@@ -76,13 +76,14 @@ def demo(
         bool, typer.Option("--spark/--no-spark", help="Whether to match them on Spark too, as a second act.")
     ] = True,
 ) -> None:
-    """Replay a year of flights out of New York against a dozen filters, and a sequence of two flights.
+    """Replay a year of flights out of New York against a dozen filters, a sequence of two flights and a view.
 
     A live view shows the rate, the newest notifications and the count per subscription; a summary ends it. The
     second act matches the same flights with the same filters on Spark, and compares the notifications.
     """
     console = Console(highlight=False)
     engine = Engine(clock=EventClock())
+    engine.table("flights", key=TABLE)
     for name, text in _ASKED.items():
         engine.subscribe(text, id=name)
     total = min(flights_to_replay, COUNT)
@@ -90,18 +91,18 @@ def demo(
     incoming = replay.watch(event for event, _ in zip(flights(), range(total), strict=False))
     with Live(replay, console=console, refresh_per_second=_FRAMES, transient=True) as live:
         live.auto_refresh = console.is_terminal
-        told = set()
+        heard = set()
         for note in engine.publish_many(incoming, batch_size=256):
             replay.take(note)
-            if note.witness is None:
-                told.add((note.subscription, note.event_ids[0]))
+            if note.witness is None and not note.view:
+                heard.add((note.subscription, note.event_ids[0]))
     console.print(counts_table(replay.counts))
     console.print(
         f"[bold]{replay.seen:,}[/] flights of 2013 against [bold]{len(engine)}[/] subscriptions: "
         f"[bold green]{replay.counts.total():,}[/] notifications at {replay.rate:,.0f} events/s."
     )
     if spark:
-        second_act.play(console, total, told)
+        second_act.play(console, total, heard)
     console.print(
         'Ask your own question:  echo \'{"symbol": "IBM", "price": 101.5}\' | tocsin match -s "symbol = \'IBM\' and price > 100"',
         style="dim",
@@ -125,10 +126,13 @@ def counts_table(counts: Counter[str]) -> Table:
 
 
 def _line(note: Notification) -> Text:
-    told = note.values if note.values is not None else _interesting(note.events[0])
-    values = ", ".join(
-        f"{name} {'-' if value is None else value_text(value)}" for name, value in told.items()
-    )
+    if note.view:
+        values = told(note)
+    else:
+        shown_values = note.values if note.values is not None else _interesting(note.events[0])
+        values = ", ".join(
+            f"{name} {'-' if value is None else value_text(value)}" for name, value in shown_values.items()
+        )
     return Text.assemble(
         (f"{note.subscription:<28} ", "green"), shown(values, 110), no_wrap=True, overflow="ellipsis"
     )

@@ -19,7 +19,7 @@ from tocsin.language.parsing.cursor import closest
 from tocsin.language.template.columns import Column
 from tocsin.matching import IdArray
 from tocsin.model import Event, Notification, Subscription, View
-from tocsin.model.errors import EventError, SubscriptionError, TocsinError
+from tocsin.model.errors import EventError, NormalFormError, SubscriptionError, TocsinError
 from tocsin.model.subscription import Answer
 from tocsin.views.batch import Batch, Changed, read_batch
 from tocsin.views.changes import Row, RowChange
@@ -236,7 +236,10 @@ class Views:
         # What is known of them is entered first, so that they can be removed whatever happens next.
         self._family_of.update(dict.fromkeys(numbers.tolist(), key))
         held.left += len(numbers)
-        held.family.add(numbers, plan, columns)
+        try:
+            held.family.add(numbers, plan, columns)
+        except NormalFormError as fault:
+            raise SubscriptionError(str(fault), id_) from fault
 
     def remove(self, numbers: Iterable[int]) -> None:
         """Remove subscriptions; those that are not there are passed over."""

@@ -14,7 +14,7 @@ import pyarrow.csv
 from tocsin.model import Event, read_event
 from tocsin.model.errors import TocsinError
 
-__all__ = ["COUNT", "SEQUENCES", "SUBSCRIPTIONS", "flights", "flights_table"]
+__all__ = ["COUNT", "SEQUENCES", "SUBSCRIPTIONS", "TABLE", "VIEWS", "flights", "flights_table"]
 
 COUNT = 336_776
 
@@ -42,6 +42,16 @@ SEQUENCES = {
     ),
 }
 """A question about several flights: the next one of the same aircraft."""
+
+TABLE = ("carrier", "flight")
+"""What makes the flights a table: the last one of each number."""
+
+VIEWS = {
+    "worst of JFK to Los Angeles": (
+        "select max(dep_delay) from table flights where origin = 'JFK' and dest = 'LAX'"
+    ),
+}
+"""A question about the state of that table."""
 
 
 def flights() -> Iterator[Event]:
