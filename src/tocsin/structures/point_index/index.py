@@ -193,6 +193,9 @@ class PointIndex:
 
 def _writable(array: NDArray[np.generic], dtype: type[np.generic]) -> NDArray[np.generic]:
     # Kernels are compiled once more for an array that they may not write to, or that is not contiguous.
+    flags = array.flags
+    if array.dtype == dtype and flags.c_contiguous and flags.writeable:
+        return array
     return np.require(array, dtype=dtype, requirements=["C", "W"])
 
 
