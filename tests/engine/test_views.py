@@ -166,7 +166,7 @@ def test_reformulated_subscriptions_live_in_any_matcher(view_matcher: str) -> No
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(40))
 def test_answers_are_those_of_the_definition_for_long(seed: int) -> None:
-    _run(seed, 300)
+    _run(seed, 60)
 
 
 @pytest.fixture
