@@ -176,6 +176,22 @@ def test_rows_by_the_column_are_the_same_as_one_by_one() -> None:
         assert rows_of(by_column) == rows_of(by_row)
 
 
+def test_keys_of_every_kind_are_the_same_by_the_column() -> None:
+    for values in [[1.0, 2.5], [True, False], ["a", "b"], [datetime(2026, 1, 1), datetime(2026, 1, 2)]]:  # noqa: DTZ001
+        rows = pa.table({"k": values, "l": [1, 1], "x": [1, 2]})
+        for key in (("k",), ("k", "l")):
+            table = Table("t", key)
+            batch = read_batch(rows, key, "t")
+            assert batch is not None
+            for _ in range(2):
+                table.upsert_batch(batch, np.zeros(2, dtype=np.int64), ())
+            for place in range(2):
+                change = table.upsert(batch.row(place), 0)
+                assert change is not None
+                assert change.old == batch.row(place)
+            assert len(table) == 2
+
+
 def test_a_batch_whose_rows_cannot_be_ordered_is_not_taken() -> None:
     table = Table("t", ("k",))
     batch = read_batch(arrow([{"k": 1}, {"k": 1}]), ("k",), "t")

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from tocsin.matching import IdArray
 from tocsin.model.errors import EventError
 from tocsin.model.timestamps import from_microseconds
-from tocsin.model.values import Value, kind_of
-from tocsin.views.cells import BOOLEAN, CODED, FLOAT, INTEGER, MOMENT, Column, Key
+from tocsin.model.values import Value
+from tocsin.views.cells import BOOLEAN, CODED, FLOAT, INTEGER, MOMENT, Column, Key, key_of
 from tocsin.views.changes import Row
 
 __all__ = ["Batch", "Changed", "previous_places", "read_batch"]
@@ -42,9 +42,10 @@ class Batch(Struct, frozen=True):
 
     def row(self, place: int) -> Row:
         """Return a row."""
-        return {name: self._value(name, place) for name in self.names(place)}
+        return {name: self.value(name, place) for name in self.names(place)}
 
-    def _value(self, name: str, place: int) -> Value:
+    def value(self, name: str, place: int) -> Value:
+        """Return an attribute that a row has."""
         column = self.columns[name]
         kind, word = column.kinds[place], int(column.words[place])
         if kind == FLOAT:
@@ -70,7 +71,7 @@ def read_batch(table: pa.Table, key: Sequence[str], name: str) -> Batch | None:
         columns[attribute], words = found
         if words is not None:
             texts[attribute] = words
-    made = Batch(columns, texts, [()] * table.num_rows)
+    made = Batch(columns, texts, [None] * table.num_rows)
     for attribute in key:
         missing = (
             columns[attribute].kinds == 0 if attribute in columns else np.ones(len(made), dtype=np.bool_)
@@ -80,9 +81,10 @@ def read_batch(table: pa.Table, key: Sequence[str], name: str) -> Batch | None:
                 f"row {int(missing.argmax())} has none, and a row of the table `{name}` needs it, since it is of its key",
                 attribute,
             )
-    values = [table.column(attribute).to_pylist() for attribute in key]
-    keys = [tuple((kind_of(value), value) for value in row) for row in zip(*values, strict=True)]
-    return Batch(columns, texts, keys)
+    if len(key) == 1 and _is_plain(table.schema.field(key[0]).type):
+        return Batch(columns, texts, table.column(key[0]).to_pylist())
+    values = [[made.value(attribute, place) for attribute in key] for place in range(len(made))]
+    return Batch(columns, texts, [key_of(one) for one in values])
 
 
 def _column(array: Any) -> tuple[Column, list[str] | None] | None:
@@ -110,6 +112,11 @@ def _column(array: Any) -> tuple[Column, list[str] | None] | None:
     else:
         return None
     return Column(np.where(present, np.uint8(told), np.uint8(0)), words), texts
+
+
+def _is_plain(kind: Any) -> bool:
+    """Tell whether what Arrow makes of a column's cells are the values themselves."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _plain(array: Any, none: float) -> NDArray[Any]:

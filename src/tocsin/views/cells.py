@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -9,12 +10,13 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tocsin.matching import IdArray
-from tocsin.model.values import Kind, Value
+from tocsin.model.values import Value
 from tocsin.views.changes import Floats
 
-__all__ = ["ABSENT", "BOOLEAN", "CODED", "FLOAT", "INTEGER", "MOMENT", "Cells", "Column", "Key"]
+__all__ = ["ABSENT", "BOOLEAN", "CODED", "FLOAT", "INTEGER", "MOMENT", "Cells", "Column", "Key", "key_of"]
 
-Key: TypeAlias = tuple[tuple[Kind, Value], ...]
+Key: TypeAlias = Hashable
+"""What rows are told apart by: the value of one attribute, or a tuple of several; `true` is not 1."""
 
 # What a cell holds, and how its word is read.
 ABSENT: Final = 0
@@ -23,6 +25,16 @@ INTEGER: Final = 2
 BOOLEAN: Final = 3
 MOMENT: Final = 4  # microseconds
 CODED: Final = 5  # the code of a text, or of an integer beyond 64 bits
+
+
+_BOOLEANS: Final = {truth: ("boolean", truth) for truth in (False, True)}
+
+
+def key_of(values: Sequence[Value]) -> Key:
+    """Return the key that the values of its attributes make."""
+    if len(values) == 1:
+        return values[0] if type(values[0]) is not bool else _BOOLEANS[values[0]]
+    return tuple([value if type(value) is not bool else _BOOLEANS[value] for value in values])
 
 
 class Cells:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.model.errors import EventError
 from tocsin.model.timestamps import from_microseconds, microseconds
-from tocsin.model.values import Value, kind_of
+from tocsin.model.values import Value
 from tocsin.views.batch import Batch, Changed, previous_places
-from tocsin.views.cells import ABSENT, BOOLEAN, CODED, FLOAT, INTEGER, MOMENT, Cells, Column, Key
+from tocsin.views.cells import ABSENT, BOOLEAN, CODED, FLOAT, INTEGER, MOMENT, Cells, Column, Key, key_of
 from tocsin.views.changes import Row, RowChange
 from tocsin.views.codes import Codes
 
@@ -167,13 +167,11 @@ class Table:
         return table
 
     def _key(self, row: Row) -> Key:
-        found = []
-        for name in self.key:
-            value = row.get(name)
-            if value is None:
-                raise EventError(f"a row of the table `{self.name}` needs it, since it is of its key", name)
-            found.append((kind_of(value), value))
-        return tuple(found)
+        values = [row.get(name) for name in self.key]
+        if None in values:
+            name = self.key[values.index(None)]
+            raise EventError(f"a row of the table `{self.name}` needs it, since it is of its key", name)
+        return key_of(cast("list[Value]", values))
 
     def _new_slot(self) -> int:
         if self._free:
