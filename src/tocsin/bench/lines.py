@@ -25,8 +25,9 @@ COLOURS: Final = {
     "amkh": "#56b4e9",
     "k-index": "#666633",
     "be-tree": "#542788",
+    "points": "#1b7837",
 }
-_MARKS: Final = dict(zip(COLOURS, "Pdsv^DoXh<>", strict=True))
+_MARKS: Final = dict(zip(COLOURS, "Pdsv^DoXh<>*", strict=True))
 
 
 def draw_lines(
