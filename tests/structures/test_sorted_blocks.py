@@ -78,6 +78,15 @@ def test_what_comes_in_order_fills_its_blocks() -> None:
     assert pairs_of(thinned) == [(float(i), 0.0) for i in range(0, 20 * BLOCK, 20)]
 
 
+def test_the_place_after_the_last_pair_is_in_the_last_block() -> None:
+    blocks = changed(new_sorted_blocks(), [(None, (float(i), 0.0)) for i in range(600)])
+    blocks = changed(blocks, [((float(i), 0.0), None) for i in range(300, 600)])  # blocks merge
+    for i in range(300, 300 + 2 * BLOCK):
+        blocks = changed(blocks, [(None, (float(i), 0.0))])
+        entry, place = divmod(lower_bound(blocks, 1000.0, 0.0), BLOCK)
+        assert (entry, place) == (blocks.counters[USED] - 1, blocks.size[entry])
+
+
 def test_a_pair_that_is_not_there_cannot_be_taken_out() -> None:
     blocks = changed(new_sorted_blocks(), [(None, (1.0, 2.0))])
     with pytest.raises(ValueError, match="change 1: no pair"):

@@ -42,7 +42,7 @@ class SortedBlocks(NamedTuple):
     low_first: NDArray[np.float64]  # [entries] the first pair of each block
     low_second: NDArray[np.float64]  # [entries]
     block: NDArray[np.int64]  # [entries] the number of each block; beyond those in use, the free ones
-    size: NDArray[np.int64]  # [entries] pairs; only a sole block is ever empty
+    size: NDArray[np.int64]  # [entries] pairs, less than BLOCK; only a sole block is ever empty
     stale: NDArray[np.bool_]  # [blocks] whether it changed since somebody said False
     counters: NDArray[np.int64]  # [1] entries in use
 
@@ -94,7 +94,7 @@ def with_changes(blocks: SortedBlocks, changes: PairChanges) -> SortedBlocks:
 
 @helper
 def has_room(blocks: SortedBlocks) -> bool:
-    """Tell whether one more pair fits, even if its block is full."""
+    """Tell whether one more pair fits, even if it fills its block, which is split then."""
     return blocks.counters[USED] < blocks.block.shape[0]
 
 
@@ -102,8 +102,8 @@ def has_room(blocks: SortedBlocks) -> bool:
 def lower_bound(blocks: SortedBlocks, first: float, second: float) -> int:
     """Return where the first pair lies that is not below this one, as its entry times BLOCK plus its place.
 
-    If there is none, it is the place after the last one. The pair before it lies at the place before, or is the
-    last one of the entry before; such a place is always in use.
+    If there is none, it is the place after the last one, in the last entry, since no block is full. The pair before it
+    lies at the place before, or is the last one of the entry before; such a place is always in use.
     """
     low, high = np.int64(0), blocks.counters[USED] - 1
     while low < high:
@@ -136,14 +136,6 @@ def insert(blocks: SortedBlocks, first: float, second: float) -> None:
     if place == 0 and entry > 0:
         entry -= 1
         place = blocks.size[entry]
-    if blocks.size[entry] == BLOCK:
-        # What comes in order leaves its blocks three quarters full.
-        is_last = place == BLOCK and entry + 1 == blocks.counters[USED]
-        half = np.int64(BLOCK - BLOCK // 4 if is_last else BLOCK // 2)
-        _split(blocks, entry, half)
-        if place > half:
-            entry += 1
-            place -= half
     block = blocks.block[entry]
     for i in range(blocks.size[entry], place, -1):
         blocks.first[block, i] = blocks.first[block, i - 1]
@@ -155,6 +147,10 @@ def insert(blocks: SortedBlocks, first: float, second: float) -> None:
     if place == 0:
         blocks.low_first[entry] = first
         blocks.low_second[entry] = second
+    if blocks.size[entry] == BLOCK:
+        # What comes in order leaves its blocks three quarters full.
+        is_last = place + 1 == BLOCK and entry + 1 == blocks.counters[USED]
+        _split(blocks, entry, np.int64(BLOCK - BLOCK // 4 if is_last else BLOCK // 2))
 
 
 @helper
