@@ -23,7 +23,13 @@ Pair = tuple[float, float]
 def changed(blocks: SortedBlocks, changes: list[tuple[Pair | None, Pair | None]]) -> SortedBlocks:
     none = (np.nan, np.nan)
     rows = np.array([[*(old or none), *(new or none)] for old, new in changes], dtype=float).reshape(-1, 4)
-    return with_changes(blocks, PairChanges(*(np.ascontiguousarray(column) for column in rows.T)))
+    columns = PairChanges(*(np.ascontiguousarray(column) for column in rows.T))
+    reached = 0
+    while reached < len(changes):
+        blocks, reached = with_changes(blocks, columns, reached)
+        if reached < 0:
+            raise LookupError(f"change {-1 - reached}")
+    return blocks
 
 
 def pairs_of(blocks: SortedBlocks) -> list[Pair]:
@@ -89,5 +95,5 @@ def test_the_place_after_the_last_pair_is_in_the_last_block() -> None:
 
 def test_a_pair_that_is_not_there_cannot_be_taken_out() -> None:
     blocks = changed(new_sorted_blocks(), [(None, (1.0, 2.0))])
-    with pytest.raises(ValueError, match="change 1: no pair"):
+    with pytest.raises(LookupError, match="change 1"):
         changed(blocks, [((1.0, 2.0), None), ((1.0, 2.0), None)])

@@ -25,6 +25,7 @@ __all__ = [
     "insert",
     "lower_bound",
     "new_sorted_blocks",
+    "of_pairs",
     "with_changes",
     "with_room",
 ]
@@ -79,17 +80,25 @@ def with_room(blocks: SortedBlocks, pairs: int) -> SortedBlocks:
     return blocks
 
 
-def with_changes(blocks: SortedBlocks, changes: PairChanges) -> SortedBlocks:
-    """Return the multiset after changes; raise `ValueError` at one that takes out a pair that is not there."""
-    reached = change_pairs(blocks, changes, 0)
-    while 0 <= reached < len(changes.old_first):
-        blocks = with_room(blocks, len(changes.old_first) - reached)
-        reached = change_pairs(blocks, changes, reached)
-    if reached < 0:
-        place = -1 - reached
-        pair = float(changes.old_first[place]), float(changes.old_second[place])
-        raise ValueError(f"change {place}: no pair {pair} is there to be taken out")
+def of_pairs(first: NDArray[np.float64], second: NDArray[np.float64]) -> SortedBlocks:
+    """Return a multiset of pairs that are given in order."""
+    none = np.full(len(first), np.nan)
+    blocks, reached = new_sorted_blocks(), 0
+    while reached < len(first):
+        blocks, reached = with_changes(blocks, PairChanges(none, none, first, second), reached)
     return blocks
+
+
+def with_changes(blocks: SortedBlocks, changes: PairChanges, begin: int) -> tuple[SortedBlocks, int]:
+    """Make changes from `begin` on, and return the multiset and how many are made, or -1 - i.
+
+    There may be room for no more: it has room then for the next ones. Change i takes out a pair that is not there; those
+    before it are made. The multiset that was given is of no use any more, so keep the one that comes back each time.
+    """
+    reached = change_pairs(blocks, changes, begin)
+    if 0 <= reached < len(changes.old_first):
+        blocks = with_room(blocks, len(changes.old_first) - reached)
+    return blocks, reached
 
 
 @helper
