@@ -23,7 +23,13 @@ Pair = tuple[float, float]
 def changed(blocks: SortedBlocks, changes: list[tuple[Pair | None, Pair | None]]) -> SortedBlocks:
     none = (np.nan, np.nan)
     rows = np.array([[*(old or none), *(new or none)] for old, new in changes], dtype=float).reshape(-1, 4)
-    return with_changes(blocks, PairChanges(*(np.ascontiguousarray(column) for column in rows.T)))
+    columns = PairChanges(*(np.ascontiguousarray(column) for column in rows.T))
+    reached = 0
+    while reached < len(changes):
+        blocks, reached = with_changes(blocks, columns, reached)
+        if reached < 0:
+            raise LookupError(f"change {-1 - reached}")
+    return blocks
 
 
 def pairs_of(blocks: SortedBlocks) -> list[Pair]:
@@ -78,7 +84,16 @@ def test_what_comes_in_order_fills_its_blocks() -> None:
     assert pairs_of(thinned) == [(float(i), 0.0) for i in range(0, 20 * BLOCK, 20)]
 
 
+def test_the_place_after_the_last_pair_is_in_the_last_block() -> None:
+    blocks = changed(new_sorted_blocks(), [(None, (float(i), 0.0)) for i in range(600)])
+    blocks = changed(blocks, [((float(i), 0.0), None) for i in range(300, 600)])  # blocks merge
+    for i in range(300, 300 + 2 * BLOCK):
+        blocks = changed(blocks, [(None, (float(i), 0.0))])
+        entry, place = divmod(lower_bound(blocks, 1000.0, 0.0), BLOCK)
+        assert (entry, place) == (blocks.counters[USED] - 1, blocks.size[entry])
+
+
 def test_a_pair_that_is_not_there_cannot_be_taken_out() -> None:
     blocks = changed(new_sorted_blocks(), [(None, (1.0, 2.0))])
-    with pytest.raises(ValueError, match="change 1: no pair"):
+    with pytest.raises(LookupError, match="change 1"):
         changed(blocks, [((1.0, 2.0), None), ((1.0, 2.0), None)])

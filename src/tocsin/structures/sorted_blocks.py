@@ -25,6 +25,7 @@ __all__ = [
     "insert",
     "lower_bound",
     "new_sorted_blocks",
+    "of_pairs",
     "with_changes",
     "with_room",
 ]
@@ -42,7 +43,7 @@ class SortedBlocks(NamedTuple):
     low_first: NDArray[np.float64]  # [entries] the first pair of each block
     low_second: NDArray[np.float64]  # [entries]
     block: NDArray[np.int64]  # [entries] the number of each block; beyond those in use, the free ones
-    size: NDArray[np.int64]  # [entries] pairs; only a sole block is ever empty
+    size: NDArray[np.int64]  # [entries] pairs, less than BLOCK; only a sole block is ever empty
     stale: NDArray[np.bool_]  # [blocks] whether it changed since somebody said False
     counters: NDArray[np.int64]  # [1] entries in use
 
@@ -79,22 +80,30 @@ def with_room(blocks: SortedBlocks, pairs: int) -> SortedBlocks:
     return blocks
 
 
-def with_changes(blocks: SortedBlocks, changes: PairChanges) -> SortedBlocks:
-    """Return the multiset after changes; raise `ValueError` at one that takes out a pair that is not there."""
-    reached = change_pairs(blocks, changes, 0)
-    while 0 <= reached < len(changes.old_first):
-        blocks = with_room(blocks, len(changes.old_first) - reached)
-        reached = change_pairs(blocks, changes, reached)
-    if reached < 0:
-        place = -1 - reached
-        pair = float(changes.old_first[place]), float(changes.old_second[place])
-        raise ValueError(f"change {place}: no pair {pair} is there to be taken out")
+def of_pairs(first: NDArray[np.float64], second: NDArray[np.float64]) -> SortedBlocks:
+    """Return a multiset of pairs that are given in order."""
+    none = np.full(len(first), np.nan)
+    blocks, reached = new_sorted_blocks(), 0
+    while reached < len(first):
+        blocks, reached = with_changes(blocks, PairChanges(none, none, first, second), reached)
     return blocks
+
+
+def with_changes(blocks: SortedBlocks, changes: PairChanges, begin: int) -> tuple[SortedBlocks, int]:
+    """Make changes from `begin` on, and return the multiset and how many are made, or -1 - i.
+
+    There may be room for no more: it has room then for the next ones. Change i takes out a pair that is not there; those
+    before it are made. The multiset that was given is of no use any more, so keep the one that comes back each time.
+    """
+    reached = change_pairs(blocks, changes, begin)
+    if 0 <= reached < len(changes.old_first):
+        blocks = with_room(blocks, len(changes.old_first) - reached)
+    return blocks, reached
 
 
 @helper
 def has_room(blocks: SortedBlocks) -> bool:
-    """Tell whether one more pair fits, even if its block is full."""
+    """Tell whether one more pair fits, even if it fills its block, which is split then."""
     return blocks.counters[USED] < blocks.block.shape[0]
 
 
@@ -102,8 +111,8 @@ def has_room(blocks: SortedBlocks) -> bool:
 def lower_bound(blocks: SortedBlocks, first: float, second: float) -> int:
     """Return where the first pair lies that is not below this one, as its entry times BLOCK plus its place.
 
-    If there is none, it is the place after the last one. The pair before it lies at the place before, or is the
-    last one of the entry before; such a place is always in use.
+    If there is none, it is the place after the last one, in the last entry, since no block is full. The pair before it
+    lies at the place before, or is the last one of the entry before; such a place is always in use.
     """
     low, high = np.int64(0), blocks.counters[USED] - 1
     while low < high:
@@ -136,14 +145,6 @@ def insert(blocks: SortedBlocks, first: float, second: float) -> None:
     if place == 0 and entry > 0:
         entry -= 1
         place = blocks.size[entry]
-    if blocks.size[entry] == BLOCK:
-        # What comes in order leaves its blocks three quarters full.
-        is_last = place == BLOCK and entry + 1 == blocks.counters[USED]
-        half = np.int64(BLOCK - BLOCK // 4 if is_last else BLOCK // 2)
-        _split(blocks, entry, half)
-        if place > half:
-            entry += 1
-            place -= half
     block = blocks.block[entry]
     for i in range(blocks.size[entry], place, -1):
         blocks.first[block, i] = blocks.first[block, i - 1]
@@ -155,6 +156,10 @@ def insert(blocks: SortedBlocks, first: float, second: float) -> None:
     if place == 0:
         blocks.low_first[entry] = first
         blocks.low_second[entry] = second
+    if blocks.size[entry] == BLOCK:
+        # What comes in order leaves its blocks three quarters full.
+        is_last = place + 1 == BLOCK and entry + 1 == blocks.counters[USED]
+        _split(blocks, entry, np.int64(BLOCK - BLOCK // 4 if is_last else BLOCK // 2))
 
 
 @helper

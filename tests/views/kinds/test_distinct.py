@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.views.kinds.every_range import Change, Following, heard_by, point_changes
-from tocsin.views.kinds.kind import Reformulator
+from tocsin.views.kinds.kind import PointError, Reformulator
 from tocsin.views.kinds.registry import kind_named
 from tocsin.views.messages import Messages
 
@@ -78,5 +78,5 @@ def test_more_codes_than_there_is_room_for_at_first() -> None:
 
 def test_a_point_that_is_not_there_cannot_go() -> None:
     server = kind_named("distinct").reformulator()
-    with pytest.raises(ValueError, match="change 0: no point"):
+    with pytest.raises(PointError, match="change 0: its old point"):
         server.reformulate(point_changes([((1.0, 2.0), None)]))

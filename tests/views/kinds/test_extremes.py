@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from tests.views.kinds.every_range import Change, Following, Point, heard_by, point_changes
 from tocsin.structures.a2b_tree import new_a2b_tree
 from tocsin.views.influence import Influence, classify
-from tocsin.views.kinds.extremes import Extremes, LatestValues, PointError
-from tocsin.views.kinds.kind import Kind
+from tocsin.views.kinds.extremes import Extremes, LatestValues
+from tocsin.views.kinds.kind import Kind, PointError
 from tocsin.views.kinds.registry import kind_named
 from tocsin.views.messages import Messages
 

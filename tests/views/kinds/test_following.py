@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.views.kinds.every_range import Change, Following, Point
+from tests.views.kinds.every_range import Change, Following, Point, point_changes
+from tocsin.views.kinds.kind import PointError
+from tocsin.views.kinds.registry import kind_named
 
 LONG = os.environ.get("TOCSIN_TEST_PROFILE") == "long"
 KINDS = ["count", "sum", "avg", "distinct"]
@@ -64,6 +66,22 @@ def follow_at_random(kind: str, seed: int, changes: int) -> None:
 @given(st.integers(0, 2**32 - 1))
 def test_every_changed_answer_is_told_once(kind: str, seed: int) -> None:
     follow_at_random(kind, seed, 60)
+
+
+@pytest.mark.parametrize("kind", ["min", "max", *KINDS])
+@pytest.mark.parametrize("absent", [((-1.0, 1.0), None), ((-1.0, 1.0), (-1.0, 1.0))])
+def test_changes_before_one_that_is_refused_are_made(kind: str, absent: Change) -> None:
+    rng = np.random.default_rng(1)
+    points: list[Point] = [(float(x), 1.0) for x in rng.permutation(20_000)]  # more than there is room for
+    server, other = kind_named(kind).reformulator(), kind_named(kind).reformulator()
+    with pytest.raises(PointError, match="change 20000: its old point"):
+        server.reformulate(point_changes([*((None, point) for point in points), absent, (None, (0.5, 1.0))]))
+    other.load(*(np.array(column) for column in zip(*points, strict=True)))
+    lows, highs = np.array([0.0, 3.0, 100.0]), np.array([0.7, 9_999.0, 30_000.0])
+    for one in (server, other):
+        one.reformulate(point_changes([(points[0], (7.5, 2.0)), (points[1], None)]))
+    for name, column in server.present(lows, highs).items():
+        np.testing.assert_array_equal(column, other.present(lows, highs)[name])
 
 
 @pytest.mark.long

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.views.kinds.every_range import Following, Point, point_changes
+from tocsin.views.kinds.kind import PointError
 from tocsin.views.kinds.registry import kind_named
 
 
@@ -85,5 +86,5 @@ def test_a_new_table_takes_the_place_of_the_old() -> None:
 
 def test_a_point_that_is_not_there_cannot_go() -> None:
     server = kind_named("sum").reformulator()
-    with pytest.raises(ValueError, match="change 0: no pair"):
+    with pytest.raises(PointError, match="change 0: its old point"):
         server.reformulate(point_changes([((1.0, 2.0), None)]))

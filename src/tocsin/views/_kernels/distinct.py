@@ -58,8 +58,6 @@ def reformulate_distinct(points: SortedBlocks, changes: PairChanges, begin: int,
             return i
         gone, old = changes.old_first[i], changes.old_second[i]
         come, new = changes.new_first[i], changes.new_second[i]
-        if gone == come and old == new:
-            continue
         if not np.isnan(gone) and not delete(points, gone, old):
             return -1 - i
         # Both are margins among the other points, so what goes does not limit what comes, nor the reverse.

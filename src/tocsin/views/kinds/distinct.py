@@ -15,12 +15,13 @@ from tocsin.structures.sorted_blocks import (
     USED,
     PairChanges,
     new_sorted_blocks,
+    of_pairs,
     with_changes,
     with_room,
 )
 from tocsin.views._kernels.distinct import MOST, Differences, Held, codes_within, reformulate_distinct
 from tocsin.views.changes import Floats, PointChanges
-from tocsin.views.kinds.kind import Answers, Kind, Present, Reads, Reformulator, Told
+from tocsin.views.kinds.kind import Answers, Kind, Present, Reads, Reformulator, Told, absent
 from tocsin.views.messages import Messages
 
 __all__ = ["KIND"]
@@ -41,11 +42,10 @@ class DistinctReformulator(Reformulator):
 
     def load(self, x: Floats, y: Floats) -> None:
         """Take all points at once, in the place of those that were held; none is NaN."""
-        none = np.full(len(x), np.nan)
         order = np.lexsort((x, y))
-        self._by_code = with_changes(new_sorted_blocks(), PairChanges(none, none, y[order], x[order]))
+        self._by_code = of_pairs(_floats(y[order]), _floats(x[order]))
         order = np.lexsort((y, x))
-        self._by_x = with_changes(new_sorted_blocks(), PairChanges(none, none, x[order], y[order]))
+        self._by_x = of_pairs(_floats(x[order]), _floats(y[order]))
         self._know(y)
 
     def _know(self, codes: Floats) -> None:
@@ -68,12 +68,14 @@ class DistinctReformulator(Reformulator):
         while 0 <= reached < len(changes):
             self._by_code = with_room(self._by_code, len(changes) - reached)
             reached = reformulate_distinct(self._by_code, by_code, reached, out)
-        if reached < 0:
-            place = -1 - reached
-            point = float(old_x[place]), float(old_y[place])
-            raise ValueError(f"change {place}: no point {point} is there to go")
-        self._by_x = with_changes(self._by_x, PairChanges(old_x, old_y, new_x, new_y))
+        made = reached if reached >= 0 else -1 - reached
+        by_x = PairChanges(old_x[:made], old_y[:made], new_x[:made], new_y[:made])
+        done = 0
+        while done < made:
+            self._by_x, done = with_changes(self._by_x, by_x, done)
         self._know(new_y)
+        if reached < 0:
+            raise absent(changes, made)
         count = int(written[0])
         payload = {"removed": removed[:count], "added": added[:count]}
         return Messages(

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.matching import IdArray, Matches
-from tocsin.model.errors import TocsinError
 from tocsin.structures import a2b_tree
 from tocsin.structures.growth import roomier
 from tocsin.views._kernels.answers import ToldRoom, tell_values
@@ -23,14 +22,10 @@ from tocsin.views._kernels.influence import (
     reformulate,
 )
 from tocsin.views.changes import Floats, PointChanges
-from tocsin.views.kinds.kind import Answers, Present, Reformulator, Told
+from tocsin.views.kinds.kind import Answers, Present, Reformulator, Told, absent
 from tocsin.views.messages import Messages
 
-__all__ = ["Extremes", "LatestValues", "PointError"]
-
-
-class PointError(TocsinError):
-    """A change begins at a point that is not held."""
+__all__ = ["Extremes", "LatestValues"]
 
 
 class Extremes(Reformulator):
@@ -76,12 +71,7 @@ class Extremes(Reformulator):
             elif ended == NO_ROOM_FOR_MESSAGES:
                 self._room = _roomier(self._room)
             elif ended == ABSENT:
-                place = int(progress[CHANGES])
-                point = (float(changes.old_x[place]), float(changes.old_y[place]))
-                raise PointError(
-                    f"change {place}: its old point {point} is not held; the changes before it are made. "
-                    f"Load the table's points anew"
-                )
+                raise absent(changes, int(progress[CHANGES]))
         room, count = self._room, int(progress[MESSAGES])
         inner_l, inner_r = room.inner_l[:count].copy(), room.inner_r[:count].copy()
         outer_l, outer_r = room.outer_l[:count].copy(), room.outer_r[:count].copy()

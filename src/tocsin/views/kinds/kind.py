@@ -11,13 +11,18 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tocsin.matching import IdArray, Matches
+from tocsin.model.errors import TocsinError
 from tocsin.views.changes import Floats, PointChanges
 from tocsin.views.messages import Messages
 
-__all__ = ["Answers", "Kind", "Present", "Reads", "Reformulator", "Told", "whole"]
+__all__ = ["Answers", "Kind", "PointError", "Present", "Reads", "Reformulator", "Told", "absent", "whole"]
 
 Present: TypeAlias = Mapping[str, NDArray[Any]]
 """What a subscriber begins with, as columns that a kind's two sides have agreed on."""
+
+
+class PointError(TocsinError):
+    """A change begins at a point that is not held."""
 
 
 class Reads(StrEnum):
@@ -55,7 +60,10 @@ class Reformulator(ABC):
 
     @abstractmethod
     def reformulate(self, changes: PointChanges) -> Messages:
-        """Make the changes one after another, and return the messages that tell of them."""
+        """Make the changes one after another, and return the messages that tell of them.
+
+        Raises `PointError` at one that begins at a point that is not held; those before it are made.
+        """
 
     @abstractmethod
     def present(self, lows: Floats, highs: Floats) -> Present:
@@ -99,6 +107,15 @@ class Kind(Struct, frozen=True):
     reads: Reads
     reformulator: Callable[[], Reformulator]
     answers: Callable[[], Answers]
+
+
+def absent(changes: PointChanges, place: int) -> PointError:
+    """Return the error that tells of a change whose old point is not held."""
+    point = (float(changes.old_x[place]), float(changes.old_y[place]))
+    return PointError(
+        f"change {place}: its old point {point} is not held; the changes before it are made. "
+        f"Load the table's points anew"
+    )
 
 
 def whole(number: float) -> int | float | None:

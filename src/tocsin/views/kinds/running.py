@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from tocsin.matching import IdArray, Matches
 from tocsin.structures.growth import bytes_of, roomier
-from tocsin.structures.sorted_blocks import PairChanges, new_sorted_blocks, with_changes
+from tocsin.structures.sorted_blocks import PairChanges, new_sorted_blocks, of_pairs, with_changes
 from tocsin.structures.tallies import Window, placed, window_of
 from tocsin.views._kernels.range_tallies import refresh_tallies, tally_ranges
 from tocsin.views._kernels.running import (
@@ -21,7 +21,7 @@ from tocsin.views._kernels.running import (
     values_of,
 )
 from tocsin.views.changes import Floats, PointChanges
-from tocsin.views.kinds.kind import Answers, Present, Reformulator, Told
+from tocsin.views.kinds.kind import Answers, Present, Reformulator, Told, absent
 from tocsin.views.messages import Messages
 
 __all__ = ["RunningAnswers", "RunningReformulator"]
@@ -51,8 +51,8 @@ class RunningReformulator(Reformulator):
         """Take all points at once, in the place of those that were held; none is NaN."""
         self._forget()
         order = np.lexsort((y, x))
-        none = np.full(len(x), np.nan)
-        self._follow(PairChanges(none, none, _floats(x[order]), _floats(y[order])))
+        self._points = of_pairs(_floats(x[order]), _floats(y[order]))
+        self._know(y)
 
     def reformulate(self, changes: PointChanges) -> Messages:
         """Make the changes, and return a message for each rectangle in which something goes or comes.
@@ -60,7 +60,13 @@ class RunningReformulator(Reformulator):
         Its payload is `old_y` and `new_y`, NaN for none.
         """
         pairs = PairChanges(*map(_floats, (changes.old_x, changes.old_y, changes.new_x, changes.new_y)))
-        self._follow(pairs)
+        self._is_current = False
+        self._know(pairs.new_second)
+        reached = 0
+        while reached < len(changes):
+            self._points, reached = with_changes(self._points, pairs, reached)
+            if reached < 0:
+                raise absent(changes, -1 - reached)
         room = MOST * len(changes)
         out = Comings(np.empty(room, dtype=np.int64), *(np.empty(room) for _ in Comings._fields[1:]))
         count = reformulate_running(pairs, self._rule, out)
@@ -73,11 +79,10 @@ class RunningReformulator(Reformulator):
             {"old_y": out.old_y[:count], "new_y": out.new_y[:count]},
         )
 
-    def _follow(self, pairs: PairChanges) -> None:
-        self._points = with_changes(self._points, pairs)
-        self._is_current = False
+    def _know(self, y: Floats) -> None:
+        """Have limbs for the sums of these numbers, too."""
         if self._rule != NUMBER:
-            window = self._window.union(window_of(pairs.new_second))
+            window = self._window.union(window_of(_floats(y)))
             if window != self._window:
                 self._window = window
                 self._tallies = np.zeros((0, 1 + window.limbs), dtype=np.int64)
