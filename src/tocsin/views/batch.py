@@ -80,9 +80,19 @@ def read_batch(table: pa.Table, key: Sequence[str], name: str) -> Batch | None:
                 f"row {int(missing.argmax())} has none, and a row of the table `{name}` needs it, since it is of its key",
                 attribute,
             )
-    values = [table.column(attribute).to_pylist() for attribute in key]
+    values = [_values(table, attribute, columns) for attribute in key]
     keys = [tuple((kind_of(value), value) for value in row) for row in zip(*values, strict=True)]
     return Batch(columns, texts, keys)
+
+
+def _values(table: pa.Table, attribute: str, columns: dict[str, Column]) -> list[Value]:
+    """Return a key's values as rows have them: a timestamp that names no zone is one of UTC."""
+    if attribute not in columns:
+        return []  # there is no row
+    column = columns[attribute]
+    if (column.kinds == MOMENT).any():
+        return [from_microseconds(word) for word in column.words.tolist()]
+    return table.column(attribute).to_pylist()  # type: ignore[no-any-return]
 
 
 def _column(array: Any) -> tuple[Column, list[str] | None] | None:
