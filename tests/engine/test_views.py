@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tocsin import Engine, Subscription
+from tocsin import Engine, Subscription, read_event
 from tocsin.engine import EventClock, ManualClock, ViewExplanation
 from tocsin.formats import Fault
 from tocsin.language import parse
@@ -74,7 +74,7 @@ class Double:
 
     def __init__(self, random: Random, view_matcher: str | None = None) -> None:
         self.random = random
-        self.engine = Engine(view_matcher=view_matcher)
+        self.engine = Engine(view_matcher=view_matcher, clock=ManualClock())
         self.rows: dict[str, dict[object, dict[str, object]]] = {"r": {}, "q": {}}
         for name in self.rows:
             self.engine.table(name, key="k")
@@ -113,7 +113,16 @@ class Double:
                 self.rows[name][row["k"]] = row
                 events.append({"$stream": name, **row})
             expected.append(self._changed())
-        told = [self.engine.publish(_without(e), stream=str(e["$stream"])) for e in events]
+        if self.random.random() < 0.5:
+            told = [self.engine.publish(_without(e), stream=str(e["$stream"])) for e in events]
+        else:  # many at once, each with its place for its id
+            told = [[] for _ in events]
+            made = [
+                read_event(_without(e), stream=str(e["$stream"]), time=0, id=str(place))
+                for place, e in enumerate(events)
+            ]
+            for note in self.engine.publish_many(made, batch_size=self.random.choice([None, 2])):
+                told[int(note.event_ids[0])].append(note)
         for notes, changed in zip(told, expected, strict=True):
             assert sorted(note.subscription for note in notes) == sorted(changed)
             for note in notes:
