@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -163,6 +165,24 @@ def test_a_damaged_book_is_not_overwritten(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "is damaged; mend it first" in done.stderr
     assert book.read_text() == "broken\n"
+
+
+def test_apply_reads_what_is_wanted_once(tmp_path: Path) -> None:
+    book, pipe = tmp_path / "book.jsonl", tmp_path / "wanted.txt"
+    os.mkfifo(pipe)
+    writer = Thread(target=pipe.write_text, args=("x: select min(a) from table t\n",))
+    writer.start()
+    done = tocsin("apply", pipe, "--to", book, "--yes")
+    writer.join()
+    assert (done.returncode, json.loads(book.read_text())["text"]) == (0, "select min(a) from table t")
+
+
+def test_check_warns_of_views_that_most_matchers_refuse() -> None:
+    clauses = " and ".join(f"(a{n} = 1 or b{n} = 2)" for n in range(14))
+    for what in ("*", "min(a)"):
+        done = tocsin("check", "-s", f"select {what} from table t where {clauses}")
+        assert done.returncode == 0
+        assert "most matchers refuse it: the disjunctive normal form has more than" in done.stderr
 
 
 def test_demo_ends_with_a_summary() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tocsin import Engine, Subscription
+from tocsin import Engine, Subscription, read_event
 from tocsin.engine import EventClock, ManualClock, ViewExplanation
 from tocsin.formats import Fault
 from tocsin.language import parse
@@ -74,7 +74,7 @@ class Double:
 
     def __init__(self, random: Random, view_matcher: str | None = None) -> None:
         self.random = random
-        self.engine = Engine(view_matcher=view_matcher)
+        self.engine = Engine(view_matcher=view_matcher, clock=ManualClock())
         self.rows: dict[str, dict[object, dict[str, object]]] = {"r": {}, "q": {}}
         for name in self.rows:
             self.engine.table(name, key="k")
@@ -113,7 +113,16 @@ class Double:
                 self.rows[name][row["k"]] = row
                 events.append({"$stream": name, **row})
             expected.append(self._changed())
-        told = [self.engine.publish(_without(e), stream=str(e["$stream"])) for e in events]
+        if self.random.random() < 0.5:
+            told = [self.engine.publish(_without(e), stream=str(e["$stream"])) for e in events]
+        else:  # many at once, each with its place for its id
+            told = [[] for _ in events]
+            made = [
+                read_event(_without(e), stream=str(e["$stream"]), time=0, id=str(place))
+                for place, e in enumerate(events)
+            ]
+            for note in self.engine.publish_many(made, batch_size=self.random.choice([None, 2])):
+                told[int(note.event_ids[0])].append(note)
         for notes, changed in zip(told, expected, strict=True):
             assert sorted(note.subscription for note in notes) == sorted(changed)
             for note in notes:
@@ -339,6 +348,60 @@ def test_a_change_that_was_undone_before_its_time_is_none() -> None:
     assert len(engine.publish({"symbol": "A", "risk": 30, "per": 7}, stream="stock", time=11)) == 1
 
 
+def test_what_is_told_after_a_silence_makes_the_whole_difference() -> None:
+    engine = Engine(clock=ManualClock())
+    engine.table("stock", key="symbol")
+    engine.subscribe("select symbol from table stock", id="rows", valid_from=10)
+    engine.subscribe("select distinct symbol from table stock", id="values", valid_from=10)
+    for time, symbol in [(1, "A"), (2, "B")]:
+        assert engine.publish({"symbol": symbol}, stream="stock", time=time) == []
+    notes = engine.publish({"symbol": "C"}, stream="stock", time=10)
+    told = {note.subscription: (note.old, note.removed, note.added) for note in notes}
+    rows = ({"symbol": "A"}, {"symbol": "B"}, {"symbol": "C"})
+    assert told == {"rows": ((), (), rows), "values": ((), (), ("A", "B", "C"))}
+
+
+def test_the_largest_float_is_below_what_is_infinite(engine: Engine) -> None:
+    largest = 1.7976931348623157e308
+    engine.publish({"symbol": "A", "risk": math.inf, "per": 1}, stream="stock")
+    answers = [
+        engine.subscribe(f"select count(*) from table stock where risk {compared} {largest}").answer
+        for compared in ("<=", "=", "<", ">=", ">")
+    ]
+    assert answers == [0, 0, 0, 1, 1]
+    done = engine.subscribe_many("select count(*) from table stock where risk <= :h", {"h": [largest, 1.0]})
+    assert done.answers == (0, 0)
+
+
+def test_a_condition_that_no_matcher_here_holds_is_refused_by_name(engine: Engine) -> None:
+    clauses = " and ".join(f"(a{n} = 1 or b{n} = 2)" for n in range(14))
+    for what in ("*", "min(per)"):
+        with pytest.raises(SubscriptionError, match="`large`: the disjunctive normal form has more than"):
+            engine.subscribe(f"select {what} from table stock where {clauses}", id="large")
+        other = Engine(view_matcher="opindex")
+        other.table("stock", key="symbol")
+        other.subscribe(f"select {what} from table stock where {clauses}", id="large")
+        assert (
+            len(other.publish({"symbol": "A", "per": 1} | {f"a{n}": 1 for n in range(14)}, stream="stock"))
+            == 1
+        )
+    assert (len(engine), engine.stats().views.families) == (0, 0)
+
+
+def test_an_explanation_of_a_join_finds_its_pairs_by_the_key(engine: Engine) -> None:
+    engine.table("order", key="id")
+    count = 3000
+    engine.upsert(pa.table({"symbol": [str(n) for n in range(count)]}), stream="stock")
+    engine.upsert(pa.table({"id": range(count), "of": [str(n) for n in range(count)]}), stream="order")
+    engine.subscribe("select count(*) from table stock s join table order o on s.symbol = o.of", id="both")
+    why = engine.explain("both", {"id": count, "of": "7"}, stream="order")
+    assert isinstance(why, ViewExplanation)
+    assert (why.answer, why.then) == (count, count + 1)
+    gone = engine.explain("both", {"id": 7, "$delete": True}, stream="order")
+    assert isinstance(gone, ViewExplanation)
+    assert gone.then == count - 1
+
+
 def test_apply_tells_the_answers_of_new_views(engine: Engine) -> None:
     engine.publish({"symbol": "A", "risk": 30, "per": 8}, stream="stock")
     done = engine.apply({"best": BEST, "filter": "a = 1"}, owner="me")
@@ -434,6 +497,17 @@ def test_rows_by_the_column_change_answers_by_the_column() -> None:
         assert sorted(told, key=lambda it: it[:2]) == sorted(expected, key=lambda it: it[:2])
         assert found.to_arrow().num_rows == len(expected)
     assert one.stats().views.rows == other.stats().views.rows
+
+
+def test_keys_by_the_column_are_those_of_events() -> None:
+    engine = Engine()
+    engine.table("r", key="k")
+    days = [datetime(2026, 1, 1), datetime(2026, 1, 2)]  # noqa: DTZ001 - Arrow's that names no zone is of UTC
+    for kind in (pa.timestamp("us"), pa.timestamp("ms", "UTC")):
+        engine.upsert(pa.table({"k": pa.array(days, kind)}), stream="r")
+        assert list(engine.publish_many(pa.table({"k": pa.array(days, kind)}), stream="r")) == []
+        assert engine.stats().views.rows == 2
+    assert len(engine.upsert(pa.table({"x": pa.array([], pa.int64())}), stream="r").rows) == 0
 
 
 def test_numbers_by_the_column_are_floats() -> None:

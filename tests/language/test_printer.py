@@ -12,6 +12,11 @@ def test_parsing_what_is_printed_gives_the_same_model(query: Query) -> None:
     assert parse(to_text(query)) == query
 
 
+def test_an_alias_that_is_a_word_of_sql_is_quoted() -> None:
+    query = parse('select * from table r "left" join table q "Right" on "left".x = "Right".x')
+    assert parse(to_text(query)) == query
+
+
 @given(queries)
 def test_reading_the_json_form_gives_the_same_model(query: Query) -> None:
     assert from_json(to_json(query)) == query

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import zipfile
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -125,6 +126,19 @@ def test_a_file_that_holds_no_tables_is_refused(tmp_path: Path) -> None:
         load_tables(path)
     with pytest.raises(SavedError, match="cannot be saved"):
         save_tables([], tmp_path / "nowhere" / "t.zip")
+
+
+def test_a_file_is_whole_or_damaged_whatever_byte_is_another(tmp_path: Path) -> None:
+    table = Table("t", ("k",))
+    for place, value in enumerate(VALUES):
+        table.upsert({"k": place, "x": value}, 1)
+    path = tmp_path / "tables"
+    save_tables([table], path)
+    whole = path.read_bytes()
+    for place in range(len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+        with suppress(SavedError):
+            load_tables(path)
 
 
 def arrow(rows: list[dict[str, Any]]) -> pa.Table:

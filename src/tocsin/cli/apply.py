@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +20,7 @@ from tocsin.engine import Difference, Engine, EventClock
 from tocsin.formats import Format
 from tocsin.formats.subscription_files import read_subscriptions
 from tocsin.language import to_text
-from tocsin.model import Subscription, View
+from tocsin.model import Query, Subscription, View
 from tocsin.model.errors import SubscriptionError, TocsinError
 from tocsin.model.values import read_time
 
@@ -49,11 +51,11 @@ def apply(
         raise TocsinError(f"a book is a file of JSON lines; call it {to.with_suffix('.jsonl')}")
     engine = Engine(matcher="oracle", clock=EventClock())  # nothing is matched: no index is needed
     if to.is_file():
-        _declare(engine, to)
+        _declare(engine, _queries(to))
     if to.is_file() and load_entries(engine, to, complain, Format.JSONL).bad:
         raise TocsinError(f"the book {to} is damaged; mend it first, for what cannot be read would be lost")
     sought = _read(wanted)
-    _declare(engine, wanted)
+    _declare(engine, (one.query for one in sought))  # the file may be a pipe, which is read once
     difference = engine.apply(sought, owner=owner, dry_run=True)
     _show(difference, engine, {one.id: _shown(one) for one in sought})
     if not difference:
@@ -70,16 +72,18 @@ def apply(
     note(f"{to} holds {counted(len(engine), 'subscription')}")
 
 
-def _declare(engine: Engine, path: Path) -> None:
-    """Declare the tables that a file's views read: a book says nothing of them, and none of them is needed for it."""
-    format = Format.JSONL if path.suffix in (".jsonl", ".ndjson") else None
-    for entry in read_subscriptions(path, format):
-        try:
-            query = check_entry(entry).query
-        except TocsinError:  # it is told when it is read
-            continue
+def _declare(engine: Engine, queries: Iterable[Query]) -> None:
+    """Declare the tables that views read: a book says nothing of them, and none of them is needed for it."""
+    for query in queries:
         for table in query.tables if isinstance(query, View) else ():
             engine.table(table.name, key="key")
+
+
+def _queries(book: Path) -> Iterator[Query]:
+    """Return what a book's subscriptions ask; what is wrong with others is told when they are read."""
+    for entry in read_subscriptions(book, Format.JSONL):
+        with suppress(TocsinError):
+            yield check_entry(entry).query
 
 
 def _read(path: Path) -> list[Subscription]:

@@ -16,13 +16,21 @@ from tocsin.formats import Format
 from tocsin.formats.files import format_of, is_readable, raw_records
 from tocsin.formats.records import Broken
 from tocsin.formats.subscription_files import Entry, describe, read_subscriptions
-from tocsin.language import Template
+from tocsin.language import Template, to_dnf, to_normal
 from tocsin.language.check import Checked
 from tocsin.language.sources import read_query
 from tocsin.model import Event, Filter, Sequence, View
-from tocsin.model.errors import LanguageError, SubscriptionError, TemplateError, TocsinError
+from tocsin.model.conditions import TRUE, Condition
+from tocsin.model.errors import (
+    LanguageError,
+    NormalFormError,
+    SubscriptionError,
+    TemplateError,
+    TocsinError,
+)
 from tocsin.sequences.preparation import prepare
 from tocsin.sequences.ticks import Ticks
+from tocsin.views.plan import RowPlan
 from tocsin.views.planning import plan_of
 
 __all__ = [
@@ -123,20 +131,30 @@ def check_entry(entry: Entry | SubscriptionError) -> Checked:
         if isinstance(checked.query, Sequence):
             prepare(checked.query, Ticks())
         if isinstance(checked.query, View):
-            plan_of(checked.query, entry.id)
+            to_normal(_kept_by(checked.query, entry.id))
     except TocsinError as error:
         raise TocsinError(_described(error, entry)) from None
     return Checked(checked.query, (*checked.warnings, *_too_large(checked, entry.id)), checked.normal)
 
 
 def _too_large(checked: Checked, id_: str) -> tuple[str, ...]:
-    """Return the warning that a filter is too large for matchers that hold conjunctions only."""
+    """Return the warning that a filter or view is too large for matchers that hold conjunctions only."""
     try:
         if isinstance(checked.query, Filter):
             normal_form(checked.query, id_, checked.normal)
+        if isinstance(checked.query, View):
+            to_dnf(_kept_by(checked.query, id_))
     except SubscriptionError as fault:
         return (f"most matchers refuse it: {fault.reason}",)
+    except NormalFormError as fault:
+        return (f"most matchers refuse it: {fault}",)
     return ()
+
+
+def _kept_by(view: View, id_: str) -> Condition:
+    """Return the condition by which a view's rows are kept, or raise `SubscriptionError` if it cannot be followed."""
+    plan = plan_of(view, id_)
+    return plan.condition if isinstance(plan, RowPlan) else TRUE
 
 
 def load_template(

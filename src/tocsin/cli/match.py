@@ -18,7 +18,7 @@ from tocsin.cli import options
 from tocsin.cli.loading import Loaded, load_entries, load_template, load_texts, replaying_engine
 from tocsin.cli.terminal import FaultLog, counted, errors, note, progress, shown, told, watched
 from tocsin.engine import Engine
-from tocsin.engine.views import first_answer
+from tocsin.engine.answers import first_answer
 from tocsin.formats import EventFields
 from tocsin.formats.notifications import JsonNotifications, ParquetNotifications
 from tocsin.matching import registered_matchers

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.engine.answers import first_answer
 from tocsin.engine.book import ALWAYS, FOREVER, Book, Terms
 from tocsin.engine.clock import Clock
 from tocsin.engine.filters import NormalForm, normal_form, smaller_form
@@ -16,7 +17,7 @@ from tocsin.engine.ranked import weighted
 from tocsin.engine.results import Difference
 from tocsin.engine.rows import MadeRows, MadeSequences, MadeViews
 from tocsin.engine.timelines import Timelines
-from tocsin.engine.views import Views, first_answer
+from tocsin.engine.views import Views
 from tocsin.engine.wanted import Wanted, WantedSequence, WantedView
 from tocsin.matching import ConjunctionBatch, IdArray, Matcher, create_matcher, takes_clauses
 from tocsin.matching.growing import GrowingMatcher

@@ -12,6 +12,7 @@ from msgspec.structs import replace as changed
 from numpy.typing import NDArray
 
 from tocsin.engine.altering import Altering
+from tocsin.engine.answers import view_notification
 from tocsin.engine.clock import Clock
 from tocsin.engine.filters import is_deletion, matchable, notification
 from tocsin.engine.history import History
@@ -22,7 +23,6 @@ from tocsin.engine.results import AnswerChanges, Followed, Values
 from tocsin.engine.sequences import sequence_notification
 from tocsin.engine.tables import TableRows
 from tocsin.engine.timeline import Tell
-from tocsin.engine.views import view_notification
 from tocsin.formats import Fault
 from tocsin.matching import ConjunctionBatch, EventBatch, IdArray
 from tocsin.model import Event, Notification
@@ -133,7 +133,7 @@ class Publication:
         held, now = self._held, self._clock.now()
         altered = held.views.upsert(stream, rows, ends)
         self.published += len(ends)
-        if held.book.has_terms:
+        if held.book.has_terms or held.views.has_untold:
             altered = altered.take(self._heard(altered, ends, now))
         if len(ends):
             self._clock.saw(int(ends.max()))

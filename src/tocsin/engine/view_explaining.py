@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
 from tocsin.engine.results import EventExplanation
 from tocsin.language.explanation import Reason, explain_condition
 from tocsin.language.printer import condition_text
-from tocsin.model import Event, Subscription, View
+from tocsin.model import Subscription, View
 from tocsin.model.subscription import Answer
 from tocsin.views.answers import same_answer
-from tocsin.views.changes import Row
-from tocsin.views.oracle import answer_of
+from tocsin.views.changes import RowChange
 from tocsin.views.plan import Plan, RangePlan
-from tocsin.views.table import Table
 
 __all__ = ["ViewExplanation", "explain_view"]
 
@@ -37,25 +35,19 @@ def explain_view(
     plan: Plan,
     answer: Answer,
     outside: tuple[str, ...],
-    change: tuple[Mapping[str, Table], Event, Row | None],
+    *,
+    change: RowChange,
+    answer_after: Callable[[RowChange], Answer],
 ) -> ViewExplanation:
-    """Return how a view stands; `change` is an event, the tables, and the row it would leave, None if it deletes it."""
+    """Return how a view stands; `change` is what an event would do, unless something keeps it `outside`."""
     view = held.query
     assert isinstance(view, View)  # noqa: S101 - the caller asked
     reason, before, then = Reason(condition_text(view.where), None), None, answer
     if not outside:
-        tables, event, row = change
-        table = tables[event.stream or ""]
-        slot = table.slot(event.attributes)
         if len(view.tables) == 1:
-            reason = explain_condition(view.where, row or {})
-            before = None if slot is None else explain_condition(view.where, table.row(slot))
-        rows = {one.name: dict(tables[one.name].rows()) for one in view.tables}
-        if row is not None:
-            rows[table.name][-1 if slot is None else slot] = row
-        elif slot is not None:
-            del rows[table.name][slot]
-        then = answer_of(view, {name: some.values() for name, some in rows.items()})
+            reason = explain_condition(view.where, change.new or {})
+            before = None if change.old is None else explain_condition(view.where, change.old)
+        then = answer_after(change)
     return ViewExplanation(
         subscription=held.id,
         matched=not outside and not same_answer(answer, then),

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from tocsin.engine.answers import view_notification
 from tocsin.engine.results import AnswerChanges, Trial
 from tocsin.engine.subscribing import Subscribing
 from tocsin.engine.tables import table_events, table_times
-from tocsin.engine.views import Views, view_notification
+from tocsin.engine.views import Views
 from tocsin.formats import Fault
 from tocsin.model import Event, View
 from tocsin.model.errors import EventError, SubscriptionError

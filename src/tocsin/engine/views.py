@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +13,14 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tocsin.engine.altering import Altering
+from tocsin.engine.answers import Altered
 from tocsin.engine.filters import DELETIONS, is_deletion, out_of_time
 from tocsin.engine.results import HeldViews
 from tocsin.engine.view_explaining import ViewExplanation, explain_view
 from tocsin.language.parsing.cursor import closest
 from tocsin.language.template.columns import Column
 from tocsin.matching import IdArray
-from tocsin.model import Event, Notification, Subscription, View
+from tocsin.model import Event, Subscription, View
 from tocsin.model.errors import EventError, NormalFormError, SubscriptionError, TocsinError
 from tocsin.model.subscription import Answer
 from tocsin.views.batch import Batch, Changed, read_batch
@@ -32,16 +34,7 @@ from tocsin.views.table import Table
 if TYPE_CHECKING:
     from tocsin.views.range_family import RangeFamily
 
-__all__ = ["Altered", "Views", "first_answer", "view_notification"]
-
-
-class Altered(Struct, frozen=True):
-    """One answer that an event altered: the event, its mark, when it came, and what is different."""
-
-    mark: int
-    event: Event
-    now: int
-    change: ViewChange
+__all__ = ["Views"]
 
 
 class _Pending(Struct, frozen=True):
@@ -54,12 +47,13 @@ class _Pending(Struct, frozen=True):
 
 
 class _Held(Struct, eq=False):
-    """A family, the tables it reads, and how many subscriptions it has."""
+    """A family, the tables it reads, how many subscriptions it has, and how many of the pending changes it knows of."""
 
     family: Family
     tables: tuple[str, ...]
     ranged: RangeFamily | None
     left: int = 0
+    known: int = 0
 
 
 class Views:
@@ -147,18 +141,33 @@ class Views:
 
     def release(self) -> list[Altered]:
         """Return what the changes since the last time alter, in their order."""
-        pending, self._pending = self._pending, []
+        pending = self._pending
         found: list[tuple[int, ViewChange]] = []
+        try:
+            for held in self._families.values():
+                first, held.known = held.known, len(pending)
+                places = [at for at in range(first, len(pending)) if pending[at].change.table in held.tables]
+                if places:
+                    changes = held.family.change([pending[place].change for place in places])
+                    found += ((places[one.change], one) for one in changes)
+        except BaseException:
+            for _, change in found:
+                self.keep_untold(change)
+            raise
+        self._pending = []
         for held in self._families.values():
-            places = [place for place, one in enumerate(pending) if one.change.table in held.tables]
-            if places:
-                changes = held.family.change([pending[place].change for place in places])
-                found += ((places[one.change], one) for one in changes)
+            held.known = 0
         found.sort(key=lambda one: (one[0], one[1].number))
         return [
             Altered(pending[place].mark, pending[place].event, pending[place].now, change)
             for place, change in found
         ]
+
+    def catch_up(self) -> None:
+        """Follow what a call that was broken off has left; whom it concerns hears of it with the next change."""
+        if self._pending:
+            for altered in self.release():
+                self.keep_untold(altered.change)
 
     def upsert(self, name: str, rows: pa.Table, ends: NDArray[np.int64]) -> Altering:
         """Put an Arrow table's rows into a table, and return what that alters, as columns.
@@ -172,6 +181,7 @@ class Views:
             raise EventError(
                 "only plain columns of numbers, texts, booleans and timestamps are taken; publish others"
             )
+        self.catch_up()
         families = [held for held in self._families.values() if name in held.tables]
         fast = [one.ranged for one in families if one.ranged is not None and one.ranged.by_column is not None]
         slow = [one for one in families if one.ranged not in fast]
@@ -224,6 +234,7 @@ class Views:
 
     def add(self, numbers: IdArray, plan: Plan, columns: Mapping[str, Column], id_: str) -> None:
         """Add one subscription for each number; those of a template have a row of `columns` each."""
+        self.catch_up()
         key = _key(plan)
         held = self._families.get(key)
         if held is None:
@@ -265,10 +276,24 @@ class Views:
         view = held.query
         assert isinstance(view, View)  # noqa: S101 - the caller asked
         outside = tuple(self._outside(held, view, event))
-        row = None if is_deletion(event) else _row(event)
-        return explain_view(
-            held, self.plan(view, held.id), self.answer(number), outside, (self.tables, event, row)
-        )
+        change = RowChange("", -1, None, None)
+        if not outside:
+            table = self.tables[event.stream or ""]
+            slot, row = table.slot(_row(event)), None if is_deletion(event) else _row(event)
+            old = None if slot is None else table.row(slot)
+            change = RowChange(table.name, -1 if slot is None else slot, old, row)
+        plan = self.plan(view, held.id)
+        after = partial(self._answer_after, plan)
+        return explain_view(held, plan, self.answer(number), outside, change=change, answer_after=after)
+
+    def _answer_after(self, plan: Plan, change: RowChange) -> Answer:
+        """Return what a view would answer if a row changed so."""
+        held, alone = self._new_family(plan), np.zeros(1, dtype=np.int64)
+        held.family.load(self._rows(held.tables))
+        held.family.add(alone, plan, {})
+        if change.old is not None or change.new is not None:
+            held.family.change([change])
+        return held.family.answer(0)
 
     def _outside(self, held: Subscription, view: View, event: Event) -> Iterator[str]:
         """Return what keeps an event away from a view."""
@@ -281,6 +306,11 @@ class Views:
         if self.tables[event.stream].is_late(_row(event), event.end):
             yield f"the event ended at {event.end}, before the row that is held: it is late"
         yield from out_of_time(held, event)
+
+    @property
+    def has_untold(self) -> bool:
+        """Tell whether anybody did not hear of a change."""
+        return bool(self._untold)
 
     def keep_untold(self, change: ViewChange) -> None:
         """Remember what a subscription was told last, since it does not hear of this change."""
@@ -327,29 +357,6 @@ class _Rows:
 
     def __iter__(self) -> Iterator[tuple[int, Row]]:
         return self._table.rows()
-
-
-def view_notification(id_: str, altered: Altered, old: Answer, generation: int) -> Notification:
-    """Return what the subscription of a view is told of a change."""
-    event, change = altered.event, altered.change
-    return Notification(
-        subscription=id_,
-        event_ids=(event.id,),
-        events=(event,),
-        old=old,
-        new=change.new,
-        start=event.start,
-        end=event.end,
-        generation=generation,
-        view=True,
-        removed=change.removed,
-        added=change.added,
-    )
-
-
-def first_answer(id_: str, answer: Answer, generation: int) -> Notification:
-    """Return what the subscription of a view is told at once: its present answer."""
-    return Notification(id_, (), new=answer, generation=generation, view=True)
 
 
 def _row(event: Event) -> Row:

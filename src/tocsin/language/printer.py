@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
+from tocsin.language.parsing.cursor import HABITS
 from tocsin.language.parsing.tokens import BARE_NAME, RESERVED
 from tocsin.model.conditions import TRUE, And, Condition, Constant, Not, Operator, Or, Predicate
 from tocsin.model.queries import (
@@ -226,6 +227,12 @@ def _view(query: View) -> str:
 
 
 def _table(table: Table) -> str:
-    return f"table {_source_name(table.name)}" + (
-        "" if table.alias is None else f" {name_text(table.alias, dots=False)}"
+    name = f"table {_source_name(table.name)}"
+    if table.alias is None:
+        return name
+    # Bare before `join`, `left` and the like read as SQL's word.
+    return (
+        f'{name} "{table.alias}"'
+        if table.alias.lower() in HABITS
+        else f"{name} {name_text(table.alias, dots=False)}"
     )

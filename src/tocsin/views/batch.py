@@ -81,7 +81,7 @@ def read_batch(table: pa.Table, key: Sequence[str], name: str) -> Batch | None:
                 f"row {int(missing.argmax())} has none, and a row of the table `{name}` needs it, since it is of its key",
                 attribute,
             )
-    if len(key) == 1 and _is_plain(table.schema.field(key[0]).type):
+    if len(key) == 1 and key[0] in columns and _is_plain(table.schema.field(key[0]).type):
         return Batch(columns, texts, table.column(key[0]).to_pylist())
     values = [[made.value(attribute, place) for attribute in key] for place in range(len(made))]
     return Batch(columns, texts, [key_of(one) for one in values])

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
+import numpy as np
+
 from tocsin.language.normal import to_dnf
 from tocsin.language.printer import condition_text
 from tocsin.language.template.columns import Column
@@ -14,7 +16,7 @@ from tocsin.model.errors import NormalFormError, SubscriptionError
 from tocsin.model.queries import SelectItem, View
 from tocsin.model.terms import Aggregate, Arithmetic, Attribute, Literal, Negative, Parameter, Term
 from tocsin.model.values import Kind, kind_of
-from tocsin.views.numbers import is_exact
+from tocsin.views.numbers import WIDEST, is_exact
 from tocsin.views.plan import LEFT, RIGHT, Bound, Plan, RangePlan, RowPlan
 
 __all__ = ["placed", "placed_term", "plan_of"]
@@ -38,7 +40,7 @@ def plan_of(view: View, id_: str, columns: Mapping[str, Column] | None = None) -
     if len(view.tables) == 2:
         return _joined(view, kind, y, id_)
     if kind != "rows":
-        ranged = _ranged(view, kind, y, columns or {}, id_)
+        ranged = _ranged(view, kind, y, columns or {})
         if ranged is not None:
             return ranged
     name = view.tables[0].name
@@ -90,14 +92,12 @@ def _parameters(term: Term) -> list[str]:
 # one range of one attribute
 
 
-def _ranged(
-    view: View, kind: str, y: Term | None, columns: Mapping[str, Column], id_: str
-) -> RangePlan | None:
+def _ranged(view: View, kind: str, y: Term | None, columns: Mapping[str, Column]) -> RangePlan | None:
     """Return the plan of a view whose condition is one range of one attribute; None if it is something else."""
     try:
         conjunctions = to_dnf(view.where).conjunctions
-    except NormalFormError as fault:
-        raise SubscriptionError(str(fault), id_) from fault
+    except NormalFormError:
+        return None
     if len(conjunctions) != 1:
         return None
     (conjunction,) = conjunctions
@@ -142,19 +142,25 @@ def _bounds(conjunction: Conjunction) -> tuple[str, tuple[Bound, ...], tuple[Bou
 def _kind(term: Literal | Parameter, columns: Mapping[str, Column]) -> Kind | None:
     """Return the kind of a bound's constant, or of all of a parameter's; None if they are mixed, or no float holds one."""
     if isinstance(term, Literal):
-        return term.kind if is_exact(term.value) else None
+        return term.kind if _is_end(term.value) else None
     if term.many or term.name not in columns:
         return None
     column = columns[term.name]
     if column.dtype.kind == "f":
-        return Kind.NUMBER
+        return Kind.NUMBER if not len(column) or _is_end(float(np.abs(column).max())) else None
     if column.dtype.kind in "iu":
         exact = not len(column) or (is_exact(int(column.min())) and is_exact(int(column.max())))
         wide = bool(len(column)) and max(abs(int(column.min())), abs(int(column.max()))) > 2**53
         return Kind.NUMBER if exact and not wide else None
     values = column.tolist()
     kinds = {kind_of(value) for value in values if isinstance(value, (bool, int, float, str, datetime))}
-    return kinds.pop() if len(kinds) == 1 and all(is_exact(value) for value in values) else None
+    return kinds.pop() if len(kinds) == 1 and all(map(_is_end, values)) else None
+
+
+def _is_end(value: object) -> bool:
+    """Tell whether a constant can be the end of a range: a float holds it, and stands for nothing else."""
+    widest = isinstance(value, (int, float)) and abs(value) >= WIDEST
+    return is_exact(value) and not widest
 
 
 # two tables

@@ -136,9 +136,11 @@ class RangeFamily:
             old.append(_NOWHERE if one.old is None else self._point(one.old))
             new.append(_NOWHERE if one.new is None else self._come(one.new))
             gone.append(old[-1][1])
-        old_x, old_y = np.array(old, dtype=np.float64).reshape(len(old), 2).T.copy()
-        new_x, new_y = np.array(new, dtype=np.float64).reshape(len(new), 2).T.copy()
-        altered = self._named(self.change_points(PointChanges(old_x, old_y, new_x, new_y)))
+        altered: list[ViewChange] = []
+        if old != new:  # most changes concern few of many families
+            old_x, old_y = np.array(old, dtype=np.float64).reshape(len(old), 2).T.copy()
+            new_x, new_y = np.array(new, dtype=np.float64).reshape(len(new), 2).T.copy()
+            altered = self._named(self.change_points(PointChanges(old_x, old_y, new_x, new_y)))
         if self._kind.reads is Reads.VALUE:
             self._codes.let_go(int(code) for code in gone if not math.isnan(code))
         return altered

@@ -333,6 +333,8 @@ class QueryReader(ClauseReader):
             return "in `from`, clauses come in the order `where`, `compute`; in `fold`, `on`, `while`, `compute`, `where`"
         if word == "where":
             return "a bare condition needs no `where`; with it, begin with `from` and a stream"
+        if word == "join":
+            return "a view joins two tables, both after the word `table`: from table a join table b on …"
         if word in _OF_A_SEQUENCE:
             return "a sequence begins with `from`, and its clauses end with `within`, `select`, `publish`"
         return None

@@ -32,6 +32,7 @@ class Count(Keeper[bool]):
     def end(self, number: int) -> None:
         """Let go of a subscription's count."""
         del self._counts[number]
+        self._old.pop(number, None)
 
     def follow(
         self,

@@ -81,6 +81,7 @@ class Least(Keeper[Number]):
                 standing.holders -= 1
                 if not standing.holders:
                     del self._standing[standing.place]
+        self._touched.discard(number)
 
     def follow(
         self,

@@ -45,6 +45,7 @@ class Total(Keeper[Number]):
     def end(self, number: int) -> None:
         """Let go of a subscription's sum."""
         del self._sums[number]
+        self._touched.discard(number)
 
     def follow(
         self,

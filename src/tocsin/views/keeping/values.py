@@ -39,6 +39,7 @@ class Distinct(Keeper[_Kept]):
     def end(self, number: int) -> None:
         """Let go of a subscription's values."""
         del self._counts[number]
+        self._old.pop(number, None)
 
     def follow(
         self,

@@ -94,6 +94,7 @@ class WholeRows(Keeper[_Told]):
     def end(self, number: int) -> None:
         """Let go of a subscription's rows."""
         del self._rows[number]
+        self._touched.pop(number, None)
 
     def follow(
         self,
