@@ -21,6 +21,7 @@ from tocsin.model.errors import EventError, SavedError, SubscriptionError, Tocsi
 from tocsin.model.subscription import Answer
 from tocsin.views.answers import same_answer
 from tocsin.views.oracle import answer_of
+from tocsin.views.range_family import RangeFamily
 
 KINDS = ["min(y)", "max(y)", "count(*)", "count(y)", "sum(y)", "avg(y)", "distinct y", "distinct s"]
 NUMBERS = [0, 1, 2, 3, 0.5, 2.5, -1, 1e16, 0.1]
@@ -547,3 +548,26 @@ def test_a_table_with_a_bad_row_is_not_taken_at_all(table: dict[str, list[Any]],
     assert engine.stats().views.rows == 0
     with pytest.raises(EventError, match="`s` is no table"):
         engine.upsert(pa.table({"k": [1]}), stream="s")
+
+
+def test_what_came_before_a_report_that_fails_is_published(engine: Engine) -> None:
+    engine.subscribe("select count(*) from table stock", id="all")
+
+    def fail(fault: Fault) -> None:
+        raise RuntimeError(str(fault))
+
+    notes = engine.publish_many(
+        [{"symbol": "A"}, {"symbol": "B"}, {"x": 1}, {"symbol": "D"}], stream="stock", on_error=fail
+    )
+    told = []
+    with pytest.raises(RuntimeError, match="attribute `symbol`"):
+        told += [note.new for note in notes]
+    assert engine.answer("all") == 2
+    assert engine.stats().refused == 1
+
+
+def test_points_are_loaded_before_subscriptions() -> None:
+    family = RangeFamily("min")
+    family.add_ranges(np.zeros(1, dtype=np.int64), np.zeros(1), np.ones(1))
+    with pytest.raises(TocsinError, match="points are loaded before"):
+        family.load_points(np.zeros(1), np.zeros(1))

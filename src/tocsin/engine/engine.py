@@ -139,7 +139,7 @@ class Engine(Viewing):
         """
         report = on_error or _log_fault
         wish = Wish.of(top, weights)
-        size = batch_size or (_BATCH if is_at_hand(events) else 1)
+        size = batch_size or (min(_BATCH, self._views.most_at_once) if is_at_hand(events) else 1)
         # The rows of a stream that is a table are looked at one by one, as its rows.
         by_column = wish is None and not self._views.is_table(stream)
         table = table_events(events, stream) if by_column else None
@@ -153,10 +153,11 @@ class Engine(Viewing):
         failure: Exception | None = None
         try:
             for one in read_incoming(events, self._reader, stream, fields):
-                if isinstance(one, Fault):
-                    report(one)
+                read = one if isinstance(one, Fault) else self._as_row(one)
+                if isinstance(read, Fault):
+                    report(read)
                     continue
-                batch.append(one)
+                batch.append(read)
                 if len(batch) >= size:
                     full, batch = batch, []
                     yield from self._told(*self._publish(full, report, wish))
@@ -328,6 +329,18 @@ class Engine(Viewing):
         stream = given.get("stream")
         check_times(ticks, stream, **{name: given[name] for name in ("time", "start") if name in given})
         return read_event(event, **({"time": self._reader.now(stream)} | given), ticks=ticks)
+
+    def _as_row(self, event: Event) -> Event | Fault:
+        """Return an event, or what keeps it from being a row of its table, if it has one."""
+        if not self._views.is_table(event.stream):
+            return event
+        try:
+            with self._lock:
+                self._views.check(event)
+        except EventError as fault:
+            self._reader.refuse()
+            return Fault(event.id, 0, str(fault))
+        return event
 
     def _timed(self, table: ArrowEvents, time: str, start: str | None) -> TableRows:
         """Return a table's rows with their times; those without one are faulty."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from tocsin.views.range_family import RangeFamily
 
 __all__ = ["Views"]
+
+
+_ALTERED: Final = 4_000_000  # answers that one batch of events may alter
 
 
 class _Pending(Struct, frozen=True):
@@ -72,6 +75,11 @@ class Views:
 
     def __len__(self) -> int:
         return len(self._family_of)
+
+    @property
+    def most_at_once(self) -> int:
+        """Return how many events may be followed together, so that what they may alter is not too much at once."""
+        return max(1, _ALTERED // max(len(self), 1))
 
     # tables
 
@@ -177,10 +185,6 @@ class Views:
         """
         table = self.tables[name]
         batch = read_batch(rows, table.key, name)
-        if batch is None:
-            raise EventError(
-                "only plain columns of numbers, texts, booleans and timestamps are taken; publish others"
-            )
         self.catch_up()
         families = [held for held in self._families.values() if name in held.tables]
         fast = [one.ranged for one in families if one.ranged is not None and one.ranged.by_column is not None]

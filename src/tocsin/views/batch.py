@@ -57,17 +57,20 @@ class Batch(Struct, frozen=True):
         return from_microseconds(word) if kind == MOMENT else bool(word)
 
 
-def read_batch(table: pa.Table, key: Sequence[str], name: str) -> Batch | None:
-    """Return a table's rows, or None if some column is not of plain numbers, texts, booleans or timestamps.
-
-    One without a key raises `EventError`.
-    """
+def read_batch(table: pa.Table, key: Sequence[str], name: str) -> Batch:
+    """Return a table's rows; raise `EventError` for a column of another kind, and for a row without its key."""
     columns: dict[str, Column] = {}
     texts: dict[str, list[str]] = {}
     for attribute, chunks in zip(table.schema.names, table.columns, strict=True):
         found = _column(chunks.combine_chunks())
-        if found is None or attribute in columns:
-            return None
+        if found is None:
+            raise EventError(
+                f"a column of {chunks.type} is not taken as it is, only integers of 64 bits, floats, texts, booleans "
+                "and timestamps to the microsecond in UTC; cast it, or publish the table",
+                attribute,
+            )
+        if attribute in columns:
+            raise EventError("two columns have this name", attribute)
         columns[attribute], words = found
         if words is not None:
             texts[attribute] = words
@@ -101,6 +104,8 @@ def _column(array: Any) -> tuple[Column, list[str] | None] | None:
             return None  # a row that is no event: it is told which
     elif pa.types.is_integer(kind) and kind != pa.uint64():
         told, words = INTEGER, _plain(pc.cast(array, pa.int64()), 0)
+    elif pa.types.is_null(kind):
+        told, words = INTEGER, np.zeros(len(array), dtype=np.int64)
     elif pa.types.is_boolean(kind):
         told, words = BOOLEAN, _plain(pc.cast(array, pa.int64()), 0)
     elif pa.types.is_timestamp(kind) and kind.unit in ("s", "ms", "us") and kind.tz in (None, "UTC"):

@@ -15,7 +15,7 @@ from tocsin.language.printer import term_text
 from tocsin.language.semantics import value_of
 from tocsin.language.template.columns import Column
 from tocsin.matching import IdArray
-from tocsin.model.errors import EventError
+from tocsin.model.errors import EventError, TocsinError
 from tocsin.model.subscription import Answer
 from tocsin.model.terms import Attribute, Literal, Parameter
 from tocsin.model.timestamps import microseconds
@@ -69,7 +69,11 @@ class RangeFamily:
     # by the column
 
     def load_points(self, x: Floats, y: Floats) -> None:
-        """Take all points at once, in the place of those that were held."""
+        """Take all points at once, in the place of those that were held, before there are subscriptions."""
+        if self._held:
+            raise TocsinError(
+                "points are loaded before subscriptions are added: their answers would not follow"
+            )
         self.server.load(np.ascontiguousarray(x), np.ascontiguousarray(y))
 
     def add_ranges(self, numbers: IdArray, lows: Floats, highs: Floats) -> None:

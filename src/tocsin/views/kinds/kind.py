@@ -114,7 +114,7 @@ def absent(changes: PointChanges, place: int) -> PointError:
     point = (float(changes.old_x[place]), float(changes.old_y[place]))
     return PointError(
         f"change {place}: its old point {point} is not held; the changes before it are made. "
-        f"Load the table's points anew"
+        f"Make the family anew, and load it with the table's points"
     )
 
 
