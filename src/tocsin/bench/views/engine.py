@@ -31,7 +31,7 @@ class _Way(Struct, frozen=True):
 
 
 def engine(session: Session) -> None:
-    """Load rows and subscriptions by the column, and publish updates in batches and one by one."""
+    """Load rows and subscriptions by the column, and update rows by the column, in batches of events and one by one."""
     scale = session.scale
     ranges = session.material.ranges(scale.compared)
     points, updates = session.material.updates(scale.rows)
@@ -49,7 +49,8 @@ def engine(session: Session) -> None:
     session.record("subscriptions", contender, at, (len(ranges) / max(seconds, 1e-9), "subscriptions/s"))
     done = 0
     for way in (
-        _Way("Engine.publish_many", _in_batches, scale.batch, len(updates) // 2),
+        _Way("Engine.upsert", _by_the_column, scale.batch, len(updates) // 2),
+        _Way("Engine.publish_many", _in_batches, scale.batch, len(updates) // 3),
         _Way("Engine.publish", _one_by_one, 1, scale.single),
     ):
         done += _published(session, held, way, updates.take(done, done + way.most))
@@ -72,6 +73,10 @@ def _published(session: Session, held: Engine, way: _Way, updates: Updates) -> i
     session.record("notified", contender, at, (told / max(seconds, 1e-9), "notifications/s"))
     session.record("notified by one", contender, at, (told / max(done, 1), "an update"))
     return done
+
+
+def _by_the_column(held: Engine, rows: pa.Table) -> int:
+    return len(held.upsert(rows, stream=TABLE))
 
 
 def _in_batches(held: Engine, rows: pa.Table) -> int:

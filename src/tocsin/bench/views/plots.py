@@ -91,7 +91,7 @@ def _bars(experiment: str, name: str, title: str) -> SizedPlot:
         axes.set_title(f"{title}, {_place(last)} {_ALONG[experiment]}")
         axes.set_xscale("log")
         axes.set_xlim(min(values) / 3, max(values) * 8)
-        plain(axes.xaxis)
+        axes.xaxis.set_major_formatter(lambda value, _: _place(value))
         return True
 
     return (7.0, 3.2), plot
