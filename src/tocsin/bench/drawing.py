@@ -64,7 +64,7 @@ def require_matplotlib() -> None:
 
 def plain(axis: Axis) -> None:
     """Write numbers out, for few readers think in powers."""
-    axis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
+    axis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 10 else f"{value:g}")
     axis.set_minor_formatter("")
 
 
