@@ -39,7 +39,7 @@ def match(matcher: Matcher, *events: dict[str, object]) -> list[list[int]]:
     return matcher.match(EventBatch.of(read_event(event) for event in events)).to_lists()
 
 
-@settings(max_examples=20_000 if LONG else 2_000)
+@settings(max_examples=20_000 if LONG else 1_000)
 @given(workloads())
 def test_the_oracle_on_normal_forms_agrees_with_an_independent_evaluator_of_the_tree(
     workload: list[Operation],

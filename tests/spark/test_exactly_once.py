@@ -19,7 +19,7 @@ from tests.spark.streaming import SINKS
 from tocsin.index import SubscriptionIndex
 from tocsin.spark.sinks import read_committed
 
-FILES, EACH = 18, 50
+FILES, EACH = 12, 50
 
 
 def test_killed_streams_lose_nothing_and_tell_nothing_twice(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from types import NoneType
 from typing import Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tocsin.language.printer import term_text
@@ -32,6 +33,7 @@ from tocsin.views.kinds.kind import Reads, Told, whole
 from tocsin.views.kinds.registry import kind_named
 from tocsin.views.listeners import new_listeners
 from tocsin.views.numbers import WIDEST, moment, number
+from tocsin.views.places import Places
 from tocsin.views.plan import Bound, Plan, RangePlan
 
 __all__ = ["RangeFamily"]
@@ -46,8 +48,8 @@ _OF_NONE: Final[Mapping[str, Answer]] = {
 class RangeFamily:
     """Follows the points of a table's rows; its subscriptions are ranges in an index of listeners.
 
-    Subscriptions go by their numbers, which are the places of their ranges and answers as well. With `check` the
-    server's side knows which ranges there are, and sends no message that none of them can hear.
+    The ranges and answers of subscriptions go by their places. With `check` the server's side knows which ranges there
+    are, and sends no message that none of them can hear.
     """
 
     def __init__(
@@ -59,18 +61,18 @@ class RangeFamily:
         self.listeners = new_listeners(matcher, _type_of(self._plan))
         self.answers = self._kind.answers()
         self.coverage = Coverage() if check else None
-        self._ranges: dict[int, tuple[float, float]] = {}  # of those that the coverage knows
+        self._ranges: dict[int, tuple[float, float]] = {}  # by place, of those that the coverage knows
         self._codes = Codes()
         self._y_name = "" if self._plan.y is None else term_text(self._plan.y)
-        self._held: set[int] = set()
-        self._empty: set[int] = set()  # those whose range no point is within
+        self._places = Places()
+        self._empty: set[int] = set()  # the numbers of those whose range no point is within
         self._messages = 0
 
     # by the column
 
     def load_points(self, x: Floats, y: Floats) -> None:
         """Take all points at once, in the place of those that were held, before there are subscriptions."""
-        if self._held:
+        if len(self._places) or self._empty:
             raise TocsinError(
                 "points are loaded before subscriptions are added: their answers would not follow"
             )
@@ -79,25 +81,27 @@ class RangeFamily:
     def add_ranges(self, numbers: IdArray, lows: Floats, highs: Floats) -> None:
         """Add a subscription for each number, of a range with both ends included."""
         within = lows <= highs
-        self._held.update(numbers.tolist())
         if not within.all():
             self._empty.update(numbers[~within].tolist())
             numbers, lows, highs = numbers[within], lows[within], highs[within]
         if len(numbers):
-            self.answers.begin(numbers, self.server.present(lows, highs))
-            self.listeners.add(numbers, lows, highs)
+            present = self.server.present(lows, highs)
+            places = self._places.take(numbers)
+            self.answers.begin(places, present)
+            self.listeners.add(places, lows, highs)
             if self.coverage is not None:
                 self.coverage.add(lows, highs)
                 pairs = zip(lows.tolist(), highs.tolist(), strict=True)
-                self._ranges.update(zip(numbers.tolist(), pairs, strict=True))
+                self._ranges.update(zip(places.tolist(), pairs, strict=True))
 
     def change_points(self, changes: PointChanges) -> Told:
-        """Follow changes of points, and return what they alter."""
+        """Follow changes of points, and return what they alter; `Told.places` are the subscriptions' numbers."""
         messages = self.server.reformulate(changes)
         if self.coverage is not None:
             messages = messages.take(self.coverage.hears(messages))
         self._messages += len(messages)
-        return self.answers.tell(messages, self.listeners.hear(messages))
+        told = self.answers.tell(messages, self.listeners.hear(messages))
+        return replace(told, places=self._places.numbers(told.places))
 
     # row by row
 
@@ -118,17 +122,14 @@ class RangeFamily:
 
     def remove(self, numbers: IdArray) -> None:
         """Remove subscriptions; those that are not there are passed over."""
-        held = [n for n in numbers.tolist() if n in self._held]
-        if not held:
+        self._empty.difference_update(numbers.tolist())
+        places = self._places.let_go(numbers.tolist())
+        if not len(places):
             return
-        self._held.difference_update(held)
-        kept = np.array([n for n in held if n not in self._empty], dtype=np.int64)
-        self._empty.difference_update(held)
-        if len(kept):
-            self.listeners.remove(kept)
-            self.answers.end(kept)
-        if self.coverage is not None and len(kept):
-            lows, highs = np.array([self._ranges.pop(number) for number in kept.tolist()]).T.copy()
+        self.listeners.remove(places)
+        self.answers.end(places)
+        if self.coverage is not None:
+            lows, highs = np.array([self._ranges.pop(place) for place in places.tolist()]).T.copy()
             self.coverage.remove(lows, highs)
 
     def change(self, changes: Sequence[RowChange]) -> list[ViewChange]:
@@ -229,7 +230,7 @@ class RangeFamily:
         """Return a subscription's present answer."""
         if number in self._empty:
             return _OF_NONE.get(self._kind.name)
-        found = self.answers.answer(number)
+        found = self.answers.answer(self._places.find(number))
         if isinstance(found, tuple):
             return self._decoded(found)
         return None if found is None else whole(found)
@@ -237,7 +238,7 @@ class RangeFamily:
     def stats(self) -> FamilyStats:
         """Return what is held."""
         return FamilyStats(
-            len(self._held),
+            len(self._places) + len(self._empty),
             self._messages,
             self.server.nbytes,
             self.listeners.nbytes,
