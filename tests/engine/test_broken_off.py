@@ -14,6 +14,8 @@ from tocsin.views.keeping.extremes import Least
 from tocsin.views.keeping.totals import Total
 from tocsin.views.keeping.values import Distinct
 from tocsin.views.keeping.whole_rows import WholeRows
+from tocsin.views.range_family import RangeFamily
+from tocsin.views.row_family import RowFamily
 
 
 class Interrupting(ManualClock):
@@ -82,3 +84,51 @@ def test_a_view_that_did_not_come_to_be_is_followed_no_further(
             engine.subscribe(text, id="refused")
     assert [note.subscription for note in engine.publish({"k": 2, "x": 1, "y": 1}, stream="r")] == ["there"]
     assert (len(engine), engine.stats().views.subscriptions) == (1, 1)
+
+
+VIEWS = [
+    "select min(x) from table r where x between 0 and 9",
+    "select sum(x) from table r where x < 9 and y > 0",
+    "select distinct y from table r",
+    "select * from table r a join table r b on a.x = b.y",
+]
+
+
+@pytest.mark.parametrize("by_column", [False, True])
+@pytest.mark.parametrize("kind", [RangeFamily, RowFamily])
+def test_a_family_that_was_broken_off_is_built_anew(
+    monkeypatch: pytest.MonkeyPatch, kind: Any, by_column: bool
+) -> None:
+    engine, whole = Engine(), Engine()
+    for made in (engine, whole):
+        made.table("r", key="k")
+        for place, text in enumerate(VIEWS):
+            made.subscribe(text, id=f"v{place}")
+        made.subscribe_many(
+            "select max(x) from table r where x between :a and :b", {"a": [0, 9], "b": [9, 0]}, id="t{row}"
+        )
+        made.subscribe_many("select count(*) from table r where x = :a", {"a": [1, "one"]}, id="m{row}")
+        made.publish({"k": 1, "x": 1, "y": 1}, stream="r", time=1)
+
+    def change(made: Engine, rows: list[dict[str, int]], time: int) -> None:
+        if by_column:
+            made.upsert(pa.Table.from_pylist([{**row, "t": time} for row in rows]), stream="r", time="t")
+        else:
+            for row in rows:
+                made.publish({**row, "t": time}, stream="r", time=time)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    first = [{"k": 2, "x": 0, "y": 2}]
+    with monkeypatch.context() as patched:
+        for name in ("change", "change_batch") if kind is RangeFamily else ("change",):
+            patched.setattr(kind, name, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            change(engine, first, 2)
+    change(whole, first, 2)
+    ids = [one.id for one in whole.subscriptions()]
+    assert [engine.answer(id_) for id_ in ids] == [whole.answer(id_) for id_ in ids]
+    for made in (engine, whole):
+        change(made, [{"k": 1, "x": 2, "y": 0}, {"k": 3, "x": 2, "y": 2}], 3)
+    assert [engine.answer(id_) for id_ in ids] == [whole.answer(id_) for id_ in ids]

@@ -56,6 +56,7 @@ class Holdings:
         self.timelines = timelines
         self.views = views
         self.book = Book()
+        views.asked = self.book.query
         self.generation = 0
         self._ids: tuple[int, NDArray[Any]] | None = None
         self.expired = 0

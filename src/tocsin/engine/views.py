@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,7 +20,7 @@ from tocsin.engine.view_explaining import ViewExplanation, explain_view
 from tocsin.language.parsing.cursor import closest
 from tocsin.language.template.columns import Column
 from tocsin.matching import IdArray
-from tocsin.model import Event, Subscription, View
+from tocsin.model import Event, Query, Subscription, View
 from tocsin.model.errors import EventError, NormalFormError, SubscriptionError, TocsinError
 from tocsin.model.subscription import Answer
 from tocsin.views.batch import Batch, Changed, read_batch
@@ -50,13 +50,18 @@ class _Pending(Struct, frozen=True):
 
 
 class _Held(Struct, eq=False):
-    """A family, the tables it reads, how many subscriptions it has, and how many of the pending changes it knows of."""
+    """A family, the tables it reads, how many subscriptions it has, and how many of the pending changes it knows of.
 
+    While it follows a change it is `open`; if it stays so, the call was broken off, and it has to be built anew.
+    """
+
+    plan: Plan  # of its first subscription
     family: Family
     tables: tuple[str, ...]
     ranged: RangeFamily | None
     left: int = 0
     known: int = 0
+    open: bool = False
 
 
 class Views:
@@ -72,6 +77,8 @@ class Views:
         self._family_of: dict[int, Any] = {}  # by number: the family's key
         self._pending: list[_Pending] = []
         self._untold: dict[int, Answer] = {}  # what those were told last who did not hear of a change since
+        self._is_behind = False  # whether a call may have been broken off in the middle of a change
+        self.asked: Callable[[int], Query] | None = None  # what the subscription of a number asks
 
     def __len__(self) -> int:
         return len(self._family_of)
@@ -149,14 +156,18 @@ class Views:
 
     def release(self) -> list[Altered]:
         """Return what the changes since the last time alter, in their order."""
+        self._mend()
         pending = self._pending
+        self._is_behind = bool(pending)
         found: list[tuple[int, ViewChange]] = []
         try:
             for held in self._families.values():
                 first, held.known = held.known, len(pending)
                 places = [at for at in range(first, len(pending)) if pending[at].change.table in held.tables]
                 if places:
+                    held.open = True
                     changes = held.family.change([pending[place].change for place in places])
+                    held.open = False
                     found += ((places[one.change], one) for one in changes)
         except BaseException:
             for _, change in found:
@@ -165,14 +176,37 @@ class Views:
         self._pending = []
         for held in self._families.values():
             held.known = 0
+        self._is_behind = False
         found.sort(key=lambda one: (one[0], one[1].number))
         return [
             Altered(pending[place].mark, pending[place].event, pending[place].now, change)
             for place, change in found
         ]
 
+    def _mend(self) -> None:
+        """Build the families anew that a call was broken off in; whom it concerns hears of it with the next change."""
+        if not self._is_behind:
+            return
+        for key, held in self._families.items():
+            if not held.open or self.asked is None:
+                continue
+            from tocsin.engine.mending import move  # noqa: PLC0415 - it brings the compiler
+
+            views = {n: self.asked(n) for n, family in self._family_of.items() if family == key}
+            fresh = self._new_family(held.plan)
+            fresh.family.load(self._rows(held.tables))
+            told = move(
+                {n: view for n, view in views.items() if isinstance(view, View)}, held.family, fresh.family
+            )
+            held.family, held.ranged = fresh.family, fresh.ranged
+            held.known, held.open = len(self._pending), False
+            for number, answer in told.items():
+                self._untold.setdefault(number, answer)
+        self._is_behind = bool(self._pending)
+
     def catch_up(self) -> None:
         """Follow what a call that was broken off has left; whom it concerns hears of it with the next change."""
+        self._mend()
         if self._pending:
             for altered in self.release():
                 self.keep_untold(altered.change)
@@ -191,15 +225,25 @@ class Views:
         slow = [one for one in families if one.ranged not in fast]
         self._check_batch(batch, fast, slow)
         before = [table.held(key) for key in batch.keys] if slow else []
+        self._is_behind = True
+        for held in families:
+            held.open = True
         changed = table.upsert_batch(batch, ends, {name for one in fast for name in one.by_column or ()})
         if changed is None:
+            self._settle(families)
             raise EventError(
                 "one key has several rows, which are not in the order of their end; sort the table, or publish it"
             )
         found = [Altering.of_told(one.change_batch(changed), changed.places) for one in fast]
         if slow:
             found += self._follow(name, slow, before, batch, changed)
+        self._settle(families)
         return Altering.joined(found)
+
+    def _settle(self, families: Iterable[_Held]) -> None:
+        for held in families:
+            held.open = False
+        self._is_behind = False
 
     def _check_batch(self, batch: Batch, fast: list[RangeFamily], slow: list[_Held]) -> None:
         for one in fast:
@@ -273,6 +317,8 @@ class Views:
 
     def answer(self, number: int) -> Answer:
         """Return a view's present answer."""
+        if self._is_behind or self._pending:
+            self.catch_up()
         return self._families[self._family_of[number]].family.answer(number)
 
     def explain(self, number: int, held: Subscription, event: Event) -> ViewExplanation:
@@ -344,10 +390,10 @@ class Views:
             from tocsin.views.range_family import RangeFamily  # noqa: PLC0415 - it brings the compiler
 
             ranged = RangeFamily(plan.kind, self._matcher, plan)
-            return _Held(ranged, (plan.table,), ranged)
+            return _Held(plan, ranged, (plan.table,), ranged)
         from tocsin.views.row_family import RowFamily  # noqa: PLC0415 - it brings the compiler
 
-        return _Held(RowFamily(plan.tables, plan.equal, self._matcher), plan.tables, None)
+        return _Held(plan, RowFamily(plan.tables, plan.equal, self._matcher), plan.tables, None)
 
     def _rows(self, names: Iterable[str]) -> dict[str, Iterable[tuple[int, Row]]]:
         return {name: _Rows(self.tables[name]) for name in names}

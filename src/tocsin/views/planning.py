@@ -25,10 +25,13 @@ _LOWS: Final = {Operator.GE: False, Operator.GT: True}  # whether the end is ope
 _HIGHS: Final = {Operator.LE: False, Operator.LT: True}
 
 
-def plan_of(view: View, id_: str, columns: Mapping[str, Column] | None = None) -> Plan:
+def plan_of(
+    view: View, id_: str, columns: Mapping[str, Column] | None = None, *, by_rows: bool = False
+) -> Plan:
     """Return how a view is followed, or raise `SubscriptionError` that says what a view can be.
 
-    `columns` are the values of a template's parameters.
+    `columns` are the values of a template's parameters. What could be followed by points is followed by rows if that
+    is asked for.
     """
     kind, y = _asked(view, id_)
     parameters = [*_parameters(y)] if y is not None else []
@@ -39,7 +42,7 @@ def plan_of(view: View, id_: str, columns: Mapping[str, Column] | None = None) -
         )
     if len(view.tables) == 2:
         return _joined(view, kind, y, id_)
-    if kind != "rows":
+    if kind != "rows" and not by_rows:
         ranged = _ranged(view, kind, y, columns or {})
         if ranged is not None:
             return ranged
