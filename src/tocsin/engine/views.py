@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from tocsin.engine.altering import Altering
 from tocsin.engine.answers import Altered
+from tocsin.engine.families import HeldFamily, Pending, TableContents, family_key, new_family
 from tocsin.engine.filters import DELETIONS, is_deletion, out_of_time
 from tocsin.engine.results import HeldViews
 from tocsin.engine.view_explaining import ViewExplanation, explain_view
@@ -25,8 +25,8 @@ from tocsin.model.errors import EventError, NormalFormError, SubscriptionError, 
 from tocsin.model.subscription import Answer
 from tocsin.views.batch import Batch, Changed, read_batch
 from tocsin.views.changes import Row, RowChange
-from tocsin.views.family import Family, ViewChange
-from tocsin.views.plan import Plan, RangePlan
+from tocsin.views.family import ViewChange
+from tocsin.views.plan import Plan
 from tocsin.views.planning import plan_of
 from tocsin.views.snapshots import load_tables, save_tables
 from tocsin.views.table import Table
@@ -40,30 +40,6 @@ __all__ = ["Views"]
 _ALTERED: Final = 4_000_000  # answers that one batch of events may alter
 
 
-class _Pending(Struct, frozen=True):
-    """A change that its event has made, and that the views have not followed yet."""
-
-    mark: int
-    event: Event
-    now: int
-    change: RowChange
-
-
-class _Held(Struct, eq=False):
-    """A family, the tables it reads, how many subscriptions it has, and how many of the pending changes it knows of.
-
-    While it follows a change it is `open`; if it stays so, the call was broken off, and it has to be built anew.
-    """
-
-    plan: Plan  # of its first subscription
-    family: Family
-    tables: tuple[str, ...]
-    ranged: RangeFamily | None
-    left: int = 0
-    known: int = 0
-    open: bool = False
-
-
 class Views:
     """Keeps tables, and tells which views a change alters. Called under the engine's lock.
 
@@ -73,9 +49,9 @@ class Views:
     def __init__(self, matcher: str | None = None) -> None:
         self._matcher = matcher
         self.tables: dict[str, Table] = {}
-        self._families: dict[Any, _Held] = {}
+        self._families: dict[Any, HeldFamily] = {}
         self._family_of: dict[int, Any] = {}  # by number: the family's key
-        self._pending: list[_Pending] = []
+        self._pending: list[Pending] = []
         self._untold: dict[int, Answer] = {}  # what those were told last who did not hear of a change since
         self._is_behind = False  # whether a call may have been broken off in the middle of a change
         self.asked: Callable[[int], Query] | None = None  # what the subscription of a number asks
@@ -152,7 +128,7 @@ class Views:
             return
         change = (table.delete if is_deletion(event) else table.upsert)(_row(event), event.end)
         if change is not None and self._families:
-            self._pending.append(_Pending(mark, event, now, change))
+            self._pending.append(Pending(mark, event, now, change))
 
     def release(self) -> list[Altered]:
         """Return what the changes since the last time alter, in their order."""
@@ -193,7 +169,7 @@ class Views:
             from tocsin.engine.mending import move  # noqa: PLC0415 - it brings the compiler
 
             views = {n: self.asked(n) for n, family in self._family_of.items() if family == key}
-            fresh = self._new_family(held.plan)
+            fresh = new_family(held.plan, self._matcher)
             fresh.family.load(self._rows(held.tables))
             told = move(
                 {n: view for n, view in views.items() if isinstance(view, View)}, held.family, fresh.family
@@ -240,12 +216,12 @@ class Views:
         self._settle(families)
         return Altering.joined(found)
 
-    def _settle(self, families: Iterable[_Held]) -> None:
+    def _settle(self, families: Iterable[HeldFamily]) -> None:
         for held in families:
             held.open = False
         self._is_behind = False
 
-    def _check_batch(self, batch: Batch, fast: list[RangeFamily], slow: list[_Held]) -> None:
+    def _check_batch(self, batch: Batch, fast: list[RangeFamily], slow: list[HeldFamily]) -> None:
         for one in fast:
             one.check_batch(batch)
         for held in slow:
@@ -254,7 +230,7 @@ class Views:
                     held.ranged.check(batch.row(place))
 
     def _follow(
-        self, name: str, families: list[_Held], before: list[Row | None], batch: Batch, changed: Changed
+        self, name: str, families: list[HeldFamily], before: list[Row | None], batch: Batch, changed: Changed
     ) -> Iterator[Altering]:
         """Return what a batch alters in families that look at it row by row."""
         changes: list[RowChange] = []
@@ -283,10 +259,10 @@ class Views:
     def add(self, numbers: IdArray, plan: Plan, columns: Mapping[str, Column], id_: str) -> None:
         """Add one subscription for each number; those of a template have a row of `columns` each."""
         self.catch_up()
-        key = _key(plan)
+        key = family_key(plan)
         held = self._families.get(key)
         if held is None:
-            held = self._new_family(plan)
+            held = new_family(plan, self._matcher)
             try:
                 held.family.load(self._rows(held.tables))
             except EventError as fault:
@@ -338,7 +314,7 @@ class Views:
 
     def _answer_after(self, plan: Plan, change: RowChange) -> Answer:
         """Return what a view would answer if a row changed so."""
-        held, alone = self._new_family(plan), np.zeros(1, dtype=np.int64)
+        held, alone = new_family(plan, self._matcher), np.zeros(1, dtype=np.int64)
         held.family.load(self._rows(held.tables))
         held.family.add(alone, plan, {})
         if change.old is not None or change.new is not None:
@@ -385,28 +361,8 @@ class Views:
             late=sum(table.late for table in tables),
         )
 
-    def _new_family(self, plan: Plan) -> _Held:
-        if isinstance(plan, RangePlan):
-            from tocsin.views.range_family import RangeFamily  # noqa: PLC0415 - it brings the compiler
-
-            ranged = RangeFamily(plan.kind, self._matcher, plan)
-            return _Held(plan, ranged, (plan.table,), ranged)
-        from tocsin.views.row_family import RowFamily  # noqa: PLC0415 - it brings the compiler
-
-        return _Held(plan, RowFamily(plan.tables, plan.equal, self._matcher), plan.tables, None)
-
     def _rows(self, names: Iterable[str]) -> dict[str, Iterable[tuple[int, Row]]]:
-        return {name: _Rows(self.tables[name]) for name in names}
-
-
-class _Rows:
-    """The rows of a table, as often as they are asked for: one that is joined with itself is read twice."""
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
-
-    def __iter__(self) -> Iterator[tuple[int, Row]]:
-        return self._table.rows()
+        return {name: TableContents(self.tables[name]) for name in names}
 
 
 def _row(event: Event) -> Row:
@@ -415,13 +371,6 @@ def _row(event: Event) -> Row:
     if any(name in given for name in DELETIONS):
         return {name: value for name, value in given.items() if name not in DELETIONS}
     return given
-
-
-def _key(plan: Plan) -> tuple[Any, ...]:
-    """Return what subscriptions of one family have in common."""
-    if isinstance(plan, RangePlan):
-        return plan.kind, plan.table, plan.x, plan.moments, plan.y
-    return plan.tables, plan.equal
 
 
 def _listed(names: Sequence[str]) -> str:
