@@ -116,6 +116,14 @@ class IndexedMatcher(ABC):
     def _left_to_python(self, numbers: list[int]) -> dict[int, Clauses]:
         """Return, of conjunctions that are unsure, the clauses that have yet to be told."""
 
+    def _chain(self, number: int, links: NDArray[Any]) -> list[int]:
+        """Return a conjunction and those of its subscription that came before it, by the links to them, in the order they came."""
+        found = []
+        while number >= 0:
+            found.append(number)
+            number = int(links[number])
+        return found[::-1]
+
     def _verify(self, events: EventBatch, found: Keys, offsets: Keys) -> None:
         """Settle what only Python can tell: a conjunction that fails is written as -1."""
         for place in events.faults:

@@ -311,12 +311,8 @@ class HashedMatcher(IndexedMatcher):
 
     def _held(self, entry: int) -> list[Clauses]:
         """Return the conjunctions of a subscription, in the order they came."""
-        held: list[Clauses] = []
-        number = int(self._state.store.first[entry])
-        while number >= 0:
-            held.append(self._said(number))
-            number = int(self._state.store.forms[number, SIBLING])
-        return held[::-1]
+        chain = self._chain(int(self._state.store.first[entry]), self._state.store.forms[:, SIBLING])
+        return [self._said(number) for number in chain]
 
     def _holding(self) -> tuple[Keys, Keys]:
         """Return the predicates of all conjunctions, each as often as it occurs."""

@@ -284,12 +284,8 @@ class BeTree(IndexedMatcher):
     def _held(self, entry: int) -> list[Clauses]:
         """Return the conjunctions of a subscription, in the order they came."""
         self._arrive()
-        held: list[Clauses] = []
-        number = int(self._state.first[entry])
-        while number >= 0:
-            held.append(self._said(number))
-            number = int(self._state.forms[number, SIBLING])
-        return held[::-1]
+        chain = self._chain(int(self._state.first[entry]), self._state.forms[:, SIBLING])
+        return [self._said(number) for number in chain]
 
     def stats(self) -> MatcherStats:
         """Return what is held and what that costs."""

@@ -200,12 +200,8 @@ class KIndex(FormKeeper):
 
     def _held(self, entry: int) -> list[Clauses]:
         """Return the forms of a subscription, in the order they came."""
-        held: list[Clauses] = []
-        member = int(self._state.book.first[entry])
-        while member >= 0:
-            held.append(self._said(member))
-            member = int(self._state.book.members[member, SIBLING])
-        return held[::-1]
+        chain = self._chain(int(self._state.book.first[entry]), self._state.book.members[:, SIBLING])
+        return [self._said(number) for number in chain]
 
     def stats(self) -> MatcherStats:
         """Return what is held and what that costs."""

@@ -315,12 +315,8 @@ class OpIndex(ClauseMatcher):
 
     def _held(self, entry: int) -> list[Clauses]:
         """Return the forms of a subscription, in the order they came."""
-        held: list[Clauses] = []
-        number = int(self._state.first[entry])
-        while number >= 0:
-            held.append(self._said(number))
-            number = int(self._state.forms[number, SIBLING])
-        return held[::-1]
+        chain = self._chain(int(self._state.first[entry]), self._state.forms[:, SIBLING])
+        return [self._said(number) for number in chain]
 
     def pivots(self, id: int) -> list[tuple[str | None, ...]]:
         """Return, for each form of a subscription in the order they came, the attributes that it is kept under.
@@ -331,12 +327,8 @@ class OpIndex(ClauseMatcher):
             entry = hash_index.find(self._state.ids, id, 0, 0)
             if entry < 0:
                 raise MatcherError(f"no subscription has the id {id}")
-            found = []
-            number = int(self._state.first[entry])
-            while number >= 0:
-                found.append(self._placed(number))
-                number = int(self._state.forms[number, SIBLING])
-            return found[::-1]
+            chain = self._chain(int(self._state.first[entry]), self._state.forms[:, SIBLING])
+            return [self._placed(number) for number in chain]
 
     def _placed(self, number: int) -> tuple[str | None, ...]:
         """Return the attributes that a form is kept under."""

@@ -235,12 +235,8 @@ class Points(IndexedMatcher):
 
     def _held(self, entry: int) -> list[Clauses]:
         """Return the conjunctions of a subscription, in the order they came."""
-        held: list[Clauses] = []
-        number = int(self._state.first[entry])
-        while number >= 0:
-            held.append(self._said(number))
-            number = int(self._state.forms[number, SIBLING])
-        return held[::-1]
+        chain = self._chain(int(self._state.first[entry]), self._state.forms[:, SIBLING])
+        return [self._said(number) for number in chain]
 
     def _said(self, number: int) -> Clauses:
         """Return the predicates of a conjunction, in the order they were given, each a clause."""
