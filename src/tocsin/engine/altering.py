@@ -33,8 +33,8 @@ class Altering(Struct, frozen=True):
     @classmethod
     def of_changes(cls, changes: Sequence[ViewChange], places: IdArray) -> Altering:
         """Return what a family told one by one."""
-        old, new = np.empty(len(changes), dtype=object), np.empty(len(changes), dtype=object)
-        old[:], new[:] = [one.old for one in changes], [one.new for one in changes]
+        old = np.fromiter((one.old for one in changes), dtype=object, count=len(changes))
+        new = np.fromiter((one.new for one in changes), dtype=object, count=len(changes))
         at = np.array([one.change for one in changes], dtype=np.int64)
         return cls(places[at], np.array([one.number for one in changes], dtype=np.int64), old, new)
 
@@ -80,6 +80,4 @@ def _objects(column: NDArray[Any]) -> NDArray[Any]:
     """Return answers as Python has them."""
     if column.dtype == object:
         return column
-    found = np.empty(len(column), dtype=object)
-    found[:] = [whole(number) for number in column.tolist()]
-    return found
+    return np.fromiter((whole(number) for number in column.tolist()), dtype=object, count=len(column))

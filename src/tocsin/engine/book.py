@@ -103,9 +103,7 @@ class Book:
 
     def ids(self) -> NDArray[Any]:
         """Return all ids by number; None where no subscription has it."""
-        found = np.empty(len(self._ids), dtype=object)
-        found[:] = self._ids
-        return found
+        return np.fromiter(self._ids, dtype=object, count=len(self._ids))
 
     def query(self, number: int) -> Query:
         """Return what the subscription asks."""
