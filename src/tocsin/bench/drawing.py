@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from tocsin.bench.report import Measurement
 from tocsin.model.errors import TocsinError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-__all__ = ["SizedPlot", "draw_all", "plain", "require_matplotlib", "short", "with_legend"]
+__all__ = ["SizedPlot", "draw_all", "plain", "require_matplotlib", "short", "side_by_side", "with_legend"]
+
+Panel = TypeVar("Panel")
 
 SizedPlot: TypeAlias = "tuple[tuple[float, float], Callable[[Figure, Sequence[Measurement]], bool]]"
 """A plot's width and height in inches, and what draws it and tells whether there was anything to draw."""
@@ -77,6 +80,20 @@ def with_legend(figure: Figure) -> bool:
     if found:
         figure.legend(list(found.values()), list(found), loc="outside upper left", ncols=len(found))
     return bool(found)
+
+
+def side_by_side(
+    panels: Sequence[Panel], draw: Callable[[Axes, Panel, Sequence[Measurement]], None]
+) -> SizedPlot:
+    """Return the plot of panels side by side, each of which is drawn on axes of its own."""
+
+    def plot(figure: Figure, measurements: Sequence[Measurement]) -> bool:
+        grid = figure.subplots(1, len(panels), squeeze=False)[0]
+        for axes, panel in zip(grid, panels, strict=True):
+            draw(axes, panel, measurements)
+        return with_legend(figure)
+
+    return (max(3.4 * len(panels) + 1.2, 7.2), 3.2), plot
 
 
 def short(value: float) -> str:

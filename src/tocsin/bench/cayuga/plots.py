@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tocsin.bench.drawing import SizedPlot, draw_all, plain, short, with_legend
+from tocsin.bench.drawing import SizedPlot, draw_all, plain, short, side_by_side
 from tocsin.bench.lines import COLOURS, draw_lines, of
 from tocsin.bench.report import Measurement, Report
 
@@ -36,14 +36,7 @@ def draw(report: Report, folder: Path) -> list[Path]:
 
 def _panels(*panels: Panel) -> SizedPlot:
     """Return the plot of panels side by side."""
-
-    def plot(figure: Figure, measurements: Sequence[Measurement]) -> bool:
-        grid = figure.subplots(1, len(panels), squeeze=False)[0]
-        for axes, panel in zip(grid, panels, strict=True):
-            _draw_panel(axes, panel, measurements)
-        return with_legend(figure)
-
-    return (max(3.4 * len(panels) + 1.2, 7.2), 3.2), plot
+    return side_by_side(panels, _draw_panel)
 
 
 def _draw_panel(axes: Axes, panel: Panel, measurements: Sequence[Measurement]) -> None:
