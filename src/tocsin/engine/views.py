@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -23,16 +23,13 @@ from tocsin.matching import IdArray
 from tocsin.model import Event, Query, Subscription, View
 from tocsin.model.errors import EventError, NormalFormError, SubscriptionError, TocsinError
 from tocsin.model.subscription import Answer
-from tocsin.views.batch import Batch, Changed, read_batch
+from tocsin.views.batch import Changed, read_batch
 from tocsin.views.changes import Row, RowChange
 from tocsin.views.family import ViewChange
 from tocsin.views.plan import Plan
 from tocsin.views.planning import plan_of
 from tocsin.views.snapshots import load_tables, save_tables
 from tocsin.views.table import Table
-
-if TYPE_CHECKING:
-    from tocsin.views.range_family import RangeFamily
 
 __all__ = ["Views"]
 
@@ -199,7 +196,13 @@ class Views:
         families = [held for held in self._families.values() if name in held.tables]
         fast = [one.ranged for one in families if one.ranged is not None and one.ranged.by_column is not None]
         slow = [one for one in families if one.ranged not in fast]
-        self._check_batch(batch, fast, slow)
+        after = [batch.row(place) for place in range(len(batch))] if slow else []
+        for family in fast:
+            family.check_batch(batch)
+        for ranged in (held.ranged for held in slow):
+            if ranged is not None:
+                for row in after:
+                    ranged.check(row)
         before = [table.held(key) for key in batch.keys] if slow else []
         self._is_behind = True
         for held in families:
@@ -212,7 +215,7 @@ class Views:
             )
         found = [Altering.of_told(one.change_batch(changed), changed.places) for one in fast]
         if slow:
-            found += self._follow(name, slow, before, batch, changed)
+            found += self._follow(slow, before, after, changed, name)
         self._settle(families)
         return Altering.joined(found)
 
@@ -221,23 +224,20 @@ class Views:
             held.open = False
         self._is_behind = False
 
-    def _check_batch(self, batch: Batch, fast: list[RangeFamily], slow: list[HeldFamily]) -> None:
-        for one in fast:
-            one.check_batch(batch)
-        for held in slow:
-            if held.ranged is not None:
-                for place in range(len(batch)):
-                    held.ranged.check(batch.row(place))
-
     def _follow(
-        self, name: str, families: list[HeldFamily], before: list[Row | None], batch: Batch, changed: Changed
+        self,
+        families: list[HeldFamily],
+        before: list[Row | None],
+        after: list[Row],
+        changed: Changed,
+        name: str,
     ) -> Iterator[Altering]:
         """Return what a batch alters in families that look at it row by row."""
         changes: list[RowChange] = []
         rows = zip(changed.places.tolist(), changed.slots.tolist(), changed.previous.tolist(), strict=True)
         for place, slot, previous in rows:
             old = before[place] if previous < 0 else changes[previous].new
-            changes.append(RowChange(name, slot, old, batch.row(place)))
+            changes.append(RowChange(name, slot, old, after[place]))
         for held in families:
             yield Altering.of_changes(held.family.change(changes), changed.places)
 
