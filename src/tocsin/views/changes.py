@@ -44,3 +44,8 @@ class PointChanges(Struct, frozen=True):
 
     def __len__(self) -> int:
         return len(self.old_x)
+
+    def part(self, begin: int, end: int | None = None) -> PointChanges:
+        """Return the changes from place `begin` to before `end`, or to the last."""
+        part = slice(begin, end)
+        return PointChanges(self.old_x[part], self.old_y[part], self.new_x[part], self.new_y[part])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,3 +43,19 @@ class Messages(Struct, frozen=True):
             self.outer_r[places],
             {name: column[places] for name, column in self.payload.items()},
         )
+
+    def renumbered(self, change: IdArray) -> Messages:
+        """Return the same messages of changes with other places."""
+        return Messages(change, self.inner_l, self.inner_r, self.outer_l, self.outer_r, self.payload)
+
+    @classmethod
+    def together(cls, parts: Sequence[Messages]) -> Messages:
+        """Return all messages of several, at least one, which have the same payload, one after another."""
+        change, inner_l, inner_r, outer_l, outer_r = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS
+        )
+        payload = {name: np.concatenate([part.payload[name] for part in parts]) for name in parts[0].payload}
+        return cls(change, inner_l, inner_r, outer_l, outer_r, payload)
+
+
+_COLUMNS = ("change", "inner_l", "inner_r", "outer_l", "outer_r")

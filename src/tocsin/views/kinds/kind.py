@@ -22,7 +22,16 @@ Present: TypeAlias = Mapping[str, NDArray[Any]]
 
 
 class PointError(TocsinError):
-    """A change begins at a point that is not held."""
+    """A change, named by its place, begins at a point that is not held."""
+
+    def __init__(self, place: int, told: str) -> None:
+        super().__init__(f"change {place}{told}")
+        self.place = place
+        self._told = told
+
+    def at(self, place: int) -> PointError:
+        """Return the same error of a change at another place: whoever was given a part of them counts anew."""
+        return PointError(place, self._told)
 
 
 class Reads(StrEnum):
@@ -113,8 +122,9 @@ def absent(changes: PointChanges, place: int) -> PointError:
     """Return the error that tells of a change whose old point is not held."""
     point = (float(changes.old_x[place]), float(changes.old_y[place]))
     return PointError(
-        f"change {place}: its old point {point} is not held; the changes before it are made. "
-        f"Make the family anew, and load it with the table's points"
+        place,
+        f": its old point {point} is not held; the changes before it are made. "
+        f"Begin anew, and load the table's points",
     )
 
 
