@@ -26,6 +26,10 @@ def test_matchers_agree_with_the_oracle_without_the_compiler() -> None:
     assert_passes("NUMBA_DISABLE_JIT", "tests/contract", "-k", "not independent_evaluator")
 
 
+def test_strategies_are_right_without_the_compiler() -> None:
+    assert_passes("NUMBA_DISABLE_JIT", "tests/dissemination/test_strategies.py", "-k", "told_just")
+
+
 def assert_passes(mode: str, *arguments: str) -> None:
     # What pytest tells its own workers is not meant for a pytest within them.
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}

@@ -1,0 +1,30 @@
+"""Which zone holds a point."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.dissemination.can.state import Zones
+from tocsin.structures.jit import helper, kernel
+
+__all__ = ["holder", "locate"]
+
+
+@kernel
+def locate(zones: Zones, x1: NDArray[np.float64], x2: NDArray[np.float64], found: NDArray[np.int64]) -> None:
+    """Write the zone of each point: one way down the splits."""
+    for i in range(x1.shape[0]):
+        found[i] = holder(zones, x1[i], x2[i], False)
+
+
+@helper
+def holder(zones: Zones, x1: float, x2: float, below: bool) -> int:
+    """Return the zone that holds a point, or, if `below`, the points (x1, x2 - d) for every d that is small enough."""
+    node = np.int64(0 if zones.axis.shape[0] > 0 else -1)
+    while node >= 0:
+        at = zones.at[node]
+        x = x1 if zones.axis[node] == 0 else x2
+        is_first = x < at or (below and x == at and zones.axis[node] == 1)
+        node = zones.child[node, 0 if is_first else 1]
+    return -1 - node

@@ -1,0 +1,1 @@
+"""The one row that each subscription keeps: the one that is its minimum."""

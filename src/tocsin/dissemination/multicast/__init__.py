@@ -1,0 +1,1 @@
+"""Hierarchical multicast: coordinates, clusters of clusters, and a tree for each set of children."""

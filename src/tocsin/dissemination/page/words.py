@@ -1,0 +1,272 @@
+"""What happens, in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import numpy as np
+
+from tocsin.dissemination.page.story import Chapter, Point, Sort
+from tocsin.dissemination.sent import Role
+from tocsin.dissemination.strategies.strategy import Outcome, Strategy
+
+__all__ = ["headline", "in_words", "title_of"]
+
+_TITLES: Final[Mapping[str, str]] = {
+    "S-UN": "server, unicast",
+    "S-MN": "server, multicast",
+    "CN": "content-based network",
+    "CN+": "content-based network, cutoff",
+    "S-CN": "server, content-based network",
+    "DS-CN": "distributed server",
+}
+
+
+def title_of(name: str) -> str:
+    """Return what a strategy's name stands for."""
+    return _TITLES[name]
+
+
+def headline(chapter: Chapter) -> str:
+    """Return what happens to the row."""
+    row, old, new = f"Row {chapter.row}", chapter.old, chapter.new
+    if old is None:
+        return f"{row} comes at {_at(new)}"
+    if new is None:
+        return f"{row} goes from {_at(old)}"
+    if old[0] != new[0]:
+        return f"{row} moves from {_at(old)} to {_at(new)}"
+    way = "falls" if new[1] < old[1] else "rises"
+    told = f"{row} at x = {_number(old[0])}: y {way} from {_number(old[1])} to {_number(new[1])}"
+    also = {Sort.SPIKE: ", below all others", Sort.RETURN: ", back from its spike"}
+    return told + also.get(chapter.sort, "")
+
+
+def in_words(strategy: Strategy, outcome: Outcome, chapter: Chapter) -> str:
+    """Return what a strategy does about a change, and why."""
+    return _WORDS[strategy.name](strategy, outcome, chapter)
+
+
+def _unicast(strategy: Strategy, outcome: Outcome, _: Chapter) -> str:
+    told = len(outcome.told)
+    if not told:
+        return _finds_none(strategy)
+    sent = int(outcome.sent.messages.sum())
+    return (
+        f"The server finds {_among(strategy)} {told:,} whose answer changes, and writes to each: "
+        f"{_count(sent, 'message')} to {_count(len(outcome.sent), 'gateway')}{_at_home(told - sent)}."
+    )
+
+
+def _multicast(strategy: Strategy, outcome: Outcome, _: Chapter) -> str:
+    told = len(outcome.told)
+    if not told:
+        return _finds_none(strategy)
+    nodes = len(np.unique(outcome.sent.receiver))
+    return (
+        f"The server finds {_among(strategy)} {told:,} whose answer changes, and hands "
+        f"{_count(outcome.outgoing, 'message')} with the list of them down its hierarchy, over {_count(nodes, 'node')}; "
+        f"each hands on only those that are below."
+    )
+
+
+def _content(strategy: Strategy, outcome: Outcome, chapter: Chapter) -> str:
+    return (
+        f"Nobody knows whose answer changes. {_handing_on(strategy, outcome, chapter)}. "
+        f"{_count(len(outcome.told), 'answer').capitalize()} {_change(len(outcome.told))}."
+    )
+
+
+def _cutoff(strategy: Strategy, outcome: Outcome, chapter: Chapter) -> str:
+    old, new = chapter.old, chapter.new
+    is_min = strategy.question.kind == "min"
+    is_good = old is not None and new is not None and old[0] == new[0] and (new[1] < old[1]) == is_min
+    if is_good:
+        changed = f"{_count(len(outcome.told), 'answer')} {_change(len(outcome.told))}"
+        if not len(outcome.sent):
+            return (
+                f"{_owner(strategy, chapter)} sends nothing, since beyond it nothing can change: {changed}."
+            )
+        return (
+            f"{_owner(strategy, chapter)} hands the update on, and every zone notes the rows that keep its own "
+            f"answers as they are. Beyond these nothing can change, so it goes no farther than "
+            f"{_count(_reached(strategy, outcome, chapter), 'zone')}: {changed}."
+        )
+    asked = int(outcome.sent.messages[outcome.sent.role == Role.ASK].sum())
+    asking = (
+        f" Those who lose their answer's row ask for another: {_count(asked, 'message')} along the diagonal."
+        if asked
+        else ""
+    )
+    return (
+        f"The cutoff is for {'falling' if is_min else 'rising'} values alone. "
+        f"{_handing_on(strategy, outcome, chapter)}.{asking}"
+    )
+
+
+def _served(strategy: Strategy, outcome: Outcome, chapter: Chapter) -> str:
+    messages = len(chapter.messages)
+    if not messages:
+        return (
+            f"The server knows no subscription, and need not: {_nobody(strategy, chapter)}. It sends nothing."
+        )
+    hops = int(outcome.sent.messages[outcome.sent.role == Role.ROUTE].sum())
+    return (
+        f"The server knows no subscription, but the rows: {_reach(chapter)}. "
+        f"{_count(messages, 'message').capitalize()} {_go(messages)} {_count(hops, 'hop')} to the corner"
+        f"{'' if messages == 1 else 's'} of what can change, {_spreading(strategy, outcome, chapter)}."
+    )
+
+
+def _distributed(strategy: Strategy, outcome: Outcome, chapter: Chapter) -> str:
+    asked = int(outcome.sent.messages[outcome.sent.role == Role.ASK].sum())
+    owner, *others = _owners(strategy, chapter)
+    asks = f"{_count(asked, 'message')} along the diagonal {'asks' if asked == 1 else 'ask'} for others"
+    if others:
+        knows = f"{owner} has the rows nearby, and {others[0].lower()} tells of those there"
+        knows += f"; {asks}" if asked else ""
+    else:
+        knows = f"{owner} has the rows nearby, and {asks}" if asked else f"{owner} has all rows that it takes"
+    messages = len(chapter.messages)
+    if not messages:
+        end = "Nobody needs to be told" if len(outcome.sent) else "It sends nothing"
+        return f"{knows}: {_nobody(strategy, chapter)}. {end}."
+    hops = int(outcome.sent.messages[outcome.sent.role == Role.ROUTE].sum())
+    way = (
+        f"{_go(messages)} {_count(hops, 'hop')}" if hops else f"{'starts' if messages == 1 else 'start'} here"
+    )
+    return f"{knows}: {_reach(chapter)}. {_count(messages, 'message').capitalize()} {way}, {_spreading(strategy, outcome, chapter)}."
+
+
+_WORDS: Final[Mapping[str, Callable[[Strategy, Outcome, Chapter], str]]] = {
+    "S-UN": _unicast,
+    "S-MN": _multicast,
+    "CN": _content,
+    "CN+": _cutoff,
+    "S-CN": _served,
+    "DS-CN": _distributed,
+}
+
+
+# parts of sentences
+
+
+def _spreading(strategy: Strategy, outcome: Outcome, chapter: Chapter) -> str:
+    """Return how far messages spread, and for whom."""
+    messages = chapter.messages
+    receivers = outcome.sent.receiver[outcome.sent.role == Role.SPREAD]
+    told = len(outcome.told)
+    one = len(messages) == 1
+    if len(receivers):
+        corners = strategy.setting.can.locate(messages.inner_l, messages.inner_r)
+        zones = len(np.union1d(receivers, corners))
+        further = f"and {'spreads' if one else 'spread'} over {_count(zones, 'zone')} in all"
+    else:
+        further = "and need not spread"
+    return f"{further}: {_count(told, 'answer')} {_change(told)}"
+
+
+def _reach(chapter: Chapter) -> str:
+    """Return which ranges can change, as the messages say it."""
+    messages = chapter.messages
+    lowest, highest = float(messages.outer_l.min()), float(messages.outer_r.max())
+    if np.isinf(lowest) and np.isinf(highest):
+        return f"any range with {_points(chapter)} in it can change"
+    ends = (
+        f"above {_number(lowest)}"
+        if np.isinf(highest)
+        else f"below {_number(highest)}"
+        if np.isinf(lowest)
+        else f"between {_number(lowest)} and {_number(highest)}"
+    )
+    return f"only ranges {ends} with {_points(chapter)} in them can change"
+
+
+def _nobody(strategy: Strategy, chapter: Chapter) -> str:
+    if (
+        strategy.question.kind not in ("min", "max")
+        or len(_places(chapter)) > 1
+        or None in (chapter.old, chapter.new)
+    ):
+        return "no range's answer depends on it"
+    return f"another row at x = {_points(chapter)} is what counts there, before and after"
+
+
+def _finds_none(strategy: Strategy) -> str:
+    return f"The server, which knows every subscription, finds {_among(strategy)} none whose answer changes. It sends nothing."
+
+
+def _among(strategy: Strategy) -> str:
+    count = len(strategy.question)
+    return f"among all {count:,} subscriptions" if count > 1 else "of its one subscription"
+
+
+def _handing_on(strategy: Strategy, outcome: Outcome, chapter: Chapter) -> str:
+    """Return who hands an update on to whom, where it goes to all whom it may concern."""
+    owners, reached = _owners(strategy, chapter), _reached(strategy, outcome, chapter)
+    if reached == 1:
+        return f"{owners[0]} is the only one that may have a range with {_points(chapter)} in it"
+    who = " and ".join([owners[0], *(one.lower() for one in owners[1:])])
+    hands = "hands" if len(owners) == 1 else "hand"
+    return f"{who} {hands} the update on to all zones that may have a range with {_points(chapter)} in it: {reached:,} zones"
+
+
+def _reached(strategy: Strategy, outcome: Outcome, chapter: Chapter) -> int:
+    """Return how many zones an update gets to as it spreads, those included where it begins."""
+    spreading = outcome.sent.role == Role.SPREAD
+    return len(np.union1d(outcome.sent.receiver[spreading], _located(strategy, chapter)))
+
+
+def _owner(strategy: Strategy, chapter: Chapter) -> str:
+    return _owners(strategy, chapter)[0]
+
+
+def _owners(strategy: Strategy, chapter: Chapter) -> list[str]:
+    """Return the zones at the diagonal where a row was and where it is, each once."""
+    zones: dict[int, float] = {}
+    for zone, x in zip(_located(strategy, chapter), _places(chapter), strict=True):
+        zones.setdefault(zone, x)
+    return [f"Zone {zone}, where x = {_number(x)} is," for zone, x in zones.items()]
+
+
+def _located(strategy: Strategy, chapter: Chapter) -> list[int]:
+    x = np.array(_places(chapter))
+    found: list[int] = strategy.setting.can.locate(x, x).tolist()
+    return found
+
+
+def _places(chapter: Chapter) -> list[float]:
+    """Return the x where a row was and is, if that is another one."""
+    return list(dict.fromkeys(end[0] for end in (chapter.old, chapter.new) if end is not None))
+
+
+def _points(chapter: Chapter) -> str:
+    return " or ".join(map(_number, _places(chapter)))
+
+
+def _at_home(count: int) -> str:
+    return f" ({count:,} more {'is' if count == 1 else 'are'} at the server's own node)" if count else ""
+
+
+def _at(point: Point | None) -> str:
+    assert point is not None  # noqa: S101 - a change has one of both
+    return f"({_number(point[0])}, {_number(point[1])})"
+
+
+def _count(count: int, what: str) -> str:
+    return (
+        f"{'no' if count == 0 else 'one' if count == 1 else f'{count:,}'} {what}{'' if count == 1 else 's'}"
+    )
+
+
+def _change(count: int) -> str:
+    return "changes" if count == 1 else "change"
+
+
+def _go(count: int) -> str:
+    return "goes" if count == 1 else "go"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.7g}"

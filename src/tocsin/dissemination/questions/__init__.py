@@ -1,0 +1,1 @@
+"""What subscribers ask: which changes concern them, and how the server and they themselves follow these."""

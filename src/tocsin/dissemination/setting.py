@@ -1,0 +1,33 @@
+"""Where a simulation takes place."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from tocsin.dissemination.can.can import Can
+from tocsin.dissemination.network.overlay import Overlay
+from tocsin.dissemination.sizes import Sizes
+from tocsin.model.errors import TocsinError
+
+__all__ = ["Setting"]
+
+
+class Setting(Struct, frozen=True):
+    """The overlay, its content-addressable network (zone z is overlay node z's), who is the server, and the byte model."""
+
+    overlay: Overlay
+    can: Can
+    server: int = 0
+    sizes: Sizes = Sizes()
+    seed: int = 1  # of what a strategy draws beside
+
+    def __post_init__(self) -> None:
+        nodes = len(self.overlay)
+        if len(self.can) != nodes:
+            raise TocsinError(
+                f"{len(self.can)} zones and {nodes} overlay nodes; grow a network with a zone for each node"
+            )
+        if not 0 <= self.server < nodes:
+            raise TocsinError(
+                f"node {self.server} cannot be the server; the overlay has the nodes 0 to {nodes - 1}"
+            )

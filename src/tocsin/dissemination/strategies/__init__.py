@@ -1,0 +1,1 @@
+"""The six strategies, a module each."""

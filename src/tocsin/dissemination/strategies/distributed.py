@@ -1,0 +1,88 @@
+"""DS-CN: the server's rows are distributed along the diagonal of the content-addressable network (2.3.2)."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final, cast
+
+import numpy as np
+from msgspec.structs import replace
+
+from tocsin.dissemination.diagonal._kernels.walking import WalkLines
+from tocsin.dissemination.diagonal.reformulation import reformulated
+from tocsin.dissemination.diagonal.rows import heights_of
+from tocsin.dissemination.diagonal.walks import DiagonalRows
+from tocsin.dissemination.questions.question import Changes, Question
+from tocsin.dissemination.questions.ranges import RangeQuestion
+from tocsin.dissemination.sent import Role, Sent
+from tocsin.dissemination.setting import Setting
+from tocsin.dissemination.strategies.gateways import Gateways
+from tocsin.dissemination.strategies.reformulated import disseminate
+from tocsin.dissemination.strategies.strategy import Holdings, Outcome, Strategy
+from tocsin.model.subscription import Answer
+from tocsin.views.messages import Messages
+
+__all__ = ["STRATEGY"]
+
+
+class DistributedContent(Strategy):
+    """The owner of (x, x) holds the rows at x, asks along the diagonal how far a change reaches, and reformulates it.
+
+    It knows its own rows and those that were returned to it, no others. A row that moves is the old owner's affair: the
+    new one walks as well, and lets everything come back to the old one, who sends all messages of the change.
+    """
+
+    name: ClassVar[str] = "DS-CN"
+    kinds: ClassVar[frozenset[str]] = frozenset({"min", "max"})
+
+    def __init__(self, setting: Setting, question: Question) -> None:
+        super().__init__(setting, question)
+        points = cast("RangeQuestion", question)  # no other has these kinds
+        self._rows = DiagonalRows(setting.can, question.kind, points.x, points.y)
+        self._answers = question.new_answers(question.new_server(), np.arange(len(question)))
+        self._gateways = Gateways(setting.can, question, self.gateways, self._answers)
+
+    def _carry(self, changes: Changes) -> Outcome:
+        """Let each change walk along the diagonal and be reformulated; its messages set out after the last reply."""
+        walked = self._rows.walk(changes)
+        messages = self._messages(reformulated(walked))
+        sources = self.setting.can.zones.diagonal[walked.homes.place[messages.change]]
+        steps = walked.homes.step[messages.change]
+        sent, told = disseminate(self.setting, self.question, self._gateways, messages, sources, steps=steps)
+        return Outcome(Sent.together([self._walking(walked.lines), sent]), told)
+
+    def _messages(self, messages: Messages) -> Messages:
+        return replace(messages, payload={"value": heights_of(self.question.kind, messages.payload["value"])})
+
+    def _walking(self, lines: WalkLines) -> Sent:
+        owners, sizes = self.setting.can.zones.diagonal, self.setting.sizes
+
+        def of(role: Role) -> Sent:
+            these = np.flatnonzero(lines.is_reply == (role == Role.REPLY))
+            return Sent.of(
+                lines.change[these],
+                owners[lines.sender[these]],
+                owners[lines.receiver[these]],
+                size=sizes.header + sizes.field * lines.fields[these],
+                step=lines.step[these],
+                role=role,
+            )
+
+        return Sent.together([of(Role.ASK), of(Role.REPLY)])
+
+    def answer(self, number: int) -> Answer:
+        """Return a subscription's answer."""
+        return self.question.answer(self._answers, number)
+
+    @property
+    def holdings(self) -> Holdings:
+        """Return the rows at the owners on the diagonal, and what each subscription was told last."""
+        field = self.setting.sizes.field
+        return Holdings(
+            0,
+            3 * field * len(self._rows),
+            field * len(self.question),
+            "the owners on the diagonal the rows; a subscription its answer",
+        )
+
+
+STRATEGY: Final = DistributedContent

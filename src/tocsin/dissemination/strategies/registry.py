@@ -1,0 +1,31 @@
+"""Strategies by name: a new one is one new module, entered here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Final
+
+from tocsin.dissemination.strategies.strategy import Strategy
+from tocsin.model.errors import TocsinError
+
+__all__ = ["STRATEGIES", "strategy_named"]
+
+STRATEGIES: Final[Mapping[str, str]] = {
+    "S-UN": "tocsin.dissemination.strategies.unicast",
+    "S-MN": "tocsin.dissemination.strategies.multicast",
+    "CN": "tocsin.dissemination.strategies.content",
+    "CN+": "tocsin.dissemination.strategies.cutoff",
+    "S-CN": "tocsin.dissemination.strategies.served",
+    "DS-CN": "tocsin.dissemination.strategies.distributed",
+}
+"""The module of each, which has its class as `STRATEGY`."""
+
+
+def strategy_named(name: str) -> type[Strategy]:
+    """Return a strategy by its name, in capitals or not; raise `TocsinError` if there is none."""
+    module = STRATEGIES.get(name.upper())
+    if module is None:
+        raise TocsinError(f"there is no strategy `{name}`; there are: {', '.join(STRATEGIES)}")
+    found: type[Strategy] = import_module(module).STRATEGY
+    return found

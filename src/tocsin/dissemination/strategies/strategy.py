@@ -1,0 +1,83 @@
+"""What every strategy is: it gets changes, and sees to it that every subscription has the right answer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, Final
+
+import numpy as np
+from msgspec import Struct
+
+from tocsin.dissemination.questions.question import Changes, Question
+from tocsin.dissemination.sent import Sent
+from tocsin.dissemination.setting import Setting
+from tocsin.model.errors import TocsinError
+from tocsin.model.subscription import Answer
+from tocsin.views.kinds.kind import Told
+
+__all__ = ["EVERY_KIND", "NOBODY", "Holdings", "Outcome", "Strategy"]
+
+
+EVERY_KIND: Final = frozenset({"min", "max", "count", "sum", "avg", "distinct", "join"})
+NOBODY: Final = Told(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0), np.empty(0))
+
+
+class Outcome(Struct, frozen=True):
+    """What came of a batch of changes: the messages sent, and the answers that changed, each change and subscription once."""
+
+    sent: Sent
+    told: Told  # `places` are the subscriptions' numbers
+    server_seconds: float = 0.0  # from the arrival of the updates to all outgoing messages being made
+    outgoing: int = 0  # messages that the server made
+
+
+class Holdings(Struct, frozen=True):
+    """The bytes that are kept, by the byte model, of rows as many as there were at first; and in words of what."""
+
+    server: int
+    network: int  # at all overlay nodes together, routing tables apart
+    subscribers: int  # at all subscriptions together
+    words: str
+
+
+class Strategy(ABC):
+    """One way to get notifications from a table's changes to subscriptions, with all state that its nodes keep.
+
+    It is made with a question, whose rows and subscriptions it places; subscription s lives at its gateway, the owner
+    of the zone of (low, high).
+    """
+
+    name: ClassVar[str]
+    kinds: ClassVar[frozenset[str]]  # of questions that it takes
+
+    def __init__(self, setting: Setting, question: Question) -> None:
+        if question.kind not in self.kinds:
+            raise TocsinError(
+                f"strategy `{self.name}` does not carry `{question.kind}`; it carries {', '.join(sorted(self.kinds))}"
+            )
+        self.setting = setting
+        self.question = question
+        self.gateways = setting.can.locate(question.lows, question.highs)
+
+    def publish(self, changes: Changes) -> Outcome:
+        """Make changes one after another, and return what was sent and told because of them; a batch is held whole.
+
+        Raises `TocsinError` before anything is made if one is no change of such rows, and `PointError` at one whose old
+        row is not held. Some nodes have followed the changes before it by then, and others have not: no answer holds any
+        more, and the strategy is to be made anew.
+        """
+        self.question.check(changes)
+        return self._carry(changes)
+
+    @abstractmethod
+    def _carry(self, changes: Changes) -> Outcome:
+        """Do what `publish` says, with changes that are in order."""
+
+    @abstractmethod
+    def answer(self, number: int) -> Answer:
+        """Return what a subscription's gateway knows as its answer; sets are sorted tuples."""
+
+    @property
+    @abstractmethod
+    def holdings(self) -> Holdings:
+        """Return what is kept, and where."""

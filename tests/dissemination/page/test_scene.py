@@ -1,0 +1,173 @@
+import json
+import re
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+import pytest
+
+from tests.dissemination.worlds import make_world
+from tocsin.dissemination.page import Scene, choose, make_scene, scene
+from tocsin.dissemination.page.page import page_text
+from tocsin.dissemination.page.story import Chapter, Sort, one_change
+from tocsin.dissemination.simulator import simulate
+from tocsin.dissemination.strategies.registry import STRATEGIES, strategy_named
+from tocsin.model.errors import TocsinError
+from tocsin.workloads.dbnet.pictures import described, pictured
+from tocsin.workloads.dbnet.scenarios import Prepared, Scenario, prepare
+from tocsin.workloads.dbnet.walks import in_batches
+
+
+@pytest.fixture(scope="module")
+def prepared() -> Prepared:
+    return prepare(pictured(Scenario(nodes=12, physical=60, subscriptions=100)))
+
+
+@pytest.fixture(scope="module")
+def chapters(prepared: Prepared) -> list[Chapter]:
+    return choose(prepared.question, prepared.changes)
+
+
+@pytest.fixture(scope="module")
+def drawn(prepared: Prepared, chapters: list[Chapter]) -> Scene:
+    note = described(prepared.scenario, prepared.question.rows)
+    return make_scene(prepared.setting, prepared.question, list(STRATEGIES), chapters, note)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_what_is_drawn_is_what_a_run_costs(
+    name: str, prepared: Prepared, chapters: list[Chapter], drawn: Scene
+) -> None:
+    strategy = strategy_named(name)(prepared.setting, prepared.question)
+    result = simulate(strategy, [one_change(one.old, one.new) for one in chapters])
+    runs = [event.runs[list(STRATEGIES).index(name)] for event in drawn.events]
+    for column, costs in zip(result.costs._fields, result.costs, strict=True):
+        assert [getattr(run, column) for run in runs] == costs.tolist(), column
+    assert sum(run.server_messages for run in runs) == result.outgoing
+    assert sum(len(event.told) for event in drawn.events) == result.told
+    for run in runs:
+        assert sum(messages for *_, messages, _ in run.lines) == run.overlay_hops
+        assert sum(size for *_, size in run.lines) == run.size
+        assert max((step + 1 for step, *_ in run.lines), default=0) == run.steps
+        assert run.lines == sorted(run.lines)
+        assert run.words.endswith(".")
+
+
+def test_the_scene_holds_the_network_the_rows_and_the_subscriptions(prepared: Prepared, drawn: Scene) -> None:
+    assert len(drawn.zones) == len(drawn.nodes) == 12
+    assert drawn.server == prepared.setting.server
+    assert [low for low, _, _ in drawn.subscriptions] == prepared.question.lows.tolist()
+    assert drawn.rows == list(zip(prepared.question.x.tolist(), prepared.question.y.tolist(), strict=True))
+    assert all(0 <= x <= 1 and 0 <= y <= 1 for x, y in drawn.nodes)
+    assert (
+        drawn.domain[0] <= min(x for x, _ in drawn.rows) <= max(x for x, _ in drawn.rows) <= drawn.domain[1]
+    )
+    assert [one.name for one in drawn.strategies] == list(STRATEGIES)
+    gateways = prepared.setting.can.locate(prepared.question.lows, prepared.question.highs)
+    assert [gateway for *_, gateway in drawn.subscriptions] == gateways.tolist()
+
+
+def test_answers_that_change_lie_in_a_rectangle(drawn: Scene) -> None:
+    for event in drawn.events:
+        for subscription, _, _ in event.told:
+            low, high, _ = drawn.subscriptions[subscription]
+            assert any(
+                (left is None or left < low)
+                and low <= inner_l
+                and inner_r <= high
+                and (right is None or high < right)
+                for left, inner_l, inner_r, right in event.rectangles
+            )
+
+
+def test_the_page_holds_its_scene_and_needs_nothing_else(drawn: Scene) -> None:
+    page = page_text(drawn)
+    found = re.search(r'<script type="application/json" id="scene">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    assert json.loads(found.group(1)) == json.loads(msgspec.json.encode(drawn))
+    for outside in ("http://", "https://", "src=", "@import", "url(", "<link"):
+        assert outside not in page
+    assert not re.search(r"/\*(style|scene|script)\*/", page)
+
+
+def test_a_scene_cannot_end_the_script_that_holds_it(drawn: Scene) -> None:
+    page = page_text(msgspec.structs.replace(drawn, note="</script><b>"))
+    assert "</script><b>" not in page
+
+
+def test_other_kinds_are_drawn_with_the_strategies_that_carry_them() -> None:
+    for kind in ("sum", "distinct", "count"):
+        prepared = prepare(pictured(Scenario(kind=kind, nodes=6, physical=40, subscriptions=40)))
+        chapters = choose(prepared.question, next(in_batches(prepared.changes, 100)))
+        found = make_scene(prepared.setting, prepared.question, ["S-UN", "CN", "S-CN"], chapters[:3])
+        assert any(event.told for event in found.events)
+        assert not any("another row" in run.words for event in found.events for run in event.runs)
+        assert msgspec.json.decode(msgspec.json.encode(found))["kind"] == kind
+
+
+def test_rows_that_come_go_and_move_are_drawn() -> None:
+    world = make_world(5, nodes=6, events=200)
+    chapters = choose(world.question, world.batches[0])
+    found = make_scene(world.setting, world.question, list(STRATEGIES), chapters)
+    assert len(found.events) == len(chapters)
+
+
+def test_a_row_that_moves_has_two_owners_who_hand_it_on() -> None:
+    world = make_world(5, nodes=6, events=200)
+    question, can = world.question, world.setting.can
+    x = question.x
+    one, other = next(
+        (a, b) for a in x for b in x if can.locate(*[np.array([a])] * 2) != can.locate(*[np.array([b])] * 2)
+    )
+    row = int(np.flatnonzero(x == one)[0])
+    old, new = (float(one), float(question.y[row])), (float(other), float(question.y[row]))
+    messages = question.new_server().reformulate(one_change(old, new))
+    chapter = Chapter(row, old, new, Sort.MOVE, messages)
+    found = make_scene(world.setting, question, ["CN", "DS-CN"], [chapter])
+    content, distributed = found.events[0].runs
+    owners = [int(can.locate(*[np.array([end])] * 2)[0]) for end in (one, other)]
+    zones = {*owners, *(receiver for _, _, _, receiver, _, _ in content.lines)}
+    assert f"Zone {owners[0]}, where" in content.words
+    assert f"and zone {owners[1]}, where" in content.words
+    assert f": {len(zones)} zones." in content.words
+    assert f"and zone {owners[1]}, where" in distributed.words
+
+
+def test_zones_that_messages_get_to_are_counted_once(prepared: Prepared, drawn: Scene) -> None:
+    spread = drawn.roles.index("spread")
+    for event in drawn.events:
+        if len(event.rectangles) > 1:
+            corners = np.array([(low, high) for _, low, high, _ in event.rectangles])
+            zones = set(prepared.setting.can.locate(*corners.T).tolist())
+            run = event.runs[list(STRATEGIES).index("S-CN")]
+            zones |= {receiver for _, role, _, receiver, _, _ in run.lines if role == spread}
+            assert f"spread over {len(zones)} zones in all" in run.words
+
+
+def test_a_page_without_events_is_refused(prepared: Prepared) -> None:
+    with pytest.raises(TocsinError, match="a page without an event shows nothing"):
+        make_scene(prepared.setting, prepared.question, ["CN"], [])
+
+
+def test_too_many_zones_are_refused(
+    monkeypatch: pytest.MonkeyPatch, prepared: Prepared, chapters: Sequence[Chapter]
+) -> None:
+    monkeypatch.setattr(scene, "MOST_ZONES", 11)
+    with pytest.raises(TocsinError, match="a page with 12 zones shows nothing; draw a network of up to 11"):
+        make_scene(prepared.setting, prepared.question, ["CN"], chapters)
+
+
+def test_strategies_that_disagree_are_not_drawn(
+    monkeypatch: pytest.MonkeyPatch, prepared: Prepared, chapters: Sequence[Chapter]
+) -> None:
+    silent = msgspec.structs.replace
+    real = strategy_named("S-CN").publish
+
+    def deaf(self, changes):  # type: ignore[no-untyped-def]
+        outcome = real(self, changes)
+        none = np.zeros(0, dtype=np.int64)
+        return silent(outcome, told=silent(outcome.told, change=none, places=none, old=none, new=none))
+
+    monkeypatch.setattr(strategy_named("S-CN"), "publish", deaf)
+    with pytest.raises(TocsinError, match=r"event 0: strategy S-CN tells 0 subscriptions, and CN \d+"):
+        make_scene(prepared.setting, prepared.question, ["CN", "S-CN"], chapters)

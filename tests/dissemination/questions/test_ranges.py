@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.dissemination.worlds import make_world
+from tocsin.dissemination.questions.ranges import RangeQuestion
+from tocsin.dissemination.strategies.registry import STRATEGIES, strategy_named
+from tocsin.model.errors import TocsinError
+from tocsin.views.changes import PointChanges
+
+
+@pytest.mark.parametrize("wrong", [(np.nan, 1.0), (1.0, np.nan), (np.inf, 1.0), (1.0, -np.inf)])
+def test_a_row_that_is_no_point_is_told(wrong: tuple[float, float]) -> None:
+    x, y = np.array([[2.0, 3.0], wrong]).T
+    with pytest.raises(TocsinError, match=r"row 1: \(.*\) is no point"):
+        RangeQuestion("sum", x, y, np.array([0.0]), np.array([5.0]))
+
+
+def test_every_row_has_an_x_and_a_y() -> None:
+    with pytest.raises(TocsinError, match="3 x and 2 y"):
+        RangeQuestion("min", np.arange(3.0), np.arange(2.0), np.array([0.0]), np.array([5.0]))
+
+
+@pytest.mark.parametrize(("lows", "highs"), [(1, 3), (3, 1)])
+def test_every_range_has_two_ends(lows: int, highs: int) -> None:
+    with pytest.raises(TocsinError, match=f"{lows} lower and {highs} upper ends"):
+        RangeQuestion("min", np.arange(2.0), np.arange(2.0), np.zeros(lows), np.ones(highs))
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("wrong", [(1.0, np.nan), (np.nan, 1.0), (np.inf, 1.0), (1.0, -np.inf)])
+def test_a_change_to_what_is_no_point_is_refused_before_any_is_made(
+    name: str, wrong: tuple[float, float]
+) -> None:
+    world = make_world(1)
+    strategy = strategy_named(name)(world.setting, world.question)
+    x, y = world.question.x[:2], world.question.y[:2]
+    changes = PointChanges(x, y, np.array([x[0], wrong[0]]), np.array([y[0] - 50, wrong[1]]))
+    before = [strategy.answer(number) for number in range(len(world.question))]
+    with pytest.raises(TocsinError, match=r"change 1: its new place \(.*\) is no point; both are finite"):
+        strategy.publish(changes)
+    assert [strategy.answer(number) for number in range(len(world.question))] == before
+
+
+def test_distinct_values_are_codes() -> None:
+    x, ends = np.zeros(2), (np.array([0.0]), np.array([5.0]))
+    for wrong in (-1.0, 0.5, 2.0**31):
+        with pytest.raises(TocsinError, match=r"row 1: .* a whole number from 0"):
+            RangeQuestion("distinct", x, np.array([1.0, wrong]), *ends)

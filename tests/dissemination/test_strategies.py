@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+from tests.dissemination.worlds import Definition, assert_flows, make_world, told_of
+from tocsin.dissemination.accounts import Accounts
+from tocsin.dissemination.can.growing import Splitting
+from tocsin.dissemination.setting import Setting
+from tocsin.dissemination.strategies.registry import STRATEGIES, strategy_named
+from tocsin.model.errors import TocsinError
+from tocsin.views.changes import PointChanges
+from tocsin.views.kinds.kind import PointError
+
+LONG = os.environ.get("TOCSIN_TEST_PROFILE") == "long"
+SEEDS = range(60 if LONG else 4)
+KINDS = ("min", "max", "count", "sum", "avg", "distinct")
+CARRIED = [(name, kind) for name in STRATEGIES for kind in KINDS if kind in strategy_named(name).kinds]
+
+
+@pytest.mark.parametrize(("name", "kind"), CARRIED)
+def test_every_subscriber_is_told_just_what_changes(name: str, kind: str) -> None:
+    for seed in SEEDS:
+        splitting = list(Splitting)[seed % 3]
+        world = make_world(seed, kind=kind, nodes=(1, 2, 12, 25)[seed % 4], splitting=splitting)
+        strategy = strategy_named(name)(world.setting, world.question)
+        definition = Definition(world.question)
+        for batch in world.batches:
+            expected = list(definition.follow(batch))
+            outcome = strategy.publish(batch)
+            assert told_of(outcome, len(batch)) == expected, f"seed {seed}"
+            assert_flows(strategy, batch, outcome)
+            answers = [strategy.answer(number) for number in range(len(world.question))]
+            assert answers == definition.answers, f"seed {seed}"
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_nothing_published_costs_nothing(name: str) -> None:
+    world = make_world(1)
+    strategy = strategy_named(name)(world.setting, world.question)
+    outcome = strategy.publish(world.batches[0].__class__(*np.empty((4, 0))))
+    assert len(outcome.sent) == len(outcome.told) == 0
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_batch_costs_what_its_events_cost_one_by_one(name: str) -> None:
+    world = make_world(3, nodes=20)
+    at_once, one_by_one = (strategy_named(name)(world.setting, world.question) for _ in range(2))
+    accounts = Accounts(world.setting.overlay), Accounts(world.setting.overlay)
+    for batch in world.batches:
+        accounts[0].add(at_once.publish(batch).sent, len(batch))
+        for place in range(len(batch)):
+            columns = (getattr(batch, field)[place : place + 1] for field in batch.__struct_fields__)
+            accounts[1].add(one_by_one.publish(type(batch)(*columns)).sent, 1)
+    for ours, theirs in zip(accounts[0].costs, accounts[1].costs, strict=True):
+        assert ours.tolist() == theirs.tolist()
+
+
+def test_content_based_traffic_does_not_depend_on_the_number_of_subscriptions() -> None:
+    world = make_world(5, nodes=20, subscriptions=40)
+    lows, highs = (np.repeat(ends, 10) for ends in (world.question.lows, world.question.highs))
+    more = type(world.question)("min", world.question.x, world.question.y, lows, highs)
+    for name in ("CN", "S-CN", "DS-CN"):
+        few, many = (strategy_named(name)(world.setting, question) for question in (world.question, more))
+        for batch in world.batches:
+            one, other = few.publish(batch), many.publish(batch)
+            assert one.sent.size.tolist() == other.sent.size.tolist()
+            assert 10 * len(one.told) == len(other.told)
+
+
+def test_a_setting_has_a_zone_for_each_node_and_a_server_among_them() -> None:
+    setting, other = make_world(1, nodes=2).setting, make_world(1, nodes=3).setting
+    with pytest.raises(TocsinError, match="3 zones and 2 overlay nodes"):
+        Setting(setting.overlay, other.can)
+    for server in (-1, 2):
+        with pytest.raises(
+            TocsinError, match=f"node {server} cannot be the server; the overlay has the nodes 0 to 1"
+        ):
+            Setting(setting.overlay, setting.can, server)
+
+
+def test_a_strategy_says_which_kinds_it_carries() -> None:
+    world = make_world(1, kind="sum")
+    with pytest.raises(TocsinError, match="`DS-CN` does not carry `sum`; it carries max, min"):
+        strategy_named("ds-cn")(world.setting, world.question)
+
+
+def test_an_unknown_strategy_is_named_with_those_there_are() -> None:
+    with pytest.raises(TocsinError, match="no strategy `broadcast`; there are: S-UN"):
+        strategy_named("broadcast")
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_row_that_is_not_held_is_named_by_the_place_of_its_change(name: str) -> None:
+    world = make_world(6, nodes=20, width=90)
+    strategy = strategy_named(name)(world.setting, world.question)
+    nothing, x = np.full(3, np.nan), np.array([70.0, 80.0, np.nan])
+    old = np.array([np.nan, np.nan, float(np.median(world.question.lows))])
+    with pytest.raises(PointError, match="change 2: its old point"):
+        strategy.publish(PointChanges(old, np.where(old > 0, 777.0, nothing), x, x))
