@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from tocsin.model.errors import TocsinError
 from tocsin.workloads.dbnet.quotes import make_trace, read_quotes
 from tocsin.workloads.dbnet.ranges import SHORT, draw_ranges
+from tocsin.workloads.dbnet.scenarios import Scenario, prepare
 from tocsin.workloads.dbnet.variants import moves, recoded
 from tocsin.workloads.dbnet.walks import Points, Updates, draw_points, draw_updates, in_batches
 
@@ -127,6 +129,27 @@ def test_what_is_no_file_of_quotes_is_told(tmp_path: Path) -> None:
         read_quotes(tmp_path / "other.jsonl")
 
 
+@pytest.mark.parametrize(
+    "content", [b"{}\n", gzip.compress(b"{}\n" * 99)[:-9]], ids=["never packed", "cut off"]
+)
+def test_a_file_of_quotes_that_cannot_be_decompressed_is_told(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "quotes.jsonl.gz"
+    path.write_bytes(content)
+    with pytest.raises(TocsinError, match="holds no quotes"):
+        read_quotes(path)
+
+
+def test_quotes_without_a_symbol_are_passed_over_and_without_an_x_refused(tmp_path: Path) -> None:
+    path = tmp_path / "quotes.jsonl"
+    nobody = '{"time": 1, "symbol": null, "dividend_yield": 2.0, "pe": 3.0}\n'
+    path.write_text(nobody + nobody.replace("null", '"A"'))
+    assert len(read_quotes(path).x) == 1
+    for wrong in (nobody, nobody.replace("null", '"A"').replace("2.0", "null")):
+        path.write_text(wrong)
+        with pytest.raises(TocsinError, match="hardly any quote with a dividend_yield above 0"):
+            read_quotes(path)
+
+
 def test_rows_move_and_values_are_few() -> None:
     points = draw_points(40)
     updates = draw_updates(points, 200)
@@ -140,3 +163,42 @@ def test_rows_move_and_values_are_few() -> None:
     few = recoded(updates, 5)
     assert set(few.old_y.tolist()) | set(few.new_y.tolist()) == set(range(5))
     assert np.array_equal(few.old_x, few.new_x)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"kind": "median"}, "no kind `median`; there are: min"),
+        ({"population": 1, "subscriptions": 2}, "population is 1; give at least as many"),
+        ({"rows": 0}, "rows is 0; give at least 1"),
+        ({"header": -1}, "header is -1; give at least 0"),
+        ({"ignorable": float("nan")}, "ignorable is nan; it is a share"),
+    ],
+)
+def test_a_scenario_that_cannot_be_is_refused_before_anything_is_drawn(
+    given: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(TocsinError, match=told):
+        Scenario(**given).check()
+
+
+def test_a_seed_gives_one_scenario() -> None:
+    scenario = Scenario(nodes=4, physical=9, subscriptions=20, rows=15, events=30)
+    one, again = prepare(scenario), prepare(scenario)
+    assert one.setting.server == again.setting.server
+    for ours, theirs in zip(one.setting.can.zones, again.setting.can.zones, strict=True):
+        assert np.array_equal(ours, theirs)
+    assert np.array_equal(one.changes.new_y, again.changes.new_y)
+    assert np.array_equal(one.question.lows, again.question.lows)
+
+
+def test_fewer_of_a_population_have_the_same_zones() -> None:
+    small = {"nodes": 20, "physical": 60, "population": 500, "rows": 20, "events": 5}
+    few, many = (prepare(Scenario(subscriptions=count, **small)) for count in (100, 500))  # type: ignore[arg-type]
+    assert few.setting.can.zones.low1.tolist() == many.setting.can.zones.low1.tolist()
+    assert few.question.lows.tolist() == many.question.lows[:100].tolist()
+
+
+def test_a_join_is_prepared_elsewhere() -> None:
+    with pytest.raises(TocsinError, match="prepare_join"):
+        prepare(Scenario(kind="join"))

@@ -15,7 +15,16 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-__all__ = ["SizedPlot", "draw_all", "plain", "require_matplotlib", "short", "side_by_side", "with_legend"]
+__all__ = [
+    "SizedPlot",
+    "draw_all",
+    "place_label",
+    "plain",
+    "require_matplotlib",
+    "short",
+    "side_by_side",
+    "with_legend",
+]
 
 Panel = TypeVar("Panel")
 
@@ -99,3 +108,8 @@ def side_by_side(
 def short(value: float) -> str:
     """Return a figure as a bar's label."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
+
+
+def place_label(value: float) -> str:
+    """Return a number on an axis as short as it can be read."""
+    return f"{value / 1e6:g}M" if value >= 1e6 else f"{value / 1e3:g}K" if value >= 1e3 else f"{value:g}"

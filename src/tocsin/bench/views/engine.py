@@ -9,11 +9,11 @@ from typing import Final
 import pyarrow as pa
 from msgspec import Struct
 
-from tocsin.bench.views.recomputation import Recomputation, sampled
 from tocsin.bench.views.session import LEAST, Session
 from tocsin.engine import Engine
 from tocsin.model.errors import MatcherError
 from tocsin.workloads.dbnet.ranges import Ranges
+from tocsin.workloads.dbnet.recomputation import Recomputation, sampled
 from tocsin.workloads.dbnet.walks import KEY, TABLE, Points, Updates, X, Y
 
 __all__ = ["TEMPLATE", "engine"]

@@ -6,12 +6,13 @@ from typing import Final
 
 import numpy as np
 
-from tocsin.bench.views.recomputation import Recomputation, check_answers, sampled
+from tocsin.bench.views.recomputation import check_answers
 from tocsin.bench.views.session import Followed, Session, follow
 from tocsin.model.errors import TocsinError
 from tocsin.views.changes import Floats, PointChanges
 from tocsin.views.range_family import RangeFamily
 from tocsin.workloads.dbnet.ranges import Ranges
+from tocsin.workloads.dbnet.recomputation import Recomputation, sampled
 from tocsin.workloads.dbnet.walks import Points, Updates, in_batches
 
 __all__ = ["notified"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tocsin.bench.drawing import SizedPlot, draw_all, plain, short, side_by_side
+from tocsin.bench.drawing import SizedPlot, draw_all, place_label, plain, short, side_by_side
 from tocsin.bench.lines import COLOURS, of
 from tocsin.bench.report import Measurement, Report
 
@@ -58,7 +58,7 @@ def _draw_panel(axes: Axes, panel: Panel, measurements: Sequence[Measurement]) -
     places = sorted({float(one.details["at"]) for one in chosen})
     if places[-1] > 20 * places[0]:
         axes.set_xscale("log")
-    axes.set_xticks(places, [_place(place) for place in places])
+    axes.set_xticks(places, [place_label(place) for place in places])
     axes.xaxis.minorticks_off()
     if panel.logarithmic:
         axes.set_yscale("log")
@@ -82,18 +82,13 @@ def _bars(experiment: str, name: str, title: str) -> SizedPlot:
         bars = axes.barh(names, values, color=colours)
         axes.bar_label(bars, [short(value) for value in values], padding=3)
         axes.invert_yaxis()
-        axes.set_title(f"{title}, {_place(last)} {_ALONG[experiment]}")
+        axes.set_title(f"{title}, {place_label(last)} {_ALONG[experiment]}")
         axes.set_xscale("log")
         axes.set_xlim(min(values) / 3, max(values) * 8)
-        axes.xaxis.set_major_formatter(lambda value, _: _place(value))
+        axes.xaxis.set_major_formatter(lambda value, _: place_label(value))
         return True
 
     return (7.0, 3.2), plot
-
-
-def _place(value: float) -> str:
-    """Return a number as short as it can be read."""
-    return f"{value / 1e6:g}M" if value >= 1e6 else f"{value / 1e3:g}K" if value >= 1e3 else f"{value:g}"
 
 
 _ALONG: Final = {"kinds": "subscriptions", "matchers": "subscriptions", "databases": "rows"}
@@ -104,11 +99,11 @@ _PLOTS: Final[dict[str, SizedPlot]] = {
         Panel("reformulate", "messages", "rows", "messages an update"),
         Panel("reformulate", "memory", "rows", "bytes a row"),
     ),
-    "figure-6": _panels(
+    "server-rows": _panels(
         Panel("database-size", "time", "rows", "figure 6: us an update", logarithmic=True),
         Panel("database-size", "outgoing", "rows", f"table 2: {_OUT}", logarithmic=True),
     ),
-    "figure-8": _panels(
+    "server-subscriptions": _panels(
         Panel("subscriptions", "time", "subscriptions", "figure 8: us an update", logarithmic=True),
         Panel("subscriptions", "outgoing", "subscriptions", f"table 3: {_OUT}", logarithmic=True),
     ),

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tocsin.bench.views.recomputation import Recomputation, check_server, sampled
+from tocsin.bench.views.recomputation import check_server
 from tocsin.bench.views.session import LEAST, Session
 from tocsin.matching import Matches
 from tocsin.views.changes import PointChanges
@@ -21,6 +21,7 @@ from tocsin.views.kinds.kind import Reformulator
 from tocsin.views.messages import Messages
 from tocsin.views.range_family import RangeFamily
 from tocsin.workloads.dbnet.ranges import Ranges, draw_ranges
+from tocsin.workloads.dbnet.recomputation import Recomputation, sampled
 from tocsin.workloads.dbnet.walks import Points, Updates, in_batches
 
 __all__ = ["database_size", "reformulate", "subscriptions", "trace"]

@@ -13,12 +13,13 @@ from msgspec import Struct
 from tocsin.bench.session import MatcherSession
 from tocsin.bench.subject import Contender
 from tocsin.bench.views.inputs import Material
-from tocsin.bench.views.recomputation import Recomputation, check_family, sampled
+from tocsin.bench.views.recomputation import check_family
 from tocsin.bench.views.scales import Scale
 from tocsin.matching import IdArray
 from tocsin.views.changes import Floats, PointChanges
 from tocsin.views.range_family import RangeFamily
 from tocsin.workloads.dbnet.ranges import Ranges
+from tocsin.workloads.dbnet.recomputation import Recomputation, sampled
 
 __all__ = ["LEAST", "Followed", "Session", "follow"]
 

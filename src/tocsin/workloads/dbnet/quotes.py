@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json
 from msgspec import Struct
 from numpy.typing import NDArray
@@ -22,6 +24,7 @@ STOCKS: Final = 3_053
 STEPS: Final = 120  # 60 days, at their opening and their closing
 _RECOMMENDED: Final = (1.0, 5.0)  # from a strong buy to a sell
 _COLUMNS: Final = ("time", "symbol", "dividend_yield", "pe")
+_UNREADABLE: Final = (OSError, EOFError, zlib.error, pa.ArrowException, KeyError)
 
 
 class Trace(Struct, frozen=True):
@@ -54,17 +57,18 @@ def make_trace(stocks: int = STOCKS, steps: int = STEPS, seed: int = 1) -> Trace
 def read_quotes(path: Path) -> Trace:
     """Return the trace of a file of JSON lines with time, symbol, dividend_yield (the x) and pe (the y).
 
-    A stock begins with its first quote; one that lacks either is no point meanwhile. Raise `TocsinError` if there is
-    no such file, or if it has no such columns.
+    A stock begins with its first quote; one that lacks either is no point meanwhile, and a quote without a symbol is of
+    no stock. Raise `TocsinError` if there is no such file, if it cannot be read or has no such columns, or if hardly any x is above 0.
     """
     if not is_readable(path):
         raise TocsinError(f"there is no file {path}; name none, and the quotes are made up")
     try:
         with path.open("rb") as raw:
             read = pa.json.read_json(decompressed(raw, path.suffix)).select(list(_COLUMNS))
+        read = read.filter(pc.is_valid(read["symbol"]))
         quotes = read.sort_by([("time", "ascending"), ("symbol", "ascending")])
         x, y = (quotes[name].cast(pa.float64()).to_numpy().copy() for name in _COLUMNS[2:])
-    except (pa.ArrowException, KeyError) as fault:
+    except _UNREADABLE as fault:
         raise TocsinError(
             f"{path} holds no quotes: JSON lines with {', '.join(_COLUMNS)} are needed ({fault})"
         ) from None
@@ -78,7 +82,12 @@ def read_quotes(path: Path) -> Trace:
     follows, last = follows[~is_same], last[~is_same]
     changes = PointChanges(x[last], y[last], x[follows], y[follows])
     # A few dividends are far beyond all others; a domain that reached to them would be empty for the most part.
-    return Trace(x[begins], y[begins], changes, (0.0, float(np.nanquantile(x, 0.99))))
+    upper = float(np.quantile(x[~is_absent], 0.99)) if not is_absent.all() else 0.0
+    if upper <= 0:
+        raise TocsinError(
+            f"{path} holds hardly any quote with a dividend_yield above 0 and a pe; no range can be drawn"
+        )
+    return Trace(x[begins], y[begins], changes, (0.0, upper))
 
 
 def _before(stocks: NDArray[np.int64]) -> NDArray[np.int64]:

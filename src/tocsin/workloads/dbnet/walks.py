@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,7 @@ from msgspec import Struct
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from tocsin.dissemination.questions.join_rows import JoinChanges
 from tocsin.matching import IdArray
 from tocsin.model.errors import TocsinError
 from tocsin.views.changes import Floats, PointChanges
@@ -21,6 +22,7 @@ __all__ = [
     "KEY",
     "SPIKES",
     "TABLE",
+    "DrawError",
     "Points",
     "Updates",
     "X",
@@ -31,6 +33,8 @@ __all__ = [
 ]
 
 TABLE: Final = "stock"
+Changes = TypeVar("Changes", PointChanges, JoinChanges)
+
 KEY: Final = "symbol"
 X: Final = "risk"
 Y: Final = "per"
@@ -41,6 +45,10 @@ _STEP: Final = 0.05  # of the value, at the most,
 _LEAST_STEP: Final = 1.0  # and at least this much
 _DRAWN: Final = 1 << 14  # candidates at a time
 _IN_VAIN: Final = 10_000_000  # candidates in a row, after which there is none to be expected
+
+
+class DrawError(TocsinError):
+    """There is no update of the sort that is wanted."""
 
 
 class Points(Struct, frozen=True):
@@ -95,11 +103,10 @@ class Updates(Struct, frozen=True):
         return _rows(self.rows, self.x, self.new_y)
 
 
-def in_batches(changes: PointChanges, size: int, begin: int = 0) -> Iterator[PointChanges]:
+def in_batches(changes: Changes, size: int, begin: int = 0) -> Iterator[Changes]:
     """Return changes from place `begin` on, so many at a time."""
     for first in range(begin, len(changes), size):
-        part = slice(first, first + size)
-        yield PointChanges(changes.old_x[part], changes.old_y[part], changes.new_x[part], changes.new_y[part])
+        yield changes.part(first, first + size)
 
 
 def draw_points(rows: int, *, decimals: int = 2, seed: int = 1) -> Points:
@@ -122,7 +129,7 @@ def draw_updates(
     A row is drawn, and its y makes a step of up to a twentieth of it. An update is ignorable if another row with its x
     has a y that is no greater than the update's lower one; then, or if it is meant to be and is not, both are drawn
     again. `spikes` of the updates drop a row's y below all others', and the update after each restores it; they are
-    never ignorable. Raise `TocsinError` if no update of the wanted sort is found.
+    never ignorable. Raise `DrawError` if no update of the wanted sort is found.
     """
     random = np.random.default_rng([seed, 3, len(points), count])
     walk = _Walk(points, random)
@@ -174,7 +181,9 @@ class _Walk:
                     return
             if tried == _IN_VAIN:
                 wanted = "ignorable" if is_meant_ignorable else "not ignorable"
-                raise TocsinError(f"of {tried:,} updates none is {wanted}; draw x with fewer decimals")
+                raise DrawError(
+                    f"of {tried:,} updates none is {wanted}; draw x with {'fewer' if is_meant_ignorable else 'more'} decimals"
+                )
 
     def spike(self) -> None:
         """Let some row drop below all others and come back."""

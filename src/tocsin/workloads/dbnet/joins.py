@@ -1,0 +1,67 @@
+"""Two tables to be joined, and their changes: rows of R move along the attribute that ranges look at, values of S walk."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+
+from tocsin.dissemination.questions.join_rows import JoinChanges, JoinRows, Table
+from tocsin.dissemination.questions.joins import JoinQuestion
+from tocsin.dissemination.setting import Setting
+from tocsin.views.changes import Floats
+from tocsin.workloads.dbnet.ranges import DOMAIN, TABLE_1, draw_ranges, hundredths
+from tocsin.workloads.dbnet.scenarios import Prepared, Scenario, place, prepare
+
+__all__ = ["PreparedJoin", "draw_changes", "draw_rows", "prepare_any", "prepare_join"]
+
+_PER_KEY: Final = 2  # rows of each table that have the same key, on average
+_FAR: Final = 100.0  # how far a value goes with one change, at the most
+
+
+class PreparedJoin(Struct, frozen=True):
+    """A scenario of joins, drawn: where it takes place, what is asked, and the changes, one after another."""
+
+    scenario: Scenario
+    setting: Setting
+    question: JoinQuestion
+    changes: JoinChanges
+
+
+def prepare_any(scenario: Scenario) -> Prepared | PreparedJoin:
+    """Return a scenario's network, question and changes, of ranges or of a join, as its kind says."""
+    return prepare_join(scenario) if scenario.kind == JoinQuestion.kind else prepare(scenario)
+
+
+def prepare_join(scenario: Scenario) -> PreparedJoin:
+    """Return a scenario's network, question and changes; each table has its rows, and ranges of z are as those of x."""
+    scenario.check()
+    r, s = (draw_rows(scenario.rows, table, scenario.seed) for table in Table)
+    ranges = draw_ranges(scenario.subscriptions, TABLE_1, DOMAIN, scenario.seed)
+    of_z = draw_ranges(scenario.subscriptions, TABLE_1, DOMAIN, scenario.seed + 1)
+    setting = place(scenario, ranges, r.value, DOMAIN)
+    question = JoinQuestion(r, s, ranges.lows, ranges.highs, z_lows=of_z.lows, z_highs=of_z.highs)
+    return PreparedJoin(scenario, setting, question, draw_changes(r, s, scenario.events, scenario.seed))
+
+
+def draw_rows(rows: int, table: Table, seed: int = 1) -> JoinRows:
+    """Return rows with values uniform in the domain, and keys of which each table has some twice and some not at all."""
+    random = np.random.default_rng([seed, 7, table, rows])
+    key = random.integers(0, max(rows // _PER_KEY, 1), rows).astype(np.float64)
+    return JoinRows(np.arange(rows, dtype=np.int64), key, hundredths(random.uniform(*DOMAIN, rows)))
+
+
+def draw_changes(r: JoinRows, s: JoinRows, count: int, seed: int = 1) -> JoinChanges:
+    """Return changes of values, half of them R's and half S's: a random row's goes up or down a little."""
+    random = np.random.default_rng([seed, 8, len(r), len(s), count])
+    table = random.integers(0, 2, count).astype(np.int8)
+    rows = np.where(table == Table.R, random.integers(0, len(r), count), random.integers(0, len(s), count))
+    ways = random.uniform(-_FAR, _FAR, count).tolist()
+    now = (r.value.copy(), s.value.copy())
+    old, new = np.empty(count), np.empty(count)
+    for place_, (which, row, way) in enumerate(zip(table.tolist(), rows.tolist(), ways, strict=True)):
+        old[place_] = now[which][row]
+        now[which][row] = new[place_] = round(min(max(old[place_] + way, DOMAIN[0]), DOMAIN[1]), 2)
+    key: Floats = np.where(table == Table.R, r.key[rows % len(r)], s.key[rows % len(s)])
+    return JoinChanges(table, rows, key, old, key, new)
