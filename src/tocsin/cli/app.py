@@ -20,6 +20,7 @@ from tocsin.cli.demo import demo
 from tocsin.cli.explain import explain, try_out
 from tocsin.cli.match import match
 from tocsin.cli.parse import parse
+from tocsin.cli.simulate import simulate
 from tocsin.cli.terminal import complain, show_log
 from tocsin.model.errors import TocsinError
 
@@ -39,6 +40,7 @@ app.command("test")(try_out)
 app.command("apply")(apply)
 app.command("parse")(parse)
 app.command("demo")(demo)
+app.command("simulate")(simulate)
 app.add_typer(spark.app, name="spark")
 app.add_typer(bench.app, name="bench")
 

@@ -13,9 +13,17 @@ from rich.console import Console
 from rich.table import Table
 
 from tocsin.bench import Report
-from tocsin.cli.figures import show_by_experiment, show_by_matcher, show_by_place, show_targets
-from tocsin.cli.options import matcher_options
-from tocsin.cli.terminal import note
+from tocsin.cli.figures import (
+    show_by_experiment,
+    show_by_matcher,
+    show_by_place,
+    show_closing,
+    show_targets,
+)
+from tocsin.cli.options import matcher_options, to_be_written
+from tocsin.cli.spark.options import Master
+from tocsin.cli.terminal import complain, note
+from tocsin.model.errors import TocsinError
 
 __all__ = ["app"]
 
@@ -23,7 +31,10 @@ app = typer.Typer(
     help="Measure: each command prints a table and, on request, writes JSON.", no_args_is_help=True
 )
 
-JsonFile = Annotated[Path | None, typer.Option(help="Write the figures to this file.", dir_okay=False)]
+JsonFile = Annotated[
+    Path | None,
+    typer.Option(help="Write the figures to this file.", dir_okay=False, callback=to_be_written),
+]
 PlotFolder = Annotated[Path | None, typer.Option(help="Draw the figures into this folder.", file_okay=False)]
 OnlyMatchers = Annotated[
     list[str] | None, typer.Option(help="Only this matcher; may be given several times.")
@@ -270,6 +281,65 @@ def views(
     show_targets(report)
     if plots is not None:
         draw(report, plots)
+
+
+@app.command()
+def dbnet(
+    scale: Annotated[
+        ScaleName,
+        typer.Option(help="small: about a minute; paper: 1,000 nodes, up to 1,000,000 subscriptions."),
+    ] = ScaleName.SMALL,
+    json: JsonFile = None,
+    plots: PlotFolder = None,
+    strategy: Annotated[
+        list[str] | None, typer.Option(help="Only this strategy; may be given several times.")
+    ] = None,
+    experiment: OnlyExperiments = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Read quotes from this folder's stock_quotes.jsonl.gz.")
+    ] = None,
+    on_spark: Annotated[
+        bool, typer.Option("--spark", help="Spread the simulations over Spark instead of one after another.")
+    ] = False,
+    master: Master = None,
+) -> None:
+    """Run the database/network paper's experiments on the network's side: six strategies, simulated link by link.
+
+    Ends with 1 if a simulation failed; the others are told all the same.
+    """
+    from tocsin.bench.dbnet import EXPERIMENTS, SCALES, Data, printed, run  # noqa: PLC0415 - only when asked for
+    from tocsin.bench.dbnet.plots import draw  # noqa: PLC0415
+    from tocsin.bench.dbnet.spreading import one_by_one, over_spark  # noqa: PLC0415
+    from tocsin.bench.dbnet.tasks import Done  # noqa: PLC0415
+
+    if master is not None and not on_spark:
+        raise TocsinError("--master says where Spark runs, and goes with --spark")
+    given = Data.of(data)
+    doing = over_spark(master) if on_spark else one_by_one
+    failed: list[Done] = []
+    report = _measured(
+        lambda progress: run(
+            SCALES[scale.value],
+            strategy or (),
+            given,
+            experiments=experiment or (),
+            doing=doing,
+            progress=progress,
+            complain=failed.append,
+        ),
+        json,
+        plots,
+    )
+    titles = {name: (one.title, one.varied) for name, one in EXPERIMENTS.items()}
+    show_by_matcher(printed(report), titles)
+    show_closing(report)
+    if plots is not None:
+        draw(report, plots)
+    for done in failed:
+        complain(f"{done.task.called}: {done.trace or done.fault}")
+    if failed:
+        complain(f"{len(failed)} of {report.parameters['simulations']} simulations failed")
+        raise typer.Exit(1)
 
 
 @app.command()

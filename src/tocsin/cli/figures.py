@@ -10,7 +10,7 @@ from rich.table import Table
 
 from tocsin.bench import Measurement, Report
 
-__all__ = ["show_by_experiment", "show_by_matcher", "show_by_place", "show_targets"]
+__all__ = ["show_by_experiment", "show_by_matcher", "show_by_place", "show_closing", "show_targets"]
 
 _WIDEST: Final = 7  # figures that a table has room for; more go into another
 _AT_LEAST: Final = ("times", "%")  # units in which more is better
@@ -109,6 +109,28 @@ def show_targets(report: Report) -> None:
                 _target(one),
             )
     if table.row_count:
+        Console().print(table)
+
+
+def show_closing(report: Report) -> None:
+    """Print the closing table of strategies, if there is one: what was measured, and what the paper says of it."""
+    from tocsin.bench.dbnet.closing import CLOSING, COLUMNS  # noqa: PLC0415 - only when asked for
+
+    found = [one for one in report.measurements if one.details["experiment"] == CLOSING]
+    units = {one.name: one.unit for one in found}
+    table = Table(title="the closing table; in brackets what the paper says", title_justify="left")
+    table.add_column("strategy")
+    for name in COLUMNS:
+        table.add_column(f"{name}\n{units.get(name, '')}", justify="right")
+    for strategy in dict.fromkeys(one.details["matcher"] for one in found):
+        own = {one.name: one for one in found if one.details["matcher"] == strategy}
+        cells = [
+            f"{_number(own[name].value)}"
+            + (f" ({own[name].details['paper']})" if own[name].details["paper"] else "")
+            for name in COLUMNS
+        ]
+        table.add_row(str(strategy), *cells)
+    if found:
         Console().print(table)
 
 

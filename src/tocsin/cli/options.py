@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -31,6 +32,7 @@ __all__ = [
     "declare_ticks",
     "events_from",
     "matcher_options",
+    "to_be_written",
 ]
 
 _FIELDS = "Which attribute says what"
@@ -125,6 +127,17 @@ def declare_tables(engine: Engine, given: Iterable[str]) -> None:
         if not equals or not stream or not all(names):
             raise TocsinError(f"--table is written as stream=key, such as stock=symbol, not {one!r}")
         engine.table(stream, key=names)
+
+
+def to_be_written(path: Path | None) -> Path | None:
+    """Return a file that a run is to write; raise `BadParameter` now, and not after the run, if it cannot be there."""
+    if path is None:
+        return None
+    if not path.parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {path.parent}; make it first")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise typer.BadParameter(f"{path} cannot be written")
+    return path
 
 
 def matcher_options(given: Iterable[str]) -> dict[str, float | bool | str]:

@@ -27,7 +27,7 @@ def load() -> None:
     from tocsin.matching.le_subscribe.dynamic import Dynamic  # noqa: PLC0415
     from tocsin.structures.jit import is_compiled_before  # noqa: PLC0415
 
-    if is_compiled_before():
+    if is_compiled_before("adaptation."):  # its own kernels, not those of something else
         Dynamic.warm_up()
 
 

@@ -1,0 +1,25 @@
+"""Whether a strategy has told the truth: answers after a run, recomputed from the rows that there are then."""
+
+from __future__ import annotations
+
+from tocsin.dissemination.strategies.strategy import Strategy
+from tocsin.model.errors import MatcherError
+from tocsin.workloads.dbnet.definitions import definition_of, known
+from tocsin.workloads.dbnet.joins import PreparedJoin
+from tocsin.workloads.dbnet.recomputation import is_same, sampled
+from tocsin.workloads.dbnet.scenarios import Prepared
+
+__all__ = ["check_answers"]
+
+
+def check_answers(strategy: Strategy, prepared: Prepared | PreparedJoin, sample: int) -> None:
+    """Raise `MatcherError` if a subscription of the sample knows another answer than the rows after all changes give."""
+    question = prepared.question
+    now = definition_of(prepared)
+    now.change_all(prepared.changes)
+    for number in sampled(len(question), sample).tolist():
+        if not is_same(found := known(strategy, number), meant := now.answer(number)):
+            raise MatcherError(
+                f"{strategy.name}: subscription {number}, [{question.lows[number]}, {question.highs[number]}], "
+                f"knows {found}, and recomputing gives {meant}"
+            )

@@ -1,0 +1,98 @@
+"""What is taken down of a simulation: means over events, the highest, what is kept, and how costs are distributed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tocsin.dissemination.simulator import Result
+from tocsin.views.changes import Floats, PointChanges
+
+__all__ = ["DECREASING", "DISTRIBUTION", "QUANTILES", "Figure", "decreasing", "distribution", "figures_of"]
+
+DECREASING: Final = "decreasing updates"
+DISTRIBUTION: Final = "distribution"
+QUANTILES: Final = "traffic by quantile"
+
+_MEANS: Final = {  # a column of costs: what its mean is called, and its unit
+    "overlay_hops": ("overlay hops", "an event"),
+    "ip_hops": ("IP hops", "an event"),
+    "size": ("traffic", "bytes an event"),
+    "stress": ("stress", "an event"),
+    "steps": ("steps", "an event"),
+}
+_SHARES: Final = (*range(100), 99.5, 99.9, 100)  # %
+
+
+class Figure(Struct, frozen=True):
+    """A figure with its unit, and what belongs to it."""
+
+    name: str
+    value: float
+    unit: str
+    details: Mapping[str, float | str] = {}
+
+
+def figures_of(result: Result) -> tuple[Figure, ...]:
+    """Return what is taken down of every simulation."""
+    return tuple(_usual(result))
+
+
+def _usual(result: Result) -> Iterator[Figure]:
+    events = max(result.events, 1)
+    yield from _means(result, np.ones(result.events, dtype=np.bool_))
+    costs = result.costs
+    yield Figure("highest stress", float(costs.stress.max(initial=0)), "messages")
+    yield Figure("highest traffic", float(costs.size.max(initial=0)), "bytes")
+    yield Figure("outgoing", result.outgoing / events, "messages an event")
+    yield Figure("server time", result.server_seconds / events * 1e6, "us an event")
+    busiest = result.links.messages.max(initial=0) / events, result.links.size.max(initial=0) / events
+    yield Figure("busiest link", float(busiest[1]), "bytes an event", {"messages": float(busiest[0])})
+    yield Figure("told", result.told / events, "answers an event", {"in all": float(result.told)})
+    kept = result.holdings
+    for where, size in (
+        ("server", kept.server),
+        ("network", kept.network),
+        ("subscribers", kept.subscribers),
+    ):
+        yield Figure(f"state, {where}", size / 1e6, "MB")
+    roles = {role.name.lower(): float(size) / events for role, size in result.size_by_role.items()}
+    details: dict[str, float | str] = {"events": float(result.events), **roles, "state": kept.words}
+    yield Figure("simulation", result.seconds, "s", details)
+
+
+def _means(result: Result, chosen: NDArray[np.bool_], of: str = "") -> Iterator[Figure]:
+    """Return the mean costs of some events."""
+    count = max(int(np.count_nonzero(chosen)), 1)
+    for column, (name, unit) in _MEANS.items():
+        yield Figure(f"{name}{of}", float(getattr(result.costs, column)[chosen].sum()) / count, unit)
+
+
+def decreasing(result: Result, spread: Floats, changes: PointChanges) -> Iterator[Figure]:
+    """Return the mean costs of updates of y alone that lower it, and their share; `spread` is bytes by event."""
+    falls = (changes.new_x == changes.old_x) & (changes.new_y < changes.old_y)
+    count = int(np.count_nonzero(falls))
+    yield from _means(result, falls, ", decreasing")
+    yield Figure("spreading, decreasing", float(spread[falls].sum()) / max(count, 1), "bytes an event")
+    yield Figure("decreasing", 100 * count / max(len(falls), 1), "%")
+
+
+def distribution(result: Result) -> Iterator[Figure]:
+    """Return how many events cost how much."""
+    size = result.costs.size
+    if not len(size):
+        return
+    for name, is_so in (
+        ("no traffic", size == 0),
+        ("below 100 B", size < 100),
+        ("at least 320 B", size >= 320),
+        ("below 1 kB", size < 1_000),
+    ):
+        yield Figure(name, 100 * float(np.count_nonzero(is_so)) / len(size), "% of events")
+    levels = np.quantile(size, np.array(_SHARES) / 100, method="inverted_cdf").tolist()
+    quantiles = {f"{share:g} %": float(level) for share, level in zip(_SHARES, levels, strict=True)}
+    yield Figure(QUANTILES, quantiles["50 %"], "bytes", quantiles)

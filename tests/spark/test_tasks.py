@@ -1,0 +1,67 @@
+"""Work that is spread over Spark: every answer comes back, and a fault stays with its group."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from msgspec.structs import replace
+from pyspark.sql import SparkSession
+
+from tests.bench.test_dbnet import TINY
+from tocsin.bench.dbnet import Data
+from tocsin.bench.dbnet.run import tasks_of
+from tocsin.bench.dbnet.spreading import on_spark, one_by_one
+from tocsin.bench.dbnet.tasks import Done
+from tocsin.errors import SparkError
+from tocsin.spark.tasks import spread
+
+TIMED = {"server time", "simulation"}
+
+
+def reversed_payload(payload: bytes) -> bytes:
+    """Return a payload backwards, unless it is one to die of."""
+    if payload == b"die":
+        os._exit(1)
+    return payload[::-1]
+
+
+REVERSED = f"{__name__}:{reversed_payload.__name__}"
+
+
+def test_every_group_is_answered_in_its_own_order(spark: SparkSession) -> None:
+    groups = [[b"ab", b"cd"], [b"ef"], []]
+    ended = sorted(spread(spark, REVERSED, groups), key=lambda one: one.group)
+    assert [one.answers for one in ended] == [(b"ba", b"dc"), (b"fe",), ()]
+
+
+def test_a_worker_that_dies_takes_only_its_group_along(spark: SparkSession) -> None:
+    ended = sorted(spread(spark, REVERSED, [[b"ab"], [b"die"], [b"cd"]]), key=lambda one: one.group)
+    assert [one.answers for one in ended] == [(b"ba",), (), (b"dc",)]
+    assert [bool(one.fault) for one in ended] == [False, True, False]
+
+
+@pytest.mark.parametrize("function", ["tocsin.nowhere:work", f"{__name__}:nothing", "work"])
+def test_a_function_that_is_not_there_is_told_before_anything_runs(
+    spark: SparkSession, function: str
+) -> None:
+    with pytest.raises(SparkError, match=f"no function {function}"):
+        next(spread(spark, function, [[b"ab"]]))
+
+
+def test_simulations_give_the_same_figures_on_spark(spark: SparkSession) -> None:
+    tasks = tasks_of(TINY, ["S-UN", "S-CN"], Data(), ["database-size"])
+    broken = replace(tasks[0], scenario=replace(tasks[0].scenario, rows=0))
+    told: list[str] = []
+    here = {done.task: done for done in one_by_one([*tasks, broken], told.append)}
+    there = {done.task: done for done in on_spark(spark)([*tasks, broken], told.append)}
+    assert set(here) == set(there) == {*tasks, broken}
+    for task in tasks:
+        assert here[task].figures
+        assert untimed(here[task]) == untimed(there[task])
+    assert here[broken].fault == there[broken].fault == "TocsinError: rows is 0; give at least 1"
+    assert "5 of 5 done" in told[-1]
+
+
+def untimed(done: Done) -> list[object]:
+    return [figure for figure in done.figures if figure.name not in TIMED]
