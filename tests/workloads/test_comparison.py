@@ -4,9 +4,10 @@ import pytest
 
 from tocsin.dissemination.figures import Figures
 from tocsin.dissemination.questions.question import Changes
-from tocsin.dissemination.strategies.registry import strategy_named
+from tocsin.dissemination.strategies.registry import STRATEGIES, strategy_named
 from tocsin.dissemination.strategies.strategy import Outcome, Strategy
 from tocsin.workloads.dbnet.comparison import CLOSELY, AnswerError, compare, sorts
+from tocsin.workloads.dbnet.ranges import DOMAIN
 from tocsin.workloads.dbnet.scenarios import Prepared, Scenario, prepare
 
 UNICAST = strategy_named("S-UN")
@@ -46,6 +47,16 @@ def test_updates_are_counted_by_the_messages_that_they_take(prepared: Prepared) 
     assert found.ignorable + found.one_message + found.several_messages == 150
     assert found.ignorable == 0
     assert found.several_messages > 0
+
+
+def test_a_maximum_has_updates_as_a_minimum_has_upside_down(prepared: Prepared) -> None:
+    turned = prepare(msgspec.structs.replace(prepared.scenario, kind="max"))
+    assert sorts(turned) == sorts(prepared)
+    assert turned.question.y + prepared.question.y == pytest.approx(np.full(40, DOMAIN[1]))
+    for name in STRATEGIES:
+        [least], [greatest] = compare(prepared, [name], 1_000), compare(turned, [name], 1_000)
+        assert greatest.told == least.told
+        assert greatest.costs.size.tolist() == least.costs.size.tolist()
 
 
 def test_without_events_there_is_nothing_to_compare(prepared: Prepared) -> None:

@@ -99,7 +99,7 @@ def simulate(
         typer.Option(
             min=0,
             max=0.5,
-            help="The share of updates that drop below all rows; the next one restores the row.",
+            help="The share of updates that drop below all rows (for max, rise above them); the next one restores the row.",
             rich_help_panel=_WORKLOAD,
         ),
     ] = 0.005,
@@ -107,7 +107,7 @@ def simulate(
         str,
         typer.Option(
             metavar="SHARE|any",
-            help="The share of updates that change no minimum, or any for what comes.",
+            help="The share of updates that change no minimum (or maximum), or any for what comes.",
             rich_help_panel=_WORKLOAD,
         ),
     ] = "0",

@@ -24,7 +24,7 @@ from tocsin.views.changes import Floats, PointChanges
 from tocsin.views.kinds.registry import RANGED
 from tocsin.workloads.dbnet.quotes import make_trace, read_quotes
 from tocsin.workloads.dbnet.ranges import DOMAIN, SHORT, TABLE_1, Distribution, Ranges, draw_ranges
-from tocsin.workloads.dbnet.variants import codes, moves
+from tocsin.workloads.dbnet.variants import codes, mirrored, moves
 from tocsin.workloads.dbnet.walks import SPIKES, draw_points, draw_updates
 
 __all__ = ["Prepared", "Scenario", "place", "prepare"]
@@ -151,6 +151,9 @@ def _drawn(scenario: Scenario) -> tuple[Floats, Floats, PointChanges, tuple[floa
         # A count changes only where rows move.
         changes = moves(points, updates, scenario.seed) if scenario.kind == "count" else updates.changes
         x, y, domain = points.x, points.y, DOMAIN
+        if scenario.kind == "max":  # spikes are above all rows, and what is ignorable is so for a maximum
+            y = mirrored(y)
+            changes = replace(changes, old_y=mirrored(changes.old_y), new_y=mirrored(changes.new_y))
     if scenario.kind == "distinct":
         y = codes(y, _VALUES)
         changes = replace(changes, old_y=codes(changes.old_y, _VALUES), new_y=codes(changes.new_y, _VALUES))

@@ -10,9 +10,14 @@ from tocsin.views.changes import Floats, PointChanges
 from tocsin.workloads.dbnet.ranges import DOMAIN, hundredths
 from tocsin.workloads.dbnet.walks import Points, Updates
 
-__all__ = ["codes", "moves", "recoded"]
+__all__ = ["codes", "mirrored", "moves", "recoded"]
 
 _FAR: Final = 100.0  # how far a row moves from where it began, at the most
+
+
+def mirrored(y: Floats) -> Floats:
+    """Return values turned upside down in the domain, so that what is the least becomes the greatest."""
+    return hundredths(DOMAIN[1] - y)
 
 
 def moves(points: Points, updates: Updates, seed: int = 1) -> PointChanges:
