@@ -6,6 +6,7 @@ where every step is slow.
 """
 
 import os
+from typing import Final
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -18,11 +19,33 @@ settings.register_profile("brief", _COMMON, max_examples=15, derandomize=True)
 settings.register_profile("long", _COMMON, max_examples=5_000)
 settings.load_profile(os.environ.get("TOCSIN_TEST_PROFILE", "default"))
 
+# Two workers begin with one half each. Matchers' kernels are needed early in the second half and late in the first, so
+# that on a machine without compiled code they are compiled once, and not by both workers at a time.
+_FIRST_HALF: Final = (
+    "language",
+    "model",
+    "formats",
+    "views",
+    "dissemination",
+    "workloads",
+    "sequences",
+    "engine",
+)
+_SECOND_HALF: Final = ("matching", "contract", "index", "spark", "structures", "bench", "cli")
+_PLACES: Final = {folder: place for place, folder in enumerate((*_FIRST_HALF, *_SECOND_HALF))}
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Pass over what takes long, unless it is asked for."""
+    """Put tests in order, and pass over what takes long, unless it is asked for."""
+    items.sort(key=_place)
     if os.environ.get("TOCSIN_TEST_PROFILE") != "long":
         skipped = pytest.mark.skip(reason="it takes long: `make test-long`")
         for item in items:
             if item.get_closest_marker("long") is not None:
                 item.add_marker(skipped)
+
+
+def _place(item: pytest.Item) -> int:
+    """Return where a test's folder comes; guides and examples come last."""
+    parts = item.path.relative_to(item.config.rootpath).parts
+    return _PLACES.get(parts[1] if len(parts) > 1 else "", len(_PLACES))

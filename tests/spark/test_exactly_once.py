@@ -118,7 +118,8 @@ def _recorded(home: Path, sink: str) -> dict[int, int]:
     """Which generation each batch of a sink's query was matched with."""
     metadata = json.loads((home / f"{sink}-checkpoint" / "notifications" / "metadata").read_text())
     folder = home / "index" / "batches" / metadata["id"]
-    return {int(file.name): int(file.read_text()) for file in folder.iterdir()}
+    # What a killed writer left half-written begins with a dot.
+    return {int(file.name): int(file.read_text()) for file in folder.iterdir() if file.name.isdigit()}
 
 
 def _rows(home: Path, sink: str) -> list[dict[str, Any]]:
