@@ -55,6 +55,8 @@ bench: $(READY) ## measure; figures are kept in benchmarks/
 	@$(BIN)/tocsin bench opindex
 	@$(BIN)/tocsin bench amkh
 	@$(BIN)/tocsin bench cayuga
+	@$(BIN)/tocsin bench views
+	@$(BIN)/tocsin bench dbnet
 	@$(BIN)/tocsin bench spark
 
 lock: ## resolve requirements.lock anew (needs uv)
