@@ -9,7 +9,7 @@ import numpy as np
 
 from tocsin.dissemination.questions.join_rows import Image, JoinChanges, JoinRows, Table, image_of
 from tocsin.dissemination.questions.pairs import PairAnswers, PairReformulator
-from tocsin.dissemination.questions.question import Question, Relaxed, check_ranges
+from tocsin.dissemination.questions.question import Ends, Question, Relaxed, check_ranges
 from tocsin.matching import IdArray
 from tocsin.model.errors import TocsinError
 from tocsin.model.subscription import Answer
@@ -135,10 +135,16 @@ class JoinQuestion(Question):
             places,
         )
 
-    def kept(self, lows: Floats, highs: Floats) -> IdArray:
-        """Return, of each range, how many rows of R have their x in it at first, and all of S."""
-        of_r = np.searchsorted(self.r.value, highs, side="right") - np.searchsorted(self.r.value, lows)
-        return np.asarray(of_r + len(self.s), dtype=np.int64)
+    def kept(self, ends: Ends) -> int:
+        """Return, of all ranges, the rows of R that have their x in it at first, and for each all of S."""
+        return ends.holding(self.r.value) + len(ends.lows) * len(self.s)
+
+    def gained(self, changes: JoinChanges, ends: Ends) -> int:
+        """Return how many more that are after changes."""
+        is_r = changes.table == Table.R
+        of_r = ends.holding(changes.new_value[is_r]) - ends.holding(changes.old_value[is_r])
+        came, went = np.isnan(changes.old_value[~is_r]), np.isnan(changes.new_value[~is_r])
+        return of_r + len(ends.lows) * (int(np.count_nonzero(came)) - int(np.count_nonzero(went)))
 
     def fields(self, messages: Messages) -> IdArray:
         """Return a pair's fields; its x says which ranges it concerns."""

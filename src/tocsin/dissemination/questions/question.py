@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from msgspec import Struct
@@ -15,10 +15,31 @@ from tocsin.views.changes import Floats
 from tocsin.views.kinds.kind import Answers, Reformulator, Told
 from tocsin.views.messages import Messages
 
-__all__ = ["Changes", "Question", "Relaxed", "check_ranges"]
+__all__ = ["EVERYWHERE", "Changes", "Ends", "Question", "Relaxed", "RowCount", "check_ranges"]
 
 Changes: TypeAlias = Any
 """A batch of changes with a length, of the sort that its question knows: `PointChanges` where ranges decide."""
+
+
+class Ends(NamedTuple):
+    """The lower ends of ranges, and their upper ends, each in their own order: enough to count what all ranges hold."""
+
+    lows: Floats
+    highs: Floats
+
+    @classmethod
+    def of(cls, lows: Floats, highs: Floats) -> Ends:
+        """Return the ends of some ranges."""
+        return cls(np.sort(lows), np.sort(highs))
+
+    def holding(self, x: Floats) -> int:
+        """Return how often a number, NaN apart, is within a range, both ends included."""
+        x = x[~np.isnan(x)]
+        begun, ended = np.searchsorted(self.lows, x, side="right"), np.searchsorted(self.highs, x)
+        return int((begun - ended).sum())
+
+
+EVERYWHERE: Final = Ends(np.array([-np.inf]), np.array([np.inf]))
 
 
 class Relaxed(Struct, frozen=True):
@@ -81,8 +102,12 @@ class Question(ABC):
         """Return those of the changes at some places that concern a replica, as it sees them, and their places."""
 
     @abstractmethod
-    def kept(self, lows: Floats, highs: Floats) -> IdArray:
-        """Return how many of the first rows matter to each of some ranges."""
+    def kept(self, ends: Ends) -> int:
+        """Return how many of the first rows each of some ranges would keep, all together."""
+
+    @abstractmethod
+    def gained(self, changes: Changes, ends: Ends) -> int:
+        """Return how many more some ranges would keep after changes, all together; less than 0 if they lose some."""
 
     # bytes
 
@@ -102,6 +127,18 @@ class Question(ABC):
     @abstractmethod
     def rows(self) -> int:
         """Return how many rows there are at first."""
+
+
+class RowCount:
+    """How many rows some ranges keep all together, as the rows change."""
+
+    def __init__(self, question: Question, ends: Ends) -> None:
+        self._question, self._ends = question, ends
+        self.rows = question.kept(ends)
+
+    def follow(self, changes: Changes) -> None:
+        """Count what changes make of them."""
+        self.rows += self._question.gained(changes, self._ends)
 
 
 def check_ranges(lows: Floats, highs: Floats) -> None:

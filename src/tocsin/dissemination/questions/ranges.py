@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.dissemination.questions.question import Question, Relaxed, check_ranges
+from tocsin.dissemination.questions.question import Ends, Question, Relaxed, check_ranges
 from tocsin.matching import IdArray
 from tocsin.model.errors import TocsinError
 from tocsin.model.subscription import Answer
@@ -131,9 +131,13 @@ class RangeQuestion(Question):
             places,
         )
 
-    def kept(self, lows: Floats, highs: Floats) -> IdArray:
-        """Return how many points are within each range at first."""
-        return np.searchsorted(self._sorted, highs, side="right") - np.searchsorted(self._sorted, lows)
+    def kept(self, ends: Ends) -> int:
+        """Return how many points ranges hold at first."""
+        return ends.holding(self.x)
+
+    def gained(self, changes: PointChanges, ends: Ends) -> int:
+        """Return how many points more ranges hold after changes."""
+        return ends.holding(changes.new_x) - ends.holding(changes.old_x)
 
     def fields(self, messages: Messages) -> IdArray:
         """Return a rectangle and the new answer; of sums x, old and new y, if the rectangle is all that holds x.

@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from tocsin.dissemination.questions.question import Changes, Question
+from tocsin.dissemination.questions.question import Changes, Ends, Question, RowCount
 from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.strategies.gateways import Gateways, by_zone, spread_sent
 from tocsin.dissemination.strategies.strategy import EVERY_KIND, NOBODY, Holdings, Outcome, Strategy
@@ -42,6 +42,9 @@ class Content(Strategy):
             question.begin(self._answers, replica, numbers)
             self._replicas[zone] = replica
         self._gateways = Gateways(setting.can, question, self.gateways, self._answers)
+        held = list(self._replicas)
+        self._own = RowCount(question, Ends.of(question.lows, question.highs))
+        self._shared = RowCount(question, Ends.of(self._lows[held], self._highs[held]))
 
     def _carry(self, changes: Changes) -> Outcome:
         """Let changes spread over the quadrants of ranges that they are in, from the owner of their point."""
@@ -49,7 +52,10 @@ class Content(Strategy):
         spread = self.setting.can.spread(relaxed.messages)
         of = np.repeat(relaxed.messages.change, np.diff(spread.starts))
         sent = spread_sent(self.setting, relaxed.messages.change, spread, relaxed.fields)
-        return Outcome(sent, self._hear(changes, of, spread.zones))
+        told = self._hear(changes, of, spread.zones)
+        self._own.follow(changes)
+        self._shared.follow(changes)
+        return Outcome(sent, told)
 
     def _hear(self, changes: Changes, places: IdArray, zones: IdArray) -> Told:
         """Return which answers change as each zone gets changes, by their places."""
@@ -88,13 +94,8 @@ class Content(Strategy):
     def holdings(self) -> Holdings:
         """Return the rows that subscriptions keep, each its own and its answer."""
         field = self.setting.sizes.field
-        rows = int(self.question.kept(self.question.lows, self.question.highs).sum())
-        zones = list(self._replicas)
-        shared = int(self.question.kept(self._lows[zones], self._highs[zones]).sum())
-        words = (
-            f"a subscription all rows in its range ({shared * 3 * field:,} bytes if a gateway's share them)"
-        )
-        kept = 3 * rows + self.question.answer_fields(self._answers)
+        words = f"a subscription all rows in its range ({self._shared.rows * 3 * field:,} bytes if a gateway's share them)"
+        kept = 3 * self._own.rows + self.question.answer_fields(self._answers)
         return Holdings(0, 0, field * kept, words)
 
 

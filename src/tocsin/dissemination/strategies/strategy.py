@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 import numpy as np
 from msgspec import Struct
 
-from tocsin.dissemination.questions.question import Changes, Question
+from tocsin.dissemination.questions.question import EVERYWHERE, Changes, Question, RowCount
 from tocsin.dissemination.sent import Sent
 from tocsin.dissemination.setting import Setting
 from tocsin.model.errors import TocsinError
@@ -32,7 +32,7 @@ class Outcome(Struct, frozen=True):
 
 
 class Holdings(Struct, frozen=True):
-    """The bytes that are kept, by the byte model, of rows as many as there were at first; and in words of what."""
+    """The bytes that are kept at present, by the byte model, and in words of what."""
 
     server: int
     network: int  # at all overlay nodes together, routing tables apart
@@ -58,6 +58,7 @@ class Strategy(ABC):
         self.setting = setting
         self.question = question
         self.gateways = setting.can.locate(question.lows, question.highs)
+        self._held = RowCount(question, EVERYWHERE)
 
     def publish(self, changes: Changes) -> Outcome:
         """Make changes one after another, and return what was sent and told because of them; a batch is held whole.
@@ -67,7 +68,9 @@ class Strategy(ABC):
         more, and the strategy is to be made anew.
         """
         self.question.check(changes)
-        return self._carry(changes)
+        outcome = self._carry(changes)
+        self._held.follow(changes)
+        return outcome
 
     @abstractmethod
     def _carry(self, changes: Changes) -> Outcome:
