@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 from bisect import bisect_left, insort
 from collections.abc import Iterator
-from itertools import groupby
-from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tocsin.dissemination.questions.join_rows import Image, JoinChanges, KeyedRows, Table
 from tocsin.dissemination.questions.question import Changes
@@ -25,7 +24,16 @@ Pair: TypeAlias = tuple[int, int]
 """The id of a row of R, and that of a row of S."""
 
 _Sides: TypeAlias = tuple[int, float, int, float]  # a pair with r's x and s's z
-_Difference: TypeAlias = dict[Pair, int]  # 1 for a pair that comes, -1 for one that goes
+
+
+class _Altered(NamedTuple):
+    """Pairs that come, with the sign 1, or go, with -1, for a place, as columns."""
+
+    change: IdArray
+    place: IdArray
+    r: IdArray
+    s: IdArray
+    sign: NDArray[np.int8]
 
 
 class PairReformulator(Reformulator):
@@ -136,44 +144,39 @@ class PairAnswers(Answers):
 
     def tell(self, messages: Messages, found: Matches) -> Told:
         """Return the sets that change, each once for all messages of a change, by change and place."""
-        change: list[int] = []
-        places: list[int] = []
-        old: list[tuple[Pair, ...]] = []
-        new: list[tuple[Pair, ...]] = []
-        for one, heard in self._heard(messages, found):
-            for place, difference in sorted(heard.items()):
-                if difference:
-                    before, after = self._sets[place], _changed(self._sets[place], difference)
-                    self._sets[place] = after
-                    change.append(one)
-                    places.append(place)
-                    old.append(before)
-                    new.append(after)
-        return Told(
-            np.array(change, dtype=np.int64),
-            np.array(places, dtype=np.int64),
-            np.fromiter(old, dtype=object, count=len(old)),
-            np.fromiter(new, dtype=object, count=len(new)),
-        )
+        altered = self._altered(messages, found)
+        is_first = np.ones(len(altered.place), dtype=np.bool_)
+        is_first[1:] = (np.diff(altered.change) != 0) | (np.diff(altered.place) != 0)
+        begins = np.flatnonzero(is_first)
+        change, places = altered.change[begins], altered.place[begins]
+        old, new = (np.empty(len(begins), dtype=object) for _ in range(2))
+        lines = list(zip(altered.r.tolist(), altered.s.tolist(), altered.sign.tolist(), strict=True))
+        ends = np.append(begins, len(lines))[1:].tolist()
+        for told, (place, begin, end) in enumerate(zip(places.tolist(), begins.tolist(), ends, strict=True)):
+            old[told] = self._sets[place]
+            new[told] = self._sets[place] = _changed(self._sets[place], lines[begin:end])
+        return Told(change, places, old, new)
 
-    def _heard(self, messages: Messages, found: Matches) -> Iterator[tuple[int, dict[int, _Difference]]]:
-        """Tell, by change, what its messages alter for each place that hears them, which may be nothing."""
+    def _altered(self, messages: Messages, found: Matches) -> _Altered:
+        """Return the pairs that come and go, by change and place; one that goes and comes again is as it was."""
         payload = messages.payload
         of = np.repeat(np.arange(len(messages)), np.diff(found.offsets))
         z = payload["z"][of]
         taken = np.flatnonzero((self._z_lows[found.ids] <= z) & (z <= self._z_highs[found.ids]))
-        of = of[taken]
-        pairs = zip(payload["r"][of].tolist(), payload["s"][of].tolist(), strict=True)
-        places, signs = found.ids[taken].tolist(), payload["sign"][of].tolist()
-        lines = zip(messages.change[of].tolist(), places, pairs, signs, strict=True)
-        for change, of_change in groupby(lines, itemgetter(0)):
-            differences: dict[int, _Difference] = {}
-            for _, place, pair, sign in of_change:
-                difference = differences.setdefault(place, {})
-                # A pair that comes after it went is as it was; of one change no pair comes or goes twice.
-                if difference.pop(pair, None) is None:
-                    difference[pair] = sign
-            yield change, differences
+        of, place = of[taken], found.ids[taken]
+        # Messages of one change and one pair stand for the same line at each place; there are two at the most.
+        lines = _numbered(messages.change, payload["r"], payload["s"])[of] * len(self._sets) + place
+        order = np.argsort(lines, kind="stable")
+        is_first = np.ones(len(order), dtype=np.bool_)
+        is_first[1:] = np.diff(lines[order]) != 0
+        begins = np.flatnonzero(is_first)
+        sign = np.add.reduceat(payload["sign"][of][order], begins) if len(begins) else np.empty(0, np.int8)
+        stays = sign == 0
+        of, place, sign = of[order[begins]][~stays], place[order[begins]][~stays], sign[~stays]
+        change = messages.change[of]
+        order = np.lexsort((place, change))
+        of, place, sign = of[order], place[order], sign[order]
+        return _Altered(change[order], place, payload["r"][of], payload["s"][of], sign)
 
     def answer(self, place: int) -> tuple[Any, ...]:
         """Return a subscription's pairs, ascending."""
@@ -185,12 +188,23 @@ class PairAnswers(Answers):
         return sys.getsizeof(self._sets) + sum(map(sys.getsizeof, self._sets))
 
 
-def _changed(pairs: tuple[Pair, ...], difference: _Difference) -> tuple[Pair, ...]:
-    """Return pairs with those that come and without those that go, in order."""
+def _numbered(*columns: IdArray) -> IdArray:
+    """Return a number for each row of columns, the same for equal ones."""
+    order = np.lexsort(columns)
+    differs = np.zeros(len(order), dtype=np.bool_)
+    for column in columns:
+        differs[1:] |= np.diff(column[order]) != 0
+    numbers = np.empty(len(order), dtype=np.int64)
+    numbers[order] = np.cumsum(differs)
+    return numbers
+
+
+def _changed(pairs: tuple[Pair, ...], lines: list[tuple[int, int, int]]) -> tuple[Pair, ...]:
+    """Return pairs with those that come and without those that go, in order; a line is r, s and the sign."""
     changed = list(pairs)
-    for pair, sign in difference.items():
+    for r, s, sign in lines:
         if sign > 0:
-            insort(changed, pair)
+            insort(changed, (r, s))
         else:
-            del changed[bisect_left(changed, pair)]
+            del changed[bisect_left(changed, (r, s))]
     return tuple(changed)

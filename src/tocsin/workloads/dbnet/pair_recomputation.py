@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
 
 from tocsin.dissemination.questions.join_rows import JoinChanges, Table
 from tocsin.dissemination.questions.joins import JoinQuestion
 from tocsin.matching import IdArray
+from tocsin.views.changes import Floats
 from tocsin.workloads.dbnet.recomputation import Altered
 
 __all__ = ["PairRecomputation"]
 
 _Rows: TypeAlias = dict[int, tuple[float, float]]  # key and value by id
+
+
+class _Pairs(NamedTuple):
+    """All pairs of rows with the same key, as columns."""
+
+    r: IdArray
+    s: IdArray
+    x: Floats
+    z: Floats
 
 
 class PairRecomputation:
@@ -28,27 +40,24 @@ class PairRecomputation:
             }
             for table, rows in ((Table.R, question.r), (Table.S, question.s))
         }
-        self._by_key = self._indexed()
+        self._pairs = self._paired()
 
     def change_all(self, changes: JoinChanges) -> None:
         """Make all changes."""
         for place in range(len(changes)):
             self._change(changes, place)
-        self._by_key = self._indexed()
+        self._pairs = self._paired()
 
     def answer(self, number: int) -> tuple[tuple[int, int], ...]:
         """Return the pairs that a subscription wants, ascending."""
-        asked = self._question
-        low, high = float(asked.lows[number]), float(asked.highs[number])
-        z_low, z_high = float(asked.z_lows[number]), float(asked.z_highs[number])
+        asked, pairs = self._question, self._pairs
         wanted = (
-            (r, s)
-            for r, (key, x) in self._tables[Table.R].items()
-            if low <= x <= high
-            for s, z in self._by_key.get(key, ())
-            if z_low <= z <= z_high
+            (asked.lows[number] <= pairs.x)
+            & (pairs.x <= asked.highs[number])
+            & (asked.z_lows[number] <= pairs.z)
+            & (pairs.z <= asked.z_highs[number])
         )
-        return tuple(sorted(wanted))
+        return tuple(zip(pairs.r[wanted].tolist(), pairs.s[wanted].tolist(), strict=True))
 
     def follow(self, changes: JoinChanges, numbers: IdArray) -> list[Altered]:
         """Make changes one after another, and return which of some subscriptions' answers they alter."""
@@ -56,7 +65,7 @@ class PairRecomputation:
         found = []
         for place in range(len(changes)):
             self._change(changes, place)
-            self._by_key = self._indexed()
+            self._pairs = self._paired()
             for number, before in answers.items():
                 if (after := self.answer(number)) != before:
                     found.append(Altered(place, number, before, after))
@@ -70,9 +79,17 @@ class PairRecomputation:
         if key == key:  # noqa: PLR0124 - NaN, of a row that goes, differs from itself
             rows[id] = key, value
 
-    def _indexed(self) -> dict[float, list[tuple[int, float]]]:
-        """Return the rows of S by key."""
-        found: dict[float, list[tuple[int, float]]] = {}
-        for id, (key, z) in self._tables[Table.S].items():
-            found.setdefault(key, []).append((id, z))
-        return found
+    def _paired(self) -> _Pairs:
+        """Return all rows of R with all of S that have the same key, in the order of their ids."""
+        of_key: dict[float, list[tuple[int, float]]] = {}
+        for id, (key, value) in sorted(self._tables[Table.S].items()):
+            of_key.setdefault(key, []).append((id, value))
+        found = [
+            (id, other, value, other_value)
+            for id, (key, value) in sorted(self._tables[Table.R].items())
+            for other, other_value in of_key.get(key, ())
+        ]
+        numbers, values = [one[:2] for one in found], [one[2:] for one in found]
+        r, s = np.array(numbers, dtype=np.int64).reshape(-1, 2).T
+        x, z = np.array(values, dtype=np.float64).reshape(-1, 2).T
+        return _Pairs(r, s, x, z)
