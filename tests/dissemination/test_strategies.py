@@ -8,6 +8,7 @@ import pytest
 from tests.dissemination.worlds import Definition, assert_flows, make_world, told_of
 from tocsin.dissemination.accounts import Accounts
 from tocsin.dissemination.can.growing import Splitting
+from tocsin.dissemination.sent import Sent
 from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.strategies.registry import STRATEGIES, strategy_named
 from tocsin.model.errors import TocsinError
@@ -58,6 +59,27 @@ def test_a_batch_costs_what_its_events_cost_one_by_one(name: str) -> None:
         assert ours.tolist() == theirs.tolist()
 
 
+@pytest.mark.parametrize(("name", "kind"), CARRIED)
+def test_a_long_batch_is_carried_in_parts_as_if_it_was_whole(
+    name: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = make_world(4, kind=kind, nodes=20, events=90)
+    whole, in_parts = (strategy_named(name)(world.setting, world.question) for _ in range(2))
+    expected = [whole.publish(batch) for batch in world.batches]
+    monkeypatch.setattr("tocsin.dissemination.strategies.strategy._AT_ONCE", 4)
+    assert max(len(batch) for batch in world.batches) > 8
+    found = [in_parts.publish(batch) for batch in world.batches]
+    for batch, one, other in zip(world.batches, expected, found, strict=True):
+        assert told_of(other, len(batch)) == told_of(one, len(batch))
+        assert other.told.change.tolist() == one.told.change.tolist()
+        assert other.outgoing == one.outgoing
+        assert lines_of(other.sent) == lines_of(one.sent)
+
+
+def lines_of(sent: Sent) -> list[tuple[int, ...]]:
+    return sorted(zip(*(getattr(sent, name).tolist() for name in sent.__struct_fields__), strict=True))
+
+
 def test_content_based_traffic_does_not_depend_on_the_number_of_subscriptions() -> None:
     world = make_world(5, nodes=20, subscriptions=40)
     lows, highs = (np.repeat(ends, 10) for ends in (world.question.lows, world.question.highs))
@@ -93,9 +115,13 @@ def test_an_unknown_strategy_is_named_with_those_there_are() -> None:
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_a_row_that_is_not_held_is_named_by_the_place_of_its_change(name: str) -> None:
+@pytest.mark.parametrize("at_once", [1, 2, 100])
+def test_a_row_that_is_not_held_is_named_by_the_place_of_its_change(
+    name: str, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world = make_world(6, nodes=20, width=90)
     strategy = strategy_named(name)(world.setting, world.question)
+    monkeypatch.setattr("tocsin.dissemination.strategies.strategy._AT_ONCE", at_once)
     nothing, x = np.full(3, np.nan), np.array([70.0, 80.0, np.nan])
     old = np.array([np.nan, np.nan, float(np.median(world.question.lows))])
     with pytest.raises(PointError, match="change 2: its old point"):

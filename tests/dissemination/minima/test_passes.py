@@ -29,7 +29,7 @@ def minima_of(points: list[Point], ranges: list[Point], nodes: int = 1) -> Minim
 
 
 def follow(minima: Minima, *changes: Change) -> Passed:
-    return minima.follow(point_changes(changes), 0, len(changes))
+    return minima.follow(point_changes(changes))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_fall_reaches_part_of_its_quadrant_each_zone_from_one_that_was_reached
         question, can = world.question, world.setting.can
         minima = Minima(can, question, can.locate(question.lows, question.highs))
         for batch in world.batches:
-            passed = minima.follow(batch, 0, len(batch))
+            passed = minima.follow(batch)
             falls = (batch.old_x == batch.new_x) & (batch.new_y < batch.old_y)
             is_fall = falls[np.repeat(passed.changes, np.diff(passed.spread.starts))]
             assert passed.is_reached[~is_fall].all()
@@ -127,5 +127,5 @@ def test_a_row_that_stays_as_it_is_is_forwarded_and_alters_nothing() -> None:
     assert passed.is_reached.all()
     assert not len(passed.told.change)
     assert not len(passed.asked.x)
-    empty = minima.follow(PointChanges(*np.empty((4, 0))), 0, 0)
+    empty = minima.follow(PointChanges(*np.empty((4, 0))))
     assert not len(empty.spread.zones)

@@ -77,14 +77,13 @@ class Minima:
         """Return the height of a subscription's minimum row, inf if there is none."""
         return float(self._kept.height[self._places[number]])
 
-    def follow(self, changes: PointChanges, begin: int, end: int) -> Passed:
-        """Make the changes from one place on, before another, and return what came of them; places count from `begin`.
+    def follow(self, changes: PointChanges) -> Passed:
+        """Make changes one after another, and return what came of them.
 
         Raises `PointError` at one that begins at a row that is not held; those before it are made.
         """
-        some = changes.part(begin, end)
-        moves = moves_of(self._can, self._question.kind, some)
-        quadrants = self._question.relaxed(some).messages
+        moves = moves_of(self._can, self._question.kind, changes)
+        quadrants = self._question.relaxed(changes).messages
         spread = self._can.spread(quadrants)
         passing = Passing(moves, _passes(quadrants, moves), spread, self._can.zones)
         entries = len(spread.zones)
@@ -99,7 +98,7 @@ class Minima:
             ended := pass_changes(self._rows, self._kept, passing, progress, reached, self._heard)
         ) != DONE:
             if ended == ABSENT:
-                raise absent(changes, begin + int(quadrants.change[progress[PASSES]]))
+                raise absent(changes, int(quadrants.change[progress[PASSES]]))
             if ended == NO_ROOM_FOR_ROWS:
                 self._rows = with_room(self._rows)
                 self._heard = self._heard._replace(stairs=_stairs(len(self._rows.x)))

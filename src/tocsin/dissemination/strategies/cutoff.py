@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar, Final, cast
 
 import numpy as np
-from msgspec.structs import replace
 
 from tocsin.dissemination.can.state import Spread
 from tocsin.dissemination.diagonal.rows import heights_of
@@ -16,7 +15,7 @@ from tocsin.dissemination.sent import Role, Sent
 from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.strategies.gateways import spread_sent
 from tocsin.dissemination.strategies.reformulated import route_sent
-from tocsin.dissemination.strategies.strategy import NOBODY, Holdings, Outcome, Strategy
+from tocsin.dissemination.strategies.strategy import Holdings, Outcome, Strategy
 from tocsin.model.subscription import Answer
 from tocsin.views.changes import Floats
 from tocsin.views.kinds.kind import Told, whole
@@ -26,7 +25,6 @@ __all__ = ["STRATEGY"]
 _RAW: Final = 3  # the row's id, x, y
 _TAG: Final = 2  # where a row that falls is cut off, on both sides
 _QUESTION: Final = 4  # the range asked about, x, the gateway
-_AT_ONCE: Final = 10_000  # changes whose ways over whole quadrants are held at a time
 
 
 class Cutoff(Strategy):
@@ -46,21 +44,16 @@ class Cutoff(Strategy):
 
     def _carry(self, changes: Changes) -> Outcome:
         """Let changes pass through the network one after another, and gateways ask for what they lost."""
-        outcomes = [self._publish(changes, begin) for begin in range(0, len(changes), _AT_ONCE)]
-        sent = Sent.together([outcome.sent for outcome in outcomes])
-        return Outcome(sent, _together([outcome.told for outcome in outcomes]))
-
-    def _publish(self, changes: Changes, begin: int) -> Outcome:
-        passed = self._minima.follow(changes, begin, begin + _AT_ONCE)
+        passed = self._minima.follow(changes)
         sent = Sent.together([self._spreading(passed), *self._asking(passed)])
         heard = passed.told
         told = Told(
-            heard.change + begin,
+            heard.change.copy(),  # what follows is written over it
             self._minima.numbers[heard.place],
             self._answers(heard.old),
             self._answers(heard.new),
         )
-        return Outcome(replace(sent, event=sent.event + begin), told)
+        return Outcome(sent, told)
 
     def _answers(self, heights: Floats) -> Floats:
         answers = heights_of(self.question.kind, heights)
@@ -120,15 +113,6 @@ class Cutoff(Strategy):
             2 * field * len(self.question),
             "the owners on the diagonal the rows; a subscription x and y of its minimum",
         )
-
-
-def _together(parts: list[Told]) -> Told:
-    if len(parts) < 2:
-        return parts[0] if parts else NOBODY
-    change, places, old, new = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("change", "places", "old", "new")
-    )
-    return Told(change, places, old, new)
 
 
 STRATEGY: Final = Cutoff

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tocsin.dissemination.questions.question import EVERYWHERE, Changes, Question, RowCount
 from tocsin.dissemination.sent import Sent
 from tocsin.dissemination.setting import Setting
 from tocsin.model.errors import TocsinError
 from tocsin.model.subscription import Answer
-from tocsin.views.kinds.kind import Told
+from tocsin.views.kinds.kind import PointError, Told
 
 __all__ = ["EVERY_KIND", "NOBODY", "Holdings", "Outcome", "Strategy"]
 
 
 EVERY_KIND: Final = frozenset({"min", "max", "count", "sum", "avg", "distinct", "join"})
+_AT_ONCE: Final = 2_000  # changes that are carried at a time: all their ways are held meanwhile
 NOBODY: Final = Told(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0), np.empty(0))
 
 
@@ -29,6 +32,27 @@ class Outcome(Struct, frozen=True):
     told: Told  # `places` are the subscriptions' numbers
     server_seconds: float = 0.0  # from the arrival of the updates to all outgoing messages being made
     outgoing: int = 0  # messages that the server made
+
+    def later(self, places: int) -> Outcome:
+        """Return the same of changes that come so many places later."""
+        sent, told = self.sent, self.told
+        return replace(
+            self,
+            sent=replace(sent, event=sent.event + places),
+            told=replace(told, change=told.change + places),
+        )
+
+    @classmethod
+    def together(cls, parts: Sequence[Outcome]) -> Outcome:
+        """Return what came of changes that were carried in several parts, one after another."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            Sent.together([part.sent for part in parts]),
+            Told.together([part.told for part in parts]),
+            sum(part.server_seconds for part in parts),
+            sum(part.outgoing for part in parts),
+        )
 
 
 class Holdings(Struct, frozen=True):
@@ -61,16 +85,26 @@ class Strategy(ABC):
         self._held = RowCount(question, EVERYWHERE)
 
     def publish(self, changes: Changes) -> Outcome:
-        """Make changes one after another, and return what was sent and told because of them; a batch is held whole.
+        """Make changes one after another, and return what was sent and told because of them.
 
         Raises `TocsinError` before anything is made if one is no change of such rows, and `PointError` at one whose old
         row is not held. Some nodes have followed the changes before it by then, and others have not: no answer holds any
         more, and the strategy is to be made anew.
         """
         self.question.check(changes)
-        outcome = self._carry(changes)
+        # At least one part, which is empty if there is no change.
+        begins = range(0, max(len(changes), 1), _AT_ONCE)
+        parts = [self._part(changes.part(begin, begin + _AT_ONCE), begin) for begin in begins]
         self._held.follow(changes)
-        return outcome
+        return Outcome.together(parts)
+
+    def _part(self, changes: Changes, begin: int) -> Outcome:
+        """Make some of the changes, the first of them at a place."""
+        try:
+            outcome = self._carry(changes)
+        except PointError as fault:
+            raise fault.at(begin + fault.place) from None
+        return outcome.later(begin) if begin else outcome
 
     @abstractmethod
     def _carry(self, changes: Changes) -> Outcome:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, TypeAlias
 
+import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
@@ -58,6 +59,19 @@ class Told(Struct, frozen=True):
 
     def __len__(self) -> int:
         return len(self.change)
+
+    @classmethod
+    def together(cls, parts: Sequence[Told]) -> Told:
+        """Return what several tell, one after another, of which there is one at least."""
+        telling = [part for part in parts if len(part)]
+        if len(telling) < 2:
+            return telling[0] if telling else parts[0]
+
+        def joined(name: str) -> Any:
+            columns = [getattr(part, name) for part in telling]
+            return None if columns[0] is None else np.concatenate(columns)
+
+        return cls(*map(joined, cls.__struct_fields__))
 
 
 class Reformulator(ABC):
