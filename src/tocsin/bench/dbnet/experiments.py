@@ -112,11 +112,8 @@ def _quoted(scale: Scale, quotes: Path | None) -> Iterator[Place]:
 def _kinds(scale: Scale, _: Data) -> Iterator[Place]:
     for kind in RANGED:
         yield Place(kind, _scenario(scale, kind=kind, subscriptions=scale.compared, events=scale.few))
-    # Pairs are followed one by one, and each subscription keeps its own.
-    scenario = _scenario(
-        scale, kind=JoinQuestion.kind, subscriptions=scale.joining, rows=scale.joined, events=scale.paired
-    )
-    yield Place(JoinQuestion.kind, scenario)
+    of_pairs = _scenario(scale, kind=JoinQuestion.kind, subscriptions=scale.compared, events=scale.paired)
+    yield Place(JoinQuestion.kind, of_pairs)
 
 
 def _splitting(scale: Scale, _: Data) -> Iterator[Place]:

@@ -29,9 +29,7 @@ class Scale(Struct, frozen=True, kw_only=True):
     steps: int  # for so many steps
     compared: int  # subscriptions, where kinds are compared,
     few: int  # and the events there, each of which changes very many answers
-    joining: int  # subscriptions to a join,
-    joined: int  # the rows of each of its tables,
-    paired: int  # and the events there
+    paired: int  # events of joins, of which each makes several pairs come and go
     full: int  # subscriptions, where everything is as large as it gets
     batch: int = 2_000  # events
     sample: int = 200  # subscriptions whose answers are recomputed
@@ -55,8 +53,6 @@ SMALL: Final = Scale(
     steps=10,
     compared=5_000,
     few=500,
-    joining=500,
-    joined=500,
     paired=200,
     full=40_000,
     batch=1_000,
@@ -80,9 +76,7 @@ PAPER: Final = Scale(
     steps=120,
     compared=100_000,
     few=5_000,
-    joining=5_000,
-    joined=2_000,
-    paired=1_000,
+    paired=2_000,
     full=1_000_000,
 )
 SCALES: Final = {scale.name: scale for scale in (SMALL, PAPER)}

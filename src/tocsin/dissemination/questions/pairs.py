@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from bisect import bisect_left, insort
 from collections.abc import Iterator
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +18,20 @@ from tocsin.views.changes import Floats
 from tocsin.views.kinds.kind import Answers, Present, Reformulator, Told
 from tocsin.views.messages import Messages
 
-__all__ = ["PairAnswers", "PairReformulator"]
+__all__ = ["PairAnswers", "PairReformulator", "ToldPairs"]
 
 Pair: TypeAlias = tuple[int, int]
 """The id of a row of R, and that of a row of S."""
 
+_AT_ONCE: Final = 256  # messages, each of which very many may hear
+
 _Sides: TypeAlias = tuple[int, float, int, float]  # a pair with r's x and s's z
+
+
+class ToldPairs(Told, frozen=True, kw_only=True):
+    """Which sets of pairs changed, and by how many pairs, of those that come and go together."""
+
+    pairs: IdArray
 
 
 class _Altered(NamedTuple):
@@ -142,7 +150,7 @@ class PairAnswers(Answers):
         for place in places.tolist():
             self._sets[place] = ()
 
-    def tell(self, messages: Messages, found: Matches) -> Told:
+    def tell(self, messages: Messages, found: Matches) -> ToldPairs:
         """Return the sets that change, each once for all messages of a change, by change and place."""
         altered = self._altered(messages, found)
         is_first = np.ones(len(altered.place), dtype=np.bool_)
@@ -155,15 +163,12 @@ class PairAnswers(Answers):
         for told, (place, begin, end) in enumerate(zip(places.tolist(), begins.tolist(), ends, strict=True)):
             old[told] = self._sets[place]
             new[told] = self._sets[place] = _changed(self._sets[place], lines[begin:end])
-        return Told(change, places, old, new)
+        return ToldPairs(change, places, old, new, pairs=np.diff(np.append(begins, len(lines))))
 
     def _altered(self, messages: Messages, found: Matches) -> _Altered:
         """Return the pairs that come and go, by change and place; one that goes and comes again is as it was."""
         payload = messages.payload
-        of = np.repeat(np.arange(len(messages)), np.diff(found.offsets))
-        z = payload["z"][of]
-        taken = np.flatnonzero((self._z_lows[found.ids] <= z) & (z <= self._z_highs[found.ids]))
-        of, place = of[taken], found.ids[taken]
+        of, place = self._taken(payload["z"], found)
         # Messages of one change and one pair stand for the same line at each place; there are two at the most.
         lines = _numbered(messages.change, payload["r"], payload["s"])[of] * len(self._sets) + place
         order = np.argsort(lines, kind="stable")
@@ -177,6 +182,18 @@ class PairAnswers(Answers):
         order = np.lexsort((place, change))
         of, place, sign = of[order], place[order], sign[order]
         return _Altered(change[order], place, payload["r"][of], payload["s"][of], sign)
+
+    def _taken(self, z: Floats, found: Matches) -> tuple[IdArray, IdArray]:
+        """Return the messages whose z is within the range of a place that hears them, and the places."""
+        messages, places = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+        for begin in range(0, len(found), _AT_ONCE):
+            offsets = found.offsets[begin : begin + _AT_ONCE + 1]
+            place = found.ids[offsets[0] : offsets[-1]]
+            of = np.repeat(np.arange(begin, begin + len(offsets) - 1), np.diff(offsets))
+            taken = (self._z_lows[place] <= z[of]) & (z[of] <= self._z_highs[place])
+            messages.append(of[taken])
+            places.append(place[taken])
+        return np.concatenate(messages), np.concatenate(places)
 
     def answer(self, place: int) -> tuple[Any, ...]:
         """Return a subscription's pairs, ascending."""

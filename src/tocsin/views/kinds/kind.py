@@ -62,7 +62,7 @@ class Told(Struct, frozen=True):
 
     @classmethod
     def together(cls, parts: Sequence[Told]) -> Told:
-        """Return what several tell, one after another, of which there is one at least."""
+        """Return what several of a kind tell, one after another, of which there is one at least."""
         telling = [part for part in parts if len(part)]
         if len(telling) < 2:
             return telling[0] if telling else parts[0]
@@ -71,7 +71,8 @@ class Told(Struct, frozen=True):
             columns = [getattr(part, name) for part in telling]
             return None if columns[0] is None else np.concatenate(columns)
 
-        return cls(*map(joined, cls.__struct_fields__))
+        sort = type(telling[0])
+        return sort(**{name: joined(name) for name in sort.__struct_fields__})
 
 
 class Reformulator(ABC):
