@@ -39,7 +39,8 @@ def headline(chapter: Chapter) -> str:
         return f"{row} moves from {_at(old)} to {_at(new)}"
     way = "falls" if new[1] < old[1] else "rises"
     told = f"{row} at x = {_number(old[0])}: y {way} from {_number(old[1])} to {_number(new[1])}"
-    also = {Sort.SPIKE: ", below all others", Sort.RETURN: ", back from its spike"}
+    beyond = "below" if way == "falls" else "above"
+    also = {Sort.SPIKE: f", {beyond} all others", Sort.RETURN: ", back from its spike"}
     return told + also.get(chapter.sort, "")
 
 
