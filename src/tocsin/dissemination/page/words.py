@@ -54,8 +54,10 @@ def _unicast(strategy: Strategy, outcome: Outcome, _: Chapter) -> str:
     if not told:
         return _finds_none(strategy)
     sent = int(outcome.sent.messages.sum())
+    if not sent:
+        return f"{_finds(strategy, told)}, all at its own node. It sends nothing."
     return (
-        f"The server finds {_among(strategy)} {told:,} whose answer changes, and writes to each: "
+        f"{_finds(strategy, told)}, and writes to {'it' if told == 1 else 'each'}: "
         f"{_count(sent, 'message')} to {_count(len(outcome.sent), 'gateway')}{_at_home(told - sent)}."
     )
 
@@ -65,8 +67,10 @@ def _multicast(strategy: Strategy, outcome: Outcome, _: Chapter) -> str:
     if not told:
         return _finds_none(strategy)
     nodes = len(np.unique(outcome.sent.receiver))
+    if not nodes:
+        return f"{_finds(strategy, told)}, all at its own node. It sends nothing."
     return (
-        f"The server finds {_among(strategy)} {told:,} whose answer changes, and hands "
+        f"{_finds(strategy, told)}, and hands "
         f"{_count(outcome.outgoing, 'message')} with the list of them down its hierarchy, over {_count(nodes, 'node')}; "
         f"each hands on only those that are below."
     )
@@ -170,10 +174,19 @@ def _spreading(strategy: Strategy, outcome: Outcome, chapter: Chapter) -> str:
 
 def _reach(chapter: Chapter) -> str:
     """Return which ranges can change, as the messages say it."""
-    messages = chapter.messages
+    messages, places = chapter.messages, _places(chapter)
     lowest, highest = float(messages.outer_l.min()), float(messages.outer_r.max())
+    # A message may be for ranges that hold all the x of the change, or only for such as hold one and not the other.
+    holds_all = bool(np.any((messages.outer_l < min(places)) & (messages.outer_r > max(places))))
+    points = _points(chapter) if holds_all else f"{_points(chapter)}, but not both,"
     if np.isinf(lowest) and np.isinf(highest):
-        return f"any range with {_points(chapter)} in it can change"
+        # Where the widest range changes with its one x, so do all within it that hold this.
+        is_any = len(places) == 1 and bool(np.any(np.isinf(messages.outer_l) & np.isinf(messages.outer_r)))
+        return (
+            f"any range with {points} in it can change"
+            if is_any
+            else f"only ranges with {points} in them can change"
+        )
     ends = (
         f"above {_number(lowest)}"
         if np.isinf(highest)
@@ -181,7 +194,7 @@ def _reach(chapter: Chapter) -> str:
         if np.isinf(lowest)
         else f"between {_number(lowest)} and {_number(highest)}"
     )
-    return f"only ranges {ends} with {_points(chapter)} in them can change"
+    return f"only ranges {ends} with {points} in them can change"
 
 
 def _nobody(strategy: Strategy, chapter: Chapter) -> str:
@@ -194,13 +207,17 @@ def _nobody(strategy: Strategy, chapter: Chapter) -> str:
     return f"another row at x = {_points(chapter)} is what counts there, before and after"
 
 
+def _finds(strategy: Strategy, told: int) -> str:
+    return f"The server finds {_among(strategy)} {'one' if told == 1 else f'{told:,}'} whose answer changes"
+
+
 def _finds_none(strategy: Strategy) -> str:
     return f"The server, which knows every subscription, finds {_among(strategy)} none whose answer changes. It sends nothing."
 
 
 def _among(strategy: Strategy) -> str:
     count = len(strategy.question)
-    return f"among all {count:,} subscriptions" if count > 1 else "of its one subscription"
+    return f"among all {count:,} subscriptions" if count > 1 else "among its one subscription"
 
 
 def _handing_on(strategy: Strategy, outcome: Outcome, chapter: Chapter) -> str:
