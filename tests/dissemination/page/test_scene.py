@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from tests.dissemination import own
 from tests.dissemination.worlds import make_world
 from tocsin.dissemination.can.growing import Splitting, grow_can
 from tocsin.dissemination.network.inet import make_topology
@@ -16,6 +17,7 @@ from tocsin.dissemination.page.story import Chapter, Point, Sort, one_change
 from tocsin.dissemination.questions.ranges import RangeQuestion
 from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.simulator import simulate
+from tocsin.dissemination.strategies import registry
 from tocsin.dissemination.strategies.registry import STRATEGIES, strategy_named
 from tocsin.model.errors import TocsinError
 from tocsin.workloads.dbnet.pictures import described, pictured
@@ -184,6 +186,19 @@ def test_zones_that_messages_get_to_are_counted_once(prepared: Prepared, drawn: 
             run = event.runs[list(STRATEGIES).index("S-CN")]
             zones |= {receiver for _, role, _, receiver, _, _ in run.lines if role == spread}
             assert f"spread over {len(zones)} zones in all" in run.words
+
+
+def test_a_strategy_that_is_none_of_the_six_is_drawn_too(
+    prepared: Prepared, chapters: list[Chapter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "STRATEGIES", {**STRATEGIES, "OWN": own.__name__})
+    found = make_scene(prepared.setting, prepared.question, ["OWN", "S-UN"], chapters)
+    assert [one.title for one in found.strategies] == ["", "server, unicast"]
+    for event in found.events:
+        hops = event.runs[0].overlay_hops
+        assert event.runs[0].words.startswith(
+            {0: "No messages are", 1: "One message is"}.get(hops, f"{hops:,} messages are")
+        )
 
 
 def test_a_page_without_events_is_refused(prepared: Prepared) -> None:

@@ -24,8 +24,8 @@ _TITLES: Final[Mapping[str, str]] = {
 
 
 def title_of(name: str) -> str:
-    """Return what a strategy's name stands for."""
-    return _TITLES[name]
+    """Return what a strategy's name stands for; nothing for one that is none of the six."""
+    return _TITLES.get(name, "")
 
 
 def headline(chapter: Chapter) -> str:
@@ -46,7 +46,13 @@ def headline(chapter: Chapter) -> str:
 
 def in_words(strategy: Strategy, outcome: Outcome, chapter: Chapter) -> str:
     """Return what a strategy does about a change, and why."""
-    return _WORDS[strategy.name](strategy, outcome, chapter)
+    return _WORDS.get(strategy.name, _plain)(strategy, outcome, chapter)
+
+
+def _plain(_: Strategy, outcome: Outcome, __: Chapter) -> str:
+    """Return what can be told of any strategy."""
+    sent, told = int(outcome.sent.messages.sum()), len(outcome.told)
+    return f"{_count(sent, 'message').capitalize()} {'is' if sent == 1 else 'are'} sent: {_count(told, 'answer')} {_change(told)}."
 
 
 def _unicast(strategy: Strategy, outcome: Outcome, _: Chapter) -> str:
