@@ -8,7 +8,7 @@ from tocsin.cli.app import app
 from tocsin.cli.costs import bytes_text
 from tocsin.dissemination.strategies.registry import STRATEGIES
 from tocsin.model.errors import TocsinError
-from tocsin.workloads.dbnet import walks
+from tocsin.workloads.dbnet import scenarios, walks
 
 SMALL = (
     *("--nodes", "8", "--physical", "60", "--subscriptions", "60", "--rows", "30", "--events", "120"),
@@ -118,12 +118,33 @@ def test_updates_that_cannot_be_drawn_name_the_options(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    ("option", "value"), [("--nodes", "0"), ("--field", "9" * 20), ("--decimals", "400"), ("--spikes", "0.6")]
+    ("option", "value"),
+    [
+        *(
+            ("--nodes", "0"),
+            ("--physical", "1"),
+            ("--field", "9" * 20),
+            ("--decimals", "400"),
+            ("--spikes", "0.6"),
+        ),
+        *(("--events", "9" * 20), ("--rows", "9" * 20), ("--subscriptions", "9" * 20)),
+    ],
 )
 def test_a_value_out_of_range_is_refused(option: str, value: str) -> None:
     done = simulate(option, value)
     assert done.exit_code == 2
     assert option in done.output
+
+
+def test_a_scenario_that_does_not_fit_into_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_large(*_: object, **__: object) -> None:
+        raise MemoryError("Unable to allocate 74.5 GiB")
+
+    monkeypatch.setattr(scenarios, "draw_ranges", too_large)
+    assert refused() == (
+        "the scenario does not fit into memory (Unable to allocate 74.5 GiB); "
+        "give fewer --nodes, --subscriptions, --rows or --events"
+    )
 
 
 @pytest.mark.parametrize(
