@@ -208,6 +208,7 @@ def test_the_command_prints_tables_and_writes_json(tmp_path: Path, monkeypatch: 
     assert done.exit_code == 0, done.output
     assert "Figure 13" in done.output
     assert "the closing table" in done.output
+    assert "…" not in done.output
     assert json.loads((tmp_path / "n.json").read_text())["benchmark"] == "dbnet"
     assert (tmp_path / "plots" / "figure-13.png").exists()
 
