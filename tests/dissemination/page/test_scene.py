@@ -159,6 +159,14 @@ def test_a_range_that_holds_both_places_of_a_row_is_not_said_to_change_if_it_can
     assert "only ranges with 2 or 4 in them can change" in words_of(lowest, (2.0, 1.0), (4.0, 0.5))
 
 
+def test_a_place_on_which_nothing_depends_is_not_said_to_matter() -> None:
+    x, y = np.array([2.0, 1.0, 3.0, 6.0]), np.array([5.0, 1.0, 1.0, 2.0])
+    question = RangeQuestion("min", x, y, np.array([0.0]), np.array([9.0]))
+    # At 6 another row is lower.
+    words = words_of(question, (2.0, 5.0), (6.0, 7.0))
+    assert "only ranges between 1 and 3 with 2 in them can change" in words
+
+
 def test_any_range_is_said_to_change_only_where_the_widest_does() -> None:
     # One value leaves ranges up to the second row, the other comes to those from the third on.
     x, y = np.array([5.0, 8.0, 2.0]), np.array([1.0, 1.0, 3.0])

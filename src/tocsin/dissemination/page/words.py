@@ -180,11 +180,13 @@ def _spreading(strategy: Strategy, outcome: Outcome, chapter: Chapter) -> str:
 
 def _reach(chapter: Chapter) -> str:
     """Return which ranges can change, as the messages say it."""
-    messages, places = chapter.messages, _places(chapter)
+    messages = chapter.messages
+    # Where a row moves, it may be that nothing depends on one of its two x.
+    places = [x for x in _places(chapter) if np.any((messages.outer_l < x) & (x < messages.outer_r))]
     lowest, highest = float(messages.outer_l.min()), float(messages.outer_r.max())
     # A message may be for ranges that hold all the x of the change, or only for such as hold one and not the other.
     holds_all = bool(np.any((messages.outer_l < min(places)) & (messages.outer_r > max(places))))
-    points = _points(chapter) if holds_all else f"{_points(chapter)}, but not both,"
+    points = " or ".join(map(_number, places)) + ("" if holds_all else ", but not both,")
     if np.isinf(lowest) and np.isinf(highest):
         # Where the widest range changes with its one x, so do all within it that hold this.
         is_any = len(places) == 1 and bool(np.any(np.isinf(messages.outer_l) & np.isinf(messages.outer_r)))
