@@ -88,6 +88,7 @@ def test_networks_and_quotes_are_read_from_files(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (("--nodes", "99"), "--nodes 99 are more than the network has; give more with --physical (now 60)"),
+        (("--json", "same", "--html", "./same"), "--json and --html are both same; name two files"),
         (("--view", "median"), "--view median: there is no such kind; there are: min, max"),
         (("--strategy", "X"), "there is no strategy `X`; there are: S-UN"),
         (("--splitting", "evenly"), "--splitting evenly: there are uniform, subscriptions, database"),

@@ -167,6 +167,8 @@ def simulate(
         raise TocsinError(
             f"--nodes {nodes} are more than the network has; give more with --physical (now {physical}), or fewer nodes"
         )
+    if json is not None and html is not None and json.resolve() == html.resolve():
+        raise TocsinError(f"--json and --html are both {json}; name two files")
     names = _names(strategy or (), view)
     scenario = Scenario(
         kind=view,
