@@ -11,10 +11,12 @@ from typer.testing import CliRunner
 
 from tocsin.bench import Report
 from tocsin.bench.dbnet import EXPERIMENTS, PAPER, SCALES, Data, Scale, plots, run, tasks
-from tocsin.bench.dbnet.closing import CLOSING, COLUMNS
+from tocsin.bench.dbnet.closing import CLOSING, COLUMNS, closing_table
+from tocsin.bench.dbnet.experiments import FULL
 from tocsin.bench.dbnet.run import tasks_of
 from tocsin.bench.dbnet.spreading import grouped
 from tocsin.bench.dbnet.tasks import Done, Task, decoded, encoded, perform
+from tocsin.bench.report import Measurement
 from tocsin.cli.app import app
 from tocsin.dissemination.strategies.registry import STRATEGIES
 from tocsin.dissemination.strategies.unicast import Unicast
@@ -101,6 +103,12 @@ def test_shares_of_events_add_up(report: Report) -> None:
     )
     for place in below:
         assert values(report, "distribution", "no traffic")[place] <= below[place] <= 100 - least[place]
+
+
+def test_the_closing_table_has_no_words_of_a_strategy_that_the_paper_does_not_have() -> None:
+    details = {"experiment": FULL, "matcher": "OWN", "at": "40000"}
+    [cell] = closing_table([Measurement("traffic", 7.0, "bytes", None, details)])
+    assert (cell.value, cell.details["matcher"], cell.details["paper"]) == (7.0, "OWN", "")
 
 
 def test_the_closing_table_has_a_cell_for_each_strategy_and_column(report: Report) -> None:
@@ -198,6 +206,7 @@ def test_the_command_prints_tables_and_writes_json(tmp_path: Path, monkeypatch: 
     assert done.exit_code == 0, done.output
     assert "Figure 13" in done.output
     assert "the closing table" in done.output
+    assert "…" not in done.output
     assert json.loads((tmp_path / "n.json").read_text())["benchmark"] == "dbnet"
     assert (tmp_path / "plots" / "figure-13.png").exists()
 

@@ -8,7 +8,7 @@ from tocsin.cli.app import app
 from tocsin.cli.costs import bytes_text
 from tocsin.dissemination.strategies.registry import STRATEGIES
 from tocsin.model.errors import TocsinError
-from tocsin.workloads.dbnet import walks
+from tocsin.workloads.dbnet import scenarios, walks
 
 SMALL = (
     *("--nodes", "8", "--physical", "60", "--subscriptions", "60", "--rows", "30", "--events", "120"),
@@ -88,6 +88,7 @@ def test_networks_and_quotes_are_read_from_files(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (("--nodes", "99"), "--nodes 99 are more than the network has; give more with --physical (now 60)"),
+        (("--json", "same", "--html", "./same"), "--json and --html are both same; name two files"),
         (("--view", "median"), "--view median: there is no such kind; there are: min, max"),
         (("--strategy", "X"), "there is no strategy `X`; there are: S-UN"),
         (("--splitting", "evenly"), "--splitting evenly: there are uniform, subscriptions, database"),
@@ -118,12 +119,33 @@ def test_updates_that_cannot_be_drawn_name_the_options(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    ("option", "value"), [("--nodes", "0"), ("--field", "9" * 20), ("--decimals", "400"), ("--spikes", "0.6")]
+    ("option", "value"),
+    [
+        *(
+            ("--nodes", "0"),
+            ("--physical", "1"),
+            ("--field", "9" * 20),
+            ("--decimals", "400"),
+            ("--spikes", "0.6"),
+        ),
+        *(("--events", "9" * 20), ("--rows", "9" * 20), ("--subscriptions", "9" * 20)),
+    ],
 )
 def test_a_value_out_of_range_is_refused(option: str, value: str) -> None:
     done = simulate(option, value)
     assert done.exit_code == 2
     assert option in done.output
+
+
+def test_a_scenario_that_does_not_fit_into_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_large(*_: object, **__: object) -> None:
+        raise MemoryError("Unable to allocate 74.5 GiB")
+
+    monkeypatch.setattr(scenarios, "draw_ranges", too_large)
+    assert refused() == (
+        "the scenario does not fit into memory (Unable to allocate 74.5 GiB); "
+        "give fewer --nodes, --subscriptions, --rows or --events"
+    )
 
 
 @pytest.mark.parametrize(

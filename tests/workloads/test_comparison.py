@@ -2,6 +2,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from tests.dissemination.own import STRATEGY
 from tocsin.dissemination.figures import Figures
 from tocsin.dissemination.questions.question import Changes
 from tocsin.dissemination.strategies.registry import STRATEGIES, strategy_named
@@ -57,6 +58,13 @@ def test_a_maximum_has_updates_as_a_minimum_has_upside_down(prepared: Prepared) 
         [least], [greatest] = compare(prepared, [name], 1_000), compare(turned, [name], 1_000)
         assert greatest.told == least.told
         assert greatest.costs.size.tolist() == least.costs.size.tolist()
+
+
+def test_a_strategy_of_ones_own_is_compared_as_a_class(prepared: Prepared) -> None:
+    told: list[tuple[str, int]] = []
+    own, served = compare(prepared, [STRATEGY, "S-UN"], 1_000, lambda *one: told.append(one))
+    assert (own.strategy, own.told) == ("OWN", served.told)
+    assert {name for name, _ in told} == {"OWN", "S-UN"}
 
 
 def test_without_events_there_is_nothing_to_compare(prepared: Prepared) -> None:

@@ -121,7 +121,8 @@ def show_closing(report: Report) -> None:
     table = Table(title="the closing table; in brackets what the paper says", title_justify="left")
     table.add_column("strategy")
     for name in COLUMNS:
-        table.add_column(f"{name}\n{units.get(name, '')}", justify="right")
+        # In a narrow terminal a long word goes on in the next line, and nothing is cut off.
+        table.add_column(f"{name}\n{units.get(name, '')}", justify="right", overflow="fold")
     for strategy in dict.fromkeys(one.details["matcher"] for one in found):
         own = {one.name: one for one in found if one.details["matcher"] == strategy}
         cells = [

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,6 +29,7 @@ __all__ = ["simulate"]
 _NETWORK = "The network"
 _WORKLOAD = "Rows, updates and subscriptions"
 _BYTES = 1_000_000  # at the most, so that the bytes of a run can be added up
+_MANY = 1_000_000_000  # of anything that is counted: far more would not fit into a number of 64 bits either
 _OF_ROWS = ("rows", "decimals", "spikes", "ignorable")
 _OF_QUOTES = ("stocks", "steps")
 _JOIN = "join"
@@ -50,9 +51,12 @@ def simulate(
             help="What is asked of a range: min, max, count, sum, avg, distinct, or join (pairs of two tables' rows)."
         ),
     ] = "min",
-    nodes: Annotated[int, typer.Option(min=1, help="Overlay nodes.", rich_help_panel=_NETWORK)] = 100,
+    nodes: Annotated[
+        int, typer.Option(min=1, max=_MANY, help="Overlay nodes.", rich_help_panel=_NETWORK)
+    ] = 100,
     physical: Annotated[
-        int, typer.Option(min=1, help="Nodes of a network that is made up.", rich_help_panel=_NETWORK)
+        int,
+        typer.Option(min=2, max=_MANY, help="Nodes of a network that is made up.", rich_help_panel=_NETWORK),
     ] = 2_000,
     links: Annotated[
         Path | None,
@@ -74,13 +78,13 @@ def simulate(
         int, typer.Option(min=0, max=_BYTES, help="Bytes of a message's header.", rich_help_panel=_NETWORK)
     ] = 0,
     subscriptions: Annotated[
-        int, typer.Option(min=1, help="How many subscriptions.", rich_help_panel=_WORKLOAD)
+        int, typer.Option(min=1, max=_MANY, help="How many subscriptions.", rich_help_panel=_WORKLOAD)
     ] = 20_000,
     short: Annotated[
         bool, typer.Option("--short", help="Short ranges, all over the domain.", rich_help_panel=_WORKLOAD)
     ] = False,
     rows: Annotated[
-        int, typer.Option(min=1, help="How many rows the table has.", rich_help_panel=_WORKLOAD)
+        int, typer.Option(min=1, max=_MANY, help="How many rows the table has.", rich_help_panel=_WORKLOAD)
     ] = 2_000,
     decimals: Annotated[
         int,
@@ -92,7 +96,8 @@ def simulate(
         ),
     ] = 2,
     events: Annotated[
-        int, typer.Option(min=0, help="How many updates; of quotes, all.", rich_help_panel=_WORKLOAD)
+        int,
+        typer.Option(min=0, max=_MANY, help="How many updates; of quotes, all.", rich_help_panel=_WORKLOAD),
     ] = 5_000,
     spikes: Annotated[
         float,
@@ -123,10 +128,13 @@ def simulate(
         ),
     ] = None,
     stocks: Annotated[
-        int, typer.Option(min=1, help="Of quotes that are made up.", rich_help_panel=_WORKLOAD)
+        int, typer.Option(min=1, max=_MANY, help="Of quotes that are made up.", rich_help_panel=_WORKLOAD)
     ] = 3_053,
     steps: Annotated[
-        int, typer.Option(min=1, help="How often each such stock is quoted.", rich_help_panel=_WORKLOAD)
+        int,
+        typer.Option(
+            min=1, max=_MANY, help="How often each such stock is quoted.", rich_help_panel=_WORKLOAD
+        ),
     ] = 120,
     seed: Annotated[int, typer.Option(min=0, help="Of all that is drawn.")] = 1,
     batch: Annotated[int, typer.Option(min=1, help="How many updates are published at once.")] = 1_000,
@@ -159,6 +167,8 @@ def simulate(
         raise TocsinError(
             f"--nodes {nodes} are more than the network has; give more with --physical (now {physical}), or fewer nodes"
         )
+    if json is not None and html is not None and json.resolve() == html.resolve():
+        raise TocsinError(f"--json and --html are both {json}; name two files")
     names = _names(strategy or (), view)
     scenario = Scenario(
         kind=view,
@@ -182,6 +192,7 @@ def simulate(
         seed=seed,
     )
     with ExitStack() as stack:
+        stack.enter_context(_within_memory())
         bar = stack.enter_context(progress("events", quiet=quiet))
         drawing = bar.add_task("drawing the scenario", total=None)
         prepared = _prepared(scenario, first=events if is_trace and is_given("events") else None)
@@ -207,6 +218,17 @@ def simulate(
 
 
 # what was asked for
+
+
+@contextmanager
+def _within_memory() -> Iterator[None]:
+    """Raise `TocsinError` where a scenario is too large for this machine."""
+    try:
+        yield
+    except MemoryError as fault:
+        raise TocsinError(
+            f"the scenario does not fit into memory ({fault}); give fewer --nodes, --subscriptions, --rows or --events"
+        ) from None
 
 
 def _given(context: typer.Context) -> Callable[[str], bool]:

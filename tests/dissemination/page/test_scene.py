@@ -6,11 +6,18 @@ import msgspec
 import numpy as np
 import pytest
 
+from tests.dissemination import own
 from tests.dissemination.worlds import make_world
+from tocsin.dissemination.can.growing import Splitting, grow_can
+from tocsin.dissemination.network.inet import make_topology
+from tocsin.dissemination.network.paths import place_overlay
 from tocsin.dissemination.page import Scene, choose, make_scene, scene
 from tocsin.dissemination.page.page import page_text
-from tocsin.dissemination.page.story import Chapter, Sort, one_change
+from tocsin.dissemination.page.story import Chapter, Point, Sort, one_change
+from tocsin.dissemination.questions.ranges import RangeQuestion
+from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.simulator import simulate
+from tocsin.dissemination.strategies import registry
 from tocsin.dissemination.strategies.registry import STRATEGIES, strategy_named
 from tocsin.model.errors import TocsinError
 from tocsin.workloads.dbnet.pictures import described, pictured
@@ -133,6 +140,51 @@ def test_a_row_that_moves_has_two_owners_who_hand_it_on() -> None:
     assert f"and zone {owners[1]}, where" in distributed.words
 
 
+def words_of(question: RangeQuestion, old: Point, new: Point, strategy: str = "S-CN", nodes: int = 4) -> str:
+    """Return what a page says of one change, in a network whose zones matter little."""
+    ranges = {"lows": question.lows, "highs": question.highs, "rows": question.x}
+    can = grow_can(nodes, Splitting.UNIFORM, **ranges, domain=(0.0, 9.0), seed=1)
+    setting = Setting(place_overlay(make_topology(20, seed=1), nodes, seed=1), can)
+    chapter = Chapter(0, old, new, Sort.MOVE, question.new_server().reformulate(one_change(old, new)))
+    return make_scene(setting, question, [strategy], [chapter]).events[0].runs[0].words
+
+
+def test_a_range_that_holds_both_places_of_a_row_is_not_said_to_change_if_it_cannot() -> None:
+    lows, highs = np.array([0.0, 0.0]), np.array([3.0, 9.0])
+    counted = RangeQuestion("count", np.array([2.0, 6.0]), np.array([1.0, 2.0]), lows, highs)
+    assert "only ranges with 2 or 4, but not both, in them can change" in words_of(
+        counted, (2.0, 1.0), (4.0, 1.0)
+    )
+    lowest = RangeQuestion("min", np.array([2.0, 6.0]), np.array([1.0, 2.0]), lows, highs)
+    assert "only ranges with 2 or 4 in them can change" in words_of(lowest, (2.0, 1.0), (4.0, 0.5))
+
+
+def test_a_place_on_which_nothing_depends_is_not_said_to_matter() -> None:
+    x, y = np.array([2.0, 1.0, 3.0, 6.0]), np.array([5.0, 1.0, 1.0, 2.0])
+    question = RangeQuestion("min", x, y, np.array([0.0]), np.array([9.0]))
+    # At 6 another row is lower.
+    words = words_of(question, (2.0, 5.0), (6.0, 7.0))
+    assert "only ranges between 1 and 3 with 2 in them can change" in words
+
+
+def test_any_range_is_said_to_change_only_where_the_widest_does() -> None:
+    # One value leaves ranges up to the second row, the other comes to those from the third on.
+    x, y = np.array([5.0, 8.0, 2.0]), np.array([1.0, 1.0, 3.0])
+    several = RangeQuestion("distinct", x, y, np.array([4.0]), np.array([6.0]))
+    assert "only ranges with 5 in them can change" in words_of(several, (5.0, 1.0), (5.0, 3.0))
+    assert "any range with 5 in it can change" in words_of(several, (5.0, 1.0), (5.0, 7.0))
+
+
+@pytest.mark.parametrize("strategy", ["S-UN", "S-MN"])
+def test_a_server_whose_node_has_all_subscriptions_sends_nothing(strategy: str) -> None:
+    lows, highs = np.array([0.0, 1.0]), np.array([9.0, 9.0])
+    question = RangeQuestion("min", np.array([2.0, 6.0]), np.array([1.0, 2.0]), lows, highs)
+    words = words_of(question, (2.0, 1.0), (2.0, 0.5), strategy, nodes=1)
+    assert words == (
+        "The server finds among all 2 subscriptions 2 whose answer changes, all at its own node. It sends nothing."
+    )
+
+
 def test_zones_that_messages_get_to_are_counted_once(prepared: Prepared, drawn: Scene) -> None:
     spread = drawn.roles.index("spread")
     for event in drawn.events:
@@ -142,6 +194,19 @@ def test_zones_that_messages_get_to_are_counted_once(prepared: Prepared, drawn: 
             run = event.runs[list(STRATEGIES).index("S-CN")]
             zones |= {receiver for _, role, _, receiver, _, _ in run.lines if role == spread}
             assert f"spread over {len(zones)} zones in all" in run.words
+
+
+def test_a_strategy_that_is_none_of_the_six_is_drawn_too(
+    prepared: Prepared, chapters: list[Chapter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "STRATEGIES", {**STRATEGIES, "OWN": own.__name__})
+    found = make_scene(prepared.setting, prepared.question, ["OWN", "S-UN"], chapters)
+    assert [one.title for one in found.strategies] == ["", "server, unicast"]
+    for event in found.events:
+        hops = event.runs[0].overlay_hops
+        assert event.runs[0].words.startswith(
+            {0: "No messages are", 1: "One message is"}.get(hops, f"{hops:,} messages are")
+        )
 
 
 def test_a_page_without_events_is_refused(prepared: Prepared) -> None:

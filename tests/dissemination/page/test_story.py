@@ -1,9 +1,11 @@
 import math
 
 import numpy as np
+import pytest
 
 from tests.dissemination.worlds import Definition, World, make_world
 from tocsin.dissemination.page.story import Chapter, Sort, choose, one_change
+from tocsin.dissemination.page.words import headline
 from tocsin.dissemination.questions.ranges import RangeQuestion
 from tocsin.views.changes import PointChanges
 from tocsin.workloads.dbnet.pictures import pictured
@@ -21,8 +23,9 @@ def all_changes(world: World) -> PointChanges:
     return PointChanges(*(np.concatenate([getattr(one, name) for one in world.batches]) for name in columns))
 
 
-def test_a_picture_of_updates_tells_every_sort_that_occurs() -> None:
-    prepared = prepare(pictured(Scenario(nodes=12, physical=60, subscriptions=100)))
+@pytest.mark.parametrize("kind", ["min", "max"])
+def test_a_picture_of_updates_tells_every_sort_that_occurs(kind: str) -> None:
+    prepared = prepare(pictured(Scenario(kind=kind, nodes=12, physical=60, subscriptions=100)))
     chapters = choose(prepared.question, prepared.changes)
     sorts = [one.sort for one in chapters]
     assert {Sort.GOOD, Sort.IGNORABLE, Sort.BAD, Sort.UNHEARD, Sort.SPIKE, Sort.RETURN} == set(sorts)
@@ -42,6 +45,19 @@ def test_rows_that_come_go_and_move_are_told_too() -> None:
     assert {Sort.COMES, Sort.GOES, Sort.MOVE} <= {
         one.sort for one in choose(world.question, all_changes(world))
     }
+
+
+@pytest.mark.parametrize(
+    ("kind", "spike", "words"),
+    [("min", 1.0, "falls from 4 to 1, below"), ("max", 9.0, "rises from 4 to 9, above")],
+)
+def test_a_spike_goes_where_answers_are(kind: str, spike: float, words: str) -> None:
+    question = RangeQuestion(
+        kind, np.array([1.0, 5.0, 7.0]), np.array([2.0, 4.0, 8.0]), np.array([0.0]), np.array([9.0])
+    )
+    there, back = chosen(question, (5.0, 4.0, 5.0, spike), (5.0, spike, 5.0, 4.0))
+    assert (there.sort, back.sort) == (Sort.SPIKE, Sort.RETURN)
+    assert headline(there) == f"Row 1 at x = 5: y {words} all others"
 
 
 def test_what_is_left_out_is_not_made() -> None:

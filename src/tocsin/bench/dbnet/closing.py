@@ -28,6 +28,7 @@ _IN_WORDS: Final = {  # by strategy: what the paper says of each column
     "S-CN": ("low", "low", "low", "", "low", "low"),
     "DS-CN": ("low", "low", "low", "", "none", "none"),
 }
+_NO_WORDS: Final = ("",) * len(COLUMNS)  # of a strategy that the paper does not have
 
 
 def closing_table(measurements: Sequence[Measurement]) -> list[Measurement]:
@@ -36,7 +37,7 @@ def closing_table(measurements: Sequence[Measurement]) -> list[Measurement]:
     cells = []
     for one in sorted(full, key=lambda one: COLUMNS.index(one.name)):
         strategy = str(one.details["matcher"])
-        words = _IN_WORDS[strategy][COLUMNS.index(one.name)]
+        words = _IN_WORDS.get(strategy, _NO_WORDS)[COLUMNS.index(one.name)]
         details = {"experiment": CLOSING, "matcher": strategy, "at": one.details["at"], "paper": words}
         cells.append(Measurement(one.name, one.value, one.unit, None, details))
     return cells

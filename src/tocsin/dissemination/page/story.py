@@ -26,7 +26,7 @@ class Sort(StrEnum):
     GOOD = "good"  # one message tells all whom it concerns
     BAD = "bad"  # it takes several
     UNHEARD = "unheard"  # some ranges would be concerned, but nobody has one
-    SPIKE = "spike"  # a value that is below all others
+    SPIKE = "spike"  # a value that is below all others, or above them where maxima are asked for
     RETURN = "return"  # after a spike
     MOVE = "move"  # to another x
     COMES = "comes"
@@ -38,6 +38,7 @@ _SCRIPT: Final = (
     *(Sort.BAD, Sort.COMES, Sort.GOOD, Sort.GOES, Sort.MOVE, Sort.IGNORABLE, Sort.BAD),
 )
 _FEW: Final = 8  # chapters, fewer than which are no story
+_UP: Final = {"min": -1, "max": 1}  # which way a spike goes
 _SHAPES: Final = frozenset({Sort.SPIKE, Sort.RETURN, Sort.MOVE, Sort.COMES, Sort.GOES})
 _SEEN: Final = 0.06  # of all heights: a change of less is hard to see
 _HEARD: Final = 0.02  # of all subscriptions: so many should hear of it
@@ -127,8 +128,11 @@ class _Story:
             return Sort.MOVE
         if [one.row for one in self.chapters[-1:] if one.sort == Sort.SPIKE] == [row]:
             return Sort.RETURN
-        others = [other[1] for at, other in enumerate(self._rows) if other is not None and at != row]
-        is_spike = self._question.kind == "min" and bool(others) and new[1] < min(others) < old[1]
+        up = _UP.get(self._question.kind)
+        if up is None:
+            return None
+        others = [up * other[1] for at, other in enumerate(self._rows) if other is not None and at != row]
+        is_spike = bool(others) and up * old[1] < max(others) < up * new[1]
         return Sort.SPIKE if is_spike else None
 
     def _is_small(self, old: Point, new: Point) -> bool:

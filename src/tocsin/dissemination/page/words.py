@@ -24,8 +24,8 @@ _TITLES: Final[Mapping[str, str]] = {
 
 
 def title_of(name: str) -> str:
-    """Return what a strategy's name stands for."""
-    return _TITLES[name]
+    """Return what a strategy's name stands for; nothing for one that is none of the six."""
+    return _TITLES.get(name, "")
 
 
 def headline(chapter: Chapter) -> str:
@@ -39,13 +39,20 @@ def headline(chapter: Chapter) -> str:
         return f"{row} moves from {_at(old)} to {_at(new)}"
     way = "falls" if new[1] < old[1] else "rises"
     told = f"{row} at x = {_number(old[0])}: y {way} from {_number(old[1])} to {_number(new[1])}"
-    also = {Sort.SPIKE: ", below all others", Sort.RETURN: ", back from its spike"}
+    beyond = "below" if way == "falls" else "above"
+    also = {Sort.SPIKE: f", {beyond} all others", Sort.RETURN: ", back from its spike"}
     return told + also.get(chapter.sort, "")
 
 
 def in_words(strategy: Strategy, outcome: Outcome, chapter: Chapter) -> str:
     """Return what a strategy does about a change, and why."""
-    return _WORDS[strategy.name](strategy, outcome, chapter)
+    return _WORDS.get(strategy.name, _plain)(strategy, outcome, chapter)
+
+
+def _plain(_: Strategy, outcome: Outcome, __: Chapter) -> str:
+    """Return what can be told of any strategy."""
+    sent, told = int(outcome.sent.messages.sum()), len(outcome.told)
+    return f"{_count(sent, 'message').capitalize()} {'is' if sent == 1 else 'are'} sent: {_count(told, 'answer')} {_change(told)}."
 
 
 def _unicast(strategy: Strategy, outcome: Outcome, _: Chapter) -> str:
@@ -53,8 +60,10 @@ def _unicast(strategy: Strategy, outcome: Outcome, _: Chapter) -> str:
     if not told:
         return _finds_none(strategy)
     sent = int(outcome.sent.messages.sum())
+    if not sent:
+        return f"{_finds(strategy, told)}, all at its own node. It sends nothing."
     return (
-        f"The server finds {_among(strategy)} {told:,} whose answer changes, and writes to each: "
+        f"{_finds(strategy, told)}, and writes to {'it' if told == 1 else 'each'}: "
         f"{_count(sent, 'message')} to {_count(len(outcome.sent), 'gateway')}{_at_home(told - sent)}."
     )
 
@@ -64,8 +73,10 @@ def _multicast(strategy: Strategy, outcome: Outcome, _: Chapter) -> str:
     if not told:
         return _finds_none(strategy)
     nodes = len(np.unique(outcome.sent.receiver))
+    if not nodes:
+        return f"{_finds(strategy, told)}, all at its own node. It sends nothing."
     return (
-        f"The server finds {_among(strategy)} {told:,} whose answer changes, and hands "
+        f"{_finds(strategy, told)}, and hands "
         f"{_count(outcome.outgoing, 'message')} with the list of them down its hierarchy, over {_count(nodes, 'node')}; "
         f"each hands on only those that are below."
     )
@@ -170,9 +181,20 @@ def _spreading(strategy: Strategy, outcome: Outcome, chapter: Chapter) -> str:
 def _reach(chapter: Chapter) -> str:
     """Return which ranges can change, as the messages say it."""
     messages = chapter.messages
+    # Where a row moves, it may be that nothing depends on one of its two x.
+    places = [x for x in _places(chapter) if np.any((messages.outer_l < x) & (x < messages.outer_r))]
     lowest, highest = float(messages.outer_l.min()), float(messages.outer_r.max())
+    # A message may be for ranges that hold all the x of the change, or only for such as hold one and not the other.
+    holds_all = bool(np.any((messages.outer_l < min(places)) & (messages.outer_r > max(places))))
+    points = " or ".join(map(_number, places)) + ("" if holds_all else ", but not both,")
     if np.isinf(lowest) and np.isinf(highest):
-        return f"any range with {_points(chapter)} in it can change"
+        # Where the widest range changes with its one x, so do all within it that hold this.
+        is_any = len(places) == 1 and bool(np.any(np.isinf(messages.outer_l) & np.isinf(messages.outer_r)))
+        return (
+            f"any range with {points} in it can change"
+            if is_any
+            else f"only ranges with {points} in them can change"
+        )
     ends = (
         f"above {_number(lowest)}"
         if np.isinf(highest)
@@ -180,7 +202,7 @@ def _reach(chapter: Chapter) -> str:
         if np.isinf(lowest)
         else f"between {_number(lowest)} and {_number(highest)}"
     )
-    return f"only ranges {ends} with {_points(chapter)} in them can change"
+    return f"only ranges {ends} with {points} in them can change"
 
 
 def _nobody(strategy: Strategy, chapter: Chapter) -> str:
@@ -193,13 +215,17 @@ def _nobody(strategy: Strategy, chapter: Chapter) -> str:
     return f"another row at x = {_points(chapter)} is what counts there, before and after"
 
 
+def _finds(strategy: Strategy, told: int) -> str:
+    return f"The server finds {_among(strategy)} {'one' if told == 1 else f'{told:,}'} whose answer changes"
+
+
 def _finds_none(strategy: Strategy) -> str:
     return f"The server, which knows every subscription, finds {_among(strategy)} none whose answer changes. It sends nothing."
 
 
 def _among(strategy: Strategy) -> str:
     count = len(strategy.question)
-    return f"among all {count:,} subscriptions" if count > 1 else "of its one subscription"
+    return f"among all {count:,} subscriptions" if count > 1 else "among its one subscription"
 
 
 def _handing_on(strategy: Strategy, outcome: Outcome, chapter: Chapter) -> str:

@@ -57,18 +57,19 @@ def warm_up(kind: str, names: Sequence[str]) -> None:
 
 def compare(
     prepared: Prepared | PreparedJoin,
-    names: Sequence[str],
+    names: Sequence[str | type[Strategy]],
     batch: int,
     progress: Callable[[str, int], None] = lambda *_: None,
 ) -> Iterator[Result]:
-    """Let strategies carry a scenario's changes, and return what each costs, one after another.
+    """Let strategies, by name or as classes, carry a scenario's changes, and return what each costs, one after another.
 
     `progress` is told of each batch: the strategy, and how many events. Raise `AnswerError` at the first strategy that
     gives a wrong answer, or that does not tell as many of each event as the one before.
     """
     checks = _Checks(prepared)
-    for name in names:
-        strategy = strategy_named(name)(prepared.setting, prepared.question)
+    for one in names:
+        name, made_by = (one, strategy_named(one)) if isinstance(one, str) else (one.name, one)
+        strategy = made_by(prepared.setting, prepared.question)
         told = _Told(checks.numbers)
 
         def watch(outcome: Outcome, events: int, name: str = name, told: _Told = told) -> None:

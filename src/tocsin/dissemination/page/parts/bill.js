@@ -36,6 +36,15 @@ const billPane = (() => {
     item.append(words);
   }
 
+  // Of sets only what goes and what comes: a line has no room for all the values that stay.
+  function inShort(old, value) {
+    if (!Array.isArray(old) || !Array.isArray(value)) return [`${text(old)} → `, text(value)];
+    const apart = [["goes", old, value], ["comes", value, old]]
+      .map(([way, from, other]) => [way, from.filter((one) => !other.includes(one)).map(text)])
+      .filter(([, found]) => found.length);
+    return ["", apart.map(([way, found]) => `${found.join(", ")} ${way}`).join(", ")];
+  }
+
   let told = [];
 
   function begin(event, index, strategy, reach) {
@@ -58,7 +67,8 @@ const billPane = (() => {
       const [from, to, gateway] = scene.subscriptions[subscription];
       const line = draw(list, "li");
       draw(line, "span", {}, `[${text(from)}, ${text(to)}]`);
-      draw(line, "span", {}, `${text(old)} → `).appendChild(document.createElement("b")).textContent = text(value);
+      const [before, after] = inShort(old, value);
+      draw(line, "span", { title: `${text(old)} → ${text(value)}` }, before).appendChild(document.createElement("b")).textContent = after;
       return { line, when: reach.told(gateway) };
     });
   }

@@ -22,6 +22,7 @@ function choose(wanted) {
   panes.rows.begin(event, state.event);
   panes.overlay.begin(event, run, strategy, reach);
   billPane.begin(event, state.event, state.strategy, reach);
+  if (tabs.includes(document.activeElement)) tabs[state.strategy].focus();
   tabs.forEach((tab, i) => { tab.setAttribute("aria-selected", i === state.strategy); tab.tabIndex = i === state.strategy ? 0 : -1; });
   numbers.forEach((button, i) => button.setAttribute("aria-current", i === state.event));
   byId("previous").disabled = state.event === 0;
@@ -115,6 +116,7 @@ byId("play").addEventListener("click", () => play(!playing));
 byId("step").addEventListener("input", (event) => { play(false); state.time = Number(event.target.value); show(); });
 addEventListener("keydown", (event) => {
   if (event.altKey || event.ctrlKey || event.metaKey || (event.target === byId("step") && event.key.startsWith("Arrow"))) return;
+  if (event.key === " " && event.target instanceof HTMLButtonElement) return; // it presses the button
   const keys = {
     ArrowRight: () => choose({ event: state.event + 1 }), ArrowLeft: () => choose({ event: state.event - 1 }),
     ArrowDown: () => choose({ strategy: state.strategy + 1 }), ArrowUp: () => choose({ strategy: state.strategy - 1 }),
