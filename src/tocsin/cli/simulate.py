@@ -112,7 +112,7 @@ def simulate(
         str,
         typer.Option(
             metavar="SHARE|any",
-            help="The share of updates that change no minimum (or maximum), or any for what comes.",
+            help="The share of updates, spikes apart, that change no minimum (or maximum), or any for what comes.",
             rich_help_panel=_WORKLOAD,
         ),
     ] = "0",

@@ -47,7 +47,7 @@ class ServedContent(Strategy):
         """Return the rows at the server, and what each subscription was told last."""
         field = self.setting.sizes.field
         return Holdings(
-            3 * field * self._held.rows,
+            3 * field * self.rows,
             0,
             field * self.question.answer_fields(self._answers),
             "the server the rows; a subscription its answer",

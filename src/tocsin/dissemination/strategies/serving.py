@@ -35,7 +35,7 @@ class ServerStrategy(Strategy):
         """Return the rows, and the subscriptions with their answers, all at the server."""
         field = self.setting.sizes.field
         answers = self.question.answer_fields(self._answers)
-        held = field * (3 * self._held.rows + 3 * len(self.question) + answers)
+        held = field * (3 * self.rows + 3 * len(self.question) + answers)
         return Holdings(held, 0, 0, "the server the rows, and every subscription's id, range and answer")
 
 

@@ -110,6 +110,11 @@ class Strategy(ABC):
     def _carry(self, changes: Changes) -> Outcome:
         """Do what `publish` says, with changes that are in order."""
 
+    @property
+    def rows(self) -> int:
+        """Return how many rows there are after all changes so far."""
+        return self._held.rows
+
     @abstractmethod
     def answer(self, number: int) -> Answer:
         """Return what a subscription's gateway knows as its answer; sets are sorted tuples."""
