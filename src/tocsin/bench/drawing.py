@@ -31,6 +31,8 @@ Panel = TypeVar("Panel")
 SizedPlot: TypeAlias = "tuple[tuple[float, float], Callable[[Figure, Sequence[Measurement]], bool]]"
 """A plot's width and height in inches, and what draws it and tells whether there was anything to draw."""
 
+_FEW_POWERS: Final = 100  # an axis that spans less has too few labels, were there only powers of ten
+
 _STYLE: Final[Any] = {
     "font.size": 9,
     "axes.titlesize": 10,
@@ -76,6 +78,11 @@ def require_matplotlib() -> None:
 
 def plain(axis: Axis) -> None:
     """Write numbers out, for few readers think in powers."""
+    low, high = axis.get_view_interval()
+    if axis.get_scale() == "log" and high < _FEW_POWERS * low:
+        from matplotlib.ticker import LogLocator  # noqa: PLC0415 - an optional part
+
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 10 else f"{value:g}")
     axis.set_minor_formatter("")
 
