@@ -108,6 +108,7 @@ def test_equal_subscriptions_leave_space_to_split(splitting: Splitting) -> None:
         ({"domain": (3.0, 3.0)}, "from 3.0 to 3.0 cannot be divided"),
         ({"domain": (0.0, np.inf)}, "two finite numbers"),
         ({"domain": (1.0, float(np.nextafter(1.0, 2.0)))}, "too few numbers for 9 zones"),
+        ({"domain": (0.0, float(np.nextafter(0.0, 1.0)))}, "too few numbers for 9 zones"),
         (
             {"lows": np.array([1.0, 2.0]), "highs": np.array([1.0, 1.0])},
             "subscription 1 has the range from 2.0 to 1.0",
