@@ -44,6 +44,14 @@ def test_ranges_are_those_of_table_1() -> None:
     assert ranges.first(3).to_arrow().column_names == ["id", "low", "high"]
 
 
+def test_a_narrow_domain_has_ranges_within_as_a_wide_one_has() -> None:
+    for upper in (0.05, 1e-9):
+        narrow, wide = draw_ranges(100, domain=(0.0, upper)), draw_ranges(100)
+        assert ((narrow.lows >= 0) & (narrow.lows <= narrow.highs) & (narrow.highs <= upper)).all()
+        assert np.allclose(narrow.lows / upper, wide.lows / 10_000, atol=1e-5)
+        assert np.allclose(narrow.highs / upper, wide.highs / 10_000, atol=1e-5)
+
+
 def test_the_same_seed_draws_the_same() -> None:
     points = draw_points(500)
     one, two = (draw_updates(points, 300, seed=7) for _ in range(2))
@@ -124,9 +132,13 @@ def test_quotes_come_go_move_and_change(tmp_path: Path) -> None:
 def test_what_is_no_file_of_quotes_is_told(tmp_path: Path) -> None:
     with pytest.raises(TocsinError, match=r"there is no file .*quotes\.jsonl"):
         read_quotes(tmp_path / "quotes.jsonl")
-    (tmp_path / "other.jsonl").write_text('{"time": "1"}\n')
-    with pytest.raises(TocsinError, match="holds no quotes: JSON lines with time, symbol"):
-        read_quotes(tmp_path / "other.jsonl")
+    for other in (
+        '{"time": "1"}',
+        '{"time": "1", "symbol": {"name": "A"}, "dividend_yield": 1.0, "pe": 2.0}',
+    ):
+        (tmp_path / "other.jsonl").write_text(other + "\n")
+        with pytest.raises(TocsinError, match="holds no quotes: JSON lines with time, symbol"):
+            read_quotes(tmp_path / "other.jsonl")
 
 
 @pytest.mark.parametrize(

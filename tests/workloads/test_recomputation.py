@@ -38,3 +38,12 @@ def test_what_changes_alter_is_told_by_change_and_subscription() -> None:
     assert found[0].new == 6.0
     assert found[1].new == 7.0
     assert found[2].new != found[2].new
+
+
+def test_a_sum_beyond_all_floats_is_infinite_and_one_that_comes_back_is_exact() -> None:
+    y = np.array([1e308, 1e308, -1e308, -1e308, -1e308])
+    x = np.arange(5.0)
+    total, mean = (Recomputation(kind, x, y) for kind in ("sum", "avg"))
+    assert [total.answer(0, last) for last in (1, 2, 3)] == [np.inf, 1e308, 0.0]
+    assert total.answer(2, 4) == -np.inf
+    assert (mean.answer(0, 1), mean.answer(0, 2)) == (np.inf, 1e308 / 3)

@@ -78,6 +78,13 @@ def test_rows_alone_are_divided_evenly() -> None:
     assert held.tolist() == [10] * 32
 
 
+def test_rows_count_by_their_share_however_many_subscriptions_there_are() -> None:
+    lows, rows = np.linspace(0, 1, 100), np.arange(20.0, 30.0)
+    # First the subscriptions are halved; then all rows are more than what half of these has left.
+    can = grow_can(3, Splitting.DATABASE, lows=lows, highs=lows + 1, rows=rows, domain=(0.0, 50.0), seed=3)
+    assert np.bincount(np.unique(can.diagonal_places(rows), return_inverse=True)[1]).tolist() == [5, 5]
+
+
 def test_zones_without_ranges_are_not_split() -> None:
     zones = grown(200, Splitting.UNIFORM, "negative", 0, 0, seed=4).can.zones
     # Half of a square beside the diagonal has no ranges, and is as large as the splits around it left it.
@@ -101,6 +108,20 @@ def test_equal_subscriptions_leave_space_to_split(splitting: Splitting) -> None:
     assert len(np.unique(can.locate(same, same + 1))) == 1
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_domain_is_divided_until_no_two_of_its_ranges_share_a_zone(seed: int) -> None:
+    numbers = 1 + np.arange(6) * np.spacing(1.0)
+    here, there = np.triu_indices(5)  # from each of five numbers to itself and to those after it
+    lows, highs = numbers[here], numbers[there]
+    most = len(lows) + 4  # with a zone below the diagonal beside all numbers but one, which nothing divides
+    given = {"lows": NONE, "highs": NONE, "rows": NONE, "domain": (1.0, float(numbers[5])), "seed": seed}
+    can = grow_can(most, Splitting.UNIFORM, **given)  # type: ignore[arg-type]
+    assert len(np.unique(can.locate(lows, highs))) == len(lows)
+    assert np.count_nonzero(can.zones.low1 >= can.zones.high2) == 4
+    with pytest.raises(TocsinError, match=f"too few numbers for {most + 1} zones, it is divided into {most}"):
+        grow_can(most + 1, Splitting.UNIFORM, **given)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
@@ -108,6 +129,7 @@ def test_equal_subscriptions_leave_space_to_split(splitting: Splitting) -> None:
         ({"domain": (3.0, 3.0)}, "from 3.0 to 3.0 cannot be divided"),
         ({"domain": (0.0, np.inf)}, "two finite numbers"),
         ({"domain": (1.0, float(np.nextafter(1.0, 2.0)))}, "too few numbers for 9 zones"),
+        ({"domain": (0.0, float(np.nextafter(0.0, 1.0)))}, "too few numbers for 9 zones"),
         (
             {"lows": np.array([1.0, 2.0]), "highs": np.array([1.0, 1.0])},
             "subscription 1 has the range from 2.0 to 1.0",

@@ -30,6 +30,12 @@ def test_hops_are_those_of_the_shortest_paths(nodes: int) -> None:
     assert np.array_equal(overlay.hops, distances(topology)[np.ix_(overlay.hosts, overlay.hosts)])
 
 
+def test_a_link_counts_once_in_either_direction_and_a_loop_not_at_all() -> None:
+    topology = Topology.of(3, np.array([2, 0, 1, 1, 0]), np.array([1, 1, 1, 2, 1]))
+    assert topology.ends.tolist() == [[0, 1], [1, 2]]
+    assert topology.degrees.tolist() == [1, 2, 1]
+
+
 def test_leaves_are_taken_first() -> None:
     topology = make_topology(100, seed=2)
     leaves = np.flatnonzero(topology.degrees == 1)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tests.dissemination.worlds import assert_flows_from, told_of
 from tocsin.dissemination.can.growing import Splitting, grow_can
@@ -17,6 +18,7 @@ from tocsin.dissemination.network.paths import place_overlay
 from tocsin.dissemination.questions.join_rows import JoinChanges, JoinRows, Table
 from tocsin.dissemination.questions.joins import JoinQuestion
 from tocsin.dissemination.setting import Setting
+from tocsin.dissemination.sizes import Sizes
 from tocsin.dissemination.strategies.registry import strategy_named
 from tocsin.dissemination.strategies.strategy import Strategy
 from tocsin.model.errors import TocsinError
@@ -174,17 +176,45 @@ def test_every_subscriber_is_told_once_of_a_change_that_alters_its_pairs(name: s
 
 def test_a_unicast_is_as_long_as_what_it_tells() -> None:
     setting, question, changes = make_world(2, nodes=12)
+    setting = replace(setting, sizes=Sizes(field=4, header=3))
     sent_and_told = strategy_named("S-UN")(setting, question).publish(columns(changes))
     sent, told = sent_and_told.sent, sent_and_told.told
     gateways = setting.can.locate(question.lows, question.highs)
     expected: dict[tuple[int, int], int] = {}
     for change, place, old, new in zip(told.change, told.places, told.old, told.new, strict=True):
         line = int(change), int(gateways[place])
-        expected[line] = expected.get(line, 0) + 8 * (1 + 3 * len(set(old) ^ set(new)))
+        expected[line] = expected.get(line, 0) + 3 + 4 * (1 + 3 * len(set(old) ^ set(new)))
     lines = zip(sent.event.tolist(), sent.receiver.tolist(), sent.size.tolist(), strict=True)
     assert {(event, node): size for event, node, size in lines} == {
         line: size for line, size in expected.items() if line[1] != setting.server
     }
+
+
+@pytest.mark.parametrize(("name", "fields"), [("CN", 4), ("S-CN", 6)])
+def test_a_row_and_a_pair_are_as_long_wherever_they_go(name: str, fields: int) -> None:
+    setting, question, changes = make_world(2, nodes=12)
+    sizes = Sizes(field=4, header=3)
+    sent = strategy_named(name)(replace(setting, sizes=sizes), question).publish(columns(changes)).sent
+    assert len(sent)
+    assert (sent.messages == 1).all()
+    assert (sent.size == sizes.of(fields)).all()
+
+
+def test_rows_have_three_fields_and_pairs_two_where_they_are_kept() -> None:
+    setting, question, _ = make_world(2, nodes=12)
+    setting, rows = replace(setting, sizes=Sizes(field=10)), len(question.r) + len(question.s)
+    pairs = sum(len(one) for one in Definition(question).answers)
+    x = question.r.value
+    within = (x >= question.lows[:, None]) & (x <= question.highs[:, None])
+    near = int(within.sum()) + len(question) * len(question.s)
+    expected = {
+        "S-UN": (3 * rows + 3 * len(question) + 2 * pairs, 0, 0),
+        "CN": (0, 0, 3 * near + 2 * pairs),
+        "S-CN": (3 * rows, 0, 2 * pairs),
+    }
+    for name, fields in expected.items():
+        held = strategy_named(name)(setting, question).holdings
+        assert (held.server, held.network, held.subscribers) == tuple(10 * one for one in fields), name
 
 
 def small() -> JoinQuestion:

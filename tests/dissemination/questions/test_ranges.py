@@ -45,6 +45,17 @@ def test_a_change_to_what_is_no_point_is_refused_before_any_is_made(
 
 def test_distinct_values_are_codes() -> None:
     x, ends = np.zeros(2), (np.array([0.0]), np.array([5.0]))
-    for wrong in (-1.0, 0.5, 2.0**31):
-        with pytest.raises(TocsinError, match=r"row 1: .* a whole number from 0"):
+    for wrong in (-1.0, 0.5, 2.0**20, 2.0**31 - 1):
+        with pytest.raises(TocsinError, match=r"row 1: .* a whole number from 0 to 1,048,575"):
             RangeQuestion("distinct", x, np.array([1.0, wrong]), *ends)
+
+
+@pytest.mark.parametrize("name", ["S-UN", "CN", "S-CN"])
+def test_the_greatest_code_is_told_as_any_other(name: str) -> None:
+    greatest, nothing = 2.0**20 - 1, np.array([np.nan])
+    ends = np.array([0.0]), np.array([5.0])
+    question = RangeQuestion("distinct", np.array([1.0]), np.array([greatest]), *ends)
+    strategy = strategy_named(name)(make_world(1).setting, question)
+    assert strategy.answer(0) == (greatest,)
+    strategy.publish(PointChanges(np.array([1.0]), np.array([greatest]), nothing, nothing))
+    assert strategy.answer(0) == ()

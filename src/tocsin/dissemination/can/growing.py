@@ -84,7 +84,8 @@ def _middle(partition: Partition, zone: int, domain: tuple[float, float]) -> tup
 def _area(partition: Partition, zone: int, domain: tuple[float, float]) -> float:
     """Return the size of a zone's part of the domain, whose own size is 1."""
     sides = [partition.extent(zone, axis, domain) for axis in (0, 1)]
-    width = domain[1] / 2 - domain[0] / 2
+    # Half of the least number that there is is 0, and nothing divides a domain so narrow.
+    width = domain[1] / 2 - domain[0] / 2 or 1.0
     shares = [max(high / 2 - low / 2, 0.0) / width for low, high in sides]
     return shares[0] * shares[1]
 

@@ -20,7 +20,9 @@ __all__ = ["RangeQuestion"]
 
 _RAW: Final = 3  # the row's id, x, y
 _RECTANGLE: Final = 4
-_CODES: Final = 2.0**31  # what stands for a value is below
+_CODES: Final = (
+    1 << 20
+)  # what stands for a value is below: nodes have a place for every code up to their greatest
 
 
 class RangeQuestion(Question):
@@ -72,7 +74,11 @@ class RangeQuestion(Question):
     @property
     def _needs(self) -> str:
         codes = self._kind.reads is Reads.VALUE
-        return "x is finite, and y the code of a value, a whole number from 0" if codes else "both are finite"
+        return (
+            f"x is finite, and y the code of a value, a whole number from 0 to {_CODES - 1:,}"
+            if codes
+            else "both are finite"
+        )
 
     def new_server(self) -> Reformulator:
         """Return the server's side with all points."""

@@ -68,13 +68,14 @@ def read_quotes(path: Path) -> Trace:
         read = read.filter(pc.is_valid(read["symbol"]))
         quotes = read.sort_by([("time", "ascending"), ("symbol", "ascending")])
         x, y = (quotes[name].cast(pa.float64()).to_numpy().copy() for name in _COLUMNS[2:])
+        stocks = quotes["symbol"].combine_chunks().dictionary_encode().indices.to_numpy()
     except _UNREADABLE as fault:
         raise TocsinError(
             f"{path} holds no quotes: JSON lines with {', '.join(_COLUMNS)} are needed ({fault})"
         ) from None
     is_absent = ~(np.isfinite(x) & np.isfinite(y))
     x[is_absent] = y[is_absent] = np.nan
-    before = _before(quotes["symbol"].combine_chunks().dictionary_encode().indices.to_numpy())
+    before = _before(stocks)
     begins = (before < 0) & ~is_absent
     follows = np.flatnonzero(before >= 0)
     last = before[follows]

@@ -59,7 +59,7 @@ def draw_ranges(
     domain: tuple[float, float] = DOMAIN,
     seed: int = 1,
 ) -> Ranges:
-    """Return ranges whose ends have two decimals.
+    """Return ranges whose ends have two decimals; in a domain narrower than 1, as many as there are.
 
     A length below 0 and a midpoint outside the domain are drawn again, and what reaches beyond the domain is cut. The
     distribution is scaled where the domain is another than [0, 10000].
@@ -69,8 +69,10 @@ def draw_ranges(
     scale = (upper - lower) / (DOMAIN[1] - DOMAIN[0])
     midpoints = lower + scale * _within(random, distribution.midpoint, DOMAIN, count)
     halves = scale * _within(random, distribution.length, (0.0, np.inf), count) / 2
-    lows = hundredths(np.clip(midpoints - halves, lower, upper))
-    return Ranges(lows, np.maximum(hundredths(np.clip(midpoints + halves, lower, upper)), lows))
+    lows, highs = (np.clip(ends, lower, upper) for ends in (midpoints - halves, midpoints + halves))
+    if upper - lower >= 1:  # in a narrower one, hundredths would be few, or 0 alone
+        lows, highs = hundredths(lows), hundredths(highs)
+    return Ranges(lows, np.maximum(highs, lows))
 
 
 def hundredths(values: Floats) -> Floats:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -27,15 +28,29 @@ class Altered(NamedTuple):
     new: Found
 
 
+def _total(y: Floats) -> float:
+    """Return the float that is nearest to the exact sum, infinite beyond all of them; null of no numbers."""
+    if not len(y):
+        return math.nan
+    try:
+        return math.fsum(y)
+    except OverflowError:  # perhaps on the way only: 1e308 + 1e308 - 1e308 is a float
+        exact = sum(map(Fraction, y.tolist()))
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
+
+
 def _mean(y: Floats) -> float:
-    return math.fsum(y) / len(y) if len(y) else math.nan
+    return _total(y) / len(y) if len(y) else math.nan
 
 
 _ANSWERS: Final[Mapping[str, Callable[[Floats], Found]]] = {
     "min": lambda y: float(y.min()) if len(y) else math.nan,
     "max": lambda y: float(y.max()) if len(y) else math.nan,
     "count": lambda y: float(len(y)),
-    "sum": lambda y: math.fsum(y) if len(y) else math.nan,
+    "sum": _total,
     "avg": _mean,
     "distinct": lambda y: tuple(np.unique(y).astype(np.int64).tolist()),
 }
