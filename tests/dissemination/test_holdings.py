@@ -7,15 +7,17 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tests.dissemination.test_strategies import CARRIED
 from tests.dissemination.worlds import World, make_world
 from tocsin.dissemination.questions.join_rows import JoinChanges, JoinRows
 from tocsin.dissemination.questions.joins import JoinQuestion
+from tocsin.dissemination.sizes import Sizes
 from tocsin.dissemination.strategies.registry import strategy_named
 from tocsin.dissemination.strategies.strategy import Holdings, Strategy
 
-FIELD = 8
+FIELD = 10
 ROW = 3 * FIELD  # its id, x and y
 
 
@@ -23,7 +25,8 @@ ROW = 3 * FIELD  # its id, x and y
 @pytest.mark.parametrize("seed", [1, 2])
 def test_what_is_kept_is_counted_as_it_is_now(name: str, kind: str, seed: int) -> None:
     world = make_world(seed, kind=kind, nodes=15)
-    strategy = strategy_named(name)(world.setting, world.question)
+    setting = replace(world.setting, sizes=Sizes(field=FIELD))
+    strategy = strategy_named(name)(setting, world.question)
     rows = world.question.x.tolist()
     assert expected(strategy, rows) == pytest.approx(told(strategy.holdings))
     for batch in world.batches:
@@ -82,8 +85,9 @@ def world() -> World:
 def test_of_a_join_both_tables_are_kept(world: World) -> None:
     numbers, keys = np.arange(3), np.array([1.0, 1.0, 2.0])
     r, s = JoinRows(numbers, keys, np.array([5.0, 15.0, 25.0])), JoinRows(numbers, keys, keys)
+    setting = replace(world.setting, sizes=Sizes(field=FIELD))
     question = JoinQuestion(r, s, np.array([0.0, 10.0]), np.array([10.0, 30.0]))
-    served, content = (strategy_named(name)(world.setting, question) for name in ("S-CN", "CN"))
+    served, content = (strategy_named(name)(setting, question) for name in ("S-CN", "CN"))
     # Pairs are of two fields: those of key 1 are four, of which each range has two; of key 2 there is one.
     assert told(served.holdings) == (ROW * 6, 0, FIELD * 2 * (2 + 3))
     assert told(content.holdings) == (0, 0, ROW * (1 + 2 + 2 * 3) + FIELD * 2 * (2 + 3))

@@ -13,12 +13,10 @@ from tests.dissemination.worlds import make_world
 from tocsin.dissemination.can.growing import Splitting
 from tocsin.dissemination.sent import Sent
 from tocsin.dissemination.sizes import Sizes
-from tocsin.dissemination.strategies import cutoff
 from tocsin.dissemination.strategies.registry import strategy_named
 
 LONG = os.environ.get("TOCSIN_TEST_PROFILE") == "long"
 SIZES = Sizes(field=4, header=3)
-COLUMNS = ("role", "sender", "receiver", "size", "step")
 
 
 def lines_of(sent: Sent, event: int) -> list[Line]:
@@ -42,27 +40,3 @@ def test_what_is_sent_is_what_the_rules_say(name: str, plain: type[Plain], kind:
             sent = strategy.publish(batch).sent
             for event, lines in enumerate(expected.follow(batch)):
                 assert lines_of(sent, event) == lines, f"seed {seed}, event {event}"
-
-
-def test_changes_are_told_and_sent_in_their_places_however_many_are_followed_at_a_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    world = make_world(5, nodes=12)
-    some, all_at_once = (strategy_named("CN+")(world.setting, world.question) for _ in range(2))
-    for batch in world.batches:
-        expected = all_at_once.publish(batch)
-        with monkeypatch.context() as patched:
-            patched.setattr(cutoff, "_AT_ONCE", 7)
-            outcome = some.publish(batch)
-        for name in ("change", "places", "old", "new"):
-            assert np.array_equal(
-                getattr(outcome.told, name), getattr(expected.told, name), equal_nan=name in {"old", "new"}
-            )
-        for event in range(len(batch)):
-            lines = [
-                sorted(
-                    zip(*(getattr(sent, name)[sent.event == event].tolist() for name in COLUMNS), strict=True)
-                )
-                for sent in (outcome.sent, expected.sent)
-            ]
-            assert lines[0] == lines[1]

@@ -20,9 +20,7 @@ __all__ = ["RangeQuestion"]
 
 _RAW: Final = 3  # the row's id, x, y
 _RECTANGLE: Final = 4
-_CODES: Final = (
-    1 << 20
-)  # what stands for a value is below: nodes have a place for every code up to their greatest
+_CODES: Final = 1 << 20  # what stands for a value is below: nodes have a place for each up to their greatest
 
 
 class RangeQuestion(Question):
