@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
-from tocsin.dissemination.network.inet import make_topology
+from tocsin.dissemination.network.inet import _degrees, make_topology
 from tocsin.dissemination.network.topology import Topology
 from tocsin.model.errors import TocsinError
 
@@ -40,6 +42,19 @@ def test_degrees_follow_the_power_law_beside_the_leaves() -> None:
     exponents = np.arange(1.5, 3.0, 0.02)
     likelihood = [-a * np.log(inner).mean() - np.log((values**-a).sum()) for a in exponents]
     assert exponents[np.argmax(likelihood)] == pytest.approx(2.2, abs=0.05)
+
+
+@pytest.mark.parametrize("leaves", [0.0, 0.3, 0.6])
+def test_whoever_lacks_a_link_has_one_to_all_others_that_do(leaves: float) -> None:
+    lacking = 0
+    for seed in range(20):
+        wanted, _ = _degrees(np.random.default_rng([seed, 20]), 20, 2.2, leaves)
+        topology = make_topology(20, seed=seed, exponent=2.2, leaves=leaves)
+        lacks = np.flatnonzero(wanted > topology.degrees).tolist()
+        assert (topology.degrees <= wanted).all()
+        assert set(combinations(lacks, 2)) <= set(map(tuple, topology.ends.tolist()))
+        lacking += len(lacks)
+    assert lacking > 0
 
 
 def test_a_seed_gives_one_network_and_another_seed_another() -> None:
