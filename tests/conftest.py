@@ -19,19 +19,21 @@ settings.register_profile("brief", _COMMON, max_examples=15, derandomize=True)
 settings.register_profile("long", _COMMON, max_examples=5_000)
 settings.load_profile(os.environ.get("TOCSIN_TEST_PROFILE", "default"))
 
-# Two workers begin with one half each. Matchers' kernels are needed early in the second half and late in the first, so
-# that on a machine without compiled code they are compiled once, and not by both workers at a time.
-_FIRST_HALF: Final = (
-    "language",
-    "model",
-    "formats",
+# Two workers begin with one half each, and whoever is done takes over from the other's end. Matchers' kernels are needed
+# early in the second half and late in the first, so that on a machine without compiled code they are compiled once, and not
+# by both workers at a time; at the end are tests that share no costly fixture.
+_FIRST_HALF: Final = ("language", "model", "formats", "dissemination", "workloads", "sequences", "engine")
+_SECOND_HALF: Final = (
+    "matching",
     "views",
-    "dissemination",
-    "workloads",
-    "sequences",
-    "engine",
+    "index",
+    "spark",
+    "structures",
+    "bench",
+    "cli",
+    "docs",
+    "contract",
 )
-_SECOND_HALF: Final = ("matching", "contract", "index", "spark", "structures", "bench", "cli")
 _PLACES: Final = {folder: place for place, folder in enumerate((*_FIRST_HALF, *_SECOND_HALF))}
 
 
@@ -46,6 +48,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _place(item: pytest.Item) -> int:
-    """Return where a test's folder comes; guides and examples come last."""
+    """Return where a test's folder comes; examples within guides and sources come where tests of the docs do."""
     parts = item.path.relative_to(item.config.rootpath).parts
-    return _PLACES.get(parts[1] if len(parts) > 1 else "", len(_PLACES))
+    return _PLACES.get(parts[1] if len(parts) > 1 else "", _PLACES["docs"])
