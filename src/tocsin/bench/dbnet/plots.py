@@ -102,6 +102,11 @@ def _draw_shares(figure: Figure, measurements: Sequence[Measurement]) -> bool:
     return with_legend(figure)
 
 
+def _bar_label(height: float) -> str:
+    """Return a label that is no wider than a bar, of which there may be many."""
+    return short(height) if height < 1_000 else place_label(float(f"{height:.2g}"))
+
+
 def _bars(experiment: str, *names: tuple[str, str]) -> SizedPlot:
     """Return a plot of some figures of an experiment, with a group of bars for each place and a bar for each strategy."""
 
@@ -118,7 +123,7 @@ def _bars(experiment: str, *names: tuple[str, str]) -> SizedPlot:
                 drawn = axes.bar(
                     left, heights, 0.8 / len(strategies), color=_COLOURS[strategy], label=strategy
                 )
-                axes.bar_label(drawn, [short(height) for height in heights], fontsize=5, padding=1)
+                axes.bar_label(drawn, list(map(_bar_label, heights)), fontsize=5, padding=1)
             axes.set_xticks(range(len(places)), places)
             axes.set_title(title)
             if chosen and max(one.value for one in chosen) > 0:
