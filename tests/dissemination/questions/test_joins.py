@@ -160,7 +160,11 @@ def origins(strategy: Strategy, changes: JoinChanges) -> list[set[int]]:
 
 
 @pytest.mark.parametrize("name", ["S-UN", "CN", "S-CN"])
-def test_every_subscriber_is_told_once_of_a_change_that_alters_its_pairs(name: str) -> None:
+@pytest.mark.parametrize("at_once", [7, 256])
+def test_every_subscriber_is_told_once_of_a_change_that_alters_its_pairs(
+    name: str, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tocsin.dissemination.questions.pairs._AT_ONCE", at_once)
     for seed in range(60 if LONG else 4):
         setting, question, changes = make_world(seed, nodes=(1, 3, 12, 25)[seed % 4])
         strategy = strategy_named(name)(setting, question)
