@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from msgspec.structs import replace
 
 from tocsin.dissemination.questions.join_rows import Table
 from tocsin.workloads.dbnet.joins import draw_changes, draw_rows, prepare_join
@@ -38,3 +39,19 @@ def test_a_scenario_is_drawn_the_same_again() -> None:
     assert one.changes.new_value.tolist() == two.changes.new_value.tolist()
     assert one.question.z_lows.tolist() == two.question.z_lows.tolist()
     assert one.question.rows == 40
+
+
+def test_ranges_of_both_values_are_as_long_as_is_said_and_zones_are_a_populations() -> None:
+    usual = Scenario(kind="join", nodes=4, physical=40, subscriptions=200, rows=20, events=0)
+    asked, shorter, longer = (
+        prepare_join(one).question
+        for one in (usual, replace(usual, short=True), replace(usual, lengthened=2))
+    )
+    for lows, highs in (("lows", "highs"), ("z_lows", "z_highs")):
+        lengths = [np.mean(getattr(one, highs) - getattr(one, lows)) for one in (shorter, asked, longer)]
+        assert 2 * lengths[0] < lengths[1] < 0.8 * lengths[2]
+    some = prepare_join(replace(usual, subscriptions=50, population=200))
+    assert some.question.lows.tolist() == asked.lows[:50].tolist()
+    assert some.question.z_highs.tolist() == asked.z_highs[:50].tolist()
+    zones = some.setting.can.zones, prepare_join(usual).setting.can.zones
+    assert all(np.array_equal(one, other) for one, other in zip(*zones, strict=True))

@@ -33,7 +33,7 @@ _MANY = 1_000_000_000  # of anything that is counted: far more would not fit int
 _OF_ROWS = ("rows", "decimals", "spikes", "ignorable")
 _OF_QUOTES = ("stocks", "steps")
 _JOIN = "join"
-_NOT_OF_JOINS = ("trace", "quotes", "stocks", "steps", "short", "decimals", "spikes", "ignorable", "html")
+_NOT_OF_JOINS = ("trace", "quotes", "stocks", "steps", "decimals", "spikes", "ignorable", "html")
 
 
 def simulate(

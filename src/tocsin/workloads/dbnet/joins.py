@@ -11,8 +11,8 @@ from tocsin.dissemination.questions.join_rows import JoinChanges, JoinRows, Tabl
 from tocsin.dissemination.questions.joins import JoinQuestion
 from tocsin.dissemination.setting import Setting
 from tocsin.views.changes import Floats
-from tocsin.workloads.dbnet.ranges import DOMAIN, TABLE_1, draw_ranges, hundredths
-from tocsin.workloads.dbnet.scenarios import Prepared, Scenario, place, prepare
+from tocsin.workloads.dbnet.ranges import DOMAIN, hundredths
+from tocsin.workloads.dbnet.scenarios import Prepared, Scenario, everybody_of, place, prepare
 
 __all__ = ["PreparedJoin", "draw_changes", "draw_rows", "prepare_any", "prepare_join"]
 
@@ -38,9 +38,10 @@ def prepare_join(scenario: Scenario) -> PreparedJoin:
     """Return a scenario's network, question and changes; each table has its rows, and ranges of z are as those of x."""
     scenario.check()
     r, s = (draw_rows(scenario.rows, table, scenario.seed) for table in Table)
-    ranges = draw_ranges(scenario.subscriptions, TABLE_1, DOMAIN, scenario.seed)
-    of_z = draw_ranges(scenario.subscriptions, TABLE_1, DOMAIN, scenario.seed + 1)
-    setting = place(scenario, ranges, r.value, DOMAIN)
+    everybody = everybody_of(scenario, DOMAIN, scenario.seed)
+    ranges = everybody.first(scenario.subscriptions)
+    of_z = everybody_of(scenario, DOMAIN, scenario.seed + 1).first(scenario.subscriptions)
+    setting = place(scenario, everybody, r.value, DOMAIN)
     question = JoinQuestion(r, s, ranges.lows, ranges.highs, z_lows=of_z.lows, z_highs=of_z.highs)
     return PreparedJoin(scenario, setting, question, draw_changes(r, s, scenario.events, scenario.seed))
 

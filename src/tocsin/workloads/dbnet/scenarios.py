@@ -27,7 +27,7 @@ from tocsin.workloads.dbnet.ranges import DOMAIN, SHORT, TABLE_1, Distribution, 
 from tocsin.workloads.dbnet.variants import codes, mirrored, moves
 from tocsin.workloads.dbnet.walks import SPIKES, draw_points, draw_updates
 
-__all__ = ["Prepared", "Scenario", "place", "prepare"]
+__all__ = ["Prepared", "Scenario", "everybody_of", "place", "prepare"]
 
 _VALUES: Final = 20  # that distinct values are of
 
@@ -97,11 +97,16 @@ def prepare(scenario: Scenario) -> Prepared:
             "a join has two tables; prepare it with `tocsin.workloads.dbnet.joins.prepare_join`"
         )
     x, y, changes, domain = _drawn(scenario)
-    population = scenario.population or scenario.subscriptions
-    everybody = draw_ranges(population, _distribution(scenario), domain, scenario.seed)
+    everybody = everybody_of(scenario, domain, scenario.seed)
     ranges = everybody.first(scenario.subscriptions)
     question = RangeQuestion(scenario.kind, x, y, ranges.lows, ranges.highs)
     return Prepared(scenario, place(scenario, everybody, x, domain), question, changes)
+
+
+def everybody_of(scenario: Scenario, domain: tuple[float, float], seed: int) -> Ranges:
+    """Return the ranges of a scenario's whole population, of which its subscriptions are the first."""
+    population = scenario.population or scenario.subscriptions
+    return draw_ranges(population, _distribution(scenario), domain, seed)
 
 
 def place(scenario: Scenario, ranges: Ranges, rows: Floats, domain: tuple[float, float]) -> Setting:
