@@ -15,6 +15,7 @@ from tocsin import __version__
 from tocsin.cli import options
 from tocsin.cli.costs import show_costs
 from tocsin.cli.terminal import counted, note, progress
+from tocsin.dissemination.sizes import MOST
 from tocsin.model.errors import TocsinError
 
 if TYPE_CHECKING:  # these bring the compiler
@@ -28,7 +29,6 @@ __all__ = ["simulate"]
 
 _NETWORK = "The network"
 _WORKLOAD = "Rows, updates and subscriptions"
-_BYTES = 1_000_000  # at the most, so that the bytes of a run can be added up
 _MANY = 1_000_000_000  # of anything that is counted: far more would not fit into a number of 64 bits either
 _OF_ROWS = ("rows", "decimals", "spikes", "ignorable")
 _OF_QUOTES = ("stocks", "steps")
@@ -72,10 +72,10 @@ def simulate(
         ),
     ] = "subscriptions",
     field: Annotated[
-        int, typer.Option(min=1, max=_BYTES, help="Bytes of a message's field.", rich_help_panel=_NETWORK)
+        int, typer.Option(min=1, max=MOST, help="Bytes of a message's field.", rich_help_panel=_NETWORK)
     ] = 8,
     header: Annotated[
-        int, typer.Option(min=0, max=_BYTES, help="Bytes of a message's header.", rich_help_panel=_NETWORK)
+        int, typer.Option(min=0, max=MOST, help="Bytes of a message's header.", rich_help_panel=_NETWORK)
     ] = 0,
     subscriptions: Annotated[
         int, typer.Option(min=1, max=_MANY, help="How many subscriptions.", rich_help_panel=_WORKLOAD)
