@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tocsin.dissemination.diagonal.walks import Walked
+from tocsin.dissemination.runs import is_first
 from tocsin.matching import IdArray
 from tocsin.views.changes import Floats, PointChanges
 from tocsin.views.kinds.extremes import Extremes
@@ -52,8 +53,7 @@ def _side_by_side(worlds: IdArray, x: Floats) -> tuple[Floats, Floats]:
     """Return every x of every world once, by world, then x, and where among them each one given is."""
     order = np.lexsort((x, worlds))
     worlds, x = worlds[order], x[order]
-    is_first = np.ones(len(x), dtype=np.bool_)
-    is_first[1:] = (worlds[1:] != worlds[:-1]) | (x[1:] != x[:-1])
+    first = is_first(worlds, x)
     at = np.empty(len(x))
-    at[order] = np.cumsum(is_first) - 1
-    return x[is_first], at
+    at[order] = np.cumsum(first) - 1
+    return x[first], at

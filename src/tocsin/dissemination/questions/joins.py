@@ -136,7 +136,7 @@ class JoinQuestion(Question):
         )
 
     def kept(self, ends: Ends) -> int:
-        """Return, of all ranges, the rows of R that have their x in it at first, and for each all of S."""
+        """Return, of all ranges, the rows of R that have their x in them at first, and for each all of S."""
         return ends.holding(self.r.value) + len(ends.lows) * len(self.s)
 
     def gained(self, changes: JoinChanges, ends: Ends) -> int:

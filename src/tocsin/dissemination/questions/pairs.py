@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tocsin.dissemination.questions.join_rows import Image, JoinChanges, KeyedRows, Table
 from tocsin.dissemination.questions.question import Changes
+from tocsin.dissemination.runs import is_first
 from tocsin.matching import IdArray, Matches
 from tocsin.model.errors import TocsinError
 from tocsin.views.changes import Floats
@@ -153,17 +154,16 @@ class PairAnswers(Answers):
     def tell(self, messages: Messages, found: Matches) -> ToldPairs:
         """Return the sets that change, each once for all messages of a change, by change and place."""
         altered = self._altered(messages, found)
-        is_first = np.ones(len(altered.place), dtype=np.bool_)
-        is_first[1:] = (np.diff(altered.change) != 0) | (np.diff(altered.place) != 0)
-        begins = np.flatnonzero(is_first)
+        begins = np.flatnonzero(is_first(altered.change, altered.place))
         change, places = altered.change[begins], altered.place[begins]
         old, new = (np.empty(len(begins), dtype=object) for _ in range(2))
         lines = list(zip(altered.r.tolist(), altered.s.tolist(), altered.sign.tolist(), strict=True))
-        ends = np.append(begins, len(lines))[1:].tolist()
+        sizes = np.diff(np.append(begins, len(lines)))
+        ends = (begins + sizes).tolist()
         for told, (place, begin, end) in enumerate(zip(places.tolist(), begins.tolist(), ends, strict=True)):
             old[told] = self._sets[place]
             new[told] = self._sets[place] = _changed(self._sets[place], lines[begin:end])
-        return ToldPairs(change, places, old, new, pairs=np.diff(np.append(begins, len(lines))))
+        return ToldPairs(change, places, old, new, pairs=sizes)
 
     def _altered(self, messages: Messages, found: Matches) -> _Altered:
         """Return the pairs that come and go, by change and place; one that goes and comes again is as it was."""
@@ -172,9 +172,7 @@ class PairAnswers(Answers):
         # Messages of one change and one pair stand for the same line at each place; there are two at the most.
         lines = _numbered(messages.change, payload["r"], payload["s"])[of] * len(self._sets) + place
         order = np.argsort(lines, kind="stable")
-        is_first = np.ones(len(order), dtype=np.bool_)
-        is_first[1:] = np.diff(lines[order]) != 0
-        begins = np.flatnonzero(is_first)
+        begins = np.flatnonzero(is_first(lines[order]))
         sign = np.add.reduceat(payload["sign"][of][order], begins) if len(begins) else np.empty(0, np.int8)
         stays = sign == 0
         of, place, sign = of[order[begins]][~stays], place[order[begins]][~stays], sign[~stays]
@@ -208,11 +206,8 @@ class PairAnswers(Answers):
 def _numbered(*columns: IdArray) -> IdArray:
     """Return a number for each row of columns, the same for equal ones."""
     order = np.lexsort(columns)
-    differs = np.zeros(len(order), dtype=np.bool_)
-    for column in columns:
-        differs[1:] |= np.diff(column[order]) != 0
     numbers = np.empty(len(order), dtype=np.int64)
-    numbers[order] = np.cumsum(differs)
+    numbers[order] = np.cumsum(is_first(*(column[order] for column in columns))) - 1
     return numbers
 
 

@@ -7,6 +7,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from tocsin.dissemination.questions.question import Changes, Ends, Question, RowCount
+from tocsin.dissemination.runs import is_first
 from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.strategies.gateways import Gateways, by_zone, spread_sent
 from tocsin.dissemination.strategies.strategy import EVERY_KIND, NOBODY, Holdings, Outcome, Strategy
@@ -63,8 +64,7 @@ class Content(Strategy):
         order = np.argsort(narrow, kind="stable")  # of narrow numbers in linear time
         zones, places = zones[order], places[order]
         # A zone that two quadrants of a change meet follows it once.
-        first = np.ones(len(zones), dtype=np.bool_)
-        first[1:] = (zones[1:] != zones[:-1]) | (places[1:] != places[:-1])
+        first = is_first(zones, places)
         zones, places = zones[first], places[first]
         found: list[Messages] = []
         reached: list[IdArray] = []
