@@ -10,8 +10,6 @@ from tocsin.matching import Matches
 from tocsin.matching.encoding.codes import Keys
 from tocsin.model.errors import MatcherError
 
-__all__ = ["Answers", "summary"]
-
 
 class Answers:
     """For each question, how many matches each event has and the sum of their ids, by the matcher that went furthest."""

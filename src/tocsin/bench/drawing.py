@@ -15,17 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-__all__ = [
-    "SizedPlot",
-    "draw_all",
-    "place_label",
-    "plain",
-    "require_matplotlib",
-    "short",
-    "side_by_side",
-    "with_legend",
-]
-
 Panel = TypeVar("Panel")
 
 SizedPlot: TypeAlias = "tuple[tuple[float, float], Callable[[Figure, Sequence[Measurement]], bool]]"

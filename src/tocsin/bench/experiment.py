@@ -10,8 +10,6 @@ from msgspec import Struct
 from tocsin.matching import create_matcher
 from tocsin.model.errors import TocsinError
 
-__all__ = ["Experiment", "check_choice"]
-
 Session = TypeVar("Session")
 
 

@@ -13,8 +13,6 @@ from tocsin.language import Template, parse, to_dnf, to_text
 from tocsin.matching import ConjunctionBatch
 from tocsin.model import Condition, Filter
 
-__all__ = ["filter_texts", "run"]
-
 Job: TypeAlias = tuple[Callable[[], Callable[[], object]], int, str, float | None]
 """How to prepare the work, how many things it does, their unit, and the target."""
 

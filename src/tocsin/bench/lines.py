@@ -11,8 +11,6 @@ from tocsin.bench.report import Measurement
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["COLOURS", "detail", "draw_lines", "labels", "logarithmic", "of"]
-
 COLOURS: Final = {
     "opindex": "#b2182b",
     "opindex-bs": "#f4a582",

@@ -20,8 +20,6 @@ from tocsin.matching.encoding.codes import Op
 from tocsin.model.errors import TocsinError
 from tocsin.workloads.numbered import NumberedEvents, NumberedSubscriptions
 
-__all__ = ["Header", "read_events", "read_header", "read_subscriptions"]
-
 _WORD: Final = np.dtype("<i4")
 _HEADER: Final = 4  # words
 _PREDICATE: Final = 4

@@ -17,8 +17,6 @@ from tocsin.matching import EventBatch, Matcher, Matches, create_matcher
 from tocsin.model.errors import TocsinError
 from tocsin.workloads.numbered import NumberedEvents, add_to, prepared_for
 
-__all__ = ["Replay", "replay"]
-
 _BATCH: Final = 1_000
 _WARM_UP: Final = 10_000  # events
 _SINGLE: Final = 2_000  # events that are given one by one

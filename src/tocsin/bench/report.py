@@ -14,8 +14,6 @@ from msgspec import Struct
 
 from tocsin import __version__
 
-__all__ = ["Measurement", "Report", "rate"]
-
 
 class Measurement(Struct, frozen=True):
     """One line of a report: what was measured, the figure, its unit and, where there is one, the target."""

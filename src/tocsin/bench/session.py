@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from tocsin.bench.report import Measurement
 from tocsin.bench.subject import Contender
 
-__all__ = ["MatcherSession"]
-
 
 class MatcherSession:
     """Gathers measurements; each says which experiment it is of, which matcher, and at what."""

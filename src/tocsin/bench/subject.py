@@ -24,8 +24,6 @@ from tocsin.workloads.numbered import (
 )
 from tocsin.workloads.pooled import PooledSubscriptions, PoolEncoding
 
-__all__ = ["Contender", "Loading", "Matched", "Subject", "Timing"]
-
 
 class Contender(Struct, frozen=True):
     """A matcher that takes part: what it is called, and how it is made."""

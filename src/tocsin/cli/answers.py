@@ -13,8 +13,6 @@ from tocsin.formats import EventFile, Fault
 from tocsin.model import Event
 from tocsin.model.errors import EventError
 
-__all__ = ["explain_view"]
-
 
 def explain_view(engine: Engine, text: str, source: EventFile, log: FaultLog) -> None:
     """Publish all events but the last, and show what that one changes; end with 1 if it is nothing."""

@@ -24,8 +24,6 @@ from tocsin.cli.simulate import simulate
 from tocsin.cli.terminal import complain, show_log
 from tocsin.model.errors import TocsinError
 
-__all__ = ["app", "main"]
-
 app = typer.Typer(
     name="tocsin",
     no_args_is_help=True,

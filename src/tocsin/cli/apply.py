@@ -24,8 +24,6 @@ from tocsin.model import Query, Subscription, View
 from tocsin.model.errors import SubscriptionError, TocsinError
 from tocsin.model.values import read_time
 
-__all__ = ["apply"]
-
 
 def apply(
     wanted: Annotated[Path, typer.Argument(help="The subscriptions as they should be.")],

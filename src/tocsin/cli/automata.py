@@ -13,8 +13,6 @@ from tocsin.language.printer import term_text, value_text
 from tocsin.sequences.algebra import HIDDEN
 from tocsin.sequences.standing import Instance, Waiting
 
-__all__ = ["automaton_tree"]
-
 _WIDTH = 60  # of a value
 
 

@@ -25,8 +25,6 @@ from tocsin.cli.spark.options import Master
 from tocsin.cli.terminal import complain, note
 from tocsin.model.errors import TocsinError
 
-__all__ = ["app"]
-
 app = typer.Typer(
     help="Measure: each command prints a table and, on request, writes JSON.", no_args_is_help=True
 )

@@ -20,8 +20,6 @@ from tocsin.sequences.dependencies import Dependencies
 from tocsin.sequences.preparation import prepare
 from tocsin.sequences.ticks import Ticks
 
-__all__ = ["check"]
-
 
 class _Entries:
     """The subscriptions to check, and how many have been read."""

@@ -12,8 +12,6 @@ from rich.table import Table
 if TYPE_CHECKING:  # it brings the compiler
     from tocsin.dissemination.figures import Figures
 
-__all__ = ["bytes_text", "show_costs"]
-
 _WIDEST: Final = 1_000
 
 

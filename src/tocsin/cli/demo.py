@@ -22,8 +22,6 @@ from tocsin.language.printer import value_text
 from tocsin.model import Event, Notification, Value
 from tocsin.workloads.flights import COUNT, SEQUENCES, SUBSCRIPTIONS, TABLE, VIEWS, flights
 
-__all__ = ["demo"]
-
 _ASKED = SUBSCRIPTIONS | SEQUENCES | VIEWS
 _NEWEST = 8
 _BAR = 16

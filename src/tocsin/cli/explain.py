@@ -27,8 +27,6 @@ from tocsin.language import check, to_text
 from tocsin.model import Event, Notification, Sequence, View
 from tocsin.model.errors import EventError, TocsinError
 
-__all__ = ["explain", "try_out"]
-
 
 def explain(
     subscription: Annotated[str, typer.Argument(help="A subscription.")],

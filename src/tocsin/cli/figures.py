@@ -10,8 +10,6 @@ from rich.table import Table
 
 from tocsin.bench import Measurement, Report
 
-__all__ = ["show_by_experiment", "show_by_matcher", "show_by_place", "show_closing", "show_targets"]
-
 _WIDEST: Final = 7  # figures that a table has room for; more go into another
 _AT_LEAST: Final = ("times", "%")  # units in which more is better
 

@@ -33,17 +33,6 @@ from tocsin.sequences.ticks import Ticks
 from tocsin.views.plan import RowPlan
 from tocsin.views.planning import plan_of
 
-__all__ = [
-    "Loaded",
-    "check_entry",
-    "load_entries",
-    "load_template",
-    "load_texts",
-    "parameter_rows",
-    "replaying_engine",
-    "template_text",
-]
-
 
 class Loaded(Struct):
     """How many subscriptions came in, and how many did not."""

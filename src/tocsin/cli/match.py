@@ -26,8 +26,6 @@ from tocsin.matching.ranking import check_event_weights
 from tocsin.model import Notification, View
 from tocsin.model.errors import TocsinError
 
-__all__ = ["OutputFormat", "match"]
-
 _BATCH = 256
 
 

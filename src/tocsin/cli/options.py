@@ -14,27 +14,6 @@ from tocsin.formats import EventFields, EventFile, EventReader, Format, open_eve
 from tocsin.model.errors import KindError, TocsinError
 from tocsin.model.ticks import StreamTicks
 
-__all__ = [
-    "Disorder",
-    "EventsArgument",
-    "Faults",
-    "IdField",
-    "InputFormat",
-    "Quiet",
-    "StartField",
-    "Stream",
-    "StreamField",
-    "StreamTick",
-    "Tables",
-    "TimeField",
-    "ValidUntilField",
-    "declare_tables",
-    "declare_ticks",
-    "events_from",
-    "matcher_options",
-    "to_be_written",
-]
-
 _FIELDS = "Which attribute says what"
 
 EventsArgument: TypeAlias = Annotated[

@@ -15,8 +15,6 @@ from tocsin.model import Filter, Query
 from tocsin.model.conditions import all_of, any_of
 from tocsin.model.errors import TocsinError
 
-__all__ = ["Form", "parse"]
-
 
 class Form(StrEnum):
     """The forms in which a subscription can be shown."""

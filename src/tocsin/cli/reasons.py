@@ -9,8 +9,6 @@ from tocsin.cli.terminal import shown
 from tocsin.language.explanation import Reason
 from tocsin.language.printer import value_text
 
-__all__ = ["looked_at", "reason_tree"]
-
 _MARKS = {True: "[green]✓[/]", False: "[red]✗[/]", None: "[yellow]?[/]"}
 
 

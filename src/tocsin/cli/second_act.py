@@ -10,8 +10,6 @@ from rich.console import Console
 from tocsin.model.errors import SparkError, TocsinError
 from tocsin.workloads.flights import SUBSCRIPTIONS, flights_table
 
-__all__ = ["play"]
-
 
 def play(console: Console, count: int, told: set[tuple[str, str]]) -> None:
     """Match the first `count` flights on Spark, and say whether the notifications are those that the engine told."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:  # these bring the compiler
     from tocsin.workloads.dbnet.joins import PreparedJoin
     from tocsin.workloads.dbnet.scenarios import Prepared, Scenario
 
-__all__ = ["simulate"]
-
 _NETWORK = "The network"
 _WORKLOAD = "Rows, updates and subscriptions"
 _MANY = 1_000_000_000  # of anything that is counted: far more would not fit into a number of 64 bits either

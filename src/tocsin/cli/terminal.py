@@ -26,22 +26,6 @@ from tocsin.language.printer import value_text
 from tocsin.model import Notification
 from tocsin.model.subscription import Answer, Told
 
-__all__ = [
-    "FaultLog",
-    "Sized",
-    "complain",
-    "counted",
-    "errors",
-    "note",
-    "progress",
-    "show_log",
-    "shown",
-    "shown_answer",
-    "told",
-    "warn",
-    "watched",
-]
-
 Item = TypeVar("Item")
 
 errors = Console(stderr=True, highlight=False)

@@ -8,8 +8,6 @@ from msgspec import Struct
 
 from tocsin.dissemination.simulator import Result
 
-__all__ = ["Figures"]
-
 
 class Figures(Struct, frozen=True):
     """What a strategy costs: means over all events, if nothing else is said; sizes and states are bytes."""

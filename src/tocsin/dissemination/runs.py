@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["is_first"]
-
 
 def is_first(*columns: NDArray[Any]) -> NDArray[np.bool_]:
     """Return a mask of the lines that differ from the one before in some column, the first line among them."""

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from tocsin.matching import IdArray
 
-__all__ = ["Role", "Sent"]
-
 
 class Role(IntEnum):
     """What a message is sent for."""

@@ -9,8 +9,6 @@ from tocsin.dissemination.network.overlay import Overlay
 from tocsin.dissemination.sizes import Sizes
 from tocsin.model.errors import TocsinError
 
-__all__ = ["Setting"]
-
 
 class Setting(Struct, frozen=True):
     """The overlay, its content-addressable network (zone z is overlay node z's), who is the server, and the byte model."""

@@ -13,8 +13,6 @@ from tocsin.dissemination.questions.question import Changes
 from tocsin.dissemination.sent import Role
 from tocsin.dissemination.strategies.strategy import Holdings, Outcome, Strategy
 
-__all__ = ["Result", "simulate"]
-
 
 class Result(Struct, frozen=True):
     """What a run cost, and what came of it."""

@@ -8,8 +8,6 @@ from msgspec import Struct
 
 from tocsin.model.errors import TocsinError
 
-__all__ = ["MOST", "Sizes"]
-
 MOST: Final = 1_000_000
 """The bytes of a field and of a header, at the most, so that those of a run can be added up."""
 

@@ -14,8 +14,6 @@ from tocsin.model.subscription import Answer
 from tocsin.views.family import ViewChange
 from tocsin.views.kinds.kind import Told, whole
 
-__all__ = ["Altering"]
-
 
 class Altering(Struct, frozen=True):
     """Answers that rows of a batch altered, as columns, in the order of the rows."""

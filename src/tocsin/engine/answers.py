@@ -9,8 +9,6 @@ from tocsin.model.subscription import Answer
 from tocsin.views.answers import differences
 from tocsin.views.family import ViewChange
 
-__all__ = ["Altered", "first_answer", "view_notification"]
-
 
 class Altered(Struct, frozen=True):
     """One answer that an event altered: the event, its mark, when it came, and what is different."""

@@ -16,8 +16,6 @@ from tocsin.language.template.template import bindings_at
 from tocsin.model import Filter, Query, Subscription, View
 from tocsin.model.errors import SubscriptionError
 
-__all__ = ["ALWAYS", "FOREVER", "Batch", "Book", "Terms", "in_force"]
-
 FOREVER: Final = 2**63 - 1
 ALWAYS: Final = -(2**63)
 

@@ -6,8 +6,6 @@ from typing import Protocol
 
 from tocsin.formats.reader import now_in_microseconds
 
-__all__ = ["Clock", "EventClock", "ManualClock", "SystemClock"]
-
 
 class Clock(Protocol):
     """Tells the time in ticks."""

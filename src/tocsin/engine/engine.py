@@ -35,8 +35,6 @@ from tocsin.model.errors import EventError
 from tocsin.model.event import check_event, check_times
 from tocsin.model.ticks import StreamTicks, Tick
 
-__all__ = ["Engine"]
-
 _BATCH: Final = 1000
 _log = logging.getLogger("tocsin")
 

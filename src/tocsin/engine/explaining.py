@@ -30,14 +30,6 @@ from tocsin.sequences.oracle.evaluation import value_of
 from tocsin.sequences.standing import Instance, Standing, Waiting
 from tocsin.sequences.substitution import in_condition
 
-__all__ = [
-    "Asked",
-    "Effect",
-    "NodeExplanation",
-    "SequenceExplanation",
-    "explain_sequence",
-]
-
 _Computing: TypeAlias = tuple[tuple[Computed, ...], ...]
 
 

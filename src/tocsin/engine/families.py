@@ -16,8 +16,6 @@ from tocsin.views.table import Table
 if TYPE_CHECKING:
     from tocsin.views.range_family import RangeFamily
 
-__all__ = ["HeldFamily", "Pending", "TableContents", "family_key", "new_family"]
-
 
 class Pending(Struct, frozen=True):
     """A change that its event has made, and that the views have not followed yet."""

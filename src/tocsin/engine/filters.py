@@ -24,20 +24,6 @@ from tocsin.model.conditions import Conjunction
 from tocsin.model.errors import EventError, NormalFormError, SubscriptionError
 from tocsin.model.event import STREAM
 
-__all__ = [
-    "DELETIONS",
-    "NormalForm",
-    "applies",
-    "explain_filter",
-    "is_deletion",
-    "matchable",
-    "normal_form",
-    "notification",
-    "only_filters",
-    "out_of_time",
-    "smaller_form",
-]
-
 DELETIONS: Final = ("$delete", "_deleted")
 
 

@@ -8,8 +8,6 @@ from itertools import count
 
 from tocsin.model import Event
 
-__all__ = ["History"]
-
 
 class History:
     """Events with `valid_until`, in the order they came, until the clock has reached it."""

@@ -26,8 +26,6 @@ from tocsin.model import Notification
 from tocsin.model.errors import SubscriptionError
 from tocsin.model.subscription import Answer
 
-__all__ = ["Holdings"]
-
 _TAKEN: Final = "it is subscribed already; to change it, set `replace`"
 
 

@@ -10,8 +10,6 @@ from tocsin.language.template.columns import Rows, values_of
 from tocsin.language.template.template import constant_at
 from tocsin.model.errors import TemplateError
 
-__all__ = ["is_writable", "row_ids"]
-
 
 def row_ids(rule: str | None, table: Rows, rows: TemplateRows) -> tuple[list[str], list[TemplateError]]:
     """Return the ids of the kept rows, and an error for each row that has none, or one that is taken.

@@ -9,8 +9,6 @@ from tocsin.formats import EventFields, EventReader, Fault
 from tocsin.formats.arrow_rows import arrow_rows, is_arrow
 from tocsin.model import Event
 
-__all__ = ["Incoming", "is_at_hand", "read_incoming"]
-
 Incoming: TypeAlias = Iterable[Mapping[str, object] | Event | Fault] | Any
 """Dicts, events, an Arrow table or record batch, or an iterator of any of these."""
 

@@ -13,8 +13,6 @@ from tocsin.matching.ranking import RankingMatcher
 from tocsin.model import Event
 from tocsin.model.errors import EventError
 
-__all__ = ["Lookup"]
-
 
 class Lookup:
     """Asks the matcher about events; one that is refused is counted by the reader. Called under the engine's lock."""

@@ -14,8 +14,6 @@ from tocsin.views.plan import RangePlan
 from tocsin.views.planning import plan_of
 from tocsin.views.range_family import RangeFamily
 
-__all__ = ["move"]
-
 
 def move(views: Mapping[int, View], old: Family, new: Family) -> dict[int, Answer]:
     """Add subscriptions of one family to another, which has the rows of the tables already.

@@ -31,8 +31,6 @@ from tocsin.sequences.arrivals import Arrivals
 from tocsin.sequences.witnesses import Witnesses
 from tocsin.views.answers import same_answer
 
-__all__ = ["Publication"]
-
 _log = logging.getLogger("tocsin")
 
 

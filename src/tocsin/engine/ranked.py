@@ -28,8 +28,6 @@ from tocsin.model.errors import MatcherError
 from tocsin.model.event import STREAM
 from tocsin.model.values import Value
 
-__all__ = ["Wish", "best_of", "native_best", "weighted"]
-
 _FORMS: Final = 4096  # normal forms that are remembered
 
 _EQUAL: Final = 64  # that may be as good as the last of the best before all are looked at

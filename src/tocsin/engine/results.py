@@ -19,22 +19,6 @@ from tocsin.model import Event, Notification, Value
 from tocsin.model.errors import TemplateError
 from tocsin.model.subscription import Answer
 
-__all__ = [
-    "AnswerChanges",
-    "Difference",
-    "EngineStats",
-    "EventExplanation",
-    "Followed",
-    "HeldSequences",
-    "HeldViews",
-    "NamedMatches",
-    "Subscribed",
-    "SubscribedMany",
-    "Trial",
-    "Values",
-]
-
-
 Values: TypeAlias = Mapping[str, Value | None] | None
 """What a sequence selected or computed, by name; None if it has nothing of the kind."""
 

@@ -21,8 +21,6 @@ from tocsin.model.subscription import Answer
 from tocsin.sequences.runner import Prepared
 from tocsin.views.plan import Plan
 
-__all__ = ["MadeRows", "MadeSequences", "MadeViews"]
-
 Prepare: TypeAlias = Callable[[Sequence, str], tuple[Prepared, int]]
 """Makes a sequence ready, and says how long a tick of its streams is."""
 

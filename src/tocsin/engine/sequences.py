@@ -11,8 +11,6 @@ from tocsin.model.subscription import Witnessed
 from tocsin.model.terms import Aggregate, Arithmetic, Negative, Span, SpanUnit, Term
 from tocsin.sequences.witnesses import Step, Told
 
-__all__ = ["asks_in_units", "sequence_notification"]
-
 
 def asks_in_units(query: Sequence) -> bool:
     """Tell whether a sequence asks about lengths of time in minutes, hours and the like, not in ticks."""

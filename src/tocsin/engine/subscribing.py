@@ -39,8 +39,6 @@ from tocsin.model.errors import ApplyError, SubscriptionError, TocsinError
 from tocsin.model.ticks import StreamTicks
 from tocsin.sequences.standing import Counted
 
-__all__ = ["Subscribing"]
-
 
 class Subscribing:
     """Holds subscriptions, each with an id; all calls are safe from several threads."""

@@ -23,8 +23,6 @@ from tocsin.model.event import STREAM, Event, check_times, read_event
 from tocsin.model.ticks import StreamTicks
 from tocsin.sequences.arrivals import Arrivals
 
-__all__ = ["TELLING", "TableRows", "named", "publishable", "table_events", "table_times"]
-
 TELLING: Final = frozenset({STREAM, "specversion", *DELETIONS})  # these say what a row is, row by row
 
 

@@ -23,8 +23,6 @@ from tocsin.sequences.runner import Prepared
 from tocsin.sequences.standing import Counted
 from tocsin.sequences.witnesses import Witnesses
 
-__all__ = ["Tell", "Timeline"]
-
 Tell: TypeAlias = Callable[[Sequence[int], Arrivals, Witnesses], object]
 """Is told what events have reached the sequences, and what they completed, before further ones do.
 

@@ -27,8 +27,6 @@ from tocsin.sequences.runner import Prepared
 from tocsin.sequences.standing import Counted, Viewed
 from tocsin.sequences.ticks import Ticks
 
-__all__ = ["LateLog", "Timelines"]
-
 _log = logging.getLogger("tocsin")
 
 

@@ -14,8 +14,6 @@ from tocsin.model import Sequence as SequenceQuery
 from tocsin.sequences.arrivals import Arrivals
 from tocsin.sequences.witnesses import Witnesses
 
-__all__ = ["try_sequence"]
-
 
 def try_sequence(
     query: SequenceQuery, events: Sequence[Event], faults: tuple[Fault, ...], timelines: Timelines

@@ -13,8 +13,6 @@ from tocsin.views.answers import same_answer
 from tocsin.views.changes import RowChange
 from tocsin.views.plan import Plan, RangePlan
 
-__all__ = ["ViewExplanation", "explain_view"]
-
 
 class ViewExplanation(EventExplanation, frozen=True, kw_only=True):
     """A view: how it is followed, and its present answer.

@@ -19,8 +19,6 @@ from tocsin.model import Event, View
 from tocsin.model.errors import EventError, SubscriptionError
 from tocsin.model.subscription import Answer
 
-__all__ = ["Viewing", "try_view"]
-
 
 class Viewing(Subscribing):
     """Holds tables beside subscriptions; all calls are safe from several threads."""

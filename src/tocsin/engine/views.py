@@ -31,9 +31,6 @@ from tocsin.views.planning import plan_of
 from tocsin.views.snapshots import load_tables, save_tables
 from tocsin.views.table import Table
 
-__all__ = ["Views"]
-
-
 _ALTERED: Final = 4_000_000  # answers that one batch of events may alter
 
 

@@ -21,18 +21,6 @@ from tocsin.model.values import read_time
 from tocsin.sequences.runner import Prepared
 from tocsin.views.plan import Plan
 
-__all__ = [
-    "Reading",
-    "Wanted",
-    "WantedSequence",
-    "WantedSet",
-    "WantedView",
-    "check_id",
-    "read_filter",
-    "read_terms",
-    "read_wanted",
-]
-
 Read = TypeVar("Read", covariant=True)  # noqa: PLC0105 - what is read is called what it is
 
 WantedSet: TypeAlias = Mapping[str, QuerySource] | Iterable[Subscription | Entry]

@@ -12,8 +12,6 @@ import pyarrow.parquet as pq
 from tocsin.formats.records import Broken, Records
 from tocsin.model.errors import EventError
 
-__all__ = ["arrow_rows", "is_arrow", "parquet_batches"]
-
 Change: TypeAlias = Callable[[Any], Any]
 
 

@@ -8,8 +8,6 @@ from tocsin.model.errors import EventError
 from tocsin.model.event import Event, check_times, read_event
 from tocsin.model.ticks import StreamTicks
 
-__all__ = ["is_cloud_event", "read_cloud_event"]
-
 _REQUIRED = ("id", "source", "type")
 
 

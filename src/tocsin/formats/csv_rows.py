@@ -9,8 +9,6 @@ from typing import IO
 from tocsin.formats.records import Broken, Records
 from tocsin.model.errors import EventError
 
-__all__ = ["csv_rows"]
-
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _BOOLEANS = {"true": True, "false": False, "True": True, "False": False, "TRUE": True, "FALSE": False}

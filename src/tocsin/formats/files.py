@@ -22,18 +22,6 @@ from tocsin.formats.records import Records
 from tocsin.model.errors import EventError
 from tocsin.model.event import Event
 
-__all__ = [
-    "EventFile",
-    "Format",
-    "as_text",
-    "decompressed",
-    "format_of",
-    "is_readable",
-    "known_format",
-    "open_events",
-    "raw_records",
-]
-
 
 class Format(StrEnum):
     """How a file holds its records."""

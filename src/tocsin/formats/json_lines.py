@@ -10,8 +10,6 @@ import msgspec
 
 from tocsin.formats.records import Broken, Records
 
-__all__ = ["json_array", "json_lines", "json_record"]
-
 _NOT_JSON = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _decode = msgspec.json.Decoder().decode
 

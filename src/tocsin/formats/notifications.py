@@ -13,8 +13,6 @@ import pyarrow.parquet as pq
 from tocsin.model.event import Event
 from tocsin.model.subscription import Notification, Witnessed
 
-__all__ = ["JsonNotifications", "ParquetNotifications", "notification_record"]
-
 _encode: Final = msgspec.json.Encoder().encode
 _ROWS: Final = 50_000
 _SCHEMA: Final = pa.schema(

@@ -15,8 +15,6 @@ from tocsin.model.errors import EventError
 from tocsin.model.event import Event, check_event, check_times, read_event
 from tocsin.model.ticks import StreamTicks
 
-__all__ = ["EventFields", "EventReader", "Fault", "find", "now_in_microseconds"]
-
 
 class Fault(Struct, frozen=True):
     """A record that could not be read, and where it stands; without a line, `source` says all of that."""

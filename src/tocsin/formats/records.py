@@ -7,8 +7,6 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-__all__ = ["Broken", "Records"]
-
 
 class Broken(Struct, frozen=True):
     """A record that cannot be read, and why."""

@@ -13,8 +13,6 @@ from tocsin.formats.files import Format, as_text, decompressed, is_readable, kno
 from tocsin.formats.records import Broken
 from tocsin.model.errors import EventError, LanguageError, SubscriptionError
 
-__all__ = ["Entry", "describe", "read_subscriptions"]
-
 _NAMED = re.compile(r"([^\s:'\"()=<>~,]+):(?=\s|$)[ \t]*")
 _KNOWN = {"id", "text", "query", "valid_from", "valid_until", "owner", "weight", "witness"}
 

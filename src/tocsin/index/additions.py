@@ -18,8 +18,6 @@ from tocsin.matching import ConjunctionBatch, ConjunctionGroup
 from tocsin.model import Filter, Predicate
 from tocsin.model.conditions import Conjunction, Operator
 
-__all__ = ["Addition", "batch_of", "merged", "sampled"]
-
 _SAMPLE: Final = 50_000
 
 

@@ -14,8 +14,6 @@ from tocsin.index.placement import Placement, Routes
 from tocsin.index.shard import ShardDraft
 from tocsin.matching import ConjunctionBatch, ConjunctionGroup
 
-__all__ = ["Contents"]
-
 
 class Contents:
     """Subscriptions by id, each on one shard.

@@ -23,8 +23,6 @@ from tocsin.index.storage import Storage
 from tocsin.model.errors import SavedIndexError
 from tocsin.model.version import VERSION
 
-__all__ = ["Generation", "Generations", "Home", "ShardEntry"]
-
 FORMAT: Final = 1
 _HOME: Final = "index.json"
 _GENERATIONS: Final = "generations"

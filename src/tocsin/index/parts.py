@@ -18,8 +18,6 @@ from tocsin.index.shard import ShardDraft
 from tocsin.index.storage import LocalStorage, Storage
 from tocsin.model.conditions import Predicate
 
-__all__ = ["IndexPart", "PartBuilder", "save_shard", "written"]
-
 
 class IndexPart(Struct, frozen=True):
     """A shard that was built and saved: what leads to it, and the attributes that its subscriptions speak of."""

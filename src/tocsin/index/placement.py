@@ -27,8 +27,6 @@ from tocsin.model.conditions import Conjunction, Operator, Predicate
 from tocsin.model.terms import Attribute, Literal, Parameter
 from tocsin.model.values import Value
 
-__all__ = ["Placement", "Routes", "access_predicate"]
-
 _SAMPLE: Final = 50_000  # conjunctions that are looked at to choose the attributes
 _ROUNDS: Final = 16  # attributes that are chosen by what they add to those before
 _HEAVY: Final = (

@@ -12,8 +12,6 @@ from tocsin.index.router import Router
 from tocsin.index.shard import Shard
 from tocsin.index.storage import storage_of
 
-__all__ = ["IndexReader"]
-
 Key = TypeVar("Key", int, str)
 Opened = TypeVar("Opened")
 

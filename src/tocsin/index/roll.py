@@ -20,8 +20,6 @@ from tocsin.model.conditions import TRUE
 from tocsin.model.errors import SavedIndexError
 from tocsin.model.queries import SelectItem
 
-__all__ = ["Roll", "SavedRoll", "digest_of", "digests_of", "open_roll", "select_text", "selected"]
-
 NOTHING: Final = -1  # the select of a subscription that takes the whole event
 _FILE: Final = "roll.arrow"
 _SCHEMA: Final = pa.schema(

@@ -14,8 +14,6 @@ from tocsin.language.json_form import predicate_from_json, predicate_to_json
 from tocsin.matching import EventBatch, create_matcher, open_matcher, save_matcher
 from tocsin.matching.growing import INDEX
 
-__all__ = ["Router", "open_routes", "save_router"]
-
 _ENTRIES: Final = "entries.json"
 _MATCHER: Final = "matcher"
 

@@ -22,8 +22,6 @@ from tocsin.model.conditions import Conjunction
 from tocsin.model.errors import MatcherError
 from tocsin.model.queries import SelectItem
 
-__all__ = ["Found", "Shard", "ShardDraft"]
-
 _MATCHER: Final = "matcher"
 _FEW: Final = 1_000  # conjunctions that brute force may hold where nothing has been compiled
 _encode: Final = msgspec.json.Encoder().encode

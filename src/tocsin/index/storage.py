@@ -19,8 +19,6 @@ import pyarrow.fs
 
 from tocsin.model.errors import SavedIndexError
 
-__all__ = ["LocalStorage", "RemoteStorage", "Storage", "storage_of"]
-
 _SCHEMES: Final = {
     "s3a": "s3",
     "s3n": "s3",

@@ -27,8 +27,6 @@ from tocsin.language.sources import QuerySource, read_query
 from tocsin.language.template.columns import Rows
 from tocsin.model.errors import ApplyError, SavedIndexError, SubscriptionError
 
-__all__ = ["SubscriptionIndex"]
-
 
 class SubscriptionIndex:
     """Subscriptions in a folder, to be changed and published as generations.

@@ -13,8 +13,6 @@ from tocsin.model.conditions import TRUE, Condition, Operator, leaves
 from tocsin.model.errors import NormalFormError
 from tocsin.model.queries import Filter, Query, View, conditions_of
 
-__all__ = ["Checked", "check", "check_query"]
-
 
 class Checked(Struct, frozen=True):
     """A query, and what its writer should be warned of.

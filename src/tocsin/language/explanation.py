@@ -11,8 +11,6 @@ from tocsin.language.semantics import condition_truth, value_of
 from tocsin.model.conditions import And, Condition, Constant, Not, Predicate
 from tocsin.model.values import Value
 
-__all__ = ["Reason", "explain_condition"]
-
 
 class Reason(Struct, frozen=True):
     """A part of a condition and its truth over one event; None means unknown.

@@ -12,8 +12,6 @@ from tocsin.model.conditions import NEGATED, Operator, Predicate
 from tocsin.model.terms import Literal, Term
 from tocsin.model.values import Kind
 
-__all__ = ["Pattern", "compile_like", "compile_regex", "like", "plain_like", "regex_of_like"]
-
 _MEMORY: Final = 8 << 20  # bytes one regular expression's program and automata may take
 _SPECIAL: Final = re.compile(r"[%_]|\\.?", re.DOTALL)  # wildcards and escapes
 _TWINS: Final = {

@@ -36,8 +36,6 @@ from tocsin.model.terms import (
 from tocsin.model.timestamps import format_rfc3339
 from tocsin.model.values import Value
 
-__all__ = ["condition_text", "default_name", "name_text", "source_text", "term_text", "to_text", "value_text"]
-
 _RANGES: Final = (Operator.BETWEEN, Operator.NOT_BETWEEN)
 _LISTS: Final = (Operator.IN, Operator.NOT_IN)
 _LOOSE: Final = (ArithmeticOperator.ADD, ArithmeticOperator.SUBTRACT)

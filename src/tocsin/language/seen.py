@@ -15,8 +15,6 @@ from tocsin.model.queries import Filter, Query, Sequence, View, conditions_of
 from tocsin.model.terms import Attribute, Literal
 from tocsin.model.values import Kind, kind_of
 
-__all__ = ["Seen"]
-
 
 class Seen:
     """The attributes of events, by stream, with the kinds of value they had."""

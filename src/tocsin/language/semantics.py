@@ -17,8 +17,6 @@ from tocsin.model.terms import Arithmetic, ArithmeticOperator, Attribute, Litera
 from tocsin.model.timestamps import parse_rfc3339
 from tocsin.model.values import HUGE, Value, kind_of
 
-__all__ = ["arithmetic", "compare", "condition_truth", "text_truth", "truth", "value_of"]
-
 Attributes = Mapping[str, Value]
 
 _COMPARE: Final[dict[Operator, Callable[[Any, Any], bool]]] = {

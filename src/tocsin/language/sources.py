@@ -13,8 +13,6 @@ from tocsin.model.conditions import And, Condition, Constant, Not, Or, Predicate
 from tocsin.model.errors import SubscriptionError
 from tocsin.model.queries import Filter, Query, Sequence, View
 
-__all__ = ["QuerySource", "read_query"]
-
 QuerySource: TypeAlias = (
     str | Mapping[str, object] | Query | Condition | Clause | StreamBuilder | TableBuilder
 )

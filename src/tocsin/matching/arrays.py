@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from tocsin.model.errors import SavedMatcherError
 
-__all__ = ["arrays_of", "rebuilt"]
-
 Nested = TypeVar("Nested", bound=tuple[Any, ...] | NDArray[Any])
 
 

@@ -18,16 +18,6 @@ from tocsin.model.conditions import Conjunction
 from tocsin.model.event import Event
 from tocsin.model.values import Value
 
-__all__ = [
-    "ClauseGroup",
-    "Clauses",
-    "ConjunctionBatch",
-    "ConjunctionGroup",
-    "EventBatch",
-    "IdArray",
-    "Matches",
-]
-
 Clauses: TypeAlias = tuple[Conjunction, ...]
 """Clauses that must all hold, each a tuple of predicates of which one suffices."""
 

@@ -13,8 +13,6 @@ from tocsin.matching.batches import IdArray
 from tocsin.matching.encoding.codes import Keys
 from tocsin.structures.hash_index import HashIndex
 
-__all__ = ["Links", "taken_from"]
-
 _SLICE: Final = 1 << 16  # numbers at a time
 
 Links: TypeAlias = tuple[HashIndex, NDArray[np.int32], NDArray[np.int32]]

@@ -17,8 +17,6 @@ from tocsin.matching.encoding.conjunctions import (
 )
 from tocsin.matching.indexed import IndexedMatcher
 
-__all__ = ["ClauseMatcher"]
-
 
 class ClauseMatcher(IndexedMatcher):
     """Adds the conjunctions and the clause forms of a batch together: either all are there, or none."""

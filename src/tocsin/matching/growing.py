@@ -21,8 +21,6 @@ from tocsin.matching import (
 from tocsin.matching.statistics import Statistics
 from tocsin.model.event import Event
 
-__all__ = ["INDEX", "GrowingMatcher", "held_by"]
-
 INDEX: Final = "dynamic"
 
 _FEW: Final = 1_000  # conjunctions that brute force may hold

@@ -34,8 +34,6 @@ from tocsin.structures import hash_index
 from tocsin.structures.growth import bytes_of
 from tocsin.structures.hash_index import HashIndex
 
-__all__ = ["IndexedMatcher"]
-
 
 class IndexedMatcher(ABC):
     """A matcher whose conjunctions and events are arrays, in the codes of its vocabulary.

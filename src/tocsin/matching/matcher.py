@@ -12,8 +12,6 @@ from tocsin.model.conditions import Predicate
 from tocsin.model.event import Event
 from tocsin.model.values import Value
 
-__all__ = ["Explanation", "Matcher", "MatcherStats", "PredicateTruth", "takes_clauses"]
-
 
 class PredicateTruth(Struct, frozen=True):
     """A predicate, the value it looked at, and whether it holds; None means unknown, or no value."""

@@ -21,8 +21,6 @@ from tocsin.model.conditions import Conjunction, Predicate
 from tocsin.model.errors import FormError, MatcherError, SavedMatcherError
 from tocsin.model.event import Event
 
-__all__ = ["Oracle", "explain_conjunctions"]
-
 Item = TypeVar("Item")
 
 

@@ -27,23 +27,6 @@ from tocsin.model.errors import MatcherError
 from tocsin.model.terms import Attribute
 from tocsin.model.values import Value
 
-__all__ = [
-    "NEGATIONS",
-    "EventWeights",
-    "RankingMatcher",
-    "Rankings",
-    "Weight",
-    "best",
-    "check_event_weights",
-    "check_top",
-    "check_weight",
-    "counts",
-    "event_weight",
-    "rank",
-    "score",
-    "weight_of",
-]
-
 Weight: TypeAlias = float | Mapping[str, float]
 """A subscription's weight: one for all its predicates, or one for each attribute; those not named have 1."""
 

@@ -14,8 +14,6 @@ from tocsin.language.parsing.cursor import closest
 from tocsin.matching.matcher import Matcher
 from tocsin.model.errors import MatcherError
 
-__all__ = ["create_matcher", "declare", "name_of", "register", "registered_matchers"]
-
 Factory = TypeVar("Factory", bound=Callable[..., Matcher])
 
 _log = logging.getLogger("tocsin")

@@ -30,8 +30,6 @@ from tocsin.matching.registry import create_matcher, name_of
 from tocsin.model.errors import MatcherError, SavedMatcherError
 from tocsin.model.version import VERSION
 
-__all__ = ["MatcherParts", "Savable", "open_matcher", "save_matcher"]
-
 FORMAT: Final = 2  # raised whenever an older Tocsin could misread what this one writes
 _MANIFEST: Final = "manifest.json"
 _NEW_MANIFEST: Final = "manifest.json.new"

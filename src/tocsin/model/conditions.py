@@ -10,24 +10,6 @@ from msgspec import Struct
 
 from tocsin.model.terms import Term
 
-__all__ = [
-    "FALSE",
-    "FLIPPED",
-    "NEGATED",
-    "TRUE",
-    "And",
-    "Condition",
-    "Conjunction",
-    "Constant",
-    "Not",
-    "Operator",
-    "Or",
-    "Predicate",
-    "all_of",
-    "any_of",
-    "leaves",
-]
-
 
 class Operator(StrEnum):
     """What a predicate asks; the value is how it is written."""

@@ -4,24 +4,6 @@ from __future__ import annotations
 
 from unicodedata import east_asian_width
 
-__all__ = [
-    "ApplyError",
-    "EventError",
-    "FormError",
-    "KindError",
-    "LanguageError",
-    "MatcherError",
-    "NormalFormError",
-    "SavedError",
-    "SavedIndexError",
-    "SavedMatcherError",
-    "SavedStatisticsError",
-    "SparkError",
-    "SubscriptionError",
-    "TemplateError",
-    "TocsinError",
-]
-
 _WINDOW = 100  # a longer line is shown as a window around the fault
 
 

@@ -16,9 +16,6 @@ from tocsin.model.errors import EventError, KindError
 from tocsin.model.ticks import StreamTicks
 from tocsin.model.values import Value, read_value
 
-__all__ = ["STREAM", "Event", "check_event", "check_times", "flatten", "is_plain", "read_event"]
-
-
 STREAM: Final = "$stream"
 """The attribute by which matchers know an event's stream, so that a filter on one stream is indexed by it."""
 

@@ -9,22 +9,6 @@ from msgspec import Struct
 from tocsin.model.conditions import TRUE, Condition
 from tocsin.model.terms import Parameter, Span, Term
 
-__all__ = [
-    "Computation",
-    "Filter",
-    "Fold",
-    "From",
-    "Next",
-    "Query",
-    "SelectItem",
-    "Sequence",
-    "Source",
-    "Step",
-    "Table",
-    "View",
-    "conditions_of",
-]
-
 
 class SelectItem(Struct, frozen=True, gc=False):
     """A selected term and the name it is given."""

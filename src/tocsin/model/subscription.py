@@ -11,8 +11,6 @@ from tocsin.model.event import Event
 from tocsin.model.queries import Query
 from tocsin.model.values import Value
 
-__all__ = ["Answer", "Notification", "Subscription", "Told", "Witnessed"]
-
 Told: TypeAlias = Value | Mapping[str, Value | None]
 """A value, or a row by the names of what a view selects."""
 

@@ -11,24 +11,6 @@ from msgspec import Struct
 from tocsin.model.errors import KindError
 from tocsin.model.values import Kind, Value, kind_of, read_value
 
-__all__ = [
-    "Aggregate",
-    "AggregateFunction",
-    "Arithmetic",
-    "ArithmeticOperator",
-    "Attribute",
-    "Elapsed",
-    "Literal",
-    "Negative",
-    "Parameter",
-    "Span",
-    "SpanUnit",
-    "Term",
-    "constant",
-    "literal",
-]
-
-
 _WRITTEN_OUT: Final = 1e22  # from here on a whole float is not written as its digits
 
 

@@ -12,8 +12,6 @@ from tocsin.model.errors import KindError
 from tocsin.model.terms import SpanUnit
 from tocsin.model.values import read_time
 
-__all__ = ["UNITS", "StreamTicks", "Tick", "read_tick"]
-
 Tick: TypeAlias = str | timedelta | int
 """A length of time: a text such as `1 second`, a timedelta, or a number of microseconds."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
-__all__ = ["format_rfc3339", "from_microseconds", "microseconds", "parse_rfc3339"]
-
 _RFC3339 = re.compile(
     r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}:)(\d{2})(?:\.(\d+))?(?:[Zz]|([+-]\d{2}:[0-5]\d))", re.ASCII
 )

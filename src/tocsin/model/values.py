@@ -13,8 +13,6 @@ import numpy as np
 from tocsin.model.errors import KindError
 from tocsin.model.timestamps import microseconds, parse_rfc3339
 
-__all__ = ["HUGE", "Kind", "Value", "kind_of", "read_time", "read_value"]
-
 Value: TypeAlias = bool | int | float | str | datetime
 
 _TICKS = 2**63

@@ -13,23 +13,6 @@ from msgspec import Struct
 from tocsin.model.conditions import TRUE, Condition
 from tocsin.model.terms import AggregateFunction, Term
 
-__all__ = [
-    "HIDDEN",
-    "LAST",
-    "Accumulated",
-    "Compute",
-    "Computed",
-    "Expression",
-    "Item",
-    "Iterate",
-    "Next",
-    "Project",
-    "Rename",
-    "Select",
-    "Stream",
-    "Union",
-]
-
 LAST: Final = "last"
 """The alias under which an iteration knows the event before."""
 

@@ -14,8 +14,6 @@ from typing import Any, Final
 from tocsin.model.terms import AggregateFunction, ArithmeticOperator
 from tocsin.model.values import Value, kind_of
 
-__all__ = ["accumulate", "combine"]
-
 _WIDE: Final = 2**63
 _EXACT: Final[dict[ArithmeticOperator, Callable[[Any, Any], int | float]]] = {
     ArithmeticOperator.ADD: python.add,

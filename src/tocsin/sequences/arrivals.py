@@ -14,8 +14,6 @@ from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.model.errors import EventError
 from tocsin.model.event import STREAM, Event
 
-__all__ = ["Arrivals", "TableArrivals"]
-
 _PER_TICK: Final = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
 _LONGEST: Final = 2**63 - 1
 

@@ -12,8 +12,6 @@ from tocsin.model.conditions import TRUE, Condition
 from tocsin.model.terms import Attribute, Parameter
 from tocsin.sequences.programs import NOTHING, Program
 
-__all__ = ["Automaton", "Edge", "Guard", "Node", "Output", "Part", "Test"]
-
 
 class Test(Struct, frozen=True):
     """A condition in two parts that must both hold, and the whole as it was written.

@@ -24,8 +24,6 @@ from tocsin.sequences.algebra import (
 from tocsin.sequences.substitution import in_term
 from tocsin.sequences.translation import parenthesised_name
 
-__all__ = ["bind_expression", "bound_names"]
-
 
 def bind_expression(
     expression: Expression, values: Bindings, names: Mapping[str, str] | None = None

@@ -20,8 +20,6 @@ from tocsin.sequences.algebra import (
     Union,
 )
 
-__all__ = ["Telling", "reads_of", "streams_in", "telling_of"]
-
 
 class Telling(Struct, frozen=True):
     """The names of the values that a sequence tells, and whether they were selected: then there is nothing else."""

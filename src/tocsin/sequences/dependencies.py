@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from tocsin.model.errors import SubscriptionError
 
-__all__ = ["Dependencies"]
-
 
 class Dependencies:
     """The streams that subscriptions read, and those that they publish what they find to.

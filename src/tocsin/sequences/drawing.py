@@ -16,8 +16,6 @@ from tocsin.model.terms import Parameter
 from tocsin.sequences.automaton import Automaton, Node
 from tocsin.sequences.standing import Standing, Waiting
 
-__all__ = ["draw"]
-
 _LINE: Final = 15  # between two lines of text
 _BOX: Final = 132  # how wide a node is
 _GAP: Final = 216  # between two nodes

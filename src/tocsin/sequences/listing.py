@@ -11,8 +11,6 @@ from tocsin.model.terms import Attribute
 from tocsin.sequences.automaton import Automaton, Edge, Node, Test
 from tocsin.sequences.programs import FAIL, MODE_BITS, Column, Do, Mode, Program
 
-__all__ = ["automaton_lines", "program_lines", "slot_text"]
-
 _SIGNS: Final = {
     Do.ADD: "+",
     Do.SUBTRACT: "-",

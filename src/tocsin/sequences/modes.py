@@ -6,8 +6,6 @@ from typing import Final
 
 from msgspec import Struct
 
-__all__ = ["MODES", "Optimisations"]
-
 
 class Optimisations(Struct, frozen=True):
     """What sequences are run with.

@@ -9,8 +9,6 @@ from tocsin.sequences.runner import Prepared
 from tocsin.sequences.ticks import Ticks
 from tocsin.sequences.translation import expression_of
 
-__all__ = ["prepare"]
-
 
 def prepare(
     query: Sequence,

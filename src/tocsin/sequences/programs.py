@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from tocsin.model.conditions import Predicate
 from tocsin.model.terms import Literal, Parameter
 
-__all__ = ["FAIL", "MODE_BITS", "NOTHING", "Code", "Column", "Do", "Mode", "Program", "Tag", "operand"]
-
 Code: TypeAlias = NDArray[np.int32]
 Column: TypeAlias = str | Predicate
 """What a program reads of an event: an attribute by its path, or the truth of a predicate that no program can tell.

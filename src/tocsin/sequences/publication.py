@@ -6,8 +6,6 @@ from tocsin.model.event import Event
 from tocsin.model.values import Value
 from tocsin.sequences.witnesses import Told
 
-__all__ = ["made_event"]
-
 
 def made_event(stream: str, told: Told, *, selected: bool, start: int, end: int) -> Event:
     """Return the event that a witness is on `stream`.

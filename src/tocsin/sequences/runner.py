@@ -15,8 +15,6 @@ from tocsin.sequences.arrivals import Arrivals
 from tocsin.sequences.automaton import Automaton
 from tocsin.sequences.witnesses import Witnesses
 
-__all__ = ["Prepared", "Runner"]
-
 
 class Prepared(Struct, frozen=True):
     """A sequence, or a template of sequences, ready to be run: its expression and its automaton.

@@ -15,8 +15,6 @@ from tocsin.sequences.runner import Runner
 if TYPE_CHECKING:
     from tocsin.sequences.running.sequences import SequenceStats  # it brings the compiler
 
-__all__ = ["Counted", "Ended", "Instance", "Standing", "Viewed", "Waiting"]
-
 
 class Ended(StrEnum):
     """Why an instance ended without going on, in words."""

@@ -9,8 +9,6 @@ from tocsin.model.terms import Aggregate, Arithmetic, ArithmeticOperator, Litera
 from tocsin.model.values import Kind
 from tocsin.sequences.arithmetic import combine
 
-__all__ = ["has_aggregate", "in_condition", "in_term"]
-
 
 def in_term(term: Term, leaf: Callable[[Term], Term]) -> Term:
     """Return a term with what `leaf` returns in the place of each name, constant or whole aggregate in it.

@@ -12,8 +12,6 @@ from tocsin.language.printer import term_text
 from tocsin.model.errors import SubscriptionError
 from tocsin.model.terms import Span, SpanUnit
 
-__all__ = ["LONGEST", "Ticks", "ticks_in"]
-
 LONGEST: Final = 2**63 - 1
 """The longest duration, in ticks."""
 

@@ -10,8 +10,6 @@ from tocsin.matching import IdArray
 from tocsin.model.event import Event
 from tocsin.model.values import Value
 
-__all__ = ["Step", "Told", "Witnesses"]
-
 
 class Step(Struct, frozen=True):
     """The events of one step: the first and the last, and all of them where that was asked for."""

@@ -14,8 +14,6 @@ from tocsin.language.sources import QuerySource, read_query
 from tocsin.model.errors import SparkError, TocsinError
 from tocsin.spark.matching import match
 
-__all__ = ["Backtest", "Day", "backtest"]
-
 _EVERY: Final = "__tocsin_every"  # a subscription that counts the events
 
 

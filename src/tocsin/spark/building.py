@@ -28,8 +28,6 @@ from tocsin.language.json_form import predicate_from_json, predicate_to_json
 from tocsin.model.errors import SparkError, SubscriptionError
 from tocsin.spark.subscriptions import FromTemplate, Report, check_rows, log_error
 
-__all__ = ["build_index"]
-
 _SHARD: Final = "__tocsin_shard"
 _SAMPLE: Final = 50_000  # subscriptions that are looked at to choose how all are spread
 _COLUMNS: Final = ("id", "text", "valid_from", "valid_until")

@@ -11,8 +11,6 @@ from contextlib import redirect_stdout, suppress
 
 from pyspark.daemon import manager
 
-__all__ = ["load"]
-
 
 def load() -> None:
     """Import what workers import, and load the kernels if an earlier process has compiled them.

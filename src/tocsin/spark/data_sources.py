@@ -7,8 +7,6 @@ from pyspark.sql import SparkSession
 from tocsin.spark.sinks import ArrowSink
 from tocsin.spark.sources import NatsSource
 
-__all__ = ["register"]
-
 
 def register(spark: SparkSession) -> None:
     """Make `tocsin-arrow` and `nats` formats that this session can read and write."""

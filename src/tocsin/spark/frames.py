@@ -31,17 +31,6 @@ from tocsin.model.errors import SparkError
 from tocsin.spark.layout import Layout
 from tocsin.spark.worker import GENERATION, SHARD
 
-__all__ = [
-    "CLOCK",
-    "by_place",
-    "check_kept",
-    "layout_of",
-    "nullable",
-    "pruned",
-    "sent_columns",
-    "time_type_of",
-]
-
 CLOCK: Final = "__tocsin_time"  # stands for a column that holds the time of the query
 _log = logging.getLogger("tocsin")
 _WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)

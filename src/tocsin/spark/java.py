@@ -18,8 +18,6 @@ from typing import Final, NamedTuple
 from tocsin.model.errors import SparkError
 from tocsin.structures.folders import user_cache
 
-__all__ = ["find_java"]
-
 _VERSIONS: Final = (17, 21, 25)  # what Spark 4 is tested on
 _PATIENCE: Final = 20.0  # seconds that a `java` may take to say its version
 _REMEDY: Final = "`pip install 'tocsin[spark]'` brings a Java along; or install Java 17, 21 or 25 and set JAVA_HOME to its folder"

@@ -22,8 +22,6 @@ from tocsin.model.errors import EventError, KindError
 from tocsin.model.event import STREAM, Event
 from tocsin.model.values import Value, read_time
 
-__all__ = ["Decoded", "Layout", "Part"]
-
 _NO_ID: Final = "it has no event id"
 _DAY: Final = 86_400_000_000  # microseconds
 _MOST_DAYS: Final = (1 << 63) // _DAY

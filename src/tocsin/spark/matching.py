@@ -21,8 +21,6 @@ from tocsin.spark.subscriptions import Report, SubscriptionSource, index_of, res
 from tocsin.spark.worker import BATCH, GENERATION, QUERY, SHARD, Job, notifications, routed
 from tocsin.spark.worker import dead_letters as dead_letters_of
 
-__all__ = ["PLANS", "dead_letters", "match", "matched"]
-
 PLANS: Final = ("index", "join")
 """How `match` goes about it: by an index that workers open, or by a join in Spark SQL."""
 

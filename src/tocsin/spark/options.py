@@ -7,8 +7,6 @@ from collections.abc import Collection, Iterable
 from tocsin.language.parsing.cursor import closest
 from tocsin.model.errors import SparkError
 
-__all__ = ["check_options"]
-
 
 def check_options(source: str, given: Iterable[str], known: Collection[str]) -> None:
     """Raise `SparkError` for the first option that `source` does not know; names are compared without case."""

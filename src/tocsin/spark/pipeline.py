@@ -23,8 +23,6 @@ from tocsin.spark.matching import dead_letters, matched
 from tocsin.spark.progress import BatchProgress, Watch
 from tocsin.spark.subscriptions import Report, SubscriptionSource, fill, is_index, log_error
 
-__all__ = ["Pipeline", "Sink"]
-
 Sink: TypeAlias = str | os.PathLike[str] | Mapping[str, Any] | Callable[[DataFrame], DataStreamWriter]
 """A folder for Parquet files; a format with its options, such as `{"format": "kafka", "topic": "notes", …}`; or a
 function that makes a writer of the notifications."""

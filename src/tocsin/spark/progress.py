@@ -13,8 +13,6 @@ from pyspark.sql.types import TimestampType
 
 from tocsin.spark.worker import SecondsByBatch
 
-__all__ = ["BatchProgress", "Watch"]
-
 _EVENTS: Final = "tocsin_events"
 _NOTES: Final = "tocsin_notifications"
 

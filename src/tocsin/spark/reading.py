@@ -15,8 +15,6 @@ from tocsin.formats.files import Format, known_format
 from tocsin.model.errors import SparkError
 from tocsin.spark.data_sources import register
 
-__all__ = ["EventSource", "read_events"]
-
 _MADE: Final = "__tocsin_event"
 _ID: Final = "event_id"
 _READERS: Final = {Format.PARQUET: "parquet", Format.CSV: "csv", Format.JSON: "json"}

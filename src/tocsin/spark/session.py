@@ -16,8 +16,6 @@ from pyspark.sql import SparkSession
 from tocsin.model.errors import SparkError
 from tocsin.spark.java import find_java
 
-__all__ = ["local_session", "session"]
-
 _MASTERS: Final = ("local", "yarn", "spark://", "k8s://")
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")

@@ -24,8 +24,6 @@ from tocsin.spark.frames import layout_of
 from tocsin.spark.layout import Layout
 from tocsin.spark.summaries import COUNTS, PARTS, SUMMARIES, condense, count, summarise
 
-__all__ = ["statistics"]
-
 _ROW: Final = "__tocsin_row"  # what the workers' layout takes for an event's id and time
 _NO_VALUES: Final = (ArrayType, BinaryType, MapType, VariantType)
 _log = logging.getLogger("tocsin")

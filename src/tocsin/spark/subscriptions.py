@@ -21,18 +21,6 @@ from tocsin.language import Template
 from tocsin.model import Subscription
 from tocsin.model.errors import SparkError, SubscriptionError, TocsinError
 
-__all__ = [
-    "FromTemplate",
-    "Report",
-    "SubscriptionSource",
-    "check_rows",
-    "fill",
-    "index_of",
-    "is_index",
-    "log_error",
-    "rest_folder",
-]
-
 Report: TypeAlias = Callable[[TocsinError], object]
 _log = logging.getLogger("tocsin")
 _COLUMNS: Final = ("id", "text", "valid_from", "valid_until")

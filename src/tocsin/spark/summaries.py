@@ -23,8 +23,6 @@ from tocsin.matching.statistics.texts import text_of, value_of
 from tocsin.model.values import Kind
 from tocsin.spark.layout import Layout, Part
 
-__all__ = ["COUNTS", "PARTS", "SUMMARIES", "condense", "count", "summarise"]
-
 COUNTS: Final = "subject string, kind string, value string, events long"
 PARTS: Final = "subject string, kind string, part string, value string, events long"
 SUMMARIES: Final = "subject string, kind string, events long, document string"

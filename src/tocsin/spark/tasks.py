@@ -17,8 +17,6 @@ from pyspark.sql import SparkSession
 
 from tocsin.model.errors import SparkError
 
-__all__ = ["Ended", "spread"]
-
 _TAG: Final = "tocsin-tasks"
 
 

@@ -19,18 +19,6 @@ from tocsin.index.storage import LocalStorage
 from tocsin.model.errors import SparkError
 from tocsin.spark.layout import Decoded, Layout
 
-__all__ = [
-    "BATCH",
-    "GENERATION",
-    "QUERY",
-    "SHARD",
-    "Job",
-    "SecondsByBatch",
-    "dead_letters",
-    "notifications",
-    "routed",
-]
-
 GENERATION: Final = "__tocsin_generation"
 SHARD: Final = "__tocsin_shard"
 BATCH: Final = "streaming.sql.batchId"  # what Spark tells a micro-batch's tasks

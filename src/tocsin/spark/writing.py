@@ -7,8 +7,6 @@ from pyspark.sql import DataFrame, functions
 
 from tocsin.model.errors import SparkError
 
-__all__ = ["printable", "write_parquet"]
-
 
 def printable(notes: DataFrame) -> DataFrame:
     """Return a DataFrame with texts for times: Python has no year 10000, and would take them for local ones."""

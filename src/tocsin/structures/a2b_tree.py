@@ -20,32 +20,6 @@ from tocsin.structures.b_trees import COUNT, LEVEL, NODE, PLACE, Nodes
 from tocsin.structures.growth import bytes_of
 from tocsin.structures.jit import helper, kernel
 
-__all__ = [
-    "A2BTree",
-    "add",
-    "add_points",
-    "bytes_used",
-    "find_ends",
-    "follow",
-    "has_room",
-    "holds",
-    "least_at",
-    "least_in_ranges",
-    "least_strictly_between",
-    "least_without",
-    "new_a2b_tree",
-    "number_of_points",
-    "precede",
-    "replace",
-    "seek",
-    "start_left",
-    "start_right",
-    "take",
-    "take_points",
-    "with_room",
-    "x_at",
-]
-
 _LONE: Final = -1  # the link of an x with one y
 _ROOT: Final = 0
 _POINTS: Final = 1

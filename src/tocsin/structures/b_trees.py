@@ -15,31 +15,6 @@ from numpy.typing import NDArray
 from tocsin.structures.growth import grown
 from tocsin.structures.jit import helper
 
-__all__ = [
-    "COUNT",
-    "LEVEL",
-    "LEVELS",
-    "NODE",
-    "PLACE",
-    "Nodes",
-    "copy_path",
-    "delete",
-    "follow",
-    "free_node",
-    "has_room",
-    "insert",
-    "least_between",
-    "new_node",
-    "new_nodes",
-    "new_path",
-    "new_root",
-    "precede",
-    "put",
-    "seek",
-    "settle",
-    "with_room",
-]
-
 LEVELS: Final = 32  # more than a tree can have whose nodes lead to two at least
 COUNT: Final = 0  # of a node's head: its entries; of a free node, the next free one
 LEVEL: Final = 1  # of a node's head: 0 for a leaf

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from tocsin.structures.growth import grown
 from tocsin.structures.jit import helper
 
-__all__ = ["NONE", "Blocks", "class_of", "give", "new_blocks", "size_of", "take", "with_room"]
-
 NONE: Final = -1
 _CLASSES: Final = 64
 

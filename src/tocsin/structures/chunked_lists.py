@@ -16,28 +16,6 @@ from numpy.typing import NDArray
 from tocsin.structures.growth import grown
 from tocsin.structures.jit import helper, kernel
 
-__all__ = [
-    "CAPACITY",
-    "FILL",
-    "HEAD",
-    "LARGEST",
-    "NEXT",
-    "OFFSET",
-    "OLDER",
-    "OWNER",
-    "TAG",
-    "TOTAL",
-    "WIDTH",
-    "ChunkedLists",
-    "append",
-    "drop_list",
-    "has_room",
-    "new_chunked_lists",
-    "new_list",
-    "swap_remove",
-    "with_room",
-]
-
 LARGEST: Final = 1024  # records in a chunk
 _SMALLEST: Final = 4
 _MOST_WORDS: Final = 1 << 17  # in a chunk, unless four records take more

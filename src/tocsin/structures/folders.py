@@ -6,8 +6,6 @@ import os
 import sys
 from pathlib import Path
 
-__all__ = ["user_cache"]
-
 
 def user_cache() -> Path:
     """Return `TOCSIN_CACHE_DIR`, or Tocsin's folder in the user's cache; neither need be there yet."""

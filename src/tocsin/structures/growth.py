@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from tocsin.structures.reserves import grown_in_place, is_reserved, reserved
 
-__all__ = ["bytes_of", "grown", "roomier"]
-
 State = TypeVar("State", bound=tuple[Any, ...])
 
 _LEAST: Final = 64

@@ -14,21 +14,6 @@ from numpy.typing import NDArray
 from tocsin.structures.growth import grown
 from tocsin.structures.jit import helper, kernel, wrapping_helper
 
-__all__ = [
-    "NONE",
-    "HashIndex",
-    "bucket_of",
-    "find",
-    "find_in",
-    "has_room",
-    "insert",
-    "live_entries",
-    "new_hash_index",
-    "remove",
-    "top_entry",
-    "with_room",
-]
-
 NONE: Final = -1
 
 _LIVE: Final = 0  # entries in use

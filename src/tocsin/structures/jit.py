@@ -15,17 +15,6 @@ from numba.extending import intrinsic
 
 from tocsin.structures.folders import user_cache
 
-__all__ = [
-    "cache_folder",
-    "compiled_kernels",
-    "helper",
-    "is_compiled_before",
-    "kernel",
-    "kernel_sources",
-    "prefetch",
-    "wrapping_helper",
-]
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _PACKAGE: Final = Path(__file__).parent.parent

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from tocsin.structures.growth import grown
 from tocsin.structures.jit import kernel
 
-__all__ = ["Marks", "clear", "mark", "new_marks", "set_rest", "touch", "with_room"]
-
 
 class Marks(NamedTuple):
     """All arrays but `count` have one length. Every byte outside `touched[:count]` equals its resting value."""

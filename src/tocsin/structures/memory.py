@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-__all__ = ["available_mb"]
-
 _MACHINE: Final = Path("/proc/meminfo")
 _GROUP: Final = Path("/sys/fs/cgroup")  # of a container, which may have less than its machine
 

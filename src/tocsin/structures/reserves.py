@@ -11,8 +11,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["grown_in_place", "is_reserved", "is_short_of_addresses", "reserved"]
-
 _AHEAD: Final = 16  # times as many addresses as are used at first
 _PRIVATE: Final = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
 _COMMITMENT: Final = Path("/proc/sys/vm/overcommit_memory")

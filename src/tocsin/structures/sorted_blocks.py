@@ -15,21 +15,6 @@ from numpy.typing import NDArray
 from tocsin.structures.growth import grown
 from tocsin.structures.jit import helper, kernel
 
-__all__ = [
-    "BLOCK",
-    "USED",
-    "PairChanges",
-    "SortedBlocks",
-    "delete",
-    "has_room",
-    "insert",
-    "lower_bound",
-    "new_sorted_blocks",
-    "of_pairs",
-    "with_changes",
-    "with_room",
-]
-
 BLOCK: Final = 256  # pairs in a block; a power of two, so that a place within all blocks is one integer
 USED: Final = 0
 _COLUMNS: Final = ("first", "second", "low_first", "low_second", "block", "size", "stale")

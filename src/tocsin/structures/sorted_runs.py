@@ -15,17 +15,6 @@ from numpy.typing import NDArray
 from tocsin.structures.growth import grown
 from tocsin.structures.jit import helper, kernel
 
-__all__ = [
-    "LEAF",
-    "SortedRuns",
-    "delete",
-    "has_room",
-    "insert",
-    "new_run",
-    "new_sorted_runs",
-    "with_room",
-]
-
 LEAF: Final = 64  # elements in a leaf
 _LOW_SHELF: Final = 8
 

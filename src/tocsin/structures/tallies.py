@@ -16,20 +16,6 @@ from numpy.typing import NDArray
 
 from tocsin.structures.jit import helper, kernel
 
-__all__ = [
-    "COUNT",
-    "LIMB",
-    "Window",
-    "add_number",
-    "add_numbers",
-    "add_tally",
-    "extent",
-    "placed",
-    "round_tallies",
-    "rounded",
-    "window_of",
-]
-
 COUNT: Final = 0  # the column of the count; limbs follow
 LIMB: Final = 60
 _MASK: Final = (1 << LIMB) - 1

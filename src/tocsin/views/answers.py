@@ -8,8 +8,6 @@ from collections.abc import Hashable, Mapping
 from tocsin.model.subscription import Answer, Told
 from tocsin.model.values import kind_of
 
-__all__ = ["differences", "same_answer"]
-
 
 def same_answer(one: Answer, other: Answer) -> bool:
     """Tell whether two answers are equal, whatever the order of their values or rows; `true` is not 1.

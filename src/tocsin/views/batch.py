@@ -18,8 +18,6 @@ from tocsin.model.values import Value
 from tocsin.views.cells import BOOLEAN, CODED, FLOAT, INTEGER, MOMENT, Column, Key, key_of
 from tocsin.views.changes import Row
 
-__all__ = ["Batch", "Changed", "previous_places", "read_batch"]
-
 
 class Batch(Struct, frozen=True):
     """Rows by the column, in the order they come; the words of texts are places in `texts`."""

@@ -13,8 +13,6 @@ from tocsin.matching import IdArray
 from tocsin.model.values import Value
 from tocsin.views.changes import Floats
 
-__all__ = ["ABSENT", "BOOLEAN", "CODED", "FLOAT", "INTEGER", "MOMENT", "Cells", "Column", "Key", "key_of"]
-
 Key: TypeAlias = Hashable
 """What rows are told apart by: the value of one attribute, or a tuple of several; `true` is not 1."""
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from tocsin.model.values import Value
 
-__all__ = ["Floats", "PointChanges", "Row", "RowChange"]
-
 Floats: TypeAlias = NDArray[np.float64]
 Row: TypeAlias = Mapping[str, Value]
 """The attributes of one row, by dotted path; nobody changes it."""

@@ -8,8 +8,6 @@ from typing import Any
 
 from tocsin.model.values import Kind, Value, kind_of
 
-__all__ = ["Codes"]
-
 
 def _of_kind(value: Value) -> tuple[Kind, Value]:
     return kind_of(value), value

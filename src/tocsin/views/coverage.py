@@ -16,8 +16,6 @@ from tocsin.views.changes import Floats
 from tocsin.views.messages import Messages
 from tocsin.views.point_listeners import rectangles
 
-__all__ = ["Coverage"]
-
 
 class Coverage:
     """Ranges, and how many subscriptions have each."""

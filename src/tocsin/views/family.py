@@ -13,8 +13,6 @@ from tocsin.model.subscription import Answer, Told
 from tocsin.views.changes import Row, RowChange
 from tocsin.views.plan import Plan
 
-__all__ = ["Family", "FamilyStats", "ViewChange"]
-
 
 class ViewChange(Struct, frozen=True):
     """One answer that a change of a table altered: the place of the change, the subscription's number, old and new.

@@ -11,8 +11,6 @@ from tocsin.views._kernels.influence import BAD, GOOD, IGNORABLE
 from tocsin.views.changes import Floats, PointChanges
 from tocsin.views.kinds.extremes import Extremes
 
-__all__ = ["Influence", "classify"]
-
 
 class Influence(IntEnum):
     """How much of the table is needed to tell whom a change reaches, and what to tell them."""

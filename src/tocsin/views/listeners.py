@@ -8,8 +8,6 @@ from tocsin.matching import IdArray, Matches
 from tocsin.views.changes import Floats
 from tocsin.views.messages import Messages
 
-__all__ = ["Listeners", "new_listeners"]
-
 
 class Listeners(Protocol):
     """Ranges by place, and for each message the places of those that hear it."""

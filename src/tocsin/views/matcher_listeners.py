@@ -14,8 +14,6 @@ from tocsin.model.terms import Attribute, Parameter, literal
 from tocsin.views.changes import Floats
 from tocsin.views.messages import Messages
 
-__all__ = ["TYPE", "MatcherListeners"]
-
 TYPE: Final = "$type"  # the attribute that tells which views a message is for
 _ENDS: Final = (
     ("outer_l", Operator.LT, "x1"),

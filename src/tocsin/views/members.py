@@ -12,8 +12,6 @@ from msgspec import Struct
 from tocsin.views.changes import Row, RowChange
 from tocsin.views.keeping.keeper import Place
 
-__all__ = ["Members", "Rows", "Step"]
-
 
 class Step(Struct, frozen=True, gc=False):
     """What a change makes of one member: it came if there is no `old`, and went if there is no `new`."""

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from tocsin.matching import IdArray
 from tocsin.views.changes import Floats
 
-__all__ = ["Messages"]
-
 
 class Messages(Struct, frozen=True):
     """Messages in the order of the changes that they come of, as columns of equal length.

@@ -11,8 +11,6 @@ from tocsin.model.errors import EventError
 from tocsin.model.timestamps import microseconds, parse_rfc3339
 from tocsin.model.values import Value
 
-__all__ = ["WIDEST", "is_exact", "moment", "number"]
-
 WIDEST: Final = sys.float_info.max
 """Stands for an end that is not bounded, and for an infinite x: no message is bounded by it."""
 

@@ -15,8 +15,6 @@ from tocsin.views.changes import Row
 from tocsin.views.plan import LEFT, RIGHT
 from tocsin.views.planning import placed, placed_term
 
-__all__ = ["answer_of"]
-
 
 def answer_of(view: View, tables: Mapping[str, Iterable[Row]]) -> Answer:
     """Return a view's answer over these rows; rows and distinct values come in the order of the tables' rows.

@@ -15,8 +15,6 @@ from tocsin.views.keeping.keeper import Place
 from tocsin.views.members import Step
 from tocsin.views.plan import LEFT, RIGHT
 
-__all__ = ["Pairs"]
-
 _Key: TypeAlias = tuple[tuple[bool, Value], ...]
 """The values that are to be equal, each with whether it is a boolean: to Python `True` is 1."""
 

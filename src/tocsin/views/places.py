@@ -9,8 +9,6 @@ import numpy as np
 from tocsin.matching import IdArray
 from tocsin.structures.growth import roomier
 
-__all__ = ["Places"]
-
 
 class Places:
     """Places from 0 by the numbers of subscriptions; one is given again once its subscription has gone.

@@ -10,8 +10,6 @@ from tocsin.model.conditions import Condition
 from tocsin.model.queries import SelectItem
 from tocsin.model.terms import Literal, Parameter, Term
 
-__all__ = ["LEFT", "RIGHT", "Bound", "Plan", "RangePlan", "RowPlan"]
-
 LEFT = "left."
 RIGHT = "right."
 

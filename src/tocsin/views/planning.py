@@ -19,8 +19,6 @@ from tocsin.model.values import Kind, kind_of
 from tocsin.views.numbers import WIDEST, is_exact
 from tocsin.views.plan import LEFT, RIGHT, Bound, Plan, RangePlan, RowPlan
 
-__all__ = ["placed", "placed_term", "plan_of"]
-
 _LOWS: Final = {Operator.GE: False, Operator.GT: True}  # whether the end is open
 _HIGHS: Final = {Operator.LE: False, Operator.LT: True}
 

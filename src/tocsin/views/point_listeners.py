@@ -10,8 +10,6 @@ from tocsin.structures.point_index.state import Rectangles
 from tocsin.views.changes import Floats
 from tocsin.views.messages import Messages
 
-__all__ = ["PointListeners", "rectangles"]
-
 
 class PointListeners:
     """Listeners in one tree of a point index."""

@@ -36,8 +36,6 @@ from tocsin.views.numbers import WIDEST, moment, number
 from tocsin.views.places import Places
 from tocsin.views.plan import Bound, Plan, RangePlan
 
-__all__ = ["RangeFamily"]
-
 _NOWHERE: Final = (math.nan, math.nan)  # where a row is that is no point
 _OF_NONE: Final[Mapping[str, Answer]] = {
     "count": 0,

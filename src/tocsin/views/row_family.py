@@ -31,8 +31,6 @@ from tocsin.views.members import Members, Rows, Step
 from tocsin.views.pairs import Pairs
 from tocsin.views.plan import Plan, RowPlan
 
-__all__ = ["RowFamily"]
-
 _BLOCK: Final = 4096  # members that are matched at once
 
 Item = TypeVar("Item")

@@ -15,8 +15,6 @@ import numpy as np
 from tocsin.model.errors import SavedError
 from tocsin.views.table import Table
 
-__all__ = ["load_tables", "save_tables"]
-
 _FORMAT: Final = "tocsin-tables-1"
 
 

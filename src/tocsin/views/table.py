@@ -17,8 +17,6 @@ from tocsin.views.cells import ABSENT, BOOLEAN, CODED, FLOAT, INTEGER, MOMENT, C
 from tocsin.views.changes import Row, RowChange
 from tocsin.views.codes import Codes
 
-__all__ = ["Table"]
-
 _SLOTS: Final = 64
 _WIDE: Final = 2**63
 

@@ -15,8 +15,6 @@ from tocsin.workloads.blocks import Blocks, Ragged
 from tocsin.workloads.distributions import Choice
 from tocsin.workloads.numbered import NumberedEvents, NumberedSubscriptions
 
-__all__ = ["FIGURE_1", "Parameters", "Workload"]
-
 _SUBSCRIPTIONS, _EVENTS = 0, 1
 
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from tocsin.matching.encoding.codes import Keys
 
-__all__ = ["BLOCK", "Blocks", "Ragged", "joined"]
-
 BLOCK: Final = 1 << 15  # rows that one seed draws, unless they are wide
 
 

@@ -8,8 +8,6 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-__all__ = ["Choice", "zipf"]
-
 _ROUNDS: Final = 6  # of drawing again what a row holds already
 
 

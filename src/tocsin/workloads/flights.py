@@ -14,8 +14,6 @@ import pyarrow.csv
 from tocsin.model import Event, read_event
 from tocsin.model.errors import TocsinError
 
-__all__ = ["COUNT", "SEQUENCES", "SUBSCRIPTIONS", "TABLE", "VIEWS", "flights", "flights_table"]
-
 COUNT = 336_776
 
 SUBSCRIPTIONS = {

@@ -14,22 +14,6 @@ from tocsin.matching.encoding.codes import Op
 from tocsin.workloads.blocks import BLOCK, Blocks, Ragged
 from tocsin.workloads.numbered import NumberedEvents, NumberedSubscriptions
 
-__all__ = [
-    "CHURN",
-    "W0",
-    "W0_RANGES",
-    "W1",
-    "W2",
-    "W3",
-    "W4",
-    "W5",
-    "W6",
-    "WORKLOADS",
-    "Churn",
-    "Parameters",
-    "Workload",
-]
-
 _SUBSCRIPTIONS, _EVENTS = 0, 1
 
 

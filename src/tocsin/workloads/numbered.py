@@ -31,21 +31,6 @@ from tocsin.model.conditions import Conjunction, Predicate
 from tocsin.model.terms import Attribute, literal
 from tocsin.model.values import Value
 
-__all__ = [
-    "EncodingMatcher",
-    "Events",
-    "NumberedClauses",
-    "NumberedEventBatch",
-    "NumberedEvents",
-    "NumberedSubscriptions",
-    "Subscriptions",
-    "add_encoded_to",
-    "add_to",
-    "encoded_for",
-    "names_of",
-    "prepared_for",
-]
-
 
 @runtime_checkable
 class EncodingMatcher(Protocol):

@@ -15,8 +15,6 @@ from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.model.conditions import Predicate
 from tocsin.model.values import Value
 
-__all__ = ["Pool", "PoolEncoding", "PooledSubscriptions", "RecordEvents"]
-
 _NOBODY: Final = np.zeros(1, dtype=np.int64)
 
 

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from tocsin.matching.encoding.codes import Op
 from tocsin.workloads.numbered import NumberedEvents, NumberedSubscriptions, names_of
 
-__all__ = ["ID", "FilledTemplate", "conditions_table", "event_table", "templates", "text_table"]
-
 ID: Final = "id"
 
 

@@ -10,8 +10,6 @@ import numpy as np
 from tocsin.formats.files import as_text, decompressed, is_readable
 from tocsin.model.errors import TocsinError
 
-__all__ = ["make_words", "read_words"]
-
 _ONSETS: Final = (
     "b c ch d f fl g gr h j k l m n p pl qu r s sh st t tr v w z".split()  # noqa: SIM905 - a list would fill a page
 )

@@ -12,8 +12,6 @@ from tocsin.bench.amkh.session import Found, Session
 from tocsin.bench.subject import Contender
 from tocsin.workloads.amkh import FIGURE_1, Parameters
 
-__all__ = ["AUTOMATIC", "classes", "figure_1", "hashed", "name_of", "prime", "times"]
-
 AUTOMATIC: Final = "amkh"  # which chooses by itself
 _AS_PUBLISHED: Final = {"split_weights": False, "ranked_classes": False}
 _FIRST_CLASSES: Final = 2  # B, where G is varied

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw"]
-
 _UNMATCHED, _TIME = "unmatched examined", "matching time"
 _COLUMNS: Final = 3
 

@@ -11,8 +11,6 @@ from tocsin.bench.amkh.session import Session
 from tocsin.bench.experiment import Experiment, check_choice
 from tocsin.bench.report import Report
 
-__all__ = ["EXPERIMENTS", "MATCHERS", "run", "titles"]
-
 MATCHERS: Final = ("amkh", "mkh", "dynamic", "opindex")
 
 

@@ -16,8 +16,6 @@ from tocsin.bench.subject import Contender, Subject
 from tocsin.matching.encoding.codes import Keys
 from tocsin.workloads.amkh import FIGURE_1, Parameters, Workload
 
-__all__ = ["Found", "Session"]
-
 
 @runtime_checkable
 class Counting(Protocol):

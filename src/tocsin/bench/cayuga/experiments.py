@@ -12,8 +12,6 @@ from tocsin.sequences import MODES
 from tocsin.workloads.cayuga import feeds, technical
 from tocsin.workloads.cayuga.technical import TABLE_3, Kind, Parameters, Workload
 
-__all__ = ["compile_all", "feed", "optimisation", "selectivity", "skew", "subscriptions", "technical_input"]
-
 _KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 _VARIED: Final[Kind] = "LinearStat"  # where something else than the number of subscriptions is varied
 _FEW: Final = 200  # events that things are tried with

@@ -14,8 +14,6 @@ from tocsin.model.errors import TocsinError
 from tocsin.workloads.cayuga.feeds import Feed, make_feed, read_feed
 from tocsin.workloads.cayuga.stocks import make_prices, read_prices
 
-__all__ = ["Data", "Material"]
-
 _MADE_UP: Final = "made up"
 
 

@@ -14,8 +14,6 @@ from tocsin.language import to_text
 from tocsin.language.template.template import bindings_at
 from tocsin.workloads.cayuga.rows import Rows
 
-__all__ = ["loading"]
-
 
 def loading(session: Session) -> None:
     """Load subscriptions of LinearStat, and record how many a second."""

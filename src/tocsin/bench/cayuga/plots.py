@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw"]
-
 _RATE: Final = "throughput"
 _MAGNITUDE: Final = 12.0  # figures that differ by more are drawn on a logarithmic axis
 

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from tocsin.workloads.cayuga.stocks import DAYS, RISE
 
-__all__ = ["Found", "Rival", "missing", "rivals"]
-
 _S3: Final = """
     select number, day_before, day from (
         select number, day, price, lag(day) over by_name as day_before, lag(price) over by_name as price_before

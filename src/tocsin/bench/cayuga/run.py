@@ -14,8 +14,6 @@ from tocsin.bench.cayuga.ticks import ticks
 from tocsin.bench.experiment import Experiment, check_choice
 from tocsin.bench.report import Report
 
-__all__ = ["EXPERIMENTS", "MATCHER", "run"]
-
 MATCHER: Final = "dynamic"
 
 EXPERIMENTS: Final[Mapping[str, Experiment[Session]]] = {

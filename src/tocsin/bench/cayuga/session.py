@@ -20,8 +20,6 @@ from tocsin.bench.subject import Contender
 from tocsin.matching.encoding.codes import Keys
 from tocsin.workloads.cayuga.rows import Rows
 
-__all__ = ["ALL", "Input", "Session"]
-
 ALL: Final = "cayuga"
 """The mode in which nothing is switched off."""
 

@@ -22,8 +22,6 @@ from tocsin.sequences.ticks import Ticks
 from tocsin.sequences.witnesses import Witnesses
 from tocsin.workloads.cayuga.rows import Rows
 
-__all__ = ["Loading", "Subject", "summary"]
-
 
 class Loading(Struct, frozen=True):
     """What it took to add subscriptions: to read and compile their templates, and to add their rows."""

@@ -19,8 +19,6 @@ from tocsin.language import parse
 from tocsin.model.errors import MatcherError
 from tocsin.workloads.cayuga.stocks import S3, S4, STREAM, TIME
 
-__all__ = ["OURS", "ticks"]
-
 OURS: Final = "Tocsin"
 _QUESTIONS: Final = {"S3": S3, "S4": S4}
 _BATCH: Final = 1 << 14  # prices

@@ -9,8 +9,6 @@ from tocsin.workloads.dbnet.joins import PreparedJoin
 from tocsin.workloads.dbnet.recomputation import is_same, sampled
 from tocsin.workloads.dbnet.scenarios import Prepared
 
-__all__ = ["check_answers"]
-
 
 def check_answers(strategy: Strategy, prepared: Prepared | PreparedJoin, sample: int) -> None:
     """Raise `MatcherError` if a subscription of the sample knows another answer than the rows after all changes give."""

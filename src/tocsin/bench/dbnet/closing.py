@@ -8,8 +8,6 @@ from typing import Final
 from tocsin.bench.dbnet.experiments import FULL
 from tocsin.bench.report import Measurement
 
-__all__ = ["CLOSING", "COLUMNS", "closing_table"]
-
 CLOSING: Final = "closing table"
 COLUMNS: Final = (
     "traffic",

@@ -19,8 +19,6 @@ from tocsin.dissemination.strategies.registry import STRATEGIES
 from tocsin.views.kinds.registry import RANGED
 from tocsin.workloads.dbnet.scenarios import Scenario
 
-__all__ = ["EXPERIMENTS", "FULL", "Experiment", "Place", "printed"]
-
 FULL: Final = "full"
 
 _SHARED: Final = (

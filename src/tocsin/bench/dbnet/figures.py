@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from tocsin.dissemination.simulator import Result
 from tocsin.views.changes import Floats, PointChanges
 
-__all__ = ["DECREASING", "DISTRIBUTION", "QUANTILES", "Figure", "decreasing", "distribution", "figures_of"]
-
 DECREASING: Final = "decreasing updates"
 DISTRIBUTION: Final = "distribution"
 QUANTILES: Final = "traffic by quantile"

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw"]
-
 _COLOURS: Final = {  # the same in all plots, whoever takes part
     "S-UN": "#b2182b",
     "S-MN": "#e69f00",

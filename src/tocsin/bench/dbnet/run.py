@@ -19,8 +19,6 @@ from tocsin.dissemination.strategies.registry import STRATEGIES, strategy_named
 from tocsin.model.errors import TocsinError
 from tocsin.workloads.dbnet.scenarios import Scenario
 
-__all__ = ["run", "tasks_of"]
-
 _TRIED: Final = Scenario(nodes=20, physical=200, subscriptions=100, rows=100, events=60)
 
 

@@ -11,8 +11,6 @@ from tocsin.bench.spark.process import require_spark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Doing", "grouped", "on_spark", "one_by_one", "over_spark"]
-
 Doing: TypeAlias = "Callable[[Sequence[Task], Callable[[str], None]], Iterator[Done]]"
 """Does tasks in any order, and tells how far it is."""
 

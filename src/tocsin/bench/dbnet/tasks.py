@@ -23,8 +23,6 @@ from tocsin.workloads.dbnet.joins import PreparedJoin, prepare_any
 from tocsin.workloads.dbnet.scenarios import Prepared, Scenario
 from tocsin.workloads.dbnet.walks import in_batches
 
-__all__ = ["PERFORM", "Done", "Task", "decoded", "encoded", "perform", "perform_encoded"]
-
 PERFORM: Final = f"{__name__}:perform_encoded"
 """Where a process that is given an encoded task finds what does it."""
 

@@ -24,20 +24,6 @@ from tocsin.workloads.le_subscribe import (
     Workload,
 )
 
-__all__ = [
-    "ADAPTING",
-    "churn",
-    "dicts",
-    "domains",
-    "drift",
-    "operators",
-    "predicates",
-    "skew",
-    "subscriptions",
-    "subscriptions_with_ranges",
-    "two_attributes",
-]
-
 ADAPTING: Final = (
     Contender.of("propagation-wp"),
     Contender("dynamic, no change", "dynamic", frozen=True),

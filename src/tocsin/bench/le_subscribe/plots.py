@@ -13,8 +13,6 @@ from tocsin.bench.report import Measurement, Report
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["draw"]
-
 _PER_EVENT: Final = "time per event (µs)"
 
 

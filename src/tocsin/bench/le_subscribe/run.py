@@ -12,8 +12,6 @@ from tocsin.bench.le_subscribe.session import Session
 from tocsin.bench.report import Report
 from tocsin.matching import registered_matchers
 
-__all__ = ["EXPERIMENTS", "MATCHERS", "run"]
-
 MATCHERS: Final = ("counting", "propagation", "propagation-wp", "static", "dynamic")
 """Those of the paper, in its order."""
 

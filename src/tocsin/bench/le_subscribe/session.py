@@ -15,8 +15,6 @@ from tocsin.bench.subject import Contender, Loading, Subject, Timing
 from tocsin.workloads.le_subscribe import W0_RANGES, Workload
 from tocsin.workloads.numbered import NumberedEvents
 
-__all__ = ["Session"]
-
 _TARGETS: Final = {  # (measurement, matcher, at): what one core is to reach
     ("time per event", "dynamic", 1_000_000): 3.0,
     ("time per event", "dynamic", 6_000_000): 8.0,

@@ -10,8 +10,6 @@ from tocsin.matching.encoding.events import encode_events
 from tocsin.matching.le_subscribe._kernels.matching import observe_all
 from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
 
-__all__ = ["PhasedSubject"]
-
 
 class PhasedSubject(Subject):
     """Times the first phase, in which predicates are told, by itself."""

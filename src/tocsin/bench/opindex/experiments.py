@@ -16,30 +16,6 @@ from tocsin.workloads.opindex.keywords import KeywordParameters, KeywordWorkload
 from tocsin.workloads.opindex.prefix import PrefixParameters, PrefixWorkload
 from tocsin.workloads.opindex.products import ProductParameters, ProductWorkload
 
-__all__ = [
-    "attributes",
-    "capacities",
-    "conjunctive",
-    "conjunctive_clauses",
-    "disjunctive",
-    "disjunctive_clauses",
-    "equal_shares",
-    "exponents",
-    "full_events",
-    "input_a",
-    "keyword_intervals",
-    "keywords",
-    "pairs",
-    "predicates",
-    "prefix_lengths",
-    "prefix_shares",
-    "product_predicates",
-    "products",
-    "products_from_one",
-    "subscriptions",
-    "values",
-]
-
 _DEFAULT = table3.Parameters()
 _LONG = 138  # words, of which about 123 are different
 

@@ -16,8 +16,6 @@ from tocsin.workloads.opindex.catalogue import Catalogue, make_catalogue, read_c
 from tocsin.workloads.opindex.corpus import Corpus, make_corpus, read_corpus
 from tocsin.workloads.words import read_words
 
-__all__ = ["Data", "DrawEvents", "Input", "Material"]
-
 _MADE_UP: Final = "made up"
 _TEXT: Final = ("title", "description")
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw"]
-
 _BUILD, _MATCHING, _MEMORY = "build time", "matching time", "memory"
 _UNITS: Final = {_BUILD: "build time (s)", _MATCHING: "matching time per event (µs)", _MEMORY: "memory (MB)"}
 _MAGNITUDE: Final = 12.0  # figures that differ by more are drawn on a logarithmic axis

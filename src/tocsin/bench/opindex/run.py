@@ -13,8 +13,6 @@ from tocsin.bench.opindex.session import Session
 from tocsin.bench.report import Report
 from tocsin.matching import registered_matchers
 
-__all__ = ["EXPERIMENTS", "MATCHERS", "run"]
-
 MATCHERS: Final = ("opindex", "opindex-bs", "dynamic", "amkh", "k-index", "be-tree")
 """Those that are compared as soon as they are registered."""
 

@@ -21,8 +21,6 @@ from tocsin.matching.encoding.codes import Keys
 from tocsin.workloads.opindex.prefix import PrefixParameters, PrefixWorkload
 from tocsin.workloads.opindex.table3 import Parameters, Workload
 
-__all__ = ["GAPS", "Session"]
-
 _DOES_NOT_FIT: Final = "does not fit"
 _LEFT_OUT: Final = "left out"
 GAPS: Final = (_DOES_NOT_FIT, _LEFT_OUT)

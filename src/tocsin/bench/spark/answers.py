@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-__all__ = ["Changed", "Joined", "Ready", "Timed"]
-
 
 class Ready(Struct, frozen=True):
     """The session has started."""

@@ -17,8 +17,6 @@ from tocsin.workloads.le_subscribe import Workload
 from tocsin.workloads.numbered import EncodingMatcher
 from tocsin.workloads.tabular import event_table, templates
 
-__all__ = ["costs"]
-
 
 def costs(session: Session) -> None:
     """Record what an event, a notification, and a change of the index cost."""

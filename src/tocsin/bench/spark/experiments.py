@@ -19,8 +19,6 @@ from tocsin.model.errors import SparkError
 from tocsin.workloads.le_subscribe import Workload
 from tocsin.workloads.tabular import templates
 
-__all__ = ["changes", "overhead", "shards"]
-
 
 def overhead(session: Session) -> None:
     """Compare the engine with Spark on one core and on two: in turns, on the same events."""

@@ -16,8 +16,6 @@ from tocsin.spark import BatchProgress, Pipeline
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["follow"]
-
 _EVERY: Final = "value >= 0"  # matches every event of the stream
 _WARM: Final = 5  # micro-batches before the first change
 _PATIENCE: Final = 300.0  # seconds that are waited for a micro-batch

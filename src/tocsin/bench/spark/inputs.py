@@ -18,8 +18,6 @@ from tocsin.matching.growing import INDEX
 from tocsin.workloads.le_subscribe import Workload
 from tocsin.workloads.tabular import ID, FilledTemplate, event_table, templates
 
-__all__ = ["FilledIndex", "Inputs", "filled", "write_table"]
-
 _FILES: Final = 4  # that a table is written to, for Spark to divide among its cores
 
 

@@ -14,8 +14,6 @@ from tocsin.workloads.le_subscribe import Parameters, Workload
 from tocsin.workloads.numbered import names_of
 from tocsin.workloads.tabular import conditions_table, event_table, text_table
 
-__all__ = ["joins", "short_plan"]
-
 NESTED: Final = "nested loop"
 HASHED: Final = "hash join on the fixed attributes"
 PLANNED: Final = "plan join"

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw"]
-
 _OWN: Final = "#0072b2"
 _SECOND: Final = "#56b4e9"
 _OTHER: Final = "#d55e00"

@@ -15,8 +15,6 @@ from msgspec import Struct
 from tocsin.bench.spark.answers import Ready
 from tocsin.model.errors import SparkError
 
-__all__ = ["Answer", "Request", "SparkProcess", "require_spark"]
-
 Answer = TypeVar("Answer", bound=Struct)
 _MODULE: Final = "tocsin.bench.spark.serving"
 _PATIENCE: Final = 30.0  # seconds that a session may take to end

@@ -17,8 +17,6 @@ from tocsin.bench.spark.process import SparkProcess, require_spark
 from tocsin.bench.spark.scales import SMALL, Scale
 from tocsin.bench.spark.session import Session
 
-__all__ = ["EXPERIMENTS", "Experiment", "run"]
-
 
 class Experiment(Struct, frozen=True):
     """What is compared, and how that is measured."""

@@ -8,8 +8,6 @@ from msgspec import Struct
 
 from tocsin.workloads.le_subscribe import W0, Parameters
 
-__all__ = ["PAPER", "SCALES", "SMALL", "Scale"]
-
 
 class Scale(Struct, frozen=True):
     """The sizes of all experiments."""

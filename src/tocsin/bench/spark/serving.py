@@ -17,8 +17,6 @@ from tocsin.spark import local_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["serve"]
-
 
 def serve(session: SparkSession, requests: BinaryIO, answers: BinaryIO) -> None:
     """Do what each line asks for, and answer it, until there are no more."""

@@ -12,8 +12,6 @@ from tocsin.bench.spark.inputs import Inputs
 from tocsin.bench.spark.process import SparkProcess
 from tocsin.bench.spark.scales import PAPER, Scale
 
-__all__ = ["Session"]
-
 _TARGETS: Final = {  # (measurement, what it is of)
     ("faster than the join", "nested loop; texts"): 100.0,
     ("share of the engine's rate", "memory"): 60.0,

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from msgspec import Struct
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["TASKS"]
-
 
 def matched(session: SparkSession, events: str, index: str, *, cached: bool = True) -> Timed:
     """Match a folder of events with an index, and count the notifications."""

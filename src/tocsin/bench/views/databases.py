@@ -18,8 +18,6 @@ from tocsin.views.range_family import RangeFamily
 from tocsin.workloads.dbnet.ranges import Ranges
 from tocsin.workloads.dbnet.walks import SPIKES, Points, Updates, in_batches
 
-__all__ = ["databases"]
-
 _OURS: Final = "Tocsin"
 _SPIKED: Final = 2 * SPIKES  # the share of updates that are a spike or its return
 _ASKED: Final = {", all ranges around x": False, ", only answers that may change": True}

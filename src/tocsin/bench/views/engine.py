@@ -16,8 +16,6 @@ from tocsin.workloads.dbnet.ranges import Ranges
 from tocsin.workloads.dbnet.recomputation import Recomputation, sampled
 from tocsin.workloads.dbnet.walks import KEY, TABLE, Points, Updates, X, Y
 
-__all__ = ["TEMPLATE", "engine"]
-
 TEMPLATE: Final = f"select min({Y}) from table {TABLE} where {X} between :low and :high"  # noqa: S608 - the language's own
 
 

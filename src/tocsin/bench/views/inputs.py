@@ -14,8 +14,6 @@ from tocsin.workloads.dbnet.quotes import Trace, make_trace, read_quotes
 from tocsin.workloads.dbnet.ranges import Ranges, draw_ranges
 from tocsin.workloads.dbnet.walks import SPIKES, Points, Updates, draw_points, draw_updates
 
-__all__ = ["Data", "Material"]
-
 _MADE_UP: Final = "made up"
 
 

@@ -18,8 +18,6 @@ from tocsin.views.messages import Messages
 from tocsin.workloads.dbnet.variants import codes, moves, recoded
 from tocsin.workloads.dbnet.walks import Points, Updates, in_batches
 
-__all__ = ["POINTS", "by_matcher", "kinds"]
-
 POINTS: Final = "point index"
 _VALUES: Final = 100  # that rows have, where distinct ones are asked for
 _CROWDED: Final = 10  # times fewer updates in a batch: each changes every sum and mean around it

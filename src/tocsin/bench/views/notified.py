@@ -15,8 +15,6 @@ from tocsin.workloads.dbnet.ranges import Ranges
 from tocsin.workloads.dbnet.recomputation import Recomputation, sampled
 from tocsin.workloads.dbnet.walks import Points, Updates, in_batches
 
-__all__ = ["notified"]
-
 _PASSES: Final = 20  # of leaving out rows whose updates notify several
 
 

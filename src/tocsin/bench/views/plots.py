@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw"]
-
 _LINES: Final = {  # the same in all panels, whoever takes part
     "S-CN": "#0072b2",
     "multicast": "#e69f00",

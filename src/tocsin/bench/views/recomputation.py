@@ -14,8 +14,6 @@ from tocsin.views.range_family import RangeFamily
 from tocsin.workloads.dbnet.ranges import Ranges
 from tocsin.workloads.dbnet.recomputation import Altered, Found, Recomputation, is_same
 
-__all__ = ["check_answers", "check_family", "check_server"]
-
 
 def check_family(
     family: RangeFamily, now: Recomputation, ranges: Ranges, changes: PointChanges, numbers: IdArray

@@ -16,8 +16,6 @@ from tocsin.views.changes import Floats
 from tocsin.workloads.dbnet.ranges import Ranges
 from tocsin.workloads.dbnet.walks import Points
 
-__all__ = ["RIVALS", "Rival", "missing"]
-
 
 class Rival(Protocol):
     """A database that follows updates of points."""

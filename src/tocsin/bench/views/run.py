@@ -19,8 +19,6 @@ from tocsin.bench.views.notified import notified
 from tocsin.bench.views.scales import SMALL, Scale
 from tocsin.bench.views.session import Session
 
-__all__ = ["EXPERIMENTS", "MATCHERS", "run"]
-
 EXPERIMENTS: Final[Mapping[str, Experiment[Session]]] = {
     "reformulate": Experiment("Reformulating updates of min", "rows", server.reformulate),
     "database-size": Experiment("Figure 6, table 2: number of rows", "rows", server.database_size),

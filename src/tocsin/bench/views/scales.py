@@ -6,8 +6,6 @@ from typing import Final
 
 from msgspec import Struct
 
-__all__ = ["PAPER", "SCALES", "SMALL", "Scale"]
-
 
 class Scale(Struct, frozen=True):
     """The sizes of all experiments."""

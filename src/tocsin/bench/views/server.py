@@ -24,8 +24,6 @@ from tocsin.workloads.dbnet.ranges import Ranges, draw_ranges
 from tocsin.workloads.dbnet.recomputation import Recomputation, sampled
 from tocsin.workloads.dbnet.walks import Points, Updates, in_batches
 
-__all__ = ["database_size", "reformulate", "subscriptions", "trace"]
-
 _WORKLOADS: Final = {"non-ignorable": 0.0, "as they come": None}
 _SENT: Final = np.dtype([("subscription", np.int64), ("value", np.float64)])
 """A message to one subscription, as it would be written to the network."""

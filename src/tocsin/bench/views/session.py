@@ -21,8 +21,6 @@ from tocsin.views.range_family import RangeFamily
 from tocsin.workloads.dbnet.ranges import Ranges
 from tocsin.workloads.dbnet.recomputation import Recomputation, sampled
 
-__all__ = ["LEAST", "Followed", "Session", "follow"]
-
 LEAST: Final = "min"
 
 _MANY: Final = 50_000  # subscriptions

@@ -8,8 +8,6 @@ from tocsin.cli.spark.history import backtest, stats
 from tocsin.cli.spark.match import match
 from tocsin.cli.spark.streaming import publish, run
 
-__all__ = ["app"]
-
 app = typer.Typer(
     help="Match streams and histories of events on Spark; the answers are those of `tocsin match`.",
     no_args_is_help=True,

@@ -20,8 +20,6 @@ from tocsin.formats.subscription_files import Entry, read_subscriptions
 from tocsin.language.sources import read_query
 from tocsin.model.errors import SubscriptionError, TocsinError
 
-__all__ = ["backtest", "stats"]
-
 
 def backtest(
     events: options.Source,

@@ -16,8 +16,6 @@ from tocsin.cli.spark import options
 from tocsin.cli.spark.options import Asked, Options, matcher_options, opened, subscriptions_of
 from tocsin.cli.terminal import FaultLog, counted, errors, note, shown
 
-__all__ = ["match"]
-
 
 class Plan(StrEnum):
     """How events and subscriptions are brought together."""

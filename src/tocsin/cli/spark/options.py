@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from tocsin.spark.reading import EventSource
     from tocsin.spark.subscriptions import SubscriptionSource
 
-__all__ = ["Asked", "Master", "Options", "Source", "matcher_options", "opened", "pairs", "subscriptions_of"]
-
 _CLUSTER = "Spark"
 
 Source: TypeAlias = Annotated[

@@ -15,8 +15,6 @@ from tocsin.cli.spark.options import Asked, Options, matcher_options, opened, pa
 from tocsin.cli.terminal import FaultLog, counted, errors, note
 from tocsin.model.errors import TocsinError
 
-__all__ = ["publish", "run"]
-
 
 class SinkFormat(StrEnum):
     """How a stream's notifications are written."""

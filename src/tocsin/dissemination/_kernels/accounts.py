@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from tocsin.structures.jit import kernel
 
-__all__ = ["Columns", "Costs", "Pairs", "Scratch", "charge"]
-
 
 class Columns(NamedTuple):
     """`Sent`, as arrays without gaps."""

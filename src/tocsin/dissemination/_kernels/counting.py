@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from tocsin.structures.jit import kernel
 
-__all__ = ["Counted", "count_by_node"]
-
 
 class Counted(NamedTuple):
     """Per message m, from starts[m] to starts[m + 1]: the nodes in the order they were found, and how many each has."""

@@ -17,8 +17,6 @@ from tocsin.structures.growth import roomier
 from tocsin.views.changes import Floats
 from tocsin.views.messages import Messages
 
-__all__ = ["Can"]
-
 # Of an array for a kernel: without gaps, and writable; for another one it would be compiled once more.
 _NEEDS: Final = ("C", "W")
 

@@ -12,8 +12,6 @@ from tocsin.dissemination.can.partition import Partition
 from tocsin.model.errors import TocsinError
 from tocsin.views.changes import Floats
 
-__all__ = ["Splitting", "grow_can"]
-
 
 class Splitting(StrEnum):
     """Which zone is split for a node that joins."""

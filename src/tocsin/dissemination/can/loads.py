@@ -9,8 +9,6 @@ import numpy as np
 from tocsin.dissemination.can.partition import Partition
 from tocsin.views.changes import Floats
 
-__all__ = ["Loads"]
-
 
 class Loads:
     """By zone, the points (low, high) of its subscriptions and the x of its rows, with the most loaded zone at hand.

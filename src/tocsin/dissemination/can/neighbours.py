@@ -9,8 +9,6 @@ import numpy as np
 from tocsin.matching import IdArray
 from tocsin.views.changes import Floats
 
-__all__ = ["Bounds", "diagonal_of", "neighbours_of"]
-
 
 class Bounds(NamedTuple):
     """The sides of zones, low <= x < high in both dimensions."""

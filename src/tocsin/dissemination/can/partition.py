@@ -8,8 +8,6 @@ from tocsin.dissemination.can.neighbours import Bounds, diagonal_of, neighbours_
 from tocsin.dissemination.can.state import Zones
 from tocsin.matching import IdArray
 
-__all__ = ["Partition"]
-
 
 class Partition:
     """Zones in the order in which they came to be; a zone that is split keeps the lower part."""

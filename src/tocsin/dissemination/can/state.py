@@ -7,8 +7,6 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NO_PARENT", "Journeys", "Rectangles", "Routes", "Spread", "Zones"]
-
 NO_PARENT: Final = -1
 
 

@@ -11,8 +11,6 @@ from tocsin.views.changes import Floats, PointChanges
 from tocsin.views.kinds.extremes import Extremes
 from tocsin.views.messages import Messages
 
-__all__ = ["reformulated"]
-
 
 def reformulated(walked: Walked) -> Messages:
     """Return the messages of a batch's changes; `value` is a height, NaN for none.

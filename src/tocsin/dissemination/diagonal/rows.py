@@ -11,8 +11,6 @@ from tocsin.dissemination.diagonal.state import Moves, Rows
 from tocsin.matching import IdArray
 from tocsin.views.changes import Floats, PointChanges
 
-__all__ = ["filled", "heights_of", "moves_of", "rows_of", "with_room"]
-
 Room = TypeVar("Room", bound=tuple[Any, ...])
 
 

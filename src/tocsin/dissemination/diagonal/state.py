@@ -7,8 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Moves", "Rows"]
-
 
 class Rows(NamedTuple):
     """Rows by place on the diagonal; those of place p stand from starts[p] on, by x, then height.

@@ -23,8 +23,6 @@ from tocsin.dissemination.diagonal.state import Moves
 from tocsin.views.changes import Floats, PointChanges
 from tocsin.views.kinds.kind import absent
 
-__all__ = ["DiagonalRows", "Walked"]
-
 
 class Walked(Struct, frozen=True):
     """What came of the walks of a batch: who asked whom, what rows came back, and where each change is reformulated."""

@@ -9,8 +9,6 @@ from tocsin.dissemination.minima.state import BUCKETS, Kept
 from tocsin.matching import IdArray
 from tocsin.views.changes import Floats
 
-__all__ = ["kept_by", "least_rows"]
-
 
 def kept_by(zones: IdArray, number: int, lows: Floats, highs: Floats, rows: tuple[Floats, Floats]) -> Kept:
     """Return what subscriptions of some ranges keep, which are given by zone, of so many, of the rows (x, height)."""

@@ -35,8 +35,6 @@ from tocsin.views.changes import PointChanges
 from tocsin.views.kinds.kind import absent
 from tocsin.views.messages import Messages
 
-__all__ = ["Minima", "Passed"]
-
 
 class Passed(Struct, frozen=True):
     """What came of some changes: how far each pass over a quadrant got, who asked, and whose minimum is another.

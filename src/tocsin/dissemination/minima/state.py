@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from tocsin.dissemination.can.state import Spread, Zones
 from tocsin.dissemination.diagonal.state import Moves
 
-__all__ = ["BUCKETS", "COMES", "CUT", "GOES", "Kept", "Passes", "Passing", "Reached"]
-
 BUCKETS: Final = 512  # a power of two
 
 # sorts of passes

@@ -12,8 +12,6 @@ from tocsin.dissemination.network.overlay import Overlay
 from tocsin.dissemination.network.paths import new_search
 from tocsin.views.changes import Floats
 
-__all__ = ["random_rates", "rates_of"]
-
 _LEAST: Final = 1
 _MOST: Final = 10
 

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from tocsin.views.changes import Floats
 
-__all__ = ["clustered"]
-
 _ROUNDS: Final = 50  # Lloyd's; it has mostly settled after ten
 
 

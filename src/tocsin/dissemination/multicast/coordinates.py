@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from tocsin.views.changes import Floats
 
-__all__ = ["DIMENSIONS", "LANDMARKS", "landmarks_of", "located"]
-
 LANDMARKS: Final = 15
 DIMENSIONS: Final = 7
 

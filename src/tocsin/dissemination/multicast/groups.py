@@ -8,8 +8,6 @@ import numpy as np
 
 from tocsin.dissemination.multicast.state import UNMADE, Groups, Hierarchy
 
-__all__ = ["MOST", "no_groups"]
-
 MOST: Final = 16  # children of a node: it has a row for each of their subsets
 
 

@@ -9,8 +9,6 @@ from tocsin.dissemination.multicast.clusters import clustered
 from tocsin.dissemination.multicast.state import NO_PARENT, Hierarchy
 from tocsin.views.changes import Floats
 
-__all__ = ["hierarchy_of"]
-
 
 def hierarchy_of(points: Floats, root: int, *, fan_out: int, seed: int = 1) -> Hierarchy:
     """Return a tree that spans all points' nodes from `root`, with at most `fan_out` children each.

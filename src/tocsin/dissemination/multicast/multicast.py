@@ -17,8 +17,6 @@ from tocsin.matching import IdArray
 from tocsin.model.errors import TocsinError
 from tocsin.structures.growth import grown
 
-__all__ = ["Multicast"]
-
 # Of an array for a kernel: without gaps, and writable; for another one it would be compiled once more.
 _NEEDS: Final = ("C", "W")
 

@@ -7,18 +7,6 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "NO_PARENT",
-    "THE_NODE",
-    "UNMADE",
-    "Carried",
-    "Concerned",
-    "Groups",
-    "Hierarchy",
-    "Rates",
-    "Scratch",
-]
-
 NO_PARENT: Final = -1
 UNMADE: Final = -1  # in the place of the first member
 THE_NODE: Final = -1  # in the place of a sender: the inner node whose group it is

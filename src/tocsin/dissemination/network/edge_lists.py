@@ -15,8 +15,6 @@ from tocsin.formats.files import as_text, decompressed, is_readable
 from tocsin.matching import IdArray
 from tocsin.model.errors import TocsinError
 
-__all__ = ["read_edges"]
-
 _SHOWN: Final = 5  # so many sizes of parts are told
 _WIDEST: Final = 60  # so many characters of a line or a name
 _UNREADABLE: Final = (OSError, EOFError, zlib.error, pa.ArrowException)

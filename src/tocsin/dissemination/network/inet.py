@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from tocsin.dissemination.network.topology import Topology
 from tocsin.model.errors import TocsinError
 
-__all__ = ["make_topology"]
-
 _LARGEST: Final = 0.6  # the most links that a node of N has are about N to this power
 
 

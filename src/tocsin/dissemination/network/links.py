@@ -11,8 +11,6 @@ from tocsin.dissemination.network.paths import new_search
 from tocsin.matching import IdArray
 from tocsin.model.errors import TocsinError
 
-__all__ = ["LinkLoads", "link_loads"]
-
 
 class LinkLoads(Struct, frozen=True):
     """How many messages and bytes crossed each link, in the order of `Topology.ends`, in both directions together."""

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from tocsin.dissemination.network.topology import Topology
 
-__all__ = ["Overlay"]
-
 
 class Overlay(Struct, frozen=True):
     """Overlay nodes 0, 1, …; a message from one to another crosses every link of one shortest path between them."""

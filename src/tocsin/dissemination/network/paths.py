@@ -10,8 +10,6 @@ from tocsin.dissemination.network.topology import Topology
 from tocsin.matching import IdArray
 from tocsin.model.errors import TocsinError
 
-__all__ = ["new_search", "overlay_at", "place_overlay"]
-
 
 def place_overlay(topology: Topology, nodes: int, *, seed: int) -> Overlay:
     """Return an overlay of random nodes of the network, in a random order; others than leaves only where these are too few."""

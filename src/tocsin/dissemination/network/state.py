@@ -7,8 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Adjacency"]
-
 
 class Adjacency(NamedTuple):
     """Who is linked with whom: the neighbours of node n stand from starts[n] to starts[n + 1], ascending."""

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from tocsin.dissemination.network.state import Adjacency
 
-__all__ = ["Topology"]
-
 
 class Topology:
     """Nodes 0 to `nodes` - 1 and links in both directions, none twice, none from a node to itself; all is connected."""

@@ -10,8 +10,6 @@ from tocsin.dissemination.multicast.coordinates import located
 from tocsin.dissemination.network.overlay import Overlay
 from tocsin.views.changes import Floats
 
-__all__ = ["laid_out"]
-
 _ROUNDS: Final = 120
 _PUSH: Final = 0.15  # of what two nodes are too near, in a round
 

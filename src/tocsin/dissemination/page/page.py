@@ -10,8 +10,6 @@ import msgspec
 
 from tocsin.dissemination.page.scene import Scene
 
-__all__ = ["page_text", "write_page"]
-
 _PARTS: Final = files("tocsin.dissemination.page").joinpath("parts")
 _SCRIPTS: Final = ("scene.js", "arrows.js", "zones.js", "rows.js", "overlay.js", "bill.js", "controls.js")
 

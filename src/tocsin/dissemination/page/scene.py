@@ -20,8 +20,6 @@ from tocsin.dissemination.strategies.registry import strategy_named
 from tocsin.dissemination.strategies.strategy import Outcome, Strategy
 from tocsin.model.errors import TocsinError
 
-__all__ = ["MOST_ZONES", "Scene", "make_scene"]
-
 MOST_ZONES: Final = 150
 
 Line = tuple[int, int, int, int, int, int]

@@ -14,8 +14,6 @@ from tocsin.dissemination.questions.ranges import RangeQuestion
 from tocsin.views.changes import PointChanges
 from tocsin.views.messages import Messages
 
-__all__ = ["Chapter", "Point", "Sort", "choose", "one_change"]
-
 Point = tuple[float, float]
 
 

@@ -11,8 +11,6 @@ from tocsin.dissemination.page.story import Chapter, Point, Sort
 from tocsin.dissemination.sent import Role
 from tocsin.dissemination.strategies.strategy import Outcome, Strategy
 
-__all__ = ["headline", "in_words", "title_of"]
-
 _TITLES: Final[Mapping[str, str]] = {
     "S-UN": "server, unicast",
     "S-MN": "server, multicast",

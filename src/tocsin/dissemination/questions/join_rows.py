@@ -16,8 +16,6 @@ from tocsin.model.errors import TocsinError
 from tocsin.views.changes import Floats
 from tocsin.views.kinds.kind import PointError
 
-__all__ = ["Image", "JoinChanges", "JoinRows", "KeyedRows", "Table", "image_of"]
-
 
 class Table(IntEnum):
     """One of the two tables of a join."""

@@ -17,8 +17,6 @@ from tocsin.views.changes import Floats
 from tocsin.views.kinds.kind import Answers, Reformulator, Told
 from tocsin.views.messages import Messages
 
-__all__ = ["JoinQuestion"]
-
 _RAW: Final = 4  # which table, and the row's id, key and value
 _PAIR: Final = 6  # the ids of both rows, their key, x, z, and whether they come or go
 _TOLD: Final = 3  # the ids of both rows, and whether they come or go

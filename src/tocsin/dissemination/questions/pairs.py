@@ -19,8 +19,6 @@ from tocsin.views.changes import Floats
 from tocsin.views.kinds.kind import Answers, Present, Reformulator, Told
 from tocsin.views.messages import Messages
 
-__all__ = ["PairAnswers", "PairReformulator", "ToldPairs"]
-
 Pair: TypeAlias = tuple[int, int]
 """The id of a row of R, and that of a row of S."""
 

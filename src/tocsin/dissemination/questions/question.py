@@ -15,8 +15,6 @@ from tocsin.views.changes import Floats
 from tocsin.views.kinds.kind import Answers, Reformulator, Told
 from tocsin.views.messages import Messages
 
-__all__ = ["EVERYWHERE", "Changes", "Ends", "Question", "Relaxed", "RowCount", "check_ranges"]
-
 Changes: TypeAlias = Any
 """A batch of changes with a length, of the sort that its question knows: `PointChanges` where ranges decide."""
 

@@ -16,8 +16,6 @@ from tocsin.views.kinds.kind import Answers, Reads, Reformulator, Told, whole
 from tocsin.views.kinds.registry import RANGED, kind_named
 from tocsin.views.messages import Messages
 
-__all__ = ["RangeQuestion"]
-
 _RAW: Final = 3  # the row's id, x, y
 _RECTANGLE: Final = 4
 _CODES: Final = 1 << 20  # what stands for a value is below: nodes have a place for each up to their greatest

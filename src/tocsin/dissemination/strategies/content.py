@@ -16,8 +16,6 @@ from tocsin.model.subscription import Answer
 from tocsin.views.kinds.kind import PointError, Reformulator, Told
 from tocsin.views.messages import Messages
 
-__all__ = ["STRATEGY"]
-
 _NARROW: Final = 1 << 16  # zones whose numbers have 16 bits
 
 

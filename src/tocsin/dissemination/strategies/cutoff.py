@@ -20,8 +20,6 @@ from tocsin.model.subscription import Answer
 from tocsin.views.changes import Floats
 from tocsin.views.kinds.kind import Told, whole
 
-__all__ = ["STRATEGY"]
-
 _RAW: Final = 3  # the row's id, x, y
 _TAG: Final = 2  # where a row that falls is cut off, on both sides
 _QUESTION: Final = 4  # the range asked about, x, the gateway

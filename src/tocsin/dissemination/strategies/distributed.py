@@ -21,8 +21,6 @@ from tocsin.dissemination.strategies.strategy import Holdings, Outcome, Strategy
 from tocsin.model.subscription import Answer
 from tocsin.views.messages import Messages
 
-__all__ = ["STRATEGY"]
-
 
 class DistributedContent(Strategy):
     """The owner of (x, x) holds the rows at x, asks along the diagonal how far a change reaches, and reformulates it.

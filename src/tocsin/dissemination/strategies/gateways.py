@@ -17,8 +17,6 @@ from tocsin.structures.point_index.state import Rectangles
 from tocsin.views.kinds.kind import Answers, Told
 from tocsin.views.messages import Messages
 
-__all__ = ["Gateways", "by_zone", "spread_messages", "spread_sent"]
-
 
 class Gateways:
     """A tree of ranges for each zone, and the answers of all subscriptions.

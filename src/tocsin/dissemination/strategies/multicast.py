@@ -16,8 +16,6 @@ from tocsin.dissemination.strategies.strategy import Outcome
 from tocsin.matching import IdArray, Matches
 from tocsin.views.changes import Floats
 
-__all__ = ["STRATEGY"]
-
 
 class ServerMulticast(ServerStrategy):
     """A message is a new answer and the subscriptions that have it now; those who hand it on list those beyond alone."""

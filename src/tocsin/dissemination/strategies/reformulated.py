@@ -13,8 +13,6 @@ from tocsin.matching import IdArray
 from tocsin.views.kinds.kind import Told
 from tocsin.views.messages import Messages
 
-__all__ = ["disseminate", "route_sent"]
-
 
 def disseminate(
     setting: Setting,

@@ -9,8 +9,6 @@ from typing import Final
 from tocsin.dissemination.strategies.strategy import Strategy
 from tocsin.model.errors import TocsinError
 
-__all__ = ["STRATEGIES", "strategy_named"]
-
 STRATEGIES: Final[Mapping[str, str]] = {
     "S-UN": "tocsin.dissemination.strategies.unicast",
     "S-MN": "tocsin.dissemination.strategies.multicast",

@@ -14,8 +14,6 @@ from tocsin.dissemination.strategies.reformulated import disseminate
 from tocsin.dissemination.strategies.strategy import EVERY_KIND, Holdings, Outcome, Strategy
 from tocsin.model.subscription import Answer
 
-__all__ = ["STRATEGY"]
-
 
 class ServedContent(Strategy):
     """The server holds the rows and knows no subscription; its messages go to the owner of their corner, and spread."""

@@ -12,8 +12,6 @@ from tocsin.matching import IdArray, Matches
 from tocsin.model.subscription import Answer
 from tocsin.views.point_listeners import PointListeners
 
-__all__ = ["ServerStrategy", "by_node"]
-
 
 class ServerStrategy(Strategy):
     """The server holds the rows, all subscriptions and their answers."""

@@ -17,9 +17,6 @@ from tocsin.model.errors import TocsinError
 from tocsin.model.subscription import Answer
 from tocsin.views.kinds.kind import PointError, Told
 
-__all__ = ["EVERY_KIND", "NOBODY", "Holdings", "Outcome", "Strategy"]
-
-
 EVERY_KIND: Final = frozenset({"min", "max", "count", "sum", "avg", "distinct", "join"})
 _AT_ONCE: Final = 2_000  # changes that are carried at a time: all their ways are held meanwhile
 NOBODY: Final = Told(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0), np.empty(0))

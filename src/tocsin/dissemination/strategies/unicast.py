@@ -15,8 +15,6 @@ from tocsin.dissemination.strategies.strategy import EVERY_KIND, Outcome
 from tocsin.matching import IdArray, Matches
 from tocsin.views.kinds.kind import Told
 
-__all__ = ["STRATEGY"]
-
 _VALUE: Final = "value"
 
 

@@ -36,24 +36,6 @@ from tocsin.model.terms import (
     constant,
 )
 
-__all__ = [
-    "Clause",
-    "Expression",
-    "all_of",
-    "any_of",
-    "as_span",
-    "as_term",
-    "attr",
-    "avg",
-    "count",
-    "duration",
-    "maximum",
-    "minimum",
-    "param",
-    "span",
-    "total",
-]
-
 
 class Clause:
     """A condition under construction: join clauses with `&` and `|`, negate with `~`.

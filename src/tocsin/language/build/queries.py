@@ -29,8 +29,6 @@ from tocsin.model.terms import (
     Span,
 )
 
-__all__ = ["StreamBuilder", "TableBuilder", "stream", "table"]
-
 Selected: TypeAlias = Expression | str
 
 

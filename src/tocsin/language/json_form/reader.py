@@ -44,8 +44,6 @@ from tocsin.model.terms import (
 from tocsin.model.timestamps import parse_rfc3339
 from tocsin.model.values import Kind
 
-__all__ = ["from_json", "predicate_from_json"]
-
 _OPERATORS: Final = {operator.value: operator for operator in Operator}
 _ARITHMETIC: Final = {operator.value: operator for operator in ArithmeticOperator}
 _AGGREGATES: Final = {function.value: function for function in AggregateFunction}

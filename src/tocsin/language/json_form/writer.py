@@ -27,8 +27,6 @@ from tocsin.model.terms import (
 from tocsin.model.timestamps import format_rfc3339
 from tocsin.model.values import Kind
 
-__all__ = ["Json", "predicate_to_json", "to_json"]
-
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 

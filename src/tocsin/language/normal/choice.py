@@ -18,8 +18,6 @@ from tocsin.language.normal.negation import to_nnf
 from tocsin.model.conditions import And, Condition, Constant, Or, Predicate
 from tocsin.model.errors import NormalFormError
 
-__all__ = ["dnf_unless_far", "to_normal"]
-
 _FAR: Final = 4  # a form is not made if it may be so many times as large as the other,
 _CHEAP: Final = 256  # unless it has at most so many predicates, which takes no time worth saving
 

@@ -23,18 +23,6 @@ from tocsin.model.conditions import (
 )
 from tocsin.model.errors import NormalFormError
 
-__all__ = [
-    "MAX_CLAUSES",
-    "MAX_CONJUNCTIONS",
-    "Cnf",
-    "Dnf",
-    "clauses_of",
-    "conjunctions_of",
-    "plain_conjunction",
-    "to_cnf",
-    "to_dnf",
-]
-
 MAX_CONJUNCTIONS: Final = 1024
 MAX_CLAUSES: Final = 1024
 _MERGED_EARLY: Final = 32  # beyond so many, what cannot match is dropped before it is multiplied further

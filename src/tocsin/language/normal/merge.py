@@ -11,8 +11,6 @@ from tocsin.model.conditions import Conjunction, Operator, Predicate
 from tocsin.model.terms import Attribute, Literal
 from tocsin.model.values import Kind, Value
 
-__all__ = ["NeverError", "admitted_kinds", "is_plain", "is_possible", "merge"]
-
 _ALL_KINDS: Final = frozenset(Kind)
 _BOUNDS: Final = {
     Operator.LT: (False, True),

@@ -21,8 +21,6 @@ from tocsin.model.conditions import (
 )
 from tocsin.model.terms import Literal, Term
 
-__all__ = ["join_equalities", "to_nnf", "without_repeats"]
-
 Item = TypeVar("Item")
 
 

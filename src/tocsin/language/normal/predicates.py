@@ -8,8 +8,6 @@ from tocsin.model.conditions import FALSE, FLIPPED, TRUE, Constant, Operator, Pr
 from tocsin.model.terms import Arithmetic, Attribute, Literal, Negative, Parameter, Term, literal
 from tocsin.model.values import Kind
 
-__all__ = ["attributes_of", "members", "membership", "rewrite"]
-
 _PRINTABLE = 10**300  # a larger result is left to be computed, so that it need not be written
 _LISTS = (Operator.IN, Operator.NOT_IN)
 _RANGES = (Operator.BETWEEN, Operator.NOT_BETWEEN)

@@ -13,8 +13,6 @@ from tocsin.model.conditions import TRUE, Condition
 from tocsin.model.queries import Computation, SelectItem
 from tocsin.model.terms import Span, Term
 
-__all__ = ["ClauseReader"]
-
 _CLAUSES: Final = ("where", "next", "fold", "within", "select", "publish", "compute", "on", "while", "join")
 _VALUES: Final = (NAME, QUOTED, NUMBER, STRING, PARAMETER)
 

@@ -12,8 +12,6 @@ from tocsin.model.conditions import FALSE, NEGATED, TRUE, And, Condition, Not, O
 from tocsin.model.terms import Attribute, Elapsed, Literal, Parameter, Span, Term
 from tocsin.model.values import Kind
 
-__all__ = ["ConditionReader"]
-
 _COMPARISONS: Final = {
     "=": Operator.EQ,
     "!=": Operator.NE,

@@ -8,8 +8,6 @@ from typing import Final
 from tocsin.language.parsing.tokens import END, NAME, QUOTED, RESERVED, STRING, offset_of, tokenize
 from tocsin.model.errors import LanguageError
 
-__all__ = ["HABITS", "Cursor", "closest"]
-
 MAX_DEPTH: Final = 64
 """How deep parentheses, `not` and minus signs may nest; flat lists of conditions have no limit."""
 

@@ -8,8 +8,6 @@ from tocsin.model.conditions import Condition
 from tocsin.model.errors import LanguageError
 from tocsin.model.queries import Filter, Query, Sequence, View
 
-__all__ = ["canonical", "parse", "parse_condition", "parse_template", "read"]
-
 
 def parse(text: str) -> Query:
     """Return the query that `text` says, or raise `LanguageError` at the place where it cannot be read.

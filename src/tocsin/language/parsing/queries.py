@@ -26,8 +26,6 @@ from tocsin.model.queries import (
 from tocsin.model.terms import Literal, Parameter, Span, SpanUnit
 from tocsin.model.values import Kind
 
-__all__ = ["QueryReader"]
-
 _OF_A_SEQUENCE: Final = frozenset(("next", "fold", "within", "publish", "compute"))
 _CLAUSES: Final = ("where", "next", "fold", "within", "select", "publish", "compute", "on", "while", "join")
 _NO_BEGINNING: Final = frozenset(("where", "on", "while", "join", *_OF_A_SEQUENCE))

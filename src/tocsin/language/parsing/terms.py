@@ -28,8 +28,6 @@ from tocsin.model.terms import (
 from tocsin.model.timestamps import parse_rfc3339
 from tocsin.model.values import Kind
 
-__all__ = ["COMPARISON_SIGNS", "MAX_OPERATIONS", "UNITS", "Parsed", "Scope", "TermReader", "is_condition"]
-
 Parsed: TypeAlias = Term | Condition
 """What parentheses may hold: which of the two it is shows only once it has been read."""
 

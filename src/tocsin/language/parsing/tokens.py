@@ -8,20 +8,6 @@ from typing import Final, NamedTuple
 
 from tocsin.model.errors import LanguageError
 
-__all__ = [
-    "BARE_NAME",
-    "END",
-    "NAME",
-    "NUMBER",
-    "PARAMETER",
-    "QUOTED",
-    "RESERVED",
-    "STRING",
-    "Tokens",
-    "offset_of",
-    "tokenize",
-]
-
 NAME: Final = "name"
 QUOTED: Final = "quoted"
 NUMBER: Final = "number"

@@ -24,8 +24,6 @@ from tocsin.model.queries import (
 from tocsin.model.terms import Aggregate, Arithmetic, Negative, Parameter, Span, SpanUnit, Term, literal
 from tocsin.model.values import Value
 
-__all__ = ["Bindings", "bind_condition", "bind_predicate", "bind_query"]
-
 Bindings: TypeAlias = Mapping[str, Value | tuple[Value, ...] | timedelta]
 """A constant per parameter, a list of them for `in`, or a timedelta for a length of time."""
 

@@ -14,8 +14,6 @@ from tocsin.model.conditions import Conjunction, Operator
 from tocsin.model.terms import Literal, Parameter, Term
 from tocsin.model.values import Kind
 
-__all__ = ["empty_rows"]
-
 _LOWER: Final = {Operator.GT: True, Operator.GE: False, Operator.EQ: False, Operator.BETWEEN: False}
 _EXACT: Final = 2**53
 _UPPER: Final = {Operator.LT: True, Operator.LE: False, Operator.EQ: False, Operator.BETWEEN: False}

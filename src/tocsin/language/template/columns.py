@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from tocsin.model.errors import KindError, TemplateError
 from tocsin.model.terms import constant
 
-__all__ = ["Column", "Faults", "Rows", "as_table", "read_columns", "values_of"]
-
 Column: TypeAlias = NDArray[Any]
 Rows: TypeAlias = Any
 """A mapping of columns, a pandas or Arrow table, or an iterable of mappings."""

@@ -9,8 +9,6 @@ from tocsin.model.conditions import And, Condition, Not, Operator, Or, Predicate
 from tocsin.model.queries import Filter, Next, Query, Sequence, View, conditions_of
 from tocsin.model.terms import Aggregate, Arithmetic, Elapsed, Negative, Parameter, Term
 
-__all__ = ["Role", "roles_of"]
-
 
 class Role(StrEnum):
     """What a parameter is used for."""

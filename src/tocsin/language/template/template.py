@@ -25,8 +25,6 @@ from tocsin.model.errors import LanguageError, NormalFormError, TemplateError
 from tocsin.model.queries import Filter, Query
 from tocsin.model.values import Value
 
-__all__ = ["Template", "TemplateRows"]
-
 _TEXTUAL: Final = {Role.TEXT, Role.LIKE, Role.REGEX}
 _LONGEST: Final = 2**63 - 1  # the longest duration, in ticks
 _COMPILERS: Final[dict[Role, Callable[[str], object]]] = {Role.LIKE: compile_like, Role.REGEX: compile_regex}

@@ -15,8 +15,6 @@ from tocsin.structures import hash_index
 from tocsin.structures.hash_index import HashIndex
 from tocsin.structures.jit import helper, kernel
 
-__all__ = ["SIBLING", "enter", "free_number", "new_number", "take_from", "unlink"]
-
 SIBLING: Final = 0  # the column
 
 

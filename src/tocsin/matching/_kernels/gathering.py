@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from tocsin.structures.jit import helper, kernel, prefetch
 
-__all__ = ["DIGITS", "UNSURE", "gather_ids"]
-
 UNSURE: Final = 1 << 40  # added to a conjunction that holds if Python says so of its residual predicates
 _SHORT: Final = 24  # ids that are sorted sooner by comparing them
 _SIGN_BYTE: Final = 7

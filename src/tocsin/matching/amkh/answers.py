@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-__all__ = ["Examined", "Lookup"]
-
 
 class Examined(Struct, frozen=True):
     """What events have cost since it was last forgotten."""

@@ -12,19 +12,6 @@ from typing import Final, NamedTuple
 
 from tocsin.matching.amkh.scheme import ALL_CLASSES, Hashing, Scheme
 
-__all__ = [
-    "BETTER",
-    "Coordinate",
-    "Cost",
-    "Figures",
-    "candidates",
-    "choose",
-    "cost_of",
-    "general_attributes",
-    "is_better",
-    "rule_of_thumb",
-]
-
 BETTER: Final = 0.8  # a scheme is changed for one that costs at most so much of it
 
 # What it costs, in units of one subscription whose signature is compared.

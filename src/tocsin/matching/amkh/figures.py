@@ -14,8 +14,6 @@ from tocsin.matching.amkh.state import EVENTS, LIVE_FORMS, MOST_MEMBERS, SHARE, 
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Keys, Op
 from tocsin.matching.encoding.events import EncodedEvents
 
-__all__ = ["Clauses", "clauses_of", "cuts_of", "figures_of", "recent"]
-
 _MASK: Final = (1 << FIELD_BITS) - 1
 _KNOWN: Final = 1000.0
 _REMEMBERED: Final = 256  # events

@@ -45,8 +45,6 @@ from tocsin.model.errors import SavedMatcherError
 from tocsin.structures.growth import bytes_of
 from tocsin.structures.hash_index import HashIndex
 
-__all__ = ["MEMORY", "HashedMatcher", "fields_of"]
-
 MEMORY: Final = 50_000  # events after which a count weighs half
 _SLICE: Final = 1 << 16  # conjunctions that are handled at a time
 _PACE: Final = 20  # conjunctions that are moved to another index for each that is added

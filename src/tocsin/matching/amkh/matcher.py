@@ -48,8 +48,6 @@ from tocsin.model.errors import MatcherError
 from tocsin.model.event import Event
 from tocsin.structures import hash_index
 
-__all__ = ["Amkh", "Mkh"]
-
 _SAMPLE: Final = 256  # conjunctions by which schemes are compared
 _CUT_SAMPLE: Final = 8192  # conjunctions by which classes are told apart
 _FEW: Final = 512  # conjunctions up to which there is nothing to choose

@@ -9,8 +9,6 @@ from msgspec import Struct
 
 from tocsin.model.errors import MatcherError
 
-__all__ = ["ALL_CLASSES", "Hashing", "Scheme"]
-
 ALL_CLASSES = 0
 """As many classes as there are clauses: B above any id, so that nothing is folded."""
 

@@ -13,8 +13,6 @@ from tocsin.structures.blocks import Blocks
 from tocsin.structures.growth import grown
 from tocsin.structures.hash_index import HashIndex
 
-__all__ = ["Forms", "Index", "Scratch", "State", "Store"]
-
 ALWAYS: Final = FIELDS - 1  # the field of the schema that has none: no attribute uses it
 NO_KEY: Final = -(2**63)  # a key that no number has
 HIGHEST: Final = 2**63 - 1

@@ -9,8 +9,6 @@ import numpy as np
 from tocsin.matching.amkh.choice import Cost
 from tocsin.matching.amkh.state import EXAMINED, LOOKED_AT, MATCHED, PROBED, SEEN, Store
 
-__all__ = ["COUNTS", "Wear"]
-
 COUNTS: Final = [SEEN, LOOKED_AT, PROBED, EXAMINED, MATCHED]
 """The places in `Store.totals` of what events cost."""
 

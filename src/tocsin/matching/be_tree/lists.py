@@ -11,8 +11,6 @@ from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Keys, Op
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.structures import blocks
 
-__all__ = ["hold_lists", "release_lists"]
-
 
 def hold_lists(state: State, vocabulary: Vocabulary, tags: Keys, lows: Keys) -> State:
     """Return the state with the members of the lists among these predicates."""

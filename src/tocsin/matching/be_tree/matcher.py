@@ -55,8 +55,6 @@ from tocsin.model.errors import MatcherError
 from tocsin.structures import hash_index
 from tocsin.structures.hash_index import HashIndex
 
-__all__ = ["BeTree"]
-
 _FIELD: Final = (1 << FIELD_BITS) - 1
 _SLICE: Final = 1 << 16  # conjunctions that are handled at a time
 _PACE: Final = 20  # nodes, partitions or conjunctions that are reviewed for each event

@@ -18,8 +18,6 @@ from tocsin.structures.blocks import Blocks
 from tocsin.structures.growth import grown
 from tocsin.structures.hash_index import HashIndex
 
-__all__ = ["Attributes", "Fields", "Forms", "State", "new_state"]
-
 LOWEST: Final = -(2**63)  # a bound that is none; also a key that no number has
 HIGHEST: Final = (
     2**63 - 1

@@ -27,8 +27,6 @@ from tocsin.model.errors import EventError
 from tocsin.model.event import STREAM, Event, flatten
 from tocsin.model.values import Value
 
-__all__ = ["ArrowEvents", "arrow_events"]
-
 _CELLS: Final = 1 << 18  # of a piece that is encoded at a time, so that it stays in the cache
 _FEWEST: Final = 1 << 10  # rows of such a piece
 _MOST: Final = 1 << 16

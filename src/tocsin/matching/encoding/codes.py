@@ -21,24 +21,6 @@ from tocsin.model.conditions import Operator
 from tocsin.model.timestamps import microseconds
 from tocsin.model.values import Value
 
-__all__ = [
-    "FIELDS",
-    "FIELD_BITS",
-    "OPERATORS",
-    "OPS",
-    "Field",
-    "Keys",
-    "Op",
-    "field_of",
-    "is_exact",
-    "key_of",
-    "key_of_number",
-    "keys_of_numbers",
-    "neighbours",
-    "number_of",
-    "text_order",
-]
-
 Keys: TypeAlias = NDArray[np.int64]
 
 FIELDS: Final = 8  # an attribute has this many fields

@@ -19,20 +19,6 @@ from tocsin.matching.encoding.events import EncodedEvents, TextPairs
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.model.timestamps import microseconds, parse_rfc3339
 
-__all__ = [
-    "FieldColumn",
-    "constant_columns",
-    "distinct_texts",
-    "doubtful",
-    "field_columns",
-    "in_microseconds",
-    "is_text",
-    "leaf_paths",
-    "leaves",
-    "pairs",
-    "plain_values",
-]
-
 Mask: TypeAlias = NDArray[np.bool_]
 
 _EXACT: Final = 2**53

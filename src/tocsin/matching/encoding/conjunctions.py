@@ -17,14 +17,6 @@ from tocsin.matching.encoding.vocabulary import Encoded, Vocabulary
 from tocsin.model.conditions import Operator, Predicate
 from tocsin.model.terms import Attribute, Parameter
 
-__all__ = [
-    "EncodedClauses",
-    "EncodedConjunctions",
-    "encode_clauses",
-    "encode_conjunctions",
-    "is_exact_column",
-]
-
 _EXACT: Final = 2**53
 _FEW: Final = 2  # rows for which columns are not worth it
 _REWRITTEN: Final = (Operator.LIKE, Operator.NOT_LIKE)  # each by its own constant

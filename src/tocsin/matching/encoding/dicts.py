@@ -13,8 +13,6 @@ from tocsin.model.errors import EventError
 from tocsin.model.event import flatten, is_plain
 from tocsin.model.values import Value
 
-__all__ = ["DictEvents"]
-
 _WIDE: Final = 2**63
 
 

@@ -24,8 +24,6 @@ from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.model.timestamps import microseconds, parse_rfc3339
 from tocsin.model.values import Value
 
-__all__ = ["EncodedEvents", "Pairs", "RowEncoding", "TextPairs", "encode_events", "encode_rows"]
-
 EXACT: Final = 2**53  # integers up to here are floats
 
 

@@ -9,8 +9,6 @@ import numpy as np
 from tocsin.matching.encoding.codes import FIELD_BITS, Keys, Op
 from tocsin.matching.encoding.vocabulary import Vocabulary
 
-__all__ = ["Lists", "lists_of"]
-
 
 class Lists(NamedTuple):
     """The members of list `which[q]` are those from `starts[which[q]]` to `starts[which[q] + 1]`."""

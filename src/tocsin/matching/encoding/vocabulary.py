@@ -32,8 +32,6 @@ from tocsin.model.timestamps import from_microseconds
 from tocsin.model.values import Value
 from tocsin.structures.symbols import SymbolTable
 
-__all__ = ["Encoded", "Vocabulary"]
-
 _FIELD_MASK: Final = (1 << FIELD_BITS) - 1
 _ORDERED: Final = (Op.LT, Op.LE, Op.GT, Op.GE, Op.BETWEEN, Op.NOT_BETWEEN)
 _numbers = counting(1)

@@ -36,8 +36,6 @@ from tocsin.model.errors import MatcherError
 from tocsin.model.terms import Attribute
 from tocsin.structures.memory import available_mb
 
-__all__ = ["FormKeeper"]
-
 _SLICE: Final = 1 << 16  # forms that are handled at a time
 _DRAFT: Final = 1 << 16  # entries that are drafted at a time, unless one form has more
 _MOST_ENTRIES: Final = 3 << 29  # from which on an array that grows has places that 32 bits do not tell

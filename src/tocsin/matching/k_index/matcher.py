@@ -52,8 +52,6 @@ from tocsin.model.values import Value
 from tocsin.structures import hash_index
 from tocsin.structures.hash_index import HashIndex
 
-__all__ = ["KIndex"]
-
 _SLICE: Final = 1 << 16  # forms that are handled at a time
 _DRAFT: Final = 1 << 16  # entries that are drafted at a time, unless one form has more
 _ABSENCE: Final = ("fails", "satisfies")

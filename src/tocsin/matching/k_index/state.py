@@ -14,8 +14,6 @@ from tocsin.structures.growth import grown
 from tocsin.structures.hash_index import HashIndex
 from tocsin.structures.sorted_runs import SortedRuns
 
-__all__ = ["Book", "Directory", "Draft", "Fields", "Forms", "Lists", "Posted", "State", "Words", "new_state"]
-
 LEAF: Final = 256  # entries in the largest block of a posting list; a longer list has several
 MOST_PREDICATES: Final = 1 << 16  # in a form
 

@@ -17,8 +17,6 @@ from tocsin.matching.registry import register
 from tocsin.structures import chunked_lists
 from tocsin.structures.growth import grown
 
-__all__ = ["Counting"]
-
 
 @register("counting")
 class Counting(ClusteredMatcher):

@@ -38,8 +38,6 @@ from tocsin.matching.saved import MatcherParts
 from tocsin.matching.statistics import Statistics
 from tocsin.structures import hash_index
 
-__all__ = ["Dynamic"]
-
 _SAMPLE: Final = 4096
 _AT_ONCE: Final = 4  # tables that one round may make
 _OWED: Final = 32  # changes, or eight times as many events, after which something is done

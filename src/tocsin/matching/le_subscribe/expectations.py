@@ -22,8 +22,6 @@ from tocsin.model.terms import Literal
 from tocsin.model.values import Kind
 from tocsin.structures import hash_index
 
-__all__ = ["equality_probabilities", "joint_probabilities", "known_correlations"]
-
 _KINDS: Final = {
     Field.NUMBER: Kind.NUMBER,
     Field.BIG: Kind.NUMBER,

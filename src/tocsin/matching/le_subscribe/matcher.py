@@ -36,8 +36,6 @@ from tocsin.structures import hash_index
 from tocsin.structures.chunked_lists import LARGEST, WIDTH
 from tocsin.structures.hash_index import HashIndex
 
-__all__ = ["ClusteredMatcher"]
-
 _SLICE: Final = 1 << 16  # conjunctions that are given room at a time
 _MEMORY: Final = 50_000  # events after which a count weighs half
 _SAMPLE: Final = 4096  # conjunctions by which tables are told how their attributes are correlated

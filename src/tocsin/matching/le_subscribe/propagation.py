@@ -5,8 +5,6 @@ from __future__ import annotations
 from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
 from tocsin.matching.registry import register
 
-__all__ = ["Propagation", "PropagationWithPrefetch"]
-
 
 @register("propagation")
 class Propagation(ClusteredMatcher):

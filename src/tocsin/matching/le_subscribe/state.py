@@ -15,24 +15,6 @@ from tocsin.structures.hash_index import HashIndex
 from tocsin.structures.marks import Marks
 from tocsin.structures.sorted_runs import SortedRuns
 
-__all__ = [
-    "ASK",
-    "FALLBACK",
-    "FALSE",
-    "LATER",
-    "TRUE",
-    "WIDEST",
-    "Access",
-    "Conjunctions",
-    "FieldState",
-    "Postings",
-    "Predicates",
-    "State",
-    "Tables",
-    "new_state",
-    "with_room",
-]
-
 # What the predicate vector says of a predicate while an event is looked at.
 FALSE: Final = 0
 TRUE: Final = 1

@@ -21,8 +21,6 @@ from tocsin.matching.saved import MatcherParts
 from tocsin.matching.statistics import Statistics
 from tocsin.structures import hash_index
 
-__all__ = ["Static"]
-
 _SAMPLE: Final = 200_000
 _STEP: Final = 65_536
 

@@ -23,19 +23,6 @@ from tocsin.structures import hash_index
 from tocsin.structures.growth import grown
 from tocsin.structures.hash_index import new_hash_index
 
-__all__ = [
-    "EAGER",
-    "Correlations",
-    "Costs",
-    "Schema",
-    "add_table",
-    "new_sample",
-    "read_costs",
-    "schemas_for",
-    "subsets",
-    "with_correlations",
-]
-
 Schema = tuple[int, ...]
 """The fields of a table, ascending."""
 

@@ -27,8 +27,6 @@ from tocsin.matching.operators.registry import operator_index
 from tocsin.model.conditions import Operator
 from tocsin.model.errors import MatcherError
 
-__all__ = ["Contains"]
-
 _RATIO: Final = 4  # an automaton is made part of a new one that has at least this share of it
 _FEW_CELLS: Final = 1 << 18  # of an automaton's rows, however small it is,
 _CELLS: Final = 8  # else for each node,

@@ -8,8 +8,6 @@ from tocsin.matching.operators.prefixes import PrefixIndex
 from tocsin.matching.operators.registry import operator_index
 from tocsin.model.conditions import Operator
 
-__all__ = ["EndsWith"]
-
 
 @operator_index(Operator.ENDS_WITH)
 class EndsWith(PrefixIndex):

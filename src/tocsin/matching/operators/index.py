@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from tocsin.matching.encoding.codes import Keys
 
-__all__ = ["OperatorIndex", "Passed", "Patterns", "TextBytes", "Texts", "gathered", "text_bytes"]
-
 
 class Patterns(NamedTuple):
     """Tests of one operator: the attribute that is tested, the constant, and the code of the test."""

@@ -7,8 +7,6 @@ from tocsin.matching.operators.pattern_sets import PatternSets
 from tocsin.matching.operators.registry import operator_index
 from tocsin.model.conditions import Operator
 
-__all__ = ["Like"]
-
 
 @operator_index(Operator.LIKE)
 class Like(PatternSets):

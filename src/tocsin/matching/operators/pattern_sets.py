@@ -19,8 +19,6 @@ import re2
 from tocsin.language.patterns import Pattern, compile_regex
 from tocsin.matching.operators.index import Passed, Patterns, Texts
 
-__all__ = ["PatternSets"]
-
 _RATIO: Final = 4  # a set is made part of a new one that has at least this share of it
 _MEMORY: Final = 8 << 20  # bytes that the automaton of a set may take,
 _EACH: Final = 8 << 10  # and more for each of its patterns

@@ -12,8 +12,6 @@ from tocsin.structures import hash_index
 from tocsin.structures.growth import grown, roomier
 from tocsin.structures.hash_index import new_hash_index
 
-__all__ = ["PrefixIndex"]
-
 _AT_ONCE: Final = 1024  # constants for which there is room at a time, at least
 
 

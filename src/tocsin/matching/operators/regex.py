@@ -6,8 +6,6 @@ from tocsin.matching.operators.pattern_sets import PatternSets
 from tocsin.matching.operators.registry import operator_index
 from tocsin.model.conditions import Operator
 
-__all__ = ["Regex"]
-
 
 @operator_index(Operator.REGEX)
 class Regex(PatternSets):

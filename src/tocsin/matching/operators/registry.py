@@ -14,8 +14,6 @@ from tocsin.matching.operators.index import OperatorIndex
 from tocsin.model.conditions import Operator
 from tocsin.model.errors import MatcherError
 
-__all__ = ["operator_index", "operator_indexes"]
-
 Factory = TypeVar("Factory", bound=Callable[[], OperatorIndex])
 
 _INDEXES: dict[Operator, Callable[[], OperatorIndex]] = {}

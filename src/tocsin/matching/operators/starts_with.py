@@ -6,8 +6,6 @@ from tocsin.matching.operators.prefixes import PrefixIndex
 from tocsin.matching.operators.registry import operator_index
 from tocsin.model.conditions import Operator
 
-__all__ = ["StartsWith"]
-
 
 @operator_index(Operator.STARTS_WITH)
 class StartsWith(PrefixIndex):

@@ -19,8 +19,6 @@ from tocsin.structures.symbols import SymbolTable
 if TYPE_CHECKING:
     from tocsin.matching.operators.uses import UseCounts
 
-__all__ = ["IS_TEXT", "TextTests", "pattern_of", "pattern_symbol"]
-
 IS_TEXT: Final = (
     -1
 )  # stands behind the tests that a string passes: were there none, it is a string all the same

@@ -13,8 +13,6 @@ from tocsin.structures import hash_index
 from tocsin.structures.growth import grown
 from tocsin.structures.hash_index import new_hash_index
 
-__all__ = ["UseCounts"]
-
 _FEW: Final = 1024  # rows of what waits that are not looked through for those that are gone
 
 

@@ -58,8 +58,6 @@ from tocsin.model.errors import MatcherError
 from tocsin.structures import hash_index
 from tocsin.structures.hash_index import HashIndex
 
-__all__ = ["OpIndex", "OpIndexBs"]
-
 _FIELD: Final = (1 << FIELD_BITS) - 1
 _SLICE: Final = 1 << 16  # forms that are handled at a time
 _MEMORY: Final = 50_000  # events after which a count weighs half

@@ -13,8 +13,6 @@ from tocsin.structures.blocks import Blocks
 from tocsin.structures.growth import grown
 from tocsin.structures.hash_index import HashIndex
 
-__all__ = ["Attributes", "Fields", "Forms", "Pairs", "State", "new_state"]
-
 ALWAYS: Final = FIELDS - 1  # the field that every event has, for forms without a pivot: no attribute uses it
 NO_KEY: Final = -(2**63)  # a key that no number has
 

@@ -53,8 +53,6 @@ from tocsin.structures.point_index.index import PointIndex
 from tocsin.structures.point_index.state import Rectangles
 from tocsin.structures.point_index.state import State as PointState
 
-__all__ = ["Points"]
-
 Part = TypeVar("Part")
 
 _INNER_PARTS: Final = "inner."

@@ -25,8 +25,6 @@ from tocsin.matching.points.state import (
     WIDTH,
 )
 
-__all__ = ["Shape", "alike", "numbers_of", "shapes_of"]
-
 _FIELD: Final = (1 << FIELD_BITS) - 1
 _SIGN: Final = 0x7FFFFFFFFFFFFFFF
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)

@@ -11,37 +11,6 @@ from tocsin.structures import hash_index
 from tocsin.structures.growth import grown
 from tocsin.structures.hash_index import HashIndex
 
-__all__ = [
-    "BETWEEN",
-    "EQUALS",
-    "EVENTS",
-    "FIRST_AXIS",
-    "FORM_SHAPE",
-    "FORM_TREE",
-    "FREE_FORM",
-    "INNER",
-    "LIVE",
-    "LIVE_FORMS",
-    "MEANT",
-    "MOST_EQUALS",
-    "MOST_PREDICATES",
-    "MOST_SHAPES",
-    "NO_FIELD",
-    "PREDICATES",
-    "QUESTIONS",
-    "ROLES",
-    "ROOT",
-    "SHAPES",
-    "SIDES",
-    "TAGS",
-    "TOP_FORM",
-    "WIDTH",
-    "State",
-    "Values",
-    "new_state",
-    "with_forms",
-]
-
 INNER: Final = -1  # the shape of a conjunction that is not a point
 NO_FIELD: Final = -1
 

@@ -11,8 +11,6 @@ from msgspec import Struct
 
 from tocsin.model.values import Kind, Value
 
-__all__ = ["Counts", "Distribution", "condensed", "distribution", "most_frequent"]
-
 Counts = Iterable[tuple[Any, int]]
 """Values with how many events have them."""
 

@@ -16,8 +16,6 @@ from tocsin.model.terms import Literal
 from tocsin.model.timestamps import parse_rfc3339
 from tocsin.model.values import Kind
 
-__all__ = ["AttributeStatistics", "assumed", "satisfying"]
-
 # What is assumed of a comparison that no count tells of, where its attributes are present (System R's figures).
 _OF_COMPARED: Final = {Operator.EQ: 0.1, Operator.NE: 0.9}
 _OF_OTHERS: Final = 1 / 3

@@ -17,18 +17,6 @@ from tocsin.model.errors import SavedStatisticsError
 from tocsin.model.values import Kind
 from tocsin.model.version import VERSION
 
-__all__ = [
-    "Contents",
-    "decode_distribution",
-    "decode_joint",
-    "encode",
-    "encode_distribution",
-    "encode_joint",
-    "read_document",
-    "read_file",
-    "write_file",
-]
-
 FORMAT: Final = 1  # raised whenever an older Tocsin could misread what this one writes
 _SAVED: Final = "tocsin statistics"
 

@@ -15,8 +15,6 @@ from tocsin.matching.statistics.texts import combination_of
 from tocsin.model.conditions import Conjunction, Operator
 from tocsin.model.terms import Attribute, Literal
 
-__all__ = ["MAX_GROUPS", "WIDEST", "CandidateGroups", "Group", "Joint", "candidate_groups", "joint"]
-
 Group = tuple[str, ...]
 """Attributes that are counted together, in the order of their names."""
 

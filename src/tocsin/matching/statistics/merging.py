@@ -11,8 +11,6 @@ from tocsin.matching.statistics.estimates import AttributeStatistics
 from tocsin.matching.statistics.joint import Joint
 from tocsin.model.values import Kind
 
-__all__ = ["merged_attribute", "merged_joint"]
-
 
 def merged_attribute(parts: Sequence[AttributeStatistics], *, top: int, bins: int) -> AttributeStatistics:
     """Return what several histories say of one attribute."""

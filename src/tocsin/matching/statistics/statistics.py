@@ -23,8 +23,6 @@ from tocsin.model.conditions import Operator, Predicate
 from tocsin.model.terms import Attribute, Literal
 from tocsin.model.values import Kind, Value
 
-__all__ = ["BINS", "TOP", "Statistics", "group_of"]
-
 TOP: Final = 256
 BINS: Final = 32
 _UNKNOWN: Final = AttributeStatistics(0, {})

@@ -21,8 +21,6 @@ from tocsin.model.terms import Literal
 from tocsin.model.timestamps import parse_rfc3339
 from tocsin.model.values import Kind, Value, kind_of, read_value
 
-__all__ = ["EVENTS", "GROUP", "REFUSED", "TEXTS", "Row", "Tally"]
-
 # What a row counts besides the values of a kind
 EVENTS: Final = "events"
 REFUSED: Final = "refused"  # what was to be an event, and is none

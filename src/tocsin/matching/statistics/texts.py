@@ -13,8 +13,6 @@ from tocsin.model.terms import Literal
 from tocsin.model.timestamps import format_rfc3339, parse_rfc3339
 from tocsin.model.values import Kind, Value
 
-__all__ = ["combination_of", "combination_text", "text_of", "value_of"]
-
 _LETTERS: Final = {Kind.NUMBER: "n", Kind.STRING: "s", Kind.BOOLEAN: "b", Kind.TIMESTAMP: "t"}
 _KINDS: Final = {letter: kind for kind, letter in _LETTERS.items()}
 _EXACT: Final = 2**53

@@ -33,19 +33,6 @@ from tocsin.structures.blocks import class_of
 from tocsin.structures.hash_index import HashIndex
 from tocsin.structures.jit import kernel
 
-__all__ = [
-    "clear_places",
-    "drop_constants",
-    "enter_holders",
-    "enter_places",
-    "find_or_enter",
-    "leave_holders",
-    "link_always",
-    "rekey",
-    "unlink_always",
-    "write_constants",
-]
-
 
 @kernel
 def find_or_enter(

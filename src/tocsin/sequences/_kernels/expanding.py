@@ -17,8 +17,6 @@ from tocsin.sequences.running.state import (
 )
 from tocsin.structures.jit import kernel
 
-__all__ = ["expand", "expire", "mark_links", "move_links", "release_all"]
-
 _CHAIN = 8
 
 

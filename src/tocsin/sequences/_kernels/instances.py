@@ -33,18 +33,6 @@ from tocsin.structures import blocks, hash_index
 from tocsin.structures.blocks import class_of
 from tocsin.structures.jit import helper, wrapping_helper
 
-__all__ = [
-    "HEAD",
-    "duration_of",
-    "enter_key",
-    "find_key",
-    "leave_key",
-    "new_instance",
-    "place_at",
-    "release",
-    "width_of",
-]
-
 HEAD = 3  # beside a key: its first instance
 _MISSING = 0
 _SEVERAL = 9  # the kind of a key that is made of several values

@@ -11,8 +11,6 @@ from tocsin.sequences._kernels.values import UNKNOWN, compare, computed, is_foun
 from tocsin.sequences.running.state import BEGIN, CONSTANT, FINISH, LINKS, State
 from tocsin.structures.jit import helper
 
-__all__ = ["run"]
-
 _MODE_BITS: Final = 24
 _NUMBERS: Final = (1 << 24) - 1
 _EVENT: Final = 0

@@ -75,8 +75,6 @@ from tocsin.structures import blocks, hash_index
 from tocsin.structures.blocks import class_of, size_of
 from tocsin.structures.jit import helper, kernel, prefetch
 
-__all__ = ["DONE", "FED", "ROOM", "Held", "Times", "end_epoch", "step"]
-
 DONE: Final = 0
 ROOM: Final = 1  # there is more to be made than there is room for
 FED: Final = 2  # what came out is an event itself, to be taken before the epoch ends

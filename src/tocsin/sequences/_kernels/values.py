@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from tocsin.sequences.running.state import Bigs, Texts
 from tocsin.structures.jit import helper
 
-__all__ = ["UNKNOWN", "compare", "computed", "is_found", "is_number", "key_kind", "key_value", "number_of"]
-
 UNKNOWN: Final = 2
 MISSING: Final = 0
 INTEGER: Final = 1

@@ -22,8 +22,6 @@ from tocsin.sequences.compiling.questions import Question, conjuncts_of, values_
 from tocsin.sequences.compiling.scopes import Scope
 from tocsin.sequences.compiling.values import DURATION
 
-__all__ = ["Chain", "Link", "both", "chain_of"]
-
 
 class Link(Struct):
     """One step: the event that is waited for, and the questions about it and about what is held.

@@ -33,8 +33,6 @@ from tocsin.sequences.compiling.writing import assignment, examination
 from tocsin.sequences.contents import telling_of
 from tocsin.sequences.programs import Program
 
-__all__ = ["compile_expression"]
-
 
 def compile_expression(
     expression: Expression,

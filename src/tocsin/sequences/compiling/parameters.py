@@ -12,8 +12,6 @@ from tocsin.sequences.algebra import Expression
 from tocsin.sequences.automaton import Automaton, Edge, Test
 from tocsin.sequences.programs import Program
 
-__all__ = ["needs_rows", "parameters_in_programs"]
-
 
 def needs_rows(automaton: Automaton, inner: Iterable[Expression]) -> bool:
     """Tell whether the rows of a template have to be compiled one by one.

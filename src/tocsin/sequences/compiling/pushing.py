@@ -14,8 +14,6 @@ from tocsin.sequences.compiling.chains import Link
 from tocsin.sequences.compiling.questions import Atom, Question, rewritten, values_in
 from tocsin.sequences.compiling.values import DURATION, Given, Held, Read
 
-__all__ = ["bound", "push"]
-
 _WIDEST: Final = 2**63 - 1
 
 

@@ -22,8 +22,6 @@ from tocsin.sequences.compiling.values import (
     read_item,
 )
 
-__all__ = ["NEVER", "All", "Any", "Atom", "Question", "conjuncts_of", "rewritten", "values_in"]
-
 
 class Atom(Struct, frozen=True):
     """A predicate over values."""

@@ -27,8 +27,6 @@ from tocsin.sequences.compiling.values import (
 )
 from tocsin.sequences.programs import Do
 
-__all__ = ["Scope"]
-
 
 class Scope(Struct, frozen=True):
     """What names stand for when an event is at hand, and an instance that holds what was before.

@@ -11,8 +11,6 @@ from tocsin.model.terms import Attribute, Literal, Parameter
 from tocsin.sequences.compiling.questions import All, Atom, Question
 from tocsin.sequences.compiling.values import Given, Read
 
-__all__ = ["split"]
-
 _MOST: Final = (
     32  # conjunctions of one static part: a guard's and an edge's together are within what a matcher takes
 )

@@ -26,8 +26,6 @@ from tocsin.sequences.compiling.values import (
 )
 from tocsin.sequences.programs import Do
 
-__all__ = ["checks_of", "truth_of"]
-
 FEW: Final = 8  # so many members of a list are compared one by one
 
 _TRUE: Final = Given(Literal(True, Kind.BOOLEAN))

@@ -24,31 +24,6 @@ from tocsin.model.values import Kind
 from tocsin.sequences.algebra import Accumulated, Item
 from tocsin.sequences.programs import Column, Do
 
-__all__ = [
-    "DURATION",
-    "ITSELF",
-    "NOTHING",
-    "Check",
-    "Checks",
-    "Every",
-    "Given",
-    "Held",
-    "Key",
-    "Linked",
-    "Made",
-    "Mark",
-    "Marked",
-    "OneOf",
-    "Plain",
-    "Read",
-    "Some",
-    "Truth",
-    "Value",
-    "made",
-    "parts_of",
-    "read_item",
-]
-
 
 class Mark(IntEnum):
     """What a witness holds of a step."""

@@ -29,8 +29,6 @@ from tocsin.sequences.compiling.values import (
 from tocsin.sequences.programs import FAIL, Column, Do, Mode, Program, operand
 from tocsin.sequences.programs import NOTHING as EMPTY
 
-__all__ = ["assignment", "examination"]
-
 Slots = Mapping[Key, int]
 
 _TEXTS: Final = frozenset(range(Do.CONTAINS, Do.NOT_ENDS_WITH + 1))

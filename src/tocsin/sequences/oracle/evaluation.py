@@ -12,8 +12,6 @@ from tocsin.model.values import Value
 from tocsin.sequences.algebra import Accumulated, Item
 from tocsin.sequences.arithmetic import accumulate, combine
 
-__all__ = ["Data", "holds", "value_of"]
-
 Data: TypeAlias = Mapping[Attribute, Value]
 
 _COMPARISONS: Final = (Operator.EQ, Operator.NE, Operator.LT, Operator.LE, Operator.GT, Operator.GE)

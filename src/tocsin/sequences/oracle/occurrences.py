@@ -30,8 +30,6 @@ from tocsin.sequences.oracle.evaluation import Data, holds, value_of
 from tocsin.sequences.publication import made_event
 from tocsin.sequences.witnesses import Step, Told
 
-__all__ = ["Occurrence", "Taken", "occurrences", "told_of"]
-
 
 class Taken(Struct, frozen=True):
     """What one step took: its events in order, of which only a fold has several."""

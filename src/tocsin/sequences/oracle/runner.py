@@ -21,8 +21,6 @@ from tocsin.sequences.publication import made_event
 from tocsin.sequences.runner import Prepared
 from tocsin.sequences.witnesses import Told, Witnesses
 
-__all__ = ["OracleRunner"]
-
 
 class _Held(Struct, frozen=True):
     """A subscription, and the largest end that had come when it was added."""

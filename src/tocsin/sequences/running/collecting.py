@@ -24,8 +24,6 @@ from tocsin.sequences.running.state import (
 )
 from tocsin.sequences.running.words import Words
 
-__all__ = ["Collector"]
-
 _FEWEST: Final = 4096  # instances, or links, below which none are looked for that could go
 _log = logging.getLogger("tocsin")
 

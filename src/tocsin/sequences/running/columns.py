@@ -19,8 +19,6 @@ from tocsin.sequences.programs import Column, Tag
 from tocsin.sequences.running.words import Words, float_bits
 from tocsin.structures.symbols import SymbolTable
 
-__all__ = ["Columns"]
-
 _FLOAT: Final = int(Tag.FLOAT)
 
 

@@ -21,8 +21,6 @@ from tocsin.model.conditions import Predicate
 from tocsin.model.terms import Literal, Parameter, Term
 from tocsin.model.values import Value, kind_of
 
-__all__ = ["Digest", "combined", "digest_of_normal", "digest_of_value", "digest_rows", "plain"]
-
 Word: TypeAlias = int | NDArray[np.uint64]
 Digest: TypeAlias = tuple[Word, Word]
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from tocsin.model.event import Event
 from tocsin.sequences.arrivals import Arrivals
 
-__all__ = ["KeptEvents"]
-
 _FEWEST: Final = 4096  # events below which none are looked for that could go
 
 

@@ -20,8 +20,6 @@ from tocsin.sequences.running.state import ASSIGN, GUARD, PROGRAMS, REBIND, REBI
 from tocsin.sequences.running.words import Words
 from tocsin.structures.growth import grown
 
-__all__ = ["Form", "FormTable", "constant_rows", "holds_any", "programs_of"]
-
 _SINGLE: Final = (Do.STORE, Do.LINK, Do.PRESENT, Do.MISSING, Do.TRUE)  # they have one operand
 _ROWS: Final = ("programs", "width", "is_end", "rebinds", "keys", "key_count")
 

@@ -51,8 +51,6 @@ from tocsin.structures.growth import grown
 from tocsin.structures.hash_index import HashIndex
 from tocsin.structures.symbols import SymbolTable
 
-__all__ = ["GraphKeeper"]
-
 _NOWHERE: Final = Literal(FOREVER, Kind.NUMBER)
 _FEW: Final = 16  # places that are entered from one without their edges being in an index
 _EDGE: Final = 1

@@ -18,8 +18,6 @@ from tocsin.sequences.running.state import (
 )
 from tocsin.structures.growth import grown
 
-__all__ = ["Holder", "HolderTable"]
-
 
 class Holder(Struct, frozen=True):
     """Its automaton, under which name it publishes, whether that is one in parentheses, and which of those it reads."""

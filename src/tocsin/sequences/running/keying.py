@@ -10,8 +10,6 @@ from tocsin.sequences._kernels import entering
 from tocsin.sequences.running.state import KEYED, MADE, USES, WAITING, State
 from tocsin.structures import hash_index
 
-__all__ = ["Keying"]
-
 _OFTEN: Final = 10_000  # instances that are made between two reviews
 _ENOUGH: Final = 64  # instances that tell something of a node
 _UPKEEP: Final = 4.0  # what it costs to enter a key and take it out, in instances that are looked at in vain

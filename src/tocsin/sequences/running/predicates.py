@@ -16,8 +16,6 @@ from tocsin.model.conditions import Condition, Operator, Predicate, all_of
 from tocsin.model.event import STREAM
 from tocsin.model.terms import Attribute, literal
 
-__all__ = ["Predicates"]
-
 
 class Predicates:
     """Conditions over single events, each under a number, in a matcher of any kind."""

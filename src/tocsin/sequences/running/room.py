@@ -18,8 +18,6 @@ from tocsin.sequences.running.state import (
 from tocsin.structures import blocks, hash_index
 from tocsin.structures.growth import grown
 
-__all__ = ["given"]
-
 
 def given(state: State) -> State:
     """Return the state with room for what its last event needed."""

@@ -61,8 +61,6 @@ from tocsin.structures import hash_index
 from tocsin.structures.growth import bytes_of
 from tocsin.structures.jit import is_compiled_before
 
-__all__ = ["SequenceStats", "Sequences"]
-
 _NEVER: Final = -FOREVER - 1
 _log = logging.getLogger("tocsin")
 

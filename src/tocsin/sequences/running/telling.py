@@ -25,8 +25,6 @@ from tocsin.sequences.running.state import (
 from tocsin.sequences.running.words import Words
 from tocsin.sequences.witnesses import Step, Told
 
-__all__ = ["Teller"]
-
 _END: Final = 0
 _START: Final = 2
 _BIRTH: Final = 3

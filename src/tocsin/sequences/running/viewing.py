@@ -28,8 +28,6 @@ from tocsin.sequences.running.state import (
 from tocsin.sequences.running.words import Words
 from tocsin.sequences.standing import Ended, Instance, Standing, Waiting
 
-__all__ = ["Viewer"]
-
 
 class Viewer:
     """Reads what waits at the nodes of a subscription, and what has ended there."""

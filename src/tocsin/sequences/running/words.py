@@ -18,8 +18,6 @@ from tocsin.sequences.programs import Tag
 from tocsin.sequences.running.state import Bigs, State, Texts
 from tocsin.structures.growth import grown
 
-__all__ = ["Words"]
-
 _WIDE: Final = 2**63
 _FEWEST: Final = 4096  # strings below which none are looked for that could go
 _MISSING: Final = (int(Tag.MISSING), 0)

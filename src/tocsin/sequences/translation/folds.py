@@ -31,8 +31,6 @@ from tocsin.sequences.algebra import (
 from tocsin.sequences.substitution import has_aggregate
 from tocsin.sequences.translation.scope import Scope
 
-__all__ = ["iteration"]
-
 _ONE = Literal(1, Kind.NUMBER)
 
 

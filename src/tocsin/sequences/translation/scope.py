@@ -16,8 +16,6 @@ from tocsin.sequences.algebra import HIDDEN, LAST
 from tocsin.sequences.substitution import in_condition, in_term
 from tocsin.sequences.ticks import ticks_in
 
-__all__ = ["Carried", "Scope"]
-
 
 @dataclass(frozen=True)
 class Carried:

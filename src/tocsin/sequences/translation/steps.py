@@ -28,8 +28,6 @@ from tocsin.sequences.ticks import LONGEST, Ticks, ticks_in
 from tocsin.sequences.translation.folds import iteration
 from tocsin.sequences.translation.scope import Carried, Scope
 
-__all__ = ["expression_of", "parenthesised_name"]
-
 
 def expression_of(query: Sequence, ticks: Ticks) -> Expression:
     """Return what a sequence means, or raise `SubscriptionError` naming what in it means nothing.

@@ -14,18 +14,6 @@ from tocsin.model.terms import Attribute, Literal
 from tocsin.model.timestamps import microseconds
 from tocsin.model.values import Kind, Value, kind_of
 
-__all__ = [
-    "Check",
-    "Checker",
-    "Constant",
-    "Family",
-    "NeverError",
-    "Place",
-    "Places",
-    "Question",
-    "UndecidedError",
-]
-
 Constant = float | str | int
 
 

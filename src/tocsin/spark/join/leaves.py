@@ -30,8 +30,6 @@ from pyspark.sql.types import (
 from tocsin.model.errors import SparkError
 from tocsin.model.values import Kind
 
-__all__ = ["Leaf", "any_of", "fault_of", "fields_of", "leaves_of", "ticks_of"]
-
 _EXACT: Final = 2**53  # integers up to here are doubles
 _DIGITS: Final = 18  # decimal digits that every 64-bit integer has room for
 _DAY: Final = 86_400_000_000  # microseconds

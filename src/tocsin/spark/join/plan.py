@@ -25,8 +25,6 @@ from tocsin.spark.join.split import split
 from tocsin.spark.join.verification import Values, is_first, passes
 from tocsin.spark.layout import Layout
 
-__all__ = ["Joined", "join_notifications"]
-
 _BROADCAST: Final = 64 << 20  # bytes of points up to which every worker gets all of them
 _ARRAYS: Final = {"lows": "double", "highs": "double", "texts": "string", "wholes": "bigint"}
 

@@ -13,8 +13,6 @@ from msgspec import Struct
 from tocsin.spark.join.checks import Check, Constant, Family, Question
 from tocsin.spark.join.schemas import EMPTY, Schema, choose_schemas
 
-__all__ = ["FIELDS", "Decided", "Points", "points_of"]
-
 _MEMBERS: Final = 8  # values of a list that is hashed, a point each
 _POINTS: Final = 64  # that a conjunction has at most
 

@@ -15,8 +15,6 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EMPTY", "Schema", "choose_schemas"]
-
 Schema: TypeAlias = tuple[int, ...]
 """The numbers of places, ascending."""
 

@@ -17,8 +17,6 @@ from tocsin.model.conditions import Conjunction
 from tocsin.spark.join.checks import Check, Checker, NeverError, UndecidedError
 from tocsin.spark.join.points import Decided
 
-__all__ = ["Split", "rest_index", "split"]
-
 _CONJUNCTIONS: Final = 16  # each carries those before it
 
 

@@ -9,8 +9,6 @@ from pyspark.sql import Column, functions
 
 from tocsin.spark.join.checks import Family, Question
 
-__all__ = ["Values", "is_first", "passes"]
-
 
 class Values(Struct, frozen=True):
     """An event's values as arrays, by their place within the family; numbers as the doubles about them."""

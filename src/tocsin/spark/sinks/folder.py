@@ -29,8 +29,6 @@ from msgspec import Struct
 
 from tocsin.model.errors import SparkError
 
-__all__ = ["Commit", "Part", "SinkFolder", "committed_batches", "read_committed", "vacuum"]
-
 FORMAT: Final = 1  # raised whenever an older Tocsin could misread what this one writes
 _DAY: Final = timedelta(days=1)
 _Kind = TypeVar("_Kind", bound=Struct)

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from nats.aio.msg import Msg
     from nats.js import JetStreamContext
 
-__all__ = ["Access", "Link", "Message", "Span"]
-
 _Result = TypeVar("_Result")
 _AT_ONCE: Final = 5_000  # messages asked for in one request,
 _BYTES: Final = 32 << 20  # and their bytes

@@ -17,8 +17,6 @@ from tocsin.model.errors import SparkError
 from tocsin.spark.options import check_options
 from tocsin.spark.sources.jetstream import Access, Link, Message, Span, lost
 
-__all__ = ["NatsSource"]
-
 _Result = TypeVar("_Result")
 _COLUMNS: Final = "sequence long, subject string, time timestamp, headers map<string,string>, payload binary"
 _HEADERS: Final = pa.map_(pa.field("key", pa.string(), nullable=False), pa.field("value", pa.string()))

@@ -30,8 +30,6 @@ from tocsin.structures.point_index.state import (
     with_slots,
 )
 
-__all__ = ["PointIndex"]
-
 Floats: TypeAlias = NDArray[np.float64]
 Ids: TypeAlias = NDArray[np.int64]
 

@@ -9,33 +9,6 @@ from numpy.typing import NDArray
 
 from tocsin.structures.growth import grown
 
-__all__ = [
-    "AXIS",
-    "BLOCK",
-    "CHILD",
-    "CLASS",
-    "COUNT",
-    "DEPTH",
-    "FILL",
-    "FREE_PAIR",
-    "FREE_ROOT",
-    "LEAF",
-    "MERGED",
-    "NONE",
-    "PARENT",
-    "POINTS",
-    "TOP_NODE",
-    "TOP_SLOT",
-    "Rectangles",
-    "Scratch",
-    "State",
-    "new_scratch",
-    "new_state",
-    "with_nodes",
-    "with_places",
-    "with_slots",
-]
-
 NONE: Final = -1
 
 LEAF: Final = 64  # points at which a leaf is split

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from tocsin.structures.jit import kernel
 
-__all__ = ["ToldRoom", "tell_values"]
-
 
 class ToldRoom(NamedTuple):
     """Where is written who is told what."""

@@ -11,8 +11,6 @@ from tocsin.structures import hash_index
 from tocsin.structures.hash_index import HashIndex
 from tocsin.structures.jit import kernel
 
-__all__ = ["USES", "cover", "uncover"]
-
 USES: Final = 2  # the column behind a range's two ends
 
 

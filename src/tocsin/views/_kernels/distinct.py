@@ -18,8 +18,6 @@ from tocsin.structures.sorted_blocks import (
     lower_bound,
 )
 
-__all__ = ["MOST", "NO_CODE", "Differences", "Held", "codes_within", "reformulate_distinct"]
-
 MOST: Final = 5  # messages of one change
 NO_CODE: Final = -1
 _SEARCH: Final = 64  # points that are looked at in the time of the searches for one code

@@ -20,21 +20,6 @@ from tocsin.structures import a2b_tree
 from tocsin.structures.a2b_tree import A2BTree
 from tocsin.structures.jit import helper, kernel
 
-__all__ = [
-    "ABSENT",
-    "BAD",
-    "CHANGES",
-    "DONE",
-    "GOOD",
-    "IGNORABLE",
-    "MESSAGES",
-    "NO_ROOM",
-    "NO_ROOM_FOR_MESSAGES",
-    "MessageRoom",
-    "PointColumns",
-    "reformulate",
-]
-
 IGNORABLE: Final = 0
 GOOD: Final = 1
 BAD: Final = 2

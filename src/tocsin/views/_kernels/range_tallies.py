@@ -9,8 +9,6 @@ from tocsin.structures.jit import helper, kernel
 from tocsin.structures.sorted_blocks import BLOCK, USED, SortedBlocks, lower_bound
 from tocsin.structures.tallies import add_number, add_tally
 
-__all__ = ["refresh_tallies", "tally_ranges"]
-
 
 @kernel
 def refresh_tallies(

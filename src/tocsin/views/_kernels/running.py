@@ -11,19 +11,6 @@ from tocsin.structures.jit import helper, kernel, prefetch
 from tocsin.structures.sorted_blocks import PairChanges
 from tocsin.structures.tallies import COUNT, add_number, add_tally, rounded
 
-__all__ = [
-    "MEAN",
-    "MOST",
-    "NUMBER",
-    "TOTAL",
-    "Comings",
-    "Heard",
-    "Outcome",
-    "reformulate_running",
-    "tell_running",
-    "values_of",
-]
-
 NUMBER: Final = 0  # what is made of a tally: the count, the sum or the mean
 TOTAL: Final = 1
 MEAN: Final = 2

@@ -10,8 +10,6 @@ from tocsin.views.changes import Row
 from tocsin.views.keeping.keeper import Altered, Keeper, Place, parted
 from tocsin.views.plan import RowPlan
 
-__all__ = ["Count"]
-
 
 class Count(Keeper[bool]):
     """How many rows there are; if a term is counted, those in which it has a value."""

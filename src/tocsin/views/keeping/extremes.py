@@ -15,8 +15,6 @@ from tocsin.views.keeping.keeper import Altered, Keeper, Place
 from tocsin.views.keeping.numbers import Number, finite, told
 from tocsin.views.plan import RowPlan
 
-__all__ = ["Greatest", "Least"]
-
 _SLACK: Final = 16  # entries that a heap may have before any is looked at whether it still stands for a row
 
 

@@ -12,8 +12,6 @@ from tocsin.model.subscription import Answer, Told
 from tocsin.views.changes import Row
 from tocsin.views.plan import RowPlan
 
-__all__ = ["Altered", "Keeper", "Place", "parted"]
-
 Place: TypeAlias = tuple[int, ...]
 """A row by the place at which it came among its table's, a pair by those of both its rows; it stays while they do."""
 

@@ -8,8 +8,6 @@ from typing import Final, TypeAlias
 from tocsin.model.values import Value
 from tocsin.views.kinds.kind import whole
 
-__all__ = ["Number", "finite", "parts", "rounded", "told"]
-
 Number: TypeAlias = int | float
 
 _FINEST: Final = 1074  # every float is a whole number of 2**-1074

@@ -13,8 +13,6 @@ from tocsin.views.keeping.values import Distinct
 from tocsin.views.keeping.whole_rows import WholeRows
 from tocsin.views.plan import RowPlan
 
-__all__ = ["KEEPERS"]
-
 KEEPERS: Final[Mapping[str, Callable[[RowPlan], Keeper[Any]]]] = {
     "rows": WholeRows,
     "min": Least,

@@ -11,8 +11,6 @@ from tocsin.views.keeping.keeper import Altered, Keeper, Place, parted
 from tocsin.views.keeping.numbers import Number, finite, parts, rounded, told
 from tocsin.views.plan import RowPlan
 
-__all__ = ["Average", "Total"]
-
 
 class _Sum:
     """The sum of one subscription's numbers in parts, how many they are, and what was told of them."""

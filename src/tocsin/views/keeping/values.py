@@ -12,8 +12,6 @@ from tocsin.views.changes import Row
 from tocsin.views.keeping.keeper import Altered, Keeper, Place, parted
 from tocsin.views.plan import RowPlan
 
-__all__ = ["Distinct"]
-
 _Kept: TypeAlias = tuple[bool, Value]
 """A value, and whether it is a boolean: to Python `True` is 1, while other kinds are never equal."""
 

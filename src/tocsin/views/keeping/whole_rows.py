@@ -17,8 +17,6 @@ from tocsin.views.changes import Row
 from tocsin.views.keeping.keeper import Altered, Keeper, Place, parted
 from tocsin.views.plan import LEFT, RowPlan
 
-__all__ = ["WholeRows"]
-
 _Shown: TypeAlias = Mapping[str, Value | None]
 
 

@@ -24,8 +24,6 @@ from tocsin.views.changes import Floats, PointChanges
 from tocsin.views.kinds.kind import Answers, Kind, Present, Reads, Reformulator, Told, absent
 from tocsin.views.messages import Messages
 
-__all__ = ["KIND"]
-
 Codes = tuple[int, ...]
 
 

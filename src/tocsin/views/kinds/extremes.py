@@ -25,8 +25,6 @@ from tocsin.views.changes import Floats, PointChanges
 from tocsin.views.kinds.kind import Answers, Present, Reformulator, Told, absent
 from tocsin.views.messages import Messages
 
-__all__ = ["Extremes", "LatestValues"]
-
 
 class Extremes(Reformulator):
     """Points in an A2B-tree; messages tell `value`, the new least or, if `greatest`, the new greatest y, NaN for none.

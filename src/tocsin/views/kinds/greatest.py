@@ -8,6 +8,4 @@ from typing import Final
 from tocsin.views.kinds.extremes import Extremes, LatestValues
 from tocsin.views.kinds.kind import Kind, Reads
 
-__all__ = ["KIND"]
-
 KIND: Final = Kind("max", Reads.NUMBER, partial(Extremes, greatest=True), LatestValues)

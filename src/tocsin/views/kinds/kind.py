@@ -16,8 +16,6 @@ from tocsin.model.errors import TocsinError
 from tocsin.views.changes import Floats, PointChanges
 from tocsin.views.messages import Messages
 
-__all__ = ["Answers", "Kind", "PointError", "Present", "Reads", "Reformulator", "Told", "absent", "whole"]
-
 Present: TypeAlias = Mapping[str, NDArray[Any]]
 """What a subscriber begins with, as columns that a kind's two sides have agreed on."""
 

@@ -7,6 +7,4 @@ from typing import Final
 from tocsin.views.kinds.extremes import Extremes, LatestValues
 from tocsin.views.kinds.kind import Kind, Reads
 
-__all__ = ["KIND"]
-
 KIND: Final = Kind("min", Reads.NUMBER, Extremes, LatestValues)

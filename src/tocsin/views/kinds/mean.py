@@ -8,6 +8,4 @@ from tocsin.views._kernels.running import MEAN
 from tocsin.views.kinds.kind import Kind, Reads
 from tocsin.views.kinds.running import RunningAnswers, RunningReformulator
 
-__all__ = ["KIND"]
-
 KIND: Final = Kind("avg", Reads.NUMBER, lambda: RunningReformulator(MEAN), lambda: RunningAnswers(MEAN))

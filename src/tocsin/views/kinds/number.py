@@ -8,8 +8,6 @@ from tocsin.views._kernels.running import NUMBER
 from tocsin.views.kinds.kind import Kind, Reads
 from tocsin.views.kinds.running import RunningAnswers, RunningReformulator
 
-__all__ = ["KIND"]
-
 KIND: Final = Kind(
     "count", Reads.PRESENCE, lambda: RunningReformulator(NUMBER), lambda: RunningAnswers(NUMBER)
 )

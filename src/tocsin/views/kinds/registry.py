@@ -8,8 +8,6 @@ from typing import Final
 
 from tocsin.views.kinds.kind import Kind
 
-__all__ = ["RANGED", "kind_named"]
-
 RANGED: Final[Mapping[str, str]] = {
     "min": "tocsin.views.kinds.least",
     "max": "tocsin.views.kinds.greatest",

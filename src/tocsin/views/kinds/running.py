@@ -24,8 +24,6 @@ from tocsin.views.changes import Floats, PointChanges
 from tocsin.views.kinds.kind import Answers, Present, Reformulator, Told, absent
 from tocsin.views.messages import Messages
 
-__all__ = ["RunningAnswers", "RunningReformulator"]
-
 _NO_WINDOW = Window(0, 0)
 
 

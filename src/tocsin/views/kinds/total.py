@@ -8,6 +8,4 @@ from tocsin.views._kernels.running import TOTAL
 from tocsin.views.kinds.kind import Kind, Reads
 from tocsin.views.kinds.running import RunningAnswers, RunningReformulator
 
-__all__ = ["KIND"]
-
 KIND: Final = Kind("sum", Reads.NUMBER, lambda: RunningReformulator(TOTAL), lambda: RunningAnswers(TOTAL))

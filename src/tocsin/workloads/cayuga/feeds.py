@@ -18,8 +18,6 @@ from tocsin.workloads.cayuga.rows import Rows
 from tocsin.workloads.distributions import zipf
 from tocsin.workloads.words import make_words
 
-__all__ = ["STREAM", "TEMPLATES", "TIME", "Feed", "Kind", "make_feed", "read_feed"]
-
 STREAM: Final = "rss"
 TIME: Final = "t"
 SITES: Final = 415

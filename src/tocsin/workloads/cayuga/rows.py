@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from tocsin.language import Template
 from tocsin.matching import IdArray
 
-__all__ = ["Rows", "split"]
-
 
 class Rows(Struct, frozen=True):
     """Subscriptions of one template: their numbers, and a column of constants for each parameter."""

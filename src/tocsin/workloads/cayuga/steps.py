@@ -10,8 +10,6 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-__all__ = ["Step", "write"]
-
 _ALIASES: Final = "abcdefghijklmnopqrstuvwxyz"
 
 

@@ -13,8 +13,6 @@ import pyarrow.json
 from tocsin.formats.files import decompressed, is_readable
 from tocsin.model.errors import TocsinError
 
-__all__ = ["DAYS", "RISE", "S3", "S4", "STREAM", "TIME", "make_prices", "read_prices"]
-
 STREAM: Final = "stock"
 TIME: Final = "day"
 RISE: Final = 1.05

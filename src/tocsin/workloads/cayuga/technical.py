@@ -16,8 +16,6 @@ from tocsin.workloads.cayuga.rows import Rows, split
 from tocsin.workloads.cayuga.steps import Step, write
 from tocsin.workloads.distributions import zipf
 
-__all__ = ["STREAM", "TABLE_3", "TIME", "Kind", "Parameters", "Workload"]
-
 STREAM: Final = "s"
 TIME: Final = "t"
 _SUBSCRIPTIONS, _EVENTS = 0, 1

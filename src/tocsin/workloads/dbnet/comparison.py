@@ -21,8 +21,6 @@ from tocsin.workloads.dbnet.recomputation import Altered, is_same, sampled
 from tocsin.workloads.dbnet.scenarios import Prepared, Scenario
 from tocsin.workloads.dbnet.walks import in_batches
 
-__all__ = ["CLOSELY", "SAMPLE", "AnswerError", "Sorts", "compare", "sorts", "warm_up"]
-
 SAMPLE: Final = 200  # subscriptions whose answers are recomputed
 CLOSELY: Final = 100  # events of which it is checked what each of them was told
 

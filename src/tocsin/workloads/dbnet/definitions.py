@@ -15,8 +15,6 @@ from tocsin.workloads.dbnet.pair_recomputation import PairRecomputation
 from tocsin.workloads.dbnet.recomputation import Altered, Found, Recomputation
 from tocsin.workloads.dbnet.scenarios import Prepared
 
-__all__ = ["Definition", "definition_of", "known"]
-
 
 class Definition(Protocol):
     """All rows, as they are after some changes, and what each subscription asks of them."""

@@ -14,8 +14,6 @@ from tocsin.views.changes import Floats
 from tocsin.workloads.dbnet.ranges import DOMAIN, hundredths
 from tocsin.workloads.dbnet.scenarios import Prepared, Scenario, everybody_of, place, prepare
 
-__all__ = ["PreparedJoin", "draw_changes", "draw_rows", "prepare_any", "prepare_join"]
-
 _PER_KEY: Final = 2  # rows of each table that have the same key, on average
 _FAR: Final = 100.0  # how far a value goes with one change, at the most
 

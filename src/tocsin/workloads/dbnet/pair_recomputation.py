@@ -12,8 +12,6 @@ from tocsin.matching import IdArray
 from tocsin.views.changes import Floats
 from tocsin.workloads.dbnet.recomputation import Altered
 
-__all__ = ["PairRecomputation"]
-
 _Rows: TypeAlias = dict[int, tuple[float, float]]  # key and value by id
 
 

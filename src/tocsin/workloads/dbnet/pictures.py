@@ -8,8 +8,6 @@ from msgspec.structs import replace
 
 from tocsin.workloads.dbnet.scenarios import Scenario
 
-__all__ = ["described", "pictured"]
-
 _NODES: Final = 48
 _PHYSICAL: Final = 400
 _SUBSCRIPTIONS: Final = 400

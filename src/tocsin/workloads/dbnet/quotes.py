@@ -18,8 +18,6 @@ from tocsin.model.errors import TocsinError
 from tocsin.views.changes import Floats, PointChanges
 from tocsin.workloads.dbnet.ranges import hundredths
 
-__all__ = ["STEPS", "STOCKS", "Trace", "make_trace", "read_quotes"]
-
 STOCKS: Final = 3_053
 STEPS: Final = 120  # 60 days, at their opening and their closing
 _RECOMMENDED: Final = (1.0, 5.0)  # from a strong buy to a sell

@@ -12,8 +12,6 @@ from numpy.random import Generator
 from tocsin.matching import IdArray
 from tocsin.views.changes import Floats
 
-__all__ = ["DOMAIN", "SHORT", "TABLE_1", "Distribution", "Ranges", "draw_ranges", "hundredths"]
-
 DOMAIN: Final = (0.0, 10_000.0)
 
 

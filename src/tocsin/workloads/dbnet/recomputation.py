@@ -13,8 +13,6 @@ from tocsin.matching import IdArray
 from tocsin.model.errors import TocsinError
 from tocsin.views.changes import Floats, PointChanges
 
-__all__ = ["Altered", "Found", "Recomputation", "is_same", "sampled"]
-
 Found: TypeAlias = "float | tuple[Any, ...]"
 """An answer: a number, NaN for null, or sorted codes of distinct values, or pairs."""
 

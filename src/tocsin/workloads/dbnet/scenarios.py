@@ -27,8 +27,6 @@ from tocsin.workloads.dbnet.ranges import DOMAIN, SHORT, TABLE_1, Distribution, 
 from tocsin.workloads.dbnet.variants import codes, mirrored, moves
 from tocsin.workloads.dbnet.walks import SPIKES, draw_points, draw_updates
 
-__all__ = ["Prepared", "Scenario", "everybody_of", "place", "prepare"]
-
 _VALUES: Final = 20  # that distinct values are of
 
 

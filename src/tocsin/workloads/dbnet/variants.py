@@ -10,8 +10,6 @@ from tocsin.views.changes import Floats, PointChanges
 from tocsin.workloads.dbnet.ranges import DOMAIN, hundredths
 from tocsin.workloads.dbnet.walks import Points, Updates
 
-__all__ = ["codes", "mirrored", "moves", "recoded"]
-
 _FAR: Final = 100.0  # how far a row moves from where it began, at the most
 
 

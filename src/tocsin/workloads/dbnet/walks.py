@@ -18,20 +18,6 @@ from tocsin.model.errors import TocsinError
 from tocsin.views.changes import Floats, PointChanges
 from tocsin.workloads.dbnet.ranges import DOMAIN, hundredths
 
-__all__ = [
-    "KEY",
-    "SPIKES",
-    "TABLE",
-    "DrawError",
-    "Points",
-    "Updates",
-    "X",
-    "Y",
-    "draw_points",
-    "draw_updates",
-    "in_batches",
-]
-
 TABLE: Final = "stock"
 Changes = TypeVar("Changes", PointChanges, JoinChanges)
 

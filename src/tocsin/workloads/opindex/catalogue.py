@@ -21,8 +21,6 @@ from tocsin.workloads.distributions import Choice, zipf
 from tocsin.workloads.opindex.corpus import files_at
 from tocsin.workloads.words import make_words
 
-__all__ = ["Catalogue", "log_frequencies", "make_catalogue", "read_catalogue"]
-
 _MADE: Final = 5_000  # words that a made-up catalogue's values are of
 
 

@@ -12,8 +12,6 @@ from tocsin.workloads.blocks import Blocks, Ragged
 from tocsin.workloads.numbered import NumberedClauses, NumberedEvents
 from tocsin.workloads.opindex import table3
 
-__all__ = ["ClauseParameters", "ClauseWorkload"]
-
 _CLAUSES = 2
 
 

@@ -19,8 +19,6 @@ from tocsin.workloads.blocks import Ragged
 from tocsin.workloads.distributions import zipf
 from tocsin.workloads.words import make_words
 
-__all__ = ["Corpus", "files_at", "make_corpus", "read_corpus"]
-
 _WORD: Final = re.compile(r"[^\W_]+")
 _SUFFIXES: Final = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz", ".jsonl.zst", ".ndjson.zst")
 

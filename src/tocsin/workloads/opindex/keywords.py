@@ -16,8 +16,6 @@ from tocsin.workloads.distributions import Choice
 from tocsin.workloads.numbered import NumberedEvents, NumberedSubscriptions
 from tocsin.workloads.opindex.corpus import Corpus
 
-__all__ = ["KeywordParameters", "KeywordWorkload"]
-
 _SUBSCRIPTIONS, _EVENTS = 0, 1
 _EVENT_BLOCK: Final = 1 << 10
 

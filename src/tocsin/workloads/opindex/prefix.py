@@ -19,8 +19,6 @@ from tocsin.workloads.distributions import Choice, zipf
 from tocsin.workloads.pooled import Pool, PooledSubscriptions, RecordEvents
 from tocsin.workloads.words import make_words
 
-__all__ = ["PrefixParameters", "PrefixWorkload"]
-
 _SUBSCRIPTIONS, _EVENTS = 0, 1
 _EVENT_BLOCK: Final = 1 << 12
 _NUMBER, _WORD, _PREFIX = range(3)  # what a predicate compares its attribute with

@@ -19,8 +19,6 @@ from tocsin.workloads.distributions import Choice
 from tocsin.workloads.opindex.catalogue import Catalogue, log_frequencies
 from tocsin.workloads.pooled import Pool, PooledSubscriptions, RecordEvents
 
-__all__ = ["ProductParameters", "ProductWorkload"]
-
 _SUBSCRIPTIONS, _EVENTS = 0, 1
 _OPERATORS: Final = (Operator.EQ, Operator.IN, Operator.LE, Operator.GE, Operator.BETWEEN)
 _EQ, _IN, _LE, _GE, _BETWEEN = range(len(_OPERATORS))

@@ -16,8 +16,6 @@ from tocsin.workloads.blocks import Blocks, Ragged
 from tocsin.workloads.distributions import Choice, zipf
 from tocsin.workloads.numbered import NumberedEvents, NumberedSubscriptions
 
-__all__ = ["Parameters", "Workload"]
-
 _SUBSCRIPTIONS, _EVENTS = 0, 1
 _EVENT_BLOCK = 1 << 12
 

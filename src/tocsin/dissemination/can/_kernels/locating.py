@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from tocsin.dissemination.can.state import Zones
 from tocsin.structures.jit import helper, kernel
 
-__all__ = ["holder", "locate"]
-
 
 @kernel
 def locate(zones: Zones, x1: NDArray[np.float64], x2: NDArray[np.float64], found: NDArray[np.int64]) -> None:

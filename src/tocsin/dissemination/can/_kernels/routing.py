@@ -27,8 +27,6 @@ from numpy.typing import NDArray
 from tocsin.dissemination.can.state import Journeys, Zones
 from tocsin.structures.jit import helper, kernel
 
-__all__ = ["route"]
-
 
 @kernel
 def route(

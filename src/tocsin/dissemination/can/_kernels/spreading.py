@@ -22,8 +22,6 @@ from tocsin.dissemination.can._kernels.locating import holder
 from tocsin.dissemination.can.state import NO_PARENT, Rectangles, Spread, Zones
 from tocsin.structures.jit import helper, kernel
 
-__all__ = ["count_met", "spread"]
-
 
 @kernel
 def count_met(zones: Zones, asked: Rectangles, waiting: NDArray[np.int64], starts: NDArray[np.int64]) -> None:

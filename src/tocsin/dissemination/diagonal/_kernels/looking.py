@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from tocsin.dissemination.diagonal.state import Rows
 from tocsin.structures.jit import helper
 
-__all__ = ["Tuples", "look", "return_row"]
-
 
 class Tuples(NamedTuple):
     """Rows that somebody gets to know because of a change."""

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from tocsin.dissemination.diagonal.state import Moves, Rows
 from tocsin.structures.jit import helper
 
-__all__ = ["NOT_HELD", "change_rows", "first_from", "has_room", "row_at"]
-
 NOT_HELD: Final = -1
 
 

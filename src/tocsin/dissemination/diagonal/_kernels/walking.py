@@ -22,19 +22,6 @@ from tocsin.dissemination.diagonal._kernels.rows import NOT_HELD, change_rows, f
 from tocsin.dissemination.diagonal.state import Moves, Rows
 from tocsin.structures.jit import helper, kernel
 
-__all__ = [
-    "ABSENT",
-    "CHANGES",
-    "DONE",
-    "LINES",
-    "NO_ROOM",
-    "NO_ROOM_FOR_ROWS",
-    "TUPLES",
-    "Homes",
-    "WalkLines",
-    "walk_changes",
-]
-
 CHANGES: Final = 0  # of the progress: changes made
 LINES: Final = 1  # of the progress: lines written
 TUPLES: Final = 2  # of the progress: tuples written

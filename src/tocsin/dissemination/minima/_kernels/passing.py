@@ -26,25 +26,6 @@ from tocsin.dissemination.diagonal.state import Rows
 from tocsin.dissemination.minima.state import BUCKETS, COMES, CUT, Kept, Passing, Reached
 from tocsin.structures.jit import helper, kernel
 
-__all__ = [
-    "ABSENT",
-    "ASKED",
-    "DONE",
-    "ENTRY",
-    "LINES",
-    "NOT_BEGUN",
-    "NO_ROOM",
-    "NO_ROOM_FOR_ROWS",
-    "PASSES",
-    "TOLD",
-    "AskLines",
-    "Asked",
-    "Heard",
-    "ToldLines",
-    "count_minima",
-    "pass_changes",
-]
-
 # of the progress
 PASSES: Final = 0  # made
 ENTRY: Final = 1  # of the spread, the next one of the present pass

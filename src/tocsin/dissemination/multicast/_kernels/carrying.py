@@ -20,8 +20,6 @@ from tocsin.dissemination.multicast.state import (
 )
 from tocsin.structures.jit import helper, kernel
 
-__all__ = ["LINES", "MESSAGES", "carry"]
-
 MESSAGES: Final = 0  # places in `progress`
 LINES: Final = 1
 

@@ -7,8 +7,6 @@ import numpy as np
 from tocsin.dissemination.multicast.state import THE_NODE, Groups, Hierarchy, Rates, Scratch
 from tocsin.structures.jit import helper
 
-__all__ = ["grow_tree"]
-
 
 @helper
 def grow_tree(

@@ -9,8 +9,6 @@ from tocsin.dissemination.network._kernels.searching import Search, search_from
 from tocsin.dissemination.network.state import Adjacency
 from tocsin.structures.jit import kernel
 
-__all__ = ["narrow"]
-
 
 @kernel
 def narrow(

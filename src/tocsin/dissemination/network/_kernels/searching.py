@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from tocsin.dissemination.network.state import Adjacency
 from tocsin.structures.jit import helper, kernel
 
-__all__ = ["Carried", "Search", "carry", "measure", "search_from"]
-
 
 class Search(NamedTuple):
     """Where a search writes."""

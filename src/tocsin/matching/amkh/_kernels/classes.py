@@ -48,8 +48,6 @@ from tocsin.structures import blocks
 from tocsin.structures.blocks import class_of, size_of
 from tocsin.structures.jit import helper
 
-__all__ = ["enter_class", "forget_classes", "is_any_matched", "is_matched", "leave_class"]
-
 _NE: Final = int(Op.NE)
 _FEW: Final = 32  # clauses of a class that are gone through whenever one has gone
 _PART: Final = 8  # of more, when an eighth has gone

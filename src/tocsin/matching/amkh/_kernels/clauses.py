@@ -37,8 +37,6 @@ from tocsin.structures import blocks, hash_index
 from tocsin.structures.blocks import class_of, size_of
 from tocsin.structures.jit import helper, wrapping_helper
 
-__all__ = ["class_addend", "equality_addend", "place_of", "release_clause", "use_clause"]
-
 _EQ: Final = int(Op.EQ)
 
 

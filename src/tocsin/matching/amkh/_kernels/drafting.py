@@ -28,8 +28,6 @@ from tocsin.matching.amkh.state import (
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
 from tocsin.structures.jit import helper
 
-__all__ = ["D_FIELD", "D_HIGH", "D_LIST", "D_LOW", "D_TAG", "KNOWN", "choose", "draft", "frequency"]
-
 KNOWN: Final = 1000.0  # events from which on it is they that tell how frequent an attribute is
 _MOST: Final = 256  # attributes of a conjunction that are considered
 _MASK: Final = (1 << FIELD_BITS) - 1

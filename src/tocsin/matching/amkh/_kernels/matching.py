@@ -70,8 +70,6 @@ from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.structures import hash_index
 from tocsin.structures.jit import helper, kernel, prefetch, wrapping_helper
 
-__all__ = ["match"]
-
 _NUMBER, _BIG, _ANY, _TEXT = int(Field.NUMBER), int(Field.BIG), int(Field.ANY), int(Field.TEXT)
 _EQ, _NE = int(Op.EQ), int(Op.NE)
 _MOST_PRODUCTS: Final = 1 << 62

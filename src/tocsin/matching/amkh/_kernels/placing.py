@@ -55,8 +55,6 @@ from tocsin.structures import blocks
 from tocsin.structures.blocks import class_of
 from tocsin.structures.jit import helper, kernel, wrapping_helper
 
-__all__ = ["place", "prepare", "withdraw"]
-
 _MASK: Final = (1 << FIELD_BITS) - 1
 _EQ, _RESIDUAL, _MISSING = int(Op.EQ), int(Op.RESIDUAL), int(Op.MISSING)
 

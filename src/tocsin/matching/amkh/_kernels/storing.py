@@ -27,8 +27,6 @@ from tocsin.structures import blocks, hash_index
 from tocsin.structures.blocks import class_of
 from tocsin.structures.jit import helper, kernel
 
-__all__ = ["RESIDUAL_FLAG", "leave", "recall", "store"]
-
 RESIDUAL_FLAG: Final = 1 << 40  # added to the number in a heading: Python has the last word
 _NUMBER: Final = RESIDUAL_FLAG - 1
 _MASK: Final = (1 << FIELD_BITS) - 1

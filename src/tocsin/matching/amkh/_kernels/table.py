@@ -42,16 +42,6 @@ from tocsin.structures import blocks, hash_index
 from tocsin.structures.blocks import class_of, size_of
 from tocsin.structures.jit import helper, wrapping_helper
 
-__all__ = [
-    "bit_of",
-    "bucket_key",
-    "drop_member",
-    "put_member",
-    "release_schema",
-    "schema_addend",
-    "use_schema",
-]
-
 _CLASS: Final = (1 << SIZE_BITS) - 1
 _POINT: Final = 0xFFFFFFFF
 _SCHEMA: Final = SINGLE - 1

@@ -11,8 +11,6 @@ from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
 from tocsin.structures import hash_index
 from tocsin.structures.jit import helper
 
-__all__ = ["holds"]
-
 _MASK: Final = (1 << FIELD_BITS) - 1
 _ANY, _TEXT = int(Field.ANY), int(Field.TEXT)
 _EQ, _NE, _LT, _LE, _GT, _GE = int(Op.EQ), int(Op.NE), int(Op.LT), int(Op.LE), int(Op.GT), int(Op.GE)

@@ -10,8 +10,6 @@ from tocsin.matching.be_tree._kernels.intervals import middle
 from tocsin.matching.be_tree.state import HIGHEST, LOWEST, PARTITION, TREE, UP, State
 from tocsin.structures.jit import helper
 
-__all__ = ["cut_of"]
-
 _DEEP: Final = 32  # levels of a partition's tree in which cuts follow the members alone
 _WIDE: Final = 1 << 58  # half of a width that cannot be doubled any more
 

@@ -24,8 +24,6 @@ from tocsin.matching.be_tree.state import (
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Op
 from tocsin.structures.jit import helper
 
-__all__ = ["evaluate"]
-
 _MASK: Final = (1 << FIELD_BITS) - 1
 _NE, _GE, _BETWEEN, _NOT_BETWEEN = int(Op.NE), int(Op.GE), int(Op.BETWEEN), int(Op.NOT_BETWEEN)
 _IN, _NOT_IN, _PRESENT, _RESIDUAL, _MISSING = (

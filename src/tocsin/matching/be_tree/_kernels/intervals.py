@@ -17,8 +17,6 @@ from tocsin.matching.be_tree.state import (
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Keys, Op
 from tocsin.structures.jit import helper
 
-__all__ = ["field_at", "interval_at", "interval_on", "middle"]
-
 _MASK: Final = (1 << FIELD_BITS) - 1
 _SIGN: Final = 0x7FFFFFFFFFFFFFFF
 _NUMBER, _STRING, _TEXT = int(Field.NUMBER), int(Field.STRING), int(Field.TEXT)

@@ -23,8 +23,6 @@ from tocsin.structures import blocks
 from tocsin.structures.blocks import class_of, size_of
 from tocsin.structures.jit import helper
 
-__all__ = ["TARGET", "append", "cut_out", "deal", "growth", "hand_over", "settle"]
-
 TARGET: Final = 32  # above so many bits of how many rows follow: where a conjunction is to go
 _SIZE: Final = (1 << TARGET) - 1
 _SHORT: Final = 256  # rows of a leaf in which a gap is closed at once

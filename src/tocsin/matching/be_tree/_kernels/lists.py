@@ -10,8 +10,6 @@ from tocsin.structures import blocks
 from tocsin.structures.blocks import class_of
 from tocsin.structures.jit import kernel
 
-__all__ = ["drop_list", "enter_list"]
-
 
 @kernel
 def enter_list(

@@ -41,8 +41,6 @@ from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.structures import hash_index
 from tocsin.structures.jit import helper, kernel, prefetch
 
-__all__ = ["match"]
-
 _NUMBER, _STRING, _BIG, _ANY, _TEXT = (
     int(Field.NUMBER),
     int(Field.STRING),

@@ -42,8 +42,6 @@ from tocsin.structures import blocks, hash_index
 from tocsin.structures.blocks import class_of, size_of
 from tocsin.structures.jit import helper
 
-__all__ = ["directory_growth", "new_node", "new_partition", "partition_on", "prune"]
-
 
 @helper
 def new_node(state: State, up: int, partition: int, low: int, high: int) -> int:

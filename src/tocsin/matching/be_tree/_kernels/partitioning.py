@@ -29,8 +29,6 @@ from tocsin.matching.be_tree.state import (
 )
 from tocsin.structures.jit import helper
 
-__all__ = ["add_todo", "partition_leaf"]
-
 _LARGE: Final = 8  # times the usual members: a leaf that is not gone through for each partition
 
 

@@ -41,8 +41,6 @@ from tocsin.matching.be_tree.state import (
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
 from tocsin.structures.jit import helper, kernel
 
-__all__ = ["place", "take_out"]
-
 _BETWEEN, _NOT_BETWEEN, _TEXT = int(Op.BETWEEN), int(Op.NOT_BETWEEN), int(Field.TEXT)
 
 

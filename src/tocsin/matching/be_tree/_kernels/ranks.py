@@ -21,8 +21,6 @@ from tocsin.matching.be_tree.state import (
 from tocsin.matching.encoding.codes import FIELDS
 from tocsin.structures.jit import helper
 
-__all__ = ["MARGIN", "expected_rank", "guess", "rank", "refresh"]
-
 MARGIN: Final = 0.1  # by which ranks must differ to matter; of loss alone, that is about a factor of four
 _SCALE: Final = 20.0  # a loss of two to the minus so much counts as none
 

@@ -32,8 +32,6 @@ from tocsin.matching.be_tree.state import (
 )
 from tocsin.structures.jit import helper, kernel
 
-__all__ = ["collect", "judge", "to_be_moved"]
-
 _ENOUGH: Final = 8.0  # times that a member was looked at in vain, in a window: fewer may be chance
 _REMEMBERED: Final = 0.9  # of how much better a rank once was, after each window
 _MOST: Final = 1 << 30  # misses that are counted

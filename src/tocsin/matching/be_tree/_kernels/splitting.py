@@ -35,8 +35,6 @@ from tocsin.matching.be_tree.state import (
 )
 from tocsin.structures.jit import helper
 
-__all__ = ["is_overfull", "relieve_all"]
-
 _SHARE: Final = 8  # one in so many members must be new to try again: each time, all are looked at
 
 

@@ -24,8 +24,6 @@ from tocsin.matching.be_tree.state import (
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Op
 from tocsin.structures.jit import helper, kernel
 
-__all__ = ["leave", "number_all", "recall"]
-
 _MASK: Final = (1 << FIELD_BITS) - 1
 _RESIDUAL: Final = int(Op.RESIDUAL)
 

@@ -12,8 +12,6 @@ from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.operators.index import Passed
 from tocsin.structures.jit import kernel
 
-__all__ = ["splice"]
-
 _FURTHER: Final = int(Field.TEXT) - int(Field.STRING)
 
 

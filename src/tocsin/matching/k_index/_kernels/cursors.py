@@ -10,8 +10,6 @@ from tocsin.matching.k_index._kernels.postings import COUNT_SHIFT, OFFSET
 from tocsin.matching.k_index.state import LEAF, Lists, Posted
 from tocsin.structures.jit import helper, prefetch
 
-__all__ = ["FORM_SHIFT", "LIST", "open_lists", "skip"]
-
 FORM_SHIFT: Final = 33  # of a cursor: the form, above the bit that tells `in`, above the list
 LIST: Final = 0xFFFFFFFF
 _WORD_SHIFT: Final = 32

@@ -37,19 +37,6 @@ from tocsin.structures import blocks, hash_index, sorted_runs
 from tocsin.structures.blocks import size_of
 from tocsin.structures.jit import helper
 
-__all__ = [
-    "field_of_place",
-    "first_header",
-    "header_count",
-    "header_of",
-    "kind_of_place",
-    "lane_of",
-    "make_header",
-    "make_key",
-    "remove_header",
-    "remove_key",
-]
-
 _SIZE: Final = (1 << CLASS_SHIFT) - 1
 _BETWEEN: Final = int(Op.BETWEEN)
 _FIRST: Final = 0xFFFFFFFF

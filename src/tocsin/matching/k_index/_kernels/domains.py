@@ -33,8 +33,6 @@ from tocsin.matching.k_index.state import (
 )
 from tocsin.structures.jit import helper, kernel
 
-__all__ = ["draft_growth", "survey"]
-
 _MASK: Final = (1 << FIELD_BITS) - 1
 _NUMBER: Final = int(Field.NUMBER)
 _LT, _LE, _BETWEEN, _NOT_BETWEEN = int(Op.LT), int(Op.LE), int(Op.BETWEEN), int(Op.NOT_BETWEEN)

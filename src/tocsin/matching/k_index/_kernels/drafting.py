@@ -51,8 +51,6 @@ from tocsin.matching.k_index.state import (
 from tocsin.structures import hash_index
 from tocsin.structures.jit import helper, kernel
 
-__all__ = ["draft_forms", "emit", "place_of"]
-
 _MASK: Final = (1 << FIELD_BITS) - 1
 _NUMBER, _ANY = int(Field.NUMBER), int(Field.ANY)
 _EQ, _NE, _LT, _LE, _GT, _GE = (int(op) for op in (Op.EQ, Op.NE, Op.LT, Op.LE, Op.GT, Op.GE))

@@ -39,8 +39,6 @@ from tocsin.matching.k_index.state import (
 )
 from tocsin.structures.jit import helper, kernel
 
-__all__ = ["clause_of", "is_satisfied", "match", "tell"]
-
 _WORD_SHIFT: Final = 32
 _CLAUSE: Final = (1 << (CLASS_SHIFT - CLAUSE_SHIFT)) - 1
 _NE, _NOT_BETWEEN, _NOT_IN = int(Op.NE), int(Op.NOT_BETWEEN), int(Op.NOT_IN)

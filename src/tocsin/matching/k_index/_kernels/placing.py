@@ -49,8 +49,6 @@ from tocsin.structures import hash_index, sorted_runs
 from tocsin.structures.hash_index import bucket_of
 from tocsin.structures.jit import helper, kernel, prefetch
 
-__all__ = ["place_drafted", "withdraw_drafted"]
-
 _MASK: Final = (1 << FIELD_BITS) - 1
 _NUMBER: Final = int(Field.NUMBER)
 _LT, _LE, _BETWEEN, _NOT_BETWEEN = int(Op.LT), int(Op.LE), int(Op.BETWEEN), int(Op.NOT_BETWEEN)

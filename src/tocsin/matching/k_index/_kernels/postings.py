@@ -18,8 +18,6 @@ from tocsin.structures import blocks
 from tocsin.structures.blocks import size_of
 from tocsin.structures.jit import helper
 
-__all__ = ["COUNT_SHIFT", "OFFSET", "enter", "first_from", "forget_list", "new_list", "take_out"]
-
 OFFSET: Final = 0xFFFFFFFF
 COUNT_SHIFT: Final = 32
 _LEAF_CLASS: Final = 15  # whose blocks have LEAF words

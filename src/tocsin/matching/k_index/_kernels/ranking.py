@@ -39,8 +39,6 @@ from tocsin.matching.k_index.state import (
 )
 from tocsin.structures.jit import helper, kernel
 
-__all__ = ["Best", "Given", "rank"]
-
 _MASK: Final = (1 << FIELD_BITS) - 1
 _WORD_SHIFT: Final = 32
 _NE, _NOT_BETWEEN, _NOT_IN = int(Op.NE), int(Op.NOT_BETWEEN), int(Op.NOT_IN)

@@ -41,8 +41,6 @@ from tocsin.structures import blocks, hash_index
 from tocsin.structures.blocks import class_of
 from tocsin.structures.jit import helper, kernel, wrapping_helper
 
-__all__ = ["bury", "forsake", "recall", "store"]
-
 _BETWEEN, _NOT_BETWEEN, _RESIDUAL = int(Op.BETWEEN), int(Op.NOT_BETWEEN), int(Op.RESIDUAL)
 _DIGEST: Final = 0x7FFFFFFFFFFFFFFF
 

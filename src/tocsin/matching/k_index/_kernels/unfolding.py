@@ -34,8 +34,6 @@ from tocsin.matching.k_index.state import (
 from tocsin.structures.hash_index import HashIndex, bucket_of, find_in
 from tocsin.structures.jit import helper, prefetch
 
-__all__ = ["unfold"]
-
 _NUMBER, _BIG, _ANY = int(Field.NUMBER), int(Field.BIG), int(Field.ANY)
 _LT, _LE, _GT, _BETWEEN = int(Op.LT), int(Op.LE), int(Op.GT), int(Op.BETWEEN)
 _NO_KEY: Final = -(2**63)  # a key that no number has

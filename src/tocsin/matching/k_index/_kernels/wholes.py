@@ -8,8 +8,6 @@ import numpy as np
 
 from tocsin.structures.jit import helper
 
-__all__ = ["LARGEST", "is_whole", "key_of_whole", "whole_of"]
-
 LARGEST: Final = 1 << 53  # up to here every whole number is a float
 
 

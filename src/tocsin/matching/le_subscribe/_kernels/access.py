@@ -31,21 +31,6 @@ from tocsin.structures import chunked_lists, hash_index, marks
 from tocsin.structures.chunked_lists import CAPACITY, FILL, HEAD, NEXT, OFFSET, OWNER, TAG, TOTAL, WIDTH
 from tocsin.structures.jit import helper, kernel
 
-__all__ = [
-    "attach",
-    "choose",
-    "detach",
-    "enter",
-    "fits",
-    "leave",
-    "place",
-    "residuals_of",
-    "slots_of",
-    "suspect",
-    "table_key",
-    "take_out",
-]
-
 _MASK: Final = (1 << FIELD_BITS) - 1
 _EQ: Final = int(Op.EQ)
 

@@ -29,8 +29,6 @@ from tocsin.matching.le_subscribe.state import (
 from tocsin.structures.chunked_lists import CAPACITY, FILL, HEAD, NEXT, OFFSET, OLDER, TOTAL
 from tocsin.structures.jit import helper, kernel
 
-__all__ = ["examine_reached", "redistribute", "sample_all", "sample_suspects", "sweep"]
-
 _BETTER: Final = 0.9  # a conjunction moves only to what is more selective by this factor
 
 # Places in a cursor

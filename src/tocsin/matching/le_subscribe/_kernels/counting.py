@@ -26,8 +26,6 @@ from tocsin.structures.chunked_lists import (
 )
 from tocsin.structures.jit import helper, kernel
 
-__all__ = ["Counters", "count_in", "count_out", "match_counting"]
-
 
 class Counters(NamedTuple):
     """Who holds each predicate, and how many of its predicates each conjunction has seen satisfied.

@@ -14,8 +14,6 @@ from tocsin.structures import hash_index
 from tocsin.structures.hash_index import HashIndex
 from tocsin.structures.jit import helper, kernel
 
-__all__ = ["MOST", "Candidates", "Sample", "choose_tables", "correlation_of", "draw"]
-
 MOST: Final = 8  # equalities of a conjunction that are considered: the most selective ones
 _MASK: Final = (1 << FIELD_BITS) - 1
 _EQ: Final = int(Op.EQ)

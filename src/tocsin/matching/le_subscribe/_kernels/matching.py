@@ -31,8 +31,6 @@ from tocsin.structures import hash_index
 from tocsin.structures.chunked_lists import CAPACITY, FILL, HEAD, LARGEST, NEXT, OFFSET, OLDER, TOTAL, WIDTH
 from tocsin.structures.jit import helper, kernel, prefetch
 
-__all__ = ["match", "observe_all", "settle"]
-
 _LINE: Final = 16  # slots in a cache line
 _AHEAD: Final = 8 * _LINE
 

@@ -14,8 +14,6 @@ from tocsin.matching.le_subscribe.state import ASK, EVENTS, FALSE, LATER, STAMP,
 from tocsin.structures import hash_index, marks, sorted_runs
 from tocsin.structures.jit import helper, kernel
 
-__all__ = ["ask", "decay", "observe", "post", "register", "release_slot", "selectivity", "unpost"]
-
 _MASK: Final = (1 << FIELD_BITS) - 1
 _EQ, _NE, _LT, _LE, _GT, _GE = int(Op.EQ), int(Op.NE), int(Op.LT), int(Op.LE), int(Op.GT), int(Op.GE)
 _BETWEEN, _NOT_BETWEEN, _IN, _NOT_IN = int(Op.BETWEEN), int(Op.NOT_BETWEEN), int(Op.IN), int(Op.NOT_IN)

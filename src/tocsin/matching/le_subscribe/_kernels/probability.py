@@ -9,8 +9,6 @@ from tocsin.matching.le_subscribe._kernels.predicates import PRIOR, selectivity
 from tocsin.matching.le_subscribe.state import EVENTS, FALLBACK, NO_SLOT, WEIGHT, WIDEST, State
 from tocsin.structures.jit import helper, kernel
 
-__all__ = ["expect", "expected", "key_slot", "probability_of"]
-
 
 @helper
 def probability_of(state: State, entry: int) -> float:

@@ -16,23 +16,6 @@ from numpy.typing import NDArray
 from tocsin.matching.operators.index import TextBytes
 from tocsin.structures.jit import helper, kernel, prefetch
 
-__all__ = [
-    "BIT",
-    "CALLS",
-    "FOUND",
-    "LANES",
-    "LONGEST",
-    "Automaton",
-    "Constants",
-    "Forest",
-    "contained",
-    "grow",
-    "link",
-    "merge",
-    "strike",
-]
-
-
 LANES: Final = 16  # strings that are gone through side by side
 
 

@@ -16,8 +16,6 @@ from tocsin.structures import hash_index
 from tocsin.structures.hash_index import HashIndex
 from tocsin.structures.jit import helper, kernel, wrapping_helper
 
-__all__ = ["Prefixes", "begins_with", "enter", "leave", "pack"]
-
 # Beside a constant's key
 LENGTH: Final = 2  # -1 if the entry is free
 CODE: Final = 3

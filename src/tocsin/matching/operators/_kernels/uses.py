@@ -11,8 +11,6 @@ from tocsin.structures import hash_index
 from tocsin.structures.hash_index import HashIndex
 from tocsin.structures.jit import kernel
 
-__all__ = ["GONE", "STAYS", "UNSEEN", "Uses", "add_uses", "claim", "take_uses"]
-
 # What becomes of a test of which a use is taken back
 STAYS: Final = 0
 UNSEEN: Final = 1  # it is held no longer, and was in no index

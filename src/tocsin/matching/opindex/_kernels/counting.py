@@ -32,8 +32,6 @@ from tocsin.matching.opindex.state import (
 )
 from tocsin.structures.jit import helper
 
-__all__ = ["search", "strike_all"]
-
 _TEXT: Final = int(Field.TEXT)
 _LOWEST: Final = -(2**63)
 _HIGHEST: Final = 2**63 - 1  # that no constant has

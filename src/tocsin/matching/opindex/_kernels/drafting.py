@@ -30,8 +30,6 @@ from tocsin.matching.opindex.state import (
 )
 from tocsin.structures.jit import helper
 
-__all__ = ["choose", "draft", "has_residual", "members_of"]
-
 _MASK: Final = (1 << FIELD_BITS) - 1
 _ANY, _TEXT = int(Field.ANY), int(Field.TEXT)
 _OP_EQ, _OP_NE, _OP_GE = int(Op.EQ), int(Op.NE), int(Op.GE)

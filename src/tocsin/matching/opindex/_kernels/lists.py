@@ -36,8 +36,6 @@ from tocsin.structures import blocks
 from tocsin.structures.blocks import class_of, size_of
 from tocsin.structures.jit import helper
 
-__all__ = ["erase", "growth", "insert", "splitting"]
-
 SHORT: Final = 256  # entries that are kept in order at once
 _FEW: Final = 16  # entries of which a signature is made anew whenever one is taken out
 _TARGET: Final = 0xFFFFFFFF

@@ -42,8 +42,6 @@ from tocsin.matching.opindex.state import (
 )
 from tocsin.structures.jit import helper, kernel, prefetch
 
-__all__ = ["match"]
-
 _NUMBER, _BIG, _ANY = int(Field.NUMBER), int(Field.BIG), int(Field.ANY)
 _LOW_HALF: Final = 0xFFFFFFFF
 _LOG: Final = (1 << LOG_BITS) - 1

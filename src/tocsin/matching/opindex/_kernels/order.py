@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from tocsin.structures.jit import helper
 
-__all__ = ["first_at", "is_before", "sort"]
-
 _TARGET: Final = 0xFFFFFFFF
 _FIELD: Final = 0x7FFFFFFF
 

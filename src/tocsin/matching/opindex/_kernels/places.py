@@ -10,8 +10,6 @@ from tocsin.matching.encoding.codes import FIELDS
 from tocsin.matching.opindex.state import EQ, LOG_BITS, SIGNED, STRIKE, State
 from tocsin.structures.jit import helper, wrapping_helper
 
-__all__ = ["bits_of", "equal_bits", "equal_place", "other_bits", "other_place", "place_of", "segment_at"]
-
 _LOG: Final = (1 << LOG_BITS) - 1
 
 

@@ -53,8 +53,6 @@ from tocsin.structures import blocks
 from tocsin.structures.blocks import size_of
 from tocsin.structures.jit import helper, kernel
 
-__all__ = ["KNOWN", "choose_pivots", "place", "withdraw"]
-
 KNOWN: Final = 1000.0  # events from which on it is they that tell how frequent an attribute is
 _NONE: Final = np.inf
 _MOST_ENTRIES: Final = 1 << 20  # that a form may have in all; one with more is looked at for every event

@@ -30,8 +30,6 @@ from tocsin.matching.opindex.state import (
 )
 from tocsin.structures.jit import helper, kernel
 
-__all__ = ["decay", "forget_events", "review"]
-
 _MUCH: Final = 4.0  # times as frequent as need be, and a pivot is given up
 _MASK: Final = (1 << FIELD_BITS) - 1
 _UNITS: Final = ((1 << COUNT_BITS) - 1) << COUNT_BITS

@@ -30,8 +30,6 @@ from tocsin.matching.opindex.state import (
 from tocsin.structures.blocks import size_of
 from tocsin.structures.jit import helper
 
-__all__ = ["has_draft_room", "has_room"]
-
 
 @helper
 def has_draft_room(state: State, forms: Forms, i: int) -> bool:

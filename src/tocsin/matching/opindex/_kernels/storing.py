@@ -27,8 +27,6 @@ from tocsin.structures import blocks
 from tocsin.structures.blocks import class_of
 from tocsin.structures.jit import helper, kernel
 
-__all__ = ["leave", "recall", "store"]
-
 _MASK: Final = (1 << FIELD_BITS) - 1
 _BETWEEN, _NOT_BETWEEN, _RESIDUAL = int(Op.BETWEEN), int(Op.NOT_BETWEEN), int(Op.RESIDUAL)
 

@@ -25,8 +25,6 @@ from tocsin.structures import hash_index
 from tocsin.structures.jit import helper, kernel
 from tocsin.structures.point_index.state import Rectangles
 
-__all__ = ["ask", "join"]
-
 _BIG: Final = int(Field.BIG)
 
 

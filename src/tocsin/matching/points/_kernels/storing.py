@@ -23,8 +23,6 @@ from tocsin.structures import hash_index
 from tocsin.structures.jit import kernel
 from tocsin.structures.point_index.state import COUNT
 
-__all__ = ["leave", "number_all", "tree_all"]
-
 
 @kernel
 def number_all(state: State, ids: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:

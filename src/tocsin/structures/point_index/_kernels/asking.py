@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from tocsin.structures.jit import helper, kernel
 from tocsin.structures.point_index.state import BLOCK, CHILD, COUNT, Rectangles, State
 
-__all__ = ["count", "find"]
-
 
 @kernel
 def find(

@@ -22,8 +22,6 @@ from tocsin.structures.point_index.state import (
     State,
 )
 
-__all__ = ["rebuild"]
-
 _MULTIPLIER: Final = 1_103_515_245
 _INCREMENT: Final = 12_345
 _MODULUS: Final = 0x7FFFFFFF

@@ -25,8 +25,6 @@ from tocsin.structures.point_index.state import (
     State,
 )
 
-__all__ = ["insert", "remove"]
-
 _SMALL: Final = 4 * LEAF  # points for which balance is of no account
 _SHARE: Final = 0.7  # of a node's points that one child may have
 

@@ -21,8 +21,6 @@ from tocsin.structures.point_index.state import (
     State,
 )
 
-__all__ = ["compact", "give_block", "give_pair", "give_roots", "new_roots", "take_block", "take_pair"]
-
 
 @helper
 def _clear(state: State, node: int, parent: int) -> None:
