@@ -32,11 +32,11 @@ from tocsin.matching import (
     save_matcher,
     saved,
 )
-from tocsin.matching.be_tree._kernels.placing import take_out
+from tocsin.matching.be_tree._kernels.placement import take_out
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.indexed import IndexedMatcher
 from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
-from tocsin.matching.opindex._kernels.placing import withdraw
+from tocsin.matching.opindex._kernels.placement import withdraw
 from tocsin.matching.saved import FORMAT
 from tocsin.model import Event, Predicate, read_event
 from tocsin.model.errors import MatcherError, SavedMatcherError, TocsinError

@@ -146,8 +146,8 @@ def test_what_does_not_fit_is_refused_and_nothing_else_is_lost(monkeypatch: pyte
     matcher.add(ConjunctionBatch.of([(1, to_dnf(parse_condition("a0 >= 1")))]))
     texts = [f"a{i % 9} >= {i} and b = {i}" for i in range(1000)]
     batch = ConjunctionBatch.of((i, to_dnf(parse_condition(text))) for i, text in enumerate(texts, 2))
-    monkeypatch.setattr("tocsin.matching.k_index.keeping._LARGE", 1 << 16)
-    monkeypatch.setattr("tocsin.matching.k_index.keeping.available_mb", lambda: 0.1)
+    monkeypatch.setattr("tocsin.matching.k_index.postings_writer._LARGE", 1 << 16)
+    monkeypatch.setattr("tocsin.matching.k_index.postings_writer.available_mb", lambda: 0.1)
     with pytest.raises(MatcherError, match=r"k-index does not fit: .* smaller `expansion`"):
         matcher.add(batch)
     check_invariants(matcher)
@@ -193,8 +193,8 @@ def test_of_a_batch_with_conjunctions_and_clauses_either_all_is_added_or_nothing
     texts = [f"(b{i} = 'x{i}' or c in ('y{i}', 'z')) and a = {i}" for i in range(3000)]
     clauses = [(i, to_cnf(parse_condition(text))) for i, text in enumerate(texts, 2)]
     batch = ConjunctionBatch.of([(1, to_dnf(parse_condition("a = 1"))), *clauses])
-    monkeypatch.setattr("tocsin.matching.k_index.keeping._LARGE", 1 << 14)
-    monkeypatch.setattr("tocsin.matching.k_index.keeping.available_mb", lambda: 0.01)
+    monkeypatch.setattr("tocsin.matching.k_index.postings_writer._LARGE", 1 << 14)
+    monkeypatch.setattr("tocsin.matching.k_index.postings_writer.available_mb", lambda: 0.01)
     with pytest.raises(MatcherError, match="k-index does not fit"):
         matcher.add(batch)
     check_invariants(matcher)

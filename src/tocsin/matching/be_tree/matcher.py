@@ -12,11 +12,10 @@ from tocsin.language import parse_condition, to_dnf
 from tocsin.matching._kernels.belonging import SIBLING, unlink
 from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch, IdArray
 from tocsin.matching.be_tree import state as arrays
+from tocsin.matching.be_tree._kernels.adaptation import collect, judge, to_be_moved
 from tocsin.matching.be_tree._kernels.matching import match
-from tocsin.matching.be_tree._kernels.placing import place, take_out
-from tocsin.matching.be_tree._kernels.review import collect, judge, to_be_moved
+from tocsin.matching.be_tree._kernels.placement import place, take_out
 from tocsin.matching.be_tree._kernels.storing import leave, number_all, recall
-from tocsin.matching.be_tree.lists import hold_lists, release_lists
 from tocsin.matching.be_tree.state import (
     CAPACITY,
     CHECKS,
@@ -42,6 +41,7 @@ from tocsin.matching.be_tree.state import (
     State,
     new_state,
 )
+from tocsin.matching.be_tree.value_lists import hold_lists, release_lists
 from tocsin.matching.belonging import Links, taken_from
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Keys, Op
 from tocsin.matching.encoding.conjunctions import EncodedConjunctions

@@ -18,7 +18,7 @@ from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.k_index import state as arrays
 from tocsin.matching.k_index._kernels.matching import match
 from tocsin.matching.k_index._kernels.ranking import Best, Given, rank
-from tocsin.matching.k_index.keeping import FormKeeper
+from tocsin.matching.k_index.postings_writer import PostingsWriter
 from tocsin.matching.k_index.state import (
     CANDIDATES,
     ENTRIES,
@@ -59,7 +59,7 @@ _NO_WEIGHTS: Final = np.empty(0, dtype=np.float64)
 
 
 @register("k-index")
-class KIndex(FormKeeper):
+class KIndex(PostingsWriter):
     """Keeps forms in posting lists by attribute and value, and goes through the lists of an event's values at once.
 
     A form is a conjunction, or clauses of which each must hold. Ranges of whole numbers are expanded into values, if

@@ -21,8 +21,8 @@ from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.matcher import MatcherStats
 from tocsin.matching.opindex import state as arrays
 from tocsin.matching.opindex._kernels.matching import match
-from tocsin.matching.opindex._kernels.placing import KNOWN, choose_pivots, place, withdraw
-from tocsin.matching.opindex._kernels.review import decay, forget_events, review
+from tocsin.matching.opindex._kernels.pivots import decay, forget_events, review
+from tocsin.matching.opindex._kernels.placement import KNOWN, choose_pivots, place, withdraw
 from tocsin.matching.opindex._kernels.storing import leave, recall, store
 from tocsin.matching.opindex.state import (
     ALWAYS,

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
 from tocsin.matching.k_index._kernels.directory import first_header, header_count, kind_of_place
-from tocsin.matching.k_index._kernels.drafting import emit, place_of
+from tocsin.matching.k_index._kernels.entries import emit, place_of
 from tocsin.matching.k_index._kernels.postings import COUNT_SHIFT, OFFSET
-from tocsin.matching.k_index._kernels.wholes import is_whole, key_of_whole, whole_of
+from tocsin.matching.k_index._kernels.whole_numbers import is_whole, key_of_whole, whole_of
 from tocsin.matching.k_index.state import (
     CLASS_SHIFT,
     DRAFTED,

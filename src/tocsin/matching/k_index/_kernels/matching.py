@@ -11,8 +11,8 @@ from tocsin.matching._kernels.gathering import UNSURE
 from tocsin.matching.encoding.codes import FIELD_BITS, Op
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.k_index._kernels.cursors import FORM_SHIFT, LIST, open_lists, skip
+from tocsin.matching.k_index._kernels.event_keys import unfold
 from tocsin.matching.k_index._kernels.postings import COUNT_SHIFT, OFFSET
-from tocsin.matching.k_index._kernels.unfolding import unfold
 from tocsin.matching.k_index.state import (
     ABSENCE,
     ASKED,

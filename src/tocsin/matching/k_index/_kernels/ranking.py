@@ -15,8 +15,8 @@ from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Op
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.k_index._kernels.cursors import FORM_SHIFT, LIST, open_lists, skip
 from tocsin.matching.k_index._kernels.directory import field_of_place
+from tocsin.matching.k_index._kernels.event_keys import unfold
 from tocsin.matching.k_index._kernels.matching import clause_of, is_satisfied, tell
-from tocsin.matching.k_index._kernels.unfolding import unfold
 from tocsin.matching.k_index.state import (
     ASKED,
     ASKED_FORMS,

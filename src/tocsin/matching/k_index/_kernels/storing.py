@@ -170,10 +170,10 @@ def _new_member(book: Book, id_: int, number: int) -> int:
 
 
 @kernel
-def forsake(book: Book, members: NDArray[np.int64], gone: NDArray[np.int64]) -> int:
+def drop_members(book: Book, members: NDArray[np.int64], gone: NDArray[np.int64]) -> int:
     """Give up members; write the forms that nobody has any more into `gone`, and return how many.
 
-    Those are to be taken out of their lists, and then given up with `bury`.
+    Those are to be taken out of their lists, and then given up with `free_expressions`.
     """
     count = np.int64(0)
     for i in range(members.shape[0]):
@@ -197,7 +197,7 @@ def forsake(book: Book, members: NDArray[np.int64], gone: NDArray[np.int64]) -> 
 
 
 @kernel
-def bury(book: Book, numbers: NDArray[np.int64]) -> None:
+def free_expressions(book: Book, numbers: NDArray[np.int64]) -> None:
     """Give up forms that nobody has any more, and what was kept of them."""
     for i in range(numbers.shape[0]):
         number = numbers[i]

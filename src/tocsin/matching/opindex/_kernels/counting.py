@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tocsin.matching._kernels.gathering import UNSURE
 from tocsin.matching.encoding.codes import FIELDS, Field
-from tocsin.matching.opindex._kernels.order import first_at
+from tocsin.matching.opindex._kernels.entry_order import first_at
 from tocsin.matching.opindex.state import (
     ASKED,
     COUNT,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tocsin.matching.encoding.codes import FIELDS, Field
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.opindex._kernels.counting import search, strike_all
-from tocsin.matching.opindex._kernels.places import (
+from tocsin.matching.opindex._kernels.signatures import (
     equal_bits,
     equal_place,
     other_bits,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tocsin.matching.opindex._kernels.drafting import members_of
-from tocsin.matching.opindex._kernels.lists import growth, splitting
+from tocsin.matching.opindex._kernels.entries import members_of
+from tocsin.matching.opindex._kernels.predicate_lists import growth, splitting
 from tocsin.matching.opindex.state import (
     CLASS,
     COPIES,

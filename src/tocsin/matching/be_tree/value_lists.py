@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tocsin.matching.be_tree import state as arrays
-from tocsin.matching.be_tree._kernels.lists import drop_list, enter_list
+from tocsin.matching.be_tree._kernels.value_lists import drop_list, enter_list
 from tocsin.matching.be_tree.state import HIGHEST, LOWEST, USES, State
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Keys, Op
 from tocsin.matching.encoding.vocabulary import Vocabulary

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
-from tocsin.matching.k_index._kernels.wholes import is_whole, key_of_whole, whole_of
+from tocsin.matching.k_index._kernels.whole_numbers import is_whole, key_of_whole, whole_of
 from tocsin.matching.k_index.state import (
     ABSENCE,
     CLAUSAL,

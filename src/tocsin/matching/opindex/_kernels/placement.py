@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Op
-from tocsin.matching.opindex._kernels.drafting import choose, draft, has_residual
-from tocsin.matching.opindex._kernels.lists import erase, insert
+from tocsin.matching.opindex._kernels.entries import choose, draft, has_residual
+from tocsin.matching.opindex._kernels.predicate_lists import erase, insert
 from tocsin.matching.opindex._kernels.room import has_draft_room, has_room
 from tocsin.matching.opindex.state import (
     ALWAYS,

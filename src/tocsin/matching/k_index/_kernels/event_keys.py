@@ -9,8 +9,8 @@ import numpy as np
 from tocsin.matching.encoding.codes import FIELDS, Field, Op
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.k_index._kernels.directory import first_header, header_count, kind_of_place
-from tocsin.matching.k_index._kernels.drafting import place_of
-from tocsin.matching.k_index._kernels.wholes import is_whole, whole_of
+from tocsin.matching.k_index._kernels.entries import place_of
+from tocsin.matching.k_index._kernels.whole_numbers import is_whole, whole_of
 from tocsin.matching.k_index.state import (
     CLAUSAL,
     EXPANDED,

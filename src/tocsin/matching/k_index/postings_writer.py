@@ -17,9 +17,9 @@ from tocsin.matching.encoding.lists import lists_of
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.k_index import state as arrays
 from tocsin.matching.k_index._kernels.domains import draft_growth, survey
-from tocsin.matching.k_index._kernels.drafting import draft_forms
-from tocsin.matching.k_index._kernels.placing import place_drafted, withdraw_drafted
-from tocsin.matching.k_index._kernels.storing import bury, forsake, recall, store
+from tocsin.matching.k_index._kernels.entries import draft_forms
+from tocsin.matching.k_index._kernels.placement import place_drafted, withdraw_drafted
+from tocsin.matching.k_index._kernels.storing import drop_members, free_expressions, recall, store
 from tocsin.matching.k_index.state import (
     DRAFTED,
     FORM,
@@ -44,7 +44,7 @@ _LARGE: Final = 1 << 26  # bytes from which on it is asked what memory is left
 _NO_WEIGHTS: Final = np.empty(0, dtype=np.float64)
 
 
-class FormKeeper(ClauseMatcher):
+class PostingsWriter(ClauseMatcher):
     """Keeps forms, each once however many subscriptions have it, and their entries in posting lists."""
 
     def __init__(self, *, expansion: int, absence: bool, vocabulary: Vocabulary | None) -> None:
@@ -115,7 +115,7 @@ class FormKeeper(ClauseMatcher):
             self._withdraw(forms)
             unlink(*self._links(), self._state.book.owner, members)
             gone = np.empty(len(members), dtype=np.int64)
-            bury(self._state.book, gone[: forsake(self._state.book, members, gone)])
+            free_expressions(self._state.book, gone[: drop_members(self._state.book, members, gone)])
             raise
 
     def _extend(self, forms: Forms) -> None:
@@ -209,10 +209,10 @@ class FormKeeper(ClauseMatcher):
         numbers = self._state.book.members[members, FORM].astype(np.int64)
         said = [(forms.tags, forms.lows) for forms in self._recalled(numbers)]  # each as often as it is had
         gone = np.empty(len(members), dtype=np.int64)
-        gone = gone[: forsake(self._state.book, members, gone)]
+        gone = gone[: drop_members(self._state.book, members, gone)]
         for forms in self._recalled(gone):
             self._withdraw(forms)
-        bury(self._state.book, gone)
+        free_expressions(self._state.book, gone)
         for tags, lows in said:
             self.vocabulary.release(tags, lows)
 

@@ -13,8 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from tocsin.matching.opindex._kernels.order import first_at, is_before, sort
-from tocsin.matching.opindex._kernels.places import bits_of, place_of, segment_at
+from tocsin.matching.opindex._kernels.entry_order import first_at, is_before, sort
+from tocsin.matching.opindex._kernels.signatures import bits_of, place_of, segment_at
 from tocsin.matching.opindex.state import (
     COUNT,
     ENTRIES,
