@@ -34,7 +34,7 @@ def test_many_subscriptions_go_into_the_index_with_those_that_were_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(growing, "_FEW", 50)
-    monkeypatch.setattr(jit, "is_compiled_before", lambda: True)
+    monkeypatch.setattr(jit, "is_compiled_before", lambda _: True)
     matcher, oracle = GrowingMatcher(), Oracle()
     for first, count in ((0, 10), (10, 30), (40, 100), (140, 10)):
         for each in (matcher, oracle):
@@ -47,7 +47,7 @@ def test_many_subscriptions_go_into_the_index_with_those_that_were_there(
 
 def test_much_work_goes_to_the_index_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growing, "_WORTH", 1000)
-    monkeypatch.setattr(jit, "is_compiled_before", lambda: True)
+    monkeypatch.setattr(jit, "is_compiled_before", lambda _: True)
     matcher = GrowingMatcher()
     matcher.add(batch(0, 10))
     expected = matcher.match(EVENTS).to_lists()
@@ -57,7 +57,7 @@ def test_much_work_goes_to_the_index_too(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_clause_forms_are_expanded_or_refused_when_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growing, "_WORTH", 1000)
-    monkeypatch.setattr(jit, "is_compiled_before", lambda: True)
+    monkeypatch.setattr(jit, "is_compiled_before", lambda _: True)
     matcher = GrowingMatcher()
     matcher.add(batch(0, 10))
     clauses = to_cnf(parse_condition("(a = 1 or b = 2) and (b > 1 or c = 'x1')"))
@@ -73,7 +73,7 @@ def test_clause_forms_are_expanded_or_refused_when_they_come(monkeypatch: pytest
 
 def test_what_an_oracle_holds_in_clauses_goes_into_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growing, "_FEW", 5)
-    monkeypatch.setattr(jit, "is_compiled_before", lambda: True)
+    monkeypatch.setattr(jit, "is_compiled_before", lambda _: True)
     oracle = Oracle()
     clauses = to_cnf(parse_condition("(a = 1 or b = 2) and (b > 1 or c = 'x1')"))
     oracle.add(ConjunctionBatch.of([(50, clauses)]))
@@ -93,7 +93,7 @@ def test_brute_force_goes_on_while_the_index_is_compiled(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(growing, "_WORTH", 10)
     monkeypatch.setattr(growing, "_warm_up", compile_slowly)
-    monkeypatch.setattr(jit, "is_compiled_before", lambda: False)
+    monkeypatch.setattr(jit, "is_compiled_before", lambda _: False)
     matcher = GrowingMatcher()
     matcher.add(batch(0, 10))
     expected = matcher.match(EVENTS).to_lists()

@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 import tocsin
-from tocsin.structures.jit import kernel_sources
+from tocsin.structures.jit import compiled_from, kernel_sources
 
 PACKAGE = Path(tocsin.__file__).parent
 
@@ -19,8 +19,12 @@ def imported_by(source: Path) -> set[Path]:
 
 def test_compiled_code_is_made_anew_when_anything_it_was_made_from_changes() -> None:
     # A constant is compiled into the kernels that use it, whatever file it stands in.
-    sources = set(kernel_sources())
+    sources = kernel_sources()
     kernels = {source for source in sources if source.parent.name == "_kernels"}
     assert len(kernels) > 20
     packages = {PACKAGE / "structures" / "__init__.py"}
-    assert {path for kernel in kernels for path in imported_by(kernel)} <= sources | packages
+    for kernel in kernels:
+        direct = imported_by(kernel)
+        assert direct <= sources | packages
+        assert direct - packages <= compiled_from(kernel)
+        assert all(compiled_from(source) <= compiled_from(kernel) for source in direct - packages)

@@ -16,7 +16,7 @@ from tocsin.engine.book import in_force
 from tocsin.index.roll import NOTHING, Roll, SavedRoll, open_roll
 from tocsin.language.semantics import value_of
 from tocsin.matching import EventBatch, IdArray, Matcher, Oracle, create_matcher, open_matcher, save_matcher
-from tocsin.matching.growing import INDEX, GrowingMatcher, held_by
+from tocsin.matching.growing import INDEX, INDEX_KERNELS, GrowingMatcher, held_by
 from tocsin.matching.saved import Savable
 from tocsin.model.conditions import Conjunction
 from tocsin.model.errors import MatcherError
@@ -111,7 +111,7 @@ class ShardDraft:
 
         if isinstance(self.matcher, Oracle):
             index = create_matcher(INDEX)
-            if not is_compiled_before():  # once here, rather than in every worker
+            if not is_compiled_before(INDEX_KERNELS):  # once here, rather than in every worker
                 index.warm_up()  # type: ignore[attr-defined]
             index.add(held_by(self.matcher))
             self.matcher = index

@@ -22,6 +22,7 @@ from tocsin.matching.statistics import Statistics
 from tocsin.model.event import Event
 
 INDEX: Final = "dynamic"
+INDEX_KERNELS: Final = "tocsin.matching.le_subscribe._kernels.adaptation"  # compiled wherever it has run
 
 _FEW: Final = 1_000  # conjunctions that brute force may hold
 _WORTH: Final = 300_000  # conjunctions that it may try, over all events, before an index is worth its loading
@@ -94,10 +95,10 @@ class GrowingMatcher:
         oracle = self._oracle
         if oracle is None:
             return
-        if not self._may_compile and not is_compiled_before():
+        if not self._may_compile and not is_compiled_before(INDEX_KERNELS):
             self._tried = 0  # asked again after as much work
             return
-        if self._compiling is None and not is_compiled_before() and size <= _TOO_MANY:
+        if self._compiling is None and not is_compiled_before(INDEX_KERNELS) and size <= _TOO_MANY:
             self._compiling = Thread(target=_warm_up, daemon=True)
             self._compiling.start()
         if self._compiling is not None and self._compiling.is_alive() and size <= _TOO_MANY:

@@ -86,5 +86,5 @@ def name_of(matcher: Matcher) -> str:
 def _tell_if_compiling() -> None:
     from tocsin.structures.jit import is_compiled_before  # noqa: PLC0415 - it brings the compiler
 
-    if not is_compiled_before():
+    if not is_compiled_before("tocsin.matching._kernels.gathering"):
         _log.info("compiling the matchers, once on this machine: this takes about a minute")

@@ -22,10 +22,11 @@ def load() -> None:
     import pandas as pd  # noqa: F401, PLC0415
     import pyarrow as pa  # noqa: F401, PLC0415
 
+    from tocsin.matching.growing import INDEX_KERNELS  # noqa: PLC0415
     from tocsin.matching.le_subscribe.dynamic import Dynamic  # noqa: PLC0415
     from tocsin.structures.jit import is_compiled_before  # noqa: PLC0415
 
-    if is_compiled_before("adaptation."):  # its own kernels, not those of something else
+    if is_compiled_before(INDEX_KERNELS):
         Dynamic.warm_up()
 
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, Final, TypeVar, cast
 
 import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.extending import intrinsic
 
 from tocsin.structures.folders import user_cache
@@ -18,6 +23,7 @@ from tocsin.structures.folders import user_cache
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _PACKAGE: Final = Path(__file__).parent.parent
+_IMPORT: Final = re.compile(rb"^from tocsin\.([\w.]+) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
 _KERNELS: dict[str, Any] = {}
 
 # A kernel allocates nothing, so it needs no reference counts; left on, they cost twenty times a hash look-up.
@@ -30,42 +36,61 @@ _OPTIONS: Final[dict[str, Any]] = {
 }
 
 
-def kernel_sources() -> list[Path]:
-    """Return every source that a kernel may be compiled from: kernels, and what constants and arrays they use."""
+@cache
+def kernel_sources() -> frozenset[Path]:
+    """Return every source that a kernel may be compiled from: kernels, and the constants and states they use."""
     patterns = (
-        "structures/*.py",
+        "structures/**/*.py",
         "**/_kernels/*.py",
         "**/state.py",
         "**/encoding/*.py",
         "**/operators/index.py",
     )
-    return sorted({source for pattern in patterns for source in _PACKAGE.glob(pattern)})
+    return frozenset(source for pattern in patterns for source in _PACKAGE.glob(pattern))
 
 
-def _sources_digest() -> str:
-    """Return a digest of those sources.
+def compiled_from(source: Path) -> frozenset[Path]:
+    """Return the kernel sources that a source imports, directly or not, with itself among them."""
+    found: set[Path] = set()
+    pending = {source}
+    while pending:
+        found |= pending
+        pending = {imported for one in pending for imported in _read(one)[1]} - found
+    return frozenset(found)
 
-    Numba knows only the file that a kernel stands in; a helper edited elsewhere would leave its callers stale.
+
+@cache
+def _read(source: Path) -> tuple[bytes, frozenset[Path]]:
+    """Return a digest of a source, and the kernel sources that it imports by itself."""
+    content = source.read_bytes()
+    imported = set()
+    for module, names in _IMPORT.findall(content):
+        path = _PACKAGE.joinpath(*module.decode().split("."))
+        imported.add(path.with_suffix(".py"))
+        imported |= {path / f"{name}.py" for name in re.findall(r"\w+", names.decode())}
+    return hashlib.sha256(content).digest(), frozenset(imported & kernel_sources())
+
+
+@cache
+def _folder(source: Path) -> Path:
+    """Return where the compiled kernels of a source file are kept.
+
+    Numba looks only at the file that a kernel stands in; a helper edited elsewhere would leave its callers stale. The
+    folder's name has a digest of all that the kernels are compiled from, and no path of this machine, so every
+    checkout with the same sources shares it.
     """
     digest = hashlib.sha256(numba.__version__.encode())
-    for source in kernel_sources():
-        digest.update(source.read_bytes())
+    for one in sorted(compiled_from(source)):
+        digest.update(one.relative_to(_PACKAGE).as_posix().encode() + _read(one)[0])
     digest.update(b"bounds checked" if numba.config.BOUNDSCHECK else b"")
-    return digest.hexdigest()[:16]
+    module = ".".join(source.relative_to(_PACKAGE).with_suffix("").parts)
+    return user_cache() / f"{module}-{digest.hexdigest()[:16]}"
 
 
-def cache_folder() -> Path:
-    """Return where compiled code is kept: `TOCSIN_CACHE_DIR`, or the user's cache, one folder per version."""
-    return user_cache() / _DIGEST
-
-
-_DIGEST: Final = _sources_digest()
-_FOLDER: Final = cache_folder()
-
-
-def is_compiled_before(kernel: str = "") -> bool:
-    """Tell whether an earlier process has left compiled code, of one kernel or of any, that this one can load."""
-    return _FOLDER.is_dir() and next(_FOLDER.rglob(f"{kernel}*.nbc"), None) is not None
+def is_compiled_before(module: str) -> bool:
+    """Tell whether an earlier process has left compiled kernels of a module, as it is now, for this one to load."""
+    folder = _folder(_PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".py"))
+    return folder.is_dir() and next(folder.glob("*.nbc"), None) is not None
 
 
 def kernel(function: Function) -> Function:
@@ -84,17 +109,57 @@ def wrapping_helper(function: Function) -> Function:
 
 
 def _compiled(function: Function, options: dict[str, Any]) -> Function:
-    # Numba reads the folder when a function is decorated; an application that embeds us keeps its own setting.
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(_FOLDER)
-    try:
-        compiled = numba.njit(cache=True, **_OPTIONS, **options)(function)
-    except RuntimeError:  # nowhere to write: compile anew in each process
-        compiled = numba.njit(**_OPTIONS, **options)(function)
-    finally:
-        numba.config.CACHE_DIR = before
+    compiled = numba.njit(**_OPTIONS, **options)(function)
+    if not numba.config.DISABLE_JIT:
+        # Where nothing can be written, each process compiles anew.
+        with suppress(RuntimeError):
+            compiled._cache = _KernelCache(function)  # noqa: SLF001 - as `enable_caching` does, in a place of our own
     _KERNELS[f"{function.__module__}.{function.__qualname__}"] = compiled
     return cast("Function", compiled)
+
+
+@cache
+def _is_writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        TemporaryFile(dir=folder).close()
+    except OSError:
+        return False
+    return True
+
+
+class _KernelLocator(_CacheLocator):
+    """Places compiled code by the content of its sources."""
+
+    def __init__(self, folder: Path, line: int) -> None:
+        self._path = folder
+        self._line = line
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _KernelLocator | None:
+        """Return the place of a function's code, or None if nothing can be written there."""
+        folder = _folder(Path(py_file))
+        return cls(folder, py_func.__code__.co_firstlineno) if _is_writable(folder) else None
+
+    def get_cache_path(self) -> str:
+        """Return the folder."""
+        return str(self._path)
+
+    def get_source_stamp(self) -> str:
+        """Return the folder's name: it has the digest of the sources."""
+        return self._path.name
+
+    def get_disambiguator(self) -> str:
+        """Return the line that a function begins at, since two of one file may share a name."""
+        return str(self._line)
+
+
+class _KernelCacheImpl(CompileResultCacheImpl):
+    _locator_classes = (_KernelLocator,)
+
+
+class _KernelCache(FunctionCache):
+    _impl_class = _KernelCacheImpl
 
 
 def compiled_kernels() -> dict[str, int]:

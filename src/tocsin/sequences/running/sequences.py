@@ -106,7 +106,7 @@ class Sequences:
         mode: Optimisations = MODES["cayuga"],
         memory_limit: int | None = None,
     ) -> None:
-        if not is_compiled_before("stepping.step"):
+        if not is_compiled_before("tocsin.sequences._kernels.stepping"):
             _log.info("compiling what runs sequences, once on this machine: this takes about 20 seconds")
         self.mode = mode
         self._words = Words()
