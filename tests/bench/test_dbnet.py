@@ -19,7 +19,7 @@ from tocsin.bench.dbnet.tasks import Done, Task, decoded, encoded, perform
 from tocsin.bench.report import Measurement
 from tocsin.cli.app import app
 from tocsin.dissemination.strategies.registry import STRATEGIES
-from tocsin.dissemination.strategies.unicast import Unicast
+from tocsin.dissemination.strategies.s_un import ServerUnicast
 from tocsin.model.errors import MatcherError, TocsinError
 from tocsin.model.subscription import Answer
 
@@ -175,7 +175,7 @@ def test_groups_hold_a_scenario_each_unless_cores_would_be_idle() -> None:
 
 
 def test_a_simulation_that_fails_is_named_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Unicast, "answer", lambda *_: -1.0)
+    monkeypatch.setattr(ServerUnicast, "answer", lambda *_: -1.0)
     faults: list[Done] = []
     report = run(TINY, ["S-UN", "S-CN"], experiments=["full"], complain=faults.append)
     assert [done.task.called for done in faults] == ["full, S-UN, 200"]

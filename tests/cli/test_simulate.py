@@ -45,7 +45,7 @@ def test_all_six_are_compared_and_written_and_drawn(tmp_path: Path) -> None:
     assert read["byte_model"] == {"field": 8, "header": 0}
     assert read["scenario"]["rows"] == 30
     assert read["events"] == sum(read["updates"].values()) == 120
-    assert len({one["told"] for one in read["strategies"]}) == 1
+    assert len({one["changed_answers"] for one in read["strategies"]}) == 1
     assert '"kind":"min"' in page.read_text(encoding="utf-8")
 
 
@@ -61,7 +61,7 @@ def test_joins_are_carried_by_the_three_that_can(tmp_path: Path) -> None:
     done = simulate("--view", "join", "--json", figures)
     assert done.exit_code == 0, done.output
     assert "120 updates of 60 rows, join of 60 ranges" in done.stdout
-    told = {one["strategy"]: one["told"] for one in json.loads(figures.read_text())["strategies"]}
+    told = {one["strategy"]: one["changed_answers"] for one in json.loads(figures.read_text())["strategies"]}
     assert list(told) == ["S-UN", "CN", "S-CN"]
     assert len(set(told.values())) == 1
     assert told["CN"] > 0
@@ -169,4 +169,6 @@ def test_a_run_without_events_costs_nothing(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["simulate", *given, "--subscriptions", "9", "--json", str(figures)])
     assert done.exit_code == 0, done.output
     for one in json.loads(figures.read_text())["strategies"]:
-        assert not any(one[name] for name in ("events", "overlay_hops", "size", "server_us", "told")), one
+        assert not any(
+            one[name] for name in ("events", "overlay_hops", "size", "server_us", "changed_answers")
+        ), one

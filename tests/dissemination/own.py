@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
+from tocsin.dissemination.strategies.s_un import ServerUnicast
 from tocsin.dissemination.strategies.strategy import Strategy
-from tocsin.dissemination.strategies.unicast import Unicast
 
 __all__ = ["STRATEGY"]
 
 
-class Own(Unicast):
+class Own(ServerUnicast):
     """Does what S-UN does, by another name."""
 
     name: ClassVar[str] = "OWN"

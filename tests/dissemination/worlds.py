@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from tocsin.dissemination.can.growing import Splitting, grow_can
+from tocsin.dissemination.can.construction import Splitting, build_can
 from tocsin.dissemination.network.inet import make_topology
-from tocsin.dissemination.network.paths import place_overlay
-from tocsin.dissemination.questions.ranges import RangeQuestion
+from tocsin.dissemination.network.overlay import place_overlay
+from tocsin.dissemination.query_kinds.ranges import RangeQueries
 from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.strategies.strategy import Outcome, Strategy
 from tocsin.views.changes import PointChanges
@@ -26,7 +26,7 @@ class World(Struct, frozen=True):
     """Where strategies are tried, what is asked, and batches of changes."""
 
     setting: Setting
-    question: RangeQuestion
+    queries: RangeQueries
     batches: list[PointChanges]
 
 
@@ -47,23 +47,23 @@ def make_world(
     points = random.integers(0, width, (rows, 2)).astype(np.float64)
     if kind == "distinct":
         points[:, 1] %= 5
-    question = RangeQuestion(
+    queries = RangeQueries(
         kind, points[:, 0].copy(), points[:, 1].copy(), ends[:, 0].copy(), ends[:, 1].copy()
     )
     overlay = place_overlay(make_topology(4 * nodes, seed=seed), nodes, seed=seed)
-    can = grow_can(
+    can = build_can(
         nodes,
         splitting,
-        lows=question.lows,
-        highs=question.highs,
-        rows=question.x,
+        lows=queries.lows,
+        highs=queries.highs,
+        rows=queries.x,
         domain=(0.0, float(width)),
         seed=seed,
     )
     setting = Setting(overlay, can, server=int(random.integers(nodes)), seed=seed)
     changes = _changes(random, [tuple(point) for point in points.tolist()], events, width, kind)
     cuts = sorted({0, events, *random.integers(0, events, 4).tolist()})
-    return World(setting, question, [_columns(changes[a:b]) for a, b in pairwise(cuts)])
+    return World(setting, queries, [_columns(changes[a:b]) for a, b in pairwise(cuts)])
 
 
 def _changes(
@@ -106,9 +106,9 @@ def _columns(changes: Sequence[tuple[Point, Point]]) -> PointChanges:
 class Definition:
     """The answers as they are defined: recomputed from all rows after every change."""
 
-    def __init__(self, question: RangeQuestion) -> None:
-        self._question = question
-        self._points: list[Point] = list(zip(question.x.tolist(), question.y.tolist(), strict=True))
+    def __init__(self, queries: RangeQueries) -> None:
+        self._question = queries
+        self._points: list[Point] = list(zip(queries.x.tolist(), queries.y.tolist(), strict=True))
         self.answers = self._recomputed()
 
     def follow(self, changes: PointChanges) -> Iterator[dict[int, tuple[Any, Any]]]:
@@ -149,7 +149,7 @@ _ANSWERS: dict[str, Any] = {
 def told_of(outcome: Outcome, events: int) -> list[dict[int, tuple[Any, Any]]]:
     """Return what was told of each change, by subscription; nobody may be told twice."""
     found: list[dict[int, tuple[Any, Any]]] = [{} for _ in range(events)]
-    told = outcome.told
+    told = outcome.answer_changes
     lines = zip(told.change.tolist(), told.places.tolist(), told.old.tolist(), told.new.tolist(), strict=True)
     for change, number, old, new in lines:
         assert number not in found[change], f"subscription {number} is told twice of change {change}"
@@ -170,7 +170,7 @@ def assert_flows(strategy: Strategy, changes: PointChanges, outcome: Outcome) ->
 
 def assert_flows_from(origins: list[set[int]], strategy: Strategy, outcome: Outcome) -> None:
     """Assert the same of changes that are known at some nodes from the beginning."""
-    sent = outcome.sent
+    sent = outcome.traffic
     assert not np.any(sent.sender == sent.receiver)
     assert not np.any(np.diff(sent.event) < 0)
     for event, known in enumerate(origins):
@@ -180,7 +180,7 @@ def assert_flows_from(origins: list[set[int]], strategy: Strategy, outcome: Outc
             sender, receiver, step = int(sent.sender[line]), int(sent.receiver[line]), int(sent.step[line])
             assert reached.get(sender, step) < step, f"node {sender} sends at step {step} what it has not got"
             reached.setdefault(receiver, step)
-        told = outcome.told.places[outcome.told.change == event]
+        told = outcome.answer_changes.places[outcome.answer_changes.change == event]
         silent = set(strategy.gateways[told].tolist()) - set(reached)
         assert not silent, f"event {event}: nodes {silent} got nothing, but answers there changed"
 

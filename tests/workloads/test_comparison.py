@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 
 from tests.dissemination.own import STRATEGY
-from tocsin.dissemination.figures import Figures
-from tocsin.dissemination.questions.question import Changes
+from tocsin.dissemination.query_kinds.base import Changes
+from tocsin.dissemination.simulator import CostSummary
 from tocsin.dissemination.strategies.registry import STRATEGIES, strategy_named
 from tocsin.dissemination.strategies.strategy import Outcome, Strategy
 from tocsin.workloads.dbnet.comparison import CLOSELY, AnswerError, compare, sorts
@@ -30,12 +30,12 @@ def test_a_comparison_tells_of_every_batch_and_gives_a_result_for_each(prepared:
         *(("S-CN", size) for size in (CLOSELY, 20, 20, 10)),
     ]
     assert [result.strategy for result in results] == ["S-UN", "S-CN"]
-    assert results[0].told == results[1].told > 0
+    assert results[0].changed_answers == results[1].changed_answers > 0
 
 
 def test_figures_are_means_over_events(prepared: Prepared) -> None:
     [result] = compare(prepared, ["S-CN"], 1_000)
-    figures = Figures.of(result)
+    figures = CostSummary.of(result)
     assert figures.overlay_hops == pytest.approx(result.costs.overlay_hops.mean())
     assert figures.size == pytest.approx(sum(figures.size_by_role.values()) / 150)
     assert figures.highest_stress == result.costs.stress.max()
@@ -56,28 +56,28 @@ def test_a_maximum_has_updates_as_a_minimum_has_upside_down(prepared: Prepared) 
     assert turned.question.y + prepared.question.y == pytest.approx(np.full(40, DOMAIN[1]))
     for name in STRATEGIES:
         [least], [greatest] = compare(prepared, [name], 1_000), compare(turned, [name], 1_000)
-        assert greatest.told == least.told
+        assert greatest.changed_answers == least.changed_answers
         assert greatest.costs.size.tolist() == least.costs.size.tolist()
 
 
 def test_a_strategy_of_ones_own_is_compared_as_a_class(prepared: Prepared) -> None:
     told: list[tuple[str, int]] = []
     own, served = compare(prepared, [STRATEGY, "S-UN"], 1_000, lambda *one: told.append(one))
-    assert (own.strategy, own.told) == ("OWN", served.told)
+    assert (own.strategy, own.changed_answers) == ("OWN", served.changed_answers)
     assert {name for name, _ in told} == {"OWN", "S-UN"}
 
 
 def test_without_events_there_is_nothing_to_compare(prepared: Prepared) -> None:
     nothing = prepare(msgspec.structs.replace(prepared.scenario, events=0))
-    assert [Figures.of(one).overlay_hops for one in compare(nothing, ["S-UN", "CN"], 10)] == [0.0, 0.0]
+    assert [CostSummary.of(one).overlay_hops for one in compare(nothing, ["S-UN", "CN"], 10)] == [0.0, 0.0]
 
 
 def _told_only(outcome: Outcome, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Outcome:
-    told = outcome.told
+    told = outcome.answer_changes
     part = msgspec.structs.replace(
         told, change=told.change[kept], places=told.places[kept], old=told.old[kept], new=told.new[kept]
     )
-    return msgspec.structs.replace(outcome, told=part)
+    return msgspec.structs.replace(outcome, answer_changes=part)
 
 
 def test_a_change_that_is_not_told_is_seen(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +85,7 @@ def test_a_change_that_is_not_told_is_seen(prepared: Prepared, monkeypatch: pyte
 
     def deaf(self: Strategy, changes: Changes) -> Outcome:
         outcome = publish(self, changes)
-        return _told_only(outcome, np.arange(len(outcome.told)) > 0)
+        return _told_only(outcome, np.arange(len(outcome.answer_changes)) > 0)
 
     monkeypatch.setattr(UNICAST, "publish", deaf)
     with pytest.raises(
@@ -110,7 +110,7 @@ def test_strategies_that_change_different_answers_are_seen(
 
     def later(self: Strategy, changes: Changes) -> Outcome:
         outcome = publish(self, changes)
-        return outcome if len(changes) == CLOSELY else _told_only(outcome, outcome.told.change != 4)
+        return outcome if len(changes) == CLOSELY else _told_only(outcome, outcome.answer_changes.change != 4)
 
     monkeypatch.setattr(SERVED, "publish", later)
     with pytest.raises(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec.structs import replace
 
-from tocsin.dissemination.questions.join_rows import Table
+from tocsin.dissemination.query_kinds.join_rows import Table
 from tocsin.workloads.dbnet.joins import draw_changes, draw_rows, prepare_join
 from tocsin.workloads.dbnet.ranges import DOMAIN
 from tocsin.workloads.dbnet.scenarios import Scenario

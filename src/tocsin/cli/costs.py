@@ -10,12 +10,12 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:  # it brings the compiler
-    from tocsin.dissemination.figures import Figures
+    from tocsin.dissemination.simulator import CostSummary
 
 _WIDEST: Final = 1_000
 
 
-def show_costs(found: Sequence[Figures]) -> None:
+def show_costs(found: Sequence[CostSummary]) -> None:
     """Print a column for each strategy; a terminal that is too narrow wraps lines, and no figure is cut."""
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
     table.add_column("mean of an event", no_wrap=True)
@@ -40,7 +40,7 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 or value == round(value) else f"{value:.3g}"
 
 
-_ROWS: Final[Sequence[tuple[bool, str, Callable[[Figures], str]]]] = (
+_ROWS: Final[Sequence[tuple[bool, str, Callable[[CostSummary], str]]]] = (
     (False, "overlay hops", lambda one: _number(one.overlay_hops)),
     (False, "IP hops", lambda one: _number(one.ip_hops)),
     (False, "bytes", lambda one: _number(one.size)),
@@ -53,5 +53,5 @@ _ROWS: Final[Sequence[tuple[bool, str, Callable[[Figures], str]]]] = (
     (False, "state at the server", lambda one: bytes_text(one.server_state)),
     (False, "  in the network", lambda one: bytes_text(one.network_state)),
     (True, "  at subscribers", lambda one: bytes_text(one.subscriber_state)),
-    (False, "answers changed", lambda one: _number(one.told)),
+    (False, "answers changed", lambda one: _number(one.changed_answers)),
 )

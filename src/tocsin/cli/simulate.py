@@ -15,12 +15,12 @@ from tocsin import __version__
 from tocsin.cli import options
 from tocsin.cli.costs import show_costs
 from tocsin.cli.terminal import counted, note, progress
-from tocsin.dissemination.sizes import MOST
+from tocsin.dissemination.byte_model import MOST
 from tocsin.model.errors import TocsinError
 
 if TYPE_CHECKING:  # these bring the compiler
-    from tocsin.dissemination.can.growing import Splitting
-    from tocsin.dissemination.figures import Figures
+    from tocsin.dissemination.can.construction import Splitting
+    from tocsin.dissemination.simulator import CostSummary
     from tocsin.workloads.dbnet.comparison import Sorts
     from tocsin.workloads.dbnet.joins import PreparedJoin
     from tocsin.workloads.dbnet.scenarios import Prepared, Scenario
@@ -154,7 +154,7 @@ def simulate(
 
     All answers are checked: those of a sample of subscriptions are recomputed. Ends with 0, or with 2 if an answer is wrong.
     """
-    from tocsin.dissemination.figures import Figures  # noqa: PLC0415 - brings the compiler
+    from tocsin.dissemination.simulator import CostSummary  # noqa: PLC0415 - brings the compiler
     from tocsin.workloads.dbnet.comparison import compare, sorts, warm_up  # noqa: PLC0415
     from tocsin.workloads.dbnet.scenarios import Scenario  # noqa: PLC0415
 
@@ -207,7 +207,7 @@ def simulate(
             done[name] += events
             bar.update(tasks[name], completed=done[name], count=done[name])
 
-        found = [Figures.of(result) for result in compare(prepared, names, batch, tell)]
+        found = [CostSummary.of(result) for result in compare(prepared, names, batch, tell)]
     _show(prepared, of_sorts, found)
     if json is not None:
         _write(json, prepared, of_sorts, found)
@@ -290,7 +290,7 @@ def _share(text: str) -> float | None:
 
 
 def _splitting(text: str) -> Splitting:
-    from tocsin.dissemination.can.growing import Splitting  # noqa: PLC0415
+    from tocsin.dissemination.can.construction import Splitting  # noqa: PLC0415
 
     try:
         return Splitting(text)
@@ -315,14 +315,14 @@ def _prepared(scenario: Scenario, first: int | None) -> Prepared | PreparedJoin:
 # what came of it
 
 
-def _show(prepared: Prepared | PreparedJoin, of_sorts: Sorts, found: Sequence[Figures]) -> None:
+def _show(prepared: Prepared | PreparedJoin, of_sorts: Sorts, found: Sequence[CostSummary]) -> None:
     """Print the table, and what it is of."""
     from tocsin.workloads.dbnet.comparison import CLOSELY, SAMPLE  # noqa: PLC0415
 
     show_costs(found)
     scenario, network = prepared.scenario, _network(prepared)
     asked, events = len(prepared.question), len(prepared.changes)
-    sizes = prepared.setting.sizes
+    sizes = prepared.setting.byte_model
     updates = (
         f"{counted(events, 'update')} of {counted(prepared.question.rows, 'row')}, {scenario.kind} of "
         f"{counted(asked, 'range')}: {of_sorts.ignorable:,} ignorable, {of_sorts.one_message:,} in one message, "
@@ -356,7 +356,9 @@ def _network(prepared: Prepared | PreparedJoin) -> dict[str, Any]:
     }
 
 
-def _write(path: Path, prepared: Prepared | PreparedJoin, of_sorts: Sorts, found: Sequence[Figures]) -> None:
+def _write(
+    path: Path, prepared: Prepared | PreparedJoin, of_sorts: Sorts, found: Sequence[CostSummary]
+) -> None:
     """Write all figures, and what they are of, as JSON."""
     from tocsin.workloads.dbnet.comparison import CLOSELY, SAMPLE  # noqa: PLC0415
 
@@ -365,7 +367,7 @@ def _write(path: Path, prepared: Prepared | PreparedJoin, of_sorts: Sorts, found
         "scenario": prepared.scenario,
         "events": len(prepared.changes),
         "network": _network(prepared),
-        "byte_model": prepared.setting.sizes,
+        "byte_model": prepared.setting.byte_model,
         "updates": of_sorts,
         "checked": {
             "subscriptions": min(len(prepared.question), SAMPLE),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from tocsin.dissemination.byte_model import ByteModel
 from tocsin.dissemination.can.can import Can
 from tocsin.dissemination.network.overlay import Overlay
-from tocsin.dissemination.sizes import Sizes
 from tocsin.model.errors import TocsinError
 
 
@@ -16,7 +16,7 @@ class Setting(Struct, frozen=True):
     overlay: Overlay
     can: Can
     server: int = 0
-    sizes: Sizes = Sizes()
+    byte_model: ByteModel = ByteModel()
     seed: int = 1  # of what a strategy draws beside
 
     def __post_init__(self) -> None:

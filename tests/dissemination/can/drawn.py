@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.random import Generator
 
 from tocsin.dissemination.can.can import Can
-from tocsin.dissemination.can.growing import Splitting, grow_can
+from tocsin.dissemination.can.construction import Splitting, build_can
 from tocsin.views.changes import Floats
 
 EXAMPLES = 500 if os.environ.get("TOCSIN_TEST_PROFILE") == "long" else 25
@@ -62,5 +62,5 @@ def grown(nodes: int, splitting: Splitting, domain: str, subscriptions: int, row
     xs = random.uniform(low, high, rows)
     if domain == "few values":
         ends, xs = np.floor(ends), np.floor(xs)
-    can = grow_can(nodes, splitting, lows=ends[0], highs=ends[1], rows=xs, domain=(low, high), seed=seed)
+    can = build_can(nodes, splitting, lows=ends[0], highs=ends[1], rows=xs, domain=(low, high), seed=seed)
     return Grown(can, ends[0], ends[1], (low, high), random)

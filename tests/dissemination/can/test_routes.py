@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 
 from tests.dissemination.can.drawn import EXAMPLES, Grown, grown, networks
-from tocsin.dissemination.can._kernels import locating
+from tocsin.dissemination.can._kernels import lookup
 from tocsin.dissemination.can.can import Can
-from tocsin.dissemination.can.growing import Splitting, grow_can
+from tocsin.dissemination.can.construction import Splitting, build_can
 from tocsin.dissemination.can.state import Zones
 from tocsin.model.errors import TocsinError
 from tocsin.structures.jit import compiled_kernels
@@ -71,7 +71,9 @@ def test_a_gain_that_rounding_swallows_is_a_gain(far: float) -> None:
     # 1e30 less 1e-9 is 1e30, and the square of 1e200 is infinite.
     steps = np.cumsum(np.full(40, 1e-9))
     lows, highs = np.repeat([-1.0, 0.0], 40), np.concatenate([steps, steps])
-    can = grow_can(60, Splitting.SUBSCRIPTIONS, lows=lows, highs=highs, rows=steps, domain=(0.0, 1.0), seed=1)
+    can = build_can(
+        60, Splitting.SUBSCRIPTIONS, lows=lows, highs=highs, rows=steps, domain=(0.0, 1.0), seed=1
+    )
     sources, x1 = np.arange(60), np.full(60, -0.5)
     for x2 in (np.full(60, -far), np.full(60, far)):
         with np.errstate(over="ignore"):
@@ -97,6 +99,6 @@ def test_kernels_are_compiled_once() -> None:
     can.spread(Messages(np.arange(6), x, x, x - 1, x + 1))
     versions = {name: count for name, count in compiled_kernels().items() if ".can._kernels." in name}
     # A helper that is called with True and with False may have a version for each, unless its callers come from the cache.
-    versions.pop(f"{locating.__name__}.holder")
+    versions.pop(f"{lookup.__name__}.holder")
     assert versions
     assert max(versions.values()) <= 1

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 
 from tests.dissemination.can.drawn import EXAMPLES, Grown, grown, networks
-from tocsin.dissemination.can.growing import Splitting
-from tocsin.dissemination.can.state import NO_PARENT, Spread, Zones
+from tocsin.dissemination.can.construction import Splitting
+from tocsin.dissemination.can.state import NO_PARENT, SpreadTrees, Zones
 from tocsin.views.changes import Floats
 from tocsin.views.messages import Messages
 
@@ -45,7 +45,7 @@ def met(zones: Zones, messages: Messages, r: int) -> set[int]:
     return set(np.flatnonzero(in1 & in2).tolist())
 
 
-def reached(spread: Spread, r: int) -> list[tuple[int, int, int]]:
+def reached(spread: SpreadTrees, r: int) -> list[tuple[int, int, int]]:
     part = slice(spread.starts[r], spread.starts[r + 1])
     return list(
         zip(

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from numpy.typing import NDArray
 
 from tests.dissemination.can.drawn import EXAMPLES, Grown, grown, networks
-from tocsin.dissemination.can.growing import Splitting, grow_can
+from tocsin.dissemination.can.construction import Splitting, build_can
 from tocsin.model.errors import TocsinError
 
 NONE = np.empty(0)
@@ -73,7 +73,7 @@ def test_rows_are_divided_among_more_of_the_diagonal() -> None:
 
 def test_rows_alone_are_divided_evenly() -> None:
     rows = np.arange(320.0)
-    can = grow_can(32, Splitting.DATABASE, lows=NONE, highs=NONE, rows=rows, domain=(0.0, 320.0), seed=3)
+    can = build_can(32, Splitting.DATABASE, lows=NONE, highs=NONE, rows=rows, domain=(0.0, 320.0), seed=3)
     held = np.bincount(can.diagonal_places(rows))
     assert held.tolist() == [10] * 32
 
@@ -81,7 +81,7 @@ def test_rows_alone_are_divided_evenly() -> None:
 def test_rows_count_by_their_share_however_many_subscriptions_there_are() -> None:
     lows, rows = np.linspace(0, 1, 100), np.arange(20.0, 30.0)
     # First the subscriptions are halved; then all rows are more than what half of these has left.
-    can = grow_can(3, Splitting.DATABASE, lows=lows, highs=lows + 1, rows=rows, domain=(0.0, 50.0), seed=3)
+    can = build_can(3, Splitting.DATABASE, lows=lows, highs=lows + 1, rows=rows, domain=(0.0, 50.0), seed=3)
     assert np.bincount(np.unique(can.diagonal_places(rows), return_inverse=True)[1]).tolist() == [5, 5]
 
 
@@ -103,7 +103,7 @@ def test_nodes_get_zones_in_an_order_that_the_seed_decides() -> None:
 @pytest.mark.parametrize("splitting", list(Splitting))
 def test_equal_subscriptions_leave_space_to_split(splitting: Splitting) -> None:
     same = np.full(100, 3.0)
-    can = grow_can(20, splitting, lows=same, highs=same + 1, rows=same, domain=(0.0, 10.0), seed=7)
+    can = build_can(20, splitting, lows=same, highs=same + 1, rows=same, domain=(0.0, 10.0), seed=7)
     assert len(can) == 20
     assert len(np.unique(can.locate(same, same + 1))) == 1
 
@@ -115,11 +115,11 @@ def test_a_domain_is_divided_until_no_two_of_its_ranges_share_a_zone(seed: int) 
     lows, highs = numbers[here], numbers[there]
     most = len(lows) + 4  # with a zone below the diagonal beside all numbers but one, which nothing divides
     given = {"lows": NONE, "highs": NONE, "rows": NONE, "domain": (1.0, float(numbers[5])), "seed": seed}
-    can = grow_can(most, Splitting.UNIFORM, **given)  # type: ignore[arg-type]
+    can = build_can(most, Splitting.UNIFORM, **given)  # type: ignore[arg-type]
     assert len(np.unique(can.locate(lows, highs))) == len(lows)
     assert np.count_nonzero(can.zones.low1 >= can.zones.high2) == 4
     with pytest.raises(TocsinError, match=f"too few numbers for {most + 1} zones, it is divided into {most}"):
-        grow_can(most + 1, Splitting.UNIFORM, **given)  # type: ignore[arg-type]
+        build_can(most + 1, Splitting.UNIFORM, **given)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_a_domain_is_divided_until_no_two_of_its_ranges_share_a_zone(seed: int) 
 def test_what_cannot_be_divided_is_refused(changed: dict[str, object], told: str) -> None:
     given = {"nodes": 9, "splitting": Splitting.UNIFORM, "lows": NONE, "highs": NONE, "rows": NONE}
     with pytest.raises(TocsinError, match=told):
-        grow_can(**{**given, "domain": (0.0, 9.0), "seed": 1, **changed})  # type: ignore[arg-type]
+        build_can(**{**given, "domain": (0.0, 9.0), "seed": 1, **changed})  # type: ignore[arg-type]
 
 
 def test_points_that_no_zone_holds_are_refused() -> None:

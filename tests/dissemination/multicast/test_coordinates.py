@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tocsin.dissemination.multicast.coordinates import landmarks_of, located
 from tocsin.dissemination.network.inet import make_topology
-from tocsin.dissemination.network.paths import place_overlay
+from tocsin.dissemination.network.overlay import place_overlay
 
 
 def relative_errors(points: NDArray[np.float64], hops: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tocsin.dissemination.multicast.bandwidths import random_rates, rates_of
-from tocsin.dissemination.multicast.multicast import Multicast
+from tocsin.dissemination.multicast.multicast import Multicast, random_rates, rates_of
 from tocsin.dissemination.multicast.state import Carried, Hierarchy, Rates
 from tocsin.dissemination.network.inet import make_topology
-from tocsin.dissemination.network.overlay import Overlay
-from tocsin.dissemination.network.paths import place_overlay
+from tocsin.dissemination.network.overlay import Overlay, place_overlay
 from tocsin.model.errors import TocsinError
 from tocsin.structures.jit import compiled_kernels
 

@@ -8,13 +8,13 @@ import pytest
 
 from tests.dissemination import own
 from tests.dissemination.worlds import make_world
-from tocsin.dissemination.can.growing import Splitting, grow_can
+from tocsin.dissemination.can.construction import Splitting, build_can
 from tocsin.dissemination.network.inet import make_topology
-from tocsin.dissemination.network.paths import place_overlay
+from tocsin.dissemination.network.overlay import place_overlay
 from tocsin.dissemination.page import Scene, choose, make_scene, scene
+from tocsin.dissemination.page.event_selection import Point, ShownEvent, Sort, one_change
 from tocsin.dissemination.page.page import page_text
-from tocsin.dissemination.page.story import Chapter, Point, Sort, one_change
-from tocsin.dissemination.questions.ranges import RangeQuestion
+from tocsin.dissemination.query_kinds.ranges import RangeQueries
 from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.simulator import simulate
 from tocsin.dissemination.strategies import registry
@@ -31,19 +31,19 @@ def prepared() -> Prepared:
 
 
 @pytest.fixture(scope="module")
-def chapters(prepared: Prepared) -> list[Chapter]:
+def chapters(prepared: Prepared) -> list[ShownEvent]:
     return choose(prepared.question, prepared.changes)
 
 
 @pytest.fixture(scope="module")
-def drawn(prepared: Prepared, chapters: list[Chapter]) -> Scene:
+def drawn(prepared: Prepared, chapters: list[ShownEvent]) -> Scene:
     note = described(prepared.scenario, prepared.question.rows)
     return make_scene(prepared.setting, prepared.question, list(STRATEGIES), chapters, note)
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_what_is_drawn_is_what_a_run_costs(
-    name: str, prepared: Prepared, chapters: list[Chapter], drawn: Scene
+    name: str, prepared: Prepared, chapters: list[ShownEvent], drawn: Scene
 ) -> None:
     strategy = strategy_named(name)(prepared.setting, prepared.question)
     result = simulate(strategy, [one_change(one.old, one.new) for one in chapters])
@@ -51,7 +51,7 @@ def test_what_is_drawn_is_what_a_run_costs(
     for column, costs in zip(result.costs._fields, result.costs, strict=True):
         assert [getattr(run, column) for run in runs] == costs.tolist(), column
     assert sum(run.server_messages for run in runs) == result.outgoing
-    assert sum(len(event.told) for event in drawn.events) == result.told
+    assert sum(len(event.told) for event in drawn.events) == result.changed_answers
     for run in runs:
         assert sum(messages for *_, messages, _ in run.lines) == run.overlay_hops
         assert sum(size for *_, size in run.lines) == run.size
@@ -114,23 +114,23 @@ def test_other_kinds_are_drawn_with_the_strategies_that_carry_them() -> None:
 
 def test_rows_that_come_go_and_move_are_drawn() -> None:
     world = make_world(5, nodes=6, events=200)
-    chapters = choose(world.question, world.batches[0])
-    found = make_scene(world.setting, world.question, list(STRATEGIES), chapters)
+    chapters = choose(world.queries, world.batches[0])
+    found = make_scene(world.setting, world.queries, list(STRATEGIES), chapters)
     assert len(found.events) == len(chapters)
 
 
 def test_a_row_that_moves_has_two_owners_who_hand_it_on() -> None:
     world = make_world(5, nodes=6, events=200)
-    question, can = world.question, world.setting.can
-    x = question.x
+    queries, can = world.queries, world.setting.can
+    x = queries.x
     one, other = next(
         (a, b) for a in x for b in x if can.locate(*[np.array([a])] * 2) != can.locate(*[np.array([b])] * 2)
     )
     row = int(np.flatnonzero(x == one)[0])
-    old, new = (float(one), float(question.y[row])), (float(other), float(question.y[row]))
-    messages = question.new_server().reformulate(one_change(old, new))
-    chapter = Chapter(row, old, new, Sort.MOVE, messages)
-    found = make_scene(world.setting, question, ["CN", "DS-CN"], [chapter])
+    old, new = (float(one), float(queries.y[row])), (float(other), float(queries.y[row]))
+    messages = queries.new_server().reformulate(one_change(old, new))
+    chapter = ShownEvent(row, old, new, Sort.MOVE, messages)
+    found = make_scene(world.setting, queries, ["CN", "DS-CN"], [chapter])
     content, distributed = found.events[0].runs
     owners = [int(can.locate(*[np.array([end])] * 2)[0]) for end in (one, other)]
     zones = {*owners, *(receiver for _, _, _, receiver, _, _ in content.lines)}
@@ -140,37 +140,37 @@ def test_a_row_that_moves_has_two_owners_who_hand_it_on() -> None:
     assert f"and zone {owners[1]}, where" in distributed.words
 
 
-def words_of(question: RangeQuestion, old: Point, new: Point, strategy: str = "S-CN", nodes: int = 4) -> str:
+def words_of(queries: RangeQueries, old: Point, new: Point, strategy: str = "S-CN", nodes: int = 4) -> str:
     """Return what a page says of one change, in a network whose zones matter little."""
-    ranges = {"lows": question.lows, "highs": question.highs, "rows": question.x}
-    can = grow_can(nodes, Splitting.UNIFORM, **ranges, domain=(0.0, 9.0), seed=1)
+    ranges = {"lows": queries.lows, "highs": queries.highs, "rows": queries.x}
+    can = build_can(nodes, Splitting.UNIFORM, **ranges, domain=(0.0, 9.0), seed=1)
     setting = Setting(place_overlay(make_topology(20, seed=1), nodes, seed=1), can)
-    chapter = Chapter(0, old, new, Sort.MOVE, question.new_server().reformulate(one_change(old, new)))
-    return make_scene(setting, question, [strategy], [chapter]).events[0].runs[0].words
+    chapter = ShownEvent(0, old, new, Sort.MOVE, queries.new_server().reformulate(one_change(old, new)))
+    return make_scene(setting, queries, [strategy], [chapter]).events[0].runs[0].words
 
 
 def test_a_range_that_holds_both_places_of_a_row_is_not_said_to_change_if_it_cannot() -> None:
     lows, highs = np.array([0.0, 0.0]), np.array([3.0, 9.0])
-    counted = RangeQuestion("count", np.array([2.0, 6.0]), np.array([1.0, 2.0]), lows, highs)
+    counted = RangeQueries("count", np.array([2.0, 6.0]), np.array([1.0, 2.0]), lows, highs)
     assert "only ranges with 2 or 4, but not both, in them can change" in words_of(
         counted, (2.0, 1.0), (4.0, 1.0)
     )
-    lowest = RangeQuestion("min", np.array([2.0, 6.0]), np.array([1.0, 2.0]), lows, highs)
+    lowest = RangeQueries("min", np.array([2.0, 6.0]), np.array([1.0, 2.0]), lows, highs)
     assert "only ranges with 2 or 4 in them can change" in words_of(lowest, (2.0, 1.0), (4.0, 0.5))
 
 
 def test_a_place_on_which_nothing_depends_is_not_said_to_matter() -> None:
     x, y = np.array([2.0, 1.0, 3.0, 6.0]), np.array([5.0, 1.0, 1.0, 2.0])
-    question = RangeQuestion("min", x, y, np.array([0.0]), np.array([9.0]))
+    queries = RangeQueries("min", x, y, np.array([0.0]), np.array([9.0]))
     # At 6 another row is lower.
-    words = words_of(question, (2.0, 5.0), (6.0, 7.0))
+    words = words_of(queries, (2.0, 5.0), (6.0, 7.0))
     assert "only ranges between 1 and 3 with 2 in them can change" in words
 
 
 def test_any_range_is_said_to_change_only_where_the_widest_does() -> None:
     # One value leaves ranges up to the second row, the other comes to those from the third on.
     x, y = np.array([5.0, 8.0, 2.0]), np.array([1.0, 1.0, 3.0])
-    several = RangeQuestion("distinct", x, y, np.array([4.0]), np.array([6.0]))
+    several = RangeQueries("distinct", x, y, np.array([4.0]), np.array([6.0]))
     assert "only ranges with 5 in them can change" in words_of(several, (5.0, 1.0), (5.0, 3.0))
     assert "any range with 5 in it can change" in words_of(several, (5.0, 1.0), (5.0, 7.0))
 
@@ -178,8 +178,8 @@ def test_any_range_is_said_to_change_only_where_the_widest_does() -> None:
 @pytest.mark.parametrize("strategy", ["S-UN", "S-MN"])
 def test_a_server_whose_node_has_all_subscriptions_sends_nothing(strategy: str) -> None:
     lows, highs = np.array([0.0, 1.0]), np.array([9.0, 9.0])
-    question = RangeQuestion("min", np.array([2.0, 6.0]), np.array([1.0, 2.0]), lows, highs)
-    words = words_of(question, (2.0, 1.0), (2.0, 0.5), strategy, nodes=1)
+    queries = RangeQueries("min", np.array([2.0, 6.0]), np.array([1.0, 2.0]), lows, highs)
+    words = words_of(queries, (2.0, 1.0), (2.0, 0.5), strategy, nodes=1)
     assert words == (
         "The server finds among all 2 subscriptions 2 whose answer changes, all at its own node. It sends nothing."
     )
@@ -197,7 +197,7 @@ def test_zones_that_messages_get_to_are_counted_once(prepared: Prepared, drawn: 
 
 
 def test_a_strategy_that_is_none_of_the_six_is_drawn_too(
-    prepared: Prepared, chapters: list[Chapter], monkeypatch: pytest.MonkeyPatch
+    prepared: Prepared, chapters: list[ShownEvent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registry, "STRATEGIES", {**STRATEGIES, "OWN": own.__name__})
     found = make_scene(prepared.setting, prepared.question, ["OWN", "S-UN"], chapters)
@@ -215,7 +215,7 @@ def test_a_page_without_events_is_refused(prepared: Prepared) -> None:
 
 
 def test_too_many_zones_are_refused(
-    monkeypatch: pytest.MonkeyPatch, prepared: Prepared, chapters: Sequence[Chapter]
+    monkeypatch: pytest.MonkeyPatch, prepared: Prepared, chapters: Sequence[ShownEvent]
 ) -> None:
     monkeypatch.setattr(scene, "MOST_ZONES", 11)
     with pytest.raises(TocsinError, match="a page with 12 zones shows nothing; draw a network of up to 11"):
@@ -223,7 +223,7 @@ def test_too_many_zones_are_refused(
 
 
 def test_strategies_that_disagree_are_not_drawn(
-    monkeypatch: pytest.MonkeyPatch, prepared: Prepared, chapters: Sequence[Chapter]
+    monkeypatch: pytest.MonkeyPatch, prepared: Prepared, chapters: Sequence[ShownEvent]
 ) -> None:
     silent = msgspec.structs.replace
     real = strategy_named("S-CN").publish
@@ -231,7 +231,10 @@ def test_strategies_that_disagree_are_not_drawn(
     def deaf(self, changes):  # type: ignore[no-untyped-def]
         outcome = real(self, changes)
         none = np.zeros(0, dtype=np.int64)
-        return silent(outcome, told=silent(outcome.told, change=none, places=none, old=none, new=none))
+        return silent(
+            outcome,
+            answer_changes=silent(outcome.answer_changes, change=none, places=none, old=none, new=none),
+        )
 
     monkeypatch.setattr(strategy_named("S-CN"), "publish", deaf)
     with pytest.raises(TocsinError, match=r"event 0: strategy S-CN tells 0 subscriptions, and CN \d+"):

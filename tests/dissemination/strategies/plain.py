@@ -8,9 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from tocsin.dissemination.questions.ranges import RangeQuestion
-from tocsin.dissemination.sent import Role
+from tocsin.dissemination.query_kinds.ranges import RangeQueries
 from tocsin.dissemination.setting import Setting
+from tocsin.dissemination.traffic import Role
 from tocsin.views.changes import PointChanges
 from tocsin.views.kinds.extremes import Extremes
 from tocsin.views.messages import Messages
@@ -23,10 +23,10 @@ Line = tuple[Role, int, int, int, int]  # sender, receiver, fields, step
 class Plain:
     """All rows as a list, and whose they are."""
 
-    def __init__(self, setting: Setting, question: RangeQuestion) -> None:
-        self.can, self.sign = setting.can, 1.0 if question.kind == "min" else -1.0
+    def __init__(self, setting: Setting, queries: RangeQueries) -> None:
+        self.can, self.sign = setting.can, 1.0 if queries.kind == "min" else -1.0
         self.owners = setting.can.zones.diagonal.tolist()
-        self.rows = [self.row(x, y) for x, y in zip(question.x.tolist(), question.y.tolist(), strict=True)]
+        self.rows = [self.row(x, y) for x, y in zip(queries.x.tolist(), queries.y.tolist(), strict=True)]
 
     def row(self, x: float, y: float) -> Row:
         return x + 0.0, self.sign * y + 0.0
@@ -70,8 +70,8 @@ class Plain:
 class PlainDistributed(Plain):
     """DS-CN; what the messages of a change are is taken from a server with all rows."""
 
-    def __init__(self, setting: Setting, question: RangeQuestion) -> None:
-        super().__init__(setting, question)
+    def __init__(self, setting: Setting, queries: RangeQueries) -> None:
+        super().__init__(setting, queries)
         self._server = Extremes()
         self._server.load(*(np.array(self.rows).reshape(-1, 2)[:, i] for i in (0, 1)))
 
@@ -144,14 +144,14 @@ class PlainDistributed(Plain):
 class PlainCutoff(Plain):
     """CN+: of equal minima that of the least x is kept at first; of those asked for, x's own, then one on the left."""
 
-    def __init__(self, setting: Setting, question: RangeQuestion) -> None:
-        super().__init__(setting, question)
-        self._ranges = list(zip(question.lows.tolist(), question.highs.tolist(), strict=True))
+    def __init__(self, setting: Setting, queries: RangeQueries) -> None:
+        super().__init__(setting, queries)
+        self._ranges = list(zip(queries.lows.tolist(), queries.highs.tolist(), strict=True))
         self._kept = [
             min(((height, x) for x, height in self.rows if low <= x <= high), default=(INF, math.nan))
             for low, high in self._ranges
         ]
-        gateways = self.can.locate(question.lows, question.highs)
+        gateways = self.can.locate(queries.lows, queries.highs)
         self._at = [np.flatnonzero(gateways == zone).tolist() for zone in range(len(self.can))]
 
     def change(self, old: Row | None, new: Row | None) -> list[Line]:
@@ -213,7 +213,7 @@ class PlainCutoff(Plain):
         return lines
 
     def _ask(self, x: float, new: Row | None, zone: int, step: int, lost: list[int]) -> list[Line]:
-        """Return a zone's question on its way, and the replies; the subscriptions take what these bring."""
+        """Return a zone's queries on its way, and the replies; the subscriptions take what these bring."""
         way = self.route(zone, x, x)
         lines = [(Role.ASK, a, b, 4, step + i) for i, (a, b) in enumerate(pairwise(way))]
         here, step, peak = self.place(x), step + len(way) - 1, self.lowest().get(x, INF)

@@ -13,8 +13,8 @@ from tocsin.bench.dbnet.figures import DECREASING, DISTRIBUTION
 from tocsin.bench.dbnet.scales import Scale
 from tocsin.bench.report import Report
 from tocsin.bench.views.inputs import Data
-from tocsin.dissemination.can.growing import Splitting
-from tocsin.dissemination.questions.joins import JoinQuestion
+from tocsin.dissemination.can.construction import Splitting
+from tocsin.dissemination.query_kinds.joins import JoinQueries
 from tocsin.dissemination.strategies.registry import STRATEGIES
 from tocsin.views.kinds.registry import RANGED
 from tocsin.workloads.dbnet.scenarios import Scenario
@@ -110,8 +110,8 @@ def _quoted(scale: Scale, quotes: Path | None) -> Iterator[Place]:
 def _kinds(scale: Scale, _: Data) -> Iterator[Place]:
     for kind in RANGED:
         yield Place(kind, _scenario(scale, kind=kind, subscriptions=scale.compared, events=scale.few))
-    of_pairs = _scenario(scale, kind=JoinQuestion.kind, subscriptions=scale.compared, events=scale.paired)
-    yield Place(JoinQuestion.kind, of_pairs)
+    of_pairs = _scenario(scale, kind=JoinQueries.kind, subscriptions=scale.compared, events=scale.paired)
+    yield Place(JoinQueries.kind, of_pairs)
 
 
 def _splitting(scale: Scale, _: Data) -> Iterator[Place]:

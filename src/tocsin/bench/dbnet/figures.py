@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tocsin.dissemination.simulator import Result
+from tocsin.dissemination.simulator import SimulationResult
 from tocsin.views.changes import Floats, PointChanges
 
 DECREASING: Final = "decreasing updates"
@@ -35,12 +35,12 @@ class Figure(Struct, frozen=True):
     details: Mapping[str, float | str] = {}
 
 
-def figures_of(result: Result) -> tuple[Figure, ...]:
+def figures_of(result: SimulationResult) -> tuple[Figure, ...]:
     """Return what is taken down of every simulation."""
     return tuple(_usual(result))
 
 
-def _usual(result: Result) -> Iterator[Figure]:
+def _usual(result: SimulationResult) -> Iterator[Figure]:
     events = max(result.events, 1)
     yield from _means(result, np.ones(result.events, dtype=np.bool_))
     costs = result.costs
@@ -50,8 +50,10 @@ def _usual(result: Result) -> Iterator[Figure]:
     yield Figure("server time", result.server_seconds / events * 1e6, "us an event")
     busiest = result.links.messages.max(initial=0) / events, result.links.size.max(initial=0) / events
     yield Figure("busiest link", float(busiest[1]), "bytes an event", {"messages": float(busiest[0])})
-    yield Figure("told", result.told / events, "answers an event", {"in all": float(result.told)})
-    kept = result.holdings
+    yield Figure(
+        "told", result.changed_answers / events, "answers an event", {"in all": float(result.changed_answers)}
+    )
+    kept = result.stored_state
     for where, size in (
         ("server", kept.server),
         ("network", kept.network),
@@ -63,14 +65,14 @@ def _usual(result: Result) -> Iterator[Figure]:
     yield Figure("simulation", result.seconds, "s", details)
 
 
-def _means(result: Result, chosen: NDArray[np.bool_], of: str = "") -> Iterator[Figure]:
+def _means(result: SimulationResult, chosen: NDArray[np.bool_], of: str = "") -> Iterator[Figure]:
     """Return the mean costs of some events."""
     count = max(int(np.count_nonzero(chosen)), 1)
     for column, (name, unit) in _MEANS.items():
         yield Figure(f"{name}{of}", float(getattr(result.costs, column)[chosen].sum()) / count, unit)
 
 
-def decreasing(result: Result, spread: Floats, changes: PointChanges) -> Iterator[Figure]:
+def decreasing(result: SimulationResult, spread: Floats, changes: PointChanges) -> Iterator[Figure]:
     """Return the mean costs of updates of y alone that lower it, and their share; `spread` is bytes by event."""
     falls = (changes.new_x == changes.old_x) & (changes.new_y < changes.old_y)
     count = int(np.count_nonzero(falls))
@@ -79,7 +81,7 @@ def decreasing(result: Result, spread: Floats, changes: PointChanges) -> Iterato
     yield Figure("decreasing", 100 * count / max(len(falls), 1), "%")
 
 
-def distribution(result: Result) -> Iterator[Figure]:
+def distribution(result: SimulationResult) -> Iterator[Figure]:
     """Return how many events cost how much."""
     size = result.costs.size
     if not len(size):

@@ -13,11 +13,11 @@ from msgspec import Struct
 
 from tocsin.bench.dbnet.checking import check_answers
 from tocsin.bench.dbnet.figures import DECREASING, DISTRIBUTION, Figure, decreasing, distribution, figures_of
-from tocsin.dissemination.questions.question import Changes
-from tocsin.dissemination.sent import Role
+from tocsin.dissemination.query_kinds.base import Changes
 from tocsin.dissemination.simulator import simulate
 from tocsin.dissemination.strategies.registry import strategy_named
 from tocsin.dissemination.strategies.strategy import Outcome
+from tocsin.dissemination.traffic import Role
 from tocsin.views.changes import Floats
 from tocsin.workloads.dbnet.joins import PreparedJoin, prepare_any
 from tocsin.workloads.dbnet.scenarios import Prepared, Scenario
@@ -90,7 +90,7 @@ def _simulated(task: Task) -> tuple[Figure, ...]:
     def watch(outcome: Outcome, events: int) -> None:
         if task.beside != DECREASING:
             return
-        sent = outcome.sent
+        sent = outcome.traffic
         spreads = sent.role == Role.SPREAD
         sizes = np.bincount(sent.event[spreads], weights=sent.size[spreads], minlength=events)
         spread.append(sizes.astype(np.float64))

@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from tocsin.dissemination.can._kernels.locating import locate
+from tocsin.dissemination.can._kernels.lookup import locate
 from tocsin.dissemination.can._kernels.routing import route
 from tocsin.dissemination.can._kernels.spreading import count_met, spread
-from tocsin.dissemination.can.state import Journeys, Rectangles, Routes, Spread, Zones
+from tocsin.dissemination.can.state import Rectangles, RouteRequests, Routes, SpreadTrees, Zones
 from tocsin.matching import IdArray
 from tocsin.model.errors import TocsinError
 from tocsin.structures.growth import roomier
@@ -46,7 +46,7 @@ class Can:
         dimensions, then the one of the smaller number.
         """
         _check_finite("target", x1, x2)
-        asked = Journeys(np.require(sources, np.int64, _NEEDS), _floats(x1), _floats(x2))
+        asked = RouteRequests(np.require(sources, np.int64, _NEEDS), _floats(x1), _floats(x2))
         count, done = len(asked.sources), 0
         starts = np.zeros(count + 1, dtype=np.int64)
         found = np.empty(8 * count, dtype=np.int64)
@@ -55,7 +55,7 @@ class Can:
             if is_lost:
                 raise TocsinError(
                     f"way {done}, from zone {asked.sources[done]} to ({x1[done]}, {x2[done]}), comes to a zone that has no "
-                    "nearer neighbour: zones or neighbours are missing; take them as `grow_can` makes them"
+                    "nearer neighbour: zones or neighbours are missing; take them as `build_can` makes them"
                 )
             if done == count:
                 return Routes(starts, found[: starts[count]].copy())
@@ -63,7 +63,7 @@ class Can:
             longer[: starts[done]] = found[: starts[done]]
             found = longer
 
-    def spread(self, messages: Messages) -> Spread:
+    def spread(self, messages: Messages) -> SpreadTrees:
         """Return the zones that meet each message's rectangle, each reached exactly once from the owner of its corner.
 
         A rectangle that no range can be in, as outer_l >= inner_l or inner_r >= outer_r, meets none.
@@ -78,7 +78,7 @@ class Can:
         starts = np.empty(len(messages) + 1, dtype=np.int64)
         waiting, depth = np.empty(len(self), dtype=np.int64), np.empty(len(self), dtype=np.int64)
         count_met(self.zones, asked, waiting, starts)
-        met = Spread(starts, *(np.empty(starts[-1], dtype=np.int64) for _ in range(3)))
+        met = SpreadTrees(starts, *(np.empty(starts[-1], dtype=np.int64) for _ in range(3)))
         spread(self.zones, asked, self._right, waiting, depth, met)
         return met
 

@@ -30,7 +30,7 @@ class Zones(NamedTuple):
     diagonal_from: NDArray[np.float64]  # [k] the least such x of each; -inf of the first
 
 
-class Journeys(NamedTuple):
+class RouteRequests(NamedTuple):
     """From which zones, to which points."""
 
     sources: NDArray[np.int64]
@@ -54,7 +54,7 @@ class Routes(NamedTuple):
     zones: NDArray[np.int64]
 
 
-class Spread(NamedTuple):
+class SpreadTrees(NamedTuple):
     """The zones that meet each rectangle, and from which of them each is reached; those of r from starts[r] to starts[r + 1].
 
     The first of a rectangle is its root, the owner of its entry corner; each other comes after its parent.

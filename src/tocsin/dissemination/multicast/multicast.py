@@ -6,19 +6,20 @@ from typing import Final
 
 import numpy as np
 
-from tocsin.dissemination.multicast._kernels.carrying import LINES, carry
-from tocsin.dissemination.multicast.bandwidths import random_rates
+from tocsin.dissemination.multicast._kernels.delivery import LINES, carry
 from tocsin.dissemination.multicast.coordinates import located
-from tocsin.dissemination.multicast.groups import MOST, no_groups
 from tocsin.dissemination.multicast.hierarchy import hierarchy_of
-from tocsin.dissemination.multicast.state import UNMADE, Carried, Concerned, Scratch
-from tocsin.dissemination.network.overlay import Overlay
+from tocsin.dissemination.multicast.state import UNMADE, Carried, Concerned, Groups, Hierarchy, Rates, Scratch
+from tocsin.dissemination.network._kernels.paths import find_bottlenecks
+from tocsin.dissemination.network.overlay import Overlay, new_search
 from tocsin.matching import IdArray
 from tocsin.model.errors import TocsinError
 from tocsin.structures.growth import grown
+from tocsin.views.changes import Floats
 
 # Of an array for a kernel: without gaps, and writable; for another one it would be compiled once more.
 _NEEDS: Final = ("C", "W")
+_MOST: Final = 16  # children of a node: it has a row for each of their subsets
 
 
 class Multicast:
@@ -29,8 +30,10 @@ class Multicast:
     """
 
     def __init__(self, overlay: Overlay, server: int, *, fan_out: int = 10, seed: int = 1) -> None:
-        if not 1 <= fan_out <= MOST:
-            raise TocsinError(f"a fan-out of {fan_out} cannot be kept in trees; ask for one from 1 to {MOST}")
+        if not 1 <= fan_out <= _MOST:
+            raise TocsinError(
+                f"a fan-out of {fan_out} cannot be kept in trees; ask for one from 1 to {_MOST}"
+            )
         if not 0 <= server < len(overlay):
             raise TocsinError(
                 f"node {server} cannot be the server; the overlay has the nodes 0 to {len(overlay) - 1}"
@@ -73,3 +76,30 @@ def _scratch(nodes: int, fan_out: int) -> Scratch:
         np.empty(fan_out + 1, dtype=np.int64),
         np.empty(fan_out + 1, dtype=np.float64),
     )
+
+
+def random_rates(overlay: Overlay, *, seed: int) -> Rates:
+    """Return the rates of a network whose links have random bandwidths, whole numbers from 1 to 10."""
+    drawn = np.random.default_rng(seed).integers(1, 10, size=len(overlay.topology.ends), endpoint=True)
+    return rates_of(overlay, drawn.astype(np.float64))
+
+
+def rates_of(overlay: Overlay, widths: Floats) -> Rates:
+    """Return the rates between overlay nodes, given the bandwidth of each link; a node's access is all of its links."""
+    topology, nodes = overlay.topology, len(overlay)
+    bottlenecks = np.empty((nodes, nodes), dtype=np.float64)
+    narrowest = np.empty(topology.nodes, dtype=np.float64)
+    find_bottlenecks(topology.adjacency, overlay.hosts, new_search(topology), widths, narrowest, bottlenecks)
+    access = np.zeros(topology.nodes, dtype=np.float64)
+    np.add.at(access, topology.ends, widths[:, None])
+    return Rates(bottlenecks, access[overlay.hosts], overlay.hops)
+
+
+def no_groups(tree: Hierarchy) -> Groups:
+    """Return room for the trees of all subsets, none of them made yet; no node has more than _MOST children."""
+    children = np.diff(tree.starts)
+    fan_out = int(children.max(initial=0))
+    rows = np.where(children > 0, 1 << children, 0)
+    first = np.cumsum(rows) - rows
+    members, senders = (np.full((int(rows.sum()), max(fan_out, 1)), UNMADE, dtype=np.int8) for _ in range(2))
+    return Groups(first, members, senders)

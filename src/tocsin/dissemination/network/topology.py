@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.dissemination.network.state import Adjacency
+
+class Adjacency(NamedTuple):
+    """Adjacency lists: the neighbours of node n stand from starts[n] to starts[n + 1], ascending."""
+
+    starts: NDArray[np.int64]  # [nodes + 1]
+    neighbours: NDArray[np.int64]  # [2 * links]
+    links: NDArray[np.int64]  # [2 * links] the link's number in `Topology.ends`
 
 
 class Topology:
-    """Nodes 0 to `nodes` - 1 and links in both directions, none twice, none from a node to itself; all is connected."""
+    """A connected network of nodes 0 to `nodes` - 1 with undirected links: no loops, no parallel links."""
 
     def __init__(self, nodes: int, ends: NDArray[np.int64]) -> None:
         self.nodes = nodes
@@ -19,7 +26,7 @@ class Topology:
 
     @classmethod
     def of(cls, nodes: int, here: NDArray[np.int64], there: NDArray[np.int64]) -> Topology:
-        """Return a network with these links, given by their two ends in any order; repeated ones are one, loops none."""
+        """Return a network with links between `here` and `there`; duplicates count once, loops are dropped."""
         keys = np.unique((np.minimum(here, there) * nodes + np.maximum(here, there))[here != there])
         return cls(nodes, np.stack([keys // nodes, keys % nodes], axis=1))
 

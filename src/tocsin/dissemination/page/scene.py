@@ -9,15 +9,15 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct
 
-from tocsin.dissemination.accounts import Accounts
+from tocsin.dissemination.ledger import TrafficLedger
+from tocsin.dissemination.page.captions import headline, in_words, title_of
+from tocsin.dissemination.page.event_selection import Point, ShownEvent, one_change
 from tocsin.dissemination.page.layout import laid_out
-from tocsin.dissemination.page.story import Chapter, Point, one_change
-from tocsin.dissemination.page.words import headline, in_words, title_of
-from tocsin.dissemination.questions.ranges import RangeQuestion
-from tocsin.dissemination.sent import Role
+from tocsin.dissemination.query_kinds.ranges import RangeQueries
 from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.strategies.registry import strategy_named
 from tocsin.dissemination.strategies.strategy import Outcome, Strategy
+from tocsin.dissemination.traffic import Role
 from tocsin.model.errors import TocsinError
 
 MOST_ZONES: Final = 150
@@ -81,9 +81,9 @@ class Scene(Struct, frozen=True):
 
 def make_scene(
     setting: Setting,
-    question: RangeQuestion,
+    queries: RangeQueries,
     names: Sequence[str],
-    chapters: Sequence[Chapter],
+    chapters: Sequence[ShownEvent],
     note: str = "",
 ) -> Scene:
     """Let strategies carry some changes, one by one, and return all there is to see of it.
@@ -96,17 +96,15 @@ def make_scene(
         )
     if not chapters:
         raise TocsinError("a page without an event shows nothing; there is no update to be drawn")
-    strategies = [strategy_named(name)(setting, question) for name in names]
-    accounts = Accounts(setting.overlay)
+    strategies = [strategy_named(name)(setting, queries) for name in names]
+    accounts = TrafficLedger(setting.overlay)
     events = [_happening(strategies, accounts, event, chapter) for event, chapter in enumerate(chapters)]
     zones = setting.can.zones
     return Scene(
-        kind=question.kind,
+        kind=queries.kind,
         note=note,
-        domain=_span(
-            [question.lows, question.highs, question.x], [(one.old, one.new) for one in chapters], 0
-        ),
-        heights=_span([question.y], [(one.old, one.new) for one in chapters], 1),
+        domain=_span([queries.lows, queries.highs, queries.x], [(one.old, one.new) for one in chapters], 0),
+        heights=_span([queries.y], [(one.old, one.new) for one in chapters], 1),
         zones=[
             tuple(_finite(end) for end in ends)
             for ends in zip(*(column.tolist() for column in zones[:4]), strict=True)
@@ -114,16 +112,18 @@ def make_scene(
         nodes=[(round(x, 4), round(y, 4)) for x, y in laid_out(setting.overlay, setting.seed).tolist()],
         server=setting.server,
         subscriptions=list(
-            zip(question.lows.tolist(), question.highs.tolist(), strategies[0].gateways.tolist(), strict=True)
+            zip(queries.lows.tolist(), queries.highs.tolist(), strategies[0].gateways.tolist(), strict=True)
         ),
-        rows=list(zip(question.x.tolist(), question.y.tolist(), strict=True)),
+        rows=list(zip(queries.x.tolist(), queries.y.tolist(), strict=True)),
         roles=[role.name.lower() for role in Role],
-        strategies=[Drawn(one.name, title_of(one.name), one.holdings.words) for one in strategies],
+        strategies=[Drawn(one.name, title_of(one.name), one.stored_state.words) for one in strategies],
         events=events,
     )
 
 
-def _happening(strategies: Sequence[Strategy], accounts: Accounts, event: int, chapter: Chapter) -> Happening:
+def _happening(
+    strategies: Sequence[Strategy], accounts: TrafficLedger, event: int, chapter: ShownEvent
+) -> Happening:
     """Return an event with what each strategy does for it."""
     changes = one_change(chapter.old, chapter.new)
     outcomes = [strategy.publish(changes) for strategy in strategies]
@@ -159,8 +159,8 @@ def _happening(strategies: Sequence[Strategy], accounts: Accounts, event: int, c
     )
 
 
-def _run(strategy: Strategy, accounts: Accounts, outcome: Outcome, chapter: Chapter) -> Run:
-    sent = outcome.sent
+def _run(strategy: Strategy, accounts: TrafficLedger, outcome: Outcome, chapter: ShownEvent) -> Run:
+    sent = outcome.traffic
     costs = accounts.add(sent, 1)
     columns = (sent.step, sent.role, sent.sender, sent.receiver, sent.messages, sent.size)
     return Run(
@@ -176,7 +176,7 @@ def _run(strategy: Strategy, accounts: Accounts, outcome: Outcome, chapter: Chap
 
 
 def _told(outcome: Outcome) -> list[tuple[int, Any, Any]]:
-    told = outcome.told
+    told = outcome.answer_changes
     columns = (told.places, told.old, told.new)
     lines = zip(*(column.tolist() for column in columns), strict=True)
     return sorted(

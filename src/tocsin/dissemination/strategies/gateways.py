@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from tocsin.dissemination.can.can import Can
-from tocsin.dissemination.can.state import Spread
-from tocsin.dissemination.questions.question import Question
-from tocsin.dissemination.sent import Role, Sent
+from tocsin.dissemination.can.state import SpreadTrees
+from tocsin.dissemination.query_kinds.base import Queries
 from tocsin.dissemination.setting import Setting
+from tocsin.dissemination.traffic import Role, Traffic
 from tocsin.matching import IdArray, Matches
 from tocsin.structures.point_index.index import PointIndex
 from tocsin.structures.point_index.state import Rectangles
@@ -24,12 +24,12 @@ class Gateways:
     A zone's owner looks at its own tree alone, and alters the answers of its own subscriptions alone.
     """
 
-    def __init__(self, can: Can, question: Question, gateways: IdArray, answers: Answers) -> None:
+    def __init__(self, can: Can, queries: Queries, gateways: IdArray, answers: Answers) -> None:
         self._answers = answers
         self._index = PointIndex()
         self._roots = self._index.plant(len(can))
         for zone, numbers in by_zone(gateways):
-            self._index.add(int(self._roots[zone]), numbers, question.lows[numbers], question.highs[numbers])
+            self._index.add(int(self._roots[zone]), numbers, queries.lows[numbers], queries.highs[numbers])
 
     def hear(self, messages: Messages, zones: IdArray) -> Told:
         """Return which answers change as messages, in the order of their changes, reach a zone each."""
@@ -49,14 +49,14 @@ def by_zone(gateways: IdArray) -> Iterator[tuple[int, IdArray]]:
         yield zone, order[begin:end]
 
 
-def spread_messages(messages: Messages, spread: Spread) -> Messages:
+def spread_messages(messages: Messages, spread: SpreadTrees) -> Messages:
     """Return each message once for every zone that it reaches."""
     return messages.take(np.repeat(np.arange(len(messages)), np.diff(spread.starts)))
 
 
-def spread_sent(
-    setting: Setting, events: IdArray, spread: Spread, fields: IdArray | int, steps: IdArray | int = 0
-) -> Sent:
+def spread_traffic(
+    setting: Setting, events: IdArray, spread: SpreadTrees, fields: IdArray | int, steps: IdArray | int = 0
+) -> Traffic:
     """Return what is sent as messages spread: each belongs to an event, has so many fields, and sets out at a step."""
     reached = np.diff(spread.starts)
 
@@ -64,8 +64,8 @@ def spread_sent(
         return np.repeat(np.broadcast_to(np.asarray(column, dtype=np.int64), reached.shape), reached)
 
     handed = spread.parents >= 0
-    size = setting.sizes.header + setting.sizes.field * each(fields)
-    return Sent.of(
+    size = setting.byte_model.header + setting.byte_model.field * each(fields)
+    return Traffic.of(
         each(events)[handed],
         spread.parents[handed],
         spread.zones[handed],

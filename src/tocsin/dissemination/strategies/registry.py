@@ -10,12 +10,12 @@ from tocsin.dissemination.strategies.strategy import Strategy
 from tocsin.model.errors import TocsinError
 
 STRATEGIES: Final[Mapping[str, str]] = {
-    "S-UN": "tocsin.dissemination.strategies.unicast",
-    "S-MN": "tocsin.dissemination.strategies.multicast",
-    "CN": "tocsin.dissemination.strategies.content",
-    "CN+": "tocsin.dissemination.strategies.cutoff",
-    "S-CN": "tocsin.dissemination.strategies.served",
-    "DS-CN": "tocsin.dissemination.strategies.distributed",
+    "S-UN": "tocsin.dissemination.strategies.s_un",
+    "S-MN": "tocsin.dissemination.strategies.s_mn",
+    "CN": "tocsin.dissemination.strategies.cn",
+    "CN+": "tocsin.dissemination.strategies.cn_plus",
+    "S-CN": "tocsin.dissemination.strategies.s_cn",
+    "DS-CN": "tocsin.dissemination.strategies.ds_cn",
 }
 """The module of each, which has its class as `STRATEGY`."""
 

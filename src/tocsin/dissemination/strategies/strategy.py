@@ -10,9 +10,9 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tocsin.dissemination.questions.question import EVERYWHERE, Changes, Question, RowCount
-from tocsin.dissemination.sent import Sent
+from tocsin.dissemination.query_kinds.base import EVERYWHERE, Changes, Queries, RowCount
 from tocsin.dissemination.setting import Setting
+from tocsin.dissemination.traffic import Traffic
 from tocsin.model.errors import TocsinError
 from tocsin.model.subscription import Answer
 from tocsin.views.kinds.kind import PointError, Told
@@ -25,18 +25,18 @@ NOBODY: Final = Told(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), n
 class Outcome(Struct, frozen=True):
     """What came of a batch of changes: the messages sent, and the answers that changed, each change and subscription once."""
 
-    sent: Sent
-    told: Told  # `places` are the subscriptions' numbers
+    traffic: Traffic
+    answer_changes: Told  # `places` are the subscriptions' numbers
     server_seconds: float = 0.0  # from the arrival of the updates to all outgoing messages being made
     outgoing: int = 0  # messages that the server made
 
     def later(self, places: int) -> Outcome:
         """Return the same of changes that come so many places later."""
-        sent, told = self.sent, self.told
+        traffic, changed = self.traffic, self.answer_changes
         return replace(
             self,
-            sent=replace(sent, event=sent.event + places),
-            told=replace(told, change=told.change + places),
+            traffic=replace(traffic, event=traffic.event + places),
+            answer_changes=replace(changed, change=changed.change + places),
         )
 
     @classmethod
@@ -45,14 +45,14 @@ class Outcome(Struct, frozen=True):
         if len(parts) == 1:
             return parts[0]
         return cls(
-            Sent.together([part.sent for part in parts]),
-            Told.together([part.told for part in parts]),
+            Traffic.together([part.traffic for part in parts]),
+            Told.together([part.answer_changes for part in parts]),
             sum(part.server_seconds for part in parts),
             sum(part.outgoing for part in parts),
         )
 
 
-class Holdings(Struct, frozen=True):
+class StoredState(Struct, frozen=True):
     """The bytes that are kept at present, by the byte model, and in words of what."""
 
     server: int
@@ -64,22 +64,22 @@ class Holdings(Struct, frozen=True):
 class Strategy(ABC):
     """One way to get notifications from a table's changes to subscriptions, with all state that its nodes keep.
 
-    It is made with a question, whose rows and subscriptions it places; subscription s lives at its gateway, the owner
+    It is made with a queries, whose rows and subscriptions it places; subscription s lives at its gateway, the owner
     of the zone of (low, high).
     """
 
     name: ClassVar[str]
     kinds: ClassVar[frozenset[str]]  # of questions that it takes
 
-    def __init__(self, setting: Setting, question: Question) -> None:
-        if question.kind not in self.kinds:
+    def __init__(self, setting: Setting, queries: Queries) -> None:
+        if queries.kind not in self.kinds:
             raise TocsinError(
-                f"strategy `{self.name}` does not carry `{question.kind}`; it carries {', '.join(sorted(self.kinds))}"
+                f"strategy `{self.name}` does not carry `{queries.kind}`; it carries {', '.join(sorted(self.kinds))}"
             )
         self.setting = setting
-        self.question = question
-        self.gateways = setting.can.locate(question.lows, question.highs)
-        self._held = RowCount(question, EVERYWHERE)
+        self.queries = queries
+        self.gateways = setting.can.locate(queries.lows, queries.highs)
+        self._held = RowCount(queries, EVERYWHERE)
 
     def publish(self, changes: Changes) -> Outcome:
         """Make changes one after another, and return what was sent and told because of them.
@@ -88,7 +88,7 @@ class Strategy(ABC):
         row is not held. Some nodes have followed the changes before it by then, and others have not: no answer holds any
         more, and the strategy is to be made anew.
         """
-        self.question.check(changes)
+        self.queries.check(changes)
         # At least one part, which is empty if there is no change.
         begins = range(0, max(len(changes), 1), _AT_ONCE)
         parts = [self._part(changes.part(begin, begin + _AT_ONCE), begin) for begin in begins]
@@ -118,5 +118,5 @@ class Strategy(ABC):
 
     @property
     @abstractmethod
-    def holdings(self) -> Holdings:
+    def stored_state(self) -> StoredState:
         """Return what is kept, and where."""

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from tocsin.dissemination.questions.question import Changes
-from tocsin.dissemination.simulator import Result, simulate
+from tocsin.dissemination.query_kinds.base import Changes
+from tocsin.dissemination.simulator import SimulationResult, simulate
 from tocsin.dissemination.strategies.registry import strategy_named
 from tocsin.dissemination.strategies.strategy import Outcome, Strategy
 from tocsin.matching import IdArray
@@ -58,7 +58,7 @@ def compare(
     names: Sequence[str | type[Strategy]],
     batch: int,
     progress: Callable[[str, int], None] = lambda *_: None,
-) -> Iterator[Result]:
+) -> Iterator[SimulationResult]:
     """Let strategies, by name or as classes, carry a scenario's changes, and return what each costs, one after another.
 
     `progress` is told of each batch: the strategy, and how many events. Raise `AnswerError` at the first strategy that
@@ -91,7 +91,7 @@ class _Told:
         self.first: list[Altered] = []
 
     def take(self, outcome: Outcome, events: int) -> None:
-        told = outcome.told
+        told = outcome.answer_changes
         if not self._counts:
             kept = np.flatnonzero(np.isin(told.places, self._numbers))
             kept = kept[np.lexsort((told.places[kept], told.change[kept]))]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, Protocol
 
-from tocsin.dissemination.questions.question import Changes
-from tocsin.dissemination.questions.ranges import RangeQuestion
+from tocsin.dissemination.query_kinds.base import Changes
+from tocsin.dissemination.query_kinds.ranges import RangeQueries
 from tocsin.dissemination.strategies.strategy import Strategy
 from tocsin.matching import IdArray
 from tocsin.views.changes import PointChanges
@@ -45,7 +45,7 @@ def known(strategy: Strategy, number: int) -> Found:
 class _Ranges:
     """Points, and the ranges that ask about them."""
 
-    def __init__(self, question: RangeQuestion) -> None:
+    def __init__(self, question: RangeQueries) -> None:
         self._lows, self._highs = question.lows, question.highs
         self._now = Recomputation(question.kind, question.x, question.y)
 

@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from tocsin.dissemination.questions.join_rows import JoinChanges, JoinRows, Table
-from tocsin.dissemination.questions.joins import JoinQuestion
+from tocsin.dissemination.query_kinds.join_rows import JoinChanges, JoinRows, Table
+from tocsin.dissemination.query_kinds.joins import JoinQueries
 from tocsin.dissemination.setting import Setting
 from tocsin.views.changes import Floats
 from tocsin.workloads.dbnet.ranges import DOMAIN, hundredths
@@ -23,13 +23,13 @@ class PreparedJoin(Struct, frozen=True):
 
     scenario: Scenario
     setting: Setting
-    question: JoinQuestion
+    question: JoinQueries
     changes: JoinChanges
 
 
 def prepare_any(scenario: Scenario) -> Prepared | PreparedJoin:
     """Return a scenario's network, question and changes, of ranges or of a join, as its kind says."""
-    return prepare_join(scenario) if scenario.kind == JoinQuestion.kind else prepare(scenario)
+    return prepare_join(scenario) if scenario.kind == JoinQueries.kind else prepare(scenario)
 
 
 def prepare_join(scenario: Scenario) -> PreparedJoin:
@@ -40,7 +40,7 @@ def prepare_join(scenario: Scenario) -> PreparedJoin:
     ranges = everybody.first(scenario.subscriptions)
     of_z = everybody_of(scenario, DOMAIN, scenario.seed + 1).first(scenario.subscriptions)
     setting = place(scenario, everybody, r.value, DOMAIN)
-    question = JoinQuestion(r, s, ranges.lows, ranges.highs, z_lows=of_z.lows, z_highs=of_z.highs)
+    question = JoinQueries(r, s, ranges.lows, ranges.highs, z_lows=of_z.lows, z_highs=of_z.highs)
     return PreparedJoin(scenario, setting, question, draw_changes(r, s, scenario.events, scenario.seed))
 
 

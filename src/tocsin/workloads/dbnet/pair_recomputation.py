@@ -6,8 +6,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from tocsin.dissemination.questions.join_rows import JoinChanges, Table
-from tocsin.dissemination.questions.joins import JoinQuestion
+from tocsin.dissemination.query_kinds.join_rows import JoinChanges, Table
+from tocsin.dissemination.query_kinds.joins import JoinQueries
 from tocsin.matching import IdArray
 from tocsin.views.changes import Floats
 from tocsin.workloads.dbnet.recomputation import Altered
@@ -27,7 +27,7 @@ class _Pairs(NamedTuple):
 class PairRecomputation:
     """Both tables, as they are after some changes, and which of their pairs each subscription wants."""
 
-    def __init__(self, question: JoinQuestion) -> None:
+    def __init__(self, question: JoinQueries) -> None:
         self._question = question
         self._tables: dict[Table, _Rows] = {
             table: {

@@ -10,15 +10,14 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tocsin.dissemination.can.growing import Splitting, grow_can
+from tocsin.dissemination.byte_model import ByteModel
+from tocsin.dissemination.can.construction import Splitting, build_can
 from tocsin.dissemination.network.edge_lists import read_edges
 from tocsin.dissemination.network.inet import make_topology
-from tocsin.dissemination.network.overlay import Overlay
-from tocsin.dissemination.network.paths import place_overlay
-from tocsin.dissemination.questions.joins import JoinQuestion
-from tocsin.dissemination.questions.ranges import RangeQuestion
+from tocsin.dissemination.network.overlay import Overlay, place_overlay
+from tocsin.dissemination.query_kinds.joins import JoinQueries
+from tocsin.dissemination.query_kinds.ranges import RangeQueries
 from tocsin.dissemination.setting import Setting
-from tocsin.dissemination.sizes import Sizes
 from tocsin.model.errors import TocsinError
 from tocsin.views.changes import Floats, PointChanges
 from tocsin.views.kinds.registry import RANGED
@@ -57,9 +56,9 @@ class Scenario(Struct, frozen=True, kw_only=True):
 
     def check(self) -> None:
         """Raise `TocsinError` for a parameter that cannot be, naming it."""
-        if self.kind not in (*RANGED, JoinQuestion.kind):
+        if self.kind not in (*RANGED, JoinQueries.kind):
             raise TocsinError(
-                f"there is no kind `{self.kind}`; there are: {', '.join(RANGED)}, {JoinQuestion.kind}"
+                f"there is no kind `{self.kind}`; there are: {', '.join(RANGED)}, {JoinQueries.kind}"
             )
         for name in ("nodes", "physical", "subscriptions", "rows", "field", "stocks", "steps"):
             if getattr(self, name) < 1:
@@ -83,21 +82,21 @@ class Prepared(Struct, frozen=True):
 
     scenario: Scenario
     setting: Setting
-    question: RangeQuestion
+    question: RangeQueries
     changes: PointChanges
 
 
 def prepare(scenario: Scenario) -> Prepared:
     """Return a scenario's network, question and changes; raise `TocsinError` for one that cannot be."""
     scenario.check()
-    if scenario.kind == JoinQuestion.kind:
+    if scenario.kind == JoinQueries.kind:
         raise TocsinError(
             "a join has two tables; prepare it with `tocsin.workloads.dbnet.joins.prepare_join`"
         )
     x, y, changes, domain = _drawn(scenario)
     everybody = everybody_of(scenario, domain, scenario.seed)
     ranges = everybody.first(scenario.subscriptions)
-    question = RangeQuestion(scenario.kind, x, y, ranges.lows, ranges.highs)
+    question = RangeQueries(scenario.kind, x, y, ranges.lows, ranges.highs)
     return Prepared(scenario, place(scenario, everybody, x, domain), question, changes)
 
 
@@ -113,7 +112,7 @@ def place(scenario: Scenario, ranges: Ranges, rows: Floats, domain: tuple[float,
         overlay = _made_up(scenario.physical, scenario.nodes, scenario.seed)
     else:
         overlay = place_overlay(read_edges(scenario.links), scenario.nodes, seed=scenario.seed)
-    can = grow_can(
+    can = build_can(
         scenario.nodes,
         scenario.splitting,
         lows=ranges.lows,
@@ -123,7 +122,7 @@ def place(scenario: Scenario, ranges: Ranges, rows: Floats, domain: tuple[float,
         seed=scenario.seed,
     )
     server = int(np.random.default_rng([scenario.seed, 6]).integers(scenario.nodes))
-    return Setting(overlay, can, server, Sizes(scenario.field, scenario.header), scenario.seed)
+    return Setting(overlay, can, server, ByteModel(scenario.field, scenario.header), scenario.seed)
 
 
 def _distribution(scenario: Scenario) -> Distribution:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from tocsin.dissemination.questions.join_rows import JoinChanges
+from tocsin.dissemination.query_kinds.join_rows import JoinChanges
 from tocsin.matching import IdArray
 from tocsin.model.errors import TocsinError
 from tocsin.views.changes import Floats, PointChanges

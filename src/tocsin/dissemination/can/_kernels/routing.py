@@ -24,13 +24,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.dissemination.can.state import Journeys, Zones
+from tocsin.dissemination.can.state import RouteRequests, Zones
 from tocsin.structures.jit import helper, kernel
 
 
 @kernel
 def route(
-    zones: Zones, asked: Journeys, start: int, starts: NDArray[np.int64], found: NDArray[np.int64]
+    zones: Zones, asked: RouteRequests, start: int, starts: NDArray[np.int64], found: NDArray[np.int64]
 ) -> tuple[int, bool]:
     """Write the ways from journey `start` on; way r goes from `starts[r]` to `starts[r + 1]`.
 

@@ -18,8 +18,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.dissemination.can._kernels.locating import holder
-from tocsin.dissemination.can.state import NO_PARENT, Rectangles, Spread, Zones
+from tocsin.dissemination.can._kernels.lookup import holder
+from tocsin.dissemination.can.state import NO_PARENT, Rectangles, SpreadTrees, Zones
 from tocsin.structures.jit import helper, kernel
 
 
@@ -46,7 +46,7 @@ def spread(
     right: NDArray[np.int64],
     waiting: NDArray[np.int64],
     depth: NDArray[np.int64],
-    found: Spread,
+    found: SpreadTrees,
 ) -> None:
     """Write the zones that meet each rectangle, their parents and their depths; `found` has room for all that were counted.
 

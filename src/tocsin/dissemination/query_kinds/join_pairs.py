@@ -1,0 +1,220 @@
+"""Pairs of rows with the same key: told one by one by whoever holds both tables, and kept by subscribers."""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.dissemination.query_kinds.base import Changes
+from tocsin.dissemination.query_kinds.join_rows import Image, JoinChanges, KeyedRows, Table
+from tocsin.dissemination.runs import is_first
+from tocsin.matching import IdArray, Matches
+from tocsin.model.errors import TocsinError
+from tocsin.views.changes import Floats
+from tocsin.views.kinds.kind import Answers, Present, Reformulator, Told
+from tocsin.views.messages import Messages
+
+Pair: TypeAlias = tuple[int, int]
+"""The id of a row of R, and that of a row of S."""
+
+_AT_ONCE: Final = 256  # messages, each of which very many may hear
+
+_Sides: TypeAlias = tuple[int, float, int, float]  # a pair with r's x and s's z
+
+
+class ToldPairs(Told, frozen=True, kw_only=True):
+    """Which sets of pairs changed, and by how many pairs, of those that come and go together."""
+
+    pairs: IdArray
+
+
+class _Altered(NamedTuple):
+    """Pairs that come, with the sign 1, or go, with -1, for a place, as columns."""
+
+    change: IdArray
+    place: IdArray
+    r: IdArray
+    s: IdArray
+    sign: NDArray[np.int8]
+
+
+class PairReformulator(Reformulator):
+    """Both tables by key. A message tells of one pair that comes or goes, to all ranges that hold its x (5).
+
+    Its payload is the ids `r` and `s`, the `z` by which subscribers choose, and a `sign`, 1 or -1. A row that changes in
+    some way makes its pairs go, then come; who hears both knows that nothing changed.
+    """
+
+    def __init__(self, r: Image, s: Image) -> None:
+        self._tables = {Table.R: KeyedRows(Table.R, r), Table.S: KeyedRows(Table.S, s)}
+
+    def load(self, x: Floats, y: Floats) -> None:  # noqa: ARG002 - no points can be taken
+        """Raise `TocsinError`: a join has two tables, and is made with them."""
+        raise TocsinError("a join has two tables of rows, not points; make its server from a `JoinQueries`")
+
+    def reformulate(self, changes: Changes) -> Messages:
+        """Make changes, which are `JoinChanges`, one after another, and return the messages that tell of them."""
+        columns: tuple[list[Any], ...] = ([], [], [], [], [], [])
+        for place, sign, (r, x, s, z) in self._follow(changes):
+            for column, value in zip(columns, (place, x, r, s, z, sign), strict=True):
+                column.append(value)
+        types = (np.int64, np.float64, np.int64, np.int64, np.float64, np.int8)
+        change, at, of_r, of_s, of_z, signs = (
+            np.array(column, dtype=type_) for column, type_ in zip(columns, types, strict=True)
+        )
+        infinite = np.full(len(at), np.inf)
+        return Messages(change, at, at, -infinite, infinite, {"r": of_r, "s": of_s, "z": of_z, "sign": signs})
+
+    def _follow(self, changes: JoinChanges) -> Iterator[tuple[int, int, _Sides]]:
+        """Make changes, and tell of each pair: the change's place, the sign, and what it is."""
+        changes.check()
+        rows = zip(
+            changes.table.tolist(),
+            changes.id.tolist(),
+            changes.old_key.tolist(),
+            changes.old_value.tolist(),
+            changes.new_key.tolist(),
+            changes.new_value.tolist(),
+            strict=True,
+        )
+        for place, (number, id, old_key, old_value, new_key, new_value) in enumerate(rows):
+            table = Table(number)
+            own = self._tables[table]
+            goes, comes = old_key == old_key, new_key == new_key  # noqa: PLR0124 - NaN alone differs from itself
+            if goes:
+                own.expect(place, id, old_key, old_value)
+            elif comes:
+                own.expect_none(place, id)
+            if (old_key, old_value) == (new_key, new_value):
+                continue
+            if goes:
+                own.remove(id, old_key)
+                yield from ((place, -1, sides) for sides in self._pairs(table, id, old_key, old_value))
+            if comes:
+                own.add(id, new_key, new_value)
+                yield from ((place, 1, sides) for sides in self._pairs(table, id, new_key, new_value))
+
+    def _pairs(self, table: Table, id: int, key: float, value: float) -> Iterator[_Sides]:
+        """Tell of all pairs that a row makes with the other table's."""
+        if table is Table.R:
+            yield from ((id, value, s, z) for s, z in self._tables[Table.S].of(key).items())
+        else:
+            yield from ((r, x, id, value) for r, x in self._tables[Table.R].of(key).items())
+
+    def present(self, lows: Floats, highs: Floats) -> Present:
+        """Return all pairs in the order of their x as columns `r`, `s`, `z`; those of range i are from `begins[i]` to `ends[i]`."""
+        found = [
+            (x, r, s, z)
+            for key, rows in self._tables[Table.R].all()
+            for r, x in rows.items()
+            for s, z in self._tables[Table.S].of(key).items()
+        ]
+        found.sort()
+        x, z = (np.array([one[i] for one in found], dtype=np.float64) for i in (0, 3))
+        r, s = (np.array([one[i] for one in found], dtype=np.int64) for i in (1, 2))
+        begins, ends = np.searchsorted(x, lows), np.searchsorted(x, highs, side="right")
+        return {"r": r, "s": s, "z": z, "begins": begins, "ends": ends}
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of both tables."""
+        return sum(rows.nbytes for rows in self._tables.values())
+
+
+class PairAnswers(Answers):
+    """A sorted tuple of pairs for each subscription, by place, which is its number.
+
+    A subscription takes pairs whose z is within its own range of them, both ends included.
+    """
+
+    def __init__(self, z_lows: Floats, z_highs: Floats) -> None:
+        self._z_lows, self._z_highs = z_lows, z_highs
+        self._sets: list[tuple[Pair, ...]] = [()] * len(z_lows)
+
+    def begin(self, places: IdArray, present: Present) -> None:
+        """Let subscriptions begin with those of the pairs within their ranges that they take."""
+        z, begins, ends = present["z"], present["begins"].tolist(), present["ends"].tolist()
+        pairs = list(zip(present["r"].tolist(), present["s"].tolist(), strict=True))
+        for place, begin, end in zip(places.tolist(), begins, ends, strict=True):
+            taken = (self._z_lows[place] <= z[begin:end]) & (z[begin:end] <= self._z_highs[place])
+            self._sets[place] = tuple(sorted(pairs[begin + i] for i in np.flatnonzero(taken).tolist()))
+
+    def end(self, places: IdArray) -> None:
+        """Let go of the sets of subscriptions."""
+        for place in places.tolist():
+            self._sets[place] = ()
+
+    def tell(self, messages: Messages, found: Matches) -> ToldPairs:
+        """Return the sets that change, each once for all messages of a change, by change and place."""
+        altered = self._altered(messages, found)
+        begins = np.flatnonzero(is_first(altered.change, altered.place))
+        change, places = altered.change[begins], altered.place[begins]
+        old, new = (np.empty(len(begins), dtype=object) for _ in range(2))
+        lines = list(zip(altered.r.tolist(), altered.s.tolist(), altered.sign.tolist(), strict=True))
+        sizes = np.diff(np.append(begins, len(lines)))
+        ends = (begins + sizes).tolist()
+        for told, (place, begin, end) in enumerate(zip(places.tolist(), begins.tolist(), ends, strict=True)):
+            old[told] = self._sets[place]
+            new[told] = self._sets[place] = _changed(self._sets[place], lines[begin:end])
+        return ToldPairs(change, places, old, new, pairs=sizes)
+
+    def _altered(self, messages: Messages, found: Matches) -> _Altered:
+        """Return the pairs that come and go, by change and place; one that goes and comes again is as it was."""
+        payload = messages.payload
+        of, place = self._taken(payload["z"], found)
+        # Messages of one change and one pair stand for the same line at each place; there are two at the most.
+        lines = _numbered(messages.change, payload["r"], payload["s"])[of] * len(self._sets) + place
+        order = np.argsort(lines, kind="stable")
+        begins = np.flatnonzero(is_first(lines[order]))
+        sign = np.add.reduceat(payload["sign"][of][order], begins) if len(begins) else np.empty(0, np.int8)
+        stays = sign == 0
+        of, place, sign = of[order[begins]][~stays], place[order[begins]][~stays], sign[~stays]
+        change = messages.change[of]
+        order = np.lexsort((place, change))
+        of, place, sign = of[order], place[order], sign[order]
+        return _Altered(change[order], place, payload["r"][of], payload["s"][of], sign)
+
+    def _taken(self, z: Floats, found: Matches) -> tuple[IdArray, IdArray]:
+        """Return the messages whose z is within the range of a place that hears them, and the places."""
+        messages, places = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+        for begin in range(0, len(found), _AT_ONCE):
+            offsets = found.offsets[begin : begin + _AT_ONCE + 1]
+            place = found.ids[offsets[0] : offsets[-1]]
+            of = np.repeat(np.arange(begin, begin + len(offsets) - 1), np.diff(offsets))
+            taken = (self._z_lows[place] <= z[of]) & (z[of] <= self._z_highs[place])
+            messages.append(of[taken])
+            places.append(place[taken])
+        return np.concatenate(messages), np.concatenate(places)
+
+    def answer(self, place: int) -> tuple[Any, ...]:
+        """Return a subscription's pairs, ascending."""
+        return self._sets[place]
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of all sets, without the pairs, which they share."""
+        return sys.getsizeof(self._sets) + sum(map(sys.getsizeof, self._sets))
+
+
+def _numbered(*columns: IdArray) -> IdArray:
+    """Return a number for each row of columns, the same for equal ones."""
+    order = np.lexsort(columns)
+    numbers = np.empty(len(order), dtype=np.int64)
+    numbers[order] = np.cumsum(is_first(*(column[order] for column in columns))) - 1
+    return numbers
+
+
+def _changed(pairs: tuple[Pair, ...], lines: list[tuple[int, int, int]]) -> tuple[Pair, ...]:
+    """Return pairs with those that come and without those that go, in order; a line is r, s and the sign."""
+    changed = list(pairs)
+    for r, s, sign in lines:
+        if sign > 0:
+            insort(changed, (r, s))
+        else:
+            del changed[bisect_left(changed, (r, s))]
+    return tuple(changed)

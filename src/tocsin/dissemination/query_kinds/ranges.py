@@ -1,0 +1,166 @@
+"""Aggregates over the points within a range: min, max, count, sum, avg, distinct."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.dissemination.query_kinds.base import Ends, Queries, Relaxed, check_ranges
+from tocsin.matching import IdArray
+from tocsin.model.errors import TocsinError
+from tocsin.model.subscription import Answer
+from tocsin.views.changes import Floats, PointChanges
+from tocsin.views.kinds.kind import Answers, Reads, Reformulator, Told, whole
+from tocsin.views.kinds.registry import RANGED, kind_named
+from tocsin.views.messages import Messages
+
+_RAW: Final = 3  # the row's id, x, y
+_RECTANGLE: Final = 4
+_CODES: Final = 1 << 20  # what stands for a value is below: nodes have a place for each up to their greatest
+
+
+class RangeQueries(Queries):
+    """A kind that a range of one attribute decides; rows are points (x, y), changes are `PointChanges`."""
+
+    def __init__(self, kind: str, x: Floats, y: Floats, lows: Floats, highs: Floats) -> None:
+        if kind not in RANGED:
+            raise TocsinError(f"there is no kind `{kind}` of ranges; there are: {', '.join(RANGED)}")
+        check_ranges(lows, highs)
+        self.kind = kind
+        self.x, self.y = x, y
+        self.lows, self.highs = lows, highs
+        self._kind = kind_named(kind)
+        self._check_rows()
+        self._order = np.argsort(x, kind="stable")
+        self._sorted = x[self._order]
+
+    @property
+    def rows(self) -> int:
+        """Return how many points there are at first."""
+        return len(self.x)
+
+    def check(self, changes: PointChanges) -> None:
+        """Raise `TocsinError` at a change that does not lead from a point, or none, to a point, or none."""
+        for when, x, y in (("old", changes.old_x, changes.old_y), ("new", changes.new_x, changes.new_y)):
+            is_there = ~np.isnan(x) | ~np.isnan(y)
+            if len(wrong := np.flatnonzero(is_there & ~self._is_point(x, y))):
+                at = int(wrong[0])
+                raise TocsinError(
+                    f"change {at}: its {when} place ({x[at]}, {y[at]}) is no point; {self._needs}, or both are NaN"
+                )
+
+    def _check_rows(self) -> None:
+        """Raise `TocsinError` at a row that is no point: strategies that meet it would answer differently."""
+        if len(self.x) != len(self.y):
+            raise TocsinError(f"{len(self.x)} x and {len(self.y)} y; give one of each for every row")
+        if len(wrong := np.flatnonzero(~self._is_point(self.x, self.y))):
+            at = int(wrong[0])
+            raise TocsinError(
+                f"row {at}: ({self.x[at]}, {self.y[at]}) is no point; {self._needs}, or leave the row out"
+            )
+
+    def _is_point(self, x: Floats, y: Floats) -> NDArray[np.bool_]:
+        is_point = np.isfinite(x) & np.isfinite(y)
+        if self._kind.reads is Reads.VALUE:
+            is_point &= (y >= 0) & (y == np.floor(y)) & (y < _CODES)
+        return is_point
+
+    @property
+    def _needs(self) -> str:
+        codes = self._kind.reads is Reads.VALUE
+        return (
+            f"x is finite, and y the code of a value, a whole number from 0 to {_CODES - 1:,}"
+            if codes
+            else "both are finite"
+        )
+
+    def new_server(self) -> Reformulator:
+        """Return the server's side with all points."""
+        server = self._kind.reformulator()
+        server.load(self.x, self.y)
+        return server
+
+    def no_answers(self) -> Answers:
+        """Return the subscribers' side before any has begun."""
+        return self._kind.answers()
+
+    def begin(self, answers: Answers, server: Reformulator, numbers: IdArray) -> None:
+        """Let subscriptions begin with what a server's present points answer."""
+        answers.begin(numbers, server.present(self.lows[numbers], self.highs[numbers]))
+
+    def answer(self, answers: Answers, number: int) -> Answer:
+        """Return a subscription's answer; distinct values as sorted codes."""
+        found = answers.answer(number)
+        return whole(found) if isinstance(found, float) else found
+
+    def relaxed(self, changes: PointChanges) -> Relaxed:
+        """Return the quadrant of each change's old x, and that of its new x if it is another: ranges that hold it."""
+        comes = (changes.new_x != changes.old_x) & ~np.isnan(changes.new_x)
+        was = ~np.isnan(changes.old_x)
+        places = np.arange(len(changes))
+        change = np.concatenate([places[was], places[comes]])
+        x = np.concatenate([changes.old_x[was], changes.new_x[comes]])
+        order = np.argsort(change, kind="stable")
+        change, x = change[order], x[order]
+        infinite = np.full(len(x), np.inf)
+        return Relaxed(Messages(change, x, x, -infinite, infinite), _RAW)
+
+    def new_replica(self, low: float, high: float) -> Reformulator:
+        """Return a reformulator with the points within [low, high]."""
+        begin, end = np.searchsorted(self._sorted, [low, np.nextafter(high, np.inf)])
+        within = self._order[begin:end]
+        replica = self._kind.reformulator()
+        replica.load(self.x[within], self.y[within])
+        return replica
+
+    def part(
+        self, changes: PointChanges, places: IdArray, low: float, high: float
+    ) -> tuple[PointChanges, IdArray]:
+        """Return changes at some places within [low, high]: a point that leaves it goes, one that enters it comes."""
+        old_x, new_x = changes.old_x[places], changes.new_x[places]
+        was, will = (old_x >= low) & (old_x <= high), (new_x >= low) & (new_x <= high)
+        seen = was | will
+        places, was, will = places[seen], was[seen], will[seen]
+        return (
+            PointChanges(
+                np.where(was, old_x[seen], np.nan),
+                np.where(was, changes.old_y[places], np.nan),
+                np.where(will, new_x[seen], np.nan),
+                np.where(will, changes.new_y[places], np.nan),
+            ),
+            places,
+        )
+
+    def kept(self, ends: Ends) -> int:
+        """Return how many points ranges hold at first."""
+        return ends.holding(self.x)
+
+    def gained(self, changes: PointChanges, ends: Ends) -> int:
+        """Return how many points more ranges hold after changes."""
+        return ends.holding(changes.new_x) - ends.holding(changes.old_x)
+
+    def fields(self, messages: Messages) -> IdArray:
+        """Return a rectangle and the new answer; of sums x, old and new y, if the rectangle is all that holds x.
+
+        Distinct values are told with a sign, or as the one that goes and the one that comes.
+        """
+        if "value" in messages.payload:
+            return np.full(len(messages), _RECTANGLE + 1, dtype=np.int64)
+        if "removed" in messages.payload:
+            both = (messages.payload["removed"] >= 0) & (messages.payload["added"] >= 0)
+            return np.where(both, _RECTANGLE + 2, _RECTANGLE + 1)
+        is_quadrant = np.isinf(messages.outer_l) & np.isinf(messages.outer_r)
+        return np.where(is_quadrant & (messages.inner_l == messages.inner_r), 3, _RECTANGLE + 2)
+
+    def told_fields(self, told: Told) -> IdArray:
+        """Return the subscription and its new answer; of distinct values, one with its sign, or the one that goes and comes."""
+        return np.full(len(told), 2 if told.removed is None else 3, dtype=np.int64)
+
+    def answer_fields(self, answers: Answers) -> int:
+        """Return a field for each number, and for each of distinct values."""
+        if self._kind.reads is not Reads.VALUE:
+            return len(self)
+        found = (answers.answer(number) for number in range(len(self)))
+        return sum(len(one) for one in found if isinstance(one, tuple))
