@@ -16,7 +16,7 @@ from tocsin.engine import ManualClock
 from tocsin.engine.tables import table_events
 from tocsin.formats import Fault
 from tocsin.formats.arrow_rows import arrow_rows
-from tocsin.formats.records import Broken
+from tocsin.formats.records import UnreadableRecord
 from tocsin.model import Condition, Filter, Notification
 
 NAN = float("nan")
@@ -59,7 +59,7 @@ def test_a_table_matches_as_its_rows_one_by_one(
 def test_a_table_matches_as_a_list_of_dicts(table: Any, asked: list[Condition], stream: str | None) -> None:
     batches = table.to_batches() if isinstance(table, pa.Table) else [table]
     records = [record for _, record in arrow_rows(batches)]
-    if not any(isinstance(record, Broken) for record in records):
+    if not any(isinstance(record, UnreadableRecord) for record in records):
         made = engine(asked, "propagation-wp")
         found, wanted = made.match(table, stream=stream), made.match(records, stream=stream)
         assert (list(found), found.faults) == (list(wanted), wanted.faults)

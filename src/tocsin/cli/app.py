@@ -17,7 +17,8 @@ from tocsin.cli import bench, spark
 from tocsin.cli.apply import apply
 from tocsin.cli.check import check
 from tocsin.cli.demo import demo
-from tocsin.cli.explain import explain, try_out
+from tocsin.cli.dry_run import dry_run
+from tocsin.cli.explain import explain
 from tocsin.cli.match import match
 from tocsin.cli.parse import parse
 from tocsin.cli.simulate import simulate
@@ -34,7 +35,7 @@ app = typer.Typer(
 app.command("match")(match)
 app.command("check")(check)
 app.command("explain")(explain)
-app.command("test")(try_out)
+app.command("test")(dry_run)
 app.command("apply")(apply)
 app.command("parse")(parse)
 app.command("demo")(demo)

@@ -14,7 +14,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from tocsin.cli.loading import check_entry, load_entries
+from tocsin.cli.subscription_loading import check_entry, load_entries
 from tocsin.cli.terminal import complain, counted, note
 from tocsin.engine import Difference, Engine, EventClock
 from tocsin.formats import Format

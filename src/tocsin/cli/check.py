@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from tocsin.cli import options
-from tocsin.cli.loading import check_entry
+from tocsin.cli.subscription_loading import check_entry
 from tocsin.cli.terminal import FaultLog, complain, counted, note, progress, warn, watched
 from tocsin.formats import EventFields, Fault
 from tocsin.formats.subscription_files import Entry, read_subscriptions
-from tocsin.language.seen import Seen
+from tocsin.language.schema_inference import ObservedSchema
 from tocsin.model import Sequence
 from tocsin.model.errors import SubscriptionError, TocsinError
 from tocsin.sequences.dependencies import Dependencies
@@ -106,9 +106,11 @@ def _follow(ways: Dependencies, query: Sequence, entry: Entry) -> None:
         raise SubscriptionError(f"{entry.place}: subscription `{entry.id}`: {fault.reason}") from None
 
 
-def _seen(source: str, format: options.InputFormat, stream: str | None, stream_field: str | None) -> Seen:
+def _seen(
+    source: str, format: options.InputFormat, stream: str | None, stream_field: str | None
+) -> ObservedSchema:
     file = options.events_from(source, format, stream=stream, fields=EventFields(stream=stream_field))
-    seen = Seen()
+    seen = ObservedSchema()
     with progress("events") as bar, FaultLog() as log:
         for event in watched(file, bar, "reading events", file):
             if isinstance(event, Fault):

@@ -15,7 +15,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from tocsin.cli import second_act
+from tocsin.cli import demo_spark
 from tocsin.cli.terminal import shown, told
 from tocsin.engine import Engine, EventClock
 from tocsin.language.printer import value_text
@@ -100,7 +100,7 @@ def demo(
         f"[bold green]{replay.counts.total():,}[/] notifications at {replay.rate:,.0f} events/s."
     )
     if spark:
-        second_act.play(console, total, heard)
+        demo_spark.play(console, total, heard)
     console.print(
         'Ask your own question:  echo \'{"symbol": "IBM", "price": 101.5}\' | tocsin match -s "symbol = \'IBM\' and price > 100"',
         style="dim",

@@ -1,10 +1,8 @@
-"""`tocsin explain` and `tocsin test`: would it match, and why."""
+"""`tocsin explain`: whether a subscription matches, and why."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -13,18 +11,15 @@ from rich.console import Console
 from rich.markup import escape
 
 from tocsin.cli import options
-from tocsin.cli.answers import explain_view
-from tocsin.cli.automata import automaton_tree
-from tocsin.cli.loading import replaying_engine
-from tocsin.cli.reasons import looked_at, reason_tree
-from tocsin.cli.terminal import FaultLog, counted, note, progress, shown, told, warn, watched
-from tocsin.engine import Engine, EventClock
+from tocsin.cli.explanations import automaton_tree, reason_tree, tested_value
+from tocsin.cli.subscription_loading import replaying_engine
+from tocsin.cli.terminal import FaultLog, counted, note, shown, shown_answer, warn
+from tocsin.engine import Engine, EventClock, ViewExplanation
 from tocsin.formats import EventFields, EventFile, EventReader, Fault
 from tocsin.formats.files import is_readable
-from tocsin.formats.json_lines import json_array
-from tocsin.formats.records import Broken
+from tocsin.formats.records import UnreadableRecord, json_array
 from tocsin.language import check, to_text
-from tocsin.model import Event, Notification, Sequence, View
+from tocsin.model import Event, Sequence, View
 from tocsin.model.errors import EventError, TocsinError
 
 
@@ -80,7 +75,7 @@ def explain(
             source = options.events_from(
                 event or "-", input_format, stream=stream, fields=fields, ticks=engine.ticks
             )
-            explain_view(engine, subscription, source, log)
+            _explain_view(engine, subscription, source, log)
         return
     if graph is not None:
         raise TocsinError("only a sequence has an automaton to draw; leave --graph out")
@@ -95,7 +90,7 @@ def explain(
     if why.matched:
         console.print("[green]it matches[/]")
         return
-    failed = ", ".join(f"{reason.text} ({looked_at(reason)})" for reason in why.failed)
+    failed = ", ".join(f"{reason.text} ({tested_value(reason)})" for reason in why.failed)
     console.print(f"[red]it does not match[/]{': ' + escape(failed) if failed else ''}", soft_wrap=True)
     raise typer.Exit(1)
 
@@ -121,59 +116,43 @@ def _explain_sequence(
         raise typer.Exit(1)
 
 
-def try_out(
-    subscription: Annotated[str, typer.Argument(help="A subscription.")],
-    events: options.EventsArgument = "-",
-    limit: Annotated[int, typer.Option(min=0, help="How many of the events to show.")] = 10,
-    input_format: options.InputFormat = None,
-    stream: options.Stream = None,
-    time_field: options.TimeField = None,
-    start_field: options.StartField = None,
-    id_field: options.IdField = None,
-    stream_field: options.StreamField = None,
-    disorder: options.Disorder = 0,
-    tick: options.StreamTick = None,
-    table: options.Tables = None,
-    faults: options.Faults = None,
-    quiet: options.Quiet = False,
-) -> None:
-    """Tell how often a subscription would have fired, without subscribing.
-
-    Ends with 0 if it would have fired, with 1 if not.
-    """
-    fields = EventFields(id_field, time_field, start_field, stream_field)
-    fired = 0
+def _explain_view(engine: Engine, text: str, source: EventFile, log: FaultLog) -> None:
+    """Publish all events but the last, and show what that one changes; end with 1 if it is nothing."""
+    for warning in engine.subscribe(text, id="it").warnings:
+        warn(warning)
+    last: Event | None = None
+    for event in source:
+        if isinstance(event, Fault):
+            log(event)
+            continue
+        if last is not None:
+            for _ in engine.publish_many([last], on_error=log):
+                pass
+        last = event
+    if last is None:
+        raise EventError("there is no event to explain by")
+    why = engine.explain("it", last)
+    assert isinstance(why, ViewExplanation)  # noqa: S101 - it was subscribed as one
     console = Console(highlight=False)
-    with FaultLog(faults) as log, progress("events", quiet=quiet) as bar:
-        # For one subscription no index is worth its loading.
-        engine = replaying_engine(
-            "oracle", disorder=disorder, ticks=tick or (), tables=table or (), report=log
+    console.print(escape(why.followed), soft_wrap=True)
+    answer = shown(shown_answer(why.answer), 500)
+    console.print(f"after {counted(engine.stats().published, 'event')}: {escape(answer)}", soft_wrap=True)
+    if why.before is not None:
+        console.print("the row that it replaces:")
+        console.print(reason_tree(why.before))
+    if not why.outside:
+        console.print("the last event:")
+        console.print(reason_tree(why.reason))
+    for outside in why.outside:
+        console.print(f"[red]✗[/] {escape(outside)}")
+    if why.matched:
+        console.print(
+            f"[green]it changes the answer to[/] {escape(shown(shown_answer(why.then), 500))}", soft_wrap=True
         )
-        source = options.events_from(events, input_format, stream=stream, fields=fields, ticks=engine.ticks)
-        for warning in engine.subscribe(subscription, id="it").warnings:
-            warn(warning)
-        incoming = watched(source, bar, "testing", source)
-        size = 1 if source.path is None else 256
-        notes = engine.publish_many(incoming, on_error=log, batch_size=size)
-        for one in chain(notes, _at_last(engine)):
-            fired += 1
-            if fired <= limit:
-                events_of = ", ".join(one.event_ids)
-                console.print(f"{events_of}: {shown(told(one), 200)}", markup=False, soft_wrap=True)
-    examined = engine.stats().published
-    if fired > limit:
-        console.print(f"… and {fired - limit:,} more")
-    share = f" ({fired / examined:.2%})" if examined else ""
-    console.print(f"it would have fired {counted(fired, 'time')} in {counted(examined, 'event')}{share}")
-    if log.count:
-        note(f"{counted(log.count, 'record')} refused or late")
-    if not fired:
+    else:
+        console.print("[red]it does not change the answer[/]")
+    if not why.matched or log.count:
         raise typer.Exit(1)
-
-
-def _at_last(engine: Engine) -> Iterator[Notification]:
-    """Return what is told of the events that still wait, once there are no others."""
-    yield from engine.flush()
 
 
 def _one_event(text: str, stream: str | None) -> Event:
@@ -186,7 +165,7 @@ def _one_event(text: str, stream: str | None) -> Event:
         if not is_readable(path):
             raise EventError(f"`{shown(text, 60)}` is neither an event in JSON nor a file")
         raw = path.read_bytes()
-    line, record = next(json_array(raw.strip()), (1, Broken("there is no event")))
+    line, record = next(json_array(raw.strip()), (1, UnreadableRecord("there is no event")))
     read = EventReader(stream=stream, clock=lambda: 0).event(record, "event", line)
     if isinstance(read, Fault):
         raise EventError(read.reason)

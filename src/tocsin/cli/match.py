@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tocsin.cli import options
-from tocsin.cli.loading import Loaded, load_entries, load_template, load_texts, replaying_engine
+from tocsin.cli.subscription_loading import Loaded, load_entries, load_template, load_texts, replaying_engine
 from tocsin.cli.terminal import FaultLog, counted, errors, note, progress, shown, told, watched
 from tocsin.engine import Engine
 from tocsin.engine.answers import first_answer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from tocsin.formats.reader import now_in_microseconds
+from tocsin.formats.event_reader import now_in_microseconds
 
 
 class Clock(Protocol):

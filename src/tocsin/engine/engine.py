@@ -26,7 +26,7 @@ from tocsin.engine.trials import try_sequence
 from tocsin.engine.viewing import Viewing, try_view
 from tocsin.formats import EventFields, Fault
 from tocsin.formats.cloud_events import is_cloud_event, read_cloud_event
-from tocsin.language.sources import QuerySource, read_query
+from tocsin.language.check import QuerySource, read_query
 from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.matching.ranking import EventWeights
 from tocsin.model import Event, Notification, Subscription, View, read_event

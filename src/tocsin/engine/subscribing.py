@@ -28,7 +28,7 @@ from tocsin.engine.wanted import (
 )
 from tocsin.formats import EventReader
 from tocsin.language import Checked, Template
-from tocsin.language.sources import QuerySource, read_query
+from tocsin.language.check import QuerySource, read_query
 from tocsin.language.template.columns import Rows
 from tocsin.matching import takes_clauses
 from tocsin.matching.ranking import Weight

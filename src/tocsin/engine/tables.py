@@ -15,7 +15,7 @@ from tocsin.engine.incoming import Incoming
 from tocsin.engine.results import NamedMatches
 from tocsin.formats import EventReader, Fault
 from tocsin.formats.arrow_rows import arrow_rows, is_arrow
-from tocsin.formats.records import Broken
+from tocsin.formats.records import UnreadableRecord
 from tocsin.matching import Matches
 from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.model.errors import EventError, KindError
@@ -148,7 +148,7 @@ def _ticks_of(
         )
     found = np.zeros(len(table), dtype=np.int64)
     for place, (_, row) in enumerate(arrow_rows(table.table.select([name]).to_batches())):
-        raw = None if isinstance(row, Broken) else row[name]
+        raw = None if isinstance(row, UnreadableRecord) else row[name]
         try:
             if raw is None:
                 raise EventError(f"it has no `{name}`, which should give its {what}")

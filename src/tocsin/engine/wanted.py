@@ -12,7 +12,7 @@ from tocsin.engine.filters import normal_form, only_filters
 from tocsin.engine.ids import is_writable
 from tocsin.formats.subscription_files import Entry
 from tocsin.language import Cnf, Dnf
-from tocsin.language.sources import QuerySource, read_query
+from tocsin.language.check import QuerySource, read_query
 from tocsin.matching.ranking import check_weight
 from tocsin.model import Filter, Subscription, View
 from tocsin.model import Sequence as SequenceQuery

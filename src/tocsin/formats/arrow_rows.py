@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tocsin.formats.records import Broken, Records
+from tocsin.formats.records import Records, UnreadableRecord
 from tocsin.model.errors import EventError
 
 Change: TypeAlias = Callable[[Any], Any]
@@ -35,7 +35,7 @@ def arrow_rows(batches: Iterable[Any]) -> Records:
         changes = {field.name: change for field in batch.schema if (change := _change(field.type))}
         for row in _rows(batch):
             number += 1
-            if not isinstance(row, Broken):
+            if not isinstance(row, UnreadableRecord):
                 for name, change in changes.items():
                     row[name] = change(row[name])
             yield number, row
@@ -47,7 +47,7 @@ def parquet_batches(path: str, rows: int = 10_000) -> tuple[int, Iterator[Any]]:
     return file.metadata.num_rows, file.iter_batches(batch_size=rows)
 
 
-def _rows(batch: Any) -> Iterator[dict[str, Any] | Broken]:
+def _rows(batch: Any) -> Iterator[dict[str, Any] | UnreadableRecord]:
     try:
         yield from batch.to_pylist()
         return
@@ -57,7 +57,7 @@ def _rows(batch: Any) -> Iterator[dict[str, Any] | Broken]:
         try:
             yield batch.slice(start, 1).to_pylist()[0]
         except _UNHELD as fault:
-            yield Broken(f"a cell cannot be read: {fault}")
+            yield UnreadableRecord(f"a cell cannot be read: {fault}")
 
 
 def _change(kind: Any) -> Change | None:

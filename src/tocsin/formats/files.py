@@ -15,10 +15,8 @@ from typing import IO, Any, cast
 import pyarrow as pa
 
 from tocsin.formats.arrow_rows import arrow_rows, parquet_batches
-from tocsin.formats.csv_rows import csv_rows
-from tocsin.formats.json_lines import json_array, json_lines
-from tocsin.formats.reader import EventReader, Fault
-from tocsin.formats.records import Records
+from tocsin.formats.event_reader import EventReader, Fault
+from tocsin.formats.records import Records, csv_rows, json_array, json_lines
 from tocsin.model.errors import EventError
 from tocsin.model.event import Event
 

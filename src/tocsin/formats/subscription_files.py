@@ -10,7 +10,7 @@ from typing import IO, cast
 from msgspec import Struct
 
 from tocsin.formats.files import Format, as_text, decompressed, is_readable, known_format, raw_records
-from tocsin.formats.records import Broken
+from tocsin.formats.records import UnreadableRecord
 from tocsin.model.errors import EventError, LanguageError, SubscriptionError
 
 _NAMED = re.compile(r"([^\s:'\"()=<>~,]+):(?=\s|$)[ \t]*")
@@ -93,9 +93,11 @@ def _made_id(source: str, line: int) -> str:
     return f"{Path(source).name}:{line}"
 
 
-def _from_record(record: Mapping[str, object] | Broken, source: str, line: int) -> Entry | SubscriptionError:
+def _from_record(
+    record: Mapping[str, object] | UnreadableRecord, source: str, line: int
+) -> Entry | SubscriptionError:
     place = f"{source}:{line}"
-    if isinstance(record, Broken):
+    if isinstance(record, UnreadableRecord):
         return SubscriptionError(f"{place}: {record.reason}")
     if not hasattr(record, "items"):  # JSON may hold anything
         return SubscriptionError(f"{place}: a subscription is an object with `id` and `text`, not {record!r}")

@@ -12,7 +12,7 @@ from tocsin.engine.filters import normal_form, only_filters
 from tocsin.engine.results import Difference, SubscribedMany
 from tocsin.engine.rows import MadeRows
 from tocsin.engine.wanted import Wanted, WantedSet, check_id, read_filter, read_terms, read_wanted
-from tocsin.formats.reader import now_in_microseconds
+from tocsin.formats.event_reader import now_in_microseconds
 from tocsin.index.additions import Addition
 from tocsin.index.contents import Contents
 from tocsin.index.generations import Generation, Generations, ShardEntry
@@ -23,7 +23,7 @@ from tocsin.index.router import open_routes, save_router
 from tocsin.index.shard import ShardDraft
 from tocsin.index.storage import storage_of
 from tocsin.language import Template
-from tocsin.language.sources import QuerySource, read_query
+from tocsin.language.check import QuerySource, read_query
 from tocsin.language.template.columns import Rows
 from tocsin.model.errors import ApplyError, SavedIndexError, SubscriptionError
 

@@ -1,17 +1,24 @@
-"""Reading a query together with what its writer should be warned of."""
+"""Queries from text, JSON, builders or the model, together with their warnings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
 
 from msgspec import Struct
 
+from tocsin.language.build import Clause, StreamBuilder, TableBuilder
+from tocsin.language.json_form import from_json
 from tocsin.language.normal import Cnf, Dnf, dnf_unless_far
-from tocsin.language.parsing.parser import read
+from tocsin.language.parsing.parser import canonical, read
 from tocsin.language.printer import condition_text
-from tocsin.model.conditions import TRUE, Condition, Operator, leaves
-from tocsin.model.errors import NormalFormError
-from tocsin.model.queries import Filter, Query, View, conditions_of
+from tocsin.model.conditions import TRUE, And, Condition, Constant, Not, Operator, Or, Predicate, leaves
+from tocsin.model.errors import NormalFormError, SubscriptionError
+from tocsin.model.queries import Filter, Query, Sequence, View, conditions_of
+
+QuerySource: TypeAlias = (
+    str | Mapping[str, object] | Query | Condition | Clause | StreamBuilder | TableBuilder
+)
 
 
 class Checked(Struct, frozen=True):
@@ -36,6 +43,29 @@ def check(text: str, *, template: bool = False) -> Checked:
     """
     reader = read(text, template=template)
     return check_query(reader.result, tuple(reader.warnings))
+
+
+def read_query(source: QuerySource) -> Checked:
+    """Return the query of `source` with its warnings, whatever form the source has.
+
+    >>> read_query({"=": [{"attribute": ["symbol"]}, "IBM"]}).query == read_query("symbol = 'IBM'").query
+    True
+    """
+    if isinstance(source, str):
+        return check(source)
+    if isinstance(source, Mapping):
+        query = from_json(source)
+    elif isinstance(source, (Clause, StreamBuilder, TableBuilder)):
+        query = source.build()
+    elif isinstance(source, (Predicate, And, Or, Not, Constant)):
+        query = canonical(Filter(source))
+    elif isinstance(source, (Filter, Sequence, View)):
+        query = canonical(source)
+    else:
+        raise SubscriptionError(
+            f"a subscription is a text, a JSON form or a built query, not {type(source).__name__}"
+        )
+    return check_query(query)
 
 
 def check_query(query: Query, warnings: tuple[str, ...] = ()) -> Checked:

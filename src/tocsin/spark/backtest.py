@@ -10,7 +10,7 @@ from msgspec import Struct
 from pyspark.sql import DataFrame, functions
 from pyspark.sql.types import TimestampType
 
-from tocsin.language.sources import QuerySource, read_query
+from tocsin.language.check import QuerySource, read_query
 from tocsin.model.errors import SparkError, TocsinError
 from tocsin.spark.matching import match
 

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from tocsin.engine.filters import is_deletion, matchable
 from tocsin.engine.tables import TELLING
 from tocsin.formats.arrow_rows import arrow_rows
-from tocsin.formats.json_lines import json_record
-from tocsin.formats.reader import EventFields, EventReader, Fault, find
-from tocsin.formats.records import Broken
+from tocsin.formats.event_reader import EventFields, EventReader, Fault, find
+from tocsin.formats.records import UnreadableRecord, json_record
 from tocsin.matching import EventBatch
 from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.model.errors import EventError, KindError
@@ -125,7 +124,7 @@ class Layout(Struct, frozen=True):
 
     def _from_rows(
         self,
-        records: Iterator[tuple[int, Mapping[str, Any] | Broken]],
+        records: Iterator[tuple[int, Mapping[str, Any] | UnreadableRecord]],
         batch: Any,
         ends: NDArray[np.int64],
         faults: dict[int, str],
@@ -140,10 +139,10 @@ class Layout(Struct, frozen=True):
         rows: list[Mapping[str, Any]] = []
         silent: list[int] = []
         for place, (_, record) in enumerate(records):
-            if isinstance(record, Broken):  # that tells more than the id or the time that it lacks
+            if isinstance(record, UnreadableRecord):  # that tells more than the id or the time that it lacks
                 faults[place] = record.reason
             if place in faults:
-                if isinstance(record, Broken):  # which is why nothing was found in it
+                if isinstance(record, UnreadableRecord):  # which is why nothing was found in it
                     faults[place] = record.reason
                 rows.append(_NOTHING)
                 continue

@@ -17,7 +17,7 @@ from tocsin.cli.spark.options import Asked, Options, opened, subscriptions_of
 from tocsin.cli.terminal import FaultLog, counted, note
 from tocsin.engine.filters import normal_form, only_filters
 from tocsin.formats.subscription_files import Entry, read_subscriptions
-from tocsin.language.sources import read_query
+from tocsin.language.check import read_query
 from tocsin.model.errors import SubscriptionError, TocsinError
 
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 from msgspec import Struct
 
-from tocsin.cli.loading import parameter_rows, template_text
+from tocsin.cli.subscription_loading import parameter_rows, template_text
 from tocsin.cli.terminal import errors
 from tocsin.formats import Format
 from tocsin.formats.files import is_readable
-from tocsin.formats.records import Broken
+from tocsin.formats.records import UnreadableRecord
 from tocsin.formats.subscription_files import Entry, read_subscriptions
 from tocsin.matching.statistics import Statistics
 from tocsin.model.errors import SubscriptionError, TocsinError
@@ -145,7 +145,7 @@ def _entries(asked: Asked, log: FaultLog) -> Iterator[Entry]:
 
 def _readable_rows(path: Path, log: FaultLog) -> Iterator[object]:
     for line, record in parameter_rows(path):
-        if isinstance(record, Broken):
+        if isinstance(record, UnreadableRecord):
             log(f"{path}:{line}: {record.reason}")
         else:
             yield record

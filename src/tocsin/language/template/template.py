@@ -17,9 +17,9 @@ from tocsin.language.parsing.parser import canonical, parse_template
 from tocsin.language.patterns import compile_like, compile_regex
 from tocsin.language.printer import to_text
 from tocsin.language.template.binding import Bindings, bind_predicate, bind_query
-from tocsin.language.template.bounds import empty_rows
 from tocsin.language.template.columns import Column, Faults, Rows, read_columns
 from tocsin.language.template.roles import Role, roles_of
+from tocsin.language.template.unsatisfiable import empty_rows
 from tocsin.model.conditions import Conjunction
 from tocsin.model.errors import LanguageError, NormalFormError, TemplateError
 from tocsin.model.queries import Filter, Query

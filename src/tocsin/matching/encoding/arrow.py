@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tocsin.formats.arrow_rows import arrow_rows
-from tocsin.formats.records import Broken
+from tocsin.formats.records import UnreadableRecord
 from tocsin.matching.batches import REFUSED, EventBatch
 from tocsin.matching.encoding.columns import (
     FieldColumn,
@@ -161,7 +161,7 @@ def _by_row(table: Any, stream: str | None) -> EventBatch:
 def _read(batches: Iterable[Any]) -> Iterator[Mapping[str, Value] | str]:
     """Return each row's attributes, or what is wrong with it."""
     for _, record in arrow_rows(batches):
-        if isinstance(record, Broken):
+        if isinstance(record, UnreadableRecord):
             yield record.reason
         else:
             try:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.formats.files import format_of, raw_records
-from tocsin.formats.records import Broken
+from tocsin.formats.records import UnreadableRecord
 from tocsin.matching.encoding.codes import Keys
 from tocsin.model.errors import EventError, TocsinError
 from tocsin.model.event import flatten
@@ -144,7 +144,7 @@ def _rows(
     count = 0
     for file in files_at(path):
         for _, record in raw_records(file, format_of(file)):
-            if isinstance(record, Broken) or not isinstance(record, Mapping):
+            if isinstance(record, UnreadableRecord) or not isinstance(record, Mapping):
                 continue
             try:
                 row = flatten(record)

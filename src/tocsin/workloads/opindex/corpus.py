@@ -13,7 +13,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from tocsin.formats.files import format_of, is_readable, raw_records
-from tocsin.formats.records import Broken
+from tocsin.formats.records import UnreadableRecord
 from tocsin.model.errors import TocsinError
 from tocsin.workloads.blocks import Ragged
 from tocsin.workloads.distributions import zipf
@@ -102,7 +102,7 @@ def _records(path: Path) -> Iterator[Mapping[str, object]]:
     """Return the records of files; one that cannot be read is no document."""
     for file in files_at(path):
         for _, record in raw_records(file, format_of(file)):
-            if not isinstance(record, Broken) and isinstance(record, Mapping):
+            if not isinstance(record, UnreadableRecord) and isinstance(record, Mapping):
                 yield record
 
 

@@ -16,7 +16,7 @@ from tocsin.model.terms import Attribute, Literal
 from tocsin.model.values import Kind, kind_of
 
 
-class Seen:
+class ObservedSchema:
     """The attributes of events, by stream, with the kinds of value they had."""
 
     def __init__(self) -> None:

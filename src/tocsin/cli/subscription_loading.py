@@ -14,11 +14,10 @@ from tocsin.engine.filters import normal_form, smaller_form
 from tocsin.engine.wanted import check_id, read_terms
 from tocsin.formats import Format
 from tocsin.formats.files import format_of, is_readable, raw_records
-from tocsin.formats.records import Broken
+from tocsin.formats.records import UnreadableRecord
 from tocsin.formats.subscription_files import Entry, describe, read_subscriptions
 from tocsin.language import Template, to_dnf, to_normal
-from tocsin.language.check import Checked
-from tocsin.language.sources import read_query
+from tocsin.language.check import Checked, read_query
 from tocsin.model import Event, Filter, Sequence, View
 from tocsin.model.conditions import TRUE, Condition
 from tocsin.model.errors import (
@@ -155,7 +154,7 @@ def load_template(
     lines: list[int] = []
     bad = 0
     for line, record in parameter_rows(parameters):
-        if isinstance(record, Broken):
+        if isinstance(record, UnreadableRecord):
             bad += 1
             report(f"{parameters}:{line}: {record.reason}")
         else:

@@ -1,4 +1,4 @@
-"""A sequence at the terminal: its automaton, what waits where, and why others ended."""
+"""Explanations as trees for the terminal: conditions with their truth, automata with their instances."""
 
 from __future__ import annotations
 
@@ -9,15 +9,37 @@ from rich.tree import Tree
 
 from tocsin.cli.terminal import counted, shown
 from tocsin.engine.explaining import Asked, NodeExplanation, SequenceExplanation
+from tocsin.language.explanation import Reason
 from tocsin.language.printer import term_text, value_text
 from tocsin.sequences.algebra import HIDDEN
 from tocsin.sequences.standing import Instance, Waiting
 
 _WIDTH = 60  # of a value
+_MARKS = {True: "[green]✓[/]", False: "[red]✗[/]", None: "[yellow]?[/]"}
+
+
+def reason_tree(reason: Reason) -> Tree:
+    """Return a condition as a tree: each part with its truth, each predicate with the value it was tested on."""
+    mark = _MARKS[reason.truth]
+    if reason.connective is None:
+        return Tree(f"{mark} {escape(reason.text)}  [dim]{escape(tested_value(reason))}[/]")
+    tree = Tree(f"{mark} {reason.connective}")
+    for part in reason.parts:
+        tree.add(reason_tree(part))
+    return tree
+
+
+def tested_value(reason: Reason) -> str:
+    """Return the value that a predicate was tested on, in words."""
+    if reason.value is None:
+        is_absent = reason.truth is None or "missing" in reason.text or "present" in reason.text
+        return "absent" if is_absent else ""
+    caveat = ", not comparable" if reason.truth is None else ""
+    return f"it is {shown(value_text(reason.value), _WIDTH)}{caveat}"
 
 
 def automaton_tree(why: SequenceExplanation) -> Tree:
-    """Return a sequence as a tree: how it begins, its nodes with what stands there, and sequences in parentheses."""
+    """Return a sequence's automaton as a tree: its start, its nodes with their instances, and nested sequences."""
     tree = Tree(f"begins with [bold]{escape(why.stream)} {escape(why.alias)}[/]{_condition(why.begin, 'if')}")
     for node in why.nodes:
         _add_node(tree, node)
@@ -43,7 +65,7 @@ def _add_node(tree: Tree, node: NodeExplanation) -> None:
 
 
 def _condition(asked: Asked, word: str) -> str:
-    """Return a condition, and which of it an index finds and which a program asks of each instance."""
+    """Return a condition with the parts that an index evaluates and the parts evaluated per instance."""
     if asked.whole == "true":
         return ""
     if asked.static is not None and asked.dynamic is not None:

@@ -10,7 +10,7 @@ from threading import Lock
 from msgspec import Struct
 
 from tocsin.formats.cloud_events import is_cloud_event, read_cloud_event
-from tocsin.formats.records import Broken
+from tocsin.formats.records import UnreadableRecord
 from tocsin.model.errors import EventError
 from tocsin.model.event import Event, check_event, check_times, read_event
 from tocsin.model.ticks import StreamTicks
@@ -64,7 +64,7 @@ class EventReader:
 
     def event(
         self,
-        record: Mapping[str, object] | Broken,
+        record: Mapping[str, object] | UnreadableRecord,
         source: str | None,
         line: int,
         stream: str | None = None,
@@ -75,7 +75,7 @@ class EventReader:
         Without an id of its own, an event from a `source` is called by its place there.
         """
         try:
-            if isinstance(record, Broken):
+            if isinstance(record, UnreadableRecord):
                 raise EventError(record.reason)
             name = None if source is None else f"{source}:{self.read + self.refused + 1}"
             event = self._event(record, name, stream or self.stream, fields or self.fields)
