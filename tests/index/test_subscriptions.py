@@ -21,7 +21,7 @@ from tocsin.errors import ApplyError, SavedIndexError, SubscriptionError
 from tocsin.index import IndexReader, SubscriptionIndex
 from tocsin.index.contents import Contents
 from tocsin.matching import EventBatch
-from tocsin.matching.growing import GrowingMatcher
+from tocsin.matching.starting_matcher import StartingMatcher
 from tocsin.model import Condition, Event, Filter
 
 NAMES = [f"s{number}" for number in range(12)]
@@ -264,7 +264,7 @@ def test_a_small_index_needs_no_compiler_and_a_large_one_becomes_one(tmp_path: P
     index.subscribe("a = 1", id="x")
     reader = IndexReader(tmp_path / "index")
     small = reader.shard(index.publish(), 0).matcher
-    assert isinstance(small, GrowingMatcher)
+    assert isinstance(small, StartingMatcher)
     assert type(small.current).__name__ == "Oracle"
     index.subscribe_many("a = :a", {"a": list(range(2000))})
     assert type(reader.shard(index.publish(), 0).matcher).__name__ == "Dynamic"

@@ -32,9 +32,9 @@ from tocsin.matching import (
     save_matcher,
     saved,
 )
+from tocsin.matching.base import IndexedMatcher
 from tocsin.matching.be_tree._kernels.placement import take_out
 from tocsin.matching.encoding.vocabulary import Vocabulary
-from tocsin.matching.indexed import IndexedMatcher
 from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
 from tocsin.matching.opindex._kernels.placement import withdraw
 from tocsin.matching.saved import FORMAT

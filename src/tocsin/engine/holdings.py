@@ -20,7 +20,7 @@ from tocsin.engine.timelines import Timelines
 from tocsin.engine.views import Views
 from tocsin.engine.wanted import Wanted, WantedSequence, WantedView
 from tocsin.matching import ConjunctionBatch, IdArray, Matcher, create_matcher, takes_clauses
-from tocsin.matching.growing import GrowingMatcher
+from tocsin.matching.starting_matcher import StartingMatcher
 from tocsin.matching.statistics import Statistics
 from tocsin.model import Notification
 from tocsin.model.errors import SubscriptionError
@@ -73,7 +73,7 @@ class Holdings:
     def new_matcher(self) -> Matcher:
         """Return an empty matcher of the kind that is held."""
         if self._matcher_name is None:
-            return GrowingMatcher(statistics=self._statistics)
+            return StartingMatcher(statistics=self._statistics)
         known = {} if self._statistics is None else {"statistics": self._statistics}
         return create_matcher(self._matcher_name, **known)
 

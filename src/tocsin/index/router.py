@@ -12,7 +12,7 @@ from tocsin.index.placement import Routes
 from tocsin.index.shard import Found
 from tocsin.language.json_form import predicate_from_json, predicate_to_json
 from tocsin.matching import EventBatch, create_matcher, open_matcher, save_matcher
-from tocsin.matching.growing import INDEX
+from tocsin.matching.starting_matcher import INDEX
 
 _ENTRIES: Final = "entries.json"
 _MATCHER: Final = "matcher"

@@ -16,8 +16,8 @@ from tocsin.engine.book import in_force
 from tocsin.index.roll import NOTHING, Roll, SavedRoll, open_roll
 from tocsin.language.semantics import value_of
 from tocsin.matching import EventBatch, IdArray, Matcher, Oracle, create_matcher, open_matcher, save_matcher
-from tocsin.matching.growing import INDEX, INDEX_KERNELS, GrowingMatcher, held_by
 from tocsin.matching.saved import Savable
+from tocsin.matching.starting_matcher import INDEX, INDEX_KERNELS, StartingMatcher, held_by
 from tocsin.model.conditions import Conjunction
 from tocsin.model.errors import MatcherError
 from tocsin.model.queries import SelectItem
@@ -40,7 +40,7 @@ class Shard:
     def __init__(self, folder: Path) -> None:
         matcher = open_matcher(folder / _MATCHER)
         self.matcher: Matcher = (
-            GrowingMatcher(matcher, may_compile=False) if isinstance(matcher, Oracle) else matcher
+            StartingMatcher(matcher, may_compile=False) if isinstance(matcher, Oracle) else matcher
         )
         self.roll: SavedRoll = open_roll(folder)
         self._items: dict[int, tuple[SelectItem, ...]] = {}

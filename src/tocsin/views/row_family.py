@@ -20,7 +20,7 @@ from tocsin.matching import (
     create_matcher,
     takes_clauses,
 )
-from tocsin.matching.growing import GrowingMatcher
+from tocsin.matching.starting_matcher import StartingMatcher
 from tocsin.model.conditions import TRUE, leaves
 from tocsin.model.subscription import Answer
 from tocsin.views.changes import Row, RowChange
@@ -127,7 +127,7 @@ class RowFamily:
         )
 
     def _new_matcher(self) -> Matcher:
-        return GrowingMatcher() if self._index is None else create_matcher(self._index)
+        return StartingMatcher() if self._index is None else create_matcher(self._index)
 
     def _heard(self, steps: Sequence[tuple[int, Step]]) -> Iterator[tuple[list[int], list[int]]]:
         """Return, for each step, whose the member was before it and is after it."""

@@ -19,12 +19,12 @@ from tocsin.matching import (
     EventBatch,
     Oracle,
     Statistics,
-    belonging,
     create_matcher,
+    id_chains,
     open_matcher,
     save_matcher,
 )
-from tocsin.matching.amkh import hashed as module
+from tocsin.matching.amkh import base as module
 from tocsin.matching.amkh import state as arrays
 from tocsin.matching.amkh.matcher import Amkh
 from tocsin.matching.amkh.scheme import ALL_CLASSES, Scheme
@@ -312,7 +312,7 @@ def test_an_interrupt_leaves_nothing_half_done(
     kernel: str, call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A signal that comes while a kernel runs is raised when it returns.
-    user = belonging if kernel == "take_from" else module
+    user = id_chains if kernel == "take_from" else module
     run = getattr(user, kernel)
 
     def interrupted(*arguments: object) -> object:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching._kernels.belonging import SIBLING
+from tocsin.matching._kernels.id_chains import SIBLING
 from tocsin.matching.be_tree.matcher import BeTree
 from tocsin.matching.be_tree.state import (
     CAPACITY,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.matching.interleaving import Step, play
 from tests.matching.opindex.invariants import check_invariants
 from tocsin.language import Cnf, Dnf, Template, parse_condition, to_cnf, to_dnf
-from tocsin.matching import ConjunctionBatch, EventBatch, Oracle, Statistics, belonging
+from tocsin.matching import ConjunctionBatch, EventBatch, Oracle, Statistics, id_chains
 from tocsin.matching.opindex import matcher as module
 from tocsin.matching.opindex import state as arrays
 from tocsin.matching.opindex.matcher import OpIndex, OpIndexBs
@@ -248,7 +248,7 @@ def test_text_that_is_a_timestamp_too_satisfies_a_list_once(kind: type[OpIndex])
     ("user", "kernel"),
     [
         *((module, name) for name in ("store", "choose_pivots", "place", "withdraw", "recall", "leave")),
-        (belonging, "take_from"),
+        (id_chains, "take_from"),
     ],
 )
 @pytest.mark.parametrize("call", ["add", "remove"])

@@ -14,7 +14,7 @@ from msgspec import Struct
 from tocsin.bench.spark.scales import Scale
 from tocsin.engine import Engine
 from tocsin.index import SubscriptionIndex
-from tocsin.matching.growing import INDEX
+from tocsin.matching.starting_matcher import INDEX
 from tocsin.workloads.le_subscribe import Workload
 from tocsin.workloads.tabular import ID, FilledTemplate, event_table, templates
 

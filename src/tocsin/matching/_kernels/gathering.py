@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from tocsin.structures.jit import helper, kernel, prefetch
 
-UNSURE: Final = 1 << 40  # added to a conjunction that holds if Python says so of its residual predicates
+NEEDS_RESIDUAL: Final = (
+    1 << 40
+)  # added to a conjunction that holds if Python says so of its residual predicates
 _SHORT: Final = 24  # ids that are sorted sooner by comparing them
 _SIGN_BYTE: Final = 7
 DIGITS: Final = 256

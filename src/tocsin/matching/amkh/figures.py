@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.matching.amkh.choice import Coordinate, Figures
-from tocsin.matching.amkh.state import EVENTS, LIVE_FORMS, MOST_MEMBERS, SHARE, Forms, Store
+from tocsin.matching.amkh.state import EVENTS, LIVE_FORMS, MOST_MEMBERS, SHARE, Expressions, Store
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Keys, Op
 from tocsin.matching.encoding.events import EncodedEvents
 
@@ -42,7 +42,7 @@ def recent(events: EncodedEvents) -> EncodedEvents:
     return EncodedEvents(events.offsets[: count + 1].copy(), events.fields[:end].copy(), keys, lows, highs)
 
 
-def clauses_of(forms: Forms) -> Clauses:
+def clauses_of(forms: Expressions) -> Clauses:
     """Return the clauses of conjunctions that may be hashed; a short list counts as an equality."""
     ops, fields = forms.tags >> FIELD_BITS, forms.tags & _MASK
     form = np.repeat(np.arange(len(forms.numbers)), np.diff(forms.offsets))

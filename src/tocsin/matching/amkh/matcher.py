@@ -13,11 +13,12 @@ from tocsin.matching.amkh import state as arrays
 from tocsin.matching.amkh._kernels.drafting import KNOWN
 from tocsin.matching.amkh._kernels.placing import prepare
 from tocsin.matching.amkh._kernels.storing import RESIDUAL_FLAG
-from tocsin.matching.amkh.answers import Examined, Lookup
+from tocsin.matching.amkh.base import MEMORY, HashedMatcher, fields_of
 from tocsin.matching.amkh.choice import choose, cost_of, is_better
+from tocsin.matching.amkh.diagnostics import Examined, Lookup
 from tocsin.matching.amkh.figures import clauses_of, cuts_of, figures_of, recent
-from tocsin.matching.amkh.hashed import MEMORY, HashedMatcher, fields_of
 from tocsin.matching.amkh.scheme import ALL_CLASSES, Hashing, Scheme
+from tocsin.matching.amkh.staleness import COUNTS
 from tocsin.matching.amkh.state import (
     EPOCH,
     EVENTS,
@@ -33,10 +34,9 @@ from tocsin.matching.amkh.state import (
     SIZE_BITS,
     STAMP,
     TOP_FORM,
-    Forms,
+    Expressions,
     Index,
 )
-from tocsin.matching.amkh.wear import COUNTS
 from tocsin.matching.batches import ConjunctionBatch, EventBatch
 from tocsin.matching.encoding.codes import FIELDS, Keys
 from tocsin.matching.encoding.events import EncodedEvents, encode_events
@@ -131,10 +131,10 @@ class Amkh(HashedMatcher):
         live = int(self._state.store.tops[LIVE_FORMS])
         best = choose(known, sample, live, general=self.general, classes=self.classes)
         new, old = (cost_of(scheme, known, sample, live) for scheme in (best, self._scheme))
-        worn = self._wear.judge(self._state.store, live, new)
-        return best, worn or (best != self._scheme and is_better(new, old))
+        stale = self._staleness.judge(self._state.store, live, new)
+        return best, stale or (best != self._scheme and is_better(new, old))
 
-    def _sample(self, most: int) -> Forms:
+    def _sample(self, most: int) -> Expressions:
         """Return up to so many conjunctions, taken at random; fewer if they are very long."""
         held = np.flatnonzero(self._state.store.owner[: self._state.store.tops[TOP_FORM]] >= 0)
         if len(held) > most:
@@ -143,7 +143,7 @@ class Amkh(HashedMatcher):
         empty = self._forms(none, np.zeros(1, dtype=np.int64), none, none, none)
         return next(self._recalled(held), empty)
 
-    def _new_index(self, scheme: Scheme, sample: Forms | None) -> Index:
+    def _new_index(self, scheme: Scheme, sample: Expressions | None) -> Index:
         """Return an empty index for a scheme; a sample tells by which constants clauses are classed."""
         store_ = self._state.store
         only = Hashing.EQUALITIES if scheme.general is not None else Hashing.EVERYTHING
@@ -198,10 +198,10 @@ class Amkh(HashedMatcher):
         index = self._new_index(best, self._sample(_CUT_SAMPLE))
         self._scheme = best
         self._pause = _FIRST_PAUSE
-        self._wear.excess = None if store_.totals[EVENTS] >= KNOWN * store_.totals[SHARE] else 1.0
+        self._staleness.excess = None if store_.totals[EVENTS] >= KNOWN * store_.totals[SHARE] else 1.0
         if empty:
             self._index = index
-            self._wear.begin(store_, live)
+            self._staleness.begin(store_, live)
         else:
             self._next, self._moved = index, 0
 
@@ -212,7 +212,7 @@ class Amkh(HashedMatcher):
             self._consider()
             self._settle()
 
-    def _grew(self, forms: Forms) -> None:
+    def _grew(self, forms: Expressions) -> None:
         """Think the scheme over if there are many more conjunctions than when that was done last."""
         store_ = self._state.store
         if self._statistics is not None:
@@ -262,7 +262,7 @@ class Amkh(HashedMatcher):
             path = self.vocabulary.names.symbol(field // FIELDS)
             self._state.store.seen[field] += events * self._statistics.presence(path)
 
-    def _follow(self, events: int) -> None:
+    def _maintain(self, events: int) -> None:
         """Move some conjunctions to the next index, or think the scheme over when it is time."""
         if self._next is not None:
             self._move(_PACE * events)
@@ -320,7 +320,7 @@ class Amkh(HashedMatcher):
     def forget_examined(self) -> None:
         """Begin anew to count what events cost."""
         with self._lock:
-            self._wear.forget(self._state.store)
+            self._staleness.forget(self._state.store)
 
     def stats(self) -> MatcherStats:
         """Return what is held and what that costs."""

@@ -161,7 +161,7 @@ SWEEP: Final = 5  # likewise of all buckets
 ASKED: Final = 6  # coordinates so far of schemas that share buckets
 
 
-class Forms(NamedTuple):
+class Expressions(NamedTuple):
     """Conjunctions to be placed. The members of list `which[q]` are those from `starts` on."""
 
     numbers: Keys  # int64[conjunctions]

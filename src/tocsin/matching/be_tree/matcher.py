@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.language import parse_condition, to_dnf
-from tocsin.matching._kernels.belonging import SIBLING, unlink
+from tocsin.matching._kernels.id_chains import SIBLING, unlink
+from tocsin.matching.base import IndexedMatcher
 from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch, IdArray
 from tocsin.matching.be_tree import state as arrays
 from tocsin.matching.be_tree._kernels.adaptation import collect, judge, to_be_moved
@@ -37,17 +38,16 @@ from tocsin.matching.be_tree.state import (
     UP,
     VISITS,
     WINDOWS,
-    Forms,
+    Expressions,
     State,
     new_state,
 )
 from tocsin.matching.be_tree.value_lists import hold_lists, release_lists
-from tocsin.matching.belonging import Links, taken_from
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Keys, Op
 from tocsin.matching.encoding.conjunctions import EncodedConjunctions
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.vocabulary import Vocabulary
-from tocsin.matching.indexed import IndexedMatcher
+from tocsin.matching.id_chains import Links, taken_from
 from tocsin.matching.matcher import MatcherStats
 from tocsin.matching.registry import register
 from tocsin.matching.saved import MatcherParts
@@ -102,16 +102,16 @@ class BeTree(IndexedMatcher):
         self._seen = 0  # events since nodes began to be looked at
         self._is_first = True  # whether they are looked at for the first time
         self._counted = 0  # events between two looks at a node; 0 if it is the first
-        self._moving: Forms | None = None  # conjunctions that are under way to another place
+        self._moving: Expressions | None = None  # conjunctions that are under way to another place
 
     # changes
 
     def add_encoded(self, batch: EncodedConjunctions) -> None:
         """Add conjunctions that are encoded already, with this matcher's vocabulary."""
         with self._lock:
-            self._arrive()
+            self._finish_pending()
             numbers = np.empty(len(batch.ids), dtype=np.int64)
-            forms = Forms(numbers, batch.offsets, batch.tags, batch.lows, batch.highs)
+            forms = Expressions(numbers, batch.offsets, batch.tags, batch.lows, batch.highs)
             widest = int(np.diff(batch.offsets).max(initial=0))
             self._state = arrays.with_attributes(self._state, self.vocabulary.names.top)
             self._state = arrays.with_forms(self._state, len(batch.ids), widest)
@@ -129,7 +129,7 @@ class BeTree(IndexedMatcher):
     def remove(self, ids: IdArray) -> None:
         """Remove all conjunctions of these ids."""
         with self._lock:
-            self._arrive()
+            self._finish_pending()
             for numbers in taken_from(ids, self._links):
                 for forms in self._recalled(numbers):
                     take_out(self._state, forms.numbers)
@@ -138,7 +138,7 @@ class BeTree(IndexedMatcher):
     def _links(self) -> Links:
         return self._state.ids, self._state.first, self._state.forms
 
-    def _place(self, forms: Forms) -> None:
+    def _place(self, forms: Expressions) -> None:
         """Put conjunctions into the tree, and split the leaves that have too many members then."""
         done, count = 0, len(forms.numbers)
         while done < count or self._state.tops[TODO] > 0:
@@ -147,7 +147,7 @@ class BeTree(IndexedMatcher):
             )
             done = place(self._state, forms, done)
 
-    def _leave(self, forms: Forms) -> None:
+    def _leave(self, forms: Expressions) -> None:
         """Give up conjunctions that are taken out, and what is known of attributes that no other speaks of."""
         leave(self._state, forms)
         release_lists(self._state, forms.tags, forms.lows)
@@ -158,21 +158,21 @@ class BeTree(IndexedMatcher):
         self._state.attributes.seen[gone] = 0
         self._state.attributes.share[gone] = 0.0
 
-    def _recalled(self, numbers: Keys) -> Iterator[Forms]:
+    def _recalled(self, numbers: Keys) -> Iterator[Expressions]:
         """Return what conjunctions say, a part of them at a time."""
         done = 0
         while done < len(numbers):
             part = numbers[done : done + _SLICE]
             room = int(self._state.forms[part, SIZE].sum(dtype=np.int64))
             tags, lows, highs = np.empty((3, room), dtype=np.int64)
-            forms = Forms(part.copy(), np.empty(len(part) + 1, dtype=np.int64), tags, lows, highs)
+            forms = Expressions(part.copy(), np.empty(len(part) + 1, dtype=np.int64), tags, lows, highs)
             recall(self._state, part, forms)
             yield forms
             done += len(part)
 
     # adjustment
 
-    def _follow(self, events: int) -> None:
+    def _maintain(self, events: int) -> None:
         """Review a few nodes, partitions or conjunctions for each event, once a window of events has come.
 
         First the nodes are asked how many of their members were looked at in vain, then partitions are ranked by
@@ -222,7 +222,7 @@ class BeTree(IndexedMatcher):
         self._moving = None
         self._state.totals[MOVES] += len(numbers)
 
-    def _arrive(self) -> None:
+    def _finish_pending(self) -> None:
         """Place what an exception kept from being placed."""
         if self._moving is not None:
             take_out(self._state, self._moving.numbers)
@@ -234,12 +234,12 @@ class BeTree(IndexedMatcher):
     def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
         """Return the conjunctions that each event satisfies, and where each event's begin.
 
-        One above `UNSURE` has predicates left that only Python can tell.
+        One above `NEEDS_RESIDUAL` has predicates left that only Python can tell.
         """
         count = len(events.offsets) - 1
         offsets = np.zeros(count + 1, dtype=np.int64)
         found = np.empty(max(1024, 4 * count), dtype=np.int64)
-        self._arrive()
+        self._finish_pending()
         self._state = arrays.with_attributes(self._state, self.vocabulary.names.top)
         self._state = arrays.with_pairs(self._state, 3 * int(np.diff(events.offsets).max(initial=0)) + 1)
         if self._state.tops[EPOCH] + 2 * count > _MOST_EVENTS:
@@ -259,11 +259,11 @@ class BeTree(IndexedMatcher):
                 )
         return found[: offsets[-1]], offsets
 
-    def _left_to_python(self, numbers: list[int]) -> dict[int, Clauses]:
+    def _residual_clauses(self, numbers: list[int]) -> dict[int, Clauses]:
         """Return, of conjunctions that are unsure, the clauses that have yet to be told."""
-        return {number: self._said(number, only_residual=True) for number in numbers}
+        return {number: self._decode(number, only_residual=True) for number in numbers}
 
-    def _said(self, number: int, *, only_residual: bool = False) -> Clauses:
+    def _decode(self, number: int, *, only_residual: bool = False) -> Clauses:
         """Return the predicates of a conjunction, in the order they were given, each a clause."""
         (forms,) = self._recalled(np.array([number], dtype=np.int64))
         said = zip(forms.tags.tolist(), forms.lows.tolist(), forms.highs.tolist(), strict=True)
@@ -279,11 +279,11 @@ class BeTree(IndexedMatcher):
     def _owner(self) -> NDArray[np.int32]:
         return self._state.owner
 
-    def _held(self, entry: int) -> list[Clauses]:
+    def _expressions_of(self, entry: int) -> list[Clauses]:
         """Return the conjunctions of a subscription, in the order they came."""
-        self._arrive()
+        self._finish_pending()
         chain = self._chain(int(self._state.first[entry]), self._state.forms[:, SIBLING])
-        return [self._said(number) for number in chain]
+        return [self._decode(number) for number in chain]
 
     def stats(self) -> MatcherStats:
         """Return what is held and what that costs."""
@@ -322,9 +322,9 @@ class BeTree(IndexedMatcher):
             places = places[places >= 0]
         return depth
 
-    def _holding(self) -> tuple[Keys, Keys]:
+    def _vocabulary_use(self) -> tuple[Keys, Keys]:
         """Return the predicates of all conjunctions, each as often as it occurs."""
-        self._arrive()
+        self._finish_pending()
         numbers = np.flatnonzero(self._state.owner[: self._state.tops[TOP_FORM]] >= 0)
         none = np.empty(0, dtype=np.int64)
         held = [(none, none), *((forms.tags, forms.lows) for forms in self._recalled(numbers))]

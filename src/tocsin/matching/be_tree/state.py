@@ -138,7 +138,7 @@ class Attributes(NamedTuple):
     uses: NDArray[np.int32]  # predicates that speak of it
 
 
-class Forms(NamedTuple):
+class Expressions(NamedTuple):
     """Conjunctions: the predicates of number i are those from `offsets[i]` to `offsets[i + 1]`."""
 
     numbers: Keys  # int64[conjunctions]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.language import Cnf, parse_condition, to_cnf
-from tocsin.matching._kernels.belonging import SIBLING
+from tocsin.matching._kernels.id_chains import SIBLING
 from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch
 from tocsin.matching.encoding.codes import FIELD_BITS, Keys, Op
 from tocsin.matching.encoding.events import EncodedEvents, encode_events
@@ -79,13 +79,13 @@ class KIndex(PostingsWriter):
         super().__init__(expansion=expansion, absence=absence == "satisfies", vocabulary=vocabulary)
         self.absence = absence
 
-    def _follow(self, events: int) -> None:
+    def _maintain(self, events: int) -> None:
         """Do nothing: there is nothing to be done later."""
 
     def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
         """Return the members whose form each event satisfies, and where each event's begin.
 
-        One above `UNSURE` has predicates left that only Python can tell.
+        One above `NEEDS_RESIDUAL` has predicates left that only Python can tell.
         """
         count = len(events.offsets) - 1
         offsets = np.zeros(count + 1, dtype=np.int64)
@@ -171,13 +171,13 @@ class KIndex(PostingsWriter):
         (forms,) = self._recalled(number)
         paths = map(self._path, forms.tags.tolist(), forms.lows.tolist())
         own = {path: weight for path, weight in zip(paths, forms.weights.tolist(), strict=True) if path}
-        return score(Cnf(self._said(member)), attributes, own, weights)
+        return score(Cnf(self._decode(member)), attributes, own, weights)
 
-    def _left_to_python(self, numbers: list[int]) -> dict[int, Clauses]:
+    def _residual_clauses(self, numbers: list[int]) -> dict[int, Clauses]:
         """Return, of members that are unsure, the clauses that have yet to be told."""
-        return {number: self._said(number, only_residual=True) for number in numbers}
+        return {number: self._decode(number, only_residual=True) for number in numbers}
 
-    def _said(self, member: int, *, only_residual: bool = False) -> Clauses:
+    def _decode(self, member: int, *, only_residual: bool = False) -> Clauses:
         """Return the clauses of a member's form, in the order they were given."""
         number = self._state.book.members[member, FORM]
         (forms,) = self._recalled(np.array([number], dtype=np.int64))
@@ -196,10 +196,10 @@ class KIndex(PostingsWriter):
     def _owner(self) -> NDArray[np.int32]:
         return self._state.book.owner
 
-    def _held(self, entry: int) -> list[Clauses]:
+    def _expressions_of(self, entry: int) -> list[Clauses]:
         """Return the forms of a subscription, in the order they came."""
         chain = self._chain(int(self._state.book.first[entry]), self._state.book.members[:, SIBLING])
-        return [self._said(number) for number in chain]
+        return [self._decode(number) for number in chain]
 
     def stats(self) -> MatcherStats:
         """Return what is held and what that costs."""
@@ -241,7 +241,7 @@ class KIndex(PostingsWriter):
             return told
         return PredicateTruth(told.predicate, told.value, True)
 
-    def _holding(self) -> tuple[Keys, Keys]:
+    def _vocabulary_use(self) -> tuple[Keys, Keys]:
         """Return the predicates of all forms, each as often as it is had."""
         members = np.flatnonzero(self._state.book.owner[: self._state.book.tops[TOP_MEMBER]] >= 0)
         numbers = self._state.book.members[members, FORM].astype(np.int64)

@@ -8,13 +8,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching._kernels.belonging import unlink
+from tocsin.matching._kernels.id_chains import unlink
 from tocsin.matching.batches import ConjunctionBatch, IdArray
-from tocsin.matching.belonging import Links, taken_from
-from tocsin.matching.clausal import ClauseMatcher
+from tocsin.matching.cnf_matcher import CnfMatcher
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Keys, Op
 from tocsin.matching.encoding.lists import lists_of
 from tocsin.matching.encoding.vocabulary import Vocabulary
+from tocsin.matching.id_chains import Links, taken_from
 from tocsin.matching.k_index import state as arrays
 from tocsin.matching.k_index._kernels.domains import draft_growth, survey
 from tocsin.matching.k_index._kernels.entries import draft_forms
@@ -26,8 +26,8 @@ from tocsin.matching.k_index.state import (
     MOST_PREDICATES,
     NEEDED,
     RESUME,
+    Expressions,
     Fields,
-    Forms,
     State,
     new_state,
 )
@@ -44,7 +44,7 @@ _LARGE: Final = 1 << 26  # bytes from which on it is asked what memory is left
 _NO_WEIGHTS: Final = np.empty(0, dtype=np.float64)
 
 
-class PostingsWriter(ClauseMatcher):
+class PostingsWriter(CnfMatcher):
     """Keeps forms, each once however many subscriptions have it, and their entries in posting lists."""
 
     def __init__(self, *, expansion: int, absence: bool, vocabulary: Vocabulary | None) -> None:
@@ -64,7 +64,7 @@ class PostingsWriter(ClauseMatcher):
             finally:
                 self._weights = {}
 
-    def _weighed(self, ids: IdArray, forms: Forms) -> Forms:
+    def _weighed(self, ids: IdArray, forms: Expressions) -> Expressions:
         """Return forms with the weights of their predicates, if any weighs other than 1."""
         if not self._weights:
             return forms
@@ -96,7 +96,7 @@ class PostingsWriter(ClauseMatcher):
                 f"{MOST_PREDICATES:,}; gather alternatives of one attribute with `in (…)`, or split it"
             )
 
-    def _enter(self, ids: IdArray, forms: Forms) -> None:
+    def _enter(self, ids: IdArray, forms: Expressions) -> None:
         sizes = np.diff(forms.bounds[forms.offsets])
         self._check(sizes)
         most = int(sizes.max())
@@ -118,7 +118,7 @@ class PostingsWriter(ClauseMatcher):
             free_expressions(self._state.book, gone[: drop_members(self._state.book, members, gone)])
             raise
 
-    def _extend(self, forms: Forms) -> None:
+    def _extend(self, forms: Expressions) -> None:
         """Let domains grow by the constants of new forms."""
         grown = np.empty(2 * len(forms.tags) + len(forms.keys), dtype=np.int64)
         fields = self._state.directory.fields
@@ -149,20 +149,20 @@ class PostingsWriter(ClauseMatcher):
             )
             raise
 
-    def _place(self, forms: Forms) -> None:
+    def _place(self, forms: Expressions) -> None:
         done = 0
         while done < len(forms.numbers):
             done = self._draft(forms, done)
             self._place_drafted()
 
-    def _withdraw(self, forms: Forms) -> None:
+    def _withdraw(self, forms: Expressions) -> None:
         self._state.draft.tops[[DRAFTED, RESUME]] = 0
         done = 0
         while done < len(forms.numbers):
             done = self._draft(forms, done)
             withdraw_drafted(self._state.directory, self._state.draft)
 
-    def _draft(self, forms: Forms, done: int) -> int:
+    def _draft(self, forms: Expressions, done: int) -> int:
         """Draft entries of forms, as many as there is room for; return how many forms are done by then."""
         self._make_room(len(forms.numbers) - done)
         state = self._state
@@ -216,13 +216,13 @@ class PostingsWriter(ClauseMatcher):
         for tags, lows in said:
             self.vocabulary.release(tags, lows)
 
-    def _forms(self, offsets: Keys, bounds: Keys, tags: Keys, lows: Keys, highs: Keys) -> Forms:
+    def _forms(self, offsets: Keys, bounds: Keys, tags: Keys, lows: Keys, highs: Keys) -> Expressions:
         """Return forms with the members of their lists, and numbers that are to be given yet."""
         numbers = np.empty(len(offsets) - 1, dtype=np.int64)
         lists = lists_of(self.vocabulary, tags, lows)
-        return Forms(numbers, offsets, bounds, tags, lows, highs, _NO_WEIGHTS, *lists)
+        return Expressions(numbers, offsets, bounds, tags, lows, highs, _NO_WEIGHTS, *lists)
 
-    def _recalled(self, numbers: Keys) -> Iterator[Forms]:
+    def _recalled(self, numbers: Keys) -> Iterator[Expressions]:
         """Return what forms say, a part of them at a time."""
         done, room = 0, max(64, 8 * min(len(numbers), _SLICE))
         none = np.empty(0, dtype=np.int64)
@@ -231,7 +231,7 @@ class PostingsWriter(ClauseMatcher):
             numbers_, offsets = np.empty(count, dtype=np.int64), np.empty(count + 1, dtype=np.int64)
             bounds, tags, lows, highs = np.empty((4, room + 1), dtype=np.int64)
             weights = np.empty(room, dtype=np.float64)
-            into = Forms(
+            into = Expressions(
                 numbers_, offsets, bounds, tags[1:], lows[1:], highs[1:], weights, none, none, none, none
             )
             reached = recall(self._state.book, numbers, done, into)

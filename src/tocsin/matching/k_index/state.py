@@ -171,7 +171,7 @@ class Lists(NamedTuple):
     score: NDArray[np.float64]  # [clauses]
 
 
-class Forms(NamedTuple):
+class Expressions(NamedTuple):
     """Conjunctions and clause forms to be placed: a conjunction is clauses of one predicate each.
 
     The clauses of form i are those from `offsets[i]` to `offsets[i + 1]`, and the predicates of clause c those

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.language import parse_condition, to_dnf
+from tocsin.matching.base import IndexedMatcher
 from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch, IdArray
 from tocsin.matching.encoding.codes import FIELD_BITS, Keys, Op
 from tocsin.matching.encoding.conjunctions import EncodedConjunctions
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.vocabulary import Vocabulary
-from tocsin.matching.indexed import IndexedMatcher
 from tocsin.matching.le_subscribe import state as arrays
 from tocsin.matching.le_subscribe._kernels.access import place, residuals_of, slots_of, take_out
 from tocsin.matching.le_subscribe._kernels.adaptation import sample_all
@@ -169,7 +169,7 @@ class ClusteredMatcher(IndexedMatcher):
     def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
         """Return the conjunctions that each event satisfies, and where each event's begin.
 
-        One above `UNSURE` has predicates left that only Python can tell.
+        One above `NEEDS_RESIDUAL` has predicates left that only Python can tell.
         """
         count = len(events.offsets) - 1
         offsets = np.zeros(count + 1, dtype=np.int64)
@@ -200,7 +200,7 @@ class ClusteredMatcher(IndexedMatcher):
     def _match(self, events: EncodedEvents, begin: int, found: Keys, offsets: Keys) -> int:
         return match(self._state, events, begin, self.prefetching, found, offsets)
 
-    def _left_to_python(self, numbers: list[int]) -> dict[int, Clauses]:
+    def _residual_clauses(self, numbers: list[int]) -> dict[int, Clauses]:
         """Return, of conjunctions that are unsure, the clauses that have yet to be told."""
         slots = np.empty(len(numbers) * (self._widest + 1), dtype=np.int64)
         ends = np.empty(len(numbers) + 1, dtype=np.int64)
@@ -231,7 +231,7 @@ class ClusteredMatcher(IndexedMatcher):
 
         return tuple(self._predicate(slot) for slot in sorted(self._slots(number).tolist(), key=order))
 
-    def _follow(self, events: int) -> None:
+    def _maintain(self, events: int) -> None:
         """Do nothing: how often predicates hold is counted while events are matched."""
 
     def _ids(self) -> HashIndex:
@@ -240,7 +240,7 @@ class ClusteredMatcher(IndexedMatcher):
     def _owner(self) -> NDArray[np.int32]:
         return self._state.conjunctions.owner
 
-    def _held(self, entry: int) -> list[Clauses]:
+    def _expressions_of(self, entry: int) -> list[Clauses]:
         """Return the conjunctions of a subscription, in the order they came."""
         held: list[Clauses] = []
         number = int(self._state.first[entry])
@@ -272,7 +272,7 @@ class ClusteredMatcher(IndexedMatcher):
 
     # saving
 
-    def _holding(self) -> tuple[Keys, Keys]:
+    def _vocabulary_use(self) -> tuple[Keys, Keys]:
         """Return each distinct predicate once."""
         held = self._state.predicates
         top = hash_index.top_entry(held.entries)

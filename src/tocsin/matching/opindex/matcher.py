@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.language import parse_condition, to_cnf
-from tocsin.matching._kernels.belonging import SIBLING, unlink
+from tocsin.matching._kernels.id_chains import SIBLING, unlink
 from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch, IdArray
-from tocsin.matching.belonging import Links, taken_from
-from tocsin.matching.clausal import ClauseMatcher
+from tocsin.matching.cnf_matcher import CnfMatcher
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Keys, Op
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.lists import lists_of
 from tocsin.matching.encoding.vocabulary import Vocabulary
+from tocsin.matching.id_chains import Links, taken_from
 from tocsin.matching.matcher import MatcherStats
 from tocsin.matching.opindex import state as arrays
 from tocsin.matching.opindex._kernels.matching import match
@@ -48,7 +48,7 @@ from tocsin.matching.opindex.state import (
     TOUCHES,
     VISITS,
     WEIGHT,
-    Forms,
+    Expressions,
     State,
     new_state,
 )
@@ -68,7 +68,7 @@ _SEGMENTS: Final = tuple(1 << log for log in range(9))
 
 
 @register("opindex")
-class OpIndex(ClauseMatcher):
+class OpIndex(CnfMatcher):
     """Keeps each form under its pivot, the attribute that events have least often, and counts what holds of it.
 
     A form is a conjunction, or clauses of which each must hold. `statistics` tell how often events have each
@@ -94,7 +94,7 @@ class OpIndex(ClauseMatcher):
         self._state: State = new_state(segments, signatures=signatures)
         self._reviewed = 0  # the form that the review has come to
         self._pause = int(KNOWN)  # events until it begins anew
-        self._moving: Forms | None = None  # forms that are under way to another pivot
+        self._moving: Expressions | None = None  # forms that are under way to another pivot
         self._leaving: Keys | None = None  # numbers of forms that are being removed, or -1
         if statistics is not None:
             self.use_statistics(statistics)
@@ -109,10 +109,10 @@ class OpIndex(ClauseMatcher):
                 f"{MOST_PREDICATES:,}; gather alternatives of one attribute with `in (…)`, or split it"
             )
 
-    def _enter(self, ids: IdArray, forms: Forms) -> None:
+    def _enter(self, ids: IdArray, forms: Expressions) -> None:
         self._state = arrays.with_attributes(self._state, self.vocabulary.names.top)
         self._check(np.diff(forms.bounds[forms.offsets]))
-        self._arrive()
+        self._finish_pending()
         records = _records(forms)
         self._state = arrays.with_forms(self._state, len(ids), int((records + records // 2 + 1).sum()))
         if self._statistics is not None:
@@ -128,12 +128,12 @@ class OpIndex(ClauseMatcher):
                 leave(self._state, forms)
             raise
 
-    def _leave(self, forms: Forms) -> None:
+    def _leave(self, forms: Expressions) -> None:
         """Give up forms that are withdrawn, and their words."""
         leave(self._state, forms)
         self._release(forms)
 
-    def _release(self, forms: Forms) -> None:
+    def _release(self, forms: Expressions) -> None:
         """Let go of the words of forms, and of what is known of attributes that no other speaks of."""
         super()._release(forms)
         names = self.vocabulary.names
@@ -144,9 +144,9 @@ class OpIndex(ClauseMatcher):
     def remove(self, ids: IdArray) -> None:
         """Remove all conjunctions of these ids."""
         with self._lock:
-            self._arrive()
+            self._finish_pending()
             for _ in taken_from(ids, self._links, self._let_leave):
-                self._arrive()
+                self._finish_pending()
 
     def _let_leave(self, numbers: Keys) -> None:
         self._leaving = numbers
@@ -154,7 +154,7 @@ class OpIndex(ClauseMatcher):
     def _links(self) -> Links:
         return self._state.ids, self._state.first, self._state.forms
 
-    def _place(self, forms: Forms) -> None:
+    def _place(self, forms: Expressions) -> None:
         done, count = 0, len(forms.numbers)
         clauses, pivots = np.empty((2, count), dtype=np.int64)
         choose_pivots(self._state, forms, clauses, pivots)
@@ -172,7 +172,7 @@ class OpIndex(ClauseMatcher):
             )
             done = place(self._state, forms, clauses, order, done)
 
-    def _forms(self, offsets: Keys, bounds: Keys, tags: Keys, lows: Keys, highs: Keys) -> Forms:
+    def _forms(self, offsets: Keys, bounds: Keys, tags: Keys, lows: Keys, highs: Keys) -> Expressions:
         """Return forms with the members of their lists, and numbers that are to be given yet."""
         which, starts, fields, keys = lists_of(self.vocabulary, tags, lows)
         pivots = tags & _FIELD
@@ -183,9 +183,9 @@ class OpIndex(ClauseMatcher):
             narrow = np.flatnonzero((tags >> FIELD_BITS == Op.IN) & (which >= 0) & same[which])
             pivots[narrow] = fields[starts[which[narrow]]]
         numbers = np.full(len(offsets) - 1, -1, dtype=np.int64)
-        return Forms(numbers, offsets, bounds, tags, lows, highs, pivots, which, starts, fields, keys)
+        return Expressions(numbers, offsets, bounds, tags, lows, highs, pivots, which, starts, fields, keys)
 
-    def _recalled(self, numbers: Keys) -> Iterator[Forms]:
+    def _recalled(self, numbers: Keys) -> Iterator[Expressions]:
         """Return what forms say, a part of them at a time."""
         done, room = 0, max(64, 8 * min(len(numbers), _SLICE))
         none = np.empty(0, dtype=np.int64)
@@ -193,7 +193,7 @@ class OpIndex(ClauseMatcher):
             count = min(len(numbers) - done, _SLICE)
             numbers_, offsets = np.empty(count, dtype=np.int64), np.empty(count + 1, dtype=np.int64)
             bounds, tags, lows, highs = np.empty((4, room + 1), dtype=np.int64)
-            into = Forms(
+            into = Expressions(
                 numbers_, offsets, bounds, tags[1:], lows[1:], highs[1:], none, none, none, none, none
             )
             reached = recall(self._state, numbers, done, into)
@@ -232,7 +232,7 @@ class OpIndex(ClauseMatcher):
             path = self.vocabulary.names.symbol(attribute)
             self._state.attributes.seen[attribute] += count * statistics.presence(path)
 
-    def _follow(self, events: int) -> None:
+    def _maintain(self, events: int) -> None:
         """Give some of those forms another pivot whose own has become too frequent, a few for each event."""
         self._pause -= events
         if self._pause > 0 or self._state.totals[EVENTS] < KNOWN * self._state.totals[WEIGHT]:
@@ -249,7 +249,7 @@ class OpIndex(ClauseMatcher):
         if self._reviewed >= self._state.tops[TOP_FORM]:
             self._reviewed, self._pause = 0, _PAUSE
 
-    def _arrive(self) -> None:
+    def _finish_pending(self) -> None:
         """Place what an exception kept from being placed, and remove what it kept from being removed."""
         if self._moving is not None:
             withdraw(self._state, self._moving)
@@ -267,14 +267,14 @@ class OpIndex(ClauseMatcher):
     def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
         """Return the forms that each event satisfies, and where each event's begin.
 
-        One above `UNSURE` has predicates left that only Python can tell.
+        One above `NEEDS_RESIDUAL` has predicates left that only Python can tell.
         """
         count = len(events.offsets) - 1
         offsets = np.zeros(count + 1, dtype=np.int64)
         found = np.empty(max(1024, 4 * count), dtype=np.int64)
         self._state = arrays.with_attributes(self._state, self.vocabulary.names.top)
         self._state = arrays.with_pairs(self._state, 3 * int(np.diff(events.offsets).max(initial=0)) + 1)
-        self._arrive()
+        self._finish_pending()
         done = 0
         while done < count:
             if self._state.tops[EPOCH] + 2 * count > MOST_EVENTS:
@@ -289,11 +289,11 @@ class OpIndex(ClauseMatcher):
         decay(self._state.totals, self._state.attributes.seen, 0.5 ** (count / _MEMORY))
         return found[: offsets[-1]], offsets
 
-    def _left_to_python(self, numbers: list[int]) -> dict[int, Clauses]:
+    def _residual_clauses(self, numbers: list[int]) -> dict[int, Clauses]:
         """Return, of forms that are unsure, the clauses that have yet to be told."""
-        return {number: self._said(number, only_residual=True) for number in numbers}
+        return {number: self._decode(number, only_residual=True) for number in numbers}
 
-    def _said(self, number: int, *, only_residual: bool = False) -> Clauses:
+    def _decode(self, number: int, *, only_residual: bool = False) -> Clauses:
         """Return the clauses of a form, in the order they were given."""
         (forms,) = self._recalled(np.array([number], dtype=np.int64))
         bounds = forms.bounds.tolist()
@@ -311,10 +311,10 @@ class OpIndex(ClauseMatcher):
     def _owner(self) -> NDArray[np.int32]:
         return self._state.owner
 
-    def _held(self, entry: int) -> list[Clauses]:
+    def _expressions_of(self, entry: int) -> list[Clauses]:
         """Return the forms of a subscription, in the order they came."""
         chain = self._chain(int(self._state.first[entry]), self._state.forms[:, SIBLING])
-        return [self._said(number) for number in chain]
+        return [self._decode(number) for number in chain]
 
     def pivots(self, id: int) -> list[tuple[str | None, ...]]:
         """Return, for each form of a subscription in the order they came, the attributes that it is kept under.
@@ -363,9 +363,9 @@ class OpIndex(ClauseMatcher):
                 },
             )
 
-    def _holding(self) -> tuple[Keys, Keys]:
+    def _vocabulary_use(self) -> tuple[Keys, Keys]:
         """Return the predicates of all forms, each as often as it occurs."""
-        self._arrive()
+        self._finish_pending()
         numbers = np.flatnonzero(self._state.owner[: self._state.tops[TOP_FORM]] >= 0)
         none = np.empty(0, dtype=np.int64)
         held = [(none, none), *((forms.tags, forms.lows) for forms in self._recalled(numbers))]
@@ -396,13 +396,13 @@ class OpIndexBs(OpIndex):
         super().__init__(segments=1, signatures=False, vocabulary=vocabulary, statistics=statistics)
 
 
-def _attributes(forms: Forms) -> Keys:
+def _attributes(forms: Expressions) -> Keys:
     """Return the attributes that forms speak of."""
     named = forms.tags[forms.tags >> FIELD_BITS != Op.RESIDUAL] & _FIELD
     return np.unique(named // FIELDS)
 
 
-def _records(forms: Forms) -> Keys:
+def _records(forms: Expressions) -> Keys:
     """Return how many records each form takes: one a predicate, one more for a range, and one a clause."""
     ops = forms.tags >> FIELD_BITS
     ranges = np.zeros(len(ops) + 1, dtype=np.int64)

@@ -157,7 +157,7 @@ class Pairs(NamedTuple):
     what: Keys  # [HITS + KINDS * pairs] for which of these pivots, kind and pair
 
 
-class Forms(NamedTuple):
+class Expressions(NamedTuple):
     """Conjunctions and clause forms to be placed: a conjunction is clauses of one predicate each.
 
     The clauses of form i are those from `offsets[i]` to `offsets[i + 1]`, and the predicates of clause c those

@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.language import parse_condition, to_dnf
-from tocsin.matching._kernels.belonging import SIBLING, unlink
-from tocsin.matching._kernels.gathering import UNSURE
+from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL
+from tocsin.matching._kernels.id_chains import SIBLING, unlink
+from tocsin.matching.base import IndexedMatcher
 from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch, IdArray
-from tocsin.matching.belonging import Links, taken_from
 from tocsin.matching.encoding.codes import FIELDS, Keys, key_of_number
 from tocsin.matching.encoding.conjunctions import EncodedConjunctions
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.vocabulary import Vocabulary
-from tocsin.matching.indexed import IndexedMatcher
+from tocsin.matching.id_chains import Links, taken_from
 from tocsin.matching.le_subscribe.dynamic import Dynamic
 from tocsin.matching.matcher import MatcherStats
 from tocsin.matching.points import state as arrays
@@ -183,14 +183,14 @@ class Points(IndexedMatcher):
     def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
         """Return the conjunctions that each event satisfies, and where each event's begin.
 
-        One above `UNSURE` has predicates left that only Python can tell.
+        One above `NEEDS_RESIDUAL` has predicates left that only Python can tell.
         """
         others, other_ends = self._inner.match_encoded(events)
         points, ends = self._match_points(events)
         found = np.empty(len(points) + len(others), dtype=np.int64)
         owner, keys = self._inner._owner(), self._inner._ids().keys  # noqa: SLF001 - one of us
         join(points, ends, others, other_ends, owner, keys, found)
-        unsure = others[others >= UNSURE] - UNSURE
+        unsure = others[others >= NEEDS_RESIDUAL] - NEEDS_RESIDUAL
         self._unsure = dict(zip(keys[owner[unsure], 0].tolist(), unsure.tolist(), strict=True))
         self._state.tops[EVENTS] += len(ends) - 1
         return found, ends + other_ends
@@ -216,13 +216,13 @@ class Points(IndexedMatcher):
             self._state.tops[QUESTIONS] += questions
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64), np.cumsum(sizes)
 
-    def _follow(self, events: int) -> None:
-        self._inner._follow(events)  # noqa: SLF001 - one of us
+    def _maintain(self, events: int) -> None:
+        self._inner._maintain(events)  # noqa: SLF001 - one of us
 
-    def _left_to_python(self, numbers: list[int]) -> dict[int, Clauses]:
+    def _residual_clauses(self, numbers: list[int]) -> dict[int, Clauses]:
         """Return, of conjunctions that are unsure, the clauses that have yet to be told."""
         inner = {self._unsure[number]: number for number in numbers}
-        left = self._inner._left_to_python(list(inner))  # noqa: SLF001 - one of us
+        left = self._inner._residual_clauses(list(inner))  # noqa: SLF001 - one of us
         return {inner[number]: clauses for number, clauses in left.items()}
 
     def _ids(self) -> HashIndex:
@@ -231,17 +231,17 @@ class Points(IndexedMatcher):
     def _owner(self) -> NDArray[np.int32]:
         return self._state.owner
 
-    def _held(self, entry: int) -> list[Clauses]:
+    def _expressions_of(self, entry: int) -> list[Clauses]:
         """Return the conjunctions of a subscription, in the order they came."""
         chain = self._chain(int(self._state.first[entry]), self._state.forms[:, SIBLING])
-        return [self._said(number) for number in chain]
+        return [self._decode(number) for number in chain]
 
-    def _said(self, number: int) -> Clauses:
+    def _decode(self, number: int) -> Clauses:
         """Return the predicates of a conjunction, in the order they were given, each a clause."""
         row, tree = self._state.forms[number, [FORM_SHAPE, FORM_TREE]].tolist()
         if row == INNER:
             entry = hash_index.find(self._inner._ids(), number, 0, 0)  # noqa: SLF001 - one of us
-            return self._inner._held(entry)[0]  # noqa: SLF001
+            return self._inner._expressions_of(entry)[0]  # noqa: SLF001
         shape = Shape.of_row(self._state.shapes[row])
         axes = [key_of_number(number_) for number_ in self._index.point(number)]
         meant = [*self._state.trees.keys[tree, 1 : 1 + MOST_EQUALS].tolist(), *axes]
@@ -284,11 +284,11 @@ class Points(IndexedMatcher):
             held.append((np.tile(np.array(shape.tags), len(those)), lows.reshape(-1)))
         return np.concatenate([tags for tags, _ in held]), np.concatenate([lows for _, lows in held])
 
-    def _holding(self) -> tuple[Keys, Keys]:
+    def _vocabulary_use(self) -> tuple[Keys, Keys]:
         """Return the predicates of all conjunctions, each as often as it occurs."""
         numbers = np.flatnonzero(self._state.owner[: self._state.tops[TOP_FORM]] >= 0)
         mine = self._said_by(numbers[self._state.forms[numbers, FORM_SHAPE] != INNER])
-        others = self._inner._holding()  # noqa: SLF001 - one of us
+        others = self._inner._vocabulary_use()  # noqa: SLF001 - one of us
         return np.concatenate([mine[0], others[0]]), np.concatenate([mine[1], others[1]])
 
     @contextmanager

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tocsin.language.normal import Cnf, Dnf, to_dnf, to_normal
 from tocsin.language.template.columns import Column
 from tocsin.matching import ConjunctionBatch, EventBatch, IdArray, Matcher, create_matcher, takes_clauses
-from tocsin.matching.growing import GrowingMatcher
+from tocsin.matching.starting_matcher import StartingMatcher
 from tocsin.matching.statistics import Statistics
 from tocsin.model.conditions import Condition, Operator, Predicate, all_of
 from tocsin.model.event import STREAM
@@ -23,7 +23,7 @@ class Predicates:
     def __init__(self, matcher: str | None, statistics: Statistics | None) -> None:
         known = {} if statistics is None else {"statistics": statistics}
         self.matcher: Matcher = (
-            GrowingMatcher(statistics=statistics) if matcher is None else create_matcher(matcher, **known)
+            StartingMatcher(statistics=statistics) if matcher is None else create_matcher(matcher, **known)
         )
         self._normal = to_normal if takes_clauses(self.matcher) else to_dnf
         self.held = 0

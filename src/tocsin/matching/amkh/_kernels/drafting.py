@@ -20,7 +20,7 @@ from tocsin.matching.amkh.state import (
     SHARE,
     UPPER_STRICT,
     WIDTH,
-    Forms,
+    Expressions,
     Index,
     State,
     Store,
@@ -63,7 +63,7 @@ def frequency(store: Store, field: int) -> float:
 
 
 @helper
-def draft(state: State, forms: Forms, i: int) -> int:
+def draft(state: State, forms: Expressions, i: int) -> int:
     """Write the coordinates that a conjunction may have, one for each attribute; return how many, -1 if it is never true.
 
     Several bounds on an attribute become one range, and a range of one value an equality.
@@ -108,7 +108,7 @@ def draft(state: State, forms: Forms, i: int) -> int:
 
 
 @helper
-def _kind_of(forms: Forms, q: int) -> int:
+def _kind_of(forms: Expressions, q: int) -> int:
     """Return what kind of coordinate a predicate makes."""
     op, field = forms.tags[q] >> FIELD_BITS, forms.tags[q] & _MASK
     if op in (_EQ, _PRESENT):
@@ -128,7 +128,7 @@ def _kind_of(forms: Forms, q: int) -> int:
 
 
 @helper
-def _constants(forms: Forms, q: int, kind: int) -> tuple[int, int, int, int]:
+def _constants(forms: Expressions, q: int, kind: int) -> tuple[int, int, int, int]:
     """Return the field of a predicate's coordinate, its constants, and the list of its values or -1."""
     op, field = forms.tags[q] >> FIELD_BITS, forms.tags[q] & _MASK
     if op != _IN:
@@ -144,7 +144,7 @@ def _constants(forms: Forms, q: int, kind: int) -> tuple[int, int, int, int]:
 
 
 @helper
-def _hull(forms: Forms, list_: int) -> tuple[int, int]:
+def _hull(forms: Expressions, list_: int) -> tuple[int, int]:
     low = high = forms.keys[forms.starts[list_]]
     for m in range(forms.starts[list_], forms.starts[list_ + 1]):
         low, high = min(low, forms.keys[m]), max(high, forms.keys[m])
@@ -189,7 +189,7 @@ def _settle_range(state: State, at: int) -> bool:
 
 
 @helper
-def choose(state: State, index: Index, forms: Forms, count: int) -> tuple[int, int]:
+def choose(state: State, index: Index, forms: Expressions, count: int) -> tuple[int, int]:
     """Choose which drafted coordinates are hashed; return how many these are, and the points that they make.
 
     They are those that fewest events have, as many as the scheme allows, in the order of their attributes.
@@ -218,12 +218,12 @@ def choose(state: State, index: Index, forms: Forms, count: int) -> tuple[int, i
 
 
 @helper
-def _values(forms: Forms, list_: int) -> int:
+def _values(forms: Expressions, list_: int) -> int:
     return forms.starts[list_ + 1] - forms.starts[list_] if list_ >= 0 else np.int64(1)
 
 
 @helper
-def _is_hashed(index: Index, forms: Forms, field: int, at: int, state: State, points: int) -> bool:
+def _is_hashed(index: Index, forms: Expressions, field: int, at: int, state: State, points: int) -> bool:
     row = state.scratch.draft[at]
     if index.hashing[field] == _EVERYTHING:
         return points * _values(forms, row[D_LIST]) <= MOST_POINTS
@@ -235,7 +235,7 @@ def _is_hashed(index: Index, forms: Forms, field: int, at: int, state: State, po
 
 
 @helper
-def _share(state: State, index: Index, forms: Forms, at: int) -> float:
+def _share(state: State, index: Index, forms: Expressions, at: int) -> float:
     """Return about which share of the events leads to a drafted coordinate."""
     row = state.scratch.draft[at]
     share = frequency(state.store, row[D_FIELD])

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching._kernels.gathering import UNSURE
+from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL
 from tocsin.matching.amkh._kernels.classes import is_any_matched, is_matched
 from tocsin.matching.amkh._kernels.clauses import class_addend, equality_addend
 from tocsin.matching.amkh._kernels.storing import RESIDUAL_FLAG
@@ -444,6 +444,6 @@ def _examine(
             if holds(state, at, pairs):
                 heading = records[at, 0]
                 number = heading & _NUMBER_MASK
-                found[count] = number + UNSURE if heading >= RESIDUAL_FLAG else number
+                found[count] = number + NEEDS_RESIDUAL if heading >= RESIDUAL_FLAG else number
                 count += 1
     return count, examined

@@ -45,7 +45,7 @@ from tocsin.matching.amkh.state import (
     TOP_PLACE,
     TOP_POINT,
     WEIGHT,
-    Forms,
+    Expressions,
     Index,
     State,
     Store,
@@ -60,7 +60,7 @@ _EQ, _RESIDUAL, _MISSING = int(Op.EQ), int(Op.RESIDUAL), int(Op.MISSING)
 
 
 @kernel
-def place(state: State, index: Index, forms: Forms, start: int) -> int:
+def place(state: State, index: Index, forms: Expressions, start: int) -> int:
     """Hash conjunctions from `start` on; return how many were done: fewer than all if there was no room.
 
     Of the one that there was no room for, some points may be in the table: RESUME counts them, and what was drafted
@@ -145,7 +145,7 @@ def _signature(store: Store, number: int) -> int:
 
 @wrapping_helper
 def _add_point(
-    state: State, index: Index, forms: Forms, i: int, which: tuple[int, int], signature: int
+    state: State, index: Index, forms: Expressions, i: int, which: tuple[int, int], signature: int
 ) -> None:
     """Put one of a conjunction's points into the table: the one with that number, of all that its lists make."""
     width, number = which

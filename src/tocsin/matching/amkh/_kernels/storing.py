@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching._kernels.belonging import enter, free_number, new_number
+from tocsin.matching._kernels.id_chains import enter, free_number, new_number
 from tocsin.matching.amkh.state import (
     EVENTS,
     FREE_FORM,
@@ -19,7 +19,7 @@ from tocsin.matching.amkh.state import (
     PREDICATES,
     STORED,
     TOP_FORM,
-    Forms,
+    Expressions,
     Store,
 )
 from tocsin.matching.encoding.codes import FIELD_BITS, Op
@@ -42,7 +42,7 @@ _USES: Final = 3  # the column of a list's member that counts
 
 
 @kernel
-def store(state: Store, ids: NDArray[np.int64], forms: Forms, home: int) -> None:
+def store(state: Store, ids: NDArray[np.int64], forms: Expressions, home: int) -> None:
     """Give conjunctions numbers under their subscriptions' ids, and keep what they say; there must be room."""
     for i in range(ids.shape[0]):
         number = new_number(state.forms, state.tops, FREE_FORM, TOP_FORM)
@@ -56,7 +56,7 @@ def store(state: Store, ids: NDArray[np.int64], forms: Forms, home: int) -> None
 
 
 @helper
-def _write(state: Store, number: int, forms: Forms, i: int) -> None:
+def _write(state: Store, number: int, forms: Expressions, i: int) -> None:
     begin, end = forms.offsets[i], forms.offsets[i + 1]
     count, flag = end - begin, np.int64(0)
     for q in range(begin, end):
@@ -81,7 +81,7 @@ def _write(state: Store, number: int, forms: Forms, i: int) -> None:
 
 
 @helper
-def _count(state: Store, forms: Forms, i: int, change: int) -> None:
+def _count(state: Store, forms: Expressions, i: int, change: int) -> None:
     """Count a conjunction's predicates, by field and in all, and the uses of its lists."""
     for q in range(forms.offsets[i], forms.offsets[i + 1]):
         state.tops[PREDICATES] += change
@@ -116,7 +116,7 @@ def _use(state: Store, field: int, change: int) -> None:
 
 
 @kernel
-def recall(state: Store, numbers: NDArray[np.int64], begin: int, forms: Forms) -> int:
+def recall(state: Store, numbers: NDArray[np.int64], begin: int, forms: Expressions) -> int:
     """Write what conjunctions from `begin` on say, as many as there is room for; return where it stopped."""
     forms.offsets[0] = 0
     predicates = np.int64(0)
@@ -141,7 +141,7 @@ def recall(state: Store, numbers: NDArray[np.int64], begin: int, forms: Forms) -
 
 
 @kernel
-def leave(state: Store, forms: Forms) -> None:
+def leave(state: Store, forms: Expressions) -> None:
     """Give up the numbers of conjunctions that are withdrawn, and what was kept of them."""
     for i in range(forms.numbers.shape[0]):
         number = forms.numbers[i]

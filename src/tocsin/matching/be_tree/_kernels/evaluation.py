@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching._kernels.gathering import UNSURE
+from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL
 from tocsin.matching.be_tree.state import (
     COUNT,
     EPOCH,
@@ -46,7 +46,7 @@ _FEW: Final = 8  # members of a list that are gone through
 def evaluate(state: State, node: int, count: int, found: NDArray[np.int64]) -> tuple[int, int]:
     """Write which members of a node's leaf the event at hand satisfies; return how many by now, and how many failed.
 
-    A conjunction with predicates that only Python can tell is found as UNSURE, if all others hold.
+    A conjunction with predicates that only Python can tell is found as NEEDS_RESIDUAL, if all others hold.
     """
     rows = state.leaves.rows
     epoch = state.tops[EPOCH]
@@ -66,7 +66,7 @@ def evaluate(state: State, node: int, count: int, found: NDArray[np.int64]) -> t
             word = state.attributes.slots[np.uint64(field // FIELDS)]
             if op >= _RESIDUAL:
                 if op == _RESIDUAL:
-                    unsure = np.int64(UNSURE)
+                    unsure = np.int64(NEEDS_RESIDUAL)
                 elif op == _MISSING and word >> 32 == epoch:
                     break
             elif word >> 32 != epoch or not _holds(state, row, op, field, word & 0xFFFFFFFF):

@@ -35,7 +35,7 @@ from tocsin.matching.be_tree.state import (
     TOP_NODE,
     TREE,
     WANTS,
-    Forms,
+    Expressions,
     State,
 )
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
@@ -45,7 +45,7 @@ _BETWEEN, _NOT_BETWEEN, _TEXT = int(Op.BETWEEN), int(Op.NOT_BETWEEN), int(Field.
 
 
 @kernel
-def place(state: State, forms: Forms, start: int) -> int:
+def place(state: State, forms: Expressions, start: int) -> int:
     """Insert conjunctions from `start` on; return how many are in, fewer than all if there was no room.
 
     The last may have made a leaf too long: what is in `todo` is done by the next call.
@@ -68,7 +68,7 @@ def place(state: State, forms: Forms, start: int) -> int:
 
 
 @helper
-def _draft(state: State, forms: Forms, i: int) -> int:
+def _draft(state: State, forms: Expressions, i: int) -> int:
     """Write a conjunction as it is to be in a leaf; return its rows."""
     draft, at = state.draft, np.int64(1)
     for q in range(forms.offsets[i], forms.offsets[i + 1]):

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching._kernels.belonging import enter, free_number, new_number
+from tocsin.matching._kernels.id_chains import enter, free_number, new_number
 from tocsin.matching.be_tree.state import (
     FREE_FORM,
     HIGH,
@@ -18,7 +18,7 @@ from tocsin.matching.be_tree.state import (
     SIZE,
     SPOT,
     TOP_FORM,
-    Forms,
+    Expressions,
     State,
 )
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Op
@@ -29,7 +29,7 @@ _RESIDUAL: Final = int(Op.RESIDUAL)
 
 
 @kernel
-def number_all(state: State, ids: NDArray[np.int64], forms: Forms) -> None:
+def number_all(state: State, ids: NDArray[np.int64], forms: Expressions) -> None:
     """Give conjunctions numbers under their subscriptions' ids; there must be room."""
     for i in range(ids.shape[0]):
         number = new_number(state.forms, state.tops, FREE_FORM, TOP_FORM)
@@ -43,7 +43,7 @@ def number_all(state: State, ids: NDArray[np.int64], forms: Forms) -> None:
 
 
 @helper
-def _count(state: State, forms: Forms, i: int, change: int) -> None:
+def _count(state: State, forms: Expressions, i: int, change: int) -> None:
     """Count a conjunction's predicates, by attribute and in all."""
     for q in range(forms.offsets[i], forms.offsets[i + 1]):
         if forms.tags[q] >> FIELD_BITS != _RESIDUAL:
@@ -52,7 +52,7 @@ def _count(state: State, forms: Forms, i: int, change: int) -> None:
 
 
 @kernel
-def recall(state: State, numbers: NDArray[np.int64], forms: Forms) -> None:
+def recall(state: State, numbers: NDArray[np.int64], forms: Expressions) -> None:
     """Write what conjunctions in the tree say; there must be room."""
     forms.offsets[0] = 0
     rows, end = state.leaves.rows, np.int64(0)
@@ -70,7 +70,7 @@ def recall(state: State, numbers: NDArray[np.int64], forms: Forms) -> None:
 
 
 @kernel
-def leave(state: State, forms: Forms) -> None:
+def leave(state: State, forms: Expressions) -> None:
     """Give up the numbers of conjunctions that are taken out."""
     for i in range(forms.numbers.shape[0]):
         number = forms.numbers[i]

@@ -28,8 +28,8 @@ from tocsin.matching.k_index.state import (
     WIDE,
     Directory,
     Draft,
+    Expressions,
     Fields,
-    Forms,
 )
 from tocsin.structures.jit import helper, kernel
 
@@ -42,7 +42,7 @@ _DUP: Final = (1 << DUP_BITS) - 1
 
 
 @kernel
-def survey(fields: Fields, widest: int, forms: Forms, grown: NDArray[np.int64]) -> int:
+def survey(fields: Fields, widest: int, forms: Expressions, grown: NDArray[np.int64]) -> int:
     """Look at the constants of forms; write the fields whose domain is to grow, and return how many.
 
     A domain goes from the least to the greatest constant that a number has been compared with. If that is too

@@ -46,7 +46,7 @@ from tocsin.matching.k_index.state import (
     WORD,
     Directory,
     Draft,
-    Forms,
+    Expressions,
 )
 from tocsin.structures import hash_index
 from tocsin.structures.jit import helper, kernel
@@ -65,7 +65,9 @@ def place_of(field: int, kind: int, dup: int) -> int:
 
 
 @kernel
-def draft_forms(directory: Directory, into: Draft, rows: NDArray[np.int32], forms: Forms, start: int) -> int:
+def draft_forms(
+    directory: Directory, into: Draft, rows: NDArray[np.int32], forms: Expressions, start: int
+) -> int:
     """Write the entries of forms from `start` on behind what is drafted; return how many forms were done.
 
     Those whose number is negative are passed over. If there is no room, `tops[NEEDED]` entries are wanted.
@@ -77,7 +79,7 @@ def draft_forms(directory: Directory, into: Draft, rows: NDArray[np.int32], form
 
 
 @helper
-def _draft(into: Draft, directory: Directory, rows: NDArray[np.int32], forms: Forms, i: int) -> bool:
+def _draft(into: Draft, directory: Directory, rows: NDArray[np.int32], forms: Expressions, i: int) -> bool:
     """Write the entries of a form; return whether there was room.
 
     Its size is the number of clauses that an entry must be found for: those that no absent attribute satisfies.
@@ -121,7 +123,7 @@ def _draft(into: Draft, directory: Directory, rows: NDArray[np.int32], forms: Fo
 
 
 @helper
-def _is_clausal(forms: Forms, first: int, last: int) -> bool:
+def _is_clausal(forms: Expressions, first: int, last: int) -> bool:
     """Tell whether a form is kept in clauses: it has one of several predicates, or a list of several kinds.
 
     Text that reads as a timestamp may be two members of such a list, which only clauses count once.
@@ -136,7 +138,7 @@ def _is_clausal(forms: Forms, first: int, last: int) -> bool:
 
 
 @helper
-def _has_residual(forms: Forms, begin: int, end: int) -> bool:
+def _has_residual(forms: Expressions, begin: int, end: int) -> bool:
     found = False
     for q in range(begin, end):
         found |= forms.tags[q] >> FIELD_BITS == _RESIDUAL
@@ -167,7 +169,9 @@ def emit(into: Draft, place: int, key: tuple[int, int, int], where: int, word: i
 
 
 @helper
-def _emit_predicate(directory: Directory, into: Draft, forms: Forms, q: int, clause: int, number: int) -> int:
+def _emit_predicate(
+    directory: Directory, into: Draft, forms: Expressions, q: int, clause: int, number: int
+) -> int:
     """Write the entries of a predicate; return 1 if an absent attribute satisfies it, else 0."""
     op, field = forms.tags[q] >> FIELD_BITS, forms.tags[q] & _MASK
     low, high = forms.lows[q], forms.highs[q]

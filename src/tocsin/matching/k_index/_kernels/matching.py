@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching._kernels.gathering import UNSURE
+from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL
 from tocsin.matching.encoding.codes import FIELD_BITS, Op
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.k_index._kernels.cursors import FORM_SHIFT, LIST, open_lists, skip
@@ -82,7 +82,7 @@ def match(
 def tell(state: State, number: int, count: int, found: NDArray[np.int64]) -> int:
     """Write the members of a form that is satisfied; return the new number of those found, or -1 if there is no room."""
     form = state.book.forms[number]
-    unsure = np.int64(UNSURE if form[FORM_FLAGS] & ASKED else 0)
+    unsure = np.int64(NEEDS_RESIDUAL if form[FORM_FLAGS] & ASKED else 0)
     member = np.int64(form[FIRST_MEMBER])
     while member >= 0:
         if count == found.shape[0]:

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching._kernels.belonging import enter, free_number, new_number
+from tocsin.matching._kernels.id_chains import enter, free_number, new_number
 from tocsin.matching.encoding.codes import FIELD_BITS, Op
 from tocsin.matching.k_index.state import (
     ASKED,
@@ -35,7 +35,7 @@ from tocsin.matching.k_index.state import (
     WEIGHED,
     WEIGHT_RECORD,
     Book,
-    Forms,
+    Expressions,
 )
 from tocsin.structures import blocks, hash_index
 from tocsin.structures.blocks import class_of
@@ -46,7 +46,7 @@ _DIGEST: Final = 0x7FFFFFFFFFFFFFFF
 
 
 @kernel
-def store(book: Book, ids: NDArray[np.int64], forms: Forms, members: NDArray[np.int64]) -> None:
+def store(book: Book, ids: NDArray[np.int64], forms: Expressions, members: NDArray[np.int64]) -> None:
     """Give subscriptions their forms, and write the members; there must be room.
 
     `forms.numbers` becomes the number of a form that is new, or -1 if it was there before.
@@ -65,7 +65,7 @@ def store(book: Book, ids: NDArray[np.int64], forms: Forms, members: NDArray[np.
 
 
 @helper
-def _write_records(book: Book, forms: Forms, i: int) -> tuple[int, int]:
+def _write_records(book: Book, forms: Expressions, i: int) -> tuple[int, int]:
     """Write what a form says into `records`; return how many there are, and the form's flags."""
     rows = book.records
     first, last = forms.offsets[i], forms.offsets[i + 1]
@@ -225,7 +225,7 @@ def free_expressions(book: Book, numbers: NDArray[np.int64]) -> None:
 
 
 @kernel
-def recall(book: Book, numbers: NDArray[np.int64], begin: int, forms: Forms) -> int:
+def recall(book: Book, numbers: NDArray[np.int64], begin: int, forms: Expressions) -> int:
     """Write what forms from `begin` on say, as many as there is room for in `forms`; return where it stopped."""
     forms.offsets[0] = 0
     forms.bounds[0] = 0

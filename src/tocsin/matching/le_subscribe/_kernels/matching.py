@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching._kernels.gathering import UNSURE
+from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.le_subscribe._kernels.access import table_key
 from tocsin.matching.le_subscribe._kernels.predicates import ask, observe
@@ -241,7 +241,7 @@ def settle(state: State, chunk: int, columns: int, j: int, count: int, found: ND
         if said == TRUE:
             continue
         if said == LATER:
-            later = UNSURE
+            later = NEEDS_RESIDUAL
         elif said != ASK or not ask(state, slot):
             return count
     found[count] = np.int64(words[first]) + later

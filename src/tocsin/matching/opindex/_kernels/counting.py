@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching._kernels.gathering import UNSURE
+from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL
 from tocsin.matching.encoding.codes import FIELDS, Field
 from tocsin.matching.opindex._kernels.entry_order import first_at
 from tocsin.matching.opindex.state import (
@@ -129,7 +129,7 @@ def _touch(
     rows[at, 0] = word - 1
     if word & _LEFT == 1:
         holder = np.int64(state.holders[at])
-        found[count] = holder if holder < ASKED else holder - ASKED + UNSURE
+        found[count] = holder if holder < ASKED else holder - ASKED + NEEDS_RESIDUAL
         return count + 1, alive - 1
     return count, alive
 

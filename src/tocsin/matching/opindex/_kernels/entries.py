@@ -25,7 +25,7 @@ from tocsin.matching.opindex.state import (
     RUN,
     STRIKE,
     UNITS,
-    Forms,
+    Expressions,
     State,
 )
 from tocsin.structures.jit import helper
@@ -38,7 +38,7 @@ _PRESENT, _RESIDUAL, _MISSING = int(Op.PRESENT), int(Op.RESIDUAL), int(Op.MISSIN
 
 
 @helper
-def members_of(forms: Forms, begin: int, end: int) -> int:
+def members_of(forms: Expressions, begin: int, end: int) -> int:
     """Return how many members the lists of some predicates have."""
     count = np.int64(0)
     for q in range(begin, end):
@@ -48,7 +48,7 @@ def members_of(forms: Forms, begin: int, end: int) -> int:
 
 
 @helper
-def choose(state: State, forms: Forms, clause: int) -> int:
+def choose(state: State, forms: Expressions, clause: int) -> int:
     """Write the fields that are pivots by a clause into `chosen`, each once; return how many.
 
     One of them must tell that the clause holds, so a list with members of several kinds gives one for each kind,
@@ -78,7 +78,7 @@ def _add_chosen(state: State, field: int, count: int) -> int:
 
 
 @helper
-def draft(state: State, forms: Forms, i: int, without_pivot: bool) -> int:
+def draft(state: State, forms: Expressions, i: int, without_pivot: bool) -> int:
     """Write the entries of a form into `draft` and its gates into `gate_draft`; return the units of its counter.
 
     A counter or gate is told by its place in `gate_draft`, counted from 1; 0 is the form's own counter.
@@ -117,7 +117,7 @@ def draft(state: State, forms: Forms, i: int, without_pivot: bool) -> int:
 
 
 @helper
-def _units(forms: Forms, q: int) -> int:
+def _units(forms: Expressions, q: int) -> int:
     """Return how often a predicate that holds counts towards its form, where it is a clause of its own."""
     op = forms.tags[q] >> FIELD_BITS
     if op in (_RESIDUAL, _MISSING):
@@ -126,13 +126,13 @@ def _units(forms: Forms, q: int) -> int:
 
 
 @helper
-def is_mixed(forms: Forms, q: int) -> bool:
+def is_mixed(forms: Expressions, q: int) -> bool:
     """Tell whether a predicate is a list with members of several kinds."""
     return forms.tags[q] >> FIELD_BITS == _IN and forms.pivots[q] % FIELDS == _ANY
 
 
 @helper
-def has_residual(forms: Forms, begin: int, end: int) -> bool:
+def has_residual(forms: Expressions, begin: int, end: int) -> bool:
     found = False
     for q in range(begin, end):
         found |= forms.tags[q] >> FIELD_BITS == _RESIDUAL
@@ -156,7 +156,7 @@ def _emit(state: State, kind: int, field: int, key: int, target: int) -> None:
 
 
 @helper
-def _emit_predicate(state: State, forms: Forms, q: int, target: int) -> None:
+def _emit_predicate(state: State, forms: Expressions, q: int, target: int) -> None:
     op, field = forms.tags[q] >> FIELD_BITS, forms.tags[q] & _MASK
     low, high = forms.lows[q], forms.highs[q]
     if op in (_OP_EQ, _PRESENT):

@@ -46,7 +46,7 @@ from tocsin.matching.opindex.state import (
     TOP_PIVOT,
     UNITS,
     WEIGHT,
-    Forms,
+    Expressions,
     State,
 )
 from tocsin.structures import blocks
@@ -69,7 +69,7 @@ def _frequency(state: State, field: int) -> float:
 
 
 @helper
-def _cost_of_clause(state: State, forms: Forms, clause: int) -> float:
+def _cost_of_clause(state: State, forms: Expressions, clause: int) -> float:
     """Return how often a clause's pivots are met, all together; infinity if it can have none."""
     cost = 0.0
     for q in range(forms.bounds[clause], forms.bounds[clause + 1]):
@@ -81,7 +81,7 @@ def _cost_of_clause(state: State, forms: Forms, clause: int) -> float:
 
 
 @helper
-def _pivot_clause(state: State, forms: Forms, i: int) -> int:
+def _pivot_clause(state: State, forms: Expressions, i: int) -> int:
     """Return the clause with the fewest predicates, and of those the least frequent one; -1 if none will do."""
     best, size, least = np.int64(-1), np.int64(0), _NONE
     for clause in range(forms.offsets[i], forms.offsets[i + 1]):
@@ -95,7 +95,9 @@ def _pivot_clause(state: State, forms: Forms, i: int) -> int:
 
 
 @kernel
-def choose_pivots(state: State, forms: Forms, clauses: NDArray[np.int64], pivots: NDArray[np.int64]) -> None:
+def choose_pivots(
+    state: State, forms: Expressions, clauses: NDArray[np.int64], pivots: NDArray[np.int64]
+) -> None:
     """Write, of each form, which clause gives its pivots, or -1, and the first of them."""
     for i in range(forms.numbers.shape[0]):
         clauses[i] = _pivot_clause(state, forms, i)
@@ -104,11 +106,11 @@ def choose_pivots(state: State, forms: Forms, clauses: NDArray[np.int64], pivots
 
 @kernel
 def place(
-    state: State, forms: Forms, clauses: NDArray[np.int64], order: NDArray[np.int64], start: int
+    state: State, forms: Expressions, clauses: NDArray[np.int64], order: NDArray[np.int64], start: int
 ) -> int:
     """Place forms in this order, from `start` on; return how many were done: fewer than all if there was no room.
 
-    Forms of one pivot that follow each other find its lists in the cache.
+    Expressions of one pivot that follow each other find its lists in the cache.
     """
     for at in range(start, order.shape[0]):
         i = order[at]
@@ -232,7 +234,7 @@ def _new_extra(state: State) -> int:
 
 
 @kernel
-def withdraw(state: State, forms: Forms) -> None:
+def withdraw(state: State, forms: Expressions) -> None:
     """Take forms out of all places where they were placed."""
     for i in range(forms.numbers.shape[0]):
         row = state.forms[forms.numbers[i]]

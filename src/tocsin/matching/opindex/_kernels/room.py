@@ -24,7 +24,7 @@ from tocsin.matching.opindex.state import (
     TOP_GATE,
     TOP_PIVOT,
     TOP_SEGMENT,
-    Forms,
+    Expressions,
     State,
 )
 from tocsin.structures.blocks import size_of
@@ -32,7 +32,7 @@ from tocsin.structures.jit import helper
 
 
 @helper
-def has_draft_room(state: State, forms: Forms, i: int) -> bool:
+def has_draft_room(state: State, forms: Expressions, i: int) -> bool:
     """Tell whether there is room to write down all that a form consists of."""
     begin, end = forms.bounds[forms.offsets[i]], forms.bounds[forms.offsets[i + 1]]
     gates = end - begin + forms.offsets[i + 1] - forms.offsets[i]

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching._kernels.belonging import enter, free_number, new_number
+from tocsin.matching._kernels.id_chains import enter, free_number, new_number
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Op
 from tocsin.matching.opindex.state import (
     CLAUSE,
@@ -20,7 +20,7 @@ from tocsin.matching.opindex.state import (
     RECORDS,
     STORE,
     TOP_FORM,
-    Forms,
+    Expressions,
     State,
 )
 from tocsin.structures import blocks
@@ -32,7 +32,7 @@ _BETWEEN, _NOT_BETWEEN, _RESIDUAL = int(Op.BETWEEN), int(Op.NOT_BETWEEN), int(Op
 
 
 @kernel
-def store(state: State, ids: NDArray[np.int64], forms: Forms) -> None:
+def store(state: State, ids: NDArray[np.int64], forms: Expressions) -> None:
     """Give forms numbers under their subscriptions' ids, and keep what they say; there must be room."""
     for i in range(ids.shape[0]):
         number = new_number(state.forms, state.tops, FREE_FORM, TOP_FORM)
@@ -46,7 +46,7 @@ def store(state: State, ids: NDArray[np.int64], forms: Forms) -> None:
 
 
 @helper
-def _records(forms: Forms, i: int) -> tuple[int, bool]:
+def _records(forms: Expressions, i: int) -> tuple[int, bool]:
     """Return how many records a form takes, and whether they come in clauses."""
     first, last = forms.offsets[i], forms.offsets[i + 1]
     begin, end = forms.bounds[first], forms.bounds[last]
@@ -59,7 +59,7 @@ def _records(forms: Forms, i: int) -> tuple[int, bool]:
 
 
 @helper
-def _write(state: State, number: int, forms: Forms, i: int) -> None:
+def _write(state: State, number: int, forms: Expressions, i: int) -> None:
     count, in_clauses = _records(forms, i)
     row, rows = state.forms[number], state.store.rows
     at = blocks.take(state.store, class_of(count))
@@ -83,7 +83,7 @@ def _write(state: State, number: int, forms: Forms, i: int) -> None:
 
 
 @helper
-def _count(state: State, forms: Forms, i: int, change: int) -> None:
+def _count(state: State, forms: Expressions, i: int, change: int) -> None:
     """Count a form's predicates, by attribute and in all."""
     for q in range(forms.bounds[forms.offsets[i]], forms.bounds[forms.offsets[i + 1]]):
         if forms.tags[q] >> FIELD_BITS != _RESIDUAL:
@@ -92,7 +92,7 @@ def _count(state: State, forms: Forms, i: int, change: int) -> None:
 
 
 @kernel
-def recall(state: State, numbers: NDArray[np.int64], begin: int, forms: Forms) -> int:
+def recall(state: State, numbers: NDArray[np.int64], begin: int, forms: Expressions) -> int:
     """Write what forms from `begin` on say, as many as there is room for in `forms`; return where it stopped."""
     forms.offsets[0] = 0
     forms.bounds[0] = 0
@@ -127,7 +127,7 @@ def recall(state: State, numbers: NDArray[np.int64], begin: int, forms: Forms) -
 
 
 @kernel
-def leave(state: State, forms: Forms) -> None:
+def leave(state: State, forms: Expressions) -> None:
     """Give up the numbers of forms that are withdrawn, and what was kept of them."""
     for i in range(forms.numbers.shape[0]):
         number = forms.numbers[i]

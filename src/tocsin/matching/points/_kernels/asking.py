@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching._kernels.gathering import UNSURE
+from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL
 from tocsin.matching.encoding.codes import FIELDS, Field
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.points.state import (
@@ -133,6 +133,6 @@ def join(
             found[at] = points[i]
             at += 1
         for i in range(other_ends[event], other_ends[event + 1]):
-            unsure = np.int64(UNSURE) if others[i] >= UNSURE else np.int64(0)
+            unsure = np.int64(NEEDS_RESIDUAL) if others[i] >= NEEDS_RESIDUAL else np.int64(0)
             found[at] = keys[owner[others[i] - unsure], 0] + unsure
             at += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching._kernels.belonging import enter, free_number, new_number
+from tocsin.matching._kernels.id_chains import enter, free_number, new_number
 from tocsin.matching.points.state import (
     FORM_SHAPE,
     FORM_TREE,

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching._kernels.belonging import take_from
+from tocsin.matching._kernels.id_chains import take_from
 from tocsin.matching.batches import IdArray
 from tocsin.matching.encoding.codes import Keys
 from tocsin.structures.hash_index import HashIndex

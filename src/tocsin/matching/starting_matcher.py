@@ -29,7 +29,7 @@ _WORTH: Final = 300_000  # conjunctions that it may try, over all events, before
 _TOO_MANY: Final = 5_000  # conjunctions for which no event waits on brute force while the index is compiled
 
 
-class GrowingMatcher:
+class StartingMatcher:
     """Begins as the oracle, which costs nothing to start, and becomes the index when there is work for it.
 
     Both answer alike. Where the index has never been compiled on this machine, that is done in the background,

@@ -9,8 +9,8 @@ import pytest
 
 from tocsin import Engine
 from tocsin.language import parse_condition, to_cnf, to_dnf
-from tocsin.matching import ConjunctionBatch, EventBatch, Oracle, growing
-from tocsin.matching.growing import GrowingMatcher
+from tocsin.matching import ConjunctionBatch, EventBatch, Oracle, starting_matcher
+from tocsin.matching.starting_matcher import StartingMatcher
 from tocsin.model.errors import NormalFormError
 from tocsin.structures import jit
 
@@ -24,7 +24,7 @@ EVENTS = EventBatch.of_dicts([{"a": i % 7, "b": i % 6, "c": f"x{i % 4}"} for i i
 
 
 def test_a_few_subscriptions_are_tried_one_by_one() -> None:
-    matcher = GrowingMatcher()
+    matcher = StartingMatcher()
     matcher.add(batch(0, 10))
     matcher.match(EVENTS)
     assert isinstance(matcher.current, Oracle)
@@ -33,9 +33,9 @@ def test_a_few_subscriptions_are_tried_one_by_one() -> None:
 def test_many_subscriptions_go_into_the_index_with_those_that_were_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(growing, "_FEW", 50)
+    monkeypatch.setattr(starting_matcher, "_FEW", 50)
     monkeypatch.setattr(jit, "is_compiled_before", lambda _: True)
-    matcher, oracle = GrowingMatcher(), Oracle()
+    matcher, oracle = StartingMatcher(), Oracle()
     for first, count in ((0, 10), (10, 30), (40, 100), (140, 10)):
         for each in (matcher, oracle):
             each.add(batch(first, count))
@@ -46,9 +46,9 @@ def test_many_subscriptions_go_into_the_index_with_those_that_were_there(
 
 
 def test_much_work_goes_to_the_index_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(growing, "_WORTH", 1000)
+    monkeypatch.setattr(starting_matcher, "_WORTH", 1000)
     monkeypatch.setattr(jit, "is_compiled_before", lambda _: True)
-    matcher = GrowingMatcher()
+    matcher = StartingMatcher()
     matcher.add(batch(0, 10))
     expected = matcher.match(EVENTS).to_lists()
     assert matcher.match(EVENTS).to_lists() == expected
@@ -56,9 +56,9 @@ def test_much_work_goes_to_the_index_too(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_clause_forms_are_expanded_or_refused_when_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(growing, "_WORTH", 1000)
+    monkeypatch.setattr(starting_matcher, "_WORTH", 1000)
     monkeypatch.setattr(jit, "is_compiled_before", lambda _: True)
-    matcher = GrowingMatcher()
+    matcher = StartingMatcher()
     matcher.add(batch(0, 10))
     clauses = to_cnf(parse_condition("(a = 1 or b = 2) and (b > 1 or c = 'x1')"))
     matcher.add(ConjunctionBatch.of([(50, clauses)]))
@@ -72,13 +72,13 @@ def test_clause_forms_are_expanded_or_refused_when_they_come(monkeypatch: pytest
 
 
 def test_what_an_oracle_holds_in_clauses_goes_into_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(growing, "_FEW", 5)
+    monkeypatch.setattr(starting_matcher, "_FEW", 5)
     monkeypatch.setattr(jit, "is_compiled_before", lambda _: True)
     oracle = Oracle()
     clauses = to_cnf(parse_condition("(a = 1 or b = 2) and (b > 1 or c = 'x1')"))
     oracle.add(ConjunctionBatch.of([(50, clauses)]))
     expected = oracle.match(EVENTS).to_lists()
-    matcher = GrowingMatcher(oracle)
+    matcher = StartingMatcher(oracle)
     matcher.add(batch(0, 10))
     assert type(matcher.current).__name__ == "Dynamic"
     assert [[i for i in ids if i == 50] for ids in matcher.match(EVENTS).to_lists()] == expected
@@ -91,10 +91,10 @@ def test_brute_force_goes_on_while_the_index_is_compiled(monkeypatch: pytest.Mon
         while not finished:
             time.sleep(0.001)
 
-    monkeypatch.setattr(growing, "_WORTH", 10)
-    monkeypatch.setattr(growing, "_warm_up", compile_slowly)
+    monkeypatch.setattr(starting_matcher, "_WORTH", 10)
+    monkeypatch.setattr(starting_matcher, "_warm_up", compile_slowly)
     monkeypatch.setattr(jit, "is_compiled_before", lambda _: False)
-    matcher = GrowingMatcher()
+    matcher = StartingMatcher()
     matcher.add(batch(0, 10))
     expected = matcher.match(EVENTS).to_lists()
     assert isinstance(matcher.current, Oracle)

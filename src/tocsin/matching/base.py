@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.language.semantics import truth
-from tocsin.matching._kernels.gathering import DIGITS, UNSURE, gather_ids
+from tocsin.matching._kernels.gathering import DIGITS, NEEDS_RESIDUAL, gather_ids
 from tocsin.matching.arrays import arrays_of, rebuilt
 from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch, IdArray, Matches
 from tocsin.matching.encoding.codes import Keys
@@ -84,18 +84,18 @@ class IndexedMatcher(ABC):
             ends = np.empty(len(offsets), dtype=np.int64)
             counts = np.empty(DIGITS, dtype=np.int64)
             gather_ids(self._ids().keys, self._owner(), found, offsets, ids, ends, counts)
-            self._follow(len(events))
+            self._maintain(len(events))
             return Matches(ends, ids[: ends[-1]])
 
     @abstractmethod
     def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
         """Return the conjunctions that each event satisfies, and where each event's begin.
 
-        One above `UNSURE` has predicates left that only Python can tell.
+        One above `NEEDS_RESIDUAL` has predicates left that only Python can tell.
         """
 
     @abstractmethod
-    def _follow(self, events: int) -> None:
+    def _maintain(self, events: int) -> None:
         """Do, after so many events, what need not be done at once."""
 
     @abstractmethod
@@ -107,11 +107,11 @@ class IndexedMatcher(ABC):
         """Return, by conjunction, the entry of its subscription's id."""
 
     @abstractmethod
-    def _held(self, entry: int) -> list[Clauses]:
+    def _expressions_of(self, entry: int) -> list[Clauses]:
         """Return what an entry's subscription is satisfied by, in the order it came; clauses of one are plain."""
 
     @abstractmethod
-    def _left_to_python(self, numbers: list[int]) -> dict[int, Clauses]:
+    def _residual_clauses(self, numbers: list[int]) -> dict[int, Clauses]:
         """Return, of conjunctions that are unsure, the clauses that have yet to be told."""
 
     def _chain(self, number: int, links: NDArray[Any]) -> list[int]:
@@ -126,12 +126,12 @@ class IndexedMatcher(ABC):
         """Settle what only Python can tell: a conjunction that fails is written as -1."""
         for place in events.faults:
             found[offsets[place] : offsets[place + 1]] = -1
-        unsure = np.flatnonzero(found >= UNSURE) if len(found) else found
+        unsure = np.flatnonzero(found >= NEEDS_RESIDUAL) if len(found) else found
         if not len(unsure):
             return
-        numbers = found[unsure] - UNSURE
+        numbers = found[unsure] - NEEDS_RESIDUAL
         places = np.searchsorted(offsets, unsure, side="right") - 1
-        asked = self._left_to_python(np.unique(numbers).tolist())
+        asked = self._residual_clauses(np.unique(numbers).tolist())
         known: dict[tuple[int, int], bool] = {}  # the same predicate is the same object
         for i, (event, number) in enumerate(zip(places.tolist(), numbers.tolist(), strict=True)):
             for clause in asked[number]:
@@ -163,7 +163,7 @@ class IndexedMatcher(ABC):
             for entry in range(hash_index.top_entry(index)):
                 ids = index.keys[entry, :1].copy()
                 if hash_index.find(index, ids[0], 0, 0) == entry:  # others were removed
-                    yield from ((ids, clauses) for clauses in self._held(entry))
+                    yield from ((ids, clauses) for clauses in self._expressions_of(entry))
 
     def explain(self, event: Event, id: int) -> Explanation:
         """Return why subscription `id` matches `event` or does not."""
@@ -171,7 +171,7 @@ class IndexedMatcher(ABC):
             entry = hash_index.find(self._ids(), id, 0, 0)
             if entry < 0:
                 raise MatcherError(f"no subscription has the id {id}")
-            held = self._held(entry)
+            held = self._expressions_of(entry)
         return explain_conjunctions(
             event,
             id,
@@ -195,7 +195,7 @@ class IndexedMatcher(ABC):
     def parts(self) -> Iterator[MatcherParts]:
         """Return all arrays by name, and the words of the predicates that this matcher holds."""
         with self._lock:
-            holding = self._holding()  # first: what is under way arrives, and arrays may grow for it
+            holding = self._vocabulary_use()  # first: what is under way arrives, and arrays may grow for it
             yield MatcherParts(
                 {name: getattr(self, name) for name in self.saved_options},
                 {
@@ -208,7 +208,7 @@ class IndexedMatcher(ABC):
             )
 
     @abstractmethod
-    def _holding(self) -> tuple[Keys, Keys]:
+    def _vocabulary_use(self) -> tuple[Keys, Keys]:
         """Return the tags and keys of the predicates that this matcher has told its vocabulary to hold."""
 
     def restore(self, parts: MatcherParts) -> None:

@@ -13,14 +13,14 @@ COUNTS: Final = [SEEN, LOOKED_AT, PROBED, EXAMINED, MATCHED]
 """The places in `Store.totals` of what events cost."""
 
 _ENOUGH: Final = 256  # events by which an index is judged
-_WORN: Final = 2.0  # times the cost that is expected
+_STALE: Final = 2.0  # times the cost that is expected
 # To hash a subscription anew costs about 2,000 comparisons of signatures, and should be worth it in a million events.
 _MARGIN: Final = 100.0
 _MARGIN_EACH: Final = 1 / 500
 _FORGOTTEN: Final = 0.98
 
 
-class Wear:
+class Staleness:
     """What events have cost since an index was last judged.
 
     Attributes are not as independent as the model of the cost takes them to be, so that an index may cost more than
@@ -62,6 +62,6 @@ class Wear:
         if self.excess is None:
             self.excess = max(ratio, 1.0)
             return False
-        worn = ratio > _WORN * self.excess
+        stale = ratio > _STALE * self.excess
         self.excess = max(_FORGOTTEN * self.excess, 1.0)
-        return worn
+        return stale

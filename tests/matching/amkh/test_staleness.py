@@ -9,8 +9,8 @@ from tocsin.language import parse_condition, to_dnf
 from tocsin.matching import ConjunctionBatch, EventBatch, Oracle
 from tocsin.matching.amkh.choice import Cost
 from tocsin.matching.amkh.matcher import Amkh
+from tocsin.matching.amkh.staleness import Staleness
 from tocsin.matching.amkh.state import EXAMINED, SEEN, new_store
-from tocsin.matching.amkh.wear import Wear
 
 FIRST = {f"a{k}": 9 for k in range(20)}
 SECOND = {f"b{k}": 9 for k in range(20)}
@@ -74,7 +74,7 @@ def test_an_attribute_that_is_new_is_not_taken_to_be_rare() -> None:
 
 
 def test_an_index_is_judged_by_what_it_cost_when_it_was_new() -> None:
-    store, wear, expected = new_store(), Wear(), Cost(0, 0, 1000)
+    store, wear, expected = new_store(), Staleness(), Cost(0, 0, 1000)
 
     def cost(each: float, events: int = 1000) -> bool:
         store.totals[SEEN] += events

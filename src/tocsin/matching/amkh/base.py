@@ -11,12 +11,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching._kernels.belonging import SIBLING, unlink
+from tocsin.matching._kernels.id_chains import SIBLING, unlink
 from tocsin.matching.amkh import state as arrays
 from tocsin.matching.amkh._kernels.matching import match
 from tocsin.matching.amkh._kernels.placing import place, withdraw
 from tocsin.matching.amkh._kernels.storing import leave, recall, store
 from tocsin.matching.amkh.scheme import Scheme
+from tocsin.matching.amkh.staleness import Staleness
 from tocsin.matching.amkh.state import (
     EVENTS,
     HOME,
@@ -27,19 +28,18 @@ from tocsin.matching.amkh.state import (
     SHARE,
     SUMS,
     TOP_FORM,
-    Forms,
+    Expressions,
     Index,
     State,
 )
-from tocsin.matching.amkh.wear import Wear
+from tocsin.matching.base import IndexedMatcher
 from tocsin.matching.batches import Clauses, IdArray
-from tocsin.matching.belonging import Links, taken_from
 from tocsin.matching.encoding.codes import FIELD_BITS, Keys, Op
 from tocsin.matching.encoding.conjunctions import EncodedConjunctions
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.lists import lists_of
 from tocsin.matching.encoding.vocabulary import Vocabulary
-from tocsin.matching.indexed import IndexedMatcher
+from tocsin.matching.id_chains import Links, taken_from
 from tocsin.matching.saved import MatcherParts
 from tocsin.model.errors import SavedMatcherError
 from tocsin.structures.growth import bytes_of
@@ -67,21 +67,21 @@ class HashedMatcher(IndexedMatcher):
         self._home = 0  # what a conjunction in this index says of where it is
         self._next: Index | None = None  # the index that all are being moved to,
         self._moved = 0  # up to this one,
-        self._moving: Forms | None = None  # and these are under way
+        self._moving: Expressions | None = None  # and these are under way
         self._leaving: Keys | None = None  # numbers that are being removed, or -1
         self._considered = 0  # conjunctions when the scheme was last thought over
-        self._wear = Wear()
+        self._staleness = Staleness()
 
     @abstractmethod
     def _first_scheme(self) -> Scheme:
         """Return the scheme while nothing is known."""
 
     @abstractmethod
-    def _new_index(self, scheme: Scheme, sample: Forms | None) -> Index:
+    def _new_index(self, scheme: Scheme, sample: Expressions | None) -> Index:
         """Return an empty index for a scheme; a sample tells by which constants clauses are classed."""
 
     @abstractmethod
-    def _grew(self, forms: Forms) -> None:
+    def _grew(self, forms: Expressions) -> None:
         """Do what is due when conjunctions are stored and not yet hashed."""
 
     @abstractmethod
@@ -92,7 +92,7 @@ class HashedMatcher(IndexedMatcher):
 
     def _settle(self) -> None:
         """Move all that is still to be moved."""
-        self._arrive()
+        self._finish_pending()
         while self._next is not None:
             self._move(_SLICE)
 
@@ -106,13 +106,13 @@ class HashedMatcher(IndexedMatcher):
         here = (store_.owner[self._moved : end] >= 0) & (store_.forms[self._moved : end, HOME] == self._home)
         for forms in self._recalled(numbers[here]):
             self._moving = forms
-            self._arrive()
+            self._finish_pending()
         self._moved = end
         if self._moved >= store_.tops[TOP_FORM]:
             self._index, self._next, self._home = self._next, None, 1 - self._home
-            self._wear.begin(store_, int(store_.tops[LIVE_FORMS]))
+            self._staleness.begin(store_, int(store_.tops[LIVE_FORMS]))
 
-    def _arrive(self) -> None:
+    def _finish_pending(self) -> None:
         """Move or remove what is under way, however far an exception let it come."""
         if self._moving is not None and self._next is not None:
             self._withdraw(self._moving.numbers)
@@ -131,7 +131,7 @@ class HashedMatcher(IndexedMatcher):
     def add_encoded(self, batch: EncodedConjunctions) -> None:
         """Add conjunctions that are encoded already, with this matcher's vocabulary."""
         with self._lock:
-            self._arrive()
+            self._finish_pending()
             self._move(_PACE * len(batch.ids))
             numbers = np.full(len(batch.ids), -1, dtype=np.int64)
             forms = self._forms(numbers, batch.offsets, batch.tags, batch.lows, batch.highs)
@@ -154,7 +154,7 @@ class HashedMatcher(IndexedMatcher):
                     self.vocabulary.release(forms.tags, forms.lows)
                 raise
 
-    def _make_room(self, forms: Forms) -> None:
+    def _make_room(self, forms: Expressions) -> None:
         """Make room to store conjunctions."""
         ops = forms.tags >> FIELD_BITS
         ranges = np.zeros(len(ops) + 1, dtype=np.int64)
@@ -173,7 +173,7 @@ class HashedMatcher(IndexedMatcher):
         if self._next is not None:
             self._next = arrays.with_hashing(self._next, self.vocabulary.names.top)
 
-    def _place(self, forms: Forms) -> None:
+    def _place(self, forms: Expressions) -> None:
         """Hash conjunctions into the index that new ones go to."""
         index = self._index if self._next is None else self._next
         index = arrays.with_hashing(index, self.vocabulary.names.top)
@@ -198,7 +198,7 @@ class HashedMatcher(IndexedMatcher):
         withdraw(self._state.store, self._index, numbers[here])
         withdraw(self._state.store, self._next, numbers[~here])
 
-    def _leave(self, forms: Forms) -> None:
+    def _leave(self, forms: Expressions) -> None:
         """Give up conjunctions that are withdrawn."""
         leave(self._state.store, forms)
         self.vocabulary.release(forms.tags, forms.lows)
@@ -206,9 +206,9 @@ class HashedMatcher(IndexedMatcher):
     def remove(self, ids: IdArray) -> None:
         """Remove all conjunctions of these ids."""
         with self._lock:
-            self._arrive()
+            self._finish_pending()
             for _ in taken_from(ids, self._links, self._let_leave):
-                self._arrive()
+                self._finish_pending()
             self._considered = min(self._considered, int(self._state.store.tops[LIVE_FORMS]) + 1)
 
     def _let_leave(self, numbers: Keys) -> None:
@@ -218,11 +218,11 @@ class HashedMatcher(IndexedMatcher):
         store_ = self._state.store
         return store_.ids, store_.first, store_.forms
 
-    def _forms(self, numbers: Keys, offsets: Keys, tags: Keys, lows: Keys, highs: Keys) -> Forms:
+    def _forms(self, numbers: Keys, offsets: Keys, tags: Keys, lows: Keys, highs: Keys) -> Expressions:
         """Return conjunctions with the members of their lists."""
-        return Forms(numbers, offsets, tags, lows, highs, *lists_of(self.vocabulary, tags, lows))
+        return Expressions(numbers, offsets, tags, lows, highs, *lists_of(self.vocabulary, tags, lows))
 
-    def _recalled(self, numbers: Keys) -> Iterator[Forms]:
+    def _recalled(self, numbers: Keys) -> Iterator[Expressions]:
         """Return what conjunctions say, a part of them at a time."""
         done, room = 0, max(64, 16 * min(len(numbers), _SLICE))
         none = np.empty(0, dtype=np.int64)
@@ -230,7 +230,7 @@ class HashedMatcher(IndexedMatcher):
             count = min(len(numbers) - done, _SLICE)
             numbers_, offsets = np.empty(count, dtype=np.int64), np.empty(count + 1, dtype=np.int64)
             tags, lows, highs = np.empty((3, room), dtype=np.int64)
-            into = Forms(numbers_, offsets, tags, lows, highs, none, none, none, none)
+            into = Expressions(numbers_, offsets, tags, lows, highs, none, none, none, none)
             reached = recall(self._state.store, numbers, done, into)
             if reached == done:
                 room *= 2
@@ -245,10 +245,10 @@ class HashedMatcher(IndexedMatcher):
     def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
         """Return the conjunctions that each event satisfies, and where each event's begin.
 
-        One above `UNSURE` has predicates left that only Python can tell.
+        One above `NEEDS_RESIDUAL` has predicates left that only Python can tell.
         """
         count = len(events.offsets) - 1
-        self._arrive()
+        self._finish_pending()
         store_ = arrays.with_fields(self._state.store, self.vocabulary.names.top)
         pairs = 3 * int(np.diff(events.offsets).max(initial=0)) + 2
         self._state = State(store_, arrays.with_pairs(self._state.scratch, pairs, 0))
@@ -287,11 +287,11 @@ class HashedMatcher(IndexedMatcher):
                 )
         return found[: offsets[-1]], offsets
 
-    def _left_to_python(self, numbers: list[int]) -> dict[int, Clauses]:
+    def _residual_clauses(self, numbers: list[int]) -> dict[int, Clauses]:
         """Return, of conjunctions that are unsure, the clauses that have yet to be told."""
-        return {number: self._said(number, only_residual=True) for number in numbers}
+        return {number: self._decode(number, only_residual=True) for number in numbers}
 
-    def _said(self, number: int, *, only_residual: bool = False) -> Clauses:
+    def _decode(self, number: int, *, only_residual: bool = False) -> Clauses:
         """Return the predicates of a conjunction, in the order they were given."""
         (forms,) = self._recalled(np.array([number], dtype=np.int64))
         said = zip(forms.tags.tolist(), forms.lows.tolist(), forms.highs.tolist(), strict=True)
@@ -307,12 +307,12 @@ class HashedMatcher(IndexedMatcher):
     def _owner(self) -> NDArray[np.int32]:
         return self._state.store.owner
 
-    def _held(self, entry: int) -> list[Clauses]:
+    def _expressions_of(self, entry: int) -> list[Clauses]:
         """Return the conjunctions of a subscription, in the order they came."""
         chain = self._chain(int(self._state.store.first[entry]), self._state.store.forms[:, SIBLING])
-        return [self._said(number) for number in chain]
+        return [self._decode(number) for number in chain]
 
-    def _holding(self) -> tuple[Keys, Keys]:
+    def _vocabulary_use(self) -> tuple[Keys, Keys]:
         """Return the predicates of all conjunctions, each as often as it occurs."""
         numbers = np.flatnonzero(self._state.store.owner[: self._state.store.tops[TOP_FORM]] >= 0)
         none = np.empty(0, dtype=np.int64)
@@ -330,7 +330,12 @@ class HashedMatcher(IndexedMatcher):
         with self._lock:
             self._settle()
             with super().parts() as parts:
-                said = [msgspec.to_builtins(self._scheme), self._home, self._considered, self._wear.excess]
+                said = [
+                    msgspec.to_builtins(self._scheme),
+                    self._home,
+                    self._considered,
+                    self._staleness.excess,
+                ]
                 scheme = {"scheme": said}
                 yield MatcherParts(
                     parts.options, parts.arrays, {**parts.documents, **scheme}, parts.vocabulary
@@ -341,14 +346,14 @@ class HashedMatcher(IndexedMatcher):
         with self._lock:
             super().restore(parts)
             try:
-                scheme, self._home, self._considered, self._wear.excess = parts.documents["scheme"]
+                scheme, self._home, self._considered, self._staleness.excess = parts.documents["scheme"]
                 self._scheme = msgspec.convert(scheme, Scheme)
             except (KeyError, ValueError, msgspec.ValidationError) as fault:
                 raise SavedMatcherError(f"its scheme: {fault}; save the matcher anew") from None
-            self._wear.begin(self._state.store, int(self._state.store.tops[LIVE_FORMS]))
+            self._staleness.begin(self._state.store, int(self._state.store.tops[LIVE_FORMS]))
 
 
-def fields_of(forms: Forms) -> Keys:
+def fields_of(forms: Expressions) -> Keys:
     """Return the fields that predicates look at, each as often as one does."""
     named = forms.tags[forms.tags >> FIELD_BITS != Op.RESIDUAL]
     return np.asarray(named & ((1 << FIELD_BITS) - 1))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tocsin.matching.base import IndexedMatcher
 from tocsin.matching.batches import ConjunctionBatch, IdArray
 from tocsin.matching.encoding.codes import Keys
 from tocsin.matching.encoding.conjunctions import (
@@ -15,10 +16,9 @@ from tocsin.matching.encoding.conjunctions import (
     encode_clauses,
     encode_conjunctions,
 )
-from tocsin.matching.indexed import IndexedMatcher
 
 
-class ClauseMatcher(IndexedMatcher):
+class CnfMatcher(IndexedMatcher):
     """Adds the conjunctions and the clause forms of a batch together: either all are there, or none."""
 
     takes_clauses = True
