@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.structures import free_lists
 from tocsin.structures.growth import grown
 from tocsin.structures.jit import helper
 
@@ -72,12 +73,7 @@ def has_room(nodes: Nodes) -> bool:
 @helper
 def new_node(nodes: Nodes, level: int) -> int:
     """Return an empty node; `has_room` must hold."""
-    node = nodes.counters[_FREE]
-    if node >= 0:
-        nodes.counters[_FREE] = nodes.heads[node, COUNT]
-    else:
-        node = nodes.counters[_TOP]
-        nodes.counters[_TOP] += 1
+    node = free_lists.take(nodes.heads[:, COUNT], nodes.counters, _FREE, _TOP)
     nodes.heads[node, COUNT] = 0
     nodes.heads[node, LEVEL] = level
     return node
@@ -86,8 +82,7 @@ def new_node(nodes: Nodes, level: int) -> int:
 @helper
 def free_node(nodes: Nodes, node: int) -> None:
     """Take back a node."""
-    nodes.heads[node, COUNT] = nodes.counters[_FREE]
-    nodes.counters[_FREE] = node
+    free_lists.give(nodes.heads[:, COUNT], nodes.counters, _FREE, node)
 
 
 @helper

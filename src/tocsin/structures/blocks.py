@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.structures import free_lists
 from tocsin.structures.growth import grown
 from tocsin.structures.jit import helper
 
@@ -57,17 +58,10 @@ def class_of(rows: int) -> int:
 @helper
 def take(blocks: Blocks, class_: int) -> int:
     """Return the first row of a block that nobody uses; there must be room for it."""
-    first = blocks.free[class_]
-    if first >= 0:
-        blocks.free[class_] = blocks.rows[first, 0]
-        return first
-    first = blocks.top[0]
-    blocks.top[0] += size_of(class_)
-    return first
+    return free_lists.take_run(blocks.rows[:, 0], blocks.free, class_, blocks.top, 0, size_of(class_))
 
 
 @helper
 def give(blocks: Blocks, first: int, class_: int) -> None:
     """Take back a block."""
-    blocks.rows[first, 0] = blocks.free[class_]
-    blocks.free[class_] = first
+    free_lists.give(blocks.rows[:, 0], blocks.free, class_, first)

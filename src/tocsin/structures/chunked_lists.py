@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.structures import free_lists
 from tocsin.structures.growth import grown
 from tocsin.structures.jit import helper, kernel
 
@@ -130,12 +131,7 @@ def _largest(width: int) -> int:
 def new_list(lists: ChunkedLists, width: int) -> int:
     """Return the number of a new, empty list; `has_room` must hold."""
     counters = lists.counters
-    number = counters[_FREE_LIST]
-    if number >= 0:
-        counters[_FREE_LIST] = lists.rows[number, TOTAL]
-    else:
-        number = counters[_TOP_LIST]
-        counters[_TOP_LIST] += 1
+    number = free_lists.take(lists.rows[:, TOTAL], counters, _FREE_LIST, _TOP_LIST)
     lists.rows[number, HEAD] = -1
     lists.rows[number, FILL] = 0
     lists.rows[number, TOTAL] = 0
@@ -147,8 +143,7 @@ def new_list(lists: ChunkedLists, width: int) -> int:
 @kernel
 def drop_list(lists: ChunkedLists, number: int) -> None:
     """Give up an empty list; its number is used again."""
-    lists.rows[number, TOTAL] = lists.counters[_FREE_LIST]
-    lists.counters[_FREE_LIST] = number
+    free_lists.give(lists.rows[:, TOTAL], lists.counters, _FREE_LIST, number)
     lists.counters[_LIVE_LISTS] -= 1
 
 
@@ -181,12 +176,7 @@ def _new_chunk(lists: ChunkedLists, number: int) -> int:
     else:
         offset = counters[_TOP_WORD]
         counters[_TOP_WORD] += capacity * max(_stride(width), np.int64(1))
-    chunk = counters[_FREE_CHUNK]
-    if chunk >= 0:
-        counters[_FREE_CHUNK] = lists.chunks[chunk, OLDER]
-    else:
-        chunk = counters[_TOP_CHUNK]
-        counters[_TOP_CHUNK] += 1
+    chunk = free_lists.take(lists.chunks[:, OLDER], counters, _FREE_CHUNK, _TOP_CHUNK)
     lists.chunks[chunk, OFFSET] = offset
     lists.chunks[chunk, CAPACITY] = capacity
     lists.chunks[chunk, OWNER] = number
@@ -235,5 +225,4 @@ def _free_chunk(lists: ChunkedLists, chunk: int) -> None:
     lists.words[offset] = following & 0x7FFFFFFF if following >= 0 else 0
     lists.words[offset + 1] = following >> 31 if following >= 0 else -1
     lists.free[place] = offset
-    lists.chunks[chunk, OLDER] = lists.counters[_FREE_CHUNK]
-    lists.counters[_FREE_CHUNK] = chunk
+    free_lists.give(lists.chunks[:, OLDER], lists.counters, _FREE_CHUNK, chunk)

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.structures import free_lists
 from tocsin.structures.growth import grown
 from tocsin.structures.jit import helper, kernel, wrapping_helper
 
@@ -125,12 +126,7 @@ def find(index: HashIndex, a: int, b: int, c: int) -> int:
 def insert(index: HashIndex, a: int, b: int, c: int) -> int:
     """Enter a key that is not there and return its entry; there must be room for it."""
     heads, chain, keys, counters = index
-    entry = counters[_FREE]
-    if entry >= 0:
-        counters[_FREE] = chain[entry]
-    else:
-        entry = counters[_TOP]
-        counters[_TOP] += 1
+    entry = free_lists.take(chain, counters, _FREE, _TOP)
     keys[entry, 0] = a
     if counters[_WIDTH] > 1:
         keys[entry, 1] = b
@@ -178,6 +174,5 @@ def remove(index: HashIndex, entry: int) -> None:
         while chain[before] != entry:
             before = np.int64(chain[before])
         chain[before] = chain[entry]
-    chain[entry] = counters[_FREE]
-    counters[_FREE] = entry
+    free_lists.give(chain, counters, _FREE, entry)
     counters[_LIVE] -= 1

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.structures import free_lists
 from tocsin.structures.growth import grown
 from tocsin.structures.jit import helper, kernel
 
@@ -98,12 +99,7 @@ def new_run(runs: SortedRuns) -> int:
 
 @helper
 def _new_leaf(runs: SortedRuns) -> int:
-    leaf = runs.counters[_FREE_LEAF]
-    if leaf >= 0:
-        runs.counters[_FREE_LEAF] = runs.count[leaf]
-    else:
-        leaf = runs.counters[_TOP_LEAF]
-        runs.counters[_TOP_LEAF] += 1
+    leaf = free_lists.take(runs.count, runs.counters, _FREE_LEAF, _TOP_LEAF)
     runs.count[leaf] = 0
     return leaf
 
@@ -226,6 +222,5 @@ def delete(runs: SortedRuns, run: int, key: int) -> bool:
         runs.leaves[run] -= 1
         for i in range(at, runs.leaves[run]):
             runs.words[shelf + i] = runs.words[shelf + i + 1]
-        runs.count[leaf] = runs.counters[_FREE_LEAF]
-        runs.counters[_FREE_LEAF] = leaf
+        free_lists.give(runs.count, runs.counters, _FREE_LEAF, leaf)
     return True

@@ -57,7 +57,7 @@ def path(matcher: BeTree, number: int) -> list[str]:
     """Return the attributes by which the way leads to a conjunction, from the root."""
     state, names, node = matcher._state, [], node_of(matcher, number)
     while (partition := int(state.about[node, PARTITION])) >= 0:
-        names.append(matcher.vocabulary.names.symbol(int(state.partitions[partition, FIELD]) // FIELDS))
+        names.append(matcher.vocabulary.names.value(int(state.partitions[partition, FIELD]) // FIELDS))
         while state.about[node, PARTITION] == partition:
             node = int(state.about[node, UP])
     return names[::-1]

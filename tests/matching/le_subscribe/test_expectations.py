@@ -65,7 +65,7 @@ def tables(matcher: ClusteredMatcher) -> set[tuple[str, ...]]:
     held = matcher._state.tables
     names = matcher.vocabulary.names
     return {
-        tuple(sorted(names.symbol(field // FIELDS) for field in held.fields[t, : held.width[t]].tolist()))
+        tuple(sorted(names.value(field // FIELDS) for field in held.fields[t, : held.width[t]].tolist()))
         for t in range(int(held.used[0]))
         if held.width[t] > 0
     }

@@ -12,7 +12,7 @@ from tocsin.language.semantics import text_truth
 from tocsin.matching.operators import contains, pattern_sets, prefixes, text_tests
 from tocsin.matching.operators.text_tests import IS_TEXT, TextTests, pattern_of, pattern_symbol
 from tocsin.model import Operator
-from tocsin.structures.symbols import SymbolTable
+from tocsin.structures.interning import InterningTable
 
 ATTRIBUTE = 1
 ASKED = [
@@ -33,7 +33,7 @@ class Asked:
     """Tests, and beside them what they should be."""
 
     def __init__(self) -> None:
-        self.patterns: SymbolTable[str] = SymbolTable()
+        self.patterns: InterningTable[str] = InterningTable()
         self.tests = TextTests(self.patterns)
         self.held: dict[int, int] = {}
 
@@ -61,7 +61,7 @@ class Asked:
         assert self.tests.attributes == ({ATTRIBUTE: count} if count else {})
 
     def _is_true(self, code: int, string: str) -> bool:
-        operator, constant = pattern_of(self.patterns.symbol(code))
+        operator, constant = pattern_of(self.patterns.value(code))
         return bool(text_truth(operator, string, constant))
 
 

@@ -259,7 +259,7 @@ class Amkh(HashedMatcher):
         if self._statistics is None:
             return
         for field in fields.tolist():
-            path = self.vocabulary.names.symbol(field // FIELDS)
+            path = self.vocabulary.names.value(field // FIELDS)
             self._state.store.seen[field] += events * self._statistics.presence(path)
 
     def _maintain(self, events: int) -> None:

@@ -30,7 +30,7 @@ from tocsin.model.conditions import NEGATED, Operator, Predicate
 from tocsin.model.terms import Attribute, Literal, literal
 from tocsin.model.timestamps import from_microseconds
 from tocsin.model.values import Value
-from tocsin.structures.symbols import SymbolTable
+from tocsin.structures.interning import InterningTable
 
 _FIELD_MASK: Final = (1 << FIELD_BITS) - 1
 _ORDERED: Final = (Op.LT, Op.LE, Op.GT, Op.GE, Op.BETWEEN, Op.NOT_BETWEEN)
@@ -54,10 +54,14 @@ class Vocabulary:
     """
 
     def __init__(self) -> None:
-        self.names: SymbolTable[str] = SymbolTable()
-        self.symbols: SymbolTable[str | int] = SymbolTable()
-        self.predicates: SymbolTable[str] = SymbolTable()  # lists, and what only Python can answer, as JSON
-        self.patterns: SymbolTable[str] = SymbolTable()  # operators of tests on strings, with their constants
+        self.names: InterningTable[str] = InterningTable()
+        self.symbols: InterningTable[str | int] = InterningTable()
+        self.predicates: InterningTable[str] = (
+            InterningTable()
+        )  # lists, and what only Python can answer, as JSON
+        self.patterns: InterningTable[str] = (
+            InterningTable()
+        )  # operators of tests on strings, with their constants
         self.tests = TextTests(self.patterns)
         self.ordered_texts = 0  # predicates that ask for the order of strings
         self.number = next(_numbers)  # tells vocabularies apart, even where one has taken another's address
@@ -139,11 +143,11 @@ class Vocabulary:
         op, place = Op(tag >> FIELD_BITS), tag & _FIELD_MASK
         if op in (Op.IN, Op.NOT_IN, Op.RESIDUAL):
             return self.predicate(low)
-        subject, field = Attribute(self.names.symbol(place // FIELDS)), Field(place % FIELDS)
+        subject, field = Attribute(self.names.value(place // FIELDS)), Field(place % FIELDS)
         if op in (Op.PRESENT, Op.MISSING):
             return Predicate(subject, OPERATORS[op])
         if field is Field.TEXT:
-            operator, constant = pattern_of(self.patterns.symbol(low))
+            operator, constant = pattern_of(self.patterns.value(low))
             return Predicate(subject, operator if op is Op.EQ else NEGATED[operator], (literal(constant),))
         keys = (low, high) if op in (Op.BETWEEN, Op.NOT_BETWEEN) else (low,)
         read = _ordered_constant if op in _ORDERED else self.constant
@@ -152,14 +156,14 @@ class Vocabulary:
     def constant(self, field: Field, key: int) -> Value:
         """Return the constant of an equality that has this key."""
         if field in (Field.STRING, Field.BIG):
-            return self.symbols.symbol(key)
+            return self.symbols.value(key)
         return _ordered_constant(field, key)
 
     def predicate(self, code: int) -> Predicate:
         """Return the list, or the predicate that only Python can answer, that has this code."""
         read = self._read.get(code)
         if read is None:
-            read = self._read[code] = predicate_from_json(json.loads(self.predicates.symbol(code)))
+            read = self._read[code] = predicate_from_json(json.loads(self.predicates.value(code)))
         return read
 
     def members(self, code: int) -> tuple[Keys, Keys]:
@@ -201,10 +205,10 @@ class Vocabulary:
     def take_in(self, other: Vocabulary) -> None:
         """Hold, besides its own, what a vocabulary holds that this one agrees with."""
         shared = [code for code, _ in other.predicates if self.predicates.is_known(code)]
-        self.names.take_in(other.names)
-        self.symbols.take_in(other.symbols)
-        self.predicates.take_in(other.predicates)
-        self.patterns.take_in(other.patterns)
+        self.names.merge(other.names)
+        self.symbols.merge(other.symbols)
+        self.predicates.merge(other.predicates)
+        self.patterns.merge(other.patterns)
         self.tests.take_in(other.tests)
         self.ordered_texts += other.ordered_texts
         for attribute, uses in other.timed.items():
@@ -236,12 +240,12 @@ class Vocabulary:
         self.note_timed(places[plain], change)
         lists = np.unique(lows[named & ~plain])  # their members are held once, however often a list is
         if change > 0:
-            self.names.hold(places[named] // FIELDS)
-            self.symbols.hold(lows[symbolic])
-            for code in lists[~self.predicates.is_held(lists)].tolist():
+            self.names.retain(places[named] // FIELDS)
+            self.symbols.retain(lows[symbolic])
+            for code in lists[~self.predicates.is_used(lists)].tolist():
                 self._count_members(self.members(code), 1)
-            self.predicates.hold(lows[~plain])
-            self.patterns.hold(lows[tests])
+            self.predicates.retain(lows[~plain])
+            self.patterns.retain(lows[tests])
             self.tests.hold(places[tests] // FIELDS, lows[tests])
         else:
             # Members and tests are read while the words they are made of are still held.
@@ -262,7 +266,7 @@ class Vocabulary:
     def _count_members(self, members: tuple[Keys, Keys], change: int) -> None:
         places, keys = members
         self.note_timed(places, change)
-        (self.symbols.hold if change > 0 else self.symbols.release)(keys[_is_symbolic(places)])
+        (self.symbols.retain if change > 0 else self.symbols.release)(keys[_is_symbolic(places)])
 
     def _tag(self, op: Op, name: str, field: Field) -> int:
         return (op << FIELD_BITS) | (self.names.code(name) * FIELDS + field)

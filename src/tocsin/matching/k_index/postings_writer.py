@@ -84,7 +84,7 @@ class PostingsWriter(CnfMatcher):
     def _path(self, tag: int, low: int) -> str | None:
         """Return the attribute that is the subject of a predicate, if its subject is one."""
         if tag >> FIELD_BITS != Op.RESIDUAL:
-            return self.vocabulary.names.symbol((tag & ((1 << FIELD_BITS) - 1)) // FIELDS)
+            return self.vocabulary.names.value((tag & ((1 << FIELD_BITS) - 1)) // FIELDS)
         subject = self.vocabulary.predicate(low).subject
         return subject.path if type(subject) is Attribute else None
 

@@ -160,10 +160,10 @@ def _entry(state: State, slots: Sequence[int]) -> int:
 
 
 def _group(vocabulary: Vocabulary, schema: Schema) -> Group:
-    return tuple(sorted(vocabulary.names.symbol(field // FIELDS) for field in schema))
+    return tuple(sorted(vocabulary.names.value(field // FIELDS) for field in schema))
 
 
 def _place(vocabulary: Vocabulary, tag: int) -> tuple[str, Field]:
     """Return the attribute and the field that a predicate's tag names."""
     place = tag & ((1 << FIELD_BITS) - 1)
-    return vocabulary.names.symbol(place // FIELDS), Field(place % FIELDS)
+    return vocabulary.names.value(place // FIELDS), Field(place % FIELDS)

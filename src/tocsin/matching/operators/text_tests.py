@@ -14,7 +14,7 @@ from tocsin.matching.encoding.codes import Keys
 from tocsin.matching.operators.index import OperatorIndex, Passed, Patterns, Texts
 from tocsin.matching.operators.registry import operator_indexes
 from tocsin.model.conditions import Operator
-from tocsin.structures.symbols import SymbolTable
+from tocsin.structures.interning import InterningTable
 
 if TYPE_CHECKING:
     from tocsin.matching.operators.uses import UseCounts
@@ -45,7 +45,7 @@ class TextTests:
     by an interrupt or for want of memory, the indexes are built anew from what is held.
     """
 
-    def __init__(self, patterns: SymbolTable[str]) -> None:
+    def __init__(self, patterns: InterningTable[str]) -> None:
         self.version = 0  # changes whenever a test comes to be held of an attribute, or ceases to be
         self.attributes: dict[int, int] = {}  # those that are tested, with the number of tests
         self._patterns = patterns
@@ -153,7 +153,7 @@ class TextTests:
                 self._indexes[operator].insert(tests)
 
     def _by_operator(self, attributes: Keys, codes: Keys) -> dict[Operator, Patterns]:
-        symbol = self._patterns.symbol
+        symbol = self._patterns.value
         read = [symbol(code).partition("\t") for code in codes.tolist()]
         operators = np.array([operator for operator, _, _ in read], dtype=object)
         found = {}

@@ -229,7 +229,7 @@ class OpIndex(CnfMatcher):
         """Count events, all that count if nothing is said, towards attributes, as many as the statistics say."""
         count = self._state.totals[EVENTS] if events is None else events
         for attribute in attributes.tolist():
-            path = self.vocabulary.names.symbol(attribute)
+            path = self.vocabulary.names.value(attribute)
             self._state.attributes.seen[attribute] += count * statistics.presence(path)
 
     def _maintain(self, events: int) -> None:
@@ -337,7 +337,7 @@ class OpIndex(CnfMatcher):
             more = int(state.extras[more, EXTRA_NEXT])
         fields = [int(state.pivots[pivot, FIELD]) for pivot in pivots]
         names = [
-            None if field == ALWAYS else self.vocabulary.names.symbol(field // FIELDS) for field in fields
+            None if field == ALWAYS else self.vocabulary.names.value(field // FIELDS) for field in fields
         ]
         return tuple(dict.fromkeys(names))
 

@@ -17,7 +17,7 @@ from tocsin.model.values import read_value
 from tocsin.sequences.arrivals import Arrivals
 from tocsin.sequences.programs import Column, Tag
 from tocsin.sequences.running.words import Words, float_bits
-from tocsin.structures.symbols import SymbolTable
+from tocsin.structures.interning import InterningTable
 
 _FLOAT: Final = int(Tag.FLOAT)
 
@@ -26,7 +26,7 @@ class Columns:
     """The columns that programs speak of, by number; a number is given again when no program uses its column."""
 
     def __init__(self, words: Words) -> None:
-        self.table: SymbolTable[Column] = SymbolTable()
+        self.table: InterningTable[Column] = InterningTable()
         self._words = words
 
     def values(self, arrivals: Arrivals) -> NDArray[np.int64]:

@@ -119,7 +119,7 @@ class FormTable:
         key_columns = [self._columns.table.code(path) for path, _ in keys]
         columns += key_columns
         counted = np.array(columns, dtype=np.int64)
-        self._columns.table.hold(counted)
+        self._columns.table.retain(counted)
         forms = grown(state.forms, _ROWS, number + 1)
         first = self._room_for_keys(len(keys))
         forms = grown(forms, ("key_columns", "key_slots"), self._key_top)

@@ -49,7 +49,7 @@ from tocsin.sequences.running.words import Words
 from tocsin.structures import blocks, hash_index
 from tocsin.structures.growth import grown
 from tocsin.structures.hash_index import HashIndex
-from tocsin.structures.symbols import SymbolTable
+from tocsin.structures.interning import InterningTable
 
 _NOWHERE: Final = Literal(FOREVER, Kind.NUMBER)
 _FEW: Final = 16  # places that are entered from one without their edges being in an index
@@ -91,7 +91,7 @@ class GraphKeeper:
         self.filters = filters
         self.columns = Columns(words)
         self.forms = FormTable(self.columns)
-        self.streams: SymbolTable[str] = SymbolTable()
+        self.streams: InterningTable[str] = InterningTable()
         self._serial = 0
         self.deaths = np.zeros(REASONS, dtype=np.int64)  # at places that are no more
 
@@ -191,10 +191,10 @@ class GraphKeeper:
         ticks = np.array([longest.value]) if isinstance(longest, Literal) else columns[longest.name]
         places.longest[new] = _whole(ticks)
         if places.rows[new[0], SOURCE] < 0:
-            self.streams.hold(np.full(len(new), self.streams.code(level.stream), dtype=np.int64))
+            self.streams.retain(np.full(len(new), self.streams.code(level.stream), dtype=np.int64))
         if isinstance(level.target, Node):
             code = self._stream(level.target.stream)
-            self.streams.hold(np.full(len(new), code, dtype=np.int64))
+            self.streams.retain(np.full(len(new), code, dtype=np.int64))
             places.rows[new, FILTER] = self.state.graph.stream_filter[code]
             places.rows[new, KEYED] = self.state.forms.key_count[form.number] > 0
         self.forms.hold(form.number, len(new))
@@ -304,7 +304,7 @@ class GraphKeeper:
             hash_index.remove(graph.filters, entry)
 
     def _let_streams_go(self, codes: IdArray) -> None:
-        known = {self.streams.symbol(code): code for code in np.unique(codes).tolist()}
+        known = {self.streams.value(code): code for code in np.unique(codes).tolist()}
         for name in self.streams.release(codes):
             hash_index.remove(self.state.graph.filters, int(self.state.graph.stream_filter[known[name]]))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.structures import free_lists
 from tocsin.structures.blocks import class_of, size_of
 from tocsin.structures.jit import helper, kernel
 from tocsin.structures.point_index.state import (
@@ -36,12 +37,7 @@ def _clear(state: State, node: int, parent: int) -> None:
 def new_roots(state: State, roots: NDArray[np.int64]) -> None:
     """Write the roots of new trees; there must be room for as many nodes."""
     for i in range(roots.shape[0]):
-        root = state.tops[FREE_ROOT]
-        if root >= 0:
-            state.tops[FREE_ROOT] = state.links[root, PARENT]
-        else:
-            root = state.tops[TOP_NODE]
-            state.tops[TOP_NODE] += 1
+        root = free_lists.take(state.links[:, PARENT], state.tops, FREE_ROOT, TOP_NODE)
         _clear(state, root, NONE)
         roots[i] = root
 
@@ -50,19 +46,13 @@ def new_roots(state: State, roots: NDArray[np.int64]) -> None:
 def give_roots(state: State, roots: NDArray[np.int64]) -> None:
     """Take back the roots of trees without points."""
     for i in range(roots.shape[0]):
-        state.links[roots[i], PARENT] = state.tops[FREE_ROOT]
-        state.tops[FREE_ROOT] = roots[i]
+        free_lists.give(state.links[:, PARENT], state.tops, FREE_ROOT, roots[i])
 
 
 @helper
 def take_pair(state: State, parent: int) -> int:
     """Return the first of two new leaves; there must be room."""
-    first = state.tops[FREE_PAIR]
-    if first >= 0:
-        state.tops[FREE_PAIR] = state.links[first, PARENT]
-    else:
-        first = state.tops[TOP_NODE]
-        state.tops[TOP_NODE] += 2
+    first = free_lists.take_run(state.links[:, PARENT], state.tops, FREE_PAIR, state.tops, TOP_NODE, 2)
     _clear(state, first, parent)
     _clear(state, first + 1, parent)
     return first
@@ -71,20 +61,13 @@ def take_pair(state: State, parent: int) -> int:
 @helper
 def give_pair(state: State, first: int) -> None:
     """Take back two neighbours; their other links stay as they are until they are taken."""
-    state.links[first, PARENT] = state.tops[FREE_PAIR]
-    state.tops[FREE_PAIR] = first
+    free_lists.give(state.links[:, PARENT], state.tops, FREE_PAIR, first)
 
 
 @helper
 def take_block(state: State, class_: int) -> int:
     """Return the first slot of a block that nobody uses; there must be room."""
-    first = state.free[class_]
-    if first >= 0:
-        state.free[class_] = state.ids[first]
-    else:
-        first = state.tops[TOP_SLOT]
-        state.tops[TOP_SLOT] += size_of(class_)
-    return first
+    return free_lists.take_run(state.ids, state.free, class_, state.tops, TOP_SLOT, size_of(class_))
 
 
 @helper
@@ -93,8 +76,7 @@ def give_block(state: State, node: int) -> None:
     link = state.links[node]
     if link[CLASS] >= 0:
         first = np.int64(link[BLOCK])
-        state.ids[first] = state.free[link[CLASS]]
-        state.free[link[CLASS]] = first
+        free_lists.give(state.ids, state.free, link[CLASS], first)
         link[CLASS] = NONE
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tocsin.structures.symbols import SymbolTable
+from tocsin.structures.interning import InterningTable
 
 
 def codes(*numbers: int) -> NDArray[np.int64]:
@@ -19,7 +19,7 @@ class TableBesideCounter:
     """A table whose every answer is compared with a count of the uses."""
 
     def __init__(self) -> None:
-        self.table: SymbolTable[str] = SymbolTable()
+        self.table: InterningTable[str] = InterningTable()
         self.known: dict[str, int] = {}
         self.uses: Counter[str] = Counter()
 
@@ -34,7 +34,7 @@ class TableBesideCounter:
     def hold(self, symbols: list[str]) -> None:
         for symbol in symbols:
             self.give(symbol)
-        self.table.hold(codes(*(self.known[symbol] for symbol in symbols)))
+        self.table.retain(codes(*(self.known[symbol] for symbol in symbols)))
         self.uses.update(symbols)
 
     def release(self, symbols: list[str]) -> None:
@@ -61,7 +61,7 @@ class TableBesideCounter:
             self.known.values()
         )
         for symbol, code in self.known.items():
-            assert self.table.symbol(code) == symbol
+            assert self.table.value(code) == symbol
 
 
 several = st.lists(st.sampled_from("abcdefgh"), max_size=6)
@@ -88,16 +88,16 @@ def test_a_table_keeps_what_is_used_and_nothing_else(steps: list[tuple[str, list
             case _:
                 both.forget_unused()
                 contents = both.table.contents()
-                both.table = SymbolTable()
+                both.table = InterningTable()
                 both.table.restore(*contents)
         both.check()
 
 
 def test_codes_are_given_again_so_that_the_table_stays_small() -> None:
-    table: SymbolTable[int] = SymbolTable()
+    table: InterningTable[int] = InterningTable()
     for number in range(1000):
         code = table.code(number)
-        table.hold(codes(code, code))
+        table.retain(codes(code, code))
         assert table.release(codes(code)) == []
         assert table.release(codes(code)) == [number]
     assert table.top == 1
@@ -105,32 +105,54 @@ def test_codes_are_given_again_so_that_the_table_stays_small() -> None:
 
 
 def test_a_table_grows_to_any_size() -> None:
-    table: SymbolTable[int] = SymbolTable()
+    table: InterningTable[int] = InterningTable()
     given = [table.code(number) for number in range(1000)]
-    table.hold(codes(*given))
+    table.retain(codes(*given))
     assert given == list(range(1000))
     table.release(codes(*given[::2]))
     assert sorted(table) == [(number, number) for number in range(1, 1000, 2)]
 
 
 def test_all_uses_may_be_taken_back_at_once() -> None:
-    table: SymbolTable[str] = SymbolTable()
+    table: InterningTable[str] = InterningTable()
     first, second = table.code("a"), table.code("b")
-    table.hold(codes(first, second, first))
+    table.retain(codes(first, second, first))
     assert table.release(codes(first, first)) == ["a"]
     assert dict(table.codes) == {"b": second}
 
 
 def test_holding_and_releasing_nothing_changes_nothing() -> None:
-    table: SymbolTable[str] = SymbolTable()
-    table.hold(codes())
+    table: InterningTable[str] = InterningTable()
+    table.retain(codes())
     assert table.release(codes()) == []
     assert table.version == 0
 
 
 def test_a_code_that_stands_for_nothing_is_an_error() -> None:
-    table: SymbolTable[str] = SymbolTable()
+    table: InterningTable[str] = InterningTable()
     table.code("a")
     table.forget_unused()
     with pytest.raises(KeyError):
-        table.symbol(0)
+        table.value(0)
+
+
+def test_single_uses_are_counted_with_those_in_bulk() -> None:
+    table: InterningTable[str] = InterningTable()
+    code = table.code("a")
+    assert table.acquire("a", 2) == code
+    table.retain(codes(code))
+    table.forget_unused()
+    assert table.release(codes(code)) == []
+    assert [table.release_one(code), table.release_one(code)] == [False, True]
+    assert table.values == [None]
+    assert table.acquire("b") == code
+
+
+def test_values_that_are_no_longer_alive_are_forgotten_together() -> None:
+    table: InterningTable[str] = InterningTable()
+    given = {letter: table.code(letter) for letter in "abcd"}
+    table.forget_except({given["b"], given["d"]})
+    assert dict(table.codes) == {"b": given["b"], "d": given["d"]}
+    assert {table.code("e"), table.code("f")} == {given["a"], given["c"]}
+    table.forget_unused()
+    assert len(table) == 0
