@@ -50,14 +50,14 @@ format: $(READY) ## apply the formatter and the safe fixes
 	@$(BIN)/ruff format .
 
 bench: $(READY) ## measure; figures are kept in benchmarks/
-	@$(BIN)/tocsin bench language
-	@$(BIN)/tocsin bench lesubscribe
-	@$(BIN)/tocsin bench opindex
-	@$(BIN)/tocsin bench amkh
-	@$(BIN)/tocsin bench cayuga
-	@$(BIN)/tocsin bench views
-	@$(BIN)/tocsin bench dbnet
-	@$(BIN)/tocsin bench spark
+	@$(BIN)/python -m benchmarks language
+	@$(BIN)/python -m benchmarks lesubscribe
+	@$(BIN)/python -m benchmarks opindex
+	@$(BIN)/python -m benchmarks amkh
+	@$(BIN)/python -m benchmarks cayuga
+	@$(BIN)/python -m benchmarks views
+	@$(BIN)/python -m benchmarks network
+	@$(BIN)/python -m benchmarks spark
 
 lock: ## resolve requirements.lock anew (needs uv)
 	@command -v uv >/dev/null || { echo "make lock needs uv: pip install uv" >&2; exit 1; }

@@ -1,22 +1,34 @@
-"""Running `tocsin` as its users do: as a process, with its own standard streams."""
+"""Running command lines as their users do: as a process, with its own standard streams."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["tocsin"]
-
 
 def tocsin(*arguments: str | Path, stdin: str | bytes = "") -> subprocess.CompletedProcess[str]:
     """Return how `tocsin …` ended, with what it printed."""
+    return run_module("tocsin", *arguments, stdin=stdin)
+
+
+def run_module(
+    module: str, *arguments: str | Path, stdin: str | bytes = ""
+) -> subprocess.CompletedProcess[str]:
+    """Return how `python -m module …` ended, with what it printed."""
     return subprocess.run(
-        [sys.executable, "-m", "tocsin", *map(str, arguments)],
+        [sys.executable, "-m", module, *map(str, arguments)],
         input=stdin if isinstance(stdin, str) else stdin.decode(),
         capture_output=True,
         text=True,
         encoding="utf-8",
         check=False,
-        env={"COLUMNS": "120", "PATH": "", "NO_COLOR": "1", "PYTHONUTF8": "1"},
+        env={
+            "COLUMNS": "120",
+            "PATH": "",
+            "NO_COLOR": "1",
+            "PYTHONUTF8": "1",
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        },
     )

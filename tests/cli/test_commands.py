@@ -9,8 +9,8 @@ from threading import Thread
 
 import pytest
 
+from benchmarks.language.experiments import filter_texts
 from tests.cli.running import tocsin
-from tocsin.bench.language import filter_texts
 
 EVENTS = '{"symbol":"IBM","price":101.5}\n{"symbol":"MSFT","price":25}\n'
 

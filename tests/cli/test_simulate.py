@@ -6,9 +6,10 @@ from typer.testing import CliRunner, Result
 
 from tocsin.cli.app import app
 from tocsin.cli.costs import bytes_text
+from tocsin.dissemination.scenarios import scenario as scenarios
+from tocsin.dissemination.scenarios import walks
 from tocsin.dissemination.strategies.registry import STRATEGIES
 from tocsin.model.errors import TocsinError
-from tocsin.workloads.dbnet import scenarios, walks
 
 SMALL = (
     *("--nodes", "8", "--physical", "60", "--subscriptions", "60", "--rows", "30", "--events", "120"),

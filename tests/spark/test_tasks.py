@@ -8,11 +8,11 @@ import pytest
 from msgspec.structs import replace
 from pyspark.sql import SparkSession
 
-from tests.bench.test_dbnet import TINY
-from tocsin.bench.dbnet import Data
-from tocsin.bench.dbnet.run import tasks_of
-from tocsin.bench.dbnet.spreading import on_spark, one_by_one
-from tocsin.bench.dbnet.tasks import Done
+from benchmarks.dbnet.network import Data
+from benchmarks.dbnet.network.run import tasks_of
+from benchmarks.dbnet.network.spreading import on_spark, one_by_one
+from benchmarks.dbnet.network.tasks import Done
+from tests.benchmarks.dbnet.test_network import TINY
 from tocsin.errors import SparkError
 from tocsin.spark.tasks import spread
 

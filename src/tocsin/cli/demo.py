@@ -16,11 +16,11 @@ from rich.table import Table
 from rich.text import Text
 
 from tocsin.cli import demo_spark
+from tocsin.cli.flights import COUNT, SEQUENCES, SUBSCRIPTIONS, TABLE, VIEWS, flights
 from tocsin.cli.terminal import shown, told
 from tocsin.engine import Engine, EventClock
 from tocsin.language.printer import value_text
 from tocsin.model import Event, Notification, Value
-from tocsin.workloads.flights import COUNT, SEQUENCES, SUBSCRIPTIONS, TABLE, VIEWS, flights
 
 _ASKED = SUBSCRIPTIONS | SEQUENCES | VIEWS
 _NEWEST = 8

@@ -7,8 +7,8 @@ import time
 import pyarrow as pa
 from rich.console import Console
 
+from tocsin.cli.flights import SUBSCRIPTIONS, flights_table
 from tocsin.model.errors import SparkError, TocsinError
-from tocsin.workloads.flights import SUBSCRIPTIONS, flights_table
 
 
 def play(console: Console, count: int, told: set[tuple[str, str]]) -> None:

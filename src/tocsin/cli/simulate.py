@@ -20,10 +20,10 @@ from tocsin.model.errors import TocsinError
 
 if TYPE_CHECKING:  # these bring the compiler
     from tocsin.dissemination.can.construction import Splitting
+    from tocsin.dissemination.scenarios.comparison import Sorts
+    from tocsin.dissemination.scenarios.joins import PreparedJoin
+    from tocsin.dissemination.scenarios.scenario import Prepared, Scenario
     from tocsin.dissemination.simulator import CostSummary
-    from tocsin.workloads.dbnet.comparison import Sorts
-    from tocsin.workloads.dbnet.joins import PreparedJoin
-    from tocsin.workloads.dbnet.scenarios import Prepared, Scenario
 
 _NETWORK = "The network"
 _WORKLOAD = "Rows, updates and subscriptions"
@@ -154,9 +154,9 @@ def simulate(
 
     All answers are checked: those of a sample of subscriptions are recomputed. Ends with 0, or with 2 if an answer is wrong.
     """
+    from tocsin.dissemination.scenarios.comparison import compare, sorts, warm_up  # noqa: PLC0415
+    from tocsin.dissemination.scenarios.scenario import Scenario  # noqa: PLC0415
     from tocsin.dissemination.simulator import CostSummary  # noqa: PLC0415 - brings the compiler
-    from tocsin.workloads.dbnet.comparison import compare, sorts, warm_up  # noqa: PLC0415
-    from tocsin.workloads.dbnet.scenarios import Scenario  # noqa: PLC0415
 
     is_given = _given(context)
     is_trace = trace or quotes is not None
@@ -300,8 +300,8 @@ def _splitting(text: str) -> Splitting:
 
 def _prepared(scenario: Scenario, first: int | None) -> Prepared | PreparedJoin:
     """Return a scenario, drawn; of a trace only so many events, if that is said."""
-    from tocsin.workloads.dbnet.joins import prepare_any  # noqa: PLC0415
-    from tocsin.workloads.dbnet.walks import DrawError  # noqa: PLC0415
+    from tocsin.dissemination.scenarios.joins import prepare_any  # noqa: PLC0415
+    from tocsin.dissemination.scenarios.walks import DrawError  # noqa: PLC0415
 
     try:
         prepared = prepare_any(scenario)
@@ -317,7 +317,7 @@ def _prepared(scenario: Scenario, first: int | None) -> Prepared | PreparedJoin:
 
 def _show(prepared: Prepared | PreparedJoin, of_sorts: Sorts, found: Sequence[CostSummary]) -> None:
     """Print the table, and what it is of."""
-    from tocsin.workloads.dbnet.comparison import CLOSELY, SAMPLE  # noqa: PLC0415
+    from tocsin.dissemination.scenarios.comparison import CLOSELY, SAMPLE  # noqa: PLC0415
 
     show_costs(found)
     scenario, network = prepared.scenario, _network(prepared)
@@ -360,7 +360,7 @@ def _write(
     path: Path, prepared: Prepared | PreparedJoin, of_sorts: Sorts, found: Sequence[CostSummary]
 ) -> None:
     """Write all figures, and what they are of, as JSON."""
-    from tocsin.workloads.dbnet.comparison import CLOSELY, SAMPLE  # noqa: PLC0415
+    from tocsin.dissemination.scenarios.comparison import CLOSELY, SAMPLE  # noqa: PLC0415
 
     figures = {
         "tocsin": __version__,
@@ -382,8 +382,8 @@ def _write(
 def _draw(path: Path, scenario: Scenario, names: Sequence[str]) -> None:
     """Write a page of a scenario of the same sort that is small enough to be looked at."""
     from tocsin.dissemination.page import choose, make_scene, write_page  # noqa: PLC0415
-    from tocsin.workloads.dbnet.pictures import described, pictured  # noqa: PLC0415
-    from tocsin.workloads.dbnet.scenarios import prepare  # noqa: PLC0415
+    from tocsin.dissemination.scenarios.pictures import described, pictured  # noqa: PLC0415
+    from tocsin.dissemination.scenarios.scenario import prepare  # noqa: PLC0415
 
     prepared = prepare(pictured(scenario))
     chapters = choose(prepared.question, prepared.changes)

@@ -7,9 +7,9 @@ from tests.dissemination.worlds import Definition, World, make_world
 from tocsin.dissemination.page.captions import headline
 from tocsin.dissemination.page.event_selection import ShownEvent, Sort, choose, one_change
 from tocsin.dissemination.query_kinds.ranges import RangeQueries
+from tocsin.dissemination.scenarios.pictures import pictured
+from tocsin.dissemination.scenarios.scenario import Scenario, prepare
 from tocsin.views.changes import PointChanges
-from tocsin.workloads.dbnet.pictures import pictured
-from tocsin.workloads.dbnet.scenarios import Scenario, prepare
 
 NAN = math.nan
 

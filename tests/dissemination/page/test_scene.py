@@ -15,14 +15,14 @@ from tocsin.dissemination.page import Scene, choose, make_scene, scene
 from tocsin.dissemination.page.event_selection import Point, ShownEvent, Sort, one_change
 from tocsin.dissemination.page.page import page_text
 from tocsin.dissemination.query_kinds.ranges import RangeQueries
+from tocsin.dissemination.scenarios.pictures import described, pictured
+from tocsin.dissemination.scenarios.scenario import Prepared, Scenario, prepare
+from tocsin.dissemination.scenarios.walks import in_batches
 from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.simulator import simulate
 from tocsin.dissemination.strategies import registry
 from tocsin.dissemination.strategies.registry import STRATEGIES, strategy_named
 from tocsin.model.errors import TocsinError
-from tocsin.workloads.dbnet.pictures import described, pictured
-from tocsin.workloads.dbnet.scenarios import Prepared, Scenario, prepare
-from tocsin.workloads.dbnet.walks import in_batches
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,94 @@
+"""The same subscriptions and updates through an engine, as its users have it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+import pyarrow as pa
+from msgspec import Struct
+
+from benchmarks.dbnet.views.session import LEAST, Session
+from tocsin.dissemination.scenarios.ranges import Ranges
+from tocsin.dissemination.scenarios.recomputation import Recomputation, sampled
+from tocsin.dissemination.scenarios.walks import KEY, TABLE, Points, Updates, X, Y
+from tocsin.engine import Engine
+from tocsin.model.errors import MatcherError
+
+TEMPLATE: Final = f"select min({Y}) from table {TABLE} where {X} between :low and :high"  # noqa: S608 - the language's own
+
+
+class _Way(Struct, frozen=True):
+    """A way of publishing: so many rows at a time, and so many at the most; it returns the notifications."""
+
+    label: str
+    publish: Callable[[Engine, pa.Table], int]
+    size: int
+    most: int
+
+
+def engine(session: Session) -> None:
+    """Load rows and subscriptions by the column, and update rows by the column, in batches of events and one by one."""
+    scale = session.scale
+    ranges = session.material.ranges(scale.compared)
+    points, updates = session.material.updates(scale.rows)
+    held, at = Engine(), scale.compared
+    held.table(TABLE, key=KEY)
+    contender = session.called("loading")
+    session.tell(contender, f"{len(points):,} rows, {len(ranges):,} subscriptions")
+    begun = time.perf_counter()
+    for _ in held.publish_many(points.to_arrow(), stream=TABLE):
+        pass
+    between = time.perf_counter()
+    held.subscribe_many(TEMPLATE, ranges.to_arrow(), id="id")
+    seconds = time.perf_counter() - between
+    session.record("rows", contender, at, (len(points) / max(between - begun, 1e-9), "rows/s"))
+    session.record("subscriptions", contender, at, (len(ranges) / max(seconds, 1e-9), "subscriptions/s"))
+    done = 0
+    for way in (
+        _Way("Engine.upsert", _by_the_column, scale.batch, len(updates) // 2),
+        _Way("Engine.publish_many", _in_batches, scale.batch, len(updates) // 3),
+        _Way("Engine.publish", _one_by_one, 1, scale.single),
+    ):
+        done += _published(session, held, way, updates.take(done, done + way.most))
+        _check(session, held, updates.take(0, done).applied_to(points), ranges)
+
+
+def _published(session: Session, held: Engine, way: _Way, updates: Updates) -> int:
+    """Publish updates, as many as the time allows, and return how many."""
+    contender, at = session.called(way.label), session.scale.compared
+    session.tell(contender, f"{len(updates):,} updates")
+    rows = updates.to_arrow()
+    seconds, done, told = 0.0, 0, 0
+    while done < rows.num_rows and seconds < session.scale.seconds:
+        part = rows.slice(done, way.size)
+        begun = time.perf_counter()
+        told += way.publish(held, part)
+        seconds += time.perf_counter() - begun
+        done += part.num_rows
+    session.record("updates", contender, at, (done / max(seconds, 1e-9), "updates/s"), updates=float(done))
+    session.record("notified", contender, at, (told / max(seconds, 1e-9), "notifications/s"))
+    session.record("notified by one", contender, at, (told / max(done, 1), "an update"))
+    return done
+
+
+def _by_the_column(held: Engine, rows: pa.Table) -> int:
+    return len(held.upsert(rows, stream=TABLE))
+
+
+def _in_batches(held: Engine, rows: pa.Table) -> int:
+    return sum(1 for _ in held.publish_many(rows, stream=TABLE))
+
+
+def _one_by_one(held: Engine, rows: pa.Table) -> int:
+    return sum(len(held.publish(row, stream=TABLE)) for row in rows.to_pylist())
+
+
+def _check(session: Session, held: Engine, points: Points, ranges: Ranges) -> None:
+    """Raise `MatcherError` if some answers are not those that are recomputed."""
+    now = Recomputation(LEAST, points.x, points.y)
+    for number in sampled(len(ranges), session.scale.sample).tolist():
+        found, meant = held.answer(str(number)), now.answer(ranges.lows[number], ranges.highs[number])
+        if found != meant and not (found is None and meant != meant):  # noqa: PLR0124 - null is NaN here
+            raise MatcherError(f"subscription {number} was told {found}, and recomputing gives {meant}")

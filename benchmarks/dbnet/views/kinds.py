@@ -1,0 +1,103 @@
+"""Every kind of view over the same rows and ranges, and the same messages through every matcher."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+import numpy as np
+
+from benchmarks.dbnet.views.session import LEAST, Session, follow
+from benchmarks.runner.agreement import Answers, summary
+from tocsin.dissemination.scenarios.variants import codes, moves, recoded
+from tocsin.dissemination.scenarios.walks import Points, Updates, in_batches
+from tocsin.matching.encoding.codes import Keys
+from tocsin.model.errors import TocsinError
+from tocsin.views.changes import Floats, PointChanges
+from tocsin.views.kinds.registry import RANGED, kind_named
+from tocsin.views.listeners import new_listeners
+from tocsin.views.messages import Messages
+
+POINTS: Final = "point index"
+_VALUES: Final = 100  # that rows have, where distinct ones are asked for
+_CROWDED: Final = 10  # times fewer updates in a batch: each changes every sum and mean around it
+_FEW: Final = 50  # messages of the first batch: some matchers take long
+_SLOW: Final = 0.2  # seconds of a batch, from which on the next is no larger
+
+
+def kinds(session: Session) -> None:
+    """Let each kind of view follow the updates that matter to it."""
+    scale = session.scale
+    ranges = session.material.ranges(scale.compared)
+    points, updates = session.material.updates(scale.rows)
+    for kind in RANGED:
+        held, changes = _variant(kind, points, updates)
+        family = session.family(held, ranges, kind=kind)
+        session.check(family, held, ranges, next(in_batches(changes, scale.checked)), kind=kind)
+        done = follow(
+            family, in_batches(changes, max(scale.batch // _CROWDED, 1), scale.checked), scale.seconds
+        )
+        contender, at = session.called(kind), scale.compared
+        session.record("updates", contender, at, (done.rate, "updates/s"), updates=float(done.updates))
+        rate = done.notified / max(done.seconds, 1e-9)
+        session.record("notified", contender, at, (rate, "subscriptions/s"))
+        session.record("notified by one", contender, at, (done.notified / done.updates, "an update"))
+        stats = family.stats()
+        session.record("server", contender, at, (stats.server_bytes / len(points), "bytes a row"))
+        session.record("answers", contender, at, (stats.answer_bytes / len(ranges), "bytes each"))
+
+
+def by_matcher(session: Session) -> None:
+    """Give the same messages to the point index and to registered matchers; all must find the same."""
+    scale = session.scale
+    ranges = session.material.ranges(scale.compared)
+    points, updates = session.material.updates(scale.rows)
+    server = kind_named(LEAST).reformulator()
+    server.load(points.x, points.y)
+    messages = server.reformulate(updates.changes)
+    answers = Answers()
+    for name in (None, *(one.matcher for one in session.contenders)):
+        contender = session.called(name or POINTS)
+        session.tell(contender, f"{len(ranges):,} subscriptions")
+        try:
+            listeners = new_listeners(name, "messages")
+            begun = time.perf_counter()
+            listeners.add(ranges.numbers, ranges.lows, ranges.highs)
+            adding = time.perf_counter() - begun
+        except TocsinError as refusal:
+            session.left_out.append(f"matchers: {name}: {refusal}")
+            continue
+        listeners.hear(messages.take(np.arange(min(_FEW, len(messages)))))
+        done, seconds, found, size = 0, 0.0, list[Keys](), _FEW
+        while done < len(messages) and seconds < scale.seconds:
+            part = _part(messages, done, size)
+            begun = time.perf_counter()
+            heard = listeners.hear(part)
+            took = time.perf_counter() - begun
+            seconds, done = seconds + took, done + len(part)
+            found.append(summary(heard))
+            size = size if took > _SLOW else min(2 * size, scale.batch)
+        answers.check("messages", contender.label, found)
+        at = scale.compared
+        session.record("time", contender, at, (seconds / done * 1e6, "us a message"), messages=float(done))
+        session.record("heard", contender, at, (sum(int(one[0].sum()) for one in found) / done, "a message"))
+        session.record("adding", contender, at, (len(ranges) / max(adding, 1e-9), "subscriptions/s"))
+        session.record("memory", contender, at, (listeners.nbytes / len(ranges), "bytes each"))
+
+
+def _variant(kind: str, points: Points, updates: Updates) -> tuple[tuple[Floats, Floats], PointChanges]:
+    """Return the points and the changes for a kind of view: a count is told only of rows that move."""
+    if kind == "count":
+        return (points.x, np.zeros(len(points))), _without_y(moves(points, updates))
+    if kind == "distinct":
+        return (points.x, codes(points.y, _VALUES)), recoded(updates, _VALUES)
+    return (points.x, points.y), updates.changes
+
+
+def _without_y(changes: PointChanges) -> PointChanges:
+    none = np.zeros(len(changes))
+    return PointChanges(changes.old_x, none, changes.new_x, none)
+
+
+def _part(messages: Messages, begin: int, size: int) -> Messages:
+    return messages.take(np.arange(begin, min(begin + size, len(messages))))

@@ -1,0 +1,1 @@
+"""How many subscriptions a second are parsed and bound."""

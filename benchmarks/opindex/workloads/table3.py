@@ -1,0 +1,112 @@
+"""The generator with the parameters of OpIndex's table 3: seeded, and streamed in batches of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from benchmarks.workloads.blocks import Blocks, Ragged
+from benchmarks.workloads.distributions import Choice, zipf
+from tocsin.matching.encoding.codes import Op
+from tocsin.replay.numbered import NumberedEvents, NumberedSubscriptions
+
+_SUBSCRIPTIONS, _EVENTS = 0, 1
+_EVENT_BLOCK = 1 << 12
+
+
+class Parameters(Struct, frozen=True, forbid_unknown_fields=True):
+    """Table 3, with its symbols. The defaults are those in bold there or, where that is lost, the likeliest."""
+
+    subscriptions: int = 1_000_000  # N
+    attributes: int = 20_000  # d
+    most_predicates: int = 8  # Gamma max: a subscription has 1 to so many, on different attributes
+    most_pairs: int = 40  # m: an event has 1 to so many pairs,
+    full_events: bool = False  # or just so many
+    equal_share: float = 0.4  # theta 1: of predicates `=`; the rest are half `<=`, half `>=`
+    values: int = 50  # sigma: constants and values are 1 to so many
+    zipf: float = 0.0  # exponent for attributes and constants, of subscriptions and events alike
+
+    def __post_init__(self) -> None:
+        faults = {
+            "a subscription needs a predicate, and an event a pair": min(
+                self.most_predicates, self.most_pairs, self.values
+            )
+            < 1,
+            "a subscription has more predicates than there are attributes": self.most_predicates
+            > self.attributes,
+            "an event has more pairs than there are attributes": self.most_pairs > self.attributes,
+            "a share is from 0 to 1": not 0 <= self.equal_share <= 1,
+            "Zipf's exponent is not negative": not self.zipf >= 0,
+        }
+        for reason, is_wrong in faults.items():
+            if is_wrong:
+                raise ValueError(reason)
+
+
+class Workload:
+    """Subscriptions and events drawn by `parameters`; the same seed draws the same ones, whatever the batches.
+
+    Under Zipf, attribute 0 and value 1 are the likeliest on both sides.
+
+    >>> workload = Workload(Parameters(), seed=7)
+    >>> [len(batch.ids) for batch in workload.subscriptions(0, 100_000)]
+    [65536, 34464]
+    """
+
+    def __init__(self, parameters: Parameters, seed: int = 1, *, first_id: int = 0) -> None:
+        self.parameters = parameters
+        self.first_id = first_id
+        self._subscriptions = Blocks((seed, _SUBSCRIPTIONS), self._draw_subscriptions)
+        self._events = Blocks((seed, _EVENTS), self._draw_events, size=_EVENT_BLOCK)
+
+    def subscriptions(
+        self, begin: int = 0, end: int | None = None, *, batch: int = 1 << 16
+    ) -> Iterator[NumberedSubscriptions]:
+        """Return the subscriptions from number `begin` to `end`, in batches; a number and `first_id` make the id."""
+        end = self.parameters.subscriptions if end is None else end
+        for first, rows in self._subscriptions.batches(begin, end, batch):
+            ids = np.arange(first, first + len(rows), dtype=np.int64) + self.first_id
+            yield NumberedSubscriptions(ids, rows.offsets, *rows.columns)
+
+    def events(self, begin: int = 0, end: int = 10_000, *, batch: int = 1_000) -> Iterator[NumberedEvents]:
+        """Return the events from number `begin` to `end`, in batches."""
+        for _, rows in self._events.batches(begin, end, batch):
+            yield NumberedEvents(rows.offsets, *rows.columns)
+
+    def draw_predicates(self, random: Generator, rows: int, width: int) -> tuple[NDArray[Any], ...]:
+        """Return the attributes, operators, lows and highs of rows of predicates, a row's on different attributes."""
+        p = self.parameters
+        attributes = self._attributes.distinct(random, rows, width)
+        constants = self._values.draw(random, (rows, width)) + np.int32(1)
+        kinds = random.random((rows, width), dtype=np.float32)
+        is_at_most = kinds < p.equal_share + (1 - p.equal_share) / 2
+        ops = np.where(kinds < p.equal_share, Op.EQ, np.where(is_at_most, Op.LE, Op.GE)).astype(np.int8)
+        lows = np.where(ops == Op.LE, 1, constants).astype(np.int32)
+        highs = np.where(ops == Op.GE, p.values, constants).astype(np.int32)
+        return attributes, ops, lows, highs
+
+    @cached_property
+    def _attributes(self) -> Choice:
+        return zipf(self.parameters.attributes, self.parameters.zipf)
+
+    @cached_property
+    def _values(self) -> Choice:
+        return zipf(self.parameters.values, self.parameters.zipf)
+
+    def _draw_subscriptions(self, random: Generator, count: int) -> Ragged:
+        width = self.parameters.most_predicates
+        sizes = random.integers(1, width + 1, count)
+        return Ragged.first(sizes, *self.draw_predicates(random, count, width))
+
+    def _draw_events(self, random: Generator, count: int) -> Ragged:
+        p = self.parameters
+        sizes = random.integers(p.most_pairs if p.full_events else 1, p.most_pairs + 1, count)
+        attributes = self._attributes.distinct(random, count, p.most_pairs)
+        values = self._values.draw(random, (count, p.most_pairs)) + np.int32(1)
+        return Ragged.first(sizes, attributes, values)

@@ -1,0 +1,1 @@
+"""The parts that all benchmarks share: sessions, measurements, tables and plots."""

@@ -1,0 +1,55 @@
+"""`python -m benchmarks.spark.serving CORES FOLDER`: a session that does what it is asked for, line by line."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, BinaryIO
+
+import msgspec
+
+from benchmarks.spark.answers import Ready
+from benchmarks.spark.process import Request
+from benchmarks.spark.tasks import TASKS
+from tocsin.spark import local_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def serve(session: SparkSession, requests: BinaryIO, answers: BinaryIO) -> None:
+    """Do what each line asks for, and answer it, until there are no more."""
+    for line in requests:
+        request = msgspec.json.decode(line, type=Request)
+        _answer(answers, TASKS[request.task](session, **request.arguments))
+
+
+def _main(cores: int, folder: str, requests: BinaryIO, answers: BinaryIO) -> None:
+    begun = time.perf_counter()
+    session = local_session(
+        cores,
+        name="tocsin-bench",
+        **{
+            "spark.local.dir": f"{folder}/local-{cores}",
+            "spark.sql.warehouse.dir": f"{folder}/warehouse-{cores}",
+            "spark.driver.memory": "3g",
+        },
+    )
+    try:
+        _answer(answers, Ready(session.version, time.perf_counter() - begun))
+        serve(session, requests, answers)
+    finally:
+        session.stop()
+
+
+def _answer(answers: BinaryIO, answer: msgspec.Struct) -> None:
+    answers.write(msgspec.json.encode(answer) + b"\n")
+    answers.flush()
+
+
+if __name__ == "__main__":
+    # Java writes where it likes: standard output is kept for the answers, and the rest goes to standard error.
+    with os.fdopen(os.dup(1), "wb") as own:
+        os.dup2(2, 1)
+        _main(int(sys.argv[1]), sys.argv[2], sys.stdin.buffer, own)

@@ -1,0 +1,129 @@
+"""What a Spark process can be asked to do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from shutil import rmtree
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import convert
+
+from benchmarks.lesubscribe.workload import Parameters, Workload
+from benchmarks.spark.answers import Changed, Joined, Timed
+from benchmarks.spark.following import follow
+from benchmarks.spark.inputs import filled
+from benchmarks.workloads.tabular import templates
+from tocsin.spark import match
+
+if TYPE_CHECKING:
+    from msgspec import Struct
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def matched(session: SparkSession, events: str, index: str, *, cached: bool = True) -> Timed:
+    """Match a folder of events with an index, and count the notifications."""
+    frame = _events(session, events, cached=cached)
+    begun = time.perf_counter()
+    rows = match(frame, index).count()
+    return Timed(time.perf_counter() - begun, rows)
+
+
+def from_texts(session: SparkSession, events: str, subscriptions: str, folder: str) -> Timed:
+    """Match events with subscriptions that are rows of ids and texts; to make the index is part of the work."""
+    frame, asked = _events(session, events), _events(session, subscriptions)
+    rmtree(folder, ignore_errors=True)
+    begun = time.perf_counter()
+    rows = match(frame, asked, folder=folder).count()
+    return Timed(time.perf_counter() - begun, rows)
+
+
+def join_plan(session: SparkSession, events: str, index: str) -> Joined:
+    """Match a folder of events with an index's subscriptions by the plan `join`; to make its table is part of the work."""
+    frame = _events(session, events)
+    begun = time.perf_counter()
+    notes = match(frame, index, plan="join")
+    rows = notes.count()
+    return Joined(time.perf_counter() - begun, rows, _plan(notes))
+
+
+def from_templates(
+    session: SparkSession, events: str, workload: dict[str, Any], subscriptions: int, folder: str
+) -> Timed:
+    """Match events with so many subscriptions of a workload, as templates; to make the index is part of the work."""
+    frame = _events(session, events)
+    asked = list(templates(Workload(convert(workload, Parameters)).subscriptions(0, subscriptions)))
+    rmtree(folder, ignore_errors=True)
+    begun = time.perf_counter()
+    rows = match(frame, filled(Path(folder), asked).folder).count()
+    return Timed(time.perf_counter() - begun, rows)
+
+
+def joined(session: SparkSession, events: str, subscriptions: str, condition: str) -> Joined:
+    """Join events `e` with subscriptions `s` on a condition in SQL, and count the pairs."""
+    _events(session, events).createOrReplaceTempView("joined_events")
+    _events(session, subscriptions).createOrReplaceTempView("joined_subscriptions")
+    frame = session.sql(
+        "select /*+ broadcast(s) */ s.id as subscription, e.event_id "  # noqa: S608 - our own
+        f"from joined_events e join joined_subscriptions s on {condition}"
+    )
+    begun = time.perf_counter()
+    rows = frame.count()
+    return Joined(time.perf_counter() - begun, rows, _plan(frame))
+
+
+def transferred(session: SparkSession, events: str) -> Timed:
+    """Bring events into Python, and do nothing with them there."""
+    frame = _events(session, events)
+    begun = time.perf_counter()
+    rows = frame.mapInArrow(_nothing, frame.schema).count()
+    return Timed(time.perf_counter() - begun, rows)
+
+
+def changed(session: SparkSession, index: str, checkpoint: str, changes: int, stream_rows: int) -> Changed:
+    """Follow an index with a stream while its subscriptions change."""
+    return follow(session, index, checkpoint, changes, stream_rows)
+
+
+TASKS: Final[Mapping[str, Callable[..., Struct]]] = {
+    "matched": matched,
+    "from_texts": from_texts,
+    "from_templates": from_templates,
+    "join_plan": join_plan,
+    "joined": joined,
+    "transferred": transferred,
+    "changed": changed,
+}
+
+_kept: dict[str, DataFrame] = {}  # what is in memory already
+
+
+def _events(session: SparkSession, folder: str, *, cached: bool = True) -> DataFrame:
+    """Return the rows of a folder of Parquet files, from memory unless told otherwise."""
+    # Each file is a task of its own: packed by size, as Spark does it, some would get twice as many as others.
+    largest = max(file.stat().st_size for file in Path(folder).iterdir())
+    session.conf.set("spark.sql.files.maxPartitionBytes", str(largest + 1))
+    session.conf.set("spark.sql.files.openCostInBytes", "0")
+    if not cached:
+        return session.read.parquet(folder)
+    if folder not in _kept:
+        _kept[folder] = session.read.parquet(folder).cache()
+        _kept[folder].count()
+    return _kept[folder]
+
+
+def _nothing(batches: Iterable[Any]) -> Iterator[Any]:
+    for batch in batches:
+        if not batch.num_rows:  # never so: a generator has to have a `yield`
+            yield batch
+
+
+def _plan(frame: DataFrame) -> str:
+    """Return a query's physical plan."""
+    text = StringIO()
+    with redirect_stdout(text):
+        frame.explain()
+    return text.getvalue()

@@ -1,7 +1,0 @@
-"""The database/network interface's experiments on the server's side (Chandramouli, Xie and Yang, SIGMOD 2006, 5), and its rivals."""
-
-from tocsin.bench.views.inputs import Data
-from tocsin.bench.views.run import EXPERIMENTS, run
-from tocsin.bench.views.scales import PAPER, SCALES, SMALL, Scale
-
-__all__ = ["EXPERIMENTS", "PAPER", "SCALES", "SMALL", "Data", "Scale", "run"]

@@ -1,0 +1,162 @@
+"""What a simulation is given: a network, rows, subscriptions and changes, all from a seed."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tocsin.dissemination.byte_model import ByteModel
+from tocsin.dissemination.can.construction import Splitting, build_can
+from tocsin.dissemination.network.edge_lists import read_edges
+from tocsin.dissemination.network.inet import make_topology
+from tocsin.dissemination.network.overlay import Overlay, place_overlay
+from tocsin.dissemination.query_kinds.joins import JoinQueries
+from tocsin.dissemination.query_kinds.ranges import RangeQueries
+from tocsin.dissemination.scenarios.quotes import make_trace, read_quotes
+from tocsin.dissemination.scenarios.ranges import DOMAIN, SHORT, TABLE_1, Distribution, Ranges, draw_ranges
+from tocsin.dissemination.scenarios.variants import codes, mirrored, moves
+from tocsin.dissemination.scenarios.walks import SPIKES, draw_points, draw_updates
+from tocsin.dissemination.setting import Setting
+from tocsin.model.errors import TocsinError
+from tocsin.views.changes import Floats, PointChanges
+from tocsin.views.kinds.registry import RANGED
+
+_VALUES: Final = 20  # that distinct values are of
+
+
+class Scenario(Struct, frozen=True, kw_only=True):
+    """The parameters of a simulation; those of the paper's Table 1, if nothing else is said."""
+
+    kind: str = "min"
+    nodes: int = 1_000
+    physical: int = 20_000
+    links: Path | None = None  # a file of links, instead of a network that is made up
+    subscriptions: int = 500_000
+    population: int | None = None  # subscriptions are the first of so many, for all of whom zones are split
+    short: bool = False  # ranges of figure 10 instead of Table 1's
+    lengthened: float = 1.0  # how many times longer ranges are than that
+    rows: int = 10_000
+    decimals: int = 2  # of x, -2 for hundreds: with fewer, more rows share one, and are ignorable
+    events: int = 200_000
+    spikes: float = SPIKES
+    ignorable: float | None = 0.0  # the share of ignorable updates; None takes what comes
+    trace: bool = False  # quotes of stocks, and no rows that walk; `rows` and what follows it do not count
+    quotes: Path | None = None  # the file of quotes; they are made up if it is None
+    stocks: int = 3_053  # of quotes that are made up,
+    steps: int = 120  # for so many steps
+    splitting: Splitting = Splitting.SUBSCRIPTIONS
+    field: int = 8  # bytes
+    header: int = 0
+    seed: int = 1
+
+    def check(self) -> None:
+        """Raise `TocsinError` for a parameter that cannot be, naming it."""
+        if self.kind not in (*RANGED, JoinQueries.kind):
+            raise TocsinError(
+                f"there is no kind `{self.kind}`; there are: {', '.join(RANGED)}, {JoinQueries.kind}"
+            )
+        for name in ("nodes", "physical", "subscriptions", "rows", "field", "stocks", "steps"):
+            if getattr(self, name) < 1:
+                raise TocsinError(f"{name} is {getattr(self, name)}; give at least 1")
+        for name in ("events", "header", "seed"):
+            if getattr(self, name) < 0:
+                raise TocsinError(f"{name} is {getattr(self, name)}; give at least 0")
+        if not self.lengthened > 0:
+            raise TocsinError(f"lengthened is {self.lengthened}; give more than 0, 1 for ranges as they are")
+        if self.population is not None and self.population < self.subscriptions:
+            raise TocsinError(
+                f"population is {self.population}; give at least as many as there are subscriptions, {self.subscriptions}"
+            )
+        for name in ("spikes", "ignorable"):
+            if (share := getattr(self, name)) is not None and not 0 <= share <= 1:
+                raise TocsinError(f"{name} is {share}; it is a share, from 0 to 1")
+
+
+class Prepared(Struct, frozen=True):
+    """A scenario, drawn: where it takes place, what is asked, and the changes, one after another."""
+
+    scenario: Scenario
+    setting: Setting
+    question: RangeQueries
+    changes: PointChanges
+
+
+def prepare(scenario: Scenario) -> Prepared:
+    """Return a scenario's network, question and changes; raise `TocsinError` for one that cannot be."""
+    scenario.check()
+    if scenario.kind == JoinQueries.kind:
+        raise TocsinError(
+            "a join has two tables; prepare it with `tocsin.dissemination.scenarios.joins.prepare_join`"
+        )
+    x, y, changes, domain = _drawn(scenario)
+    everybody = everybody_of(scenario, domain, scenario.seed)
+    ranges = everybody.first(scenario.subscriptions)
+    question = RangeQueries(scenario.kind, x, y, ranges.lows, ranges.highs)
+    return Prepared(scenario, place(scenario, everybody, x, domain), question, changes)
+
+
+def everybody_of(scenario: Scenario, domain: tuple[float, float], seed: int) -> Ranges:
+    """Return the ranges of a scenario's whole population, of which its subscriptions are the first."""
+    population = scenario.population or scenario.subscriptions
+    return draw_ranges(population, _distribution(scenario), domain, seed)
+
+
+def place(scenario: Scenario, ranges: Ranges, rows: Floats, domain: tuple[float, float]) -> Setting:
+    """Return the network of a scenario, grown for some ranges and for rows at these x, and who is the server."""
+    if scenario.links is None:
+        overlay = _made_up(scenario.physical, scenario.nodes, scenario.seed)
+    else:
+        overlay = place_overlay(read_edges(scenario.links), scenario.nodes, seed=scenario.seed)
+    can = build_can(
+        scenario.nodes,
+        scenario.splitting,
+        lows=ranges.lows,
+        highs=ranges.highs,
+        rows=rows,
+        domain=domain,
+        seed=scenario.seed,
+    )
+    server = int(np.random.default_rng([scenario.seed, 6]).integers(scenario.nodes))
+    return Setting(overlay, can, server, ByteModel(scenario.field, scenario.header), scenario.seed)
+
+
+def _distribution(scenario: Scenario) -> Distribution:
+    of = SHORT if scenario.short else TABLE_1
+    mean, deviation = of.length
+    return Distribution(of.midpoint, (mean * scenario.lengthened, deviation * scenario.lengthened))
+
+
+@lru_cache(maxsize=2)
+def _made_up(physical: int, nodes: int, seed: int) -> Overlay:
+    return place_overlay(make_topology(physical, seed=seed), nodes, seed=seed)
+
+
+def _drawn(scenario: Scenario) -> tuple[Floats, Floats, PointChanges, tuple[float, float]]:
+    """Return the rows' points, the changes and the domain."""
+    if scenario.trace:
+        trace = (
+            make_trace(scenario.stocks, scenario.steps, scenario.seed)
+            if scenario.quotes is None
+            else read_quotes(scenario.quotes)
+        )
+        x, y, changes, domain = trace.x, trace.y, trace.changes, trace.domain
+    else:
+        points = draw_points(scenario.rows, decimals=scenario.decimals, seed=scenario.seed)
+        updates = draw_updates(
+            points, scenario.events, spikes=scenario.spikes, ignorable=scenario.ignorable, seed=scenario.seed
+        )
+        # A count changes only where rows move.
+        changes = moves(points, updates, scenario.seed) if scenario.kind == "count" else updates.changes
+        x, y, domain = points.x, points.y, DOMAIN
+        if scenario.kind == "max":  # spikes are above all rows, and what is ignorable is so for a maximum
+            y = mirrored(y)
+            changes = replace(changes, old_y=mirrored(changes.old_y), new_y=mirrored(changes.new_y))
+    if scenario.kind == "distinct":
+        y = codes(y, _VALUES)
+        changes = replace(changes, old_y=codes(changes.old_y, _VALUES), new_y=codes(changes.new_y, _VALUES))
+    return x, y, changes, domain

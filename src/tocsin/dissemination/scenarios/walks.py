@@ -1,0 +1,211 @@
+"""Points of a table, and updates that let them walk, now and then with a spike (5, "Workload")."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from typing import Final, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from tocsin.dissemination.query_kinds.join_rows import JoinChanges
+from tocsin.dissemination.scenarios.ranges import DOMAIN, hundredths
+from tocsin.matching import IdArray
+from tocsin.model.errors import TocsinError
+from tocsin.views.changes import Floats, PointChanges
+
+TABLE: Final = "stock"
+Changes = TypeVar("Changes", PointChanges, JoinChanges)
+
+KEY: Final = "symbol"
+X: Final = "risk"
+Y: Final = "per"
+SPIKES: Final = 0.005
+
+_LEAST: Final = 1.0  # what no walk goes below, so that there is always room for a spike
+_STEP: Final = 0.05  # of the value, at the most,
+_LEAST_STEP: Final = 1.0  # and at least this much
+_DRAWN: Final = 1 << 14  # candidates at a time
+_IN_VAIN: Final = 10_000_000  # candidates in a row, after which there is none to be expected
+
+
+class DrawError(TocsinError):
+    """There is no update of the sort that is wanted."""
+
+
+class Points(Struct, frozen=True):
+    """The points of a table's rows, by the rows' numbers."""
+
+    x: Floats
+    y: Floats
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows as events of the table's stream."""
+        return _rows(np.arange(len(self), dtype=np.int64), self.x, self.y)
+
+
+class Updates(Struct, frozen=True):
+    """Updates of the aggregated attribute, one after another."""
+
+    rows: IdArray  # which row
+    x: Floats
+    old_y: Floats
+    new_y: Floats
+    is_spike: NDArray[np.bool_]  # it drops below all others; the next one restores it
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, begin: int, end: int) -> Updates:
+        """Return those from place `begin` to `end`."""
+        part = slice(begin, end)
+        return Updates(self.rows[part], self.x[part], self.old_y[part], self.new_y[part], self.is_spike[part])
+
+    def of_rows(self, is_meant: NDArray[np.bool_]) -> Updates:
+        """Return only the updates of some rows, given as a mask over rows; the other rows stay as they are."""
+        kept = is_meant[self.rows]
+        return Updates(self.rows[kept], self.x[kept], self.old_y[kept], self.new_y[kept], self.is_spike[kept])
+
+    @property
+    def changes(self) -> PointChanges:
+        """Return them as changes of points."""
+        return PointChanges(self.x, self.old_y, self.x, self.new_y)
+
+    def applied_to(self, points: Points) -> Points:
+        """Return the points after all updates."""
+        y = points.y.copy()
+        y[self.rows] = self.new_y  # of several updates of a row, the last one counts
+        return Points(points.x, y)
+
+    def to_arrow(self) -> pa.Table:
+        """Return the updated rows as events of the table's stream."""
+        return _rows(self.rows, self.x, self.new_y)
+
+
+def in_batches(changes: Changes, size: int, begin: int = 0) -> Iterator[Changes]:
+    """Return changes from place `begin` on, so many at a time."""
+    for first in range(begin, len(changes), size):
+        yield changes.part(first, first + size)
+
+
+def draw_points(rows: int, *, decimals: int = 2, seed: int = 1) -> Points:
+    """Return points uniform in the domain; with fewer decimals of x, more of them share one."""
+    random = np.random.default_rng([seed, 2, rows])
+    x = np.round(random.uniform(*DOMAIN, rows), decimals)
+    return Points(x, hundredths(random.uniform(_LEAST, DOMAIN[1], rows)))
+
+
+def draw_updates(
+    points: Points,
+    count: int,
+    *,
+    spikes: float = SPIKES,
+    ignorable: float | None = 0.0,
+    seed: int = 1,
+) -> Updates:
+    """Return updates of points, of which a share is ignorable: none, if not told otherwise; None takes what comes.
+
+    A row is drawn, and its y makes a step of up to a twentieth of it. An update is ignorable if another row with its x
+    has a y that is no greater than the update's lower one; then, or if it is meant to be and is not, both are drawn
+    again. `spikes` of the updates drop a row's y below all others', and the update after each restores it; they are
+    never ignorable. Raise `DrawError` if no update of the wanted sort is found.
+    """
+    random = np.random.default_rng([seed, 3, len(points), count])
+    walk = _Walk(points, random)
+    spiking = random.random(count) < spikes / max(1.0 - spikes, spikes)
+    unwanted = None if ignorable is None else (random.random(count) < ignorable)
+    place = 0
+    while place < count:
+        if spiking[place]:
+            walk.spike()
+            place += 2
+        else:
+            walk.step(None if unwanted is None else bool(unwanted[place]))
+            place += 1
+    return walk.updates(points.x, count)
+
+
+class _Walk:
+    """The rows' present values, and the updates that led to them."""
+
+    def __init__(self, points: Points, random: Generator) -> None:
+        self._random = random
+        self._y = array("d", points.y.tobytes())
+        self._seen = np.frombuffer(self._y)  # the same memory: numbers one by one are quicker from an `array`
+        order = np.argsort(points.x, kind="stable")
+        begins = np.flatnonzero(np.r_[True, np.diff(points.x[order]) != 0])
+        ends = np.r_[begins[1:], len(order)]
+        group = np.empty(len(order), dtype=np.int64)
+        group[order] = np.repeat(np.arange(len(begins)), ends - begins)
+        self._members = array("q", order.astype(np.int64).tobytes())  # the rows of each x, one after another
+        self._begins = array("q", begins[group].tobytes())  # by row
+        self._ends = array("q", ends[group].tobytes())
+        self._candidates = self._draw()
+        self._rows, self._old, self._new = array("q"), array("d"), array("d")
+        self._spikes = array("b")
+
+    def step(self, is_meant_ignorable: bool | None) -> None:
+        """Let some row make a step that is ignorable, or not, or either."""
+        y, begins, ends = self._y, self._begins, self._ends
+        for tried, (row, way) in enumerate(self._candidates):
+            old = y[row]
+            new = round(min(max(old + way * max(_LEAST_STEP, _STEP * old), _LEAST), DOMAIN[1]), 2)
+            if new != old:
+                is_alone = ends[row] - begins[row] == 1
+                if is_meant_ignorable in (
+                    None,
+                    not is_alone and self._is_ignorable(row, min(old, new)),
+                ):
+                    self._update(row, new, 0)
+                    return
+            if tried == _IN_VAIN:
+                wanted = "ignorable" if is_meant_ignorable else "not ignorable"
+                raise DrawError(
+                    f"of {tried:,} updates none is {wanted}; draw x with {'fewer' if is_meant_ignorable else 'more'} decimals"
+                )
+
+    def spike(self) -> None:
+        """Let some row drop below all others and come back."""
+        row, way = next(self._candidates)
+        before, least = self._y[row], float(self._seen.min())
+        # In whole hundredths below the least, which is at least 1.
+        self._update(row, int((way + 1) / 2 * (round(least * 100) - 1)) / 100, 1)
+        self._update(row, before, 0)
+
+    def updates(self, x: Floats, count: int) -> Updates:
+        """Return the first updates; a last one that restores a spike may be too many."""
+        rows = np.array(self._rows[:count], dtype=np.int64)
+        old, new = np.array(self._old[:count]), np.array(self._new[:count])
+        return Updates(rows, x[rows], old, new, np.array(self._spikes[:count], dtype=np.bool_))
+
+    def _update(self, row: int, new: float, is_spike: int) -> None:
+        self._rows.append(row)
+        self._old.append(self._y[row])
+        self._new.append(new)
+        self._spikes.append(is_spike)
+        self._y[row] = new
+
+    def _is_ignorable(self, row: int, least: float) -> bool:
+        """Tell whether another row has the same x and a y that is no greater."""
+        members, y = self._members, self._y
+        return any(
+            members[place] != row and y[members[place]] <= least
+            for place in range(self._begins[row], self._ends[row])
+        )
+
+    def _draw(self) -> Iterator[tuple[int, float]]:
+        """Return rows, and ways from -1 to 1, without end."""
+        while True:
+            rows = self._random.integers(0, len(self._y), _DRAWN).tolist()
+            yield from zip(rows, self._random.uniform(-1, 1, _DRAWN).tolist(), strict=True)
+
+
+def _rows(numbers: IdArray, x: Floats, y: Floats) -> pa.Table:
+    return pa.table({KEY: pa.array(numbers).cast(pa.string()), X: x, Y: y})

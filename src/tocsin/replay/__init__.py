@@ -1,0 +1,1 @@
+"""A matcher measured on files that other systems can read, too."""

@@ -1,0 +1,170 @@
+"""Any matcher on a pair of neutral files, so that other systems can be measured on the same input."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+
+from tocsin.matching import EventBatch, Matcher, Matches, create_matcher
+from tocsin.model.errors import TocsinError
+from tocsin.replay.interchange import read_events, read_header, read_subscriptions
+from tocsin.replay.memory import resident_mb
+from tocsin.replay.numbered import NumberedEvents, add_to, prepared_for
+
+_BATCH: Final = 1_000
+_WARM_UP: Final = 10_000  # events
+_SINGLE: Final = 2_000  # events that are given one by one
+_TRIED: Final = 4_096  # subscriptions that set off compilation
+_TRIED_EVENTS: Final = 100
+_CHECKED: Final = 50  # events
+
+
+class Replay(Struct, frozen=True):
+    """What a matcher did with a pair of files."""
+
+    matcher: str
+    subscriptions: int
+    events: int
+    build_s: float  # adding all subscriptions; reading the file is left out
+    rss_mb: float  # the process, when all are added
+    us_per_event: float  # matching alone, of events that are encoded already
+    us_per_event_with_encoding: float  # from dicts
+    latency_us: float  # the median of calls with one dict each
+    matches_total: int
+    first50_matches: int
+    first50_checksum: int
+    compile_s: float  # before all this, on a small part of the input
+    options: Mapping[str, float | bool | str] = {}  # that the matcher was made with
+
+
+def replay(
+    subscriptions: Path,
+    events: Path,
+    matcher: str,
+    progress: Callable[[str], None] = lambda _: None,
+    options: Mapping[str, float | bool | str] | None = None,
+) -> Replay:
+    """Measure a matcher, made with `options`, on a pair of neutral files: one pass over the events, in batches of 1,000."""
+    made_with = options or {}
+    _check_pair(subscriptions, events)
+    arriving = read_events(events)
+    count = len(arriving.offsets) - 1
+    progress("compiling")
+    compile_s = _compile(create_matcher(matcher, **made_with), subscriptions, arriving)
+    built = create_matcher(matcher, **made_with)
+    build_s = _build(built, subscriptions, progress)
+    rss_mb = resident_mb()
+    progress("warming up")
+    _match(built, _others(arriving).slice(0, min(count, _WARM_UP)))
+    progress("matching")
+    seconds, matches = _match(built, arriving)
+    progress("matching dicts")
+    seconds_from_dicts = _match_dicts(built, arriving)
+    progress("matching dicts, one by one")
+    latency = _latency(built, arriving.slice(0, min(count, _SINGLE)))
+    found, checksum = _checked(matches)
+    per_event = 1e6 / max(count, 1)
+    return Replay(
+        matcher=matcher,
+        subscriptions=read_header(subscriptions).count,
+        events=count,
+        build_s=build_s,
+        rss_mb=rss_mb,
+        us_per_event=seconds * per_event,
+        us_per_event_with_encoding=seconds_from_dicts * per_event,
+        latency_us=latency,
+        matches_total=sum(len(one.ids) for one in matches),
+        first50_matches=found,
+        first50_checksum=checksum,
+        compile_s=compile_s,
+        options=made_with,
+    )
+
+
+def _check_pair(subscriptions: Path, events: Path) -> None:
+    asked, given = read_header(subscriptions), read_header(events)
+    if (asked.lowest, asked.highest) != (given.lowest, given.highest):
+        raise TocsinError(
+            f"{subscriptions} and {events} are no pair: values are {asked.lowest} to {asked.highest} in the one,"
+            f" {given.lowest} to {given.highest} in the other"
+        )
+
+
+def _compile(matcher: Matcher, subscriptions: Path, events: NumberedEvents) -> float:
+    """Run everything once, on a matcher that is to be thrown away; return how long it took."""
+    sample = next(read_subscriptions(subscriptions, _TRIED), None)
+    some = events.slice(0, min(len(events.offsets) - 1, _TRIED_EVENTS))
+    start = time.perf_counter()
+    if (warm_up := getattr(matcher, "warm_up", None)) is not None:
+        warm_up()
+    if sample is not None:
+        add_to(matcher, sample)
+        _match(matcher, some)
+        matcher.remove(sample.ids)
+    return time.perf_counter() - start
+
+
+def _build(matcher: Matcher, subscriptions: Path, progress: Callable[[str], None]) -> float:
+    """Add a file's subscriptions; return how long the matcher took."""
+    seconds = 0.0
+    for batch in read_subscriptions(subscriptions):
+        start = time.perf_counter()
+        add_to(matcher, batch)
+        seconds += time.perf_counter() - start
+        progress(f"adding subscriptions: {int(batch.ids[-1]) + 1:,}")
+    return seconds
+
+
+def _match(matcher: Matcher, events: NumberedEvents) -> tuple[float, list[Matches]]:
+    """Match events that are encoded already; return how long it took, and the answers."""
+    seconds, matches = 0.0, []
+    for part in events.batches(_BATCH):
+        batch = prepared_for(matcher, part)
+        start = time.perf_counter()
+        matches.append(matcher.match(batch))
+        seconds += time.perf_counter() - start
+    return seconds, matches
+
+
+def _match_dicts(matcher: Matcher, events: NumberedEvents) -> float:
+    """Match events that are dicts; return how long it took."""
+    seconds = 0.0
+    for part in events.batches(_BATCH):
+        rows = part.to_dicts()
+        start = time.perf_counter()
+        matcher.match(EventBatch.of_dicts(rows))
+        seconds += time.perf_counter() - start
+    return seconds
+
+
+def _latency(matcher: Matcher, events: NumberedEvents) -> float:
+    """Return the median of microseconds from one dict to its matches."""
+    seconds = []
+    for row in events.to_dicts():
+        start = time.perf_counter()
+        matcher.match(EventBatch.of_dicts([row]))
+        seconds.append(time.perf_counter() - start)
+    return median(seconds) * 1e6 if seconds else 0.0
+
+
+def _others(events: NumberedEvents) -> NumberedEvents:
+    """Return other events that look alike: each attribute's values, dealt anew among the events that have it."""
+    random = np.random.default_rng(1)
+    place = np.argsort(events.attributes, kind="stable")
+    dealt = np.lexsort((random.random(len(place)), events.attributes))
+    values = np.empty_like(events.values)
+    values[place] = events.values[dealt]
+    return events._replace(values=values)
+
+
+def _checked(matches: list[Matches]) -> tuple[int, int]:
+    """Return how many matches the first 50 events have, and their checksum."""
+    first = [ids for one in matches[: -(-_CHECKED // _BATCH)] for ids in one.to_lists()][:_CHECKED]
+    checksum = sum(event * 1_000_003 + id_ for event, ids in enumerate(first) for id_ in ids)
+    return sum(map(len, first)), checksum % 2**32

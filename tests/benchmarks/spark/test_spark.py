@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from pyspark.sql import SparkSession
+
+from benchmarks.lesubscribe.workload import Parameters
+from benchmarks.runner.report import Report
+from benchmarks.spark import EXPERIMENTS, PAPER, Scale, process, run
+from benchmarks.spark.answers import Timed
+from benchmarks.spark.joins import short_plan
+from benchmarks.spark.plots import draw
+from benchmarks.spark.process import Answer, Request, SparkProcess
+from benchmarks.spark.serving import serve
+from benchmarks.spark.session import Session
+from benchmarks.spark.tasks import TASKS
+from tests.spark.conftest import LEFT_OPEN, UNRAISABLE, spark  # noqa: F401 - the session of all tests
+from tocsin.model.errors import SparkError
+
+pytestmark = [pytest.mark.filterwarnings(LEFT_OPEN), pytest.mark.filterwarnings(UNRAISABLE)]
+
+TINY = Scale(
+    "tiny",
+    subscriptions=300,
+    events=200,
+    joined=100,
+    join_events=100,
+    join_samples=(40, 80),
+    changing=20,
+    changes=1,
+    rounds=1,
+    shards=(1, 2),
+    noted=(20, 40),
+    noted_events=100,
+    stream_rows=20,
+    workload=Parameters(names=6, pairs=6, predicates=4, highest=4, event_highest=4),
+)
+
+
+class InProcess(SparkProcess):
+    """Does what it is asked in this process's own session."""
+
+    def __init__(self, session: SparkSession, cores: int) -> None:
+        self.cores = cores
+        self._session = session
+
+    def ask(self, task: str, answer: type[Answer], **arguments: Any) -> Answer:
+        done = TASKS[task](self._session, **arguments)
+        assert isinstance(done, answer)
+        return done
+
+
+@pytest.fixture(scope="module")
+def report(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Report:  # noqa: F811
+    session = Session(
+        TINY, tmp_path_factory.mktemp("bench"), [InProcess(spark, 1), InProcess(spark, 2)], lambda _: None
+    )
+    for name, experiment in EXPERIMENTS.items():
+        session.begin(name)
+        experiment.work(session)  # raises if two ways give different numbers of notifications
+    return Report.of("spark", session.measurements, scale=TINY.name)
+
+
+def figures(report: Report, experiment: str) -> dict[tuple[str, str], float]:
+    return {
+        (str(one.details["of"]), one.name): one.value
+        for one in report.measurements
+        if one.details["experiment"] == experiment
+    }
+
+
+def test_every_experiment_measures_something(report: Report) -> None:
+    assert {one.details["experiment"] for one in report.measurements} == set(EXPERIMENTS)
+
+
+def test_all_ways_tell_the_same_number_of_notifications_and_there_are_some(report: Report) -> None:
+    for experiment in ("joins", "overhead"):
+        told = {
+            one.details["notifications"]
+            for one in report.measurements
+            if one.details["experiment"] == experiment and "notifications" in one.details
+        }
+        assert len(told) == 1
+        assert min(map(int, told)) > 0
+
+
+def test_an_extrapolated_join_says_so_and_keeps_what_was_measured(report: Report) -> None:
+    (nested,) = [one for one in report.measurements if "nested-loop" in one.name]
+    assert nested.name == "nested-loop join, extrapolated"
+    assert {"seconds for 40 events", "seconds for 80 events"} <= nested.details.keys()
+    assert "BroadcastNestedLoopJoin" in str(nested.details["plan"])
+    (hashed,) = [one for one in report.measurements if one.name == "hash join"]
+    assert "BroadcastHashJoin" in str(hashed.details["plan"])
+
+
+def test_the_plan_join_is_beside_the_usual_one_and_runs_no_python(report: Report) -> None:
+    (joined,) = [one for one in report.measurements if one.name == "match, plan join"]
+    assert "BroadcastHashJoin" in str(joined.details["plan"])
+    assert "coordinate" in str(joined.details["plan"])
+    assert "MapInArrow" not in str(joined.details["plan"])
+    assert any(one.name == "match, index there already" for one in report.measurements)
+    assert any("plan join" in str(one.details["of"]) for one in report.measurements if one.unit == "times")
+
+
+def test_a_change_takes_effect_within_two_micro_batches(report: Report) -> None:
+    (one,) = [one for one in report.measurements if one.name == "micro-batches to the effect"]
+    assert one.target == 2
+    assert 1 <= one.value <= one.target
+
+
+def test_an_event_visits_no_more_shards_than_there_are(report: Report) -> None:
+    found = figures(report, "shards")
+    assert found["1 shard", "shards that an event visits"] == 1
+    assert 0 < found["2 shards", "shards that an event visits"] <= 2
+
+
+def test_targets_are_set_at_full_size_only(
+    report: Report,
+    spark: SparkSession,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    aimed = {one.name for one in report.measurements if one.target is not None}
+    assert aimed == {"micro-batches to the effect"}
+    session = Session(PAPER, tmp_path, [InProcess(spark, 1), InProcess(spark, 2)], lambda _: None)
+    session.record("gain of a second core", "memory", [1.5, 1.3, 1.7], "times")
+    (one,) = session.measurements
+    assert (one.value, one.target, one.details["lowest"], one.details["highest"]) == (1.5, 1.4, 1.3, 1.7)
+
+
+def test_a_report_is_drawn_and_read_back(report: Report, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    report.write(tmp_path / "report.json")
+    read = msgspec.json.decode((tmp_path / "report.json").read_bytes(), type=Report)
+    drawn = draw(read, tmp_path / "plots")
+    assert [path.stem for path in drawn] == ["joins", "rates", "costs"]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in drawn)
+
+
+def test_requests_are_answered_line_by_line(spark: SparkSession, tmp_path: Path) -> None:  # noqa: F811
+    spark.range(7).write.parquet(str(tmp_path / "rows"))
+    request = Request("transferred", {"events": str(tmp_path / "rows")})
+    answers = BytesIO()
+    serve(spark, BytesIO(2 * (msgspec.json.encode(request) + b"\n")), answers)
+    found = [msgspec.json.decode(line, type=Timed) for line in answers.getvalue().splitlines()]
+    assert [one.rows for one in found] == [0, 0]
+
+
+def test_a_process_that_ends_is_told_of_with_its_last_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_MODULE", "benchmarks.spark.nowhere")
+    with (
+        SparkProcess(1, tmp_path) as broken,
+        pytest.raises(SparkError, match=r"ended with code 1.*\n.*nowhere"),
+    ):
+        broken.ready()
+
+
+def test_without_pyspark_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "find_spec", lambda _: None)
+    with pytest.raises(SparkError, match=r"pip install 'tocsin\[spark\]'"):
+        run()
+
+
+def test_a_plan_is_shortened_to_its_operators() -> None:
+    plan = (
+        "== Physical Plan ==\n+- Project [id#12L AS s#3]\n   +- *(1) ColumnarToRow\n   +- Join " + "x" * 200
+    )
+    lines = short_plan(plan).splitlines()
+    assert lines[0] == "+- Project [id AS s]"
+    assert lines[1].startswith("   +- Join xxx")
+    assert lines[1].endswith("…")
+    assert len(lines) == 2
