@@ -7,7 +7,6 @@ from tocsin.engine.results import (
     AnswerChanges,
     Difference,
     EngineStats,
-    EventExplanation,
     Followed,
     HeldSequences,
     HeldViews,
@@ -17,6 +16,7 @@ from tocsin.engine.results import (
     Trial,
 )
 from tocsin.engine.view_explaining import ViewExplanation
+from tocsin.language.explanation import EventExplanation
 
 __all__ = [
     "AnswerChanges",

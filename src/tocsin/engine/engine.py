@@ -11,12 +11,11 @@ import numpy as np
 from msgspec.structs import replace
 
 from tocsin.engine.explaining import SequenceExplanation
-from tocsin.engine.filters import DELETIONS, applies, explain_filter
+from tocsin.engine.filters import applies, explain_filter
 from tocsin.engine.incoming import Incoming, is_at_hand, read_incoming
 from tocsin.engine.ranked import Wish
 from tocsin.engine.results import (
     EngineStats,
-    EventExplanation,
     Followed,
     NamedMatches,
     Trial,
@@ -27,12 +26,13 @@ from tocsin.engine.viewing import Viewing, try_view
 from tocsin.formats import EventFields, Fault
 from tocsin.formats.cloud_events import is_cloud_event, read_cloud_event
 from tocsin.language.check import QuerySource, read_query
+from tocsin.language.explanation import EventExplanation
 from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.matching.ranking import EventWeights
 from tocsin.model import Event, Notification, Subscription, View, read_event
 from tocsin.model import Sequence as SequenceQuery
 from tocsin.model.errors import EventError
-from tocsin.model.event import check_event, check_times
+from tocsin.model.event import DELETIONS, check_event, check_times
 from tocsin.model.ticks import StreamTicks, Tick
 
 _BATCH: Final = 1000

@@ -7,8 +7,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from tocsin.engine.results import EventExplanation
-from tocsin.language.explanation import Reason, explain_condition
+from tocsin.language.explanation import EventExplanation, Reason, explain_condition
 from tocsin.language.printer import condition_text, term_text
 from tocsin.model import Attribute, Event, Value
 from tocsin.model.conditions import TRUE, And, Condition, all_of

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Protocol
 
-from tocsin.engine.results import EventExplanation
 from tocsin.language import Cnf, Dnf, to_dnf, to_normal
-from tocsin.language.explanation import explain_condition
+from tocsin.language.explanation import EventExplanation, explain_condition
 from tocsin.language.semantics import condition_truth, value_of
 from tocsin.model import (
     Attribute,
@@ -21,10 +20,8 @@ from tocsin.model import (
     literal,
 )
 from tocsin.model.conditions import Conjunction
-from tocsin.model.errors import EventError, NormalFormError, SubscriptionError
-from tocsin.model.event import STREAM
-
-DELETIONS: Final = ("$delete", "_deleted")
+from tocsin.model.errors import NormalFormError, SubscriptionError
+from tocsin.model.event import STREAM, is_deletion, matchable
 
 
 class NormalForm(Protocol):
@@ -78,22 +75,6 @@ def _stream_of(query: Filter) -> Conjunction:
     return (Predicate(Attribute(STREAM), Operator.EQ, (literal(query.stream),)),)
 
 
-def matchable(event: Event) -> Event:
-    """Return the event as matchers see it: with its stream among its attributes."""
-    if STREAM in event.attributes:
-        raise EventError(
-            "that name is Tocsin's own; an event's stream is given beside its attributes", STREAM
-        )
-    if event.stream is None:
-        return event
-    return Event(event.id, {**event.attributes, STREAM: event.stream}, event.stream, event.start, event.end)
-
-
-def is_deletion(event: Event) -> bool:
-    """Tell whether an event deletes a row; such an event reaches no filter."""
-    return any(event.attributes.get(name) is True for name in DELETIONS)
-
-
 def outside(subscription: Subscription, event: Event) -> tuple[str, ...]:
     """Return what keeps the event away from the subscription's condition: its stream, or its time."""
     query = subscription.query
@@ -101,20 +82,10 @@ def outside(subscription: Subscription, event: Event) -> tuple[str, ...]:
     if isinstance(query, Filter) and query.stream is not None and query.stream != event.stream:
         of = f"of stream `{event.stream}`" if event.stream is not None else "of no stream"
         reasons.append(f"it looks at stream `{query.stream}`, the event is {of}")
-    reasons += out_of_time(subscription, event)
+    reasons += subscription.outside_validity(event)
     if is_deletion(event):
         reasons.append("the event is a deletion, which reaches no filter")
     return tuple(reasons)
-
-
-def out_of_time(subscription: Subscription, event: Event) -> list[str]:
-    """Return why an event is outside the time that the subscription is valid."""
-    reasons = []
-    if subscription.valid_from is not None and event.end < subscription.valid_from:
-        reasons.append(f"it is valid from {subscription.valid_from}, the event ended at {event.end}")
-    if subscription.valid_until is not None and event.end >= subscription.valid_until:
-        reasons.append(f"it is valid until {subscription.valid_until}, the event ended at {event.end}")
-    return reasons
 
 
 def applies(subscription: Subscription, event: Event) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tocsin.engine.filters import is_deletion, matchable
 from tocsin.engine.holdings import Holdings
 from tocsin.engine.ranked import best_of, native_best
 from tocsin.formats import EventReader, Fault
@@ -12,6 +11,7 @@ from tocsin.matching import EventBatch
 from tocsin.matching.ranking import RankingMatcher
 from tocsin.model import Event
 from tocsin.model.errors import EventError
+from tocsin.model.event import is_deletion, matchable
 
 
 class Lookup:

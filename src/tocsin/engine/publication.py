@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tocsin.engine.altering import Altering
 from tocsin.engine.answers import view_notification
 from tocsin.engine.clock import Clock
-from tocsin.engine.filters import is_deletion, matchable, notification
+from tocsin.engine.filters import notification
 from tocsin.engine.history import History
 from tocsin.engine.holdings import Holdings
 from tocsin.engine.lookup import Lookup
@@ -27,6 +27,7 @@ from tocsin.formats import Fault
 from tocsin.matching import ConjunctionBatch, EventBatch, IdArray
 from tocsin.model import Event, Notification
 from tocsin.model.errors import EventError
+from tocsin.model.event import is_deletion, matchable
 from tocsin.sequences.arrivals import Arrivals
 from tocsin.sequences.witnesses import Witnesses
 from tocsin.views.answers import same_answer

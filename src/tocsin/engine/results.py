@@ -13,7 +13,6 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tocsin.formats import Fault
-from tocsin.language.explanation import Reason
 from tocsin.matching import IdArray, MatcherStats
 from tocsin.model import Event, Notification, Value
 from tocsin.model.errors import TemplateError
@@ -65,23 +64,6 @@ class Difference(Struct, frozen=True):
 
     def __bool__(self) -> bool:
         return bool(self.added or self.changed or self.removed)
-
-
-class EventExplanation(Struct, frozen=True):
-    """Why a subscription would be notified of an event, or would not.
-
-    `outside` says what keeps the event away from the condition altogether: its stream, or its time.
-    """
-
-    subscription: str
-    matched: bool
-    reason: Reason
-    outside: tuple[str, ...] = ()
-
-    @property
-    def failed(self) -> tuple[Reason, ...]:
-        """Return the predicates that failed; none if the condition holds."""
-        return self.reason.failed()
 
 
 class Trial(Struct, frozen=True):

@@ -10,7 +10,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tocsin.engine.book import Book, in_force
-from tocsin.engine.filters import DELETIONS
 from tocsin.engine.incoming import Incoming
 from tocsin.engine.results import NamedMatches
 from tocsin.formats import EventReader, Fault
@@ -19,7 +18,7 @@ from tocsin.formats.records import UnreadableRecord
 from tocsin.matching import Matches
 from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.model.errors import EventError, KindError
-from tocsin.model.event import STREAM, Event, check_times, read_event
+from tocsin.model.event import DELETIONS, STREAM, Event, check_times, read_event
 from tocsin.model.ticks import StreamTicks
 from tocsin.sequences.arrivals import Arrivals
 

@@ -11,7 +11,6 @@ from msgspec import Struct
 
 from tocsin.engine.book import ALWAYS, Terms
 from tocsin.engine.explaining import SequenceExplanation, explain_sequence
-from tocsin.engine.filters import is_deletion
 from tocsin.engine.results import HeldSequences
 from tocsin.engine.sequences import asks_in_units
 from tocsin.engine.tables import TableRows
@@ -20,6 +19,7 @@ from tocsin.language.template.columns import Column
 from tocsin.matching import IdArray
 from tocsin.model import Event, Sequence, Subscription
 from tocsin.model.errors import EventError, SubscriptionError, TocsinError
+from tocsin.model.event import is_deletion
 from tocsin.model.ticks import StreamTicks, Tick, read_tick
 from tocsin.sequences.dependencies import Dependencies
 from tocsin.sequences.preparation import prepare

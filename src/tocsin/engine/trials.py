@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tocsin.engine.filters import is_deletion
 from tocsin.engine.results import Trial
 from tocsin.engine.sequences import sequence_notification
 from tocsin.engine.timelines import Timelines
 from tocsin.formats import Fault
 from tocsin.model import Event, Notification
 from tocsin.model import Sequence as SequenceQuery
+from tocsin.model.event import is_deletion
 from tocsin.sequences.arrivals import Arrivals
 from tocsin.sequences.witnesses import Witnesses
 

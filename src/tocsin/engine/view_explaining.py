@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tocsin.engine.results import EventExplanation
-from tocsin.language.explanation import Reason, explain_condition
+from tocsin.language.explanation import EventExplanation, Reason, explain_condition
 from tocsin.language.printer import condition_text
 from tocsin.model import Subscription, View
 from tocsin.model.subscription import Answer

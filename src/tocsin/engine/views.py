@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from tocsin.engine.altering import Altering
 from tocsin.engine.answers import Altered
 from tocsin.engine.families import HeldFamily, Pending, TableContents, family_key, new_family
-from tocsin.engine.filters import DELETIONS, is_deletion, out_of_time
 from tocsin.engine.results import HeldViews
 from tocsin.engine.view_explaining import ViewExplanation, explain_view
 from tocsin.language.parsing.cursor import closest
@@ -22,6 +21,7 @@ from tocsin.language.template.columns import Column
 from tocsin.matching import IdArray
 from tocsin.model import Event, Query, Subscription, View
 from tocsin.model.errors import EventError, NormalFormError, SubscriptionError, TocsinError
+from tocsin.model.event import DELETIONS, is_deletion
 from tocsin.model.subscription import Answer
 from tocsin.views.batch import Changed, read_batch
 from tocsin.views.changes import Row, RowChange
@@ -328,7 +328,7 @@ class Views:
         self.check(event)
         if self.tables[event.stream].is_late(_row(event), event.end):
             yield f"the event ended at {event.end}, before the row that is held: it is late"
-        yield from out_of_time(held, event)
+        yield from held.outside_validity(event)
 
     @property
     def has_untold(self) -> bool:

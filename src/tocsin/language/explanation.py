@@ -35,6 +35,23 @@ class Reason(Struct, frozen=True):
         return _blamed(self, wanted=True)
 
 
+class EventExplanation(Struct, frozen=True):
+    """Why a subscription would be notified of an event, or would not.
+
+    `outside` names the reasons why the condition is not evaluated at all: another stream, or outside the validity.
+    """
+
+    subscription: str
+    matched: bool
+    reason: Reason
+    outside: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> tuple[Reason, ...]:
+        """Return the predicates that failed; none if the condition holds."""
+        return self.reason.failed()
+
+
 def explain_condition(condition: Condition, attributes: Mapping[str, Value]) -> Reason:
     """Return each part of `condition` with its truth.
 

@@ -19,6 +19,9 @@ from tocsin.model.values import Value, read_value
 STREAM: Final = "$stream"
 """The attribute by which matchers know an event's stream, so that a filter on one stream is indexed by it."""
 
+DELETIONS: Final = ("$delete", "_deleted")
+"""The attributes of which one is true in an event that deletes a row."""
+
 _WIDE = 2**63  # what is within needs no further look
 _MICROSECONDS: Final = StreamTicks()  # no stream has declared anything
 
@@ -99,6 +102,22 @@ def check_event(event: Event, dropped: Callable[[str], None] | None = None) -> E
     read = flatten(given, dropped)
     same = len(read) == len(given) and all(read.get(name) is raw for name, raw in given.items())
     return event if same else replace(event, attributes=read)
+
+
+def matchable(event: Event) -> Event:
+    """Return the event as matchers see it: with its stream among its attributes."""
+    if STREAM in event.attributes:
+        raise EventError(
+            "that name is Tocsin's own; an event's stream is given beside its attributes", STREAM
+        )
+    if event.stream is None:
+        return event
+    return Event(event.id, {**event.attributes, STREAM: event.stream}, event.stream, event.start, event.end)
+
+
+def is_deletion(event: Event) -> bool:
+    """Tell whether an event deletes a row; such an event reaches no filter and no sequence."""
+    return any(event.attributes.get(name) is True for name in DELETIONS)
 
 
 def _is_timed(event: Event) -> bool:

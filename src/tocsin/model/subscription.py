@@ -32,6 +32,15 @@ class Subscription(Struct, frozen=True):
     weight: float | Mapping[str, float] = 1.0
     witness: Literal["full"] | None = None
 
+    def outside_validity(self, event: Event) -> list[str]:
+        """Return why the subscription does not apply to an event that ended when this one did; empty if it does."""
+        reasons = []
+        if self.valid_from is not None and event.end < self.valid_from:
+            reasons.append(f"it is valid from {self.valid_from}, the event ended at {event.end}")
+        if self.valid_until is not None and event.end >= self.valid_until:
+            reasons.append(f"it is valid until {self.valid_until}, the event ended at {event.end}")
+        return reasons
+
 
 class Witnessed(Struct, frozen=True):
     """One step of a sequence that was completed: its name, and the ids of its first and its last event.

@@ -10,7 +10,6 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tocsin.engine.filters import is_deletion, matchable
 from tocsin.engine.tables import TELLING
 from tocsin.formats.arrow_rows import arrow_rows
 from tocsin.formats.event_reader import EventFields, EventReader, Fault, find
@@ -18,7 +17,7 @@ from tocsin.formats.records import UnreadableRecord, json_record
 from tocsin.matching import EventBatch
 from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.model.errors import EventError, KindError
-from tocsin.model.event import STREAM, Event
+from tocsin.model.event import STREAM, Event, is_deletion, matchable
 from tocsin.model.values import Value, read_time
 
 _NO_ID: Final = "it has no event id"
