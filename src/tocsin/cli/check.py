@@ -1,4 +1,4 @@
-"""`tocsin check`: what is wrong with subscriptions, all of it."""
+"""`tocsin check`: every error and warning in subscriptions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from tocsin.cli import options
 from tocsin.cli.subscription_loading import check_entry
 from tocsin.cli.terminal import FaultLog, complain, counted, note, progress, warn, watched
-from tocsin.formats import EventFields, Fault
+from tocsin.formats import EventFile, Fault
 from tocsin.formats.subscription_files import Entry, read_subscriptions
 from tocsin.language.schema_inference import ObservedSchema
 from tocsin.model import Sequence
@@ -51,14 +51,11 @@ class _Entries:
 
 def check(
     files: Annotated[list[Path] | None, typer.Argument(help="Files of subscriptions.")] = None,
-    subscribe: Annotated[
-        list[str] | None,
-        typer.Option("--subscribe", "-s", help="A subscription; may be given several times."),
-    ] = None,
+    subscribe: options.Subscribe = None,
     against: Annotated[
         str | None,
         typer.Option(
-            help="Events to check against: warn of attributes never seen and kinds that cannot match."
+            help="A file of events: warn of attributes that no event has, and of values that no event can match."
         ),
     ] = None,
     input_format: options.InputFormat = None,
@@ -75,19 +72,22 @@ def check(
     entries = _Entries(files or [], subscribe or [])
     bad = good = warned = 0
     with progress("subscriptions", quiet=quiet) as bar:
-        ways = Dependencies()
-        seen = _seen(against, input_format, stream, stream_field) if against is not None else None
+        streams = Dependencies()
+        schema = None
+        if against is not None:
+            reading = options.EventOptions(input_format, stream, stream_field=stream_field)
+            schema = _observed_schema(reading.open(against))
         for entry in watched(entries, bar, "checking", entries):
             try:
                 checked = check_entry(entry)
                 if isinstance(entry, Entry) and isinstance(checked.query, Sequence):
-                    _follow(ways, checked.query, entry)
+                    _check_cycles(streams, checked.query, entry)
             except TocsinError as error:
                 bad += 1
                 complain(str(error))
                 continue
             good += 1
-            warnings = checked.warnings + (seen.warnings(checked.query) if seen is not None else ())
+            warnings = checked.warnings + (schema.warnings(checked.query) if schema is not None else ())
             warned += len(warnings)
             for warning in warnings:
                 assert isinstance(entry, Entry)  # noqa: S101 - an error was raised above
@@ -98,23 +98,20 @@ def check(
         raise typer.Exit(1)
 
 
-def _follow(ways: Dependencies, query: Sequence, entry: Entry) -> None:
-    """Take note of what a sequence reads and publishes, or raise if that would come back to it."""
+def _check_cycles(streams: Dependencies, query: Sequence, entry: Entry) -> None:
+    """Add the streams that a sequence reads and publishes; raise if it would read its own output."""
     try:
-        ways.add(prepare(query, Ticks()).reads, query.publish)
+        streams.add(prepare(query, Ticks()).reads, query.publish)
     except SubscriptionError as fault:
         raise SubscriptionError(f"{entry.place}: subscription `{entry.id}`: {fault.reason}") from None
 
 
-def _seen(
-    source: str, format: options.InputFormat, stream: str | None, stream_field: str | None
-) -> ObservedSchema:
-    file = options.events_from(source, format, stream=stream, fields=EventFields(stream=stream_field))
-    seen = ObservedSchema()
+def _observed_schema(source: EventFile) -> ObservedSchema:
+    schema = ObservedSchema()
     with progress("events") as bar, FaultLog() as log:
-        for event in watched(file, bar, "reading events", file):
+        for event in watched(source, bar, "reading events", source):
             if isinstance(event, Fault):
                 log(event)
             else:
-                seen.add(event)
-    return seen
+                schema.add(event)
+    return schema

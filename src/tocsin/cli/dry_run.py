@@ -10,48 +10,36 @@ import typer
 from rich.console import Console
 
 from tocsin.cli import options
-from tocsin.cli.subscription_loading import replaying_engine
 from tocsin.cli.terminal import FaultLog, counted, note, progress, shown, told, warn, watched
 from tocsin.engine import Engine
-from tocsin.formats import EventFields
 from tocsin.model import Notification
 
 
+@options.with_option_groups
 def dry_run(
     subscription: Annotated[str, typer.Argument(help="A subscription.")],
     events: options.EventsArgument = "-",
     limit: Annotated[int, typer.Option(min=0, help="How many of the events to show.")] = 10,
-    input_format: options.InputFormat = None,
-    stream: options.Stream = None,
-    time_field: options.TimeField = None,
-    start_field: options.StartField = None,
-    id_field: options.IdField = None,
-    stream_field: options.StreamField = None,
-    disorder: options.Disorder = 0,
-    tick: options.StreamTick = None,
-    table: options.Tables = None,
     faults: options.Faults = None,
     quiet: options.Quiet = False,
+    *,
+    replay: options.ReplayOptions,
 ) -> None:
     """Tell how often a subscription would have fired, without subscribing.
 
     Ends with 0 if it would have fired, with 1 if not.
     """
-    fields = EventFields(id_field, time_field, start_field, stream_field)
     fired = 0
     console = Console(highlight=False)
     with FaultLog(faults) as log, progress("events", quiet=quiet) as bar:
-        # For one subscription no index is worth its loading.
-        engine = replaying_engine(
-            "oracle", disorder=disorder, ticks=tick or (), tables=table or (), report=log
-        )
-        source = options.events_from(events, input_format, stream=stream, fields=fields, ticks=engine.ticks)
+        engine = replay.engine("oracle", log)  # loading an index does not pay for one subscription
+        source = replay.open(events, engine.ticks)
         for warning in engine.subscribe(subscription, id="it").warnings:
             warn(warning)
         incoming = watched(source, bar, "testing", source)
         size = 1 if source.path is None else 256
         notes = engine.publish_many(incoming, on_error=log, batch_size=size)
-        for one in chain(notes, _at_last(engine)):
+        for one in chain(notes, _flushed(engine)):
             fired += 1
             if fired <= limit:
                 events_of = ", ".join(one.event_ids)
@@ -67,6 +55,6 @@ def dry_run(
         raise typer.Exit(1)
 
 
-def _at_last(engine: Engine) -> Iterator[Notification]:
-    """Return what is told of the events that still wait, once there are no others."""
+def _flushed(engine: Engine) -> Iterator[Notification]:
+    """Return the notifications of buffered events, only once all others have been taken."""
     yield from engine.flush()

@@ -12,25 +12,27 @@ from rich.markup import escape
 
 from tocsin.cli import options
 from tocsin.cli.explanations import automaton_tree, reason_tree, tested_value
-from tocsin.cli.subscription_loading import replaying_engine
 from tocsin.cli.terminal import FaultLog, counted, note, shown, shown_answer, warn
 from tocsin.engine import Engine, EventClock, ViewExplanation
-from tocsin.formats import EventFields, EventFile, EventReader, Fault
+from tocsin.formats import EventFile, EventReader, Fault
 from tocsin.formats.files import is_readable
 from tocsin.formats.records import UnreadableRecord, json_array
 from tocsin.language import check, to_text
-from tocsin.model import Event, Sequence, View
+from tocsin.model import Event, Filter, Sequence
 from tocsin.model.errors import EventError, TocsinError
 
+_ID = "it"
 
+
+@options.with_option_groups
 def explain(
     subscription: Annotated[str, typer.Argument(help="A subscription.")],
     event: Annotated[
         str | None,
         typer.Argument(
             metavar="[EVENTS]",
-            help="For a filter one event in JSON, or a file that holds it; for a sequence or a view a file of events; "
-            "- for standard input.",
+            help="For a filter, one event in JSON or a file that holds it; for a sequence or a view, a file of "
+            "events; - for standard input.",
             show_default="-",
         ),
     ] = None,
@@ -38,51 +40,41 @@ def explain(
         Path | None,
         typer.Option(help="Draw a sequence's automaton in this file, in SVG.", dir_okay=False),
     ] = None,
-    input_format: options.InputFormat = None,
-    stream: options.Stream = None,
-    time_field: options.TimeField = None,
-    start_field: options.StartField = None,
-    id_field: options.IdField = None,
-    stream_field: options.StreamField = None,
-    disorder: options.Disorder = 0,
-    tick: options.StreamTick = None,
-    table: options.Tables = None,
+    *,
+    replay: options.ReplayOptions,
 ) -> None:
-    """Show of each predicate of a filter whether it holds for an event; of a sequence, where it stands after events.
+    """Explain why a filter matches an event or not, where a sequence stands, or how a view's answer changes.
 
-    Of a view, the answer after all events but the last, and what the last one changes. Ends with 0 if the event
-    satisfies the filter, the events complete the sequence, or the last one changes the answer; with 1 if not.
+    A filter shows the truth of each predicate for one event. A sequence shows its automaton after all events. A
+    view shows its answer after all events but the last, and the change that the last one makes. Ends with 0 if
+    the event matches the filter, the events complete the sequence, or the last event changes the answer; with 1
+    if not.
     """
     query = check(subscription).query
-    if isinstance(query, Sequence):
-        fields = EventFields(id_field, time_field, start_field, stream_field)
-        with FaultLog() as log:
-            engine = replaying_engine("oracle", disorder=disorder, ticks=tick or (), report=log)
-            drawn_only = event is None and graph is not None
-            source = (
-                None
-                if drawn_only
-                else options.events_from(
-                    event or "-", input_format, stream=stream, fields=fields, ticks=engine.ticks
-                )
-            )
-            _explain_sequence(engine, subscription, source, graph, log)
-        return
-    if isinstance(query, View) and graph is None:
-        fields = EventFields(id_field, time_field, start_field, stream_field)
-        with FaultLog() as log:
-            engine = replaying_engine("oracle", ticks=tick or (), tables=table or (), report=log)
-            source = options.events_from(
-                event or "-", input_format, stream=stream, fields=fields, ticks=engine.ticks
-            )
-            _explain_view(engine, subscription, source, log)
-        return
-    if graph is not None:
+    if graph is not None and not isinstance(query, Sequence):
         raise TocsinError("only a sequence has an automaton to draw; leave --graph out")
-    engine = Engine(matcher="oracle", clock=EventClock(0))  # it takes every condition that has a normal form
-    for warning in engine.subscribe(subscription, id="it").warnings:
+    if isinstance(query, Filter):
+        _explain_filter(subscription, _one_event(event or "-", replay.stream))
+        return
+    with FaultLog() as log:
+        engine = replay.engine("oracle", log)
+        _subscribe(engine, subscription)
+        source = None if event is None and graph is not None else replay.open(event or "-", engine.ticks)
+        if isinstance(query, Sequence):
+            _explain_sequence(engine, query, source, graph, log)
+        elif source is not None:
+            _explain_view(engine, source, log)
+
+
+def _subscribe(engine: Engine, text: str) -> None:
+    for warning in engine.subscribe(text, id=_ID).warnings:
         warn(warning)
-    why = engine.explain("it", _one_event(event or "-", stream))
+
+
+def _explain_filter(text: str, event: Event) -> None:
+    engine = Engine(matcher="oracle", clock=EventClock(0))  # it takes every condition that has a normal form
+    _subscribe(engine, text)
+    why = engine.explain(_ID, event)
     console = Console(highlight=False)
     console.print(reason_tree(why.reason))
     for outside in why.outside:
@@ -96,30 +88,27 @@ def explain(
 
 
 def _explain_sequence(
-    engine: Engine, text: str, source: EventFile | None, graph: Path | None, log: FaultLog
+    engine: Engine, query: Sequence, source: EventFile | None, graph: Path | None, log: FaultLog
 ) -> None:
-    for warning in engine.subscribe(text, id="it").warnings:
-        warn(warning)
-    told = 0
+    completed = 0
     if source is not None:
-        told = sum(1 for _ in engine.publish_many(source, on_error=log, batch_size=256)) + len(engine.flush())
-    why = engine.explain("it")
+        completed = sum(1 for _ in engine.publish_many(source, on_error=log, batch_size=256))
+        completed += len(engine.flush())
+    why = engine.explain(_ID)
     console = Console(highlight=False)
     console.print(automaton_tree(why))
     if graph is not None:
-        graph.write_text(why.drawing(title=to_text(check(text).query)), encoding="utf-8")
+        graph.write_text(why.drawing(title=to_text(query)), encoding="utf-8")
         note(f"drawn in {graph}")
     if source is None:
         return
-    console.print(f"completed {counted(told, 'time')} in {counted(engine.stats().published, 'event')}")
-    if not told or log.count:
+    console.print(f"completed {counted(completed, 'time')} in {counted(engine.stats().published, 'event')}")
+    if not completed or log.count:
         raise typer.Exit(1)
 
 
-def _explain_view(engine: Engine, text: str, source: EventFile, log: FaultLog) -> None:
-    """Publish all events but the last, and show what that one changes; end with 1 if it is nothing."""
-    for warning in engine.subscribe(text, id="it").warnings:
-        warn(warning)
+def _explain_view(engine: Engine, source: EventFile, log: FaultLog) -> None:
+    """Publish all events but the last, and show the change that the last one makes; end with 1 if there is none."""
     last: Event | None = None
     for event in source:
         if isinstance(event, Fault):
@@ -131,8 +120,8 @@ def _explain_view(engine: Engine, text: str, source: EventFile, log: FaultLog) -
         last = event
     if last is None:
         raise EventError("there is no event to explain by")
-    why = engine.explain("it", last)
-    assert isinstance(why, ViewExplanation)  # noqa: S101 - it was subscribed as one
+    why = engine.explain(_ID, last)
+    assert isinstance(why, ViewExplanation)  # noqa: S101 - the subscription is a view
     console = Console(highlight=False)
     console.print(escape(why.followed), soft_wrap=True)
     answer = shown(shown_answer(why.answer), 500)
@@ -146,9 +135,8 @@ def _explain_view(engine: Engine, text: str, source: EventFile, log: FaultLog) -
     for outside in why.outside:
         console.print(f"[red]✗[/] {escape(outside)}")
     if why.matched:
-        console.print(
-            f"[green]it changes the answer to[/] {escape(shown(shown_answer(why.then), 500))}", soft_wrap=True
-        )
+        new = shown(shown_answer(why.then), 500)
+        console.print(f"[green]it changes the answer to[/] {escape(new)}", soft_wrap=True)
     else:
         console.print("[red]it does not change the answer[/]")
     if not why.matched or log.count:

@@ -15,11 +15,10 @@ from rich.console import Console
 from rich.text import Text
 
 from tocsin.cli import options
-from tocsin.cli.subscription_loading import Loaded, load_entries, load_template, load_texts, replaying_engine
+from tocsin.cli.subscription_loading import Loaded, load_entries, load_template, load_texts
 from tocsin.cli.terminal import FaultLog, counted, errors, note, progress, shown, told, watched
 from tocsin.engine import Engine
 from tocsin.engine.answers import first_answer
-from tocsin.formats import EventFields
 from tocsin.formats.notifications import JsonNotifications, ParquetNotifications
 from tocsin.matching import registered_matchers
 from tocsin.matching.ranking import check_event_weights
@@ -37,29 +36,14 @@ class OutputFormat(StrEnum):
     PARQUET = "parquet"
 
 
+@options.with_option_groups
 def match(
     events: options.EventsArgument = "-",
-    subscribe: Annotated[
-        list[str] | None,
-        typer.Option("--subscribe", "-s", help="A subscription; may be given several times."),
-    ] = None,
-    subscriptions: Annotated[
-        list[Path] | None,
-        typer.Option("--subscriptions", "-f", help="A file of subscriptions; may be given several times."),
-    ] = None,
-    template: Annotated[
-        str | None,
-        typer.Option(help="A text with parameters, or a file that holds one.", metavar="TEXT|FILE"),
-    ] = None,
-    parameters: Annotated[
-        Path | None, typer.Option(help="The template's rows: JSON lines, CSV, Parquet or Arrow.")
-    ] = None,
-    id_rule: Annotated[
-        str | None,
-        typer.Option(
-            "--id", help="The ids of a template's rows: a column, or a pattern such as alert-{s}-{row}."
-        ),
-    ] = None,
+    subscribe: options.Subscribe = None,
+    subscriptions: options.SubscriptionFiles = None,
+    template: options.TemplateText = None,
+    parameters: options.TemplateParameters = None,
+    id_rule: options.TemplateIds = None,
     format: Annotated[
         OutputFormat | None,
         typer.Option(
@@ -86,40 +70,32 @@ def match(
             metavar="ATTRIBUTE=NUMBER",
         ),
     ] = None,
-    input_format: options.InputFormat = None,
-    stream: options.Stream = None,
-    time_field: options.TimeField = None,
-    start_field: options.StartField = None,
-    id_field: options.IdField = None,
-    stream_field: options.StreamField = None,
     valid_until_field: options.ValidUntilField = None,
-    disorder: options.Disorder = 0,
-    tick: options.StreamTick = None,
-    table: options.Tables = None,
     load_tables: Annotated[
         Path | None,
-        typer.Option(help="Begin with the tables of this file, and tell all views' answers.", dir_okay=False),
+        typer.Option(
+            help="Begin with the tables of this file, and print the answers of all views.", dir_okay=False
+        ),
     ] = None,
     save_tables: Annotated[
         Path | None, typer.Option(help="Write the tables to this file at the end.", dir_okay=False)
     ] = None,
     faults: options.Faults = None,
     quiet: options.Quiet = False,
+    *,
+    replay: options.ReplayOptions,
 ) -> None:
     """Match events against subscriptions and print a notification for each that is satisfied, completed or changed.
 
     Ends with 0; with 1 if a record or a subscription of a file had to be left out; with 2 if nothing could be done.
     """
-    fields = EventFields(id_field, time_field, start_field, stream_field, valid_until_field)
     weights = _weights(weight or [], top)
     with ExitStack() as stack:
         log = stack.enter_context(FaultLog(faults))
-        engine = replaying_engine(
-            matcher, disorder=disorder, ticks=tick or (), tables=table or (), report=log
-        )
+        engine = replay.engine(matcher, log)
         if load_tables is not None:
             engine.load_tables(load_tables)
-        source = options.events_from(events, input_format, stream=stream, fields=fields, ticks=engine.ticks)
+        source = replay.open(events, engine.ticks, valid_until_field)
         _load(engine, subscribe, subscriptions, (template, parameters, id_rule), log)
         writer = _writer(output, format, live=source.path is None)
         stack.enter_context(writer)

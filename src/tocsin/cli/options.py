@@ -1,20 +1,24 @@
-"""Options that several commands share."""
+"""Options that several commands share, and option groups: a dataclass of options that a command takes as one parameter."""
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
-from tocsin.engine import Engine
+from tocsin.engine import Engine, EventClock
 from tocsin.formats import EventFields, EventFile, EventReader, Format, open_events
+from tocsin.model import Event
 from tocsin.model.errors import KindError, TocsinError
 from tocsin.model.ticks import StreamTicks
 
-_FIELDS = "Which attribute says what"
+_EVENT_FIELDS = "Event fields"
 
 EventsArgument: TypeAlias = Annotated[
     str,
@@ -23,26 +27,66 @@ EventsArgument: TypeAlias = Annotated[
         help="A file of events (JSON lines, JSON, CSV, Parquet, Arrow; .gz and .zst too), or - for standard input.",
     ),
 ]
+Subscribe: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--subscribe", "-s", help="A subscription's text; may be given several times."),
+]
+SubscriptionFiles: TypeAlias = Annotated[
+    list[Path] | None,
+    typer.Option("--subscriptions", "-f", help="A file of subscriptions; may be given several times."),
+]
+TemplateText: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--template", help="A text with parameters, or a file that holds one.", metavar="TEXT|FILE"),
+]
+TemplateParameters: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--parameters", help="The template's rows: JSON lines, CSV, Parquet or Arrow."),
+]
+TemplateIds: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--id", help="The ids of a template's rows: a column, or a pattern such as alert-{s}-{row}."
+    ),
+]
 InputFormat: TypeAlias = Annotated[
     Format | None,
-    typer.Option("--input-format", help="How the events are written, if the name does not say."),
+    typer.Option("--input-format", help="The format of the events, if the file's name does not say."),
 ]
-Stream: TypeAlias = Annotated[str | None, typer.Option(help="The stream that the events are of.")]
+Stream: TypeAlias = Annotated[str | None, typer.Option(help="The stream of events that name none.")]
 TimeField: TypeAlias = Annotated[
     str | None,
-    typer.Option("--time-field", help="When the event ended; without it, now.", rich_help_panel=_FIELDS),
+    typer.Option(
+        "--time-field",
+        help="The attribute with the time at which an event ended; without it, now.",
+        rich_help_panel=_EVENT_FIELDS,
+    ),
 ]
 StartField: TypeAlias = Annotated[
-    str | None, typer.Option("--start-field", help="When it started.", rich_help_panel=_FIELDS)
+    str | None,
+    typer.Option(
+        "--start-field",
+        help="The attribute with the time at which an event started.",
+        rich_help_panel=_EVENT_FIELDS,
+    ),
 ]
 IdField: TypeAlias = Annotated[
-    str | None, typer.Option("--id-field", help="Its id.", rich_help_panel=_FIELDS)
+    str | None,
+    typer.Option("--id-field", help="The attribute with an event's id.", rich_help_panel=_EVENT_FIELDS),
 ]
 StreamField: TypeAlias = Annotated[
-    str | None, typer.Option("--stream-field", help="Its stream.", rich_help_panel=_FIELDS)
+    str | None,
+    typer.Option(
+        "--stream-field", help="The attribute with an event's stream.", rich_help_panel=_EVENT_FIELDS
+    ),
 ]
 ValidUntilField: TypeAlias = Annotated[
-    str | None, typer.Option("--valid-until-field", help="Until when it is kept.", rich_help_panel=_FIELDS)
+    str | None,
+    typer.Option(
+        "--valid-until-field",
+        help="The attribute with the time until which an event is kept for later subscriptions.",
+        rich_help_panel=_EVENT_FIELDS,
+    ),
 ]
 Disorder: TypeAlias = Annotated[
     int,
@@ -56,7 +100,7 @@ StreamTick: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--tick",
-        help="How long a tick of a stream is, such as 'stock=1 second'; may be given several times.",
+        help="The length of a stream's tick, such as 'stock=1 second'; may be given several times.",
         metavar="STREAM=LENGTH",
     ),
 ]
@@ -64,29 +108,105 @@ Tables: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--table",
-        help="Let a stream be a table with this key, such as stock=symbol; may be given several times.",
+        help="Keep a stream as a table with this key, such as stock=symbol; may be given several times.",
         metavar="STREAM=KEY[,KEY]",
     ),
 ]
 Faults: TypeAlias = Annotated[
-    Path | None, typer.Option("--faults", help="Write every fault to this file.", dir_okay=False)
+    Path | None,
+    typer.Option(
+        "--faults",
+        help="Write every record that is refused or late to this file, with the reason.",
+        dir_okay=False,
+    ),
 ]
 Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no summary.")]
 
 
-def events_from(
-    source: str,
-    format: Format | None = None,
-    *,
-    stream: str | None = None,
-    fields: EventFields | None = None,
-    ticks: StreamTicks | None = None,
-) -> EventFile:
-    """Return the events of a file or of standard input; `ticks` says what the times of each stream count."""
-    return open_events(source, EventReader(fields, stream=stream, ticks=ticks), format=format)
+class OptionGroup:
+    """A dataclass whose fields are options; see `with_option_groups`."""
 
 
-def declare_ticks(engine: Engine, given: Iterable[str]) -> None:
+@dataclass(frozen=True)
+class EventOptions(OptionGroup):
+    """How events are read: their format, their stream, and the attributes that hold time, start and id."""
+
+    input_format: InputFormat = None
+    stream: Stream = None
+    time_field: TimeField = None
+    start_field: StartField = None
+    id_field: IdField = None
+    stream_field: StreamField = None
+
+    def open(
+        self, source: str, ticks: StreamTicks | None = None, valid_until_field: str | None = None
+    ) -> EventFile:
+        """Return the events of a file or of standard input; `ticks` says how long each stream's ticks are."""
+        names = EventFields(
+            self.id_field, self.time_field, self.start_field, self.stream_field, valid_until_field
+        )
+        return open_events(
+            source, EventReader(names, stream=self.stream, ticks=ticks), format=self.input_format
+        )
+
+
+@dataclass(frozen=True)
+class ReplayOptions(EventOptions):
+    """How events are replayed through an engine: their order, the ticks of streams, and the tables."""
+
+    disorder: Disorder = 0
+    tick: StreamTick = None
+    table: Tables = None
+
+    def engine(self, matcher: str | None, report: Callable[[object], None]) -> Engine:
+        """Return an engine that runs on the events' own time and accepts late events for filters.
+
+        An event that comes too late for sequences is reported.
+        """
+
+        def late(event: Event) -> None:
+            report(
+                f"{event.id}: it ended at {event.end}, before an event that came earlier, and reaches no sequence; "
+                "--disorder says by how many ticks events may come out of order"
+            )
+
+        engine = Engine(
+            matcher=matcher, clock=EventClock(), lateness=2**62, disorder=self.disorder, on_late=late
+        )
+        _declare_ticks(engine, self.tick or ())
+        _declare_tables(engine, self.table or ())
+        return engine
+
+
+def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Return `command` with each parameter that is an `OptionGroup` replaced by the group's options."""
+    signature = inspect.signature(command, eval_str=True)
+    groups: dict[str, type[Any]] = {}
+    expanded: list[inspect.Parameter] = []
+    for parameter in signature.parameters.values():
+        annotation = parameter.annotation
+        if isinstance(annotation, type) and issubclass(annotation, OptionGroup):
+            groups[parameter.name] = annotation
+            hints = get_type_hints(annotation, include_extras=True)
+            expanded += [
+                parameter.replace(name=one.name, annotation=hints[one.name], default=one.default)
+                for one in fields(annotation)  # type: ignore[arg-type]
+            ]
+        else:
+            expanded.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{one.name: given.pop(one.name) for one in fields(group)})
+        command(**given)
+
+    run.__signature__ = signature.replace(parameters=expanded)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in expanded}
+    return run
+
+
+def _declare_ticks(engine: Engine, given: Iterable[str]) -> None:
     """Declare the ticks of streams that are written as `stock=1 second`."""
     for one in given:
         stream, equals, tick = one.rpartition("=")
@@ -98,7 +218,7 @@ def declare_ticks(engine: Engine, given: Iterable[str]) -> None:
             raise TocsinError(f"--tick {one}: {fault}") from None
 
 
-def declare_tables(engine: Engine, given: Iterable[str]) -> None:
+def _declare_tables(engine: Engine, given: Iterable[str]) -> None:
     """Declare tables that are written as `stock=symbol`, or with several keys as `quote=exchange,symbol`."""
     for one in given:
         stream, equals, keys = one.rpartition("=")
@@ -109,7 +229,7 @@ def declare_tables(engine: Engine, given: Iterable[str]) -> None:
 
 
 def to_be_written(path: Path | None) -> Path | None:
-    """Return a file that a run is to write; raise `BadParameter` now, and not after the run, if it cannot be there."""
+    """Return `path`, or raise `BadParameter` before a long run if the file cannot be written."""
     if path is None:
         return None
     if not path.parent.is_dir():

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
 
-from tocsin.cli.options import declare_tables, declare_ticks
 from tocsin.cli.terminal import warn
-from tocsin.engine import Engine, EventClock
+from tocsin.engine import Engine
 from tocsin.engine.filters import normal_form, smaller_form
 from tocsin.engine.wanted import check_id, read_terms
 from tocsin.formats import Format
@@ -18,7 +17,7 @@ from tocsin.formats.records import UnreadableRecord
 from tocsin.formats.subscription_files import Entry, describe, read_subscriptions
 from tocsin.language import Template, to_dnf, to_normal
 from tocsin.language.check import Checked, read_query
-from tocsin.model import Event, Filter, Sequence, View
+from tocsin.model import Filter, Sequence, View
 from tocsin.model.conditions import TRUE, Condition
 from tocsin.model.errors import (
     LanguageError,
@@ -41,32 +40,6 @@ class Loaded(Struct):
 
     def __add__(self, other: Loaded) -> Loaded:
         return Loaded(self.good + other.good, self.bad + other.bad)
-
-
-def replaying_engine(
-    matcher: str | None = None,
-    *,
-    disorder: int = 0,
-    ticks: Iterable[str] = (),
-    tables: Iterable[str] = (),
-    report: Callable[[object], None] | None = None,
-) -> Engine:
-    """Return an engine that goes by the events' own time, and to whose filters none comes too late.
-
-    An event that comes too late for sequences is reported.
-    """
-
-    def late(event: Event) -> None:
-        if report is not None:
-            report(
-                f"{event.id}: it ended at {event.end}, before an event that came earlier, and reaches no sequence; "
-                "--disorder says by how many ticks events may come out of order"
-            )
-
-    engine = Engine(matcher=matcher, clock=EventClock(), lateness=2**62, disorder=disorder, on_late=late)
-    declare_ticks(engine, ticks)
-    declare_tables(engine, tables)
-    return engine
 
 
 def load_texts(engine: Engine, texts: list[str]) -> None:

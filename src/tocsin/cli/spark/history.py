@@ -23,8 +23,8 @@ from tocsin.model.errors import SubscriptionError, TocsinError
 
 def backtest(
     events: options.Source,
-    subscribe: options.Subscribe = None,
-    subscriptions: options.Files = None,
+    subscribe: common.Subscribe = None,
+    subscriptions: common.SubscriptionFiles = None,
     input_format: common.InputFormat = None,
     stream: common.Stream = None,
     time_field: Annotated[
@@ -106,8 +106,8 @@ def stats(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Write the statistics to this file.", dir_okay=False)
     ],
-    subscribe: options.Subscribe = None,
-    subscriptions: options.Files = None,
+    subscribe: common.Subscribe = None,
+    subscriptions: common.SubscriptionFiles = None,
     group: Annotated[
         list[str] | None,
         typer.Option(help="Attributes to count together, as a,b; may be given several times.", metavar="A,B"),

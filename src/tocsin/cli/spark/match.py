@@ -26,12 +26,12 @@ class Plan(StrEnum):
 
 def match(
     events: options.Source,
-    subscribe: options.Subscribe = None,
-    subscriptions: options.Files = None,
+    subscribe: common.Subscribe = None,
+    subscriptions: common.SubscriptionFiles = None,
     index: options.Index = None,
-    template: options.TemplateText = None,
-    parameters: options.Parameters = None,
-    id_rule: options.IdRule = None,
+    template: common.TemplateText = None,
+    parameters: common.TemplateParameters = None,
+    id_rule: common.TemplateIds = None,
     keep: Annotated[
         list[str] | None, typer.Option(help="A column of the events to print with each notification.")
     ] = None,

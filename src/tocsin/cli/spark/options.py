@@ -33,28 +33,8 @@ Source: TypeAlias = Annotated[
         help="A file or folder of events (JSON lines, JSON, CSV, Parquet), nats://HOST:PORT/STREAM or kafka://HOST:PORT/TOPIC.",
     ),
 ]
-Subscribe: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--subscribe", "-s", help="A subscription; may be given several times.")
-]
-Files: TypeAlias = Annotated[
-    list[Path] | None,
-    typer.Option("--subscriptions", "-f", help="A file of subscriptions; may be given several times."),
-]
 Index: TypeAlias = Annotated[
     str | None, typer.Option("--index", help="The folder of an index of subscriptions.", metavar="FOLDER")
-]
-TemplateText: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--template", help="A text with parameters, or a file that holds one.", metavar="TEXT|FILE"),
-]
-Parameters: TypeAlias = Annotated[
-    Path | None, typer.Option(help="The template's rows: JSON lines, CSV, Parquet or Arrow.")
-]
-IdRule: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--id", help="The ids of a template's rows: a column, or a pattern such as alert-{s}-{row}."
-    ),
 ]
 Shards: TypeAlias = Annotated[
     int | None, typer.Option(min=1, help="Spread the subscriptions over so many shards.")
