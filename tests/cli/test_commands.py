@@ -46,7 +46,7 @@ def test_check_knows_tables_json_and_repeated_ids(tmp_path: Path) -> None:
         f"{jsonl}:1: subscription `c`: `=` takes 2 arguments, got 1 - at `$.=`",
         f"{jsonl}:2: unknown key `txt`; known are id, owner, query, text, valid_from, valid_until, weight, witness",
         f"{jsonl}:3: not JSON: invalid character (byte 0): broken",
-        f"{jsonl}:4: it needs either a `text`, or a `query` in JSON",
+        f"{jsonl}:4: a subscription needs either a `text`, or a `query` in JSON",
     ]
     assert [line for line in done.stderr.splitlines() if line.startswith(str(tmp_path))] == wanted
 
@@ -225,7 +225,7 @@ def test_an_indented_beginning_is_told_and_empties_no_book(tmp_path: Path) -> No
     file.write_text("  x = 1\n")
     done = tocsin("apply", file, "--to", book, "--yes")
     assert done.returncode == 2
-    assert f"{file}:1: an indented line goes on with a subscription, but none has begun" in done.stderr
+    assert f"{file}:1: an indented line continues a subscription, but none has begun" in done.stderr
     assert "a = 1" in book.read_text()
 
 

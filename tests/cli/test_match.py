@@ -115,7 +115,7 @@ def test_validity_follows_the_events_time(tmp_path: Path) -> None:
     done = tocsin("match", "-f", subscriptions, "--time-field", "t", stdin=events)
     assert [note["event_ids"] for note in lines(done.stdout)] == [["stdin:2"]]
     missing = tocsin("match", "-f", subscriptions, "--time-field", "time", stdin='{"t":1}\n')
-    assert "stdin:1: it has no `time`, which should give its time" in missing.stderr
+    assert "stdin:1: the record has no `time`, which should hold its time" in missing.stderr
 
 
 def test_a_template_with_parameters(tmp_path: Path) -> None:

@@ -350,7 +350,7 @@ def test_rows_out_of_order_or_without_a_time_are_taken_one_by_one() -> None:
     notes = list(made.publish_many(table([5, 3, None, 7, 2]), stream="s", time="t", on_error=faults.append))
     notes += made.flush()
     assert [(note.start, note.end) for note in notes] == [(2, 3), (3, 5), (5, 7)]
-    assert [str(fault) for fault in faults] == ["event:3: it has no `t`, which should give its time"]
+    assert [str(fault) for fault in faults] == ["event:3: the record has no `t`, which should hold its time"]
 
 
 def test_a_faulty_row_moves_no_time() -> None:

@@ -103,8 +103,8 @@ def test_fields_say_id_time_stream_and_validity(tmp_path: Path) -> None:
     assert isinstance(event, Event)
     assert (event.id, event.stream, event.start, event.end, event.valid_until) == ("7", "stock", 10, 20, 30)
     assert [str(f) for f in found[1:]] == [
-        f"{tmp_path}/e.jsonl:2: it has no `kind`, which should give its stream",
-        f"{tmp_path}/e.jsonl:3: it has no `kind`, which should give its stream",
+        f"{tmp_path}/e.jsonl:2: the record has no `kind`, which should hold its stream",
+        f"{tmp_path}/e.jsonl:3: the record has no `kind`, which should hold its stream",
     ]
 
 
@@ -125,7 +125,7 @@ def test_a_cloud_event_brings_its_own_id_time_and_stream() -> None:
     assert timeless.end == 99
     old = reader.event({**record, "specversion": "0.3"}, "t", 3)
     assert isinstance(old, Fault)
-    assert old.reason == "CloudEvents version `0.3` is not known; Tocsin reads 1.0"
+    assert old.reason == "CloudEvents version `0.3` is unknown; Tocsin reads 1.0"
     late = reader.event({**record, "time": "yesterday"}, "t", 4)
     assert isinstance(late, Fault)
     assert "`yesterday` is not an RFC 3339 time" in late.reason

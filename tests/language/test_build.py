@@ -129,7 +129,7 @@ def test_what_the_language_does_not_allow_cannot_be_built() -> None:
         stream("s", "a").next("s", "b", on=attr("x", "z") == 1).build()
     with pytest.raises(LanguageError, match="the regular expression is refused"):
         a.matches("(").build()
-    with pytest.raises(TypeError, match="`next` computes nothing"):
+    with pytest.raises(TypeError, match="`next` takes no `compute`"):
         stream("s", "a").next("s", "b").compute(x=1)
     with pytest.raises(TypeError, match="a parameter that stands for one"):
         a.is_in(b)

@@ -207,7 +207,7 @@ def test_each_row_may_be_of_its_own_stream_and_time(tmp_path: Path) -> None:
     )
     assert [row["reason"] for row in rows if row["reason"]] == [
         "it has no event id",
-        "it has no `at`, which should give its time",
+        "the record has no `at`, which should hold its time",
     ]
 
 

@@ -12,19 +12,19 @@ import pyarrow.parquet as pq
 from tocsin.formats.records import Records, UnreadableRecord
 from tocsin.model.errors import EventError
 
-Change: TypeAlias = Callable[[Any], Any]
+Conversion: TypeAlias = Callable[[Any], Any]
 
 
 def is_arrow(source: object) -> bool:
-    """Tell whether `source` is an Arrow table or record batch."""
+    """Return whether `source` is an Arrow table or record batch."""
     return isinstance(source, (pa.Table, pa.RecordBatch))
 
 
 def arrow_rows(batches: Iterable[Any]) -> Records:
     """Return each row's number, from 1, and its attributes.
 
-    Nulls are absent, structs are nested attributes, and a timestamp without a zone is taken to be UTC. A column
-    of a type that is no kind of value is left out as arrays are. A cell that Python cannot hold breaks its row.
+    A null is an absent attribute, a struct a nested one, and a timestamp without a zone is in UTC. A column whose
+    type is no kind of value is dropped, as arrays are. A cell that Python cannot hold makes its row unreadable.
     """
     number = 0
     for batch in batches:
@@ -32,17 +32,17 @@ def arrow_rows(batches: Iterable[Any]) -> Records:
         repeated = next((name for name in names if names.count(name) > 1), None)
         if repeated is not None:
             raise EventError(f"two columns are called `{repeated}`")
-        changes = {field.name: change for field in batch.schema if (change := _change(field.type))}
+        conversions = {field.name: convert for field in batch.schema if (convert := _conversion(field.type))}
         for row in _rows(batch):
             number += 1
             if not isinstance(row, UnreadableRecord):
-                for name, change in changes.items():
-                    row[name] = change(row[name])
+                for name, convert in conversions.items():
+                    row[name] = convert(row[name])
             yield number, row
 
 
 def parquet_batches(path: str, rows: int = 10_000) -> tuple[int, Iterator[Any]]:
-    """Return how many rows a Parquet file has, and the file as record batches."""
+    """Return the number of rows of a Parquet file, and its record batches."""
     file = pq.ParquetFile(path)
     return file.metadata.num_rows, file.iter_batches(batch_size=rows)
 
@@ -52,7 +52,7 @@ def _rows(batch: Any) -> Iterator[dict[str, Any] | UnreadableRecord]:
         yield from batch.to_pylist()
         return
     except _UNHELD:
-        pass  # one cell is enough to refuse the whole batch; so each row is tried alone
+        pass  # one cell makes the whole batch fail, so each row is read alone
     for start in range(batch.num_rows):
         try:
             yield batch.slice(start, 1).to_pylist()[0]
@@ -60,17 +60,17 @@ def _rows(batch: Any) -> Iterator[dict[str, Any] | UnreadableRecord]:
             yield UnreadableRecord(f"a cell cannot be read: {fault}")
 
 
-def _change(kind: Any) -> Change | None:
-    """Return what is to be done to the values of a column, or None if nothing is."""
+def _conversion(kind: Any) -> Conversion | None:
+    """Return the conversion of a column's values, or None if they need none."""
     if pa.types.is_dictionary(kind):
-        return _change(kind.value_type)
+        return _conversion(kind.value_type)
     if pa.types.is_timestamp(kind):
         return _in_utc if kind.tz is None else None
     if pa.types.is_struct(kind):
-        inner = {field.name: change for field in kind if (change := _change(field.type))}
-        return (lambda value: _changed(value, inner)) if inner else None
+        inner = {field.name: convert for field in kind if (convert := _conversion(field.type))}
+        return (lambda value: _converted(value, inner)) if inner else None
     return (
-        _leave_out
+        _drop
         if isinstance(kind, pa.BaseExtensionType) or any(is_kind(kind) for is_kind in _NO_KIND)
         else None
     )
@@ -80,13 +80,15 @@ def _in_utc(value: Any) -> Any:
     return value.replace(tzinfo=UTC) if isinstance(value, datetime) else value
 
 
-def _leave_out(_: Any) -> Any:
-    return ()  # arrays are left out and counted
+def _drop(_: Any) -> Any:
+    return ()  # arrays are dropped and counted
 
 
-def _changed(value: Any, inner: dict[str, Change]) -> Any:
+def _converted(value: Any, inner: dict[str, Conversion]) -> Any:
     return (
-        value if value is None else {**value, **{name: change(value[name]) for name, change in inner.items()}}
+        value
+        if value is None
+        else {**value, **{name: convert(value[name]) for name, convert in inner.items()}}
     )
 
 

@@ -12,7 +12,7 @@ _REQUIRED = ("id", "source", "type")
 
 
 def is_cloud_event(record: object) -> bool:
-    """Tell whether a record says that it is a CloudEvent."""
+    """Return whether a record is a CloudEvent, by its `specversion`."""
     return isinstance(record, Mapping) and "specversion" in record
 
 
@@ -25,12 +25,12 @@ def read_cloud_event(
 ) -> Event:
     """Return a CloudEvent as an event.
 
-    Its `type` is the stream, its `id` the id, its `time` the time, and the extension `expirytime` says until
-    when it is kept. All its attributes can be asked for, those of its payload as `data.…`.
+    Its `type` is the stream, its `id` the id, its `time` the time, and its extension `expirytime` the time until
+    which it is kept. Subscriptions can use all its attributes, and those of its payload as `data.…`.
     """
     version = record["specversion"]
     if version != "1.0":
-        raise EventError(f"CloudEvents version `{version}` is not known; Tocsin reads 1.0")
+        raise EventError(f"CloudEvents version `{version}` is unknown; Tocsin reads 1.0")
     for name in _REQUIRED:
         value = record.get(name)
         if not isinstance(value, str) or not value:

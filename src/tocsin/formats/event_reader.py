@@ -1,4 +1,4 @@
-"""Records to events: which fields say the id and the time, and what is reported rather than lost."""
+"""Events from records: the fields that hold id and time, and counts of refused records."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from tocsin.formats.records import UnreadableRecord
 from tocsin.model.errors import EventError
 from tocsin.model.event import Event, check_event, check_times, read_event
 from tocsin.model.ticks import StreamTicks
+from tocsin.model.values import json_type
 
 
 class Fault(Struct, frozen=True):
-    """A record that could not be read, and where it stands; without a line, `source` says all of that."""
+    """A record that could not be read, with its place; if `line` is 0, `source` is the whole place."""
 
     source: str
     line: int
@@ -28,7 +29,7 @@ class Fault(Struct, frozen=True):
 
 
 class EventFields(Struct, frozen=True):
-    """Which attributes of a record say what an event has beside its attributes; None if none does."""
+    """The attributes of a record that hold an event's id, times and stream; None where no attribute does."""
 
     id: str | None = None
     time: str | None = None
@@ -40,9 +41,9 @@ class EventFields(Struct, frozen=True):
 class EventReader:
     """Turns records into events.
 
-    `stream` is the stream of records that name none; `clock` tells the time of those that have none, without it that
-    is the time of day; `ticks` says how long those of each stream are. `read`, `refused`
-    and `dropped` count what came through, what did not, and the arrays that were left out, by path.
+    `stream` is the stream of records that name none; `clock` gives the time of records without one, by default
+    the time of day; `ticks` holds the length of each stream's tick. `read` and `refused` count records; `dropped`
+    counts arrays, by path.
     """
 
     def __init__(
@@ -70,9 +71,9 @@ class EventReader:
         stream: str | None = None,
         fields: EventFields | None = None,
     ) -> Event | Fault:
-        """Return the record as an event, or what is wrong with it; `fields` say what the reader's own say otherwise.
+        """Return the record as an event, or its fault; `fields` replace the reader's own.
 
-        Without an id of its own, an event from a `source` is called by its place there.
+        An event from a `source` without an id of its own is named after its place there.
         """
         try:
             if isinstance(record, UnreadableRecord):
@@ -86,7 +87,7 @@ class EventReader:
         return event
 
     def made(self, event: Event, line: int) -> Event | Fault:
-        """Return an event that was made elsewhere, checked, or what is wrong with it; it is counted if refused."""
+        """Return an event that was made elsewhere, checked, or its fault, which is counted."""
         try:
             return check_event(event, self._drop)
         except EventError as fault:
@@ -94,7 +95,7 @@ class EventReader:
             return Fault("event", line, str(fault))
 
     def now(self, stream: str | None) -> int:
-        """Return the time of an event of this stream that says none."""
+        """Return the time of an event of this stream that has none of its own."""
         if self._clock is not None:
             return self._clock()
         return now_in_microseconds() // self.ticks.length(stream)
@@ -113,7 +114,7 @@ class EventReader:
         self, record: Mapping[str, object], name: str | None, stream: str | None, fields: EventFields
     ) -> Event:
         if not isinstance(record, Mapping):
-            raise EventError(f"an event is an object with attributes, not {_called(record)}")
+            raise EventError(f"an event is an object with attributes, not {json_type(record)}")
         if is_cloud_event(record):
             now = self.now(str(record.get("type")))
             return read_cloud_event(record, now=now, dropped=self._drop, ticks=self.ticks)
@@ -146,7 +147,7 @@ def now_in_microseconds() -> int:
 
 
 def find(record: Mapping[str, object], path: str | None) -> object | None:
-    """Return what stands at a dotted path of a nested record, or None."""
+    """Return the value at a dotted path of a nested record, or None."""
     if path is None:
         return None
     if path in record:
@@ -159,17 +160,5 @@ def find(record: Mapping[str, object], path: str | None) -> object | None:
 def _lookup(record: Mapping[str, object], path: str, what: str) -> object:
     found = find(record, path)
     if found is None:
-        raise EventError(f"it has no `{path}`, which should give its {what}")
+        raise EventError(f"the record has no `{path}`, which should hold its {what}")
     return found
-
-
-def _called(record: object) -> str:
-    names = {
-        list: "a list",
-        str: "a string",
-        type(None): "null",
-        bool: "a boolean",
-        int: "a number",
-        float: "a number",
-    }
-    return names.get(type(record), type(record).__name__)

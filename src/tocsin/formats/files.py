@@ -1,4 +1,4 @@
-"""Files of events: their format by name, compressed or not, and how far they have been read."""
+"""Files of events: their format and compression by name, and the progress of reading."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tocsin.model.event import Event
 
 
 class Format(StrEnum):
-    """How a file holds its records."""
+    """The format of a file."""
 
     JSONL = "jsonl"
     JSON = "json"
@@ -42,19 +42,14 @@ _SUFFIXES = {
     ".feather": Format.ARROW,
 }
 _COMPRESSED = (".gz", ".zst")
-_UNREADABLE = (
-    OSError,
-    EOFError,
-    zlib.error,
-    pa.ArrowException,
-)  # above all, compressed files that end too early
+_UNREADABLE = (OSError, EOFError, zlib.error, pa.ArrowException)  # mostly compressed files that end too early
 _TABLES = (Format.PARQUET, Format.ARROW)
 
 
 class EventFile:
-    """Events from one source, to be iterated once: each is an `Event`, or the `Fault` of a record that is none.
+    """The events of one source, to be iterated once: each is an `Event`, or the `Fault` of an unreadable record.
 
-    `size` is how much there is to read, in bytes or rows, or None; `position` how much has been read.
+    `size` is the size of the source in bytes or rows, or None; `position` is how much has been read.
     """
 
     def __init__(self, path: Path | None, format: Format, reader: EventReader) -> None:
@@ -91,18 +86,15 @@ class EventFile:
         if self.path is None:
             yield from _text_records(sys.stdin.buffer, self.format)
             return
-        self.size = self.path.stat().st_size or None  # of a pipe nothing is known
+        self.size = self.path.stat().st_size or None  # the size of a pipe is unknown
         with self.path.open("rb") as self._raw:
             yield from _text_records(decompressed(self._raw, self.path.suffix), self.format)
 
 
 def open_events(
-    source: str | Path,
-    reader: EventReader | None = None,
-    *,
-    format: Format | None = None,
+    source: str | Path, reader: EventReader | None = None, *, format: Format | None = None
 ) -> EventFile:
-    """Return the events of a file, or of standard input for `-`; raise `EventError` if it is not there."""
+    """Return the events of a file, or of standard input for `-`; raise `EventError` if there is no such file."""
     if str(source) == "-":
         return EventFile(None, format or Format.JSONL, reader or EventReader())
     path = Path(source)
@@ -112,33 +104,28 @@ def open_events(
 
 
 def is_readable(path: Path) -> bool:
-    """Tell whether something can be read there: a file or a pipe, but no folder, and no name that is none."""
+    """Return whether `path` is a file or a pipe."""
     try:
         return path.exists() and not path.is_dir()
-    except (OSError, ValueError):  # too long a name, or one with a null in it
+    except (OSError, ValueError):  # the name is too long or holds a null
         return False
 
 
 def format_of(path: Path) -> Format:
-    """Return the format that a file's name says, JSON lines if it says none: `events.jsonl.gz` holds them."""
+    """Return the format that a file's suffix names, JSON lines if it names none."""
     return known_format(path) or Format.JSONL
 
 
 def known_format(path: Path) -> Format | None:
-    """Return the format that a file's name says, or None."""
+    """Return the format that a file's suffix names, before `.gz` or `.zst`, or None."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     while suffixes and suffixes[-1] in _COMPRESSED:
         suffixes.pop()
     return _SUFFIXES.get(suffixes[-1] if suffixes else "")
 
 
-def raw_records(
-    path: Path,
-    format: Format,
-    *,
-    typed: bool = True,
-) -> Records:
-    """Return a file's records with their line numbers, or what is wrong with one; `typed` reads CSV's numbers."""
+def raw_records(path: Path, format: Format, *, typed: bool = True) -> Records:
+    """Return a file's records with their line numbers; unless `typed`, all fields of CSV are strings."""
     if format in _TABLES:
         yield from arrow_rows(_batches(path, format)[1])
         return
@@ -147,7 +134,7 @@ def raw_records(
 
 
 def decompressed(raw: IO[bytes], suffix: str) -> IO[bytes]:
-    """Return `raw` decompressed as its file's last suffix says."""
+    """Return `raw` decompressed by its file's last suffix."""
     if suffix.lower() == ".gz":
         return cast("IO[bytes]", gzip.open(raw))
     if suffix.lower() == ".zst":
@@ -159,20 +146,15 @@ def decompressed(raw: IO[bytes], suffix: str) -> IO[bytes]:
 
 @contextmanager
 def as_text(stream: IO[bytes]) -> Iterator[IO[str]]:
-    """Read bytes as text; what is not UTF-8 becomes a lone surrogate, which is refused in its own record."""
+    """Read bytes as text; bytes that are not UTF-8 become lone surrogates, which are refused in their own record."""
     text = io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="")
     try:
         yield text
     finally:
-        text.detach()  # whoever opened the stream closes it
+        text.detach()  # the caller opened the stream and closes it
 
 
-def _text_records(
-    stream: IO[bytes],
-    format: Format,
-    *,
-    typed: bool = True,
-) -> Records:
+def _text_records(stream: IO[bytes], format: Format, *, typed: bool = True) -> Records:
     if format is Format.CSV:
         with as_text(stream) as text:
             yield from csv_rows(text, typed=typed)
@@ -183,7 +165,7 @@ def _text_records(
 
 
 def _batches(path: Path, format: Format) -> tuple[int, Iterable[Any]]:
-    """Return how many rows a table has, and its record batches."""
+    """Return a table's number of rows, and its record batches."""
     try:
         if format is Format.PARQUET:
             return parquet_batches(str(path))

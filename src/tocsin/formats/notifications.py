@@ -1,9 +1,9 @@
-"""Notifications out: JSON lines, and Parquet."""
+"""Files of notifications: JSON lines, and Parquet."""
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Final
 
 import msgspec
@@ -32,7 +32,7 @@ _SCHEMA: Final = pa.schema(
 
 
 def notification_record(note: Notification) -> dict[str, Any]:
-    """Return a notification as JSON has it; what it does not have is left out."""
+    """Return a notification as a JSON object; absent parts are left out."""
     record: dict[str, Any] = {"subscription": note.subscription, "event_ids": list(note.event_ids)}
     if note.values is not None:
         record["values"] = dict(note.values)
@@ -48,8 +48,8 @@ def notification_record(note: Notification) -> dict[str, Any]:
     return record
 
 
-class JsonNotifications:
-    """Writes notifications as JSON lines; if `live`, each is passed on at once."""
+class JsonNotifications(AbstractContextManager["JsonNotifications"]):
+    """Writes notifications as JSON lines; if `live`, each is flushed at once."""
 
     def __init__(self, file: IO[bytes], *, live: bool = False) -> None:
         self._file = file
@@ -61,17 +61,12 @@ class JsonNotifications:
         if self._live:
             self._file.flush()
 
-    def __enter__(self) -> JsonNotifications:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.flush()
 
 
-class ParquetNotifications:
-    """Writes notifications to a Parquet file; values, the last event, the witness and a view's answers are JSON texts."""
+class ParquetNotifications(AbstractContextManager["ParquetNotifications"]):
+    """Writes notifications to a Parquet file, with values, last event, witness and a view's answers as JSON texts."""
 
     def __init__(self, path: Path) -> None:
         self._writer = pq.ParquetWriter(path, _SCHEMA)
@@ -99,12 +94,7 @@ class ParquetNotifications:
         if len(self._rows) >= _ROWS:
             self._flush()
 
-    def __enter__(self) -> ParquetNotifications:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._flush()
         self._writer.close()
 
@@ -114,7 +104,7 @@ class ParquetNotifications:
 
 
 def _answers(note: Notification) -> dict[str, Any]:
-    """Return the answers of a view, null where it has none; the first one has no `old`."""
+    """Return a view's answers, null where it has none; a first answer has no `old`."""
     old = {"old": note.old} if note.event_ids else {}
     parts = {"removed": note.removed, "added": note.added} if note.removed or note.added else {}
     return {**old, "new": note.new, **parts}

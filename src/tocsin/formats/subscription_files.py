@@ -18,7 +18,7 @@ _KNOWN = {"id", "text", "query", "valid_from", "valid_until", "owner", "weight",
 
 
 class Entry(Struct, frozen=True):
-    """A subscription in a file: its id, its text or JSON form, and where that begins."""
+    """A subscription in a file: its id, its text or JSON form, and its place."""
 
     source: str
     line: int
@@ -38,12 +38,11 @@ class Entry(Struct, frozen=True):
 
 
 def read_subscriptions(path: Path, format: Format | None = None) -> Iterator[Entry | SubscriptionError]:
-    """Return the subscriptions of a file, or what is wrong with an entry.
+    """Return the subscriptions of a file; an unreadable entry is returned as its `SubscriptionError`.
 
-    In plain text a subscription begins at the beginning of a line, with `id:` before it if it has a name of its
-    own, and goes on over indented lines; `--` begins a comment. JSON lines and tables give `id` and `text` (or
-    `query`, the JSON form), and may give `valid_from`, `valid_until`, `owner`, `weight` and `witness`. `format`
-    overrules the name.
+    In plain text a subscription begins at the beginning of a line, after an optional `id:`, and continues on
+    indented lines; `--` begins a comment. JSON lines and tables have `id` and `text` (or `query`, the JSON form),
+    and may have `valid_from`, `valid_until`, `owner`, `weight` and `witness`. `format` overrides the file's name.
     """
     if not is_readable(path):
         raise SubscriptionError(f"there is no file {path}")
@@ -75,7 +74,7 @@ def _from_text(lines: IO[str], source: str) -> Iterator[Entry | SubscriptionErro
                 parts.append(line)
             elif line.strip() and not line.lstrip().startswith("--"):
                 yield SubscriptionError(
-                    f"{source}:{number}: an indented line goes on with a subscription, but none has begun"
+                    f"{source}:{number}: an indented line continues a subscription, but none has begun"
                 )
             continue
         if begun is not None:
@@ -89,7 +88,7 @@ def _from_text(lines: IO[str], source: str) -> Iterator[Entry | SubscriptionErro
 
 
 def _made_id(source: str, line: int) -> str:
-    """Return an id for a subscription without one, that none in another file gets."""
+    """Return an id for a subscription without one; no subscription of another file gets it."""
     return f"{Path(source).name}:{line}"
 
 
@@ -109,7 +108,7 @@ def _from_record(
         )
     query = given.get("query", given.get("text"))
     if not isinstance(query, (str, Mapping)) or ("query" in given and "text" in given):
-        return SubscriptionError(f"{place}: it needs either a `text`, or a `query` in JSON")
+        return SubscriptionError(f"{place}: a subscription needs either a `text`, or a `query` in JSON")
     owner = given.get("owner")
     return Entry(
         source,
@@ -126,10 +125,10 @@ def _from_record(
 
 
 def _number(raw: object) -> object:
-    """Return a weight that a table without types holds as text."""
+    """Return a weight as a number if a file without types holds it as text."""
     return float(raw) if isinstance(raw, str) and re.fullmatch(r"[0-9]+(\.[0-9]+)?", raw) else raw
 
 
 def _time(raw: object | None) -> object | None:
-    """Return ticks that a table without types holds as text."""
+    """Return ticks as an integer if a file without types holds them as text."""
     return int(raw) if isinstance(raw, str) and re.fullmatch(r"-?[0-9]{1,19}", raw) else raw

@@ -1,10 +1,8 @@
-"""The subscription language: text, JSON and Python to one model, and the model to its normal forms."""
+"""The subscription language: queries from text, JSON or Python, and their normal forms."""
 
-from tocsin.language.build import (
+from tocsin.language.build.expressions import (
     Clause,
     Expression,
-    StreamBuilder,
-    TableBuilder,
     all_of,
     any_of,
     attr,
@@ -15,10 +13,9 @@ from tocsin.language.build import (
     minimum,
     param,
     span,
-    stream,
-    table,
     total,
 )
+from tocsin.language.build.queries import StreamBuilder, TableBuilder, stream, table
 from tocsin.language.check import Checked, check
 from tocsin.language.json_form import Json, from_json, to_json
 from tocsin.language.normal import Cnf, Dnf, to_cnf, to_dnf, to_nnf, to_normal

@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from tocsin.language.build import Clause, StreamBuilder, TableBuilder
+from tocsin.language.build.expressions import Clause
+from tocsin.language.build.queries import StreamBuilder, TableBuilder
 from tocsin.language.json_form import from_json
 from tocsin.language.normal import Cnf, Dnf, dnf_unless_far
 from tocsin.language.parsing.parser import canonical, read

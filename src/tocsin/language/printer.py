@@ -1,4 +1,4 @@
-"""The model to canonical text: parsing what is printed gives the same model back."""
+"""The model as canonical text: parsing the text gives the same model back."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from tocsin.language.parsing.cursor import HABITS
 from tocsin.language.parsing.tokens import BARE_NAME, RESERVED
 from tocsin.model.conditions import TRUE, And, Condition, Constant, Not, Operator, Or, Predicate
 from tocsin.model.queries import (
+    CLAUSES,
     Computation,
     Filter,
-    From,
-    Next,
     Query,
     SelectItem,
     Sequence,
@@ -20,6 +19,9 @@ from tocsin.model.queries import (
     Step,
     Table,
     View,
+    computations_of,
+    condition_clauses,
+    keyword_of,
 )
 from tocsin.model.terms import (
     Aggregate,
@@ -56,12 +58,12 @@ def to_text(query: Query) -> str:
 
 
 def source_text(source: Source) -> str:
-    """Return what a step reads as it is written after `from`: a name, or a sequence in parentheses on one line."""
+    """Return a step's source as it is written after `from`: a name, or a sequence in parentheses on one line."""
     return _source(source, None)
 
 
 def condition_text(condition: Condition, *, sequence: bool = False) -> str:
-    """Return the canonical text of a condition; in a `sequence`, a bare `duration` is no attribute."""
+    """Return the canonical text of a condition; in a `sequence`, an attribute called `duration` is quoted."""
     if isinstance(condition, Predicate):
         return _predicate(condition, sequence)
     if isinstance(condition, Constant):
@@ -112,13 +114,13 @@ def value_text(value: Value) -> str:
 
 
 def name_text(name: str, *, dots: bool = True) -> str:
-    """Return a name bare where it can be, else in double quotes; without `dots`, a dotted one is quoted."""
+    """Return a name, in double quotes where it needs them; without `dots`, a dotted name is quoted."""
     bare = BARE_NAME.fullmatch(name) and name.lower() not in RESERVED and (dots or "." not in name)
     return name if bare else '"' + name.replace('"', '""') + '"'
 
 
 def default_name(term: Term) -> str:
-    """Return the name of a selected item that is given none."""
+    """Return the name of a selected item without a name of its own."""
     return term.path if isinstance(term, Attribute) else term_text(term)
 
 
@@ -176,14 +178,13 @@ def _sequence(query: Sequence, *, nested: bool = False) -> str:
 
 
 def _step(step: Step) -> str:
-    where = _clause("where", step.where)
-    if isinstance(step, From):
-        return f"from {_source(step.source, step.alias)}{where}{_compute(step.compute)}"
-    on = _clause("on", step.on)
-    if isinstance(step, Next):
-        return f"next {_source(step.source, step.alias)}{on}{where}"
-    while_ = _clause("while", step.while_)
-    return f"fold {_source(step.source, step.alias)}{on}{while_}{_compute(step.compute)}{where}"
+    word = keyword_of(step)
+    conditions = condition_clauses(step)
+    clauses = [
+        _compute(computations_of(step)) if clause == "compute" else _clause(clause, conditions[clause])
+        for clause in CLAUSES[word]
+    ]
+    return f"{word} {_source(step.source, step.alias)}{''.join(clauses)}"
 
 
 def _clause(word: str, condition: Condition, *, sequence: bool = True) -> str:
@@ -228,7 +229,7 @@ def _table(table: Table) -> str:
     name = f"table {_source_name(table.name)}"
     if table.alias is None:
         return name
-    # Bare before `join`, `left` and the like read as SQL's word.
+    # Without quotes, `left` and the like before `join` read as SQL's keywords.
     return (
         f'{name} "{table.alias}"'
         if table.alias.lower() in HABITS

@@ -1,4 +1,4 @@
-"""What a predicate means: true, false, or None for unknown.
+"""The truth of a predicate for an event: true, false, or None for unknown.
 
 This is the definition, in plain Python. The oracle matches with it, explanations show it, and every index
 must agree with it.
@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from tocsin.language.patterns import compile_like, compile_regex
-from tocsin.model.conditions import NEGATED, And, Condition, Constant, Not, Operator, Predicate
+from tocsin.model.conditions import NEGATED, PAIRS, And, Condition, Constant, Not, Operator, Predicate
 from tocsin.model.terms import Arithmetic, ArithmeticOperator, Attribute, Literal, Negative, Term
 from tocsin.model.timestamps import parse_rfc3339
 from tocsin.model.values import HUGE, Value, kind_of
@@ -40,18 +40,7 @@ _TEXT: Final[dict[Operator, Callable[[str, str], bool]]] = {
     Operator.LIKE: lambda text, pattern: compile_like(pattern).search(text) is not None,
     Operator.REGEX: lambda text, pattern: compile_regex(pattern).search(text) is not None,
 }
-_NEGATIVE: Final = frozenset(
-    (
-        Operator.NOT_BETWEEN,
-        Operator.NOT_IN,
-        Operator.NOT_LIKE,
-        Operator.NOT_STARTS_WITH,
-        Operator.NOT_ENDS_WITH,
-        Operator.NOT_CONTAINS,
-        Operator.NOT_REGEX,
-        Operator.PRESENT,
-    )
-)
+_NEGATIVE: Final = frozenset(negative for _, negative in PAIRS) - _COMPARE.keys()
 
 
 def truth(predicate: Predicate, attributes: Attributes) -> bool | None:
@@ -68,7 +57,7 @@ def truth(predicate: Predicate, attributes: Attributes) -> bool | None:
         and type(subject) is Attribute
         and type(constant := predicate.operands[0]) is Literal
     ):
-        # By far the most frequent question, an attribute beside a constant of its kind, is answered at once.
+        # The most frequent predicate by far, an attribute and a constant of its kind, takes a short way.
         value = attributes.get(subject.path)
         if value is None or kind_of(value) is constant.kind:
             return None if value is None else _COMPARE[operator](value, constant.value)
@@ -109,7 +98,7 @@ def condition_truth(condition: Condition, attributes: Attributes) -> bool | None
 
 
 def value_of(term: Term, attributes: Attributes) -> Value | None:
-    """Return the value of a term over one event, or None where it is absent or not to be had."""
+    """Return the value of a term for one event, or None where it is absent or cannot be computed."""
     if isinstance(term, Attribute):
         return attributes.get(term.path)
     if isinstance(term, Literal):
@@ -118,11 +107,11 @@ def value_of(term: Term, attributes: Attributes) -> Value | None:
         return arithmetic(term.operator, value_of(term.left, attributes), value_of(term.right, attributes))
     if isinstance(term, Negative):
         return arithmetic(ArithmeticOperator.SUBTRACT, 0, value_of(term.term, attributes))
-    raise TypeError(f"{type(term).__name__} has no value over a single event")
+    raise TypeError(f"{type(term).__name__} has no value for a single event")
 
 
 def compare(operator: Operator, left: Term, value: Value, right: Term, other: Value | None) -> bool | None:
-    """Compare two values; across kinds that is unknown, but text beside a timestamp constant is read as one."""
+    """Compare two values; across kinds the result is unknown, but a text is compared with a timestamp constant."""
     if other is None:
         return None
     first: Value | None = value
@@ -140,14 +129,14 @@ def compare(operator: Operator, left: Term, value: Value, right: Term, other: Va
 
 
 def text_truth(operator: Operator, value: Value, other: Value | None) -> bool | None:
-    """Tell whether a string passes a test on strings; unknown unless both are strings."""
+    """Return the truth of a test on strings; unknown unless both values are strings."""
     if not isinstance(value, str) or not isinstance(other, str):
         return None
     return _TEXT[operator](value, other)
 
 
 def arithmetic(operator: ArithmeticOperator, left: Value | None, right: Value | None) -> int | float | None:
-    """Combine two numbers as Python does; unknown of anything else, and where no number comes out."""
+    """Combine two numbers as Python does; None for other kinds, and where the result is no number."""
     if not _is_number(left) or not _is_number(right):
         return None
     try:
@@ -160,7 +149,7 @@ def arithmetic(operator: ArithmeticOperator, left: Value | None, right: Value | 
 
 
 def _member(predicate: Predicate, value: Value) -> bool | None:
-    """Tell whether `value` is one of the members it can be compared with; unknown if there are none."""
+    """Return whether `value` is one of the members of its kind; unknown if there are none."""
     known = [
         compare(Operator.EQ, predicate.subject, value, member, member.value)
         for member in predicate.operands
@@ -171,7 +160,7 @@ def _member(predicate: Predicate, value: Value) -> bool | None:
 
 
 def _read_beside(term: Term, text: str, beside: Term) -> datetime | None:
-    """Return an event's text as a timestamp if what it is compared with is a constant."""
+    """Return an event's text as a timestamp if the other side is a constant."""
     return parse_rfc3339(text) if isinstance(beside, Literal) and not isinstance(term, Literal) else None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import Final, TypeAlias
 
@@ -12,7 +12,7 @@ from tocsin.model.terms import Term
 
 
 class Operator(StrEnum):
-    """What a predicate asks; the value is how it is written."""
+    """The operator of a predicate; the value is its text."""
 
     EQ = "="
     NE = "!="
@@ -39,7 +39,7 @@ class Operator(StrEnum):
 
 
 class Predicate(Struct, frozen=True, gc=False):
-    """One question about `subject`: two operands for `between`, any number for `in`, none for `is missing`."""
+    """A test of `subject`: two operands for `between`, any number for `in`, none for `is missing`."""
 
     subject: Term
     operator: Operator
@@ -76,7 +76,7 @@ Conjunction: TypeAlias = tuple[Predicate, ...]
 TRUE: Final = Constant(True)
 FALSE: Final = Constant(False)
 
-_PAIRS = [
+PAIRS: Final = (
     (Operator.EQ, Operator.NE),
     (Operator.LT, Operator.GE),
     (Operator.GT, Operator.LE),
@@ -88,10 +88,10 @@ _PAIRS = [
     (Operator.CONTAINS, Operator.NOT_CONTAINS),
     (Operator.REGEX, Operator.NOT_REGEX),
     (Operator.MISSING, Operator.PRESENT),
-]
+)
 
-NEGATED: Final[dict[Operator, Operator]] = dict(_PAIRS) | {b: a for a, b in _PAIRS}
-"""The operator that holds exactly where the first is false; both are unknown alike."""
+NEGATED: Final[dict[Operator, Operator]] = dict(PAIRS) | {b: a for a, b in PAIRS}
+"""The operator that is true exactly where the first is false; both are unknown for the same values."""
 
 FLIPPED: Final[dict[Operator, Operator]] = {
     Operator.EQ: Operator.EQ,
@@ -101,7 +101,7 @@ FLIPPED: Final[dict[Operator, Operator]] = {
     Operator.GT: Operator.LT,
     Operator.GE: Operator.LE,
 }
-"""The operator that says the same with its two sides exchanged."""
+"""The operator of the same comparison with its two sides exchanged."""
 
 
 def leaves(condition: Condition) -> Iterator[Predicate]:
@@ -113,6 +113,17 @@ def leaves(condition: Condition) -> Iterator[Predicate]:
     elif isinstance(condition, (And, Or)):
         for member in condition.conditions:
             yield from leaves(member)
+
+
+def map_predicates(condition: Condition, change: Callable[[Predicate], Predicate]) -> Condition:
+    """Return a condition with `change` applied to each of its predicates."""
+    if isinstance(condition, Predicate):
+        return change(condition)
+    if isinstance(condition, Not):
+        return Not(map_predicates(condition.condition, change))
+    if isinstance(condition, Constant):
+        return condition
+    return type(condition)(tuple(map_predicates(member, change) for member in condition.conditions))
 
 
 def all_of(conditions: list[Condition]) -> Condition:

@@ -1,22 +1,24 @@
-"""What can go wrong, as one family: every error Tocsin raises on purpose is a `TocsinError`."""
+"""The errors that Tocsin raises on purpose: `TocsinError` and its kinds."""
 
 from __future__ import annotations
 
 from unicodedata import east_asian_width
 
-_WINDOW = 100  # a longer line is shown as a window around the fault
+_WINDOW = 100  # characters; of a longer line only a window around the fault is shown
 
 
 class TocsinError(Exception):
-    """The base of all errors that Tocsin raises on purpose."""
+    """The base of all errors that Tocsin raises on purpose; they can be pickled, as Spark's workers need."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restore, (type(self), self.args, self.__dict__)
 
 
 class LanguageError(TocsinError):
     """A subscription's text cannot be read.
 
-    `line` and `column` count from 1; `expected` lists what could have stood there, `suggestion` is the
-    known name nearest to what was written, or a rewording that works. `str()` shows all of it, with a
-    caret under the text.
+    `line` and `column` count from 1. `expected` lists the tokens that are allowed there. `suggestion` is the
+    nearest known name, or a rewording that works. `str()` shows all of it, with a caret under the text.
     """
 
     def __init__(
@@ -44,26 +46,13 @@ class LanguageError(TocsinError):
         return f"line {self.line}, column {self.column}: {self.reason}\n{self.details()}"
 
     def details(self) -> str:
-        """Return the text with carets under the fault, what was expected, and the suggestion."""
+        """Return the text with carets under the fault, the expected tokens, and the suggestion."""
         parts = [self._picture()]
         if self.expected:
             parts.append(f"expected {_one_of(self.expected)}")
         if self.suggestion:
             parts.append(self.suggestion)
         return "\n".join(parts)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_language_error, (
-            type(self),
-            self.reason,
-            {
-                "text": self.text,
-                "offset": self.offset,
-                "length": self.length,
-                "expected": self.expected,
-                "suggestion": self.suggestion,
-            },
-        )
 
     def _picture(self) -> str:
         """Return the faulty line with carets under the fault, cut to a window if it is long."""
@@ -79,41 +68,42 @@ class LanguageError(TocsinError):
         return f"    {lead}{shown}{tail}\n    {padding}{carets}"
 
 
-class FormError(TocsinError):
+class _PathError(TocsinError):
+    """An error with the path to its fault, or an empty path."""
+
+    def __init__(self, reason: str, path: str = "") -> None:
+        super().__init__(reason, path)
+        self.reason = reason
+        self.path = path
+
+
+class FormError(_PathError):
     """A subscription's JSON form cannot be read; `path` leads to the fault, from `$`."""
 
     def __init__(self, reason: str, path: str = "$") -> None:
         super().__init__(reason, path)
-        self.reason = reason
-        self.path = path
 
     def __str__(self) -> str:
         return f"{self.reason} - at `{self.path}`"
 
 
 class NormalFormError(TocsinError):
-    """A condition's normal form would be larger than the limit that `limit` and `setting` name."""
+    """A condition's normal form is larger than `limit`, which the parameter `setting` sets."""
 
     def __init__(self, reason: str, *, setting: str, limit: int) -> None:
         super().__init__(reason)
         self.setting = setting
         self.limit = limit
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_normal_form_error, (str(self), self.setting, self.limit)
-
 
 class TemplateError(TocsinError):
-    """A row does not fit its template; `row` counts from 0 and is None where no single row is at fault."""
+    """A row does not fit its template; `row` counts from 0, and is None if no single row is at fault."""
 
     def __init__(self, reason: str, *, row: int | None = None, parameter: str | None = None) -> None:
         super().__init__(reason, row, parameter)
         self.reason = reason
         self.row = row
         self.parameter = parameter
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_template_error, (self.reason, self.row, self.parameter)
 
     def __str__(self) -> str:
         place = [] if self.row is None else [f"row {self.row}"]
@@ -122,24 +112,19 @@ class TemplateError(TocsinError):
         return f"{', '.join(place)}: {self.reason}" if place else self.reason
 
 
-class EventError(TocsinError):
-    """An event is refused at the door; `path` names the attribute at fault, or is empty."""
-
-    def __init__(self, reason: str, path: str = "") -> None:
-        super().__init__(reason, path)
-        self.reason = reason
-        self.path = path
+class EventError(_PathError):
+    """An event is refused; `path` names the attribute at fault, or is empty."""
 
     def __str__(self) -> str:
         return f"attribute `{self.path}`: {self.reason}" if self.path else self.reason
 
 
 class KindError(TocsinError):
-    """A value is of no kind that Tocsin keeps: not a number, string, boolean or timestamp."""
+    """A value is neither a number, a string, a boolean nor a timestamp."""
 
 
 class SubscriptionError(TocsinError):
-    """A subscription is unknown, given twice, or asks for what the engine does not do; `id` names it."""
+    """A subscription is unknown, is given twice, or needs something that the engine cannot do; `id` names it."""
 
     def __init__(self, reason: str, id: str | None = None) -> None:
         super().__init__(reason, id)
@@ -151,7 +136,7 @@ class SubscriptionError(TocsinError):
 
 
 class ApplyError(TocsinError):
-    """A set of subscriptions could not be applied, and nothing was changed; `errors` says why of each."""
+    """A set of subscriptions could not be applied, and nothing was changed; `errors` holds the reasons."""
 
     def __init__(self, errors: tuple[SubscriptionError, ...]) -> None:
         super().__init__(errors)
@@ -168,23 +153,18 @@ class ApplyError(TocsinError):
 
 
 class MatcherError(TocsinError):
-    """A matcher is unknown, or was asked for what it cannot do."""
+    """A matcher is unknown, or cannot do what it was asked to do."""
 
 
-class SavedError(TocsinError):
-    """What was saved cannot be opened, or nothing can be saved there; `path` names the folder or file at fault."""
-
-    def __init__(self, reason: str, path: str = "") -> None:
-        super().__init__(reason, path)
-        self.reason = reason
-        self.path = path
+class SavedError(_PathError):
+    """Saved state cannot be opened, or cannot be written; `path` names the folder or file at fault."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}" if self.path else self.reason
 
 
 class SavedMatcherError(SavedError):
-    """A saved matcher cannot be opened, or no matcher can be saved there."""
+    """A matcher cannot be opened or saved."""
 
 
 class SavedIndexError(SavedError):
@@ -196,19 +176,13 @@ class SavedStatisticsError(SavedError):
 
 
 class SparkError(TocsinError):
-    """What Spark needs is not there, or a Spark job was asked for something it cannot do."""
+    """A package that Spark needs is missing, or a Spark job cannot do what it was asked to do."""
 
 
-def _rebuild_language_error(kind: type[LanguageError], reason: str, rest: dict[str, object]) -> LanguageError:
-    return kind(reason, **rest)  # type: ignore[arg-type]
-
-
-def _rebuild_normal_form_error(reason: str, setting: str, limit: int) -> NormalFormError:
-    return NormalFormError(reason, setting=setting, limit=limit)
-
-
-def _rebuild_template_error(reason: str, row: int | None, parameter: str | None) -> TemplateError:
-    return TemplateError(reason, row=row, parameter=parameter)
+def _restore(kind: type[TocsinError], args: tuple[object, ...], state: dict[str, object]) -> TocsinError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 def _one_of(choices: tuple[str, ...]) -> str:

@@ -1,8 +1,8 @@
-"""The three shapes of a standing question: a filter, a sequence, a view."""
+"""The three kinds of query: a filter, a sequence, a view."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -25,7 +25,7 @@ class Computation(Struct, frozen=True, gc=False):
 
 
 class Filter(Struct, frozen=True, gc=False):
-    """One event at a time; every stream if `stream` is None, the whole event if `select` is empty."""
+    """A condition on single events; of every stream if `stream` is None. An empty `select` selects the whole event."""
 
     condition: Condition
     stream: str | None = None
@@ -42,7 +42,7 @@ class From(Struct, frozen=True, gc=False):
 
 
 class Next(Struct, frozen=True, gc=False):
-    """The next event of `source` for which `on` holds; others are passed over."""
+    """The first later event of `source` that satisfies `on`."""
 
     source: Source
     alias: str | None = None
@@ -51,7 +51,7 @@ class Next(Struct, frozen=True, gc=False):
 
 
 class Fold(Struct, frozen=True, gc=False):
-    """Again and again the next event for which `on` holds; the first that fails `while_` ends it."""
+    """A run of later events, each the next that satisfies `on`; the first that fails `while_` ends the run."""
 
     source: Source
     alias: str | None = None
@@ -62,7 +62,7 @@ class Fold(Struct, frozen=True, gc=False):
 
 
 class Sequence(Struct, frozen=True, gc=False):
-    """Several events, one after another; the first step is a `From`, the rest are `Next` and `Fold`."""
+    """Several events in order; the first step is a `From`, the others are `Next` and `Fold`."""
 
     steps: tuple[Step, ...]
     within: Span | Parameter | None = None
@@ -71,14 +71,14 @@ class Sequence(Struct, frozen=True, gc=False):
 
 
 class Table(Struct, frozen=True, gc=False):
-    """A table that a view reads, and the name the view gives it."""
+    """A table that a view reads, and its alias."""
 
     name: str
     alias: str | None = None
 
 
 class View(Struct, frozen=True, gc=False):
-    """The state of a table, or of two joined; all columns if `select` is empty."""
+    """A query over a table, or over two joined tables; an empty `select` selects all columns."""
 
     select: tuple[SelectItem, ...]
     tables: tuple[Table, ...]
@@ -87,13 +87,42 @@ class View(Struct, frozen=True, gc=False):
     distinct: bool = False
 
 
-def conditions_of(step: Step) -> tuple[Condition, ...]:
-    """Return a step's conditions: `on`, `while` and `where`, as far as it has them."""
-    if isinstance(step, From):
-        return (step.where,)
-    return (step.on, step.where) if isinstance(step, Next) else (step.on, step.while_, step.where)
-
-
 Source: TypeAlias = str | Sequence
 Step: TypeAlias = From | Next | Fold
 Query: TypeAlias = Filter | Sequence | View
+
+STEPS: Final[dict[str, type[Step]]] = {"from": From, "next": Next, "fold": Fold}
+"""The kinds of step by keyword."""
+
+CLAUSES: Final = {
+    "from": ("where", "compute"),
+    "next": ("on", "where"),
+    "fold": ("on", "while", "compute", "where"),
+}
+"""The clauses of each kind of step, in the order in which they are written."""
+
+
+def keyword_of(step: Step) -> str:
+    """Return the keyword that begins a step."""
+    return type(step).__name__.lower()
+
+
+def conditions_of(step: Step) -> tuple[Condition, ...]:
+    """Return a step's conditions, in the order in which they are written."""
+    return tuple(condition_clauses(step).values())
+
+
+def condition_clauses(step: Step) -> dict[str, Condition]:
+    """Return a step's conditions by clause, in the order in which they are written."""
+    words = [word for word in CLAUSES[keyword_of(step)] if word != "compute"]
+    return {word: getattr(step, field_of(word)) for word in words}
+
+
+def field_of(clause: str) -> str:
+    """Return the field of a step that holds a clause; `while` is reserved in Python."""
+    return "while_" if clause == "while" else clause
+
+
+def computations_of(step: Step) -> tuple[Computation, ...]:
+    """Return the computed values of a step; a `Next` has none."""
+    return () if isinstance(step, Next) else step.compute

@@ -1,8 +1,9 @@
-"""Terms: what stands on either side of a comparison."""
+"""Terms: the two sides of a comparison."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import Final, TypeAlias
 
@@ -29,7 +30,7 @@ class Literal(Struct, frozen=True, gc=False):
 
 
 class Parameter(Struct, frozen=True, gc=False):
-    """A place that a template's row fills; `many` if the row gives a whole list for `in`."""
+    """A parameter that a template's row gives a value; `many` if the row gives a whole list for `in`."""
 
     name: str
     many: bool = False
@@ -100,6 +101,33 @@ class Aggregate(Struct, frozen=True, gc=False):
 
 
 Term: TypeAlias = Attribute | Literal | Parameter | Arithmetic | Negative | Elapsed | Span | Aggregate
+
+
+def operands_of(term: Term) -> tuple[Term, ...]:
+    """Return the terms directly within a term."""
+    if isinstance(term, Arithmetic):
+        return term.left, term.right
+    if isinstance(term, Negative):
+        return (term.term,)
+    return (term.argument,) if isinstance(term, Aggregate) and term.argument is not None else ()
+
+
+def subterms(term: Term) -> Iterator[Term]:
+    """Return a term and all terms within it."""
+    yield term
+    for operand in operands_of(term):
+        yield from subterms(operand)
+
+
+def map_operands(term: Term, change: Callable[[Term], Term]) -> Term:
+    """Return a term with `change` applied to the terms directly within it."""
+    if isinstance(term, Arithmetic):
+        return Arithmetic(term.operator, change(term.left), change(term.right))
+    if isinstance(term, Negative):
+        return Negative(change(term.term))
+    if isinstance(term, Aggregate) and term.argument is not None:
+        return Aggregate(term.function, change(term.argument))
+    return term
 
 
 def literal(value: Value) -> Literal:

@@ -146,6 +146,13 @@ def _read_foreign(raw: object) -> Value | None:
     raise KindError(f"{_named(raw)} is neither a number, a string, a boolean nor a timestamp")
 
 
+def json_type(decoded: object) -> str:
+    """Return the JSON type of a decoded value, with its article, as error messages name it."""
+    names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
+    number = "a number" if isinstance(decoded, (int, float)) else type(decoded).__name__
+    return names.get(type(decoded), number)
+
+
 def _named(raw: object) -> str:
     name = type(raw).__name__
     return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"

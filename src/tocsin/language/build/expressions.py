@@ -1,4 +1,4 @@
-"""Terms and conditions built in Python, with its own operators."""
+"""Terms and conditions built with Python's operators."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ from tocsin.model.conditions import NEGATED, And, Condition, Not, Operator, Or, 
 from tocsin.model.conditions import all_of as conjunction
 from tocsin.model.conditions import any_of as disjunction
 from tocsin.model.errors import KindError, LanguageError, TemplateError
-from tocsin.model.queries import (
-    Filter,
-    Query,
-)
+from tocsin.model.queries import Filter, Query
 from tocsin.model.terms import (
     Aggregate,
     AggregateFunction,
@@ -51,29 +48,29 @@ class Clause:
         self.depth = depth
 
     def __and__(self, other: Clause) -> Clause:
-        if not isinstance(other, Clause):
-            return NotImplemented
-        return Clause(And((*_members(self, And), *_members(other, And))), _deeper(self, other) - 1)
+        return self._join(other, And)
 
     def __or__(self, other: Clause) -> Clause:
-        if not isinstance(other, Clause):
-            return NotImplemented
-        return Clause(Or((*_members(self, Or), *_members(other, Or))), _deeper(self, other) - 1)
+        return self._join(other, Or)
 
     def __invert__(self) -> Clause:
         return Clause(Not(self.condition), _deeper(self))
 
     def __bool__(self) -> NoReturn:
-        raise TypeError(
-            "a clause has no truth of its own: join clauses with & and |, not with `and` and `or`"
-        )
+        raise TypeError("a clause has no truth value: join clauses with & and |, not with `and` and `or`")
 
     def __repr__(self) -> str:
         return f'Clause("{condition_text(self.condition)}")'
 
     def build(self, *, template: bool = False) -> Query:
-        """Return the filter over every stream that this condition makes."""
+        """Return the filter over every stream with this condition."""
         return canonical(Filter(self.condition), template=template)
+
+    def _join(self, other: Clause, connective: type[And] | type[Or]) -> Clause:
+        if not isinstance(other, Clause):
+            return NotImplemented
+        members = (*_members(self, connective), *_members(other, connective))
+        return Clause(connective(members), _deeper(self, other) - 1)
 
 
 class Expression:
@@ -112,11 +109,11 @@ class Expression:
         return self._compare(Operator.GE, other)
 
     def between(self, low: object, high: object) -> Clause:
-        """Ask for a value in the closed interval."""
+        """Return the clause that the value lies in the closed interval."""
         return self._compare(Operator.BETWEEN, low, high)
 
     def is_in(self, members: Iterable[object] | Expression) -> Clause:
-        """Ask for one of the members; a parameter stands for a whole list."""
+        """Return the clause that the value is one of the members; a parameter stands for a whole list."""
         if isinstance(members, Expression):
             if not isinstance(members.term, Parameter):
                 raise TypeError("`is_in` takes a list of constants, or a parameter that stands for one")
@@ -126,33 +123,33 @@ class Expression:
         return self._compare(Operator.IN, *members)
 
     def like(self, pattern: str | Expression) -> Clause:
-        """Ask for a string that fits the pattern, in which % stands for any text and _ for one character."""
+        """Return the clause that the string matches the pattern; % is any text, _ one character."""
         if isinstance(pattern, Expression):
             return self._compare(Operator.LIKE, pattern)
         return Clause(_pattern(self.term, pattern), self.depth)
 
     def starts_with(self, text: object) -> Clause:
-        """Ask for a string that begins with `text`."""
+        """Return the clause that the string begins with `text`."""
         return self._compare(Operator.STARTS_WITH, text)
 
     def ends_with(self, text: object) -> Clause:
-        """Ask for a string that ends with `text`."""
+        """Return the clause that the string ends with `text`."""
         return self._compare(Operator.ENDS_WITH, text)
 
     def contains(self, text: object) -> Clause:
-        """Ask for a string that `text` occurs in."""
+        """Return the clause that the string contains `text`."""
         return self._compare(Operator.CONTAINS, text)
 
     def matches(self, pattern: object) -> Clause:
-        """Ask for a string in which the regular expression occurs (RE2 syntax)."""
+        """Return the clause that the regular expression (RE2 syntax) matches anywhere in the string."""
         return self._compare(Operator.REGEX, pattern)
 
     def is_missing(self) -> Clause:
-        """Ask for an event without this attribute."""
+        """Return the clause that the event lacks this attribute."""
         return self._compare(Operator.MISSING)
 
     def is_present(self) -> Clause:
-        """Ask for an event with this attribute."""
+        """Return the clause that the event has this attribute."""
         return self._compare(NEGATED[Operator.MISSING])
 
     def __add__(self, other: object) -> Expression:
@@ -204,19 +201,19 @@ def param(name: str) -> Expression:
 
 
 def all_of(clauses: Iterable[Clause]) -> Clause:
-    """Return the condition that all of the clauses make; of none, `true`."""
+    """Return the conjunction of the clauses; of none, `true`."""
     given = list(clauses)
     return Clause(conjunction([clause.condition for clause in given]), _deeper(*given) - 1)
 
 
 def any_of(clauses: Iterable[Clause]) -> Clause:
-    """Return the condition that any of the clauses makes; of none, `false`."""
+    """Return the disjunction of the clauses; of none, `false`."""
     given = list(clauses)
     return Clause(disjunction([clause.condition for clause in given]), _deeper(*given) - 1)
 
 
 def duration() -> Expression:
-    """Return the duration of what a sequence has matched so far."""
+    """Return the duration of a sequence's match so far."""
     return Expression(Elapsed())
 
 
@@ -226,7 +223,7 @@ def span(amount: int | float, unit: str = "ticks") -> Expression:
 
 
 def count(over: Expression | None = None) -> Expression:
-    """Return how many there are."""
+    """Return the number of events or rows."""
     return Expression(Aggregate(AggregateFunction.COUNT, None if over is None else over.term))
 
 
@@ -256,7 +253,7 @@ def as_term(operand: object) -> Term:
 
 
 def _deeper(*parts: object) -> int:
-    """Return how deep an expression of these parts is, or raise `LanguageError` if that is too deep."""
+    """Return the depth of an expression with these parts, or raise `LanguageError` if it is too deep."""
     depth = 1 + max((part.depth for part in parts if isinstance(part, (Clause, Expression))), default=0)
     if depth > MAX_OPERATIONS:
         raise LanguageError(f"nested more than {MAX_OPERATIONS} levels deep", text="", offset=0)

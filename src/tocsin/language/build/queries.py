@@ -11,23 +11,8 @@ from tocsin.language.build.expressions import Clause, Expression, as_span, as_te
 from tocsin.language.parsing.parser import canonical
 from tocsin.language.printer import default_name
 from tocsin.model.conditions import TRUE, Condition
-from tocsin.model.queries import (
-    Computation,
-    Fold,
-    From,
-    Next,
-    Query,
-    SelectItem,
-    Sequence,
-    Step,
-    Table,
-    View,
-)
-from tocsin.model.terms import (
-    Attribute,
-    Parameter,
-    Span,
-)
+from tocsin.model.queries import Computation, Fold, From, Next, Query, SelectItem, Sequence, Step, Table, View
+from tocsin.model.terms import Attribute, Parameter, Span, Term
 
 Selected: TypeAlias = Expression | str
 
@@ -49,7 +34,7 @@ class StreamBuilder(Struct, frozen=True):
     published: str | None = None
 
     def where(self, clause: Clause) -> StreamBuilder:
-        """Ask this of what has matched up to here."""
+        """Require this of the events matched up to here."""
         last = self.steps[-1]
         both = clause if last.where == TRUE else Clause(last.where) & clause
         return self._with(replace(last, where=both.condition))
@@ -58,14 +43,14 @@ class StreamBuilder(Struct, frozen=True):
         """Compute values under these names."""
         last = self.steps[-1]
         if isinstance(last, Next):
-            raise TypeError("`next` computes nothing; `from` and `fold` do")
+            raise TypeError("`next` takes no `compute`; `from` and `fold` do")
         added = tuple(Computation(name, as_term(term)) for name, term in terms.items())
         return self._with(replace(last, compute=last.compute + added))
 
     def next(
         self, source: str | StreamBuilder, alias: str | None = None, *, on: Clause | None = None
     ) -> StreamBuilder:
-        """Go on with the next event of `source` for which `on` holds."""
+        """Add a step: the first later event of `source` that satisfies `on`."""
         return self._then(Next(_source(source), alias, _condition(on)))
 
     def fold(
@@ -76,26 +61,26 @@ class StreamBuilder(Struct, frozen=True):
         on: Clause | None = None,
         while_: Clause | None = None,
     ) -> StreamBuilder:
-        """Go on again and again, with each next event for which `on` holds, while `while_` does."""
+        """Add a step: all later events of `source` that satisfy `on`, while they satisfy `while_`."""
         return self._then(Fold(_source(source), alias, _condition(on), _condition(while_)))
 
     def within(self, amount: int | float | Expression, unit: str = "ticks") -> StreamBuilder:
-        """Bound the duration of the whole."""
+        """Limit the duration of the whole sequence."""
         bound = amount.term if isinstance(amount, Expression) else as_span(amount, unit)
         if not isinstance(bound, (Span, Parameter)):
             raise TypeError("`within` takes a length of time, or a parameter")
         return replace(self, bound=bound)
 
     def select(self, *items: Selected, **named: Selected) -> StreamBuilder:
-        """Tell these values instead of whole events."""
+        """Select these values instead of whole events."""
         return replace(self, selected=self.selected + _items(items, named))
 
     def publish_as(self, name: str) -> StreamBuilder:
-        """Make the result a stream of that name."""
+        """Publish the result as a stream of that name."""
         return replace(self, published=name)
 
     def build(self, *, template: bool = False) -> Query:
-        """Return the query, or raise `LanguageError` where it says what the language does not allow."""
+        """Return the query, or raise `LanguageError` if the language does not allow it."""
         return canonical(self._sequence(), template=template)
 
     def _sequence(self) -> Sequence:
@@ -119,7 +104,7 @@ class TableBuilder(Struct, frozen=True):
     view: View
 
     def where(self, clause: Clause) -> TableBuilder:
-        """Look only at rows for which this holds."""
+        """Take only rows that satisfy this."""
         both = clause if self.view.where == TRUE else Clause(self.view.where) & clause
         return TableBuilder(replace(self.view, where=both.condition))
 
@@ -130,15 +115,15 @@ class TableBuilder(Struct, frozen=True):
         )
 
     def select(self, *items: Selected, **named: Selected) -> TableBuilder:
-        """Ask for these columns or aggregates."""
+        """Select these columns or aggregates."""
         return TableBuilder(replace(self.view, select=self.view.select + _items(items, named)))
 
     def distinct(self, *items: Selected) -> TableBuilder:
-        """Ask for the different values of these columns."""
+        """Select the distinct values of these columns."""
         return replace(self.select(*items), view=replace(self.select(*items).view, distinct=True))
 
     def build(self, *, template: bool = False) -> Query:
-        """Return the query, or raise `LanguageError` where it says what the language does not allow."""
+        """Return the query, or raise `LanguageError` if the language does not allow it."""
         return canonical(self.view, template=template)
 
 
@@ -161,8 +146,9 @@ def _source(source: str | StreamBuilder) -> str | Sequence:
 
 
 def _items(items: tuple[Selected, ...], named: dict[str, Selected]) -> tuple[SelectItem, ...]:
-    plain = [Attribute(item) if isinstance(item, str) else item.term for item in items]
-    return tuple(SelectItem(term, default_name(term)) for term in plain) + tuple(
-        SelectItem(Attribute(item) if isinstance(item, str) else item.term, name)
-        for name, item in named.items()
-    )
+    unnamed = tuple(SelectItem(term, default_name(term)) for term in map(_selected_term, items))
+    return unnamed + tuple(SelectItem(_selected_term(item), name) for name, item in named.items())
+
+
+def _selected_term(item: Selected) -> Term:
+    return Attribute(item) if isinstance(item, str) else item.term

@@ -13,11 +13,10 @@ from tocsin.language.printer import default_name
 from tocsin.model.conditions import FALSE, TRUE, And, Condition, Not, Operator, Or, Predicate
 from tocsin.model.errors import FormError, KindError, LanguageError
 from tocsin.model.queries import (
+    CLAUSES,
+    STEPS,
     Computation,
     Filter,
-    Fold,
-    From,
-    Next,
     Query,
     SelectItem,
     Sequence,
@@ -25,6 +24,7 @@ from tocsin.model.queries import (
     Step,
     Table,
     View,
+    field_of,
 )
 from tocsin.model.terms import (
     Aggregate,
@@ -42,7 +42,7 @@ from tocsin.model.terms import (
     constant,
 )
 from tocsin.model.timestamps import parse_rfc3339
-from tocsin.model.values import Kind
+from tocsin.model.values import Kind, json_type
 
 _OPERATORS: Final = {operator.value: operator for operator in Operator}
 _ARITHMETIC: Final = {operator.value: operator for operator in ArithmeticOperator}
@@ -96,7 +96,7 @@ def _read_filter(form: object, path: str) -> Filter:
     fields = _fields(form, path, {"where", "from", "select"})
     return Filter(
         _clause(fields, "where", path),
-        _name(fields["from"], f"{path}.from") if "from" in fields else None,
+        _optional_name(fields, "from", path),
         _read_select(fields, path),
     )
 
@@ -113,32 +113,29 @@ def _read_sequence(form: object, path: str) -> Sequence:
         tuple(_read_step(step, f"{path}.steps[{i}]", first=i == 0) for i, step in enumerate(steps)),
         within,
         _read_select(fields, path),
-        _name(fields["publish"], f"{path}.publish") if "publish" in fields else None,
+        _optional_name(fields, "publish", path),
     )
 
 
 def _read_step(form: object, path: str, *, first: bool) -> Step:
     if not isinstance(form, Mapping):
-        raise FormError(f"expected an object, got {_called(form)}", path)
-    word = next((w for w in ("from", "next", "fold") if w in form), None)
+        raise FormError(f"expected an object, got {json_type(form)}", path)
+    word = next((w for w in STEPS if w in form), None)
     if word is None or (word == "from") is not first:
         raise FormError("the first step is a `from`, every other a `next` or a `fold`", path)
-    clauses = {"from": {"where", "compute"}, "next": {"on", "where"}}.get(
-        word, {"on", "while", "where", "compute"}
-    )
+    clauses = CLAUSES[word]
     fields = _fields(form, path, {word, "as", *clauses})
     raw = fields[word]
     source: Source = (
         _read_sequence(raw, f"{path}.{word}") if isinstance(raw, Mapping) else _name(raw, f"{path}.{word}")
     )
-    alias = _name(fields["as"], f"{path}.as") if "as" in fields else None
-    where = _clause(fields, "where", path)
-    if word == "from":
-        return From(source, alias, where, _read_compute(fields, path))
-    on = _clause(fields, "on", path)
-    if word == "next":
-        return Next(source, alias, on, where)
-    return Fold(source, alias, on, _clause(fields, "while", path), _read_compute(fields, path), where)
+    alias = _optional_name(fields, "as", path)
+    contents: dict[str, object] = {
+        field_of(one): _clause(fields, one, path) for one in clauses if one != "compute"
+    }
+    if "compute" in fields:
+        contents["compute"] = _read_compute(fields, path)
+    return STEPS[word](source, alias, **contents)  # type: ignore[arg-type]
 
 
 def _read_compute(fields: Mapping[str, object], path: str) -> tuple[Computation, ...]:
@@ -179,7 +176,7 @@ def _read_view(form: object, path: str) -> View:
         raise FormError(f"a view reads one table or joins two, got {len(tables)}", f"{path}.tables")
     distinct = fields.get("distinct", False)
     if not isinstance(distinct, bool):
-        raise FormError(f"expected true or false, got {_called(distinct)}", f"{path}.distinct")
+        raise FormError(f"expected true or false, got {json_type(distinct)}", f"{path}.distinct")
     return View(
         _read_select(fields, path),
         tuple(tables),
@@ -294,7 +291,7 @@ _TERMS: Final[dict[str, Callable[[list[object], str], Term]]] = {
 def _node(form: object, path: str, what: str) -> tuple[str, list[object], str]:
     """Return a node's operator, its arguments and the path to them."""
     if not isinstance(form, Mapping):
-        raise FormError(f"expected {what}, got {_called(form)}", path)
+        raise FormError(f"expected {what}, got {json_type(form)}", path)
     if len(form) != 1:
         raise FormError(f"{what} is an object with one key, its operator; this has {len(form)}", path)
     word, raw = next(iter(form.items()))
@@ -303,7 +300,7 @@ def _node(form: object, path: str, what: str) -> tuple[str, list[object], str]:
 
 def _fields(form: object, path: str, known: set[str]) -> Mapping[str, object]:
     if not isinstance(form, Mapping):
-        raise FormError(f"expected an object, got {_called(form)}", path)
+        raise FormError(f"expected an object, got {json_type(form)}", path)
     unknown = [str(key) for key in form if key not in known]
     if unknown:
         raise FormError(f"unknown key `{unknown[0]}`; known are {', '.join(sorted(known))}", path)
@@ -312,7 +309,7 @@ def _fields(form: object, path: str, known: set[str]) -> Mapping[str, object]:
 
 def _list(form: object, path: str) -> list[object]:
     if not isinstance(form, list):
-        raise FormError(f"expected a list, got {_called(form)}", path)
+        raise FormError(f"expected a list, got {json_type(form)}", path)
     return form
 
 
@@ -323,8 +320,12 @@ def _only(raw: list[object], path: str, word: str) -> tuple[object, str]:
 
 def _name(form: object, path: str) -> str:
     if not isinstance(form, str) or not form:
-        raise FormError(f"expected a name, got {_called(form)}", path)
+        raise FormError(f"expected a name, got {json_type(form)}", path)
     return form
+
+
+def _optional_name(fields: Mapping[str, object], key: str, path: str) -> str | None:
+    return _name(fields[key], f"{path}.{key}") if key in fields else None
 
 
 def _word(form: object, path: str) -> str:
@@ -342,8 +343,3 @@ def _count(word: str, raw: list[object] | list[Term], least: int, most: int | No
         raise FormError(
             f"`{word}` takes {wanted} argument{'' if wanted == '1' else 's'}, got {len(raw)}", path
         )
-
-
-def _called(form: object) -> str:
-    names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
-    return names.get(type(form), "a number" if isinstance(form, (int, float)) else type(form).__name__)

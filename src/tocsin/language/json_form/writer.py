@@ -1,4 +1,4 @@
-"""The model to its JSON form."""
+"""The model as its JSON form."""
 
 from __future__ import annotations
 
@@ -7,23 +7,16 @@ from typing import TypeAlias, cast
 from tocsin.model.conditions import TRUE, And, Condition, Constant, Not, Predicate
 from tocsin.model.queries import (
     Filter,
-    Next,
     Query,
     SelectItem,
     Sequence,
     Step,
     View,
+    computations_of,
+    condition_clauses,
+    keyword_of,
 )
-from tocsin.model.terms import (
-    Arithmetic,
-    Attribute,
-    Elapsed,
-    Literal,
-    Negative,
-    Parameter,
-    Span,
-    Term,
-)
+from tocsin.model.terms import Arithmetic, Attribute, Elapsed, Literal, Negative, Parameter, Span, Term
 from tocsin.model.timestamps import format_rfc3339
 from tocsin.model.values import Kind
 
@@ -93,20 +86,13 @@ def _sequence(query: Sequence) -> Json:
 
 
 def _step(step: Step) -> Json:
-    word = type(step).__name__.lower()
     source = step.source if isinstance(step.source, str) else _sequence(step.source)
-    form: dict[str, Json] = {word: source}
+    form: dict[str, Json] = {keyword_of(step): source}
     if step.alias is not None:
         form["as"] = step.alias
-    for clause, condition in (
-        ("on", getattr(step, "on", TRUE)),
-        ("while", getattr(step, "while_", TRUE)),
-        ("where", step.where),
-    ):
-        if condition != TRUE:
-            form[clause] = _condition(condition)
-    if not isinstance(step, Next) and step.compute:
-        form["compute"] = [[c.name, _term(c.term)] for c in step.compute]
+    form |= _conditions(condition_clauses(step))
+    if computed := computations_of(step):
+        form["compute"] = [[c.name, _term(c.term)] for c in computed]
     return form
 
 
@@ -115,7 +101,8 @@ def _view(query: View) -> Json:
     form: dict[str, Json] = {"tables": tables, **_select(query.select)}
     if query.distinct:
         form["distinct"] = True
-    for clause, condition in (("on", query.on), ("where", query.where)):
-        if condition != TRUE:
-            form[clause] = _condition(condition)
-    return form
+    return form | _conditions({"on": query.on, "where": query.where})
+
+
+def _conditions(clauses: dict[str, Condition]) -> dict[str, Json]:
+    return {word: _condition(condition) for word, condition in clauses.items() if condition != TRUE}

@@ -1,14 +1,14 @@
-"""Rules that rewrite one predicate, each to one that holds for exactly the same events."""
+"""Rules that rewrite one predicate to an equivalent one: it is true for exactly the same events."""
 
 from __future__ import annotations
 
 from tocsin.language.patterns import like
 from tocsin.language.semantics import arithmetic, truth
 from tocsin.model.conditions import FALSE, FLIPPED, TRUE, Constant, Operator, Predicate
-from tocsin.model.terms import Arithmetic, Attribute, Literal, Negative, Parameter, Term, literal
+from tocsin.model.terms import Arithmetic, Attribute, Literal, Negative, Parameter, Term, literal, subterms
 from tocsin.model.values import Kind
 
-_PRINTABLE = 10**300  # a larger result is left to be computed, so that it need not be written
+_PRINTABLE = 10**300  # a larger result stays an operation, since its digits cannot be printed
 _LISTS = (Operator.IN, Operator.NOT_IN)
 _RANGES = (Operator.BETWEEN, Operator.NOT_BETWEEN)
 
@@ -30,18 +30,9 @@ def rewrite(predicate: Predicate) -> Predicate | Constant:
 
 
 def attributes_of(predicate: Predicate) -> set[Attribute]:
-    """Return all attributes that `predicate` speaks of."""
-    found: set[Attribute] = set()
-    waiting: list[Term] = [predicate.subject, *predicate.operands]
-    while waiting:
-        term = waiting.pop()
-        if isinstance(term, Attribute):
-            found.add(term)
-        elif isinstance(term, Arithmetic):
-            waiting += (term.left, term.right)
-        elif isinstance(term, Negative):
-            waiting.append(term.term)
-    return found
+    """Return all attributes of `predicate`."""
+    terms = (predicate.subject, *predicate.operands)
+    return {inner for term in terms for inner in subterms(term) if isinstance(inner, Attribute)}
 
 
 def members(operands: tuple[Term, ...]) -> tuple[Literal, ...]:
@@ -56,14 +47,14 @@ def members(operands: tuple[Term, ...]) -> tuple[Literal, ...]:
 
 
 def membership(subject: Term, constants: tuple[Literal, ...], *, negated: bool = False) -> Predicate:
-    """Return the predicate that asks for one of `constants`, or for none of them; there is at least one."""
+    """Return the predicate that `subject` is, or is not, one of `constants`, of which there is at least one."""
     if len(constants) == 1:
         return Predicate(subject, Operator.NE if negated else Operator.EQ, constants)
     return Predicate(subject, Operator.NOT_IN if negated else Operator.IN, constants)
 
 
 def _fold_constants(predicate: Predicate) -> Predicate | Constant:
-    """Compute arithmetic over constants; what has no value satisfies nothing."""
+    """Compute arithmetic over constants; a predicate with an operation that has no result is false."""
     terms = [_folded(term) for term in (predicate.subject, *predicate.operands)]
     if None in terms:
         return FALSE
@@ -91,7 +82,7 @@ def _folded(term: Term) -> Term | None:
 
 
 def _orient(predicate: Predicate) -> Predicate:
-    """Put what varies on the left: `100 < price` becomes `price > 100`."""
+    """Put the attribute on the left: `100 < price` becomes `price > 100`."""
     flipped = FLIPPED.get(predicate.operator)
     if flipped is None or not isinstance(predicate.subject, (Literal, Parameter)):
         return predicate
@@ -99,11 +90,11 @@ def _orient(predicate: Predicate) -> Predicate:
 
 
 def _narrow(predicate: Predicate) -> Predicate | Constant:
-    """Write lists of at most one member, and ranges of one value, as comparisons."""
+    """Rewrite lists of at most one member, and ranges of one value, as comparisons."""
     operands = predicate.operands
     if predicate.operator in _LISTS and all(isinstance(operand, Literal) for operand in operands):
         constants = members(operands)
-        # Nothing is in an empty list; and nothing is known not to be, for no member is of its kind.
+        # `in ()` and `not in ()` are both false: no member is of the value's kind, so neither can be true.
         return (
             membership(predicate.subject, constants, negated=predicate.operator is Operator.NOT_IN)
             if constants
@@ -119,7 +110,7 @@ def _narrow(predicate: Predicate) -> Predicate | Constant:
 
 
 def _decide(predicate: Predicate | Constant) -> Predicate | Constant:
-    """Settle a predicate that speaks of constants only."""
+    """Evaluate a predicate over constants only."""
     if isinstance(predicate, Constant):
         return predicate
     if any(not isinstance(term, Literal) for term in (predicate.subject, *predicate.operands)):

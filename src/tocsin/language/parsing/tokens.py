@@ -20,7 +20,7 @@ RESERVED: Final = frozenset((
     "and", "as", "between", "compute", "distinct", "false", "fold", "from", "in", "is", "join", "like", "next",
     "not", "null", "on", "or", "publish", "select", "true", "where", "while", "within",
 ))  # fmt: skip
-"""Words that are names only in double quotes; every other keyword is one only where it is expected."""
+"""Keywords that are names only in double quotes; every other keyword is one only where it is expected."""
 
 _WORD = r"[^\W\d]\w*"
 BARE_NAME: Final = re.compile(rf"{_WORD}(?:\.{_WORD})*")
@@ -43,7 +43,7 @@ _KINDS = (
     | dict.fromkeys("=<>~(),*+-/.;!%^", SIGN)
     | {"'": STRING, '"': QUOTED, ":": PARAMETER}
 )  # by a token's first character
-_LONE = frozenset(("'", '"', ":"))  # what begins a token but is none
+_LONE = frozenset(("'", '"', ":"))  # they begin a token and are none by themselves
 
 _FAULTS = {
     "'": ("the string that begins here has no closing `'`", "inside a string, write a quote twice: 'it''s'"),
@@ -52,31 +52,19 @@ _FAULTS = {
     "[": ("`[` has no meaning here", "a list is written in parentheses: in (1, 2)"),
     "{": ("`{` has no meaning here", "a list is written in parentheses: in (1, 2)"),
     "`": ("a backquote has no meaning here", 'a name is quoted with double quotes: "my name"'),
-    "\N{LEFT SINGLE QUOTATION MARK}": (
-        "a curly quote does not begin a string",
-        "write straight quotes: 'IBM'",
-    ),
-    "\N{RIGHT SINGLE QUOTATION MARK}": (
-        "a curly quote does not begin a string",
-        "write straight quotes: 'IBM'",
-    ),
-    "\N{LEFT DOUBLE QUOTATION MARK}": (
-        "a curly quote does not begin a string",
-        "write straight quotes: 'IBM'",
-    ),
-    "\N{RIGHT DOUBLE QUOTATION MARK}": (
-        "a curly quote does not begin a string",
-        "write straight quotes: 'IBM'",
-    ),
     "#": ("`#` has no meaning here", "a comment begins with `--`"),
-}
+} | dict.fromkeys(
+    "\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}"
+    "\N{LEFT DOUBLE QUOTATION MARK}\N{RIGHT DOUBLE QUOTATION MARK}",
+    ("a curly quote does not begin a string", "write straight quotes: 'IBM'"),
+)
 
 
 class Tokens(NamedTuple):
     """Tokens as parallel lists, closed by some of kind `END`.
 
-    `words` holds what a keyword or sign is compared by: the sign itself, or a bare name in lower case; it is
-    empty for every other token.
+    `words` holds the text that keywords and signs are compared with: the sign itself, or a bare name in lower
+    case. It is empty for every other token.
     """
 
     kinds: list[str]
@@ -92,7 +80,7 @@ def tokenize(text: str) -> Tokens:
     """
     texts: list[str] = _TOKEN.findall(text)
     if len(texts) > 1 and not texts[-2]:
-        texts.pop()  # after white space at the end, the end is found twice
+        texts.pop()  # white space at the end makes the end match twice
     kinds: list[str] = []
     words: list[str] = []
     for token in texts:
@@ -108,13 +96,13 @@ def tokenize(text: str) -> Tokens:
                 raise _fault(text, offset_of(text, len(kinds)))
             words.append("")
         kinds.append(kind)
-    for column in (kinds, texts, words):  # so that looking three tokens ahead needs no bound
+    for column in (kinds, texts, words):  # looking three tokens ahead then needs no bound check
         column.extend(column[-1:] * 3)
     return Tokens(kinds, texts, words)
 
 
 def offset_of(text: str, index: int) -> int:
-    """Return where token `index` begins; only errors ask, so that tokens need not carry it."""
+    """Return the offset of token `index`. Only errors need it, so it is computed again instead of stored."""
     found = next(islice(_TOKEN.finditer(text), index, None))
     return found.start(1) if found.group(1) else len(text.rstrip())
 

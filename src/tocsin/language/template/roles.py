@@ -1,17 +1,18 @@
-"""What a template's parameters are used for, and so what kinds of value they take."""
+"""The roles of a template's parameters, which decide the kinds of value they take."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final
 
-from tocsin.model.conditions import And, Condition, Not, Operator, Or, Predicate
-from tocsin.model.queries import Filter, Next, Query, Sequence, View, conditions_of
-from tocsin.model.terms import Aggregate, Arithmetic, Elapsed, Negative, Parameter, Term
+from tocsin.model.conditions import NEGATED, Condition, Operator, leaves
+from tocsin.model.queries import Filter, Query, Sequence, View, computations_of, conditions_of
+from tocsin.model.terms import Aggregate, Elapsed, Parameter, Term, operands_of
 
 
 class Role(StrEnum):
-    """What a parameter is used for."""
+    """The use of a parameter in its query."""
 
     VALUE = "compared with an attribute"
     MANY = "the list after `in`"
@@ -23,75 +24,59 @@ class Role(StrEnum):
     WITHIN = "the length of time after `within`"
 
 
-_OPERATOR_ROLES: Final = {
+_BY_OPERATOR: Final = {
     Operator.LIKE: Role.LIKE,
-    Operator.NOT_LIKE: Role.LIKE,
     Operator.REGEX: Role.REGEX,
-    Operator.NOT_REGEX: Role.REGEX,
     Operator.STARTS_WITH: Role.TEXT,
-    Operator.NOT_STARTS_WITH: Role.TEXT,
     Operator.ENDS_WITH: Role.TEXT,
-    Operator.NOT_ENDS_WITH: Role.TEXT,
     Operator.CONTAINS: Role.TEXT,
-    Operator.NOT_CONTAINS: Role.TEXT,
 }
+_OPERATOR_ROLES: Final = _BY_OPERATOR | {NEGATED[operator]: role for operator, role in _BY_OPERATOR.items()}
 
 
 def roles_of(query: Query) -> dict[str, set[Role]]:
-    """Return, per parameter, all that it is used for."""
+    """Return the roles of each parameter."""
     roles: dict[str, set[Role]] = {}
-    _in_query(query, roles)
+    for term, role in _terms(query):
+        _collect(term, role, roles)
     return roles
 
 
-def _in_query(query: Query, roles: dict[str, set[Role]]) -> None:
-    if isinstance(query, Filter):
-        _in_condition(query.condition, roles)
-    elif isinstance(query, View):
-        _in_condition(query.on, roles)
-        _in_condition(query.where, roles)
-    else:
-        _in_sequence(query, roles)
-    for item in query.select:
-        _in_term(item.term, roles, Role.VALUE)
-
-
-def _in_sequence(query: Sequence, roles: dict[str, set[Role]]) -> None:
-    if query.within is not None:
-        _in_term(query.within, roles, Role.WITHIN)
-    for step in query.steps:
-        if isinstance(step.source, Sequence):
-            _in_query(step.source, roles)
-        for condition in conditions_of(step):
-            _in_condition(condition, roles)
-        if not isinstance(step, Next):
-            for computation in step.compute:
-                _in_term(computation.term, roles, Role.VALUE)
-
-
-def _in_condition(condition: Condition, roles: dict[str, set[Role]]) -> None:
-    if isinstance(condition, (And, Or)):
-        for member in condition.conditions:
-            _in_condition(member, roles)
-    elif isinstance(condition, Not):
-        _in_condition(condition.condition, roles)
-    elif isinstance(condition, Predicate):
-        terms = (condition.subject, *condition.operands)
-        timed = any(isinstance(term, Elapsed) for term in terms)
-        _in_term(condition.subject, roles, Role.SPAN if timed else Role.VALUE)
-        for operand in condition.operands:
-            _in_term(
-                operand, roles, Role.SPAN if timed else _OPERATOR_ROLES.get(condition.operator, Role.VALUE)
-            )
-
-
-def _in_term(term: Term, roles: dict[str, set[Role]], role: Role) -> None:
+def _collect(term: Term, role: Role, roles: dict[str, set[Role]]) -> None:
     if isinstance(term, Parameter):
         roles.setdefault(term.name, set()).add(Role.MANY if term.many else role)
-    elif isinstance(term, Arithmetic):
-        _in_term(term.left, roles, Role.NUMBER)
-        _in_term(term.right, roles, Role.NUMBER)
-    elif isinstance(term, Negative):
-        _in_term(term.term, roles, Role.NUMBER)
-    elif isinstance(term, Aggregate) and term.argument is not None:
-        _in_term(term.argument, roles, Role.VALUE)
+    for operand in operands_of(term):
+        _collect(operand, Role.VALUE if isinstance(term, Aggregate) else Role.NUMBER, roles)
+
+
+def _terms(query: Query) -> Iterator[tuple[Term, Role]]:
+    """Return the terms of a query, each with the role that a parameter has in its place."""
+    for item in query.select:
+        yield item.term, Role.VALUE
+    if isinstance(query, Filter):
+        yield from _condition_terms(query.condition)
+    elif isinstance(query, View):
+        yield from _condition_terms(query.on)
+        yield from _condition_terms(query.where)
+    else:
+        yield from _sequence_terms(query)
+
+
+def _sequence_terms(query: Sequence) -> Iterator[tuple[Term, Role]]:
+    if query.within is not None:
+        yield query.within, Role.WITHIN
+    for step in query.steps:
+        if isinstance(step.source, Sequence):
+            yield from _terms(step.source)
+        for condition in conditions_of(step):
+            yield from _condition_terms(condition)
+        for computation in computations_of(step):
+            yield computation.term, Role.VALUE
+
+
+def _condition_terms(condition: Condition) -> Iterator[tuple[Term, Role]]:
+    for predicate in leaves(condition):
+        timed = any(isinstance(term, Elapsed) for term in (predicate.subject, *predicate.operands))
+        yield predicate.subject, Role.SPAN if timed else Role.VALUE
+        role = Role.SPAN if timed else _OPERATOR_ROLES.get(predicate.operator, Role.VALUE)
+        yield from ((operand, role) for operand in predicate.operands)

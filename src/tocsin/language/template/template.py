@@ -10,7 +10,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tocsin.language.build import Clause, StreamBuilder, TableBuilder
+from tocsin.language.build.expressions import Clause
+from tocsin.language.build.queries import StreamBuilder, TableBuilder
 from tocsin.language.json_form import from_json
 from tocsin.language.normal import Cnf, Dnf, to_dnf, to_normal
 from tocsin.language.parsing.parser import canonical, parse_template
