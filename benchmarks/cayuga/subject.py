@@ -15,12 +15,11 @@ from tocsin.model.errors import SubscriptionError
 from tocsin.model.queries import Query
 from tocsin.model.queries import Sequence as Pattern
 from tocsin.replay.memory import give_back, resident_mb
-from tocsin.sequences import MODES, Sequences
-from tocsin.sequences.arrivals import Arrivals
-from tocsin.sequences.preparation import prepare
-from tocsin.sequences.runner import Prepared
+from tocsin.sequences import MODES, AutomatonMatcher
+from tocsin.sequences.compilation import CompiledSequence, compile_sequence
+from tocsin.sequences.matches import SequenceMatches
 from tocsin.sequences.ticks import Ticks
-from tocsin.sequences.witnesses import Witnesses
+from tocsin.sequences.timed_batch import TimedBatch
 
 
 class Loading(Struct, frozen=True):
@@ -49,17 +48,17 @@ class Subject:
 
     def __init__(self, matcher: str, mode: str) -> None:
         self.mode = MODES[mode]
-        self.runner = Sequences(matcher=matcher, mode=self.mode)
+        self.runner = AutomatonMatcher(matcher=matcher, mode=self.mode)
         self.cpu = (
             0.0  # seconds of the processor that events took; unlike the clock's, others do not add to them
         )
 
-    def prepare(self, query: Query) -> Prepared:
+    def prepare(self, query: Query) -> CompiledSequence:
         """Return a sequence compiled for the mode, in which durations are ticks."""
         if not isinstance(query, Pattern):
             raise SubscriptionError("only sequences are measured here; a filter is asked of a matcher")
         mode = self.mode
-        return prepare(query, Ticks(), index_edges=mode.edges, index_filters=mode.instances)
+        return compile_sequence(query, Ticks(), index_edges=mode.edges, index_filters=mode.instances)
 
     def load(self, groups: Sequence[Rows], progress: Callable[[str], None] = lambda _: None) -> Loading:
         """Add subscriptions; drawing them is not timed."""
@@ -77,18 +76,18 @@ class Subject:
         held = self.runner.stats().bytes
         return Loading(len(groups), done, preparing, adding, held, resident_mb() - before)
 
-    def advance(self, table: pa.Table, stream: str, time_column: str) -> tuple[float, Witnesses]:
+    def advance(self, table: pa.Table, stream: str, time_column: str) -> tuple[float, SequenceMatches]:
         """Take further events; return the seconds that took, and what they completed."""
-        arrivals = Arrivals.of_table(table, stream=stream, time=time_column)
+        arrivals = TimedBatch.of_table(table, stream=stream, time=time_column)
         start, processor = time.perf_counter(), time.process_time()
-        witnesses = self.runner.advance(arrivals)
+        witnesses = self.runner.process(arrivals)
         self.cpu += time.process_time() - processor
         return time.perf_counter() - start, witnesses
 
 
-def summary(witnesses: Witnesses, events: int) -> Keys:
+def summary(witnesses: SequenceMatches, events: int) -> Keys:
     """Return how many witnesses each event completed, and the sum of their subscriptions' numbers."""
-    counts = np.bincount(witnesses.places, minlength=events)
+    counts = np.bincount(witnesses.rows, minlength=events)
     sums = np.zeros(events, dtype=np.int64)
-    np.add.at(sums, witnesses.places, witnesses.subscriptions)
+    np.add.at(sums, witnesses.rows, witnesses.subscriptions)
     return np.stack([counts.astype(np.int64), sums])

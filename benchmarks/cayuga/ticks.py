@@ -66,7 +66,7 @@ def _asked(session: Session, text: str, prices: pa.Table) -> Found:
     for first in range(0, prices.num_rows, _BATCH):
         took, witnesses = subject.advance(prices.slice(first, _BATCH), STREAM, TIME)
         seconds += took
-        parts.append(np.column_stack([witnesses.places + first, witnesses.starts, witnesses.ends]))
+        parts.append(np.column_stack([witnesses.rows + first, witnesses.starts, witnesses.ends]))
     answers = np.concatenate(parts)
     return Found.of(answers[:, 0], answers[:, 1], answers[:, 2], seconds)
 

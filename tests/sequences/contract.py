@@ -23,13 +23,14 @@ from tests.sequences.vectors import VECTORS
 from tocsin.language import Template
 from tocsin.language.template.columns import Column, read_columns
 from tocsin.model import Event, Sequence
-from tocsin.sequences.arrivals import Arrivals
-from tocsin.sequences.oracle import OracleRunner
-from tocsin.sequences.runner import Prepared, Runner
+from tocsin.sequences.compilation import CompiledSequence
+from tocsin.sequences.matcher import SequenceMatcher
+from tocsin.sequences.oracle import OracleSequenceMatcher
 from tocsin.sequences.ticks import Ticks
+from tocsin.sequences.timed_batch import TimedBatch
 
 
-def _prepare(query: Sequence, ticks: Ticks, *, full: bool) -> Prepared:
+def _prepare(query: Sequence, ticks: Ticks, *, full: bool) -> CompiledSequence:
     return prepared(query, ticks, full=full)
 
 
@@ -37,12 +38,12 @@ def _prepare(query: Sequence, ticks: Ticks, *, full: bool) -> Prepared:
 class Subject:
     """A runner to be checked: how one is made, and how what it runs is prepared for it."""
 
-    make: Callable[[], Runner]
-    prepare: Callable[..., Prepared] = _prepare  # (query, ticks, *, full)
+    make: Callable[[], SequenceMatcher]
+    prepare: Callable[..., CompiledSequence] = _prepare  # (query, ticks, *, full)
     share: float = 1.0  # of the random cases that there are in all
 
 
-ORACLE: Final = Subject(OracleRunner, share=0.25)
+ORACLE: Final = Subject(OracleSequenceMatcher, share=0.25)
 
 
 def _cases(
@@ -198,9 +199,9 @@ def shuffled(events: list[Event], random: Random) -> list[Event]:
     return found
 
 
-def _advance(runner: Runner, action: Advance) -> Counter[Outcome]:
-    witnesses = runner.advance(Arrivals.of(action.events))
-    assert sorted(witnesses.places.tolist()) == witnesses.places.tolist(), "witnesses are not in order"
+def _advance(runner: SequenceMatcher, action: Advance) -> Counter[Outcome]:
+    witnesses = runner.process(TimedBatch.of(action.events))
+    assert sorted(witnesses.rows.tolist()) == witnesses.rows.tolist(), "witnesses are not in order"
     bag: Counter[Outcome] = Counter()
     for place, outcome in outcomes(witnesses):
         bag[place, *outcome] += 1

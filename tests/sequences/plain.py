@@ -25,14 +25,13 @@ from tocsin.model.conditions import Condition
 from tocsin.model.terms import AggregateFunction, ArithmeticOperator, Literal, Parameter
 from tocsin.model.values import Value, kind_of
 from tocsin.sequences.arithmetic import accumulate, combine
-from tocsin.sequences.arrivals import Arrivals
 from tocsin.sequences.automaton import Automaton, Edge, Node, Output, Test
 from tocsin.sequences.binding import bind_expression, bound_names
+from tocsin.sequences.compilation import CompiledSequence
 from tocsin.sequences.compiling import compile_expression, parameters_in_programs
+from tocsin.sequences.matches import SequenceMatch, SequenceMatches, Step, published_event
 from tocsin.sequences.programs import FAIL, MODE_BITS, Column, Do, Mode, Program
-from tocsin.sequences.publication import made_event
-from tocsin.sequences.runner import Prepared
-from tocsin.sequences.witnesses import Step, Told, Witnesses
+from tocsin.sequences.timed_batch import TimedBatch
 
 Slot = Value | Event | tuple[Event, ...] | None
 
@@ -173,7 +172,7 @@ class Machine:
             for found in inner.process(event):
                 told = told_of(inner._automaton.output, found)
                 selected = inner._automaton.output.selected
-                made = made_event(name, told, selected=selected, start=found.start, end=found.end)
+                made = published_event(name, told, selected=selected, start=found.start, end=found.end)
                 yield from self._take(made, found.began)
 
     def waiting(self) -> list[int]:
@@ -242,7 +241,7 @@ class Machine:
         return longest is not None and event.end - instance.start + 1 > longest
 
 
-def told_of(output: Output, found: Found) -> Told:
+def told_of(output: Output, found: Found) -> SequenceMatch:
     """What there is to tell of an output."""
     slots: list[Any] = found.slots
     steps = tuple(
@@ -254,7 +253,7 @@ def told_of(output: Output, found: Found) -> Told:
         )
         for part in output.parts
     )
-    return Told(steps, {name: slots[slot] for name, slot in output.values})
+    return SequenceMatch(steps, {name: slots[slot] for name, slot in output.values})
 
 
 class _Subscription(Struct):
@@ -268,7 +267,7 @@ class _Told(Struct):
     subscriptions: list[int] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
     found: list[Found] = field(default_factory=list)
-    told: list[Told] = field(default_factory=list)
+    told: list[SequenceMatch] = field(default_factory=list)
 
 
 class PlainRunner:
@@ -279,7 +278,7 @@ class PlainRunner:
         self._held: dict[int, _Subscription] = {}
         self._epoch: int | None = None
 
-    def add(self, numbers: IdArray, prepared: Prepared, columns: Mapping[str, Rows]) -> None:
+    def add(self, numbers: IdArray, prepared: CompiledSequence, columns: Mapping[str, Rows]) -> None:
         for place, number in enumerate(numbers.tolist()):
             row = bindings_at(columns, place)
             automaton = prepared.automaton
@@ -298,7 +297,7 @@ class PlainRunner:
         for number in numbers.tolist():
             self._held.pop(number, None)
 
-    def advance(self, arrivals: Arrivals) -> Witnesses:
+    def process(self, arrivals: TimedBatch) -> SequenceMatches:
         new = _Told()
         published: list[tuple[int, Event]] = []
         for place in range(len(arrivals)):
@@ -311,7 +310,7 @@ class PlainRunner:
                 made = list(self._process(waiting.pop(), place, new))
                 published += [(place, event) for event in made]
                 waiting += made
-        return Witnesses(
+        return SequenceMatches(
             np.array(new.subscriptions, dtype=np.int64),
             np.array(new.places, dtype=np.int64),
             np.array([found.start for found in new.found], dtype=np.int64),
@@ -334,6 +333,6 @@ class PlainRunner:
                 new.told.append(told)
                 if held.automaton.publish is not None:
                     selected = held.automaton.output.selected
-                    yield made_event(
+                    yield published_event(
                         held.automaton.publish, told, selected=selected, start=found.start, end=found.end
                     )

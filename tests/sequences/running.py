@@ -13,12 +13,12 @@ from tocsin.language.parsing.parser import parse_template
 from tocsin.matching import IdArray
 from tocsin.model import Event, Sequence, Value
 from tocsin.model.values import kind_of
-from tocsin.sequences.arrivals import Arrivals
-from tocsin.sequences.oracle import OracleRunner
-from tocsin.sequences.preparation import prepare
-from tocsin.sequences.runner import Prepared, Runner
+from tocsin.sequences.compilation import CompiledSequence, compile_sequence
+from tocsin.sequences.matcher import SequenceMatcher
+from tocsin.sequences.matches import SequenceMatches, Step
+from tocsin.sequences.oracle import OracleSequenceMatcher
 from tocsin.sequences.ticks import Ticks
-from tocsin.sequences.witnesses import Step, Witnesses
+from tocsin.sequences.timed_batch import TimedBatch
 
 Outcome: TypeAlias = tuple[object, ...]
 """A subscription, the start and end of what it found, the events of each step, and the values."""
@@ -33,18 +33,18 @@ def query_of(text: str) -> Sequence:
     return cast("Sequence", parse_template(text)[0])
 
 
-def prepared(source: str | Sequence, ticks: Ticks | None = None, *, full: bool = True) -> Prepared:
+def prepared(source: str | Sequence, ticks: Ticks | None = None, *, full: bool = True) -> CompiledSequence:
     """What a text, a template or a query is as runners take it."""
     query = source if isinstance(source, Sequence) else query_of(source)
-    return prepare(query, ticks or Ticks(), full=full)
+    return compile_sequence(query, ticks or Ticks(), full=full)
 
 
-def outcomes(witnesses: Witnesses) -> list[tuple[int, Outcome]]:
+def outcomes(witnesses: SequenceMatches) -> list[tuple[int, Outcome]]:
     """What was told, each with the place of the arrival that completed it."""
-    told = [witnesses.told(number) for number in range(len(witnesses))]
+    told = [witnesses.match(number) for number in range(len(witnesses))]
     return [
         (
-            int(witnesses.places[number]),
+            int(witnesses.rows[number]),
             (
                 int(witnesses.subscriptions[number]),
                 int(witnesses.starts[number]),
@@ -58,15 +58,15 @@ def outcomes(witnesses: Witnesses) -> list[tuple[int, Outcome]]:
 
 
 def found(
-    texts: str | Iterable[str], events: Iterable[Event], runner: Runner | None = None
+    texts: str | Iterable[str], events: Iterable[Event], runner: SequenceMatcher | None = None
 ) -> Counter[Outcome]:
     """What subscriptions, numbered from 0, tell of events that come one after another."""
-    runner = runner or OracleRunner()
+    runner = runner or OracleSequenceMatcher()
     for number, text in enumerate([texts] if isinstance(texts, str) else texts):
         runner.add(ids(number), prepared(text), {})
     bag: Counter[Outcome] = Counter()
     for event in events:
-        bag.update(outcome for _, outcome in outcomes(runner.advance(Arrivals.of([event]))))
+        bag.update(outcome for _, outcome in outcomes(runner.process(TimedBatch.of([event]))))
     return bag
 
 

@@ -10,9 +10,9 @@ import pytest
 from tocsin import parse
 from tocsin.model import Sequence
 from tocsin.sequences.automaton import Automaton
+from tocsin.sequences.compilation import compile_sequence
 from tocsin.sequences.drawing import draw
-from tocsin.sequences.preparation import prepare
-from tocsin.sequences.standing import Ended, Standing, Waiting
+from tocsin.sequences.inspection import EndReason, NodeState, SequenceState
 from tocsin.sequences.ticks import Ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -21,7 +21,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 def automaton(text: str) -> Automaton:
     query = parse(text)
     assert isinstance(query, Sequence)
-    return prepare(query, Ticks()).automaton
+    return compile_sequence(query, Ticks()).automaton
 
 
 def texts(drawing: str) -> str:
@@ -51,7 +51,9 @@ def test_a_drawing_has_nodes_loops_and_conditions() -> None:
 
 def test_counts_and_reasons_are_drawn() -> None:
     pair = automaton("from s a next s b")
-    written = texts(draw(pair, Standing((Waiting(1234, ended=((Ended.EXPIRED, 5), (Ended.STUCK, 0))),))))
+    written = texts(
+        draw(pair, SequenceState((NodeState(1234, ended=((EndReason.EXPIRED, 5), (EndReason.STUCK, 0))),)))
+    )
     assert "1,234" in written
     assert "5 ended: its time was over" in written
     assert "no edge" not in written
@@ -80,7 +82,9 @@ def test_nothing_is_drawn_beyond_the_edge() -> None:
 
 def test_sequences_in_parentheses_have_a_row_of_their_own() -> None:
     nested = automaton("from s a next (from t x next t y) z")
-    drawing = draw(nested, Standing((Waiting(3),), (("$(from t x next t y)", Standing((Waiting(4),))),)))
+    drawing = draw(
+        nested, SequenceState((NodeState(3),), (("$(from t x next t y)", SequenceState((NodeState(4),))),))
+    )
     assert drawing.count('class="box"') == 2
     assert {"3", "4"} <= set(texts(drawing).split())
 

@@ -7,17 +7,17 @@ from collections import Counter
 from tests.sequences.running import Outcome, event, found, ids, outcomes, prepared, shown, values
 from tests.sequences.stocks import TRADES
 from tocsin.model import Event
-from tocsin.sequences.arrivals import Arrivals
-from tocsin.sequences.oracle import OracleRunner
-from tocsin.sequences.witnesses import Witnesses
+from tocsin.sequences.matches import SequenceMatches
+from tocsin.sequences.oracle import OracleSequenceMatcher
+from tocsin.sequences.timed_batch import TimedBatch
 
 
 def _s(id: str, end: int, **data: float | str) -> Event:
     return event(id, end, None, "s", **data)
 
 
-def _advance(runner: OracleRunner, *events: Event) -> Witnesses:
-    return runner.advance(Arrivals.of(events))
+def _advance(runner: OracleSequenceMatcher, *events: Event) -> SequenceMatches:
+    return runner.process(TimedBatch.of(events))
 
 
 # aggregates
@@ -143,10 +143,10 @@ def test_a_sequence_in_parentheses_is_one_event() -> None:
     bag = found(text, [_s("e1", 1, x=1), _s("e2", 2, x=2), _s("e3", 3, x=3)])
     (outcome,) = bag
     assert outcome[1:3] == (1, 3)
-    runner = OracleRunner()
+    runner = OracleSequenceMatcher()
     runner.add(ids(7), prepared(text, full=False), {})
     witnesses = _advance(runner, _s("e1", 1, x=1), _s("e2", 2, x=2), _s("e3", 3, x=3))
-    within = witnesses.told(0).steps[1]
+    within = witnesses.match(0).steps[1]
     assert within.alias == "p"
     assert within.first.id == "$(from s a next s b)(e2,e3)"
     assert within.first.attributes == {"a.x": 2, "b.x": 3}
@@ -166,7 +166,7 @@ def test_what_several_publish_under_a_name_is_one_stream() -> None:
 
 
 def test_what_is_published_has_an_id_of_the_events_of_its_steps() -> None:
-    runner = OracleRunner()
+    runner = OracleSequenceMatcher()
     runner.add(ids(0), prepared("from s a fold s b publish as p"), {})
     witnesses = _advance(runner, _s("e1", 1, x=1), _s("e2", 2, x=2), _s("e3", 3, x=3))
     assert [(place, made.id) for place, made in witnesses.published] == [
@@ -181,7 +181,7 @@ def test_what_is_published_has_an_id_of_the_events_of_its_steps() -> None:
 
 
 def test_a_subscription_sees_events_that_end_after_it_was_added() -> None:
-    runner = OracleRunner()
+    runner = OracleSequenceMatcher()
     _advance(runner, _s("e1", 1), _s("e2", 2))
     runner.add(ids(0), prepared("from s a next s b"), {})
     assert not len(_advance(runner, _s("e3", 2)))  # ends when the last did that had come
@@ -190,14 +190,14 @@ def test_a_subscription_sees_events_that_end_after_it_was_added() -> None:
 
 
 def test_what_a_sequence_in_parentheses_finds_begins_after_it_was_added() -> None:
-    runner = OracleRunner()
+    runner = OracleSequenceMatcher()
     _advance(runner, _s("e1", 1))
     runner.add(ids(0), prepared("from (from s a next s b) p compute n = 1"), {})
     assert shown(_bag(_advance(runner, _s("e2", 2), _s("e3", 3)))) == ["$(from s a next s b)(e2,e3)[2,3]"]
 
 
 def test_what_is_published_counts_by_its_own_end() -> None:
-    runner = OracleRunner()
+    runner = OracleSequenceMatcher()
     runner.add(ids(0), prepared("from s a next s b publish as p"), {})
     _advance(runner, _s("e1", 1))
     runner.add(ids(1), prepared("from p a compute n = 1"), {})
@@ -205,7 +205,7 @@ def test_what_is_published_counts_by_its_own_end() -> None:
 
 
 def test_a_removed_subscription_publishes_no_more_but_what_it_published_remains() -> None:
-    runner = OracleRunner()
+    runner = OracleSequenceMatcher()
     runner.add(ids(0), prepared("from s a publish as p"), {})
     runner.add(ids(1), prepared("from p a next s b"), {})
     _advance(runner, _s("e1", 1))
@@ -215,13 +215,13 @@ def test_a_removed_subscription_publishes_no_more_but_what_it_published_remains(
 
 
 def test_witnesses_come_in_the_order_of_what_completed_them() -> None:
-    runner = OracleRunner()
+    runner = OracleSequenceMatcher()
     runner.add(ids(3), prepared("from stock a next stock b"), {})
     runner.add(ids(1), prepared("from stock a next stock b on b.name = a.name"), {})
     witnesses = _advance(runner, *TRADES)
-    assert witnesses.places.tolist() == sorted(witnesses.places.tolist())
-    assert [TRADES[place].end for place in witnesses.places] == witnesses.ends.tolist()
+    assert witnesses.rows.tolist() == sorted(witnesses.rows.tolist())
+    assert [TRADES[place].end for place in witnesses.rows] == witnesses.ends.tolist()
 
 
-def _bag(witnesses: Witnesses) -> Counter[Outcome]:
+def _bag(witnesses: SequenceMatches) -> Counter[Outcome]:
     return Counter(outcome for _, outcome in outcomes(witnesses))

@@ -6,10 +6,9 @@ import pytest
 
 from tests.sequences.contract import CONTRACT, Subject
 from tocsin.model import Sequence
+from tocsin.sequences.compilation import CompiledSequence, compile_sequence
 from tocsin.sequences.modes import MODES
-from tocsin.sequences.preparation import prepare
-from tocsin.sequences.runner import Prepared
-from tocsin.sequences.running.sequences import Sequences
+from tocsin.sequences.running.matcher import AutomatonMatcher
 from tocsin.sequences.ticks import Ticks
 
 _AGREEING = [name for name in CONTRACT if name.startswith(("agrees_", "finds_"))]
@@ -18,10 +17,12 @@ _AGREEING = [name for name in CONTRACT if name.startswith(("agrees_", "finds_"))
 def _subject(mode: str, matcher: str | None = None, *, share: float) -> Subject:
     chosen = MODES[mode]
 
-    def ready(query: Sequence, ticks: Ticks, *, full: bool) -> Prepared:
-        return prepare(query, ticks, index_edges=chosen.edges, index_filters=chosen.instances, full=full)
+    def ready(query: Sequence, ticks: Ticks, *, full: bool) -> CompiledSequence:
+        return compile_sequence(
+            query, ticks, index_edges=chosen.edges, index_filters=chosen.instances, full=full
+        )
 
-    return Subject(lambda: Sequences(matcher=matcher, mode=chosen), ready, share)
+    return Subject(lambda: AutomatonMatcher(matcher=matcher, mode=chosen), ready, share)
 
 
 @pytest.mark.parametrize("check", CONTRACT)

@@ -8,11 +8,11 @@ from rich.markup import escape
 from rich.tree import Tree
 
 from tocsin.cli.terminal import counted, shown
-from tocsin.engine.explaining import Asked, NodeExplanation, SequenceExplanation
 from tocsin.language.explanation import Reason
 from tocsin.language.printer import term_text, value_text
 from tocsin.sequences.algebra import HIDDEN
-from tocsin.sequences.standing import Instance, Waiting
+from tocsin.sequences.explanation import NodeExplanation, SequenceExplanation, TestText
+from tocsin.sequences.inspection import Instance, NodeState
 
 _WIDTH = 60  # of a value
 _MARKS = {True: "[green]✓[/]", False: "[red]✗[/]", None: "[yellow]?[/]"}
@@ -64,7 +64,7 @@ def _add_node(tree: Tree, node: NodeExplanation) -> None:
             branch.add(f"[yellow]{escape(line)}[/]")
 
 
-def _condition(asked: Asked, word: str) -> str:
+def _condition(asked: TestText, word: str) -> str:
     """Return a condition with the parts that an index evaluates and the parts evaluated per instance."""
     if asked.whole == "true":
         return ""
@@ -87,7 +87,7 @@ def _instance(instance: Instance) -> str:
     )
 
 
-def _ended(waiting: Waiting) -> Iterator[str]:
+def _ended(waiting: NodeState) -> Iterator[str]:
     for reason, count in waiting.ended:
         if count:
             last = waiting.last

@@ -26,7 +26,7 @@ from tocsin.model.errors import (
     TemplateError,
     TocsinError,
 )
-from tocsin.sequences.preparation import prepare
+from tocsin.sequences.compilation import compile_sequence
 from tocsin.sequences.ticks import Ticks
 from tocsin.views.plan import RowPlan
 from tocsin.views.planning import plan_of
@@ -90,7 +90,7 @@ def check_entry(entry: Entry | SubscriptionError) -> Checked:
         if isinstance(checked.query, Filter) and checked.normal is None:
             smaller_form(checked.query, entry.id, checked.normal)
         if isinstance(checked.query, Sequence):
-            prepare(checked.query, Ticks())
+            compile_sequence(checked.query, Ticks())
         if isinstance(checked.query, View):
             to_normal(_kept_by(checked.query, entry.id))
     except TocsinError as error:

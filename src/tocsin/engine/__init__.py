@@ -2,7 +2,6 @@
 
 from tocsin.engine.clock import Clock, EventClock, ManualClock, SystemClock
 from tocsin.engine.engine import Engine
-from tocsin.engine.explaining import SequenceExplanation
 from tocsin.engine.results import (
     AnswerChanges,
     Difference,
@@ -17,6 +16,7 @@ from tocsin.engine.results import (
 )
 from tocsin.engine.view_explaining import ViewExplanation
 from tocsin.language.explanation import EventExplanation
+from tocsin.sequences.explanation import SequenceExplanation
 
 __all__ = [
     "AnswerChanges",

@@ -10,7 +10,6 @@ from typing import Any, Final, overload
 import numpy as np
 from msgspec.structs import replace
 
-from tocsin.engine.explaining import SequenceExplanation
 from tocsin.engine.filters import applies, explain_filter
 from tocsin.engine.incoming import Incoming, is_at_hand, read_incoming
 from tocsin.engine.ranked import Wish
@@ -34,6 +33,7 @@ from tocsin.model import Sequence as SequenceQuery
 from tocsin.model.errors import EventError
 from tocsin.model.event import DELETIONS, check_event, check_times
 from tocsin.model.ticks import StreamTicks, Tick
+from tocsin.sequences.explanation import SequenceExplanation
 
 _BATCH: Final = 1000
 _log = logging.getLogger("tocsin")

@@ -20,7 +20,6 @@ from tocsin.engine.holdings import Holdings
 from tocsin.engine.lookup import Lookup
 from tocsin.engine.ranked import Wish, best_of
 from tocsin.engine.results import AnswerChanges, Followed, Values
-from tocsin.engine.sequences import sequence_notification
 from tocsin.engine.tables import TableRows
 from tocsin.engine.timeline import Tell
 from tocsin.formats import Fault
@@ -28,8 +27,8 @@ from tocsin.matching import ConjunctionBatch, EventBatch, IdArray
 from tocsin.model import Event, Notification
 from tocsin.model.errors import EventError
 from tocsin.model.event import is_deletion, matchable
-from tocsin.sequences.arrivals import Arrivals
-from tocsin.sequences.witnesses import Witnesses
+from tocsin.sequences.matches import SequenceMatches, sequence_notification
+from tocsin.sequences.timed_batch import TimedBatch
 from tocsin.views.answers import same_answer
 
 _log = logging.getLogger("tocsin")
@@ -111,11 +110,11 @@ class Publication:
         first = self._held.timelines.next_mark
         columns: list[tuple[tuple[str, ...], IdArray, IdArray, IdArray, list[Values]]] = []
 
-        def tell(marks: Sequence[int], _: Arrivals, found: Witnesses) -> None:
+        def tell(marks: Sequence[int], _: TimedBatch, found: SequenceMatches) -> None:
             numbers, which = np.unique(found.subscriptions, return_inverse=True)
             ids = [self._held.book.id(number) for number in numbers.tolist()]
             names = tuple(map(ids.__getitem__, which.tolist()))
-            places = np.asarray(marks, dtype=np.int64)[found.places] - first
+            places = np.asarray(marks, dtype=np.int64)[found.rows] - first
             values: list[Values] = [values or None for values in found.values()]
             columns.append((names, places, found.starts, found.ends, values))
 
@@ -176,7 +175,7 @@ class Publication:
     def _telling(self, notes: _Notes) -> Tell:
         """Return what turns witnesses, and what they publish, into notes."""
 
-        def tell(marks: Sequence[int], _: Arrivals, found: Witnesses) -> None:
+        def tell(marks: Sequence[int], _: TimedBatch, found: SequenceMatches) -> None:
             told = [*self._of_witnesses(found), *self._of_published(found)]
             for place, heard in sorted(told, key=itemgetter(0)):
                 notes.add(marks[place], heard)
@@ -184,7 +183,7 @@ class Publication:
 
         return tell
 
-    def _change_tables(self, marks: Sequence[int], found: Witnesses) -> None:
+    def _change_tables(self, marks: Sequence[int], found: SequenceMatches) -> None:
         """Let events that sequences published change the tables of their names; one that is no row is logged."""
         views = self._held.views
         for place, event in found.published if views.tables else ():
@@ -197,14 +196,14 @@ class Publication:
             else:
                 views.take(event, marks[place], self._clock.now())
 
-    def _of_witnesses(self, found: Witnesses) -> Iterator[tuple[int, list[Notification]]]:
+    def _of_witnesses(self, found: SequenceMatches) -> Iterator[tuple[int, list[Notification]]]:
         """Return what sequences are told, by the place of the event that completed them."""
-        places, starts, ends = found.places.tolist(), found.starts.tolist(), found.ends.tolist()
+        places, starts, ends = found.rows.tolist(), found.starts.tolist(), found.ends.tolist()
         for row, number in enumerate(found.subscriptions.tolist()):
-            told = found.told(row), starts[row], ends[row], self._held.generation
+            told = found.match(row), starts[row], ends[row], self._held.generation
             yield places[row], [sequence_notification(self._held.book.id(number), *told)]
 
-    def _of_published(self, found: Witnesses) -> Iterator[tuple[int, list[Notification]]]:
+    def _of_published(self, found: SequenceMatches) -> Iterator[tuple[int, list[Notification]]]:
         """Return what filters on a published name are told, by the place of the event that completed it."""
         events = [event for _, event in found.published]
         if not events:

@@ -18,10 +18,10 @@ from tocsin.language.template.template import bindings_at
 from tocsin.model import Filter, Notification, Sequence, View
 from tocsin.model.errors import TemplateError, TocsinError
 from tocsin.model.subscription import Answer
-from tocsin.sequences.runner import Prepared
+from tocsin.sequences.compilation import CompiledSequence
 from tocsin.views.plan import Plan
 
-Prepare: TypeAlias = Callable[[Sequence, str], tuple[Prepared, int]]
+Prepare: TypeAlias = Callable[[Sequence, str], tuple[CompiledSequence, int]]
 """Makes a sequence ready, and says how long a tick of its streams is."""
 
 
@@ -66,9 +66,9 @@ class MadeSequences(Struct, frozen=True):
 
     ids: list[str]
     template: Template
-    prepared: Prepared
+    prepared: CompiledSequence
     tick: int
-    each: tuple[Prepared, ...] | None
+    each: tuple[CompiledSequence, ...] | None
     rows: TemplateRows
     errors: tuple[TemplateError, ...]
 
@@ -80,7 +80,7 @@ class MadeSequences(Struct, frozen=True):
         ids, kept, errors = _made(template, rows, id_rule)
         if not prepared.automaton.by_row:
             return cls(ids, template, prepared, tick, None, kept, errors)
-        ready: list[Prepared] = []
+        ready: list[CompiledSequence] = []
         faulty: list[TemplateError] = []
         for place, row in enumerate(kept.rows.tolist()):
             try:

@@ -37,7 +37,7 @@ from tocsin.model import Event, Filter, Subscription, View
 from tocsin.model import Sequence as SequenceQuery
 from tocsin.model.errors import ApplyError, SubscriptionError, TocsinError
 from tocsin.model.ticks import StreamTicks
-from tocsin.sequences.standing import Counted
+from tocsin.sequences.matcher import InspectableSequenceMatcher
 
 
 class Subscribing:
@@ -227,7 +227,9 @@ class Subscribing:
         self._held.expire()
 
 
-def _runner(matcher: str | None, statistics: Statistics | None, memory_limit: int | None) -> Counted:
-    from tocsin.sequences.running.sequences import Sequences  # noqa: PLC0415 - it brings the compiler
+def _runner(
+    matcher: str | None, statistics: Statistics | None, memory_limit: int | None
+) -> InspectableSequenceMatcher:
+    from tocsin.sequences.running.matcher import AutomatonMatcher  # noqa: PLC0415 - it brings the compiler
 
-    return Sequences(matcher=matcher, statistics=statistics, memory_limit=memory_limit)
+    return AutomatonMatcher(matcher=matcher, statistics=statistics, memory_limit=memory_limit)

@@ -18,9 +18,9 @@ from tocsin.formats.records import UnreadableRecord
 from tocsin.matching import Matches
 from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.model.errors import EventError, KindError
-from tocsin.model.event import DELETIONS, STREAM, Event, check_times, read_event
+from tocsin.model.event import DELETIONS, STREAM, Event, check_times
 from tocsin.model.ticks import StreamTicks
-from tocsin.sequences.arrivals import Arrivals
+from tocsin.sequences.timed_batch import TimedBatch
 
 TELLING: Final = frozenset({STREAM, "specversion", *DELETIONS})  # these say what a row is, row by row
 
@@ -60,7 +60,7 @@ class TableRows:
         self.stream = table.stream
         self.starts = starts
         self.ends = ends
-        self._made: dict[int, Event] = {}
+        self._timed = TimedBatch.of_rows(table, starts, ends)
 
     @classmethod
     def at(cls, table: ArrowEvents, end: int) -> TableRows:
@@ -80,38 +80,11 @@ class TableRows:
 
     def event(self, place: int) -> Event:
         """Return a row as an event, always the same."""
-        found = self._made.get(place)
-        if found is None:
-            start, end = int(self.starts[place]), int(self.ends[place])
-            found = read_event(self.table.row(place), stream=self.stream, time=end, start=start)
-            self._made[place] = found
-        return found
+        return self._timed.event(place)
 
-    def arrivals(self, begin: int, end: int) -> Arrivals:
+    def arrivals(self, begin: int, end: int) -> TimedBatch:
         """Return the rows from `begin` to `end` as sequences see them."""
-        return _RowArrivals(self, begin, end)
-
-
-class _RowArrivals(Arrivals):
-    """Rows of a table that sequences see by the column; one becomes an event where it is asked for."""
-
-    def __init__(self, rows: TableRows, begin: int, end: int) -> None:
-        super().__init__(rows.table.slice(begin, end), rows.starts[begin:end], rows.ends[begin:end], ())
-        self._rows = rows
-        self._begin = begin
-
-    def event(self, place: int) -> Event:
-        """Return one of them as it was published."""
-        return self._rows.event(self._begin + place)
-
-    @property
-    def single_stream(self) -> str | None:
-        """Return the stream of all of them."""
-        return self._rows.stream
-
-    def stream(self, place: int) -> str | None:  # noqa: ARG002 - all are of one stream
-        """Return the stream of one of them."""
-        return self._rows.stream
+        return self._timed.slice(begin, end)
 
 
 def table_times(

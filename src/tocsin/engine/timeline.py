@@ -18,12 +18,12 @@ from tocsin.engine.tables import TableRows
 from tocsin.language.template.columns import Column
 from tocsin.matching import IdArray
 from tocsin.model import Event
-from tocsin.sequences.arrivals import Arrivals
-from tocsin.sequences.runner import Prepared
-from tocsin.sequences.standing import Counted
-from tocsin.sequences.witnesses import Witnesses
+from tocsin.sequences.compilation import CompiledSequence
+from tocsin.sequences.matcher import InspectableSequenceMatcher
+from tocsin.sequences.matches import SequenceMatches
+from tocsin.sequences.timed_batch import TimedBatch
 
-Tell: TypeAlias = Callable[[Sequence[int], Arrivals, Witnesses], object]
+Tell: TypeAlias = Callable[[Sequence[int], TimedBatch, SequenceMatches], object]
 """Is told what events have reached the sequences, and what they completed, before further ones do.
 
 Each goes by the mark of the event whose coming gave it its turn.
@@ -34,7 +34,7 @@ class _Added(Struct, eq=False):
     """Subscriptions that begin later, and those of them that have been removed meanwhile."""
 
     numbers: IdArray
-    prepared: Prepared
+    prepared: CompiledSequence
     columns: Mapping[str, Column]
     gone: set[int]
 
@@ -48,7 +48,7 @@ class Timeline:
     first event that it may see, and taken away before the first that ends when its time is over.
     """
 
-    def __init__(self, runner: Counted, disorder: int) -> None:
+    def __init__(self, runner: InspectableSequenceMatcher, disorder: int) -> None:
         self.runner = runner
         self._disorder = disorder
         self._latest = ALWAYS  # the largest end that has come
@@ -81,7 +81,7 @@ class Timeline:
     def add(
         self,
         numbers: IdArray,
-        prepared: Prepared,
+        prepared: CompiledSequence,
         columns: Mapping[str, Column],
         terms: Terms,
         heard: int = ALWAYS,
@@ -135,8 +135,8 @@ class Timeline:
             self._change(ready[begin][0])
             moment = self._next_change()
             end = len(ready) if moment is None else bisect_left(ready, moment, key=itemgetter(0))
-            part = Arrivals.of([event for _, _, event in ready[begin:end]])
-            tell([mark for _, mark, _ in ready[begin:end]], part, self.runner.advance(part))
+            part = TimedBatch.of([event for _, _, event in ready[begin:end]])
+            tell([mark for _, mark, _ in ready[begin:end]], part, self.runner.process(part))
             begin = end
 
     def flush(self, tell: Tell, mark: int) -> None:
@@ -163,7 +163,7 @@ class Timeline:
             end = len(ends) if moment is None else int(np.searchsorted(ends, moment))
             self._latest = self._gone_to = int(ends[end - 1])
             part = rows.arrivals(begin, end)
-            tell(range(mark + begin, mark + end), part, self.runner.advance(part))
+            tell(range(mark + begin, mark + end), part, self.runner.process(part))
             begin = end
 
     def _line_up(self, until: int, mark: int) -> None:

@@ -10,9 +10,7 @@ import numpy as np
 from msgspec import Struct
 
 from tocsin.engine.book import ALWAYS, Terms
-from tocsin.engine.explaining import SequenceExplanation, explain_sequence
 from tocsin.engine.results import HeldSequences
-from tocsin.engine.sequences import asks_in_units
 from tocsin.engine.tables import TableRows
 from tocsin.engine.timeline import Tell, Timeline
 from tocsin.language.template.columns import Column
@@ -21,11 +19,11 @@ from tocsin.model import Event, Sequence, Subscription
 from tocsin.model.errors import EventError, SubscriptionError, TocsinError
 from tocsin.model.event import is_deletion
 from tocsin.model.ticks import StreamTicks, Tick, read_tick
+from tocsin.sequences.compilation import CompiledSequence, compile_sequence
 from tocsin.sequences.dependencies import Dependencies
-from tocsin.sequences.preparation import prepare
-from tocsin.sequences.runner import Prepared
-from tocsin.sequences.standing import Counted, Viewed
-from tocsin.sequences.ticks import Ticks
+from tocsin.sequences.explanation import SequenceExplanation, explain_sequence
+from tocsin.sequences.matcher import InspectableSequenceMatcher
+from tocsin.sequences.ticks import Ticks, asks_in_units
 
 _log = logging.getLogger("tocsin")
 
@@ -53,7 +51,7 @@ class LateLog:
 class _Run(Struct, eq=False):
     """What is known of subscriptions that were added together, and how many of them are left."""
 
-    prepared: Prepared
+    prepared: CompiledSequence
     tick: int
     in_units: bool
     left: int
@@ -73,7 +71,7 @@ class Timelines:
         ticks: StreamTicks,
         disorder: int,
         on_late: Callable[[Event], object],
-        new_runner: Callable[[], Counted],
+        new_runner: Callable[[], InspectableSequenceMatcher],
     ) -> None:
         self.ticks = ticks
         self._disorder = disorder
@@ -97,11 +95,11 @@ class Timelines:
 
     # subscriptions
 
-    def prepare(self, query: Sequence, id_: str, *, full: bool = False) -> tuple[Prepared, int]:
+    def prepare(self, query: Sequence, id_: str, *, full: bool = False) -> tuple[CompiledSequence, int]:
         """Return a sequence ready to be run, and the microseconds of a tick of its streams."""
         try:
             ticks = Ticks(dict(self.ticks.lengths))
-            prepared = prepare(query, ticks, full=full)
+            prepared = compile_sequence(query, ticks, full=full)
             return prepared, ticks.common(prepared.reads)
         except SubscriptionError as fault:
             raise SubscriptionError(fault.reason, fault.id or id_) from fault
@@ -109,7 +107,7 @@ class Timelines:
     def add(
         self,
         numbers: IdArray,
-        prepared: Prepared,
+        prepared: CompiledSequence,
         columns: Mapping[str, Column],
         terms: Terms,
         *,
@@ -268,7 +266,7 @@ class Timelines:
             )
         self.take_rows(rows, tell)
 
-    def alone(self, query: Sequence, id_: str) -> tuple[Prepared, Timeline]:
+    def alone(self, query: Sequence, id_: str) -> tuple[CompiledSequence, Timeline]:
         """Return a sequence with a time line of its own, on which nothing has come and nothing runs else."""
         prepared, _ = self.prepare(query, id_)
         Dependencies().add(prepared.reads, prepared.publishes)  # what it publishes must not come back to it
@@ -289,12 +287,11 @@ class Timelines:
         line = self._lines[tick]
         begins = line.begins(number)
         runs = begins is None and not line.has_ceased(number)
-        viewed = line.runner if runs and isinstance(line.runner, Viewed) else None
         return explain_sequence(
             held.id,
             prepared.automaton,
             prepared.expression,
-            None if viewed is None else viewed.view(number),
+            line.runner.inspect(number) if runs else None,
             begins=begins,
             event=event,
             outside=() if event is None else self._outside(held, prepared, event),
@@ -320,7 +317,7 @@ class Timelines:
     def _hear(self, stream: str | None, end: int) -> None:
         self._heard[stream] = max(end, self._heard.get(stream, ALWAYS))
 
-    def _outside(self, held: Subscription, prepared: Prepared, event: Event) -> tuple[str, ...]:
+    def _outside(self, held: Subscription, prepared: CompiledSequence, event: Event) -> tuple[str, ...]:
         """Return what keeps an event away from a sequence."""
         reasons = []
         if event.stream not in prepared.reads:

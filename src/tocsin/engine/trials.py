@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tocsin.engine.results import Trial
-from tocsin.engine.sequences import sequence_notification
 from tocsin.engine.timelines import Timelines
 from tocsin.formats import Fault
 from tocsin.model import Event, Notification
 from tocsin.model import Sequence as SequenceQuery
 from tocsin.model.event import is_deletion
-from tocsin.sequences.arrivals import Arrivals
-from tocsin.sequences.witnesses import Witnesses
+from tocsin.sequences.matches import SequenceMatches, sequence_notification
+from tocsin.sequences.timed_batch import TimedBatch
 
 
 def try_sequence(
@@ -22,10 +21,10 @@ def try_sequence(
     prepared, line = timelines.alone(query, "test")
     told: list[tuple[Event, Notification]] = []
 
-    def tell(_: Sequence[int], arrivals: Arrivals, found: Witnesses) -> None:
+    def tell(_: Sequence[int], arrivals: TimedBatch, found: SequenceMatches) -> None:
         for place, (start, end) in enumerate(zip(found.starts.tolist(), found.ends.tolist(), strict=True)):
-            note = sequence_notification("test", found.told(place), start, end, 0)
-            told.append((arrivals.event(int(found.places[place])), note))
+            note = sequence_notification("test", found.match(place), start, end, 0)
+            told.append((arrivals.event(int(found.rows[place])), note))
 
     late = [
         event

@@ -18,7 +18,7 @@ from tocsin.model import Filter, Subscription, View
 from tocsin.model import Sequence as SequenceQuery
 from tocsin.model.errors import KindError, MatcherError, SubscriptionError, TocsinError
 from tocsin.model.values import read_time
-from tocsin.sequences.runner import Prepared
+from tocsin.sequences.compilation import CompiledSequence
 from tocsin.views.plan import Plan
 
 Read = TypeVar("Read", covariant=True)  # noqa: PLC0105 - what is read is called what it is
@@ -42,7 +42,7 @@ class WantedSequence(Struct, frozen=True):
     """One sequence as it should be: what it asks, ready to be run where a tick is so many microseconds."""
 
     query: SequenceQuery
-    prepared: Prepared
+    prepared: CompiledSequence
     tick: int
     terms: Terms
 

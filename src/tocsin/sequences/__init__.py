@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 from tocsin.sequences.modes import MODES, Optimisations
 
 if TYPE_CHECKING:
-    from tocsin.sequences.running.sequences import Sequences, SequenceStats
+    from tocsin.sequences.running.matcher import AutomatonMatcher, SequenceStats
 
-__all__ = ["MODES", "Optimisations", "SequenceStats", "Sequences"]
+__all__ = ["MODES", "AutomatonMatcher", "Optimisations", "SequenceStats"]
 
 
 def __getattr__(name: str) -> Any:
     """Return what runs sequences once somebody asks for it: it brings the compiler, which takes its time."""
-    if name not in ("SequenceStats", "Sequences"):
+    if name not in ("SequenceStats", "AutomatonMatcher"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from tocsin.sequences.running import sequences  # noqa: PLC0415
 

@@ -14,7 +14,7 @@ from tocsin.language.printer import condition_text
 from tocsin.model.conditions import TRUE, Condition
 from tocsin.model.terms import Parameter
 from tocsin.sequences.automaton import Automaton, Node
-from tocsin.sequences.standing import Standing, Waiting
+from tocsin.sequences.inspection import NodeState, SequenceState
 
 _LINE: Final = 15  # between two lines of text
 _BOX: Final = 132  # how wide a node is
@@ -66,7 +66,7 @@ class _Row(Struct, frozen=True):
     above: list[list[str]]
     below: list[list[str]]
     again: list[bool]
-    waiting: list[Waiting | None]
+    waiting: list[NodeState | None]
 
     @property
     def rise(self) -> int:
@@ -99,7 +99,7 @@ class _Row(Struct, frozen=True):
         return max(4 * _DOT + boxes * _BOX + (boxes + 1) * _GAP, title)
 
 
-def draw(automaton: Automaton, standing: Standing | None = None, *, title: str = "") -> str:
+def draw(automaton: Automaton, standing: SequenceState | None = None, *, title: str = "") -> str:
     """Return a drawing in SVG, with what waits at each node and why others ended, if that is known.
 
     Sequences in parentheses are drawn below the one they stand in.
@@ -122,9 +122,9 @@ def draw(automaton: Automaton, standing: Standing | None = None, *, title: str =
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _rows(automaton: Automaton, standing: Standing | None, title: str) -> Iterator[_Row]:
+def _rows(automaton: Automaton, standing: SequenceState | None, title: str) -> Iterator[_Row]:
     count = len(automaton.nodes)
-    waiting: list[Waiting | None] = [None] * count if standing is None else list(standing.nodes)
+    waiting: list[NodeState | None] = [None] * count if standing is None else list(standing.nodes)
     first = [f"{automaton.stream} {automaton.alias}", *_asked(automaton.edges[0].test.condition)]
     onward = [_asked(edge.test.condition) for edge in automaton.edges[1:]]
     yield _Row(
@@ -172,7 +172,7 @@ def _again(node: Node) -> list[str]:
     return [f"again while {text}" for text in _asked(node.rebind.test.condition)] or ["again"]
 
 
-def _ended(waiting: Waiting | None) -> list[str]:
+def _ended(waiting: NodeState | None) -> list[str]:
     return (
         [] if waiting is None else [f"{count:,} ended: {reason}" for reason, count in waiting.ended if count]
     )

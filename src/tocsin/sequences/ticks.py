@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Final
 
 from msgspec import Struct, field
 
 from tocsin.language.printer import term_text
+from tocsin.model.conditions import leaves
 from tocsin.model.errors import SubscriptionError
-from tocsin.model.terms import Span, SpanUnit
+from tocsin.model.queries import Next, Sequence, conditions_of
+from tocsin.model.terms import Aggregate, Arithmetic, Negative, Span, SpanUnit, Term
+from tocsin.model.ticks import UNITS
 
 LONGEST: Final = 2**63 - 1
 """The longest duration, in ticks."""
-
-_MICROSECONDS: Final = {
-    SpanUnit.MICROSECONDS: 1,
-    SpanUnit.MILLISECONDS: 1_000,
-    SpanUnit.SECONDS: 1_000_000,
-    SpanUnit.MINUTES: 60_000_000,
-    SpanUnit.HOURS: 3_600_000_000,
-    SpanUnit.DAYS: 86_400_000_000,
-    SpanUnit.WEEKS: 604_800_000_000,
-}
 
 
 class Ticks(Struct, frozen=True):
@@ -57,10 +50,43 @@ def ticks_in(span: Span, tick: int) -> int:
     if span.unit is SpanUnit.TICKS:
         return int(span.amount)
     # A float is taken as it was written: 0.1 seconds are 100,000 microseconds.
-    length = Fraction(repr(span.amount)) * _MICROSECONDS[span.unit] / tick
+    length = Fraction(repr(span.amount)) * UNITS[span.unit] / tick
     if length.denominator != 1:
         raise SubscriptionError(
             f"`{term_text(span)}` is no whole number of ticks of {tick:,} microseconds; "
             "give another length, or declare the stream with a finer tick"
         )
     return length.numerator
+
+
+def asks_in_units(query: Sequence) -> bool:
+    """Tell whether a sequence has a length of time in minutes, hours and the like, not in ticks."""
+    within = () if query.within is None else (query.within,)
+    return any(
+        isinstance(term, Span) and term.unit is not SpanUnit.TICKS for term in (*within, *_terms(query))
+    ) or any(isinstance(step.source, Sequence) and asks_in_units(step.source) for step in query.steps)
+
+
+def _terms(query: Sequence) -> Iterator[Term]:
+    """Return every term of a sequence's own steps, and the terms inside them."""
+    for step in query.steps:
+        for condition in conditions_of(step):
+            for predicate in leaves(condition):
+                for term in (predicate.subject, *predicate.operands):
+                    yield from _subterms(term)
+        if not isinstance(step, Next):
+            for computation in step.compute:
+                yield from _subterms(computation.term)
+    for item in query.select:
+        yield from _subterms(item.term)
+
+
+def _subterms(term: Term) -> Iterator[Term]:
+    yield term
+    if isinstance(term, Arithmetic):
+        yield from _subterms(term.left)
+        yield from _subterms(term.right)
+    elif isinstance(term, Negative):
+        yield from _subterms(term.term)
+    elif isinstance(term, Aggregate) and term.argument is not None:
+        yield from _subterms(term.argument)

@@ -8,9 +8,9 @@ import pytest
 from tests.sequences.runtime.test_graph import prepared
 from tocsin.model import Event, Value
 from tocsin.model.terms import Parameter, literal
-from tocsin.sequences.arrivals import Arrivals
 from tocsin.sequences.running.digests import Digest, digest_of_value, digest_rows
-from tocsin.sequences.running.sequences import Sequences
+from tocsin.sequences.running.matcher import AutomatonMatcher
+from tocsin.sequences.timed_batch import TimedBatch
 
 _PRIME = 2**61 - 1  # integers that differ by it have one hash in Python
 
@@ -39,8 +39,8 @@ def test_lists_are_told_apart_by_all_of_their_members() -> None:
 
 
 def test_subscriptions_of_large_integers_with_one_hash_are_not_merged() -> None:
-    runner = Sequences(matcher="oracle")
+    runner = AutomatonMatcher(matcher="oracle")
     for number, constant in enumerate((2**60, 2**60 + _PRIME)):
         runner.add(np.array([number]), prepared(f"from s a where a.x = {constant} next s b"), {})
-    found = runner.advance(Arrivals.of([Event("e1", {"x": 2**60}, "s", 1, 1), Event("e2", {}, "s", 2, 2)]))
+    found = runner.process(TimedBatch.of([Event("e1", {"x": 2**60}, "s", 1, 1), Event("e2", {}, "s", 2, 2)]))
     assert found.subscriptions.tolist() == [0]

@@ -14,12 +14,11 @@ from tocsin.language import Template, parse
 from tocsin.matching import ConjunctionBatch
 from tocsin.model import Event, Sequence
 from tocsin.model.errors import MatcherError
-from tocsin.sequences.arrivals import Arrivals
+from tocsin.sequences.compilation import CompiledSequence, compile_sequence
 from tocsin.sequences.modes import MODES
-from tocsin.sequences.preparation import prepare
-from tocsin.sequences.runner import Prepared
-from tocsin.sequences.running.sequences import Sequences
+from tocsin.sequences.running.matcher import AutomatonMatcher
 from tocsin.sequences.ticks import Ticks
+from tocsin.sequences.timed_batch import TimedBatch
 from tocsin.structures import hash_index
 
 _TEXTS = [
@@ -35,14 +34,14 @@ _TEXTS = [
 ]
 
 
-def prepared(text: str) -> Prepared:
+def prepared(text: str) -> CompiledSequence:
     query = parse(text)
     assert isinstance(query, Sequence)
-    return prepare(query, Ticks())
+    return compile_sequence(query, Ticks())
 
 
-def events(random: Random, begin: int, count: int) -> Arrivals:
-    return Arrivals.of(
+def events(random: Random, begin: int, count: int) -> TimedBatch:
+    return TimedBatch.of(
         [
             Event(
                 f"e{end}",
@@ -60,7 +59,7 @@ def events(random: Random, begin: int, count: int) -> Arrivals:
     )
 
 
-def holds_nothing(runner: Sequences) -> bool:
+def holds_nothing(runner: AutomatonMatcher) -> bool:
     """Whether nothing is left of any subscription."""
     graph, state = runner._graph, runner._graph.state
     return (
@@ -78,8 +77,8 @@ def holds_nothing(runner: Sequences) -> bool:
 def test_what_begins_alike_is_shared() -> None:
     begin = "from s a where a.k = 1 next s b on b.k = 2 where b.x > 3 and b.x > a.x"
     texts = [begin, begin, f"{begin} next s c on c.k = 1", f"{begin} next s c on c.k = 2 next s d"]
-    runner = Sequences(matcher="oracle")
-    apart = Sequences(matcher="oracle", mode=MODES["no merging"])
+    runner = AutomatonMatcher(matcher="oracle")
+    apart = AutomatonMatcher(matcher="oracle", mode=MODES["no merging"])
     for number, text in enumerate(texts):
         runner.add(np.array([number]), prepared(text), {})
         apart.add(np.array([number]), prepared(text), {})
@@ -89,16 +88,16 @@ def test_what_begins_alike_is_shared() -> None:
 
 
 def test_equal_subscriptions_share_their_end() -> None:
-    runner = Sequences(matcher="oracle")
+    runner = AutomatonMatcher(matcher="oracle")
     runner.add(np.array([5]), prepared("from s a where a.k = 1 next s b on b.x = a.x"), {})
     runner.add(np.array([9]), prepared("from s one where one.k = 1.0 next s two on two.x = one.x"), {})
     assert runner.stats().nodes == 1
     template = Template("from s a where a.k = :k next s b on b.x = a.x").query
     assert isinstance(template, Sequence)
-    runner.add(np.array([1, 2]), prepare(template, Ticks()), {"k": np.array([1, 2])})
+    runner.add(np.array([1, 2]), compile_sequence(template, Ticks()), {"k": np.array([1, 2])})
     assert runner.stats().nodes == 2
-    found = runner.advance(
-        Arrivals.of([Event("e1", {"k": 1, "x": 4}, "s", 1, 1), Event("e2", {"k": 3, "x": 4}, "s", 2, 2)])
+    found = runner.process(
+        TimedBatch.of([Event("e1", {"k": 1, "x": 4}, "s", 1, 1), Event("e2", {"k": 3, "x": 4}, "s", 2, 2)])
     )
     assert found.subscriptions.tolist() == [1, 5, 9]
 
@@ -106,7 +105,7 @@ def test_equal_subscriptions_share_their_end() -> None:
 @settings(max_examples=30)
 @given(st.randoms(use_true_random=False))
 def test_nothing_is_left_of_what_has_gone(random: Random) -> None:
-    runner = Sequences(matcher="oracle")
+    runner = AutomatonMatcher(matcher="oracle")
     held: set[int] = set()
     end = 1
     for _ in range(random.randint(1, 12)):
@@ -120,7 +119,7 @@ def test_nothing_is_left_of_what_has_gone(random: Random) -> None:
             runner.remove(np.array([gone]))
             held.discard(gone)
         count = random.randint(0, 6)
-        runner.advance(events(random, end, count))
+        runner.process(events(random, end, count))
         end += count
         assert runner.stats().subscriptions == len(held)
     runner.remove(np.array(sorted(held), dtype=np.int64))
@@ -128,7 +127,7 @@ def test_nothing_is_left_of_what_has_gone(random: Random) -> None:
 
 
 def test_what_a_matcher_refuses_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    runner = Sequences(matcher="oracle")
+    runner = AutomatonMatcher(matcher="oracle")
     runner.add(np.array([0]), prepared(_TEXTS[0]), {})
     before = runner.stats()
 
@@ -158,7 +157,7 @@ _NESTED = (
 def test_sequences_in_parentheses_go_with_one_that_is_refused(
     monkeypatch: pytest.MonkeyPatch, index: str, nth: int
 ) -> None:
-    runner = Sequences(matcher="oracle")
+    runner = AutomatonMatcher(matcher="oracle")
     matcher = getattr(runner._graph, index).matcher
     taken, add = counting(1), matcher.add
 
@@ -179,15 +178,17 @@ def test_sequences_in_parentheses_go_with_one_that_is_refused(
 
 
 def test_a_template_without_rows_holds_nothing() -> None:
-    runner = Sequences(matcher="oracle")
+    runner = AutomatonMatcher(matcher="oracle")
     query = Template('from (from s a next s b on b.x = 7) c where c."a.x" = :k next s d').query
     assert isinstance(query, Sequence)
-    runner.add(np.empty(0, dtype=np.int64), prepare(query, Ticks()), {"k": np.empty(0, dtype=np.int64)})
+    runner.add(
+        np.empty(0, dtype=np.int64), compile_sequence(query, Ticks()), {"k": np.empty(0, dtype=np.int64)}
+    )
     assert holds_nothing(runner)
 
 
 def test_one_that_is_removed_twice_at_once_goes_once() -> None:
-    runner = Sequences(matcher="oracle")
+    runner = AutomatonMatcher(matcher="oracle")
     runner.add(np.array([3]), prepared(_TEXTS[0]), {})
     runner.add(np.array([4]), prepared(_TEXTS[0]), {})
     runner.remove(np.array([3, 3]))
@@ -197,7 +198,7 @@ def test_one_that_is_removed_twice_at_once_goes_once() -> None:
 
 
 def test_one_that_goes_does_not_look_through_all_streams(monkeypatch: pytest.MonkeyPatch) -> None:
-    runner = Sequences(matcher="oracle")
+    runner = AutomatonMatcher(matcher="oracle")
     for number in range(20):
         runner.add(np.array([number]), prepared(f"from s{number} a next t{number} b on b.k = a.k"), {})
 

@@ -10,25 +10,25 @@ import pytest
 from tests.sequences.runtime.test_graph import prepared
 from tocsin.language import Template
 from tocsin.model import Event, Sequence
-from tocsin.sequences.arrivals import Arrivals
-from tocsin.sequences.preparation import prepare
-from tocsin.sequences.running.sequences import Sequences
+from tocsin.sequences.compilation import compile_sequence
+from tocsin.sequences.running.matcher import AutomatonMatcher
 from tocsin.sequences.running.state import LINKS
 from tocsin.sequences.ticks import Ticks
+from tocsin.sequences.timed_batch import TimedBatch
 
 
-def _run(runner: Sequences, begin: int, count: int, batch: int = 500) -> int:
+def _run(runner: AutomatonMatcher, begin: int, count: int, batch: int = 500) -> int:
     found = 0
     for first in range(begin, begin + count, batch):
-        arrivals = Arrivals.of(
+        arrivals = TimedBatch.of(
             [Event(f"e{n}", {"w": f"word {n}", "k": n % 7}, "s", n, n) for n in range(first, first + batch)]
         )
-        found += len(runner.advance(arrivals))
+        found += len(runner.process(arrivals))
     return found
 
 
 def test_what_lasts_too_long_goes() -> None:
-    runner = Sequences(matcher="oracle")
+    runner = AutomatonMatcher(matcher="oracle")
     runner.add(np.array([0]), prepared("from s a next s b on b.w = a.w and b.k = 9 within 100"), {})
     _run(runner, 1, 60_000)
     stats = runner.stats()
@@ -39,7 +39,7 @@ def test_what_lasts_too_long_goes() -> None:
 
 
 def test_strings_and_events_are_kept_as_long_as_they_are_needed() -> None:
-    runner = Sequences(matcher="oracle")
+    runner = AutomatonMatcher(matcher="oracle")
     runner.add(
         np.array([0]), prepared("from s a where a.k = 1 next s b on b.w = 'last' select a.w as first"), {}
     )
@@ -48,8 +48,8 @@ def test_strings_and_events_are_kept_as_long_as_they_are_needed() -> None:
     runner.add(np.array([1]), other, {})
     _run(runner, 1001, 30_000)
     runner.remove(np.array([1]))
-    found = runner.advance(Arrivals.of([Event("end", {"w": "last"}, "s", 99_999, 99_999)]))
-    told = [found.told(place) for place in range(len(found))]
+    found = runner.process(TimedBatch.of([Event("end", {"w": "last"}, "s", 99_999, 99_999)]))
+    told = [found.match(place) for place in range(len(found))]
     first = [one for one in told if one.steps[0].first.end <= 700]
     assert len(first) == 100
     assert all(one.values["first"] == f"word {one.steps[0].first.end}" for one in told)
@@ -57,18 +57,18 @@ def test_strings_and_events_are_kept_as_long_as_they_are_needed() -> None:
 
 
 def test_chains_are_kept_as_long_as_they_are_needed() -> None:
-    runner = Sequences(matcher="oracle")
+    runner = AutomatonMatcher(matcher="oracle")
     query = prepared("from s a where a.k = 1 fold s b on b.k = a.k while b.w != 'end' within 70")
-    runner.add(np.array([0]), prepare(query.query, Ticks(), full=True), {})
+    runner.add(np.array([0]), compile_sequence(query.query, Ticks(), full=True), {})
     found = 0
     for first in range(1, 20_000, 200):
-        arrivals = Arrivals.of(
+        arrivals = TimedBatch.of(
             [Event(f"e{n}", {"w": "x", "k": n % 7}, "s", n, n) for n in range(first, first + 200)]
         )
-        witnesses = runner.advance(arrivals)
+        witnesses = runner.process(arrivals)
         found += len(witnesses)
         for place in range(0, len(witnesses), 50):
-            steps = witnesses.told(place).steps
+            steps = witnesses.match(place).steps
             chain = steps[1].chain
             assert chain is not None
             assert [event.end for event in chain] == list(
@@ -79,7 +79,7 @@ def test_chains_are_kept_as_long_as_they_are_needed() -> None:
 
 
 def test_the_memory_limit_drops_the_oldest(caplog: pytest.LogCaptureFixture) -> None:
-    runner = Sequences(matcher="oracle", memory_limit=3_000_000)
+    runner = AutomatonMatcher(matcher="oracle", memory_limit=3_000_000)
     runner.add(np.array([0]), prepared("from s a next s b on b.w = 'last'"), {})
     with caplog.at_level(logging.WARNING):
         _run(runner, 1, 40_000)
@@ -87,14 +87,14 @@ def test_the_memory_limit_drops_the_oldest(caplog: pytest.LogCaptureFixture) -> 
     assert stats.dropped > 1_000
     assert stats.dropped + stats.instances == 40_000
     assert caplog.text.count("memory limit") == 1
-    found = runner.advance(Arrivals.of([Event("end", {"w": "last"}, "s", 99_999, 99_999)]))
+    found = runner.process(TimedBatch.of([Event("end", {"w": "last"}, "s", 99_999, 99_999)]))
     starts = sorted(found.starts.tolist())
     assert starts == list(range(40_001 - len(starts), 40_001))  # the youngest are still there
 
 
 @pytest.mark.parametrize("batch", [1, 100])
 def test_the_memory_limit_drops_no_more_than_it_must(batch: int) -> None:
-    runner = Sequences(matcher="oracle", memory_limit=1_000_000)
+    runner = AutomatonMatcher(matcher="oracle", memory_limit=1_000_000)
     text = "from s a next s b on b.q = 1 select a.w as w, a.k as k, a.x as x, a.y as y, a.z as z"
     runner.add(np.array([0]), prepared(text), {})
     _run(runner, 1, 1_000, batch)
@@ -108,7 +108,7 @@ def test_the_memory_limit_drops_no_more_than_it_must(batch: int) -> None:
 
 
 def test_what_is_no_longer_needed_is_let_go_before_anything_is_dropped() -> None:
-    runner = Sequences(matcher="oracle", memory_limit=1_000_000)
+    runner = AutomatonMatcher(matcher="oracle", memory_limit=1_000_000)
     runner.add(np.array([0]), prepared("from s a where a.k = 1 next s b on b.w = a.w within 700"), {})
     _run(runner, 1, 20_000, 100)
     assert runner.stats().dropped == 0
@@ -116,11 +116,11 @@ def test_what_is_no_longer_needed_is_let_go_before_anything_is_dropped() -> None
 
 
 def test_constants_of_subscriptions_are_not_what_partial_matches_take() -> None:
-    runner = Sequences(matcher="oracle", memory_limit=300_000)
+    runner = AutomatonMatcher(matcher="oracle", memory_limit=300_000)
     query = Template("from s a where a.k = :k next s b on a.x = b.x or b.w contains :p").query
     assert isinstance(query, Sequence)
     names = np.array([f"a rather long constant {n}" for n in range(5_000)], dtype=object)
-    runner.add(np.arange(5_000), prepare(query, Ticks()), {"k": np.arange(5_000), "p": names})
+    runner.add(np.arange(5_000), compile_sequence(query, Ticks()), {"k": np.arange(5_000), "p": names})
     _run(runner, 1, 7, 1)
     assert runner.stats().strings >= 5_000
     assert runner.stats().instances == 7

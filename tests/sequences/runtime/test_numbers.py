@@ -17,11 +17,11 @@ from tocsin.model.conditions import Operator
 from tocsin.model.terms import ArithmeticOperator, Attribute
 from tocsin.model.values import Value
 from tocsin.sequences.arithmetic import combine
-from tocsin.sequences.arrivals import Arrivals
-from tocsin.sequences.preparation import prepare
-from tocsin.sequences.running.sequences import Sequences
-from tocsin.sequences.running.words import Words
+from tocsin.sequences.compilation import compile_sequence
+from tocsin.sequences.running.matcher import AutomatonMatcher
+from tocsin.sequences.running.values import ValueCodec
 from tocsin.sequences.ticks import Ticks
+from tocsin.sequences.timed_batch import TimedBatch
 
 _SUMS = "from s a next s b select a.x + b.x as p, a.x - b.x as m, a.x * b.x as t, a.x / b.x as d"
 _TESTS = {
@@ -57,22 +57,22 @@ values = st.one_of(
 )
 
 
-def _runner(*texts: str) -> Sequences:
-    runner = Sequences(matcher="oracle")
+def _runner(*texts: str) -> AutomatonMatcher:
+    runner = AutomatonMatcher(matcher="oracle")
     for number, text in enumerate(texts):
         query = parse(text)
         assert isinstance(query, Sequence)
-        runner.add(np.array([number]), prepare(query, Ticks()), {})
+        runner.add(np.array([number]), compile_sequence(query, Ticks()), {})
     return runner
 
 
-def _pair(left: Value, right: Value) -> Arrivals:
-    return Arrivals.of([Event("e1", {"x": left}, "s", 1, 1), Event("e2", {"x": right}, "s", 2, 2)])
+def _pair(left: Value, right: Value) -> TimedBatch:
+    return TimedBatch.of([Event("e1", {"x": left}, "s", 1, 1), Event("e2", {"x": right}, "s", 2, 2)])
 
 
 @given(numbers, numbers)
 def test_arithmetic(left: Value, right: Value) -> None:
-    told = _runner(_SUMS).advance(_pair(left, right)).told(0)
+    told = _runner(_SUMS).process(_pair(left, right)).match(0)
     expected = {
         "p": combine(ArithmeticOperator.ADD, left, right),
         "m": combine(ArithmeticOperator.SUBTRACT, left, right),
@@ -86,7 +86,7 @@ def test_arithmetic(left: Value, right: Value) -> None:
 @given(values, values)
 def test_comparisons(left: Value, right: Value) -> None:
     runner = _runner(*(f"from s a next s b where b.x {sign} a.x" for sign in _TESTS.values()))
-    found = set(runner.advance(_pair(left, right)).subscriptions.tolist())
+    found = set(runner.process(_pair(left, right)).subscriptions.tolist())
     expected = {
         place for place, operator in enumerate(_TESTS) if compare(operator, _X, right, _X, left) is True
     }
@@ -102,32 +102,32 @@ def test_texts(test: str, text: str, part: str) -> None:
         "ends with": text.endswith(part),
     }
     runner = _runner(f"from s a next s b where b.x {test} a.x", f"from s a next s b where not b.x {test} a.x")
-    found = runner.advance(_pair(part, text)).subscriptions.tolist()
+    found = runner.process(_pair(part, text)).subscriptions.tolist()
     assert found == [0 if truths[test] else 1]
 
 
 @given(values)
 def test_values_come_back_as_they_were(value: Value) -> None:
-    told = _runner("from s a next s b select a.x as x").advance(_pair(value, 1)).told(0)
+    told = _runner("from s a next s b select a.x as x").process(_pair(value, 1)).match(0)
     assert told.values["x"] == value
     assert isinstance(told.values["x"], bool) is isinstance(value, bool)
 
 
 def test_integers_of_more_than_64_bits_are_ranked_once_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    ranked: list[Words] = []
-    rank = Words._rank
+    ranked: list[ValueCodec] = []
+    rank = ValueCodec._rank
 
-    def counted(words: Words) -> None:
+    def counted(words: ValueCodec) -> None:
         ranked.append(words)
         rank(words)
 
-    monkeypatch.setattr(Words, "_rank", counted)
+    monkeypatch.setattr(ValueCodec, "_rank", counted)
     runner = _runner("from s a where a.k = 1 next s b on b.x > a.x")
     numbers = [2**64 + 1 + 2 * (n * 7 % 100) for n in range(100)]
     events = [
         Event(f"e{n}", {"x": x, "k": int(n % 10 == 0)}, "s", n, n) for n, x in enumerate(numbers, start=1)
     ]
-    found = runner.advance(Arrivals.of(events))
+    found = runner.process(TimedBatch.of(events))
     expected = [
         (begin, next(end for end in range(begin + 1, 101) if numbers[end - 1] > numbers[begin - 1]))
         for begin in range(10, 91, 10)

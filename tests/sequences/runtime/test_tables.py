@@ -11,8 +11,8 @@ import pytest
 from tests.sequences.running import ids, outcomes, prepared
 from tocsin.model.errors import EventError
 from tocsin.model.event import read_event
-from tocsin.sequences.arrivals import Arrivals
-from tocsin.sequences.running.sequences import Sequences
+from tocsin.sequences.running.matcher import AutomatonMatcher
+from tocsin.sequences.timed_batch import TimedBatch
 
 _TEXTS = [
     "from s a next s b on b.x = a.x",
@@ -45,11 +45,11 @@ _COLUMNS: dict[str, Any] = {
 }
 
 
-def _found(arrivals: Arrivals) -> list[Any]:
-    runner = Sequences(matcher="oracle")
+def _found(arrivals: TimedBatch) -> list[Any]:
+    runner = AutomatonMatcher(matcher="oracle")
     for number, text in enumerate(_TEXTS):
         runner.add(ids(number), prepared(text), {})
-    return outcomes(runner.advance(arrivals))
+    return outcomes(runner.process(arrivals))
 
 
 def _table(column: Any) -> Any:
@@ -63,13 +63,13 @@ def test_columns_are_read_as_rows(name: str) -> None:
         read_event(row, stream="s", id=str(place), time=place + 1)
         for place, row in enumerate(table.to_pylist())
     ]
-    assert _found(Arrivals.of_table(table, stream="s", time="t")) == _found(Arrivals.of(events))
+    assert _found(TimedBatch.of_table(table, stream="s", time="t")) == _found(TimedBatch.of(events))
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 def test_timestamps_without_a_zone_are_utc_in_every_unit(unit: str) -> None:
     found = [
-        _found(Arrivals.of_table(_table(pa.array(_TIMES, kind)), stream="s", time="t"))
+        _found(TimedBatch.of_table(_table(pa.array(_TIMES, kind)), stream="s", time="t"))
         for kind in (pa.timestamp(unit), pa.timestamp("us", tz="UTC"))
     ]
     assert found[0] == found[1] != []
@@ -87,4 +87,4 @@ def test_timestamps_without_a_zone_are_utc_in_every_unit(unit: str) -> None:
 def test_a_table_that_is_no_events_is_refused(columns: dict[str, Any], message: str) -> None:
     table = pa.table(columns)
     with pytest.raises(EventError, match=message):
-        Arrivals.of_table(table, stream="s", time="t", ids="id" if "id" in columns else None)
+        TimedBatch.of_table(table, stream="s", time="t", ids="id" if "id" in columns else None)

@@ -8,9 +8,9 @@ import pytest
 
 from tests.sequences.runtime.test_graph import prepared
 from tocsin.model import Event
-from tocsin.sequences.arrivals import Arrivals
-from tocsin.sequences.running import collecting
-from tocsin.sequences.running.sequences import Sequences
+from tocsin.sequences.running import garbage_collection
+from tocsin.sequences.running.matcher import AutomatonMatcher
+from tocsin.sequences.timed_batch import TimedBatch
 
 _FIRST, _LAST = -(2**63) + 1, 2**63 - 1
 _TEXTS = [
@@ -21,8 +21,8 @@ _TEXTS = [
 ]
 
 
-def _runner(*texts: str) -> Sequences:
-    runner = Sequences(matcher="oracle")
+def _runner(*texts: str) -> AutomatonMatcher:
+    runner = AutomatonMatcher(matcher="oracle")
     for number, text in enumerate(texts):
         runner.add(np.array([number]), prepared(text), {})
     return runner
@@ -30,30 +30,30 @@ def _runner(*texts: str) -> Sequences:
 
 def test_what_lasts_longer_than_64_bits_count_lasts_too_long() -> None:
     runner = _runner(*_TEXTS)
-    found = runner.advance(
-        Arrivals.of([Event("e1", {}, "s", _FIRST, _FIRST), Event("e2", {}, "s", _LAST, _LAST)])
+    found = runner.process(
+        TimedBatch.of([Event("e1", {}, "s", _FIRST, _FIRST), Event("e2", {}, "s", _LAST, _LAST)])
     )
     assert found.subscriptions.tolist() == [0, 1]
 
 
 def test_one_event_may_last_as_long() -> None:
     runner = _runner("from s a where duration > 5 compute n = 1", "from s a where duration < 5 compute n = 1")
-    found = runner.advance(Arrivals.of([Event("e1", {}, "s", _FIRST, _LAST)]))
+    found = runner.process(TimedBatch.of([Event("e1", {}, "s", _FIRST, _LAST)]))
     assert found.subscriptions.tolist() == [0]
 
 
 def test_what_lasts_as_long_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collecting, "_FEWEST", 0)
-    runner = Sequences(matcher="oracle")
+    monkeypatch.setattr(garbage_collection, "_FEWEST", 0)
+    runner = AutomatonMatcher(matcher="oracle")
     runner.add(np.array([0]), prepared("from s a next t b within 5"), {})
-    runner.advance(Arrivals.of([Event("e1", {}, "s", _FIRST, _FIRST), Event("e2", {}, "s", _LAST, _LAST)]))
-    runner.advance(Arrivals.of([]))
+    runner.process(TimedBatch.of([Event("e1", {}, "s", _FIRST, _FIRST), Event("e2", {}, "s", _LAST, _LAST)]))
+    runner.process(TimedBatch.of([]))
     assert runner.stats().instances == 1  # the second
 
 
 def test_rows_of_a_table_may_be_as_far_apart() -> None:
     runner = _runner(*_TEXTS)
     table = pa.table({"t": [_LAST, _FIRST], "n": [2, 1]})
-    found = runner.advance(Arrivals.of_table(table, stream="s", time="t"))
+    found = runner.process(TimedBatch.of_table(table, stream="s", time="t"))
     assert found.subscriptions.tolist() == [0, 1]
     assert found.starts.tolist() == [_FIRST, _FIRST]

@@ -26,9 +26,8 @@ from tocsin.sequences.algebra import (
     Union,
 )
 from tocsin.sequences.contents import telling_of
+from tocsin.sequences.matches import SequenceMatch, Step, published_event
 from tocsin.sequences.oracle.evaluation import Data, holds, value_of
-from tocsin.sequences.publication import made_event
-from tocsin.sequences.witnesses import Step, Told
 
 
 class Taken(Struct, frozen=True):
@@ -79,13 +78,15 @@ def occurrences(expression: Expression, events: Sequence[Event]) -> list[Occurre
     return [_with(found, _replaced({}, expression.values, found.data, found.duration)) for found in of]
 
 
-def told_of(expression: Expression, found: Occurrence, *, full: bool = False) -> Told:
+def match_of(expression: Expression, found: Occurrence, *, full: bool = False) -> SequenceMatch:
     """Return what there is to tell of an occurrence; with `full`, every event of its steps."""
     steps = tuple(
         Step(step.alias, step.events[0], step.events[-1], step.events if full else None)
         for step in found.steps
     )
-    return Told(steps, {name: found.data.get(Attribute(name)) for name in telling_of(expression).names})
+    return SequenceMatch(
+        steps, {name: found.data.get(Attribute(name)) for name in telling_of(expression).names}
+    )
 
 
 def _stream(stream: Stream, events: Sequence[Event]) -> list[Occurrence]:
@@ -98,8 +99,8 @@ def _stream(stream: Stream, events: Sequence[Event]) -> list[Occurrence]:
     selected = telling_of(stream.of).selected
     return [
         _of_event(
-            made_event(
-                stream.name, told_of(stream.of, found), selected=selected, start=found.start, end=found.end
+            published_event(
+                stream.name, match_of(stream.of, found), selected=selected, start=found.start, end=found.end
             ),
             found.began,
             found.place,

@@ -12,25 +12,24 @@ from tocsin.language.template.template import bindings_at
 from tocsin.matching import IdArray
 from tocsin.model.event import Event
 from tocsin.sequences.algebra import Expression
-from tocsin.sequences.arrivals import Arrivals
 from tocsin.sequences.binding import bind_expression, bound_names
+from tocsin.sequences.compilation import CompiledSequence
 from tocsin.sequences.contents import telling_of
 from tocsin.sequences.dependencies import Dependencies
-from tocsin.sequences.oracle.occurrences import Occurrence, occurrences, told_of
-from tocsin.sequences.publication import made_event
-from tocsin.sequences.runner import Prepared
-from tocsin.sequences.witnesses import Told, Witnesses
+from tocsin.sequences.matches import SequenceMatch, SequenceMatches, published_event
+from tocsin.sequences.oracle.occurrences import Occurrence, match_of, occurrences
+from tocsin.sequences.timed_batch import TimedBatch
 
 
 class _Held(Struct, frozen=True):
     """A subscription, and the largest end that had come when it was added."""
 
     expression: Expression
-    prepared: Prepared
+    prepared: CompiledSequence
     since: int | None
 
 
-class OracleRunner:
+class OracleSequenceMatcher:
     """Evaluates every subscription over all events, and tells what the latest of them completed.
 
     It keeps every event, and its cost grows with their number: for tests, and to look things up.
@@ -42,7 +41,7 @@ class OracleRunner:
         self._now: int | None = None
         self._dependencies = Dependencies()
 
-    def add(self, numbers: IdArray, prepared: Prepared, columns: Mapping[str, Column]) -> None:
+    def add(self, numbers: IdArray, prepared: CompiledSequence, columns: Mapping[str, Column]) -> None:
         """Add one subscription for each number; those of a template have a row of `columns` each."""
         self._dependencies.add(prepared.reads, prepared.publishes, len(numbers))
         for row, number in enumerate(numbers.tolist()):
@@ -57,7 +56,7 @@ class OracleRunner:
             if held is not None:
                 self._dependencies.remove(held.prepared.reads, held.prepared.publishes)
 
-    def advance(self, arrivals: Arrivals) -> Witnesses:
+    def process(self, arrivals: TimedBatch) -> SequenceMatches:
         """Take further events, which end no earlier than those before, and return what they completed."""
         known = len(self._events)
         places = list(range(len(arrivals)))  # of the events since, those that were published included
@@ -81,20 +80,20 @@ class OracleRunner:
 
     def _witnesses(
         self, found: list[tuple[int, int, Occurrence]], published: tuple[tuple[int, Event], ...]
-    ) -> Witnesses:
+    ) -> SequenceMatches:
         held = dict(self._held)
 
-        def told(place: int) -> Told:
+        def match(place: int) -> SequenceMatch:
             _, number, occurrence = found[place]
             subscription = held[number]
-            return told_of(subscription.expression, occurrence, full=subscription.prepared.full)
+            return match_of(subscription.expression, occurrence, full=subscription.prepared.full)
 
-        return Witnesses(
+        return SequenceMatches(
             np.array([number for _, number, _ in found], dtype=np.int64),
             np.array([place for place, _, _ in found], dtype=np.int64),
             np.array([each.start for _, _, each in found], dtype=np.int64),
             np.array([each.end for _, _, each in found], dtype=np.int64),
-            told,
+            match,
             tuple(sorted(published, key=lambda each: each[0])),
         )
 
@@ -108,5 +107,5 @@ class OracleRunner:
 
 def _published(held: _Held, name: str, found: Occurrence) -> Event:
     selected = telling_of(held.expression).selected
-    told = told_of(held.expression, found)
-    return made_event(name, told, selected=selected, start=found.start, end=found.end)
+    told = match_of(held.expression, found)
+    return published_event(name, told, selected=selected, start=found.start, end=found.end)

@@ -14,9 +14,9 @@ from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.matching.encoding.columns import distinct_texts, in_microseconds, is_text, leaves, plain_values
 from tocsin.model.conditions import Predicate
 from tocsin.model.values import read_value
-from tocsin.sequences.arrivals import Arrivals
 from tocsin.sequences.programs import Column, Tag
-from tocsin.sequences.running.words import Words, float_bits
+from tocsin.sequences.running.values import ValueCodec, float_bits
+from tocsin.sequences.timed_batch import TimedBatch
 from tocsin.structures.interning import InterningTable
 
 _FLOAT: Final = int(Tag.FLOAT)
@@ -25,11 +25,11 @@ _FLOAT: Final = int(Tag.FLOAT)
 class Columns:
     """The columns that programs speak of, by number; a number is given again when no program uses its column."""
 
-    def __init__(self, words: Words) -> None:
+    def __init__(self, words: ValueCodec) -> None:
         self.table: InterningTable[Column] = InterningTable()
         self._words = words
 
-    def values(self, arrivals: Arrivals) -> NDArray[np.int64]:
+    def values(self, arrivals: TimedBatch) -> NDArray[np.int64]:
         """Return, per arrival, the tag and integer of each column."""
         values = np.zeros((len(arrivals), max(1, self.table.top), 2), dtype=np.int64)
         paths = [(code, column) for code, column in self.table if isinstance(column, str)]
@@ -43,7 +43,7 @@ class Columns:
             self._truths(arrivals, asked, values)
         return values
 
-    def _by_row(self, arrivals: Arrivals, paths: list[tuple[int, str]], values: NDArray[np.int64]) -> None:
+    def _by_row(self, arrivals: TimedBatch, paths: list[tuple[int, str]], values: NDArray[np.int64]) -> None:
         encoded = self._words.encoded
         batch = arrivals.batch
         for code, path in paths:
@@ -62,7 +62,7 @@ class Columns:
             values[:, code, 1] = rest
 
     def _truths(
-        self, arrivals: Arrivals, asked: list[tuple[int, Predicate]], values: NDArray[np.int64]
+        self, arrivals: TimedBatch, asked: list[tuple[int, Predicate]], values: NDArray[np.int64]
     ) -> None:
         for place in range(len(arrivals)):
             attributes = arrivals.batch.attributes(place)

@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.model.event import Event
-from tocsin.sequences.arrivals import Arrivals
+from tocsin.sequences.timed_batch import TimedBatch
 
 _FEWEST: Final = 4096  # events below which none are looked for that could go
 
 
 class KeptEvents:
-    """Arrivals as they came, until only some of their events are still needed, and then these alone."""
+    """TimedBatch as they came, until only some of their events are still needed, and then these alone."""
 
     def __init__(self) -> None:
         self._firsts: list[int] = []
-        self._arrivals: list[Arrivals] = []
+        self._arrivals: list[TimedBatch] = []
         self._alone: dict[int, Event] = {}
         self._held = 0
         self._threshold = _FEWEST
@@ -28,7 +28,7 @@ class KeptEvents:
     def __len__(self) -> int:
         return self._held + len(self._alone)
 
-    def keep(self, arrivals: Arrivals) -> int:
+    def keep(self, arrivals: TimedBatch) -> int:
         """Keep arrivals, and return the number of the first."""
         first = self.next
         self._firsts.append(first)
@@ -58,7 +58,7 @@ class KeptEvents:
             number: event for number in numbers.tolist() if (event := self._alone.get(number)) is not None
         }
         firsts: list[int] = []
-        arrivals: list[Arrivals] = []
+        arrivals: list[TimedBatch] = []
         for first, batch in zip(self._firsts, self._arrivals, strict=True):
             begin, end = np.searchsorted(numbers, (first, first + len(batch)))
             if 4 * (end - begin) > len(batch):  # most are needed: keep them as they are

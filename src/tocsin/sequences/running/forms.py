@@ -17,7 +17,7 @@ from tocsin.sequences.automaton import Edge, Node, Output
 from tocsin.sequences.programs import MODE_BITS, NOTHING, Do, Mode, Program, Tag
 from tocsin.sequences.running.columns import Columns
 from tocsin.sequences.running.state import ASSIGN, GUARD, PROGRAMS, REBIND, REBIND_ASSIGN, REST, TEST, State
-from tocsin.sequences.running.words import Words
+from tocsin.sequences.running.values import ValueCodec
 from tocsin.structures.growth import grown
 
 _SINGLE: Final = (Do.STORE, Do.LINK, Do.PRESENT, Do.MISSING, Do.TRUE)  # they have one operand
@@ -211,7 +211,7 @@ class FormTable:
 
 
 def constant_rows(
-    programs: list[Program], columns: Mapping[str, Column], rows: NDArray[np.int64], words: Words
+    programs: list[Program], columns: Mapping[str, Column], rows: NDArray[np.int64], words: ValueCodec
 ) -> NDArray[np.int64]:
     """Return, for each of these rows of a template, the tags and integers of its programs' constants."""
     sources = [source for program in programs for source in program.constants]
@@ -229,7 +229,7 @@ def holds_any(column: Column, kinds: type | tuple[type, ...]) -> bool:
     return column.dtype == np.object_ and any(isinstance(value, kinds) for value in column.tolist())
 
 
-def _column(column: Column, rows: NDArray[np.int64], words: Words) -> NDArray[np.int64]:
+def _column(column: Column, rows: NDArray[np.int64], words: ValueCodec) -> NDArray[np.int64]:
     if column.dtype.kind == "f":
         taken = column[rows].astype(np.float64).view(np.int64)
         return np.stack([np.full(len(rows), int(Tag.FLOAT)), taken], axis=1)

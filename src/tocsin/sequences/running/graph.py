@@ -45,7 +45,7 @@ from tocsin.sequences.running.state import (
     Places,
     State,
 )
-from tocsin.sequences.running.words import Words
+from tocsin.sequences.running.values import ValueCodec
 from tocsin.structures import blocks, hash_index
 from tocsin.structures.growth import grown
 from tocsin.structures.hash_index import HashIndex
@@ -78,11 +78,11 @@ class _Level(Struct, frozen=True):
         return longest if isinstance(longest, Parameter) else Literal(longest, Kind.NUMBER)
 
 
-class GraphKeeper:
+class GraphWriter:
     """Adds automata to the state and removes them."""
 
     def __init__(
-        self, state: State, words: Words, edges: Predicates, filters: Predicates, mode: Optimisations
+        self, state: State, words: ValueCodec, edges: Predicates, filters: Predicates, mode: Optimisations
     ) -> None:
         self.state = state
         self._words = words

@@ -19,20 +19,23 @@ from tocsin.matching.statistics import Statistics
 from tocsin.model.errors import EventError, SubscriptionError
 from tocsin.model.event import Event
 from tocsin.sequences._kernels import entering, expanding, stepping
-from tocsin.sequences.arrivals import Arrivals
 from tocsin.sequences.automaton import Automaton
 from tocsin.sequences.binding import bind_expression, bound_names
+from tocsin.sequences.compilation import CompiledSequence
 from tocsin.sequences.compiling import compile_expression
 from tocsin.sequences.compiling.parameters import parameters_in_programs
+from tocsin.sequences.inspection import SequenceState
+from tocsin.sequences.matches import SequenceMatches
 from tocsin.sequences.modes import MODES, Optimisations
-from tocsin.sequences.runner import Prepared
 from tocsin.sequences.running import room
-from tocsin.sequences.running.collecting import Collector
 from tocsin.sequences.running.events import KeptEvents
 from tocsin.sequences.running.forms import holds_any
-from tocsin.sequences.running.graph import GraphKeeper
-from tocsin.sequences.running.holding import Holder, HolderTable
-from tocsin.sequences.running.keying import Keying
+from tocsin.sequences.running.garbage_collection import GarbageCollector
+from tocsin.sequences.running.graph import GraphWriter
+from tocsin.sequences.running.holders import Holder, HolderTable
+from tocsin.sequences.running.inspection import Inspector
+from tocsin.sequences.running.instance_index import InstanceIndexTuner
+from tocsin.sequences.running.outputs import OutputReader
 from tocsin.sequences.running.predicates import Predicates
 from tocsin.sequences.running.state import (
     EPOCH,
@@ -52,11 +55,8 @@ from tocsin.sequences.running.state import (
     WAITING,
     new_state,
 )
-from tocsin.sequences.running.telling import Teller
-from tocsin.sequences.running.viewing import Viewer
-from tocsin.sequences.running.words import Words
-from tocsin.sequences.standing import Standing
-from tocsin.sequences.witnesses import Witnesses
+from tocsin.sequences.running.values import ValueCodec
+from tocsin.sequences.timed_batch import TimedBatch
 from tocsin.structures import hash_index
 from tocsin.structures.growth import bytes_of
 from tocsin.structures.jit import is_compiled_before
@@ -90,7 +90,7 @@ class SequenceStats(Struct, frozen=True):
     filters: MatcherStats
 
 
-class Sequences:
+class AutomatonMatcher:
     """Runs sequences over events that come in the order of their end.
 
     `matcher` names the index that holds the static parts of edges and filters, any that is registered; without it
@@ -109,14 +109,14 @@ class Sequences:
         if not is_compiled_before("tocsin.sequences._kernels.stepping"):
             _log.info("compiling what runs sequences, once on this machine: this takes about 20 seconds")
         self.mode = mode
-        self._words = Words()
+        self._words = ValueCodec()
         self._events = KeptEvents()
-        self._graph = GraphKeeper(
+        self._graph = GraphWriter(
             new_state(), self._words, Predicates(matcher, statistics), Predicates(matcher, statistics), mode
         )
         self._holders = HolderTable()
-        self._collector = Collector(self._words, self._events, memory_limit)
-        self._keying = Keying()
+        self._collector = GarbageCollector(self._words, self._events, memory_limit)
+        self._keying = InstanceIndexTuner()
         self._taken = 0
         self._told = 0
 
@@ -128,7 +128,7 @@ class Sequences:
 
     # subscriptions
 
-    def add(self, numbers: IdArray, prepared: Prepared, columns: Mapping[str, Column]) -> None:
+    def add(self, numbers: IdArray, prepared: CompiledSequence, columns: Mapping[str, Column]) -> None:
         """Add one subscription for each number; those of a template have a row of `columns` each."""
         in_programs = parameters_in_programs(prepared.automaton)
         timed = any(holds_any(column, datetime) for name, column in columns.items() if name in in_programs)
@@ -218,7 +218,7 @@ class Sequences:
 
     # events
 
-    def advance(self, arrivals: Arrivals) -> Witnesses:
+    def process(self, arrivals: TimedBatch) -> SequenceMatches:
         """Take further events, which end no earlier than those before, and return what they completed."""
         self._check(arrivals)
         state = self._graph.state
@@ -230,14 +230,14 @@ class Sequences:
         self._taken += len(arrivals)
         return self._witnesses(published)
 
-    def _check(self, arrivals: Arrivals) -> None:
+    def _check(self, arrivals: TimedBatch) -> None:
         ends = arrivals.ends
         if len(ends) and (ends[0] < self._graph.state.counters[EPOCH] or (ends[1:] < ends[:-1]).any()):
             raise EventError("events reach sequences in the order of their end; this one comes too late")
 
     def _run(
         self,
-        arrivals: Arrivals,
+        arrivals: TimedBatch,
         births: NDArray[np.int64],
         origins: NDArray[np.int64],
         published: list[tuple[int, Event]],
@@ -285,13 +285,13 @@ class Sequences:
                 if not holder.internal:
                     published.append((origin, event))
         self._run(
-            Arrivals.of(made),
+            TimedBatch.of(made),
             np.array(births, dtype=np.int64),
             np.array(origins, dtype=np.int64),
             published,
         )
 
-    def _streams(self, arrivals: Arrivals) -> NDArray[np.int32]:
+    def _streams(self, arrivals: TimedBatch) -> NDArray[np.int32]:
         """Return the code of each arrival's stream, or -1 where nothing reads it."""
         codes = self._graph.streams.codes
         one = arrivals.single_stream
@@ -301,15 +301,15 @@ class Sequences:
             [codes.get(arrivals.stream(i) or "", -1) for i in range(len(arrivals))], dtype=np.int32
         )
 
-    def _teller(self) -> Teller:
-        return Teller(self._graph.state, self._graph.forms, self._words, self._events)
+    def _teller(self) -> OutputReader:
+        return OutputReader(self._graph.state, self._graph.forms, self._words, self._events)
 
-    def _witnesses(self, published: list[tuple[int, Event]]) -> Witnesses:
+    def _witnesses(self, published: list[tuple[int, Event]]) -> SequenceMatches:
         state = self._graph.state
         count = int(state.counters[OUTPUTS])
         if not count:
             none = np.empty(0, dtype=np.int64)
-            return Witnesses(none, none, none, none, self._teller().told, tuple(published))
+            return SequenceMatches(none, none, none, none, self._teller().match, tuple(published))
         numbers = np.empty(2 * count + 64, dtype=np.int64)
         outputs = np.empty_like(numbers)
         found = expanding.expand(state, 0, count, numbers, outputs)
@@ -322,24 +322,24 @@ class Sequences:
         numbers, outputs, rows = numbers[order], outputs[order], rows[order]
         teller = self._teller().settled()
         self._told += found
-        return Witnesses(
+        return SequenceMatches(
             numbers,
             rows[:, 1].copy(),
             rows[:, 2].copy(),
             teller.ends(outputs),
-            lambda place: teller.told(int(outputs[place])),
+            lambda place: teller.match(int(outputs[place])),
             tuple(published),
             lambda: teller.values(outputs),
         )
 
     # what is held
 
-    def view(self, number: int, samples: int = 3) -> Standing:
+    def inspect(self, number: int, samples: int = 3) -> SequenceState:
         """Return where a subscription stands, with up to so many instances of each node, the newest first."""
         entries = self._holders.of(np.array([number], dtype=np.int64))
         if not len(entries):
             raise SubscriptionError(f"no sequence has the number {number}")
-        viewer = Viewer(self._graph.state, self._holders, self._words, self._events)
+        viewer = Inspector(self._graph.state, self._holders, self._words, self._events)
         return viewer.standing(int(entries[0]), samples)
 
     def stats(self) -> SequenceStats:

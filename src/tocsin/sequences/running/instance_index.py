@@ -16,7 +16,7 @@ _UPKEEP: Final = 4.0  # what it costs to enter a key and take it out, in instanc
 _MARGIN: Final = 1.5  # by which it has to be worth a change
 
 
-class Keying:
+class InstanceIndexTuner:
     """Switches the table of what instances wait for on and off, node by node."""
 
     def __init__(self) -> None:

@@ -6,11 +6,11 @@ import pytest
 
 from tocsin import Engine, Event, parse
 from tocsin.engine import EventClock
-from tocsin.engine.explaining import SequenceExplanation, explain_sequence
 from tocsin.errors import EventError, SubscriptionError
 from tocsin.model import Attribute, Sequence
-from tocsin.sequences.preparation import prepare
-from tocsin.sequences.standing import Ended, Instance, Standing, Waiting
+from tocsin.sequences.compilation import compile_sequence
+from tocsin.sequences.explanation import SequenceExplanation, explain_sequence
+from tocsin.sequences.inspection import EndReason, Instance, NodeState, SequenceState
 from tocsin.sequences.ticks import Ticks
 
 AUTQ = (
@@ -25,21 +25,21 @@ def stock(end: int, price: float, name: str = "IBM", vol: int = 500, stream: str
     return Event(f"e{end}", {"name": name, "price": price, "vol": vol}, stream, end, end)
 
 
-def explained(event: Event | None, *waiting: Waiting, text: str = AUTQ) -> SequenceExplanation:
+def explained(event: Event | None, *waiting: NodeState, text: str = AUTQ) -> SequenceExplanation:
     query = parse(text)
     assert isinstance(query, Sequence)
-    ready = prepare(query, Ticks())
-    nodes = waiting or tuple(Waiting(0) for _ in ready.automaton.nodes)
-    return explain_sequence("it", ready.automaton, ready.expression, Standing(nodes), event=event)
+    ready = compile_sequence(query, Ticks())
+    nodes = waiting or tuple(NodeState(0) for _ in ready.automaton.nodes)
+    return explain_sequence("it", ready.automaton, ready.expression, SequenceState(nodes), event=event)
 
 
-def folding(start: int, end: int, last: float, total: float, count: int) -> Waiting:
+def folding(start: int, end: int, last: float, total: float, count: int) -> NodeState:
     """One instance that waits at the fold: since when, its last price, and the sum and count of prices so far."""
     slots = explained(None).automaton.nodes[0].slots
     held: dict[Attribute, float | str] = {Attribute("name", "a"): "IBM", Attribute("price", "last"): last}
     hidden = [slot for slot in slots if slot is not None and slot not in held]
     held |= dict(zip(hidden, (total, count), strict=True))
-    return Waiting(1, (Instance(start, end, tuple(held.items())),))
+    return NodeState(1, (Instance(start, end, tuple(held.items())),))
 
 
 def test_conditions_are_told_with_what_an_index_finds_of_them() -> None:
@@ -86,13 +86,13 @@ def test_an_event_that_begins_it() -> None:
     ],
 )
 def test_what_an_event_would_do_to_an_instance(event: Event, told: str, matched: bool) -> None:
-    why = explained(event, folding(1, 1, 100, 100, 1), Waiting(0))
+    why = explained(event, folding(1, 1, 100, 100, 1), NodeState(0))
     (effect,) = why.nodes[0].effects
     assert (effect.told, why.matched, effect.moves) == (told, matched, matched)
 
 
 def test_what_is_computed_anew_is_seen_by_the_edge_onward() -> None:
-    why = explained(stock(5, 80), folding(1, 1, 100, 100, 1), Waiting(0))
+    why = explained(stock(5, 80), folding(1, 1, 100, 100, 1), NodeState(0))
     (effect,) = why.nodes[0].effects
     assert effect.onward is not None
     values = {reason.text: reason.value for reason in effect.onward.predicates()}
@@ -100,8 +100,8 @@ def test_what_is_computed_anew_is_seen_by_the_edge_onward() -> None:
 
 
 def test_counts_and_reasons_come_through() -> None:
-    waiting = Waiting(7, (), ((Ended.BROKEN, 3),), (Ended.BROKEN, stock(4, 100)))
-    why = explained(None, waiting, Waiting(2))
+    waiting = NodeState(7, (), ((EndReason.BROKEN, 3),), (EndReason.BROKEN, stock(4, 100)))
+    why = explained(None, waiting, NodeState(2))
     assert why.instances == 9
     assert why.nodes[0].waiting == waiting
     assert "3 ended: `while` failed" in why.drawing(title="it")
@@ -128,7 +128,7 @@ def test_the_engine_tells_where_instances_stand_and_why_others_ended() -> None:
         assert (fold.waiting.instances, [one.start for one in fold.waiting.samples]) == (1, [5])
         assert dict(fold.waiting.samples[0].values)[Attribute("price", "last")] == 90
         assert [event.id for event in fold.waiting.samples[0].events] == ["e5"]
-        assert dict(fold.waiting.ended)[Ended.BROKEN] == 1
+        assert dict(fold.waiting.ended)[EndReason.BROKEN] == 1
         assert fold.waiting.last is not None
         assert fold.waiting.last[1] == stock(4, 101)
     why = made.explain("s", stock(8, 80))

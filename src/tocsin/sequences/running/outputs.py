@@ -11,19 +11,18 @@ from tocsin.matching import IdArray
 from tocsin.model.event import Event
 from tocsin.model.values import Value
 from tocsin.sequences.automaton import Output, Part
+from tocsin.sequences.matches import SequenceMatch, Step, published_event
 from tocsin.sequences.programs import Tag
-from tocsin.sequences.publication import made_event
 from tocsin.sequences.running.events import KeptEvents
 from tocsin.sequences.running.forms import FormTable
-from tocsin.sequences.running.holding import Holder
+from tocsin.sequences.running.holders import Holder
 from tocsin.sequences.running.state import (
     FORM,
     OUTPUT_ROWS,
     OUTPUTS,
     State,
 )
-from tocsin.sequences.running.words import Words
-from tocsin.sequences.witnesses import Step, Told
+from tocsin.sequences.running.values import ValueCodec
 
 _END: Final = 0
 _START: Final = 2
@@ -34,10 +33,10 @@ _ARRIVAL: Final = 1
 _NOTHING: Final[Mapping[str, Value | None]] = {}
 
 
-class Teller:
+class OutputReader:
     """Reads outputs while the state that they came of is still there."""
 
-    def __init__(self, state: State, forms: FormTable, words: Words, events: KeptEvents) -> None:
+    def __init__(self, state: State, forms: FormTable, words: ValueCodec, events: KeptEvents) -> None:
         self._state = state
         self._forms = forms
         self._words = words
@@ -46,7 +45,7 @@ class Teller:
         self._slots = state.outputs.slots
         self._layouts: dict[int, Output] = {}
 
-    def settled(self) -> Teller:
+    def settled(self) -> OutputReader:
         """Return it with what it needs of its own, so that subscriptions may go before it is asked."""
         counters = self._state.counters
         self._rows = self._rows[: counters[OUTPUTS]].copy()
@@ -58,11 +57,11 @@ class Teller:
         """Return when each of some outputs ended."""
         return np.asarray(self._rows[outputs, _WHEN])
 
-    def told(self, row: int) -> Told:
+    def match(self, row: int) -> SequenceMatch:
         """Return one output."""
         layout = self._layout(int(self._rows[row, _END]))
         first = int(self._rows[row, _FIRST])
-        return Told(
+        return SequenceMatch(
             tuple(self._step(part, first) for part in layout.parts),
             {name: self._value(first + slot) for name, slot in layout.values},
         )
@@ -83,7 +82,9 @@ class Teller:
         layout = self._layout(int(self._rows[row, _END]))
         start, end = int(self._rows[row, _START]), int(self._rows[row, _WHEN])
         assert holder.publish is not None  # noqa: S101 - it is asked of those that publish
-        event = made_event(holder.publish, self.told(row), selected=layout.selected, start=start, end=end)
+        event = published_event(
+            holder.publish, self.match(row), selected=layout.selected, start=start, end=end
+        )
         birth = int(self._rows[row, _BIRTH]) if holder.internal else end
         return event, birth, int(self._rows[row, _ARRIVAL])
 

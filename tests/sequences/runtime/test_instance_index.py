@@ -6,23 +6,23 @@ import numpy as np
 
 from tests.sequences.runtime.test_graph import prepared
 from tocsin.model import Event
-from tocsin.sequences.arrivals import Arrivals
 from tocsin.sequences.modes import MODES
-from tocsin.sequences.running.sequences import Sequences
+from tocsin.sequences.running.matcher import AutomatonMatcher
+from tocsin.sequences.timed_batch import TimedBatch
 
 
-def _run(runner: Sequences, keys: int, count: int, begin: int = 1) -> list[tuple[int, int]]:
+def _run(runner: AutomatonMatcher, keys: int, count: int, begin: int = 1) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     for first in range(begin, begin + count, 500):
         batch = [Event(f"e{n}", {"k": n * n % keys}, "s", n, n) for n in range(first, first + 500)]
-        witnesses = runner.advance(Arrivals.of(batch))
+        witnesses = runner.process(TimedBatch.of(batch))
         found += zip(witnesses.starts.tolist(), witnesses.ends.tolist(), strict=True)
     return found
 
 
 def test_it_is_switched_off_where_it_spares_nothing_and_on_again_where_it_does() -> None:
-    runner = Sequences(matcher="oracle")
-    plain = Sequences(matcher="oracle", mode=MODES["no instance index"])
+    runner = AutomatonMatcher(matcher="oracle")
+    plain = AutomatonMatcher(matcher="oracle", mode=MODES["no instance index"])
     for one in (runner, plain):
         one.add(np.array([0]), prepared("from s a next s b on b.k = a.k"), {})
     assert runner.stats().keyed_nodes == 1

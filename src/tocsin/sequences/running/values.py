@@ -23,7 +23,7 @@ _FEWEST: Final = 4096  # strings below which none are looked for that could go
 _MISSING: Final = (int(Tag.MISSING), 0)
 
 
-class Words:
+class ValueCodec:
     """Strings by code and codes by string; constants are pinned, all others go when they are collected."""
 
     def __init__(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.sequences.papers import PAPERS
 from tests.sequences.running import prepared
-from tocsin.sequences.listing import automaton_lines
+from tocsin.sequences.disassembly import automaton_lines
 
 AUTQ = """
 start: stock a

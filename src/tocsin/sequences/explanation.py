@@ -25,14 +25,14 @@ from tocsin.sequences.algebra import (
 from tocsin.sequences.automaton import Automaton, Edge, Node, Test
 from tocsin.sequences.contents import streams_in
 from tocsin.sequences.drawing import draw
+from tocsin.sequences.inspection import Instance, NodeState, SequenceState
 from tocsin.sequences.oracle.evaluation import value_of
-from tocsin.sequences.standing import Instance, Standing, Waiting
 from tocsin.sequences.substitution import in_condition
 
 _Computing: TypeAlias = tuple[tuple[Computed, ...], ...]
 
 
-class Asked(Struct, frozen=True):
+class TestText(Struct, frozen=True):
     """A condition of an automaton: the whole, what is asked of the event alone, and what of the instance with it."""
 
     whole: str
@@ -63,11 +63,11 @@ class NodeExplanation(Struct, frozen=True):
 
     alias: str
     stream: str
-    on: Asked
-    again: Asked | None
-    onward: Asked
+    on: TestText
+    again: TestText | None
+    onward: TestText
     longest: int | None
-    waiting: Waiting | None
+    waiting: NodeState | None
     effects: tuple[Effect, ...] = ()
 
 
@@ -80,10 +80,10 @@ class SequenceExplanation(EventExplanation, frozen=True, kw_only=True):
 
     alias: str
     stream: str
-    begin: Asked
+    begin: TestText
     nodes: tuple[NodeExplanation, ...]
     automaton: Automaton
-    standing: Standing | None = None
+    standing: SequenceState | None = None
     begins: int | None = None
     inner: tuple[tuple[str, SequenceExplanation], ...] = ()
 
@@ -101,7 +101,7 @@ def explain_sequence(
     id_: str,
     automaton: Automaton,
     expression: Expression,
-    standing: Standing | None,
+    standing: SequenceState | None,
     *,
     begins: int | None = None,
     event: Event | None = None,
@@ -141,7 +141,7 @@ def explain_sequence(
 
 
 def _node(
-    node: Node, onward: Edge, computing: _Computing, waiting: Waiting | None, event: Event | None
+    node: Node, onward: Edge, computing: _Computing, waiting: NodeState | None, event: Event | None
 ) -> NodeExplanation:
     samples = () if waiting is None else waiting.samples
     return NodeExplanation(
@@ -158,11 +158,11 @@ def _node(
     )
 
 
-def _asked(test: Test, alias: str) -> Asked:
+def _asked(test: Test, alias: str) -> TestText:
     parts = _parts(test.condition)
     static = _parts(test.static)
     dynamic = [part for part in parts if not any(_is_about_event(part, alias, one) for one in static)]
-    return Asked(_text(parts), _text(static) if static else None, _text(dynamic) if dynamic else None)
+    return TestText(_text(parts), _text(static) if static else None, _text(dynamic) if dynamic else None)
 
 
 def _is_about_event(condition: Condition, alias: str, static: Condition) -> bool:

@@ -6,9 +6,10 @@ import numpy as np
 
 from tocsin.model.event import Event
 from tocsin.sequences.automaton import Node
+from tocsin.sequences.inspection import EndReason, Instance, NodeState, SequenceState
 from tocsin.sequences.programs import Tag
 from tocsin.sequences.running.events import KeptEvents
-from tocsin.sequences.running.holding import HolderTable
+from tocsin.sequences.running.holders import HolderTable
 from tocsin.sequences.running.state import (
     BASE,
     DROPPED,
@@ -25,24 +26,23 @@ from tocsin.sequences.running.state import (
     WAITING,
     State,
 )
-from tocsin.sequences.running.words import Words
-from tocsin.sequences.standing import Ended, Instance, Standing, Waiting
+from tocsin.sequences.running.values import ValueCodec
 
 
-class Viewer:
+class Inspector:
     """Reads what waits at the nodes of a subscription, and what has ended there."""
 
-    def __init__(self, state: State, holders: HolderTable, words: Words, events: KeptEvents) -> None:
+    def __init__(self, state: State, holders: HolderTable, words: ValueCodec, events: KeptEvents) -> None:
         self._state = state
         self._holders = holders
         self._words = words
         self._events = events
 
-    def standing(self, entry: int, samples: int) -> Standing:
+    def standing(self, entry: int, samples: int) -> SequenceState:
         """Return where a holder stands, with up to so many instances of each node, the newest first."""
         info = self._holders.info(entry)
         places = self._path(entry)
-        return Standing(
+        return SequenceState(
             tuple(
                 self._waiting(place, node, samples)
                 for place, node in zip(places, info.automaton.nodes, strict=True)
@@ -60,7 +60,7 @@ class Viewer:
             place = int(sources[place])
         return found[::-1]
 
-    def _waiting(self, place: int, node: Node, samples: int) -> Waiting:
+    def _waiting(self, place: int, node: Node, samples: int) -> NodeState:
         state = self._state
         rows = state.instances.rows
         touched = state.instances.touched[: state.counters[TOUCHED_COUNT]]
@@ -77,7 +77,7 @@ class Viewer:
         ended = None
         if last[0] >= 0:
             ended = reasons[int(last[0])], self._events.event(int(last[1])) if last[1] >= 0 else None
-        return Waiting(
+        return NodeState(
             int(state.places.rows[place, WAITING]) - gone,
             tuple(shown),
             tuple((reason, count) for reason, count in counts if count),
@@ -98,7 +98,7 @@ class Viewer:
         return Instance(int(row[START]), int(row[END]), values, kept)
 
 
-def _reasons(node: Node) -> dict[int, Ended]:
+def _reasons(node: Node) -> dict[int, EndReason]:
     """Return why instances end at a node; where it is a fold's, they stop because `while` fails."""
-    stopped = Ended.STUCK if node.rebind is None else Ended.BROKEN
-    return {EXPIRED: Ended.EXPIRED, STOPPED: stopped, DROPPED: Ended.DROPPED}
+    stopped = EndReason.STUCK if node.rebind is None else EndReason.BROKEN
+    return {EXPIRED: EndReason.EXPIRED, STOPPED: stopped, DROPPED: EndReason.DROPPED}

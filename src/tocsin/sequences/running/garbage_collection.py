@@ -22,19 +22,19 @@ from tocsin.sequences.running.state import (
     TOP,
     State,
 )
-from tocsin.sequences.running.words import Words
+from tocsin.sequences.running.values import ValueCodec
 
 _FEWEST: Final = 4096  # instances, or links, below which none are looked for that could go
 _log = logging.getLogger("tocsin")
 
 
-class Collector:
+class GarbageCollector:
     """Looks through all instances whenever there are twice as many of something as there were the last time.
 
     `limit` is how many bytes instances and what they hold may take; beyond, the oldest are dropped, and counted.
     """
 
-    def __init__(self, words: Words, events: KeptEvents, limit: int | None) -> None:
+    def __init__(self, words: ValueCodec, events: KeptEvents, limit: int | None) -> None:
         self._words = words
         self._events = events
         self._limit = limit

@@ -1,0 +1,42 @@
+"""The interface of everything that runs sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from tocsin.language.template.columns import Column
+from tocsin.matching import IdArray
+from tocsin.sequences.compilation import CompiledSequence
+from tocsin.sequences.inspection import SequenceState
+from tocsin.sequences.matches import SequenceMatches
+from tocsin.sequences.timed_batch import TimedBatch
+
+if TYPE_CHECKING:
+    from tocsin.sequences.running.matcher import SequenceStats  # it imports Numba
+
+
+class SequenceMatcher(Protocol):
+    """Runs sequences over events; the caller makes one call at a time.
+
+    A subscription sees the events that end after the last event processed before it was added.
+    """
+
+    def add(self, numbers: IdArray, compiled: CompiledSequence, columns: Mapping[str, Column]) -> None:
+        """Add one subscription for each number; those of a template have a row of `columns` each."""
+
+    def remove(self, numbers: IdArray) -> None:
+        """Remove subscriptions; unknown numbers are ignored."""
+
+    def process(self, events: TimedBatch) -> SequenceMatches:
+        """Process further events, which end no earlier than those before, and return the sequences they complete."""
+
+
+class InspectableSequenceMatcher(SequenceMatcher, Protocol):
+    """A matcher that also reports its size and the state of each subscription."""
+
+    def inspect(self, number: int, samples: int = 3) -> SequenceState:
+        """Return the state of a subscription, with up to `samples` instances of each node, the newest first."""
+
+    def stats(self) -> SequenceStats:
+        """Return how much is stored and how much work was done."""
