@@ -1,24 +1,36 @@
-"""What matchers over encoded batches have in common: words, ids, explanations, and what is left to Python."""
+"""The base of matchers over encoded batches: ids, recall, removal, residual predicates, explanations and saving."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from threading import RLock
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.language.semantics import truth
 from tocsin.matching._kernels.gathering import DIGITS, NEEDS_RESIDUAL, gather_ids
 from tocsin.matching.arrays import arrays_of, rebuilt
 from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch, IdArray, Matches
-from tocsin.matching.encoding.codes import Keys
+from tocsin.matching.conjunction_store._kernels.numbers import take_from
+from tocsin.matching.conjunction_store.state import (
+    ConjunctionStore,
+    Expressions,
+    StoreCounter,
+    blank_expressions,
+    chain_of,
+    first_expressions,
+    numbers_in_use,
+)
+from tocsin.matching.encoding.codes import FIELD_BITS, Keys, Op
 from tocsin.matching.encoding.conjunctions import (
     EncodedClauses,
     EncodedConjunctions,
+    encode_clauses,
     encode_conjunctions,
 )
 from tocsin.matching.encoding.events import EncodedEvents, encode_events
@@ -32,14 +44,15 @@ from tocsin.model.errors import MatcherError, SavedMatcherError, SavedStatistics
 from tocsin.model.event import Event
 from tocsin.structures import hash_index
 from tocsin.structures.growth import bytes_of
-from tocsin.structures.hash_index import HashIndex
+
+SLICE: Final = 1 << 16  # expressions that are removed or recalled at a time
 
 
 class IndexedMatcher(ABC):
-    """A matcher whose conjunctions and events are arrays, in the codes of its vocabulary.
+    """A matcher whose expressions and events are arrays, in the codes of its vocabulary.
 
     Safe to use from several threads: one call at a time reads or writes. `vocabulary` may be shared by several
-    matchers, which then read the same encoded events. `statistics` tell what events to expect.
+    matchers, which then read the same encoded events. `statistics` describe the events to expect.
     """
 
     takes_clauses: ClassVar[bool] = False
@@ -54,25 +67,152 @@ class IndexedMatcher(ABC):
         self.vocabulary = vocabulary or Vocabulary()
         self._lock = RLock()
         self._statistics: Statistics | None = None
+        self._removing: Keys | None = None  # numbers whose ids are gone already, then -1
 
-    # changes
+    @property
+    def _store(self) -> ConjunctionStore:
+        """Return the store of this matcher's expressions."""
+        store: ConjunctionStore = self._state.store
+        return store
+
+    # adding and removing
 
     def add(self, subscriptions: ConjunctionBatch) -> None:
-        """Add conjunctions, and clause forms expanded; any one of those that carry an id satisfies it."""
+        """Add conjunctions and CNFs; any one of the expressions that carry an id satisfies it.
+
+        All are added, or none. CNFs are expanded to conjunctions unless the matcher `takes_clauses`.
+        """
         with self._lock:
-            self.add_encoded(encode_conjunctions(subscriptions.in_conjunctions(), self.vocabulary))
+            if not self.takes_clauses:
+                subscriptions = subscriptions.in_conjunctions()
+            encoded = encode_conjunctions(subscriptions, self.vocabulary)
+            if subscriptions.clauses:
+                self.add_encoded_clauses(_joined(encoded, encode_clauses(subscriptions, self.vocabulary)))
+            else:
+                self.add_encoded(encoded)
 
     @abstractmethod
     def add_encoded(self, batch: EncodedConjunctions) -> None:
         """Add conjunctions that are encoded already, with this matcher's vocabulary."""
 
     def add_encoded_clauses(self, batch: EncodedClauses) -> None:
-        """Add clause forms that are encoded already, with this matcher's vocabulary."""
+        """Add CNFs that are encoded already, with this matcher's vocabulary."""
         raise MatcherError(
             f"`{type(self).__name__}` takes no clause forms, but was given {len(batch.ids):,}; expand them first"
         )
 
-    # questions
+    def remove(self, ids: IdArray) -> None:
+        """Remove all expressions of these ids."""
+        # Kernels are compiled once more for an array that they may not write to.
+        wanted = np.require(ids, dtype=np.int64, requirements=["C", "W"])
+        with self._lock:
+            self._finish_pending()
+            size, done = max(64, min(len(wanted), SLICE)), 0
+            while done < len(wanted):
+                # Written by the kernel, so that an interrupt cannot come between taking the ids and knowing it.
+                self._removing = np.full(size, -1, dtype=np.int64)
+                done, found = take_from(self._store, wanted, done, self._removing)
+                if not found:  # one id has more expressions than there is room for, or none has any
+                    size *= 2
+                self._finish_removal()
+
+    def _finish_removal(self) -> None:
+        """Take out the expressions whose ids are gone, however far an exception let an earlier call come."""
+        if self._removing is not None:
+            numbers = self._removing[self._removing >= 0]
+            self._take_out(numbers[self._store.owner[numbers] >= 0])
+            self._removing = None
+
+    def _finish_pending(self) -> None:
+        """Do what an exception kept an earlier call from doing."""
+        self._finish_removal()
+
+    @abstractmethod
+    def _take_out(self, numbers: Keys) -> None:
+        """Take expressions that their ids no longer lead to out of the index, and free their numbers."""
+
+    # recall
+
+    @abstractmethod
+    def _recall(self, numbers: Keys, begin: int, into: Expressions) -> int:
+        """Write expressions from `begin` on, as many as there is room for; return where it stopped."""
+
+    def _recalled(self, numbers: Keys) -> Iterator[Expressions]:
+        """Return stored expressions, a slice of them at a time, without the members of their lists."""
+        done, room = 0, max(64, 8 * min(len(numbers), SLICE))
+        while done < len(numbers):
+            into = blank_expressions(min(len(numbers) - done, SLICE), room)
+            reached = self._recall(numbers, done, into)
+            if reached == done:
+                room *= 2
+                continue
+            yield first_expressions(into, reached - done)
+            done = reached
+
+    def _decode(self, numbers: list[int]) -> list[Clauses]:
+        """Return the clauses of expressions; a conjunction's have one predicate each."""
+        decode = self.vocabulary.decode
+        found: list[Clauses] = []
+        for expressions in self._recalled(np.array(numbers, dtype=np.int64)):
+            predicates = [decode(*row) for row in np.stack(expressions[3:6], axis=1).tolist()]
+            bounds, offsets = expressions.bounds.tolist(), expressions.offsets.tolist()
+            clauses = [tuple(predicates[a:b]) for a, b in pairwise(bounds)]
+            found += (tuple(clauses[a:b]) for a, b in pairwise(offsets))
+        return found
+
+    def _residual_clauses(self, numbers: list[int]) -> dict[int, Clauses]:
+        """Return, for each of these expressions, the clauses that have residual predicates."""
+        decode = self.vocabulary.decode
+        found: dict[int, list[Any]] = defaultdict(list)
+        for expressions in self._recalled(np.array(numbers, dtype=np.int64)):
+            residual = np.flatnonzero(expressions.tags >> FIELD_BITS == Op.RESIDUAL)
+            clauses = np.unique(np.searchsorted(expressions.bounds, residual, side="right") - 1)
+            places = np.searchsorted(expressions.offsets, clauses, side="right") - 1
+            rows = np.stack(expressions[3:6], axis=1)
+            for number, clause in zip(expressions.numbers[places].tolist(), clauses.tolist(), strict=True):
+                begin, end = expressions.bounds[clause : clause + 2].tolist()
+                found[number].append(tuple(decode(*row) for row in rows[begin:end].tolist()))
+        return {number: tuple(found[number]) for number in numbers}
+
+    def conjunctions(self) -> Iterator[tuple[IdArray, Conjunction]]:
+        """Return every conjunction with its subscription's id, as an array of one."""
+        for ids, clauses in self._all():
+            if _is_conjunction(clauses):
+                yield ids, _conjunction(clauses)
+
+    def clauses(self) -> Iterator[tuple[IdArray, Clauses]]:
+        """Return every CNF with its subscription's id, as an array of one."""
+        return ((ids, clauses) for ids, clauses in self._all() if not _is_conjunction(clauses))
+
+    def _all(self) -> Iterator[tuple[IdArray, Clauses]]:
+        with self._lock:
+            self._finish_pending()
+            index = self._store.ids
+            for entry in range(hash_index.top_entry(index)):
+                ids = index.keys[entry, :1].copy()
+                if hash_index.find(index, ids[0], 0, 0) == entry:  # others were removed
+                    yield from ((ids, clauses) for clauses in self._decode(chain_of(self._store, entry)))
+
+    def explain(self, event: Event, id: int) -> Explanation:
+        """Return why subscription `id` matches `event` or does not."""
+        with self._lock:
+            self._finish_pending()
+            held = self._decode(self._numbers_of(id))
+        return explain_conjunctions(
+            event,
+            id,
+            [_conjunction(clauses) for clauses in held if _is_conjunction(clauses)],
+            [clauses for clauses in held if not _is_conjunction(clauses)],
+        )
+
+    def _numbers_of(self, id: int) -> list[int]:
+        """Return the expressions of a subscription, in the order in which they were added."""
+        entry = hash_index.find(self._store.ids, id, 0, 0)
+        if entry < 0:
+            raise MatcherError(f"no subscription has the id {id}")
+        return chain_of(self._store, entry)
+
+    # matching
 
     def match(self, events: EventBatch) -> Matches:
         """Return, per event, the ids of the subscriptions it satisfies, ascending and without repeats."""
@@ -83,58 +223,34 @@ class IndexedMatcher(ABC):
             ids = np.empty(len(found), dtype=np.int64)
             ends = np.empty(len(offsets), dtype=np.int64)
             counts = np.empty(DIGITS, dtype=np.int64)
-            gather_ids(self._ids().keys, self._owner(), found, offsets, ids, ends, counts)
+            store = self._store
+            gather_ids(store.ids.keys, store.owner, found, offsets, ids, ends, counts)
             self._maintain(len(events))
             return Matches(ends, ids[: ends[-1]])
 
     @abstractmethod
     def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
-        """Return the conjunctions that each event satisfies, and where each event's begin.
+        """Return the expressions that each event satisfies, and where each event's begin.
 
-        One above `NEEDS_RESIDUAL` has predicates left that only Python can tell.
+        A number above `NEEDS_RESIDUAL` is an expression whose residual predicates are still to be evaluated.
         """
 
-    @abstractmethod
-    def _maintain(self, events: int) -> None:
-        """Do, after so many events, what need not be done at once."""
-
-    @abstractmethod
-    def _ids(self) -> HashIndex:
-        """Return the index of subscriptions' ids."""
-
-    @abstractmethod
-    def _owner(self) -> NDArray[np.int32]:
-        """Return, by conjunction, the entry of its subscription's id."""
-
-    @abstractmethod
-    def _expressions_of(self, entry: int) -> list[Clauses]:
-        """Return what an entry's subscription is satisfied by, in the order it came; clauses of one are plain."""
-
-    @abstractmethod
-    def _residual_clauses(self, numbers: list[int]) -> dict[int, Clauses]:
-        """Return, of conjunctions that are unsure, the clauses that have yet to be told."""
-
-    def _chain(self, number: int, links: NDArray[Any]) -> list[int]:
-        """Return a conjunction and those of its subscription that came before it, by the links to them, in the order they came."""
-        found = []
-        while number >= 0:
-            found.append(number)
-            number = int(links[number])
-        return found[::-1]
+    def _maintain(self, events: int) -> None:  # noqa: B027 - most matchers adapt, some have nothing to do
+        """Do maintenance in proportion to the events that were matched."""
 
     def _verify(self, events: EventBatch, found: Keys, offsets: Keys) -> None:
-        """Settle what only Python can tell: a conjunction that fails is written as -1."""
+        """Evaluate residual predicates; an expression that fails is replaced by -1."""
         for place in events.faults:
             found[offsets[place] : offsets[place + 1]] = -1
-        unsure = np.flatnonzero(found >= NEEDS_RESIDUAL) if len(found) else found
-        if not len(unsure):
+        open_ = np.flatnonzero(found >= NEEDS_RESIDUAL) if len(found) else found
+        if not len(open_):
             return
-        numbers = found[unsure] - NEEDS_RESIDUAL
-        places = np.searchsorted(offsets, unsure, side="right") - 1
-        asked = self._residual_clauses(np.unique(numbers).tolist())
+        numbers = found[open_] - NEEDS_RESIDUAL
+        places = np.searchsorted(offsets, open_, side="right") - 1
+        residual = self._residual_clauses(np.unique(numbers).tolist())
         known: dict[tuple[int, int], bool] = {}  # the same predicate is the same object
         for i, (event, number) in enumerate(zip(places.tolist(), numbers.tolist(), strict=True)):
-            for clause in asked[number]:
+            for clause in residual[number]:
                 for predicate in clause:
                     answer = known.get((event, id(predicate)))
                     if answer is None:
@@ -145,43 +261,25 @@ class IndexedMatcher(ABC):
                 else:
                     numbers[i] = -1
                     break
-        found[unsure] = numbers
+        found[open_] = numbers
 
-    def conjunctions(self) -> Iterator[tuple[IdArray, Conjunction]]:
-        """Return every conjunction with its subscription's id, as an array of one."""
-        for ids, clauses in self._all():
-            if _is_conjunction(clauses):
-                yield ids, _conjunction(clauses)
+    # statistics of the matcher
 
-    def clauses(self) -> Iterator[tuple[IdArray, Clauses]]:
-        """Return every clause form with its subscription's id, as an array of one."""
-        return ((ids, clauses) for ids, clauses in self._all() if not _is_conjunction(clauses))
-
-    def _all(self) -> Iterator[tuple[IdArray, Clauses]]:
+    def stats(self) -> MatcherStats:
+        """Return how much is stored and what that costs."""
         with self._lock:
-            index = self._ids()
-            for entry in range(hash_index.top_entry(index)):
-                ids = index.keys[entry, :1].copy()
-                if hash_index.find(index, ids[0], 0, 0) == entry:  # others were removed
-                    yield from ((ids, clauses) for clauses in self._expressions_of(entry))
-
-    def explain(self, event: Event, id: int) -> Explanation:
-        """Return why subscription `id` matches `event` or does not."""
-        with self._lock:
-            entry = hash_index.find(self._ids(), id, 0, 0)
-            if entry < 0:
-                raise MatcherError(f"no subscription has the id {id}")
-            held = self._expressions_of(entry)
-        return explain_conjunctions(
-            event,
-            id,
-            [_conjunction(clauses) for clauses in held if _is_conjunction(clauses)],
-            [clauses for clauses in held if not _is_conjunction(clauses)],
-        )
+            counters = self._store.counters
+            return MatcherStats(
+                hash_index.live_entries(self._store.ids),
+                int(counters[StoreCounter.LIVE]),
+                int(counters[StoreCounter.PREDICATES]),
+                self._bytes(),
+                self._details(),
+            )
 
     @abstractmethod
-    def stats(self) -> MatcherStats:
-        """Return what is held and what that costs."""
+    def _details(self) -> dict[str, int | float]:
+        """Return the matcher's own figures by name."""
 
     def _bytes(self) -> int:
         return sum(
@@ -193,9 +291,10 @@ class IndexedMatcher(ABC):
 
     @contextmanager
     def parts(self) -> Iterator[MatcherParts]:
-        """Return all arrays by name, and the words of the predicates that this matcher holds."""
+        """Return all arrays by name, and the words of the predicates that this matcher stores."""
         with self._lock:
-            holding = self._vocabulary_use()  # first: what is under way arrives, and arrays may grow for it
+            self._finish_pending()
+            used = self._vocabulary_use()  # before the arrays are read: it may make them grow
             yield MatcherParts(
                 {name: getattr(self, name) for name in self.saved_options},
                 {
@@ -204,12 +303,15 @@ class IndexedMatcher(ABC):
                     for array, values in arrays_of(getattr(self, name), name.lstrip("_")).items()
                 },
                 {} if self._statistics is None else {"statistics": [self._statistics.to_document()]},
-                vocabulary=self.vocabulary.part(*holding),
+                vocabulary=self.vocabulary.part(*used),
             )
 
-    @abstractmethod
     def _vocabulary_use(self) -> tuple[Keys, Keys]:
-        """Return the tags and keys of the predicates that this matcher has told its vocabulary to hold."""
+        """Return the tags and keys of predicates, each as often as this matcher told its vocabulary to hold it."""
+        none = np.empty(0, dtype=np.int64)
+        stored = [(e.tags, e.lows) for e in self._recalled(numbers_in_use(self._store))]
+        tags, lows = zip((none, none), *stored, strict=True)
+        return np.concatenate(tags), np.concatenate(lows)
 
     def restore(self, parts: MatcherParts) -> None:
         """Become the matcher that gave these parts."""
@@ -222,6 +324,17 @@ class IndexedMatcher(ABC):
                     self._statistics = Statistics.from_document(document)
                 except SavedStatisticsError as fault:
                     raise SavedMatcherError(f"its statistics: {fault}") from None
+
+
+def _joined(one: EncodedConjunctions, many: EncodedClauses) -> EncodedClauses:
+    """Return conjunctions and CNFs as CNFs."""
+    count = len(one.tags)
+    return EncodedClauses(
+        np.concatenate([one.ids, many.ids]),
+        np.concatenate([one.offsets, many.offsets[1:] + count]),
+        np.concatenate([np.arange(count + 1, dtype=np.int64), many.bounds[1:] + count]),
+        *(np.concatenate(pair) for pair in zip(one[2:], many[3:], strict=True)),
+    )
 
 
 def _is_conjunction(clauses: Clauses) -> bool:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tocsin.matching.base import IndexedMatcher
 from tocsin.matching.batches import ConjunctionBatch, IdArray
 from tocsin.matching.encoding.codes import Keys
 from tocsin.matching.encoding.conjunctions import (
@@ -16,6 +15,7 @@ from tocsin.matching.encoding.conjunctions import (
     encode_clauses,
     encode_conjunctions,
 )
+from tocsin.matching.unshared_base import IndexedMatcher
 
 
 class CnfMatcher(IndexedMatcher):

@@ -30,7 +30,7 @@ from tocsin.matching.registry import create_matcher, name_of
 from tocsin.model.errors import MatcherError, SavedMatcherError
 from tocsin.model.version import VERSION
 
-FORMAT: Final = 2  # raised whenever an older Tocsin could misread what this one writes
+FORMAT: Final = 3  # raised whenever arrays change; folders of other formats are refused
 _MANIFEST: Final = "manifest.json"
 _NEW_MANIFEST: Final = "manifest.json.new"
 _PARTS: Final = "parts-"
@@ -257,10 +257,13 @@ def _read_parts(home: Path) -> tuple[_Manifest, dict[str, NDArray[Any]], dict[st
 
 def _read_manifest(home: Path) -> _Manifest:
     heading = _read_heading(home)
-    if heading.format > FORMAT:
+    if heading.format != FORMAT:
+        remedy = (
+            "update Tocsin, or save the matcher with this version" if heading.format > FORMAT else _REMEDY
+        )
         raise SavedMatcherError(
             f"it was saved by Tocsin {heading.tocsin} in format {heading.format}, and Tocsin {VERSION} "
-            f"reads formats up to {FORMAT}; update Tocsin, or save the matcher with this version",
+            f"reads format {FORMAT}; {remedy}",
             str(home),
         )
     try:

@@ -49,15 +49,13 @@ from tocsin.matching.amkh.state import (
     SIZE,
     SIZE_BITS,
     STALE,
-    STORED,
-    TOP_FORM,
     TOP_ID,
     TOP_PLACE,
     UPPER,
     UPPER_STRICT,
     Index,
-    Store,
 )
+from tocsin.matching.conjunction_store.state import ConjunctionStore, StoreColumn, StoreCounter
 from tocsin.structures import hash_index
 
 __all__ = ["check_invariants"]
@@ -66,20 +64,20 @@ _MASK = (1 << 40) - 1
 
 
 def check_invariants(matcher: Amkh) -> None:
-    _check_index(matcher._state.store, matcher._index, matcher._home)
+    _check_index(matcher._store, matcher._index, matcher._home)
     if matcher._next is not None:
-        _check_index(matcher._state.store, matcher._next, 1 - matcher._home)
+        _check_index(matcher._store, matcher._next, 1 - matcher._home)
 
 
-def _check_index(store: Store, index: Index, home: int) -> None:
+def _check_index(store: ConjunctionStore, index: Index, home: int) -> None:
     uses: Counter[int] = Counter()
     schemas: Counter[int] = Counter()
     buckets: Counter[int] = Counter()
     points = 0
-    for number in range(int(store.tops[TOP_FORM])):
-        if store.owner[number] < 0 or store.forms[number, HOME] != home:
+    for number in range(int(store.counters[StoreCounter.TOP])):
+        if store.owner[number] < 0 or store.rows[number, HOME] != home:
             continue
-        point = int(store.forms[number, POINT])
+        point = int(store.rows[number, POINT])
         while point >= 0:
             points += 1
             row = index.points[point].tolist()
@@ -89,7 +87,7 @@ def _check_index(store: Store, index: Index, home: int) -> None:
             bucket = index.buckets.keys[row[IN_BUCKET]].tolist()
             assert row[POSITION] < bucket[SIZE] >> SIZE_BITS
             word = int(index.members.rows[bucket[MEMBERS] + row[POSITION], 1])
-            assert (word >> 32, word & 0xFFFFFFFF) == (store.forms[number, STORED], point)
+            assert (word >> 32, word & 0xFFFFFFFF) == (store.rows[number, StoreColumn.RECORD], point)
             for k in range(schema[SCHEMA_SIZE]):
                 at = row[COORDINATES]
                 clause = at if schema[SCHEMA_SIZE] == 1 else int(index.coordinates.rows[at + k, 0])

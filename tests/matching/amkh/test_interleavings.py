@@ -19,10 +19,11 @@ from tocsin.matching import (
     EventBatch,
     Oracle,
     Statistics,
+    base,
     create_matcher,
-    id_chains,
     open_matcher,
     save_matcher,
+    stored_matcher,
 )
 from tocsin.matching.amkh import base as module
 from tocsin.matching.amkh import state as arrays
@@ -306,13 +307,13 @@ def test_what_an_exception_kept_from_moving_arrives_later(monkeypatch: pytest.Mo
     check_invariants(matcher)
 
 
-@pytest.mark.parametrize("kernel", ["store", "place", "withdraw", "take_from", "recall", "leave"])
+@pytest.mark.parametrize("kernel", ["keep", "place", "withdraw", "take_from", "recall", "forget"])
 @pytest.mark.parametrize("call", ["add", "remove", "match"])
 def test_an_interrupt_leaves_nothing_half_done(
     kernel: str, call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A signal that comes while a kernel runs is raised when it returns.
-    user = id_chains if kernel == "take_from" else module
+    user = {"take_from": base, "recall": stored_matcher}.get(kernel, module)
     run = getattr(user, kernel)
 
     def interrupted(*arguments: object) -> object:

@@ -10,7 +10,7 @@ from tocsin.matching import ConjunctionBatch, EventBatch, Oracle
 from tocsin.matching.amkh.choice import Cost
 from tocsin.matching.amkh.matcher import Amkh
 from tocsin.matching.amkh.staleness import Staleness
-from tocsin.matching.amkh.state import EXAMINED, SEEN, new_store
+from tocsin.matching.amkh.state import EXAMINED, SEEN, new_state
 
 FIRST = {f"a{k}": 9 for k in range(20)}
 SECOND = {f"b{k}": 9 for k in range(20)}
@@ -74,22 +74,22 @@ def test_an_attribute_that_is_new_is_not_taken_to_be_rare() -> None:
 
 
 def test_an_index_is_judged_by_what_it_cost_when_it_was_new() -> None:
-    store, wear, expected = new_store(), Staleness(), Cost(0, 0, 1000)
+    totals, staleness, expected = new_state().totals, Staleness(), Cost(0, 0, 1000)
 
     def cost(each: float, events: int = 1000) -> bool:
-        store.totals[SEEN] += events
-        store.totals[EXAMINED] += events * each
-        return wear.judge(store, 1000, expected)
+        totals[SEEN] += events
+        totals[EXAMINED] += events * each
+        return staleness.judge(totals, 1000, expected)
 
     assert not cost(1500)
     assert not cost(9000, events=100)  # too few to tell
-    wear.begin(store, 1000)
+    staleness.begin(totals, 1000)
     assert cost(4000)
-    wear.excess = None  # all are hashed anew
+    staleness.excess = None  # all are hashed anew
     assert not cost(4000)
     assert not cost(4500)
-    wear.forget(store)
+    staleness.forget(totals)
     assert cost(9000)
-    wear.begin(store, 4000)  # most of which have gone when it is judged
-    wear.excess = 1.0
+    staleness.begin(totals, 4000)  # most of which have gone when it is judged
+    staleness.excess = 1.0
     assert not cost(4000)

@@ -6,6 +6,8 @@ from collections import Counter
 
 import numpy as np
 
+from tocsin.matching.conjunction_store.state import StoreCounter
+from tocsin.matching.le_subscribe._kernels.access import slots_of
 from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
 from tocsin.matching.le_subscribe.state import CLUSTER, FALLBACK
 from tocsin.structures.chunked_lists import CAPACITY, FILL, HEAD, NEXT, OFFSET, OLDER, TAG, TOTAL
@@ -28,19 +30,19 @@ def check_invariants(matcher: ClusteredMatcher) -> None:
             numbers = _numbers(matcher, cluster)
             assert len(numbers) == row[TOTAL] > 0
             for number, chunk, place in numbers:
-                assert (state.conjunctions.chunk[number], state.conjunctions.place[number]) == (chunk, place)
-                uses.update(matcher._slots(number).tolist())
+                assert state.store.rows[number, 1:].tolist() == [chunk, place]
+                uses.update(state.scratch[: slots_of(state, number)].tolist())
             seen += [number for number, _, _ in numbers]
             members += len(numbers)
             cluster = int(row[NEXT])
         assert members == max(int(state.access.members[entry]), 0)
         if members and entry != FALLBACK and state.access.table[entry] >= 0:
             of_table[int(state.access.table[entry])] += members
-    assert len(seen) == len(set(seen)) == state.conjunctions.counters[2]
+    assert len(seen) == len(set(seen)) == state.store.counters[StoreCounter.LIVE]
     live = {slot: int(state.predicates.uses[slot]) for slot in uses}
     assert live == dict(uses)
     assert state.predicates.entries.counters[0] == len(uses)
-    assert sum(uses.values()) == state.conjunctions.counters[3]
+    assert sum(uses.values()) == state.store.counters[StoreCounter.PREDICATES]
     for table in range(int(state.tables.used[0])):
         assert state.tables.members[table] == of_table[table]
     if not seen:

@@ -177,7 +177,8 @@ def test_access_predicates_of_a_table_are_expected_as_often_as_their_combination
     entries = [e for e in range(1, int(access.entries.counters[1])) if access.members[e] > 0]
     assert all(access.table[entry] >= 0 for entry in entries)
     for entry in entries[::40]:
-        asked = [matcher._predicate(slot) for slot in _slots_of_key(matcher, entry)]
+        keys = matcher._state.predicates.entries.keys[_slots_of_key(matcher, entry)].tolist()
+        asked = [matcher.vocabulary.decode(*key) for key in keys]
         counted = float(access.hits[entry] / matcher._state.totals[EVENTS])
         assert counted == pytest.approx(statistics.joint_probability(asked))
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.matching.amkh.choice import Coordinate, Figures
-from tocsin.matching.amkh.state import EVENTS, LIVE_FORMS, MOST_MEMBERS, SHARE, Expressions, Store
+from tocsin.matching.amkh.state import EVENTS, MOST_MEMBERS, SHARE, State
+from tocsin.matching.conjunction_store.state import Expressions, StoreCounter
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Keys, Op
 from tocsin.matching.encoding.events import EncodedEvents
 
@@ -26,7 +27,7 @@ _ORDERED: Final = (Field.NUMBER, Field.STRING, Field.BOOLEAN, Field.TIMESTAMP)
 class Clauses(NamedTuple):
     """The clauses of a sample of conjunctions, a row each."""
 
-    form: Keys  # which of the sample it is in
+    conjunction: Keys  # which of the sample it is in
     field: Keys
     op: Keys
     low: Keys
@@ -42,63 +43,68 @@ def recent(events: EncodedEvents) -> EncodedEvents:
     return EncodedEvents(events.offsets[: count + 1].copy(), events.fields[:end].copy(), keys, lows, highs)
 
 
-def clauses_of(forms: Expressions) -> Clauses:
+def clauses_of(expressions: Expressions) -> Clauses:
     """Return the clauses of conjunctions that may be hashed; a short list counts as an equality."""
-    ops, fields = forms.tags >> FIELD_BITS, forms.tags & _MASK
-    form = np.repeat(np.arange(len(forms.numbers)), np.diff(forms.offsets))
+    ops, fields = expressions.tags >> FIELD_BITS, expressions.tags & _MASK
+    conjunction = np.repeat(np.arange(len(expressions.numbers)), np.diff(expressions.offsets))
     equal = (ops == Op.EQ) | (ops == Op.PRESENT)
     lists = np.flatnonzero(ops == Op.IN)
     if len(lists):
-        which = forms.which[lists]
-        fields[lists] = forms.fields[forms.starts[which]]
-        equal[lists] = np.diff(forms.starts)[which] <= MOST_MEMBERS
+        which = expressions.which[lists]
+        fields[lists] = expressions.fields[expressions.starts[which]]
+        equal[lists] = np.diff(expressions.starts)[which] <= MOST_MEMBERS
     kept = (ops != Op.RESIDUAL) & (ops != Op.MISSING)
     return Clauses(
-        form[kept], fields[kept], ops[kept], forms.lows[kept], forms.highs[kept], np.asarray(equal[kept])
+        conjunction[kept],
+        fields[kept],
+        ops[kept],
+        expressions.lows[kept],
+        expressions.highs[kept],
+        np.asarray(equal[kept]),
     )
 
 
 def figures_of(
-    store: Store, clauses: Clauses, count: int, seen: EncodedEvents | None
+    state: State, clauses: Clauses, count: int, seen: EncodedEvents | None
 ) -> tuple[dict[Hashable, Figures], list[list[Coordinate]]]:
     """Return the figures of all fields that `count` sampled conjunctions speak of, and their coordinates."""
-    presence = _presence(store)
+    presence = _presence(state)
     chances = _chances(clauses, seen)
     sample: list[dict[Hashable, bool]] = [{} for _ in range(count)]
     equal: dict[int, list[float]] = {}
     other: dict[int, list[float]] = {}
-    for form, field, is_equality, chance in zip(
-        clauses.form.tolist(),
+    for conjunction, field, is_equality, chance in zip(
+        clauses.conjunction.tolist(),
         clauses.field.tolist(),
         clauses.is_equality.tolist(),
         chances.tolist(),
         strict=True,
     ):
-        sample[form][field] = sample[form].get(field, False) or is_equality
+        sample[conjunction][field] = sample[conjunction].get(field, False) or is_equality
         (equal if is_equality else other).setdefault(field, []).append(chance)
     known: dict[Hashable, Figures] = {}
     for field in equal.keys() | other.keys():
-        others = int(store.others[field])
+        others = int(state.fields.others[field])
         known[field] = Figures(
-            max(float(store.uses[field]) - others, float(field in equal)),
+            max(float(state.fields.uses[field]) - others, float(field in equal)),
             others,
             max(float(presence[field]), 1e-9),
             _average(equal.get(field, []), 0.1),
             _average(other.get(field, []), 0.5),
         )
-    return known, [[Coordinate(*one) for one in form.items()] for form in sample]
+    return known, [[Coordinate(*one) for one in conjunction.items()] for conjunction in sample]
 
 
 def _average(chances: list[float], otherwise: float) -> float:
     return sum(chances) / len(chances) if chances else otherwise
 
 
-def _presence(store: Store) -> NDArray[np.float64]:
+def _presence(state: State) -> NDArray[np.float64]:
     """Return the share of events that have each field since it is asked for; while these are few, of conjunctions."""
-    events = store.totals[EVENTS] - store.since
-    asked = store.uses / max(int(store.tops[LIVE_FORMS]), 1)
-    known = events >= _KNOWN * store.totals[SHARE]
-    return np.asarray(np.minimum(np.where(known, store.seen / np.maximum(events, 1e-9), asked), 1.0))
+    events = state.totals[EVENTS] - state.fields.since
+    asked = state.fields.uses / max(int(state.store.counters[StoreCounter.LIVE]), 1)
+    known = events >= _KNOWN * state.totals[SHARE]
+    return np.asarray(np.minimum(np.where(known, state.fields.seen / np.maximum(events, 1e-9), asked), 1.0))
 
 
 def _chances(clauses: Clauses, seen: EncodedEvents | None) -> NDArray[np.float64]:

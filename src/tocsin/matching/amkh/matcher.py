@@ -9,10 +9,10 @@ from typing import ClassVar, Final
 import numpy as np
 
 from tocsin.language import parse_condition, to_dnf
+from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL
 from tocsin.matching.amkh import state as arrays
 from tocsin.matching.amkh._kernels.drafting import KNOWN
 from tocsin.matching.amkh._kernels.placing import prepare
-from tocsin.matching.amkh._kernels.storing import RESIDUAL_FLAG
 from tocsin.matching.amkh.base import MEMORY, HashedMatcher, fields_of
 from tocsin.matching.amkh.choice import choose, cost_of, is_better
 from tocsin.matching.amkh.diagnostics import Examined, Lookup
@@ -22,28 +22,30 @@ from tocsin.matching.amkh.staleness import COUNTS
 from tocsin.matching.amkh.state import (
     EPOCH,
     EVENTS,
-    LIVE_FORMS,
     LIVE_POINTS,
     MEMBERS,
     MOST_HASHED,
-    PREDICATES,
     PROBED,
     PROBES,
     SHARE,
     SIZE,
     SIZE_BITS,
     STAMP,
-    TOP_FORM,
-    Expressions,
     Index,
 )
 from tocsin.matching.batches import ConjunctionBatch, EventBatch
+from tocsin.matching.conjunction_store.state import (
+    Expressions,
+    StoreCounter,
+    blank_expressions,
+    numbers_in_use,
+)
 from tocsin.matching.encoding.codes import FIELDS, Keys
 from tocsin.matching.encoding.events import EncodedEvents, encode_events
 from tocsin.matching.encoding.vocabulary import Vocabulary
-from tocsin.matching.matcher import MatcherStats
 from tocsin.matching.registry import register
 from tocsin.matching.statistics import Statistics
+from tocsin.matching.stored_matcher import with_lists
 from tocsin.model.errors import MatcherError
 from tocsin.model.event import Event
 from tocsin.structures import hash_index
@@ -124,28 +126,26 @@ class Amkh(HashedMatcher):
         They are if it is so much better than this one, or if events cost far more than they would in a new index: which
         clauses of a subscription are hashed, and under which attribute, was chosen by what was known when it came.
         """
-        forms = self._sample(_SAMPLE)
-        count = len(forms.numbers)
-        clauses = clauses_of(forms)
-        known, sample = figures_of(self._state.store, clauses, count, self._recent)
-        live = int(self._state.store.tops[LIVE_FORMS])
+        expressions = self._sample(_SAMPLE)
+        count = len(expressions.numbers)
+        clauses = clauses_of(expressions)
+        known, sample = figures_of(self._state, clauses, count, self._recent)
+        live = int(self._store.counters[StoreCounter.LIVE])
         best = choose(known, sample, live, general=self.general, classes=self.classes)
         new, old = (cost_of(scheme, known, sample, live) for scheme in (best, self._scheme))
-        stale = self._staleness.judge(self._state.store, live, new)
+        stale = self._staleness.judge(self._state.totals, live, new)
         return best, stale or (best != self._scheme and is_better(new, old))
 
     def _sample(self, most: int) -> Expressions:
         """Return up to so many conjunctions, taken at random; fewer if they are very long."""
-        held = np.flatnonzero(self._state.store.owner[: self._state.store.tops[TOP_FORM]] >= 0)
+        held = numbers_in_use(self._store)
         if len(held) > most:
             held = np.sort(np.random.default_rng(len(held)).choice(held, most, replace=False))
-        none = np.empty(0, dtype=np.int64)
-        empty = self._forms(none, np.zeros(1, dtype=np.int64), none, none, none)
-        return next(self._recalled(held), empty)
+        return next(self._placeable(held), with_lists(self.vocabulary, blank_expressions(0, 0)))
 
     def _new_index(self, scheme: Scheme, sample: Expressions | None) -> Index:
         """Return an empty index for a scheme; a sample tells by which constants clauses are classed."""
-        store_ = self._state.store
+        state = self._state
         only = Hashing.EQUALITIES if scheme.general is not None else Hashing.EVERYTHING
         settings = np.array(
             [
@@ -162,10 +162,10 @@ class Amkh(HashedMatcher):
         cuts, own = np.zeros(rows, dtype=np.int64), dict[int, int]()
         if sample is not None and self.ranked_classes:
             cuts, own = cuts_of(clauses_of(sample), scheme.classes)
-        index = arrays.with_hashing(arrays.new_index(settings, cuts), len(store_.uses) // FIELDS)
+        index = arrays.with_hashing(arrays.new_index(settings, cuts), len(state.fields.uses) // FIELDS)
         if scheme.general is not None:
             if not scheme.equalities:
-                index.hashing[: len(store_.others)][store_.others > 0] = Hashing.NOTHING
+                index.hashing[: len(state.fields.others)][state.fields.others > 0] = Hashing.NOTHING
             index.hashing[list(scheme.general)] = Hashing.EVERYTHING  # type: ignore[index]
         for field, row in own.items():
             index = arrays.with_points(index, 1, 1)
@@ -185,8 +185,8 @@ class Amkh(HashedMatcher):
 
     def _consider(self) -> None:
         """Think the scheme over; begin to hash all subscriptions anew if that is worth it."""
-        store_ = self._state.store
-        live = int(store_.tops[LIVE_FORMS])
+        state = self._state
+        live = int(self._store.counters[StoreCounter.LIVE])
         self._considered = live
         self._pause = _PAUSE
         if self._next is not None or (live < _FEW and self.general is None):
@@ -198,10 +198,10 @@ class Amkh(HashedMatcher):
         index = self._new_index(best, self._sample(_CUT_SAMPLE))
         self._scheme = best
         self._pause = _FIRST_PAUSE
-        self._staleness.excess = None if store_.totals[EVENTS] >= KNOWN * store_.totals[SHARE] else 1.0
+        self._staleness.excess = None if state.totals[EVENTS] >= KNOWN * state.totals[SHARE] else 1.0
         if empty:
             self._index = index
-            self._staleness.begin(store_, live)
+            self._staleness.begin(state.totals, live)
         else:
             self._next, self._moved = index, 0
 
@@ -212,15 +212,15 @@ class Amkh(HashedMatcher):
             self._consider()
             self._settle()
 
-    def _grew(self, forms: Expressions) -> None:
+    def _grew(self, expressions: Expressions) -> None:
         """Think the scheme over if there are many more conjunctions than when that was done last."""
-        store_ = self._state.store
+        state = self._state
         if self._statistics is not None:
-            fields = np.unique(fields_of(forms))
-            fields = fields[store_.seen[fields] == 0]
-            store_.since[fields] = 0.0
-            self._expect(fields, float(store_.totals[EVENTS]))
-        if store_.tops[LIVE_FORMS] >= _GROWTH * self._considered:
+            fields = np.unique(fields_of(expressions))
+            fields = fields[state.fields.seen[fields] == 0]
+            state.fields.since[fields] = 0.0
+            self._expect(fields, float(state.totals[EVENTS]))
+        if self._store.counters[StoreCounter.LIVE] >= _GROWTH * self._considered:
             self._consider()
         if self.weights:
             self._weigh()
@@ -244,14 +244,12 @@ class Amkh(HashedMatcher):
         """
         with self._lock:
             self._statistics = statistics
-            self._state = self._state._replace(
-                store=arrays.with_fields(self._state.store, self.vocabulary.names.top)
-            )
-            store_ = self._state.store
+            self._state = arrays.with_fields(self._state, self.vocabulary.names.top)
+            state = self._state
             events = min(statistics.events, MEMORY) if weight is None else weight
-            events *= float(store_.totals[SHARE])
-            store_.totals[EVENTS] += events
-            self._expect(np.flatnonzero(store_.uses), events)
+            events *= float(state.totals[SHARE])
+            state.totals[EVENTS] += events
+            self._expect(np.flatnonzero(state.fields.uses), events)
             self._pause = 0
 
     def _expect(self, fields: Keys, events: float) -> None:
@@ -260,7 +258,7 @@ class Amkh(HashedMatcher):
             return
         for field in fields.tolist():
             path = self.vocabulary.names.value(field // FIELDS)
-            self._state.store.seen[field] += events * self._statistics.presence(path)
+            self._state.fields.seen[field] += events * self._statistics.presence(path)
 
     def _maintain(self, events: int) -> None:
         """Move some conjunctions to the next index, or think the scheme over when it is time."""
@@ -281,12 +279,12 @@ class Amkh(HashedMatcher):
         with self._lock:
             self._settle()
             encoded = encode_events(EventBatch.of([event]), self.vocabulary)
-            store_ = self._state.store
-            before = int(store_.totals[PROBED])
+            state = self._state
+            before = int(state.totals[PROBED])
             self.match_encoded(encoded)
-            probed = int(store_.totals[PROBED]) - before
+            probed = int(state.totals[PROBED]) - before
             opened = self._buckets()
-            opened = opened[opened[:, STAMP] == self._state.store.tops[EPOCH]]
+            opened = opened[opened[:, STAMP] == self._state.tops[EPOCH]]
             is_complete = probed <= PROBES  # else the first that were asked for are overwritten
             asked = self._state.scratch.probe[:probed] if is_complete else opened[:, 0].astype(np.uint64)
             buckets = asked % np.uint64(self.buckets) if self.buckets else asked
@@ -306,52 +304,41 @@ class Amkh(HashedMatcher):
 
     def _members(self, bucket: Keys) -> list[int]:
         """Return the ids of the subscriptions in a bucket."""
-        store_, first = self._state.store, int(bucket[MEMBERS])
+        state, first = self._state, int(bucket[MEMBERS])
         words = self._index.members.rows[first : first + int(bucket[SIZE] >> SIZE_BITS), 1]
-        numbers = store_.records.rows[words >> 32, 0] & (RESIDUAL_FLAG - 1)
-        return [int(id_) for id_ in store_.ids.keys[store_.owner[numbers], 0]]
+        numbers = state.records.rows[words >> 32, 0] % NEEDS_RESIDUAL
+        return [int(id_) for id_ in state.store.ids.keys[state.store.owner[numbers], 0]]
 
     def examined(self) -> Examined:
         """Return what events have cost since that was last forgotten."""
         with self._lock:
-            totals = self._state.store.totals
+            totals = self._state.totals
             return Examined(*(int(totals[i]) for i in COUNTS))
 
     def forget_examined(self) -> None:
         """Begin anew to count what events cost."""
         with self._lock:
-            self._staleness.forget(self._state.store)
+            self._staleness.forget(self._state.totals)
 
-    def stats(self) -> MatcherStats:
-        """Return what is held and what that costs."""
-        with self._lock:
-            store_, indexes = self._state.store, [self._index]
-            if self._next is not None:
-                indexes.append(self._next)
-            cost = self.examined()
-            events = max(cost.events, 1)
-            buckets = sum(hash_index.live_entries(index.buckets) for index in indexes)
-            points = sum(int(index.tops[LIVE_POINTS]) for index in indexes)
-            scheme = self._scheme
-            return MatcherStats(
-                hash_index.live_entries(store_.ids),
-                int(store_.tops[LIVE_FORMS]),
-                int(store_.tops[PREDICATES]),
-                self._bytes(),
-                {
-                    "general attributes hashed": -1 if scheme.general is None else len(scheme.general),
-                    "classes": scheme.classes,
-                    "clauses hashed at most": MOST_HASHED if scheme.width is None else scheme.width,
-                    "schemas": sum(hash_index.live_entries(index.schemas) for index in indexes),
-                    "points": points,
-                    "buckets": buckets,
-                    "load": points / max(self.buckets or buckets, 1),
-                    "schemas per event": cost.schemas / events,
-                    "buckets probed per event": cost.probed / events,
-                    "subscriptions examined per event": cost.examined / events,
-                    "of those unmatched per event": cost.unmatched / events,
-                },
-            )
+    def _details(self) -> dict[str, int | float]:
+        indexes = [self._index] if self._next is None else [self._index, self._next]
+        cost, scheme = self.examined(), self._scheme
+        events = max(cost.events, 1)
+        buckets = sum(hash_index.live_entries(index.buckets) for index in indexes)
+        points = sum(int(index.tops[LIVE_POINTS]) for index in indexes)
+        return {
+            "general attributes hashed": -1 if scheme.general is None else len(scheme.general),
+            "classes": scheme.classes,
+            "clauses hashed at most": MOST_HASHED if scheme.width is None else scheme.width,
+            "schemas": sum(hash_index.live_entries(index.schemas) for index in indexes),
+            "points": points,
+            "buckets": buckets,
+            "load": points / max(self.buckets or buckets, 1),
+            "schemas per event": cost.schemas / events,
+            "buckets probed per event": cost.probed / events,
+            "subscriptions examined per event": cost.examined / events,
+            "of those unmatched per event": cost.unmatched / events,
+        }
 
     @classmethod
     def warm_up(cls) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tocsin.matching.amkh.choice import Cost
-from tocsin.matching.amkh.state import EXAMINED, LOOKED_AT, MATCHED, PROBED, SEEN, Store
+from tocsin.matching.amkh.state import EXAMINED, LOOKED_AT, MATCHED, PROBED, SEEN
 
 COUNTS: Final = [SEEN, LOOKED_AT, PROBED, EXAMINED, MATCHED]
-"""The places in `Store.totals` of what events cost."""
+"""The places in `State.totals` of what events cost."""
 
 _ENOUGH: Final = 256  # events by which an index is judged
 _STALE: Final = 2.0  # times the cost that is expected
@@ -34,22 +35,22 @@ class Staleness:
         self._mark = np.zeros(len(COUNTS), dtype=np.float64)
         self._population = 0
 
-    def begin(self, store: Store, population: int) -> None:
+    def begin(self, totals: NDArray[np.float64], population: int) -> None:
         """Count from now on."""
-        self._mark = store.totals[COUNTS]
+        self._mark = totals[COUNTS]
         self._population = population
 
-    def forget(self, store: Store) -> None:
-        """Let the store count from 0 again."""
-        self._mark -= store.totals[COUNTS]
-        store.totals[COUNTS] = 0.0
+    def forget(self, totals: NDArray[np.float64]) -> None:
+        """Let `totals` count from 0 again."""
+        self._mark -= totals[COUNTS]
+        totals[COUNTS] = 0.0
 
-    def judge(self, store: Store, population: int, expected: Cost) -> bool:
+    def judge(self, totals: NDArray[np.float64], population: int, expected: Cost) -> bool:
         """Tell whether events have cost far more than is expected of an index that is hashed anew.
 
         Then, or if not, counting begins anew; while there are too few events, nothing is told and it goes on.
         """
-        events, schemas, probed, examined, matched = (store.totals[COUNTS] - self._mark).tolist()
+        events, schemas, probed, examined, matched = (totals[COUNTS] - self._mark).tolist()
         if events < _ENOUGH:
             return False
         measured = Cost(schemas / events, probed / events, examined / events).total
@@ -58,7 +59,7 @@ class Staleness:
         least = max(scale * expected.examined, matched / events)
         wanted = expected._replace(examined=least).total + _MARGIN + _MARGIN_EACH * population
         ratio = measured / wanted
-        self.begin(store, population)
+        self.begin(totals, population)
         if self.excess is None:
             self.excess = max(ratio, 1.0)
             return False

@@ -7,6 +7,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.matching.conjunction_store import state as conjunction_store
+from tocsin.matching.conjunction_store.state import ConjunctionStore, Expressions, record_rows
 from tocsin.matching.encoding.codes import FIELDS, Keys
 from tocsin.structures import blocks, hash_index
 from tocsin.structures.blocks import Blocks
@@ -22,9 +24,6 @@ MOST_HASHED: Final = 64  # clauses of a subscription; the rest is verified
 MOST_POINTS: Final = 64  # that a subscription may be, by its lists of values
 MOST_MEMBERS: Final = 8  # of a list that is a point for each value
 
-# Operators of records that are no predicate
-HIGH: Final = 14  # the upper bound of the record before
-
 # Operators of coordinates that are ranges: these bits, above this number
 RANGE: Final = 16
 HAS_LOWER: Final = 1
@@ -32,8 +31,7 @@ LOWER_STRICT: Final = 2
 HAS_UPPER: Final = 4
 UPPER_STRICT: Final = 8
 
-# Columns of a conjunction's row; the first is SIBLING
-STORED: Final = 1  # the first record of what it says
+# Columns of a conjunction's row, behind SIBLING and RECORD
 POINT: Final = 2  # its first point, or -1
 HOME: Final = 3  # which of two indexes it is in, while all are moved from one to the other
 
@@ -109,14 +107,10 @@ NEXT_POINT: Final = 2  # of the same conjunction, or of the free ones
 COORDINATES: Final = 3  # the first row of its clauses; if there is just one, the clause itself
 OF_SCHEMA: Final = 4
 
-# Places in `Store.tops`
-TOP_FORM: Final = 0
-FREE_FORM: Final = 1
-LIVE_FORMS: Final = 2
-PREDICATES: Final = 3
-EPOCH: Final = 4  # the number of the event at hand
-ROOM: Final = 5  # conjunctions that an event may satisfy, if there was no room for them
-SUMS: Final = 6  # coordinates of one attribute each, likewise
+# Places in `State.tops`
+EPOCH: Final = 0  # the number of the event at hand
+ROOM: Final = 1  # conjunctions that an event may satisfy, if there was no room for them
+SUMS: Final = 2  # coordinates of one attribute each, likewise
 
 # Places in `Index.tops`
 TOP_PLACE: Final = 0
@@ -139,7 +133,7 @@ RANKED: Final = 3  # whether classes are told by constants, not by ids
 WIDTH: Final = 4  # clauses that are hashed of one subscription
 DEFAULT: Final = 5  # what is hashed of attributes that came later
 
-# Places in `Store.totals`
+# Places in `State.totals`
 EVENTS: Final = 0  # decayed number of events seen
 SHARE: Final = 1  # what the next event adds
 SEEN: Final = 2  # events matched since the counts were reset
@@ -159,20 +153,6 @@ AT_SCHEMA: Final = 3
 WALK: Final = 4  # the bucket of the schema at hand that is next, where all are gone through; or -1
 SWEEP: Final = 5  # likewise of all buckets
 ASKED: Final = 6  # coordinates so far of schemas that share buckets
-
-
-class Expressions(NamedTuple):
-    """Conjunctions to be placed. The members of list `which[q]` are those from `starts` on."""
-
-    numbers: Keys  # int64[conjunctions]
-    offsets: Keys  # int64[conjunctions + 1]
-    tags: Keys  # int64[predicates]
-    lows: Keys
-    highs: Keys
-    which: Keys  # int64[predicates] for `in` and `not in`, else -1
-    starts: Keys  # int64[lists + 1]
-    fields: Keys  # int64[members]
-    keys: Keys  # int64[members]
 
 
 class Scratch(NamedTuple):
@@ -196,24 +176,14 @@ class Scratch(NamedTuple):
     clauses: Keys  # [MOST_HASHED] of a point
 
 
-class Store(NamedTuple):
-    """What conjunctions say, and what is known of events."""
+class FieldState(NamedTuple):
+    """By field: its use in conjunctions, and its frequency among events."""
 
-    ids: HashIndex  # keys: a subscription's id
-    first: NDArray[np.int32]  # by entry of `ids`: its newest conjunction
-    owner: NDArray[np.int32]  # [conjunctions] entry of its subscription's id
-    forms: NDArray[np.int32]  # [conjunctions, 4]
-    records: Blocks  # rows: number and count; then a key and a tag each
-    lists: (
-        HashIndex  # keys: the code of a list, a field, a key; beside them how many conjunctions have the list
-    )
-    uses: NDArray[np.int32]  # [fields] predicates that look at it
-    others: NDArray[np.int32]  # [fields] of those, such as do not ask for a value
-    seen: NDArray[np.float64]  # [fields] decayed number of events that had it,
-    since: NDArray[np.float64]  # [fields] of those after so many of EVENTS, when it was first asked for
-    slot: NDArray[np.int32]  # [fields] its first pair in the event at hand, from 1; 0 if there is none
-    tops: NDArray[np.int64]  # [7]
-    totals: NDArray[np.float64]  # [7]
+    uses: NDArray[np.int32]  # predicates that look at it
+    others: NDArray[np.int32]  # of those, such as do not ask for a value
+    seen: NDArray[np.float64]  # decayed number of events that had it,
+    since: NDArray[np.float64]  # of those after so many of EVENTS, when it was first asked for
+    slot: NDArray[np.int32]  # its first pair in the event at hand, from 1; 0 if there is none
 
 
 class Index(NamedTuple):
@@ -241,30 +211,30 @@ class Index(NamedTuple):
 class State(NamedTuple):
     """All arrays but the index. Only who holds the matcher's lock may write."""
 
-    store: Store
+    store: ConjunctionStore  # rows: SIBLING, RECORD, POINT, HOME
+    records: Blocks
+    lists: (
+        HashIndex  # keys: the code of a list, a field, a key; beside them how many conjunctions have the list
+    )
+    fields: FieldState
+    tops: NDArray[np.int64]  # [3]
+    totals: NDArray[np.float64]  # [7]
     scratch: Scratch
 
 
-def new_store() -> Store:
-    """Return a store without conjunctions."""
-    tops = np.zeros(7, dtype=np.int64)
-    tops[FREE_FORM] = -1
+def new_state() -> State:
+    """Return the state of a matcher without conjunctions."""
     totals = np.zeros(7, dtype=np.float64)
     totals[SHARE] = 1.0
-    return Store(
-        hash_index.new_hash_index(1),
-        np.zeros(64, dtype=np.int32),
-        np.zeros(64, dtype=np.int32),
-        np.zeros((64, 4), dtype=np.int32),
+    counts, shares = np.zeros((3, 64), dtype=np.int32), np.zeros((2, 64), dtype=np.float64)
+    return State(
+        conjunction_store.new_store(4),
         blocks.new_blocks(2),
         hash_index.new_hash_index(3, 1),
-        np.zeros(64, dtype=np.int32),
-        np.zeros(64, dtype=np.int32),
-        np.zeros(64, dtype=np.float64),
-        np.zeros(64, dtype=np.float64),
-        np.zeros(64, dtype=np.int32),
-        tops,
+        FieldState(counts[0], counts[1], shares[0], shares[1], counts[2]),
+        np.zeros(3, dtype=np.int64),
         totals,
+        new_scratch(),
     )
 
 
@@ -323,9 +293,9 @@ def new_scratch(pairs: int = 256, sums: int = 1024, predicates: int = 64) -> Scr
     )
 
 
-def with_fields(store: Store, attributes: int) -> Store:
-    """Return the store with room for so many attributes."""
-    return grown(store, ("uses", "others", "seen", "since", "slot"), attributes * FIELDS)
+def with_fields(state: State, attributes: int) -> State:
+    """Return the state with room for so many attributes."""
+    return state._replace(fields=grown(state.fields, FieldState._fields, attributes * FIELDS))
 
 
 def with_hashing(index: Index, attributes: int) -> Index:
@@ -339,22 +309,19 @@ def with_hashing(index: Index, attributes: int) -> Index:
     return index
 
 
-def with_forms(store: Store, forms: int, records: int, members: int) -> Store:
-    """Return the store with room for more conjunctions of so many records in all, and members of lists."""
-    ids = hash_index.with_room(store.ids, forms)
-    store = store._replace(
-        ids=ids,
-        records=blocks.with_room(store.records, records),
-        lists=hash_index.with_room(store.lists, members),
+def with_expressions(state: State, expressions: Expressions) -> State:
+    """Return the state with room to store expressions, and the members of their lists."""
+    return state._replace(
+        store=conjunction_store.with_room(state.store, len(expressions.numbers)),
+        records=blocks.with_room(state.records, record_rows(expressions)),
+        lists=hash_index.with_room(state.lists, len(expressions.keys)),
     )
-    store = grown(store, ("first",), len(ids.chain))
-    return grown(store, ("forms", "owner"), int(store.tops[TOP_FORM]) + forms)
 
 
-def with_points(index: Index, forms: int, width: int) -> Index:
+def with_points(index: Index, conjunctions: int, width: int) -> Index:
     """Return the index with room for one more point of so many clauses, and for some more."""
     tops = index.tops
-    more = min(forms, 4096)
+    more = min(conjunctions, 4096)
     wide = min(width, MOST_HASHED)
     classes = wide * (3 * int(tops[LARGEST_CLASSES]) + 4 * int(index.settings[CLASS_COUNT]) + 8)
     index = grown(index, ("places",), int(tops[TOP_PLACE]) + wide + 64)

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from tocsin.language import parse_condition, to_dnf
 from tocsin.matching._kernels.id_chains import SIBLING, unlink
-from tocsin.matching.base import IndexedMatcher
 from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch, IdArray
 from tocsin.matching.be_tree import state as arrays
 from tocsin.matching.be_tree._kernels.adaptation import collect, judge, to_be_moved
@@ -51,6 +50,7 @@ from tocsin.matching.id_chains import Links, taken_from
 from tocsin.matching.matcher import MatcherStats
 from tocsin.matching.registry import register
 from tocsin.matching.saved import MatcherParts
+from tocsin.matching.unshared_base import IndexedMatcher
 from tocsin.model.errors import MatcherError
 from tocsin.structures import hash_index
 from tocsin.structures.hash_index import HashIndex

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from tocsin.matching.batches import IdArray
 from tocsin.matching.encoding.codes import Keys
 from tocsin.matching.encoding.conjunctions import EncodedConjunctions
 from tocsin.matching.encoding.events import EncodedEvents
@@ -43,7 +40,7 @@ class Counting(ClusteredMatcher):
         sizes = np.diff(batch.offsets[begin : end + 1])
         state, counters = self._state, self._counters
         counters = grown(counters, ("chunk", "place"), len(state.clusters.words))
-        counters = grown(counters, ("told", "seen", "touched"), len(state.conjunctions.owner) + 1)
+        counters = grown(counters, ("told", "seen", "touched"), len(state.store.owner) + 1)
         known = len(counters.of_slot)
         counters = grown(counters, ("of_slot",), len(state.predicates.uses))
         counters.of_slot[known:] = -1
@@ -55,12 +52,12 @@ class Counting(ClusteredMatcher):
         self._counters = counters._replace(holders=holders)
         return count_in(self._state, self._counters, batch.ids[:end], batch.offsets, slots, begin)
 
-    def _take_out(self, ids: IdArray, begin: int, gone: Keys, found: Keys) -> int:
-        return count_out(self._state, self._counters, ids, begin, gone, found)
+    def _detach(self, numbers: Keys, begin: int, gone: Keys) -> tuple[int, int]:
+        return count_out(self._state, self._counters, numbers, begin, gone)
 
     def _match(self, events: EncodedEvents, begin: int, found: Keys, offsets: Keys) -> int:
         return match_counting(self._state, self._counters, events, begin, found, offsets)
 
-    def _details(self) -> dict[str, Any]:
+    def _details(self) -> dict[str, int | float]:
         details = super()._details()
         return {name: details[name] for name in ("distinct predicates", "checks per event")}

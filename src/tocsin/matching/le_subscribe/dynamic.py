@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.matching.batches import IdArray
+from tocsin.matching.conjunction_store.state import StoreCounter
 from tocsin.matching.encoding.codes import Keys
 from tocsin.matching.encoding.conjunctions import EncodedConjunctions
 from tocsin.matching.encoding.events import EncodedEvents
@@ -136,7 +137,7 @@ class Dynamic(ClusteredMatcher):
 
     def _place(self, batch: EncodedConjunctions, slots: Keys, begin: int, end: int) -> int:
         # A few at first, so that the tables that they ask for are there for the many.
-        held = int(self._state.conjunctions.counters[2])
+        held = int(self._state.store.counters[StoreCounter.LIVE])
         done = super()._place(batch, slots, begin, min(end, begin + max(1024, held // 4)))
         if self.adaptive and done < len(batch.ids):
             self.maintain(8 * (done - begin))
@@ -286,7 +287,7 @@ class Dynamic(ClusteredMatcher):
         distinct = self._state.fields.equalities[tables.fields[table, :width]].astype(np.float64)
         return self.costs.of(width, min(float(distinct.prod()), float(tables.members[table])))
 
-    def _details(self) -> dict[str, Any]:
+    def _details(self) -> dict[str, int | float]:
         return {
             **super()._details(),
             "rounds of maintenance": self.rounds,

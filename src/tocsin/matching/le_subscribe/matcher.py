@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.language import parse_condition, to_dnf
-from tocsin.matching.base import IndexedMatcher
-from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch, IdArray
+from tocsin.matching.base import SLICE, IndexedMatcher
+from tocsin.matching.batches import ConjunctionBatch, EventBatch
+from tocsin.matching.conjunction_store.state import Expressions, StoreCounter
 from tocsin.matching.encoding.codes import FIELD_BITS, Keys, Op
 from tocsin.matching.encoding.conjunctions import EncodedConjunctions
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.le_subscribe import state as arrays
-from tocsin.matching.le_subscribe._kernels.access import place, residuals_of, slots_of, take_out
+from tocsin.matching.le_subscribe._kernels.access import place, recall_slots, take_out
 from tocsin.matching.le_subscribe._kernels.adaptation import sample_all
 from tocsin.matching.le_subscribe._kernels.greedy import Sample
 from tocsin.matching.le_subscribe._kernels.matching import match
@@ -28,15 +28,11 @@ from tocsin.matching.le_subscribe.expectations import (
 )
 from tocsin.matching.le_subscribe.state import CHECKS, EVENTS, SEEN, VISITS, WEIGHT, State, new_state
 from tocsin.matching.le_subscribe.tables import Correlations, new_sample, with_correlations
-from tocsin.matching.matcher import MatcherStats
 from tocsin.matching.saved import MatcherParts
 from tocsin.matching.statistics import Statistics
-from tocsin.model.conditions import Conjunction, Predicate
 from tocsin.structures import hash_index
 from tocsin.structures.chunked_lists import LARGEST, WIDTH
-from tocsin.structures.hash_index import HashIndex
 
-_SLICE: Final = 1 << 16  # conjunctions that are given room at a time
 _MEMORY: Final = 50_000  # events after which a count weighs half
 _SAMPLE: Final = 4096  # conjunctions by which tables are told how their attributes are correlated
 
@@ -62,28 +58,23 @@ class ClusteredMatcher(IndexedMatcher):
             slots = self._register(batch)
             sizes = np.diff(batch.offsets)
             self._widest = max(self._widest, int(sizes.max(initial=0)))
-            for begin in range(0, len(batch.ids), _SLICE):
-                end = min(begin + _SLICE, len(batch.ids))
+            for begin in range(0, len(batch.ids), SLICE):
+                end = min(begin + SLICE, len(batch.ids))
                 widest = int(sizes[begin:end].max())
                 done = begin
                 while done < end:
                     self._state = arrays.with_room(self._state, end - done, 1, widest)
                     done = self._place(batch, slots, done, end)
 
-    def remove(self, ids: IdArray) -> None:
-        """Remove all conjunctions of these ids."""
-        # Kernels are compiled once more for an array that they may not write to.
-        wanted = np.require(ids, dtype=np.int64, requirements=["C", "W"])
-        with self._lock:
-            gone = np.empty((max(256, 8 * min(len(wanted), _SLICE)), 3), dtype=np.int64)
-            found = np.zeros(1, dtype=np.int64)
-            done = 0
-            while done < len(wanted):
-                reached = self._take_out(wanted, done, gone, found)
-                if reached == done and not found[0]:
-                    gone = np.empty((2 * len(gone), 3), dtype=np.int64)
-                self._release(gone[: found[0]])
-                done = reached
+    def _take_out(self, numbers: Keys) -> None:
+        gone = np.empty((max(256, 8 * min(len(numbers), SLICE)), 3), dtype=np.int64)
+        done = 0
+        while done < len(numbers):
+            reached, found = self._detach(numbers, done, gone)
+            if reached == done:
+                gone = np.empty((2 * len(gone), 3), dtype=np.int64)
+            self._release(gone[:found])
+            done = reached
 
     def _register(self, batch: EncodedConjunctions) -> Keys:
         """Return the slot of each predicate; see to the lists and to the vocabulary of new ones."""
@@ -146,14 +137,14 @@ class ClusteredMatcher(IndexedMatcher):
 
     def _sample(self) -> Sample:
         sample = new_sample(_SAMPLE)
-        sample_all(self._state, max(1, int(self._state.conjunctions.counters[2]) // _SAMPLE), sample)
+        sample_all(self._state, max(1, int(self._state.store.counters[StoreCounter.LIVE]) // _SAMPLE), sample)
         return sample
 
     def _place(self, batch: EncodedConjunctions, slots: Keys, begin: int, end: int) -> int:
         return place(self._state, batch.ids[:end], batch.offsets, slots, begin)
 
-    def _take_out(self, ids: IdArray, begin: int, gone: Keys, found: Keys) -> int:
-        return take_out(self._state, ids, begin, gone, found)
+    def _detach(self, numbers: Keys, begin: int, gone: Keys) -> tuple[int, int]:
+        return take_out(self._state, numbers, begin, gone)
 
     def _release(self, gone: Keys) -> None:
         """Take the lists of slots that are gone out of the index, and their words out of the vocabulary."""
@@ -167,10 +158,7 @@ class ClusteredMatcher(IndexedMatcher):
     # questions
 
     def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
-        """Return the conjunctions that each event satisfies, and where each event's begin.
-
-        One above `NEEDS_RESIDUAL` has predicates left that only Python can tell.
-        """
+        """Return the conjunctions that each event satisfies, and where each event's begin."""
         count = len(events.offsets) - 1
         offsets = np.zeros(count + 1, dtype=np.int64)
         found = np.empty(max(8 * LARGEST, 2 * count), dtype=np.int64)
@@ -200,65 +188,10 @@ class ClusteredMatcher(IndexedMatcher):
     def _match(self, events: EncodedEvents, begin: int, found: Keys, offsets: Keys) -> int:
         return match(self._state, events, begin, self.prefetching, found, offsets)
 
-    def _residual_clauses(self, numbers: list[int]) -> dict[int, Clauses]:
-        """Return, of conjunctions that are unsure, the clauses that have yet to be told."""
-        slots = np.empty(len(numbers) * (self._widest + 1), dtype=np.int64)
-        ends = np.empty(len(numbers) + 1, dtype=np.int64)
-        residuals_of(self._state, np.array(numbers, dtype=np.int64), slots, ends)
-        wanted, bounds = slots[: ends[-1]].tolist(), ends.tolist()
-        predicates = {slot: self._predicate(slot) for slot in set(wanted)}
-        return {
-            number: tuple((predicates[slot],) for slot in wanted[bounds[i] : bounds[i + 1]])
-            for i, number in enumerate(numbers)
-        }
+    def _recall(self, numbers: Keys, begin: int, into: Expressions) -> int:
+        return recall_slots(self._state, numbers, begin, into)
 
-    def _slots(self, number: int) -> NDArray[np.int64]:
-        size = slots_of(self._state, number)
-        return self._state.scratch[:size].copy()
-
-    def _predicate(self, slot: int) -> Predicate:
-        tag, low, high = self._state.predicates.entries.keys[slot].tolist()
-        return self.vocabulary.decode(tag, low, high)
-
-    def _conjunction(self, number: int) -> Conjunction:
-        """Return a conjunction as it was given, but for the order of its predicates."""
-        keys = self._state.predicates.entries.keys
-        mask = (1 << FIELD_BITS) - 1
-
-        def order(slot: int) -> tuple[bool, int, int, int]:
-            tag = int(keys[slot, 0])
-            return tag >> FIELD_BITS == Op.RESIDUAL, tag & mask, tag >> FIELD_BITS, int(keys[slot, 1])
-
-        return tuple(self._predicate(slot) for slot in sorted(self._slots(number).tolist(), key=order))
-
-    def _maintain(self, events: int) -> None:
-        """Do nothing: how often predicates hold is counted while events are matched."""
-
-    def _ids(self) -> HashIndex:
-        return self._state.ids
-
-    def _owner(self) -> NDArray[np.int32]:
-        return self._state.conjunctions.owner
-
-    def _expressions_of(self, entry: int) -> list[Clauses]:
-        """Return the conjunctions of a subscription, in the order they came."""
-        held: list[Clauses] = []
-        number = int(self._state.first[entry])
-        while number >= 0:
-            held.append(tuple((predicate,) for predicate in self._conjunction(number)))
-            number = int(self._state.conjunctions.sibling[number])
-        return held[::-1]
-
-    def stats(self) -> MatcherStats:
-        """Return what is held and what that costs."""
-        with self._lock:
-            state = self._state
-            _, _, conjunctions, predicates = state.conjunctions.counters.tolist()
-            return MatcherStats(
-                hash_index.live_entries(state.ids), conjunctions, predicates, self._bytes(), self._details()
-            )
-
-    def _details(self) -> dict[str, Any]:
+    def _details(self) -> dict[str, int | float]:
         state = self._state
         seen = max(float(state.totals[SEEN]), 1.0)
         return {
@@ -273,7 +206,7 @@ class ClusteredMatcher(IndexedMatcher):
     # saving
 
     def _vocabulary_use(self) -> tuple[Keys, Keys]:
-        """Return each distinct predicate once."""
+        """Return each distinct predicate once: the vocabulary holds a slot, not its uses."""
         held = self._state.predicates
         top = hash_index.top_entry(held.entries)
         keys = held.entries.keys[:top][held.uses[:top] > 0]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.matching.conjunction_store import state as conjunction_store
+from tocsin.matching.conjunction_store.state import ConjunctionStore
 from tocsin.matching.encoding.codes import FIELDS
 from tocsin.structures import chunked_lists, hash_index, marks, sorted_runs
 from tocsin.structures.chunked_lists import ChunkedLists
@@ -84,14 +87,11 @@ class Postings(NamedTuple):
     counters: NDArray[np.int64]  # nodes ever used, first free node
 
 
-class Conjunctions(NamedTuple):
-    """Where each conjunction is. By its number."""
+class ConjunctionColumn(IntEnum):
+    """Columns of `State.store.rows` behind SIBLING: where a conjunction is in the clusters."""
 
-    owner: NDArray[np.int32]  # entry of its subscription's id
-    sibling: NDArray[np.int32]  # the next conjunction of the same id, or of the free list
-    chunk: NDArray[np.int32]  # of the clusters; -1 if the number is free
-    place: NDArray[np.int32]
-    counters: NDArray[np.int64]  # numbers ever used, first free one, conjunctions, predicates
+    CHUNK = 1
+    PLACE = 2
 
 
 class Access(NamedTuple):
@@ -124,9 +124,7 @@ class State(NamedTuple):
     fields: FieldState
     runs: SortedRuns
     postings: Postings
-    ids: HashIndex  # keys: a subscription's id
-    first: NDArray[np.int32]  # by entry of `ids`: its newest conjunction
-    conjunctions: Conjunctions
+    store: ConjunctionStore  # rows: SIBLING, CHUNK, PLACE
     access: Access
     clusters: ChunkedLists  # columns: conjunctions, hints, the slots still to be checked
     # in a cluster's row: NEXT, the next of the same access predicate, or -1, and TAG, that predicate
@@ -157,9 +155,7 @@ def new_state(scratch: int = 4096) -> State:
         Postings(
             hash_index.new_hash_index(2), _int32(), _int32(), _int32(), np.array([0, -1], dtype=np.int64)
         ),
-        hash_index.new_hash_index(1),
-        _int32(),
-        Conjunctions(_int32(), _int32(), _int32(), _int32(), np.array([0, -1, 0, 0], dtype=np.int64)),
+        conjunction_store.new_store(3),
         Access(
             hash_index.new_hash_index(2, extra=1),
             _int32(),
@@ -215,7 +211,6 @@ def with_room(state: State, conjunctions: int, predicates: int, widest: int) -> 
     slots = len(index.chain)
     held = grown(held._replace(entries=index), ("uses", "hits", "access"), slots)
     held = held._replace(marks=marks.with_room(held.marks, slots))
-    ids = hash_index.with_room(state.ids, conjunctions)
     entries = hash_index.with_room(access.entries, conjunctions)
     access = grown(
         access._replace(entries=entries),
@@ -223,15 +218,12 @@ def with_room(state: State, conjunctions: int, predicates: int, widest: int) -> 
         len(entries.chain),
     )
     clusters = chunked_lists.with_room(state.clusters, conjunctions, widest + SLOTS)
-    rows = int(state.conjunctions.counters[0]) + conjunctions
     state = state._replace(
         predicates=held,
-        ids=ids,
         access=access,
         clusters=clusters,
-        conjunctions=grown(state.conjunctions, ("owner", "sibling", "chunk", "place"), rows),
+        store=conjunction_store.with_room(state.store, conjunctions),
     )
-    state = grown(state, ("first",), len(ids.chain))
     return grown(state, ("scratch",), max(8 * widest + 64, 4 * slots // 64))
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from tocsin.matching.conjunction_store.state import StoreCounter
 from tocsin.matching.encoding.codes import Keys
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.vocabulary import Vocabulary
@@ -59,7 +60,7 @@ class Static(ClusteredMatcher):
         with self._lock:
             self._state.tables.width[: self._state.tables.used[0]] *= -1
             sample = new_sample(_SAMPLE)
-            held = int(self._state.conjunctions.counters[2])
+            held = int(self._state.store.counters[StoreCounter.LIVE])
             sample_all(self._state, max(1, held // _SAMPLE), sample)
             self._state.tables.width[: self._state.tables.used[0]] *= -1
             kept = self._schemas()
@@ -89,14 +90,14 @@ class Static(ClusteredMatcher):
     def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
         """Return the conjunctions that each event satisfies, and where each event's begin."""
         with self._lock:
-            if int(self._state.conjunctions.counters[2]) > max(2 * self._clustered, 64):
+            if int(self._state.store.counters[StoreCounter.LIVE]) > max(2 * self._clustered, 64):
                 self.cluster()
             return super().match_encoded(events)
 
     def restore(self, parts: MatcherParts) -> None:
         """Become the matcher that gave these parts."""
         super().restore(parts)
-        self._clustered = int(self._state.conjunctions.counters[2])
+        self._clustered = int(self._state.store.counters[StoreCounter.LIVE])
 
     @classmethod
     def _eager(cls) -> Static:

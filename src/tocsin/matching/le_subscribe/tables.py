@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from msgspec import Struct, convert
 
+from tocsin.matching.conjunction_store.state import StoreCounter
 from tocsin.matching.encoding.codes import Keys
 from tocsin.matching.le_subscribe._kernels.greedy import (
     MOST,
@@ -90,7 +91,7 @@ def schemas_for(
 
     `space` bounds what they may take. Schemas that have a table are left out, unless the choice is made `fresh`.
     """
-    held = int(state.conjunctions.counters[2])
+    held = int(state.store.counters[StoreCounter.LIVE])
     stands_for = float(sample.weight[: sample.count[0]].sum()) or 1.0
     figures = np.array(
         [

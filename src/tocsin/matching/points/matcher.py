@@ -2,53 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import ClassVar, Final, TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.language import parse_condition, to_dnf
 from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL
-from tocsin.matching._kernels.id_chains import SIBLING, unlink
 from tocsin.matching.base import IndexedMatcher
 from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch, IdArray
+from tocsin.matching.conjunction_store._kernels.numbers import add_numbers, unlink
+from tocsin.matching.conjunction_store.state import Expressions, numbers_in_use
 from tocsin.matching.encoding.codes import FIELDS, Keys, key_of_number
 from tocsin.matching.encoding.conjunctions import EncodedConjunctions
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.vocabulary import Vocabulary
-from tocsin.matching.id_chains import Links, taken_from
 from tocsin.matching.le_subscribe.dynamic import Dynamic
 from tocsin.matching.matcher import MatcherStats
 from tocsin.matching.points import state as arrays
 from tocsin.matching.points._kernels.asking import ask, join
-from tocsin.matching.points._kernels.storing import leave, number_all, tree_all
+from tocsin.matching.points._kernels.storing import leave, tree_all
 from tocsin.matching.points.shapes import Shape, alike, numbers_of, shapes_of
 from tocsin.matching.points.state import (
     BETWEEN,
-    EVENTS,
-    FORM_SHAPE,
-    FORM_TREE,
     INNER,
     LIVE,
-    LIVE_FORMS,
     MOST_EQUALS,
     MOST_PREDICATES,
     MOST_SHAPES,
-    PREDICATES,
-    QUESTIONS,
     ROOT,
-    SHAPES,
-    TOP_FORM,
+    PointColumn,
     State,
+    Total,
     Values,
     new_state,
 )
 from tocsin.matching.registry import register
 from tocsin.matching.saved import MatcherParts
 from tocsin.structures import hash_index
-from tocsin.structures.hash_index import HashIndex
 from tocsin.structures.point_index.index import PointIndex
 from tocsin.structures.point_index.state import Rectangles
 from tocsin.structures.point_index.state import State as PointState
@@ -76,7 +70,7 @@ class Points(IndexedMatcher):
         self._index = PointIndex()
         self._inner = Dynamic(vocabulary=self.vocabulary)
         self._shapes: dict[Shape, int] = {}
-        self._unsure: dict[int, int] = {}  # of the last match, by our number the inner matcher's
+        self._inner_numbers: dict[int, int] = {}  # of the last match, by our number the inner matcher's
 
     @property
     def _points(self) -> PointState:
@@ -93,34 +87,28 @@ class Points(IndexedMatcher):
         with self._lock:
             groups, others = self._sorted(batch)
             numbers = np.empty(len(batch.ids), dtype=np.int64)
-            self._state = arrays.with_forms(self._state, len(numbers))
-            number_all(self._state, batch.ids, numbers)
+            self._state = arrays.with_room(self._state, len(numbers))
+            add_numbers(self._store, batch.ids, numbers)
             try:
                 if len(others):
                     self._inner.add_encoded(_part(batch, others, numbers[others]))
             except BaseException:
-                unlink(*self._links(), self._state.owner, numbers)
+                unlink(self._store, numbers)
                 self._leave(numbers)
                 raise
             for shape, places in groups:
                 self._enter(shape, numbers[places], *_tables(batch, places, len(shape.tags)))
 
-    def remove(self, ids: IdArray) -> None:
-        """Remove all conjunctions of these ids."""
-        with self._lock:
-            for numbers in taken_from(ids, self._links):
-                is_point = self._state.forms[numbers, FORM_SHAPE] != INNER
-                held = self._said_by(numbers[is_point])
-                self._inner.remove(numbers[~is_point])
-                self._index.remove(numbers[is_point])
-                self._leave(numbers)
-                self.vocabulary.release(*held)
-
-    def _links(self) -> Links:
-        return self._state.ids, self._state.first, self._state.forms
+    def _take_out(self, numbers: Keys) -> None:
+        is_point = self._store.rows[numbers, PointColumn.SHAPE] != INNER
+        used = self._words_of(numbers[is_point])
+        self._inner.remove(numbers[~is_point])
+        self._index.remove(numbers[is_point])
+        self._leave(numbers)
+        self.vocabulary.release(*used)
 
     def _leave(self, numbers: Keys) -> None:
-        """Give up numbers whose points are gone, and trees and shapes that nobody has."""
+        """Free numbers whose points are gone, and trees and shapes that no conjunction has."""
         felled = np.empty(len(numbers), dtype=np.int64)
         gone = leave(self._state, numbers, self._index.state.links, felled)
         self._index.fell(felled[:gone])
@@ -153,7 +141,7 @@ class Points(IndexedMatcher):
                 return None
             row = self._shapes[shape] = min(free)
             self._state.shapes[row] = shape.row()
-            self._state.tops[SHAPES] = max(self._state.tops[SHAPES], row + 1)
+            self._state.totals[Total.SHAPES] = max(self._state.totals[Total.SHAPES], row + 1)
         return row
 
     def _enter(
@@ -170,7 +158,7 @@ class Points(IndexedMatcher):
         fresh = np.empty(len(numbers), dtype=np.int64)
         found = tree_all(self._state, numbers, self._shapes[shape], keys, fresh)
         self._state.trees.keys[fresh[:found], ROOT] = self._index.plant(found)
-        roots = self._state.trees.keys[self._state.forms[numbers, FORM_TREE], ROOT]
+        roots = self._state.trees.keys[self._store.rows[numbers, PointColumn.TREE], ROOT]
         x1, x2 = shape.points(lows, highs)
         if len(numbers) and (roots == roots[0]).all():
             self._index.add(int(roots[0]), numbers, x1, x2)
@@ -181,23 +169,21 @@ class Points(IndexedMatcher):
     # questions
 
     def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
-        """Return the conjunctions that each event satisfies, and where each event's begin.
-
-        One above `NEEDS_RESIDUAL` has predicates left that only Python can tell.
-        """
+        """Return the conjunctions that each event satisfies, and where each event's begin."""
         others, other_ends = self._inner.match_encoded(events)
         points, ends = self._match_points(events)
         found = np.empty(len(points) + len(others), dtype=np.int64)
-        owner, keys = self._inner._owner(), self._inner._ids().keys  # noqa: SLF001 - one of us
+        inner = self._inner._store  # noqa: SLF001 - one of us
+        owner, keys = inner.owner, inner.ids.keys
         join(points, ends, others, other_ends, owner, keys, found)
-        unsure = others[others >= NEEDS_RESIDUAL] - NEEDS_RESIDUAL
-        self._unsure = dict(zip(keys[owner[unsure], 0].tolist(), unsure.tolist(), strict=True))
-        self._state.tops[EVENTS] += len(ends) - 1
+        residual = others[others >= NEEDS_RESIDUAL] - NEEDS_RESIDUAL
+        self._inner_numbers = dict(zip(keys[owner[residual], 0].tolist(), residual.tolist(), strict=True))
+        self._state.totals[Total.EVENTS] += len(ends) - 1
         return found, ends + other_ends
 
     def _match_points(self, events: EncodedEvents) -> tuple[Keys, Keys]:
         """Return the conjunctions that are points and that each event satisfies, and where each event's begin."""
-        count, shapes = len(events.offsets) - 1, int(self._state.tops[SHAPES])
+        count, shapes = len(events.offsets) - 1, int(self._state.totals[Total.SHAPES])
         if not self._shapes:
             return np.empty(0, dtype=np.int64), np.zeros(count + 1, dtype=np.int64)
         values = _values(events.lows)
@@ -213,81 +199,82 @@ class Points(IndexedMatcher):
             found, offsets = self._index.find(Rectangles._make(column[:questions] for column in asked))
             np.add.at(sizes, which[:questions] + 1, np.diff(offsets))
             parts.append(found)
-            self._state.tops[QUESTIONS] += questions
+            self._state.totals[Total.RECTANGLES] += questions
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64), np.cumsum(sizes)
 
     def _maintain(self, events: int) -> None:
         self._inner._maintain(events)  # noqa: SLF001 - one of us
 
     def _residual_clauses(self, numbers: list[int]) -> dict[int, Clauses]:
-        """Return, of conjunctions that are unsure, the clauses that have yet to be told."""
-        inner = {self._unsure[number]: number for number in numbers}
+        inner = {self._inner_numbers[number]: number for number in numbers}
         left = self._inner._residual_clauses(list(inner))  # noqa: SLF001 - one of us
         return {inner[number]: clauses for number, clauses in left.items()}
 
-    def _ids(self) -> HashIndex:
-        return self._state.ids
+    def _recall(self, numbers: Keys, begin: int, into: Expressions) -> int:
+        into.offsets[0] = into.bounds[0] = count = 0
+        for i, number in enumerate(numbers[begin:].tolist()):
+            predicates = self._predicates_of(number)
+            end = count + len(predicates[0])
+            if i == len(into.numbers) or end > len(into.tags):
+                return begin + i
+            for column, values in zip(into[3:6], predicates, strict=True):
+                column[count:end] = values
+            into.bounds[count + 1 : end + 1] = np.arange(count + 1, end + 1)
+            into.numbers[i], into.offsets[i + 1] = number, end
+            count = end
+        return len(numbers)
 
-    def _owner(self) -> NDArray[np.int32]:
-        return self._state.owner
-
-    def _expressions_of(self, entry: int) -> list[Clauses]:
-        """Return the conjunctions of a subscription, in the order they came."""
-        chain = self._chain(int(self._state.first[entry]), self._state.forms[:, SIBLING])
-        return [self._decode(number) for number in chain]
-
-    def _decode(self, number: int) -> Clauses:
-        """Return the predicates of a conjunction, in the order they were given, each a clause."""
-        row, tree = self._state.forms[number, [FORM_SHAPE, FORM_TREE]].tolist()
+    def _predicates_of(self, number: int) -> tuple[Sequence[int] | Keys, ...]:
+        """Return the tags, lows and highs of a conjunction's predicates, in the order they were given."""
+        row, tree = self._store.rows[number, [PointColumn.SHAPE, PointColumn.TREE]].tolist()
         if row == INNER:
-            entry = hash_index.find(self._inner._ids(), number, 0, 0)  # noqa: SLF001 - one of us
-            return self._inner._expressions_of(entry)[0]  # noqa: SLF001
+            numbers = np.array(self._inner._numbers_of(number), dtype=np.int64)  # noqa: SLF001 - one of us
+            return next(self._inner._recalled(numbers))[3:6]  # noqa: SLF001
         shape = Shape.of_row(self._state.shapes[row])
         axes = [key_of_number(number_) for number_ in self._index.point(number)]
         meant = [*self._state.trees.keys[tree, 1 : 1 + MOST_EQUALS].tolist(), *axes]
-        both = ((axes[0], axes[1]) if role == BETWEEN else (meant[role],) * 2 for role in shape.roles)
-        return tuple(
-            (self.vocabulary.decode(tag, low, high),)
-            for tag, (low, high) in zip(shape.tags, both, strict=True)
-        )
+        both = [(axes[0], axes[1]) if role == BETWEEN else (meant[role],) * 2 for role in shape.roles]
+        return shape.tags, [low for low, _ in both], [high for _, high in both]
 
     def stats(self) -> MatcherStats:
-        """Return what is held and what that costs."""
+        """Return how much is stored and what that costs, the inner matcher's share included."""
         with self._lock:
-            tops, inner = self._state.tops, self._inner.stats()
-            return MatcherStats(
-                hash_index.live_entries(self._state.ids),
-                int(tops[LIVE_FORMS]),
-                int(tops[PREDICATES]) + inner.predicates,
-                self._bytes() + inner.bytes,
-                {
-                    "points": len(self._index),
-                    "shapes": len(self._shapes),
-                    "trees": hash_index.live_entries(self._state.trees),
-                    "rectangles per event": float(tops[QUESTIONS]) / max(float(tops[EVENTS]), 1.0),
-                    "conjunctions that are no points": inner.conjunctions,
-                },
+            mine, inner = super().stats(), self._inner.stats()
+            return msgspec.structs.replace(
+                mine,
+                predicates=mine.predicates + inner.predicates,
+                bytes=mine.bytes + inner.bytes,
+                details={**mine.details, "conjunctions that are no points": inner.conjunctions},
             )
+
+    def _details(self) -> dict[str, int | float]:
+        totals = self._state.totals
+        return {
+            "points": len(self._index),
+            "shapes": len(self._shapes),
+            "trees": hash_index.live_entries(self._state.trees),
+            "rectangles per event": float(totals[Total.RECTANGLES]) / max(float(totals[Total.EVENTS]), 1.0),
+        }
 
     # saving
 
-    def _said_by(self, numbers: Keys) -> tuple[Keys, Keys]:
+    def _words_of(self, numbers: Keys) -> tuple[Keys, Keys]:
         """Return the tags of points' predicates and the keys of their equalities, as the vocabulary holds them."""
         none = np.empty(0, dtype=np.int64)
         held = [(none, none)]
-        rows = self._state.forms[numbers, FORM_SHAPE]
+        rows = self._store.rows[numbers, PointColumn.SHAPE]
         for row in np.unique(rows).tolist():
             shape, those = Shape.of_row(self._state.shapes[row]), numbers[rows == row]
             lows = np.zeros((len(those), len(shape.tags)), dtype=np.int64)
-            keys = self._state.trees.keys[self._state.forms[those, FORM_TREE]]
+            keys = self._state.trees.keys[self._store.rows[those, PointColumn.TREE]]
             lows[:, shape.equalities] = keys[:, 1 : 1 + len(shape.equalities)]
             held.append((np.tile(np.array(shape.tags), len(those)), lows.reshape(-1)))
         return np.concatenate([tags for tags, _ in held]), np.concatenate([lows for _, lows in held])
 
     def _vocabulary_use(self) -> tuple[Keys, Keys]:
         """Return the predicates of all conjunctions, each as often as it occurs."""
-        numbers = np.flatnonzero(self._state.owner[: self._state.tops[TOP_FORM]] >= 0)
-        mine = self._said_by(numbers[self._state.forms[numbers, FORM_SHAPE] != INNER])
+        numbers = numbers_in_use(self._store)
+        mine = self._words_of(numbers[self._store.rows[numbers, PointColumn.SHAPE] != INNER])
         others = self._inner._vocabulary_use()  # noqa: SLF001 - one of us
         return np.concatenate([mine[0], others[0]]), np.concatenate([mine[1], others[1]])
 

@@ -11,7 +11,6 @@ from tocsin.matching.amkh.state import (
     EVENTS,
     HAS_LOWER,
     HAS_UPPER,
-    LIVE_FORMS,
     LOWER_STRICT,
     MOST_HASHED,
     MOST_MEMBERS,
@@ -20,11 +19,10 @@ from tocsin.matching.amkh.state import (
     SHARE,
     UPPER_STRICT,
     WIDTH,
-    Expressions,
     Index,
     State,
-    Store,
 )
+from tocsin.matching.conjunction_store.state import Expressions, StoreCounter
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
 from tocsin.structures.jit import helper
 
@@ -54,28 +52,28 @@ _EQUAL: Final = 4
 
 
 @helper
-def frequency(store: Store, field: int) -> float:
+def frequency(state: State, field: int) -> float:
     """Return the share of events that have a field since it is asked for; while these are few, of conjunctions."""
-    events = store.totals[EVENTS] - store.since[field]
-    if events >= KNOWN * store.totals[SHARE]:
-        return store.seen[field] / events
-    return min(store.uses[field] / max(store.tops[LIVE_FORMS], np.int64(1)), 1.0)
+    events = state.totals[EVENTS] - state.fields.since[field]
+    if events >= KNOWN * state.totals[SHARE]:
+        return state.fields.seen[field] / events
+    return min(state.fields.uses[field] / max(state.store.counters[StoreCounter.LIVE], np.int64(1)), 1.0)
 
 
 @helper
-def draft(state: State, forms: Expressions, i: int) -> int:
+def draft(state: State, expressions: Expressions, i: int) -> int:
     """Write the coordinates that a conjunction may have, one for each attribute; return how many, -1 if it is never true.
 
     Several bounds on an attribute become one range, and a range of one value an equality.
     """
     count = np.int64(0)
     rows = state.scratch.draft
-    for q in range(forms.offsets[i], forms.offsets[i + 1]):
-        op = forms.tags[q] >> FIELD_BITS
+    for q in range(expressions.offsets[i], expressions.offsets[i + 1]):
+        op = expressions.tags[q] >> FIELD_BITS
         if op in (_RESIDUAL, _MISSING):
             continue
-        kind = _kind_of(forms, q)
-        field, low, high, list_ = _constants(forms, q, kind)
+        kind = _kind_of(expressions, q)
+        field, low, high, list_ = _constants(expressions, q, kind)
         at = np.int64(0)
         while at < count and rows[at, D_FIELD] != field:
             at += 1
@@ -108,16 +106,16 @@ def draft(state: State, forms: Expressions, i: int) -> int:
 
 
 @helper
-def _kind_of(forms: Expressions, q: int) -> int:
+def _kind_of(expressions: Expressions, q: int) -> int:
     """Return what kind of coordinate a predicate makes."""
-    op, field = forms.tags[q] >> FIELD_BITS, forms.tags[q] & _MASK
+    op, field = expressions.tags[q] >> FIELD_BITS, expressions.tags[q] & _MASK
     if op in (_EQ, _PRESENT):
         return np.int64(_EQUAL)
     if op == _IN:
-        first, last = forms.starts[forms.which[q]], forms.starts[forms.which[q] + 1]
-        field = forms.fields[first]
+        first, last = expressions.starts[expressions.which[q]], expressions.starts[expressions.which[q] + 1]
+        field = expressions.fields[first]
         for m in range(first, last):
-            if forms.fields[m] != field:
+            if expressions.fields[m] != field:
                 return np.int64(_EQUAL)
         if last - first <= MOST_MEMBERS:
             return np.int64(_LISTED)
@@ -128,26 +126,26 @@ def _kind_of(forms: Expressions, q: int) -> int:
 
 
 @helper
-def _constants(forms: Expressions, q: int, kind: int) -> tuple[int, int, int, int]:
+def _constants(expressions: Expressions, q: int, kind: int) -> tuple[int, int, int, int]:
     """Return the field of a predicate's coordinate, its constants, and the list of its values or -1."""
-    op, field = forms.tags[q] >> FIELD_BITS, forms.tags[q] & _MASK
+    op, field = expressions.tags[q] >> FIELD_BITS, expressions.tags[q] & _MASK
     if op != _IN:
-        return field, forms.lows[q], forms.highs[q], np.int64(-1)
+        return field, expressions.lows[q], expressions.highs[q], np.int64(-1)
     if kind == _EQUAL:  # a list of several kinds: that there is a value
         return field, np.int64(0), np.int64(0), np.int64(-1)
-    list_ = forms.which[q]
-    field = forms.fields[forms.starts[list_]]
+    list_ = expressions.which[q]
+    field = expressions.fields[expressions.starts[list_]]
     if kind == _RANGED:
-        low, high = _hull(forms, list_)
+        low, high = _hull(expressions, list_)
         return field, low, high, np.int64(-1)
-    return field, forms.lows[q], forms.highs[q], list_ if kind == _LISTED else np.int64(-1)
+    return field, expressions.lows[q], expressions.highs[q], list_ if kind == _LISTED else np.int64(-1)
 
 
 @helper
-def _hull(forms: Expressions, list_: int) -> tuple[int, int]:
-    low = high = forms.keys[forms.starts[list_]]
-    for m in range(forms.starts[list_], forms.starts[list_ + 1]):
-        low, high = min(low, forms.keys[m]), max(high, forms.keys[m])
+def _hull(expressions: Expressions, list_: int) -> tuple[int, int]:
+    low = high = expressions.keys[expressions.starts[list_]]
+    for m in range(expressions.starts[list_], expressions.starts[list_ + 1]):
+        low, high = min(low, expressions.keys[m]), max(high, expressions.keys[m])
     return low, high
 
 
@@ -189,7 +187,7 @@ def _settle_range(state: State, at: int) -> bool:
 
 
 @helper
-def choose(state: State, index: Index, forms: Expressions, count: int) -> tuple[int, int]:
+def choose(state: State, index: Index, expressions: Expressions, count: int) -> tuple[int, int]:
     """Choose which drafted coordinates are hashed; return how many these are, and the points that they make.
 
     They are those that fewest events have, as many as the scheme allows, in the order of their attributes.
@@ -200,14 +198,16 @@ def choose(state: State, index: Index, forms: Expressions, count: int) -> tuple[
     while taken < width:
         best, least = np.int64(-1), np.inf
         for at in range(count):
-            if rows[at, D_TAKEN] == 0 and _is_hashed(index, forms, rows[at, D_FIELD], at, state, points):
-                cost = _share(state, index, forms, at)
+            if rows[at, D_TAKEN] == 0 and _is_hashed(
+                index, expressions, rows[at, D_FIELD], at, state, points
+            ):
+                cost = _share(state, index, expressions, at)
                 if cost < least:
                     best, least = np.int64(at), cost
         if best < 0:
             break
         rows[best, D_TAKEN] = 1
-        points *= _values(forms, rows[best, D_LIST])
+        points *= _values(expressions, rows[best, D_LIST])
         at = taken
         while at > 0 and rows[chosen[at - 1], D_FIELD] > rows[best, D_FIELD]:
             chosen[at] = chosen[at - 1]
@@ -218,30 +218,32 @@ def choose(state: State, index: Index, forms: Expressions, count: int) -> tuple[
 
 
 @helper
-def _values(forms: Expressions, list_: int) -> int:
-    return forms.starts[list_ + 1] - forms.starts[list_] if list_ >= 0 else np.int64(1)
+def _values(expressions: Expressions, list_: int) -> int:
+    return expressions.starts[list_ + 1] - expressions.starts[list_] if list_ >= 0 else np.int64(1)
 
 
 @helper
-def _is_hashed(index: Index, forms: Expressions, field: int, at: int, state: State, points: int) -> bool:
+def _is_hashed(
+    index: Index, expressions: Expressions, field: int, at: int, state: State, points: int
+) -> bool:
     row = state.scratch.draft[at]
     if index.hashing[field] == _EVERYTHING:
-        return points * _values(forms, row[D_LIST]) <= MOST_POINTS
+        return points * _values(expressions, row[D_LIST]) <= MOST_POINTS
     return (
         index.hashing[field] > 0
         and row[D_KIND] >= _LISTED
-        and points * _values(forms, row[D_LIST]) <= MOST_POINTS
+        and points * _values(expressions, row[D_LIST]) <= MOST_POINTS
     )
 
 
 @helper
-def _share(state: State, index: Index, forms: Expressions, at: int) -> float:
+def _share(state: State, index: Index, expressions: Expressions, at: int) -> float:
     """Return about which share of the events leads to a drafted coordinate."""
     row = state.scratch.draft[at]
-    share = frequency(state.store, row[D_FIELD])
+    share = frequency(state, row[D_FIELD])
     if row[D_KIND] >= _LISTED:
         place = np.int64(index.place[row[D_FIELD]])
         known = index.places[place, EQUALITIES] if place >= 0 else np.int64(0)
         any_ = row[D_FIELD] % FIELDS == _ANY
-        return share if any_ else share * _values(forms, row[D_LIST]) / (8.0 + known)
+        return share if any_ else share * _values(expressions, row[D_LIST]) / (8.0 + known)
     return share * (0.6 if row[D_KIND] == _RANGED else 1.0)

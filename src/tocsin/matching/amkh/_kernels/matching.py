@@ -7,10 +7,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL
 from tocsin.matching.amkh._kernels.classes import is_any_matched, is_matched
 from tocsin.matching.amkh._kernels.clauses import class_addend, equality_addend
-from tocsin.matching.amkh._kernels.storing import RESIDUAL_FLAG
 from tocsin.matching.amkh._kernels.table import bit_of, bucket_key, schema_addend
 from tocsin.matching.amkh._kernels.verifying import holds
 from tocsin.matching.amkh.state import (
@@ -73,7 +71,6 @@ from tocsin.structures.jit import helper, kernel, prefetch, wrapping_helper
 _NUMBER, _BIG, _ANY, _TEXT = int(Field.NUMBER), int(Field.BIG), int(Field.ANY), int(Field.TEXT)
 _EQ, _NE = int(Op.EQ), int(Op.NE)
 _MOST_PRODUCTS: Final = 1 << 62
-_NUMBER_MASK: Final = RESIDUAL_FLAG - 1
 _IS_TEXT: Final = -1  # the key that says of a string that it is one
 
 
@@ -91,10 +88,10 @@ def match(
     Those of event i are `found[offsets[i]:offsets[i + 1]]`. Fewer events than all are done if there is no room: then
     ROOM or SUMS says how much is wanted.
     """
-    store, scratch = state.store, state.scratch
+    scratch = state.scratch
     for event in range(start, events.offsets.shape[0] - 1):
-        store.tops[EPOCH] += 1
-        store.tops[ROOM] = store.tops[SUMS] = 0
+        state.tops[EPOCH] += 1
+        state.tops[ROOM] = state.tops[SUMS] = 0
         pairs, signature = _unfold(state, events, event)
         count = offsets[event]
         probed = examined = np.int64(0)
@@ -114,8 +111,8 @@ def match(
                 if count < 0:
                     break
         for i in range(pairs):
-            store.slot[scratch.field[i]] = 0
-        if count < 0 or store.tops[SUMS] > 0:
+            state.fields.slot[scratch.field[i]] = 0
+        if count < 0 or state.tops[SUMS] > 0:
             return event
         _note(state, pairs, probed, examined, count - offsets[event])
         offsets[event + 1] = count
@@ -125,10 +122,10 @@ def match(
 @helper
 def _note(state: State, pairs: int, probed: int, examined: int, matched: int) -> None:
     """Count an event that is done."""
-    totals, share = state.store.totals, state.store.totals[SHARE]
+    totals, share = state.totals, state.totals[SHARE]
     for i in range(pairs):
         if i == 0 or state.scratch.field[i] != state.scratch.field[i - 1]:
-            state.store.seen[state.scratch.field[i]] += share
+            state.fields.seen[state.scratch.field[i]] += share
     totals[EVENTS] += share
     totals[SEEN] += 1.0
     totals[PROBED] += probed
@@ -143,7 +140,7 @@ def _unfold(state: State, events: EncodedEvents, event: int) -> tuple[int, int]:
     A value is a pair of its field, and one of its attribute's ANY. A number that no float equals has its place
     among the numbers besides.
     """
-    uses, slot = state.store.uses, state.store.slot
+    uses, slot = state.fields.uses, state.fields.slot
     count, signature = np.int64(0), np.uint64(0)
     for j in range(events.offsets[event], events.offsets[event + 1]):
         field = np.int64(events.fields[j])
@@ -162,7 +159,7 @@ def _unfold(state: State, events: EncodedEvents, event: int) -> tuple[int, int]:
 
 @helper
 def _add_pair(state: State, at: int, field: int, value: tuple[int, int, int]) -> int:
-    scratch, slot = state.scratch, state.store.slot
+    scratch, slot = state.scratch, state.fields.slot
     scratch.field[at] = field
     scratch.key[at], scratch.low[at], scratch.high[at] = value
     if slot[field] == 0:
@@ -178,7 +175,7 @@ def _find_clauses(state: State, index: Index, pairs: int) -> bool:
     of which it satisfies any.
     """
     scratch, places = state.scratch, index.places
-    epoch, sums = state.store.tops[EPOCH], np.int64(0)
+    epoch, sums = state.tops[EPOCH], np.int64(0)
     for i in range(pairs):
         place = max(np.int64(index.place[scratch.field[i]]), np.int64(0))
         scratch.place[i] = place  # row 0 has no clauses
@@ -198,7 +195,7 @@ def _find_clauses(state: State, index: Index, pairs: int) -> bool:
         if row[LIST] >= 0:
             prefetch(index.schema_lists.rows, 2 * row[LIST])
     if sums > scratch.sums.shape[0]:
-        state.store.tops[SUMS] = sums
+        state.tops[SUMS] = sums
         return False
     for i in range(pairs):
         if places[scratch.place[i], EQUALITIES] > 0:
@@ -262,14 +259,14 @@ def _visits(state: State, index: Index, pairs: int) -> tuple[int, int]:
 
     Also returned is a signature of all attributes with matched clauses.
     """
-    scratch, epoch = state.scratch, state.store.tops[EPOCH]
+    scratch, epoch = state.scratch, state.tops[EPOCH]
     count, available = np.int64(0), np.uint64(0)
     if index.places[0, LIST] >= 0:  # the schema without attributes
         scratch.visits[count] = 0
         count += 1
     for i in range(pairs):
         place = scratch.place[i]
-        if index.places[place, MET] != epoch or state.store.slot[scratch.field[i]] != i + 1:
+        if index.places[place, MET] != epoch or state.fields.slot[scratch.field[i]] != i + 1:
             continue
         available |= bit_of(place)
         if index.places[place, LIST] >= 0:
@@ -304,7 +301,7 @@ def _coordinates(state: State, index: Index, visits: int, available: int) -> int
             probes += 1
             cursor[WALK] = index.buckets.keys[cursor[WALK], BUCKET_NEXT]
         elif cursor[SWEEP] == index.buckets.counters[1]:
-            state.store.totals[LOOKED_AT] += cursor[ROW]
+            state.totals[LOOKED_AT] += cursor[ROW]
             cursor[SWEEP], cursor[VISIT] = -1, visits  # nothing is left to be asked for
         elif cursor[SWEEP] >= 0:
             if index.buckets.keys[cursor[SWEEP], SIZE] >> SIZE_BITS > 0:
@@ -317,7 +314,7 @@ def _coordinates(state: State, index: Index, visits: int, available: int) -> int
         else:
             row = index.places[scratch.visits[cursor[VISIT]]]
             if cursor[ROW] == row[LIST_COUNT]:
-                state.store.totals[LOOKED_AT] += row[LIST_COUNT]
+                state.totals[LOOKED_AT] += row[LIST_COUNT]
                 cursor[VISIT] += 1
                 cursor[ROW] = 0
                 continue
@@ -334,7 +331,7 @@ def _coordinates(state: State, index: Index, visits: int, available: int) -> int
 @helper
 def _begin_schema(state: State, index: Index, schema: int) -> None:
     """Set out on the coordinates of a schema, if the event has matched clauses of all its attributes."""
-    row, cursor, epoch = index.schemas.keys[schema], state.scratch.cursor, state.store.tops[EPOCH]
+    row, cursor, epoch = index.schemas.keys[schema], state.scratch.cursor, state.tops[EPOCH]
     products = np.int64(1)
     for k in range(row[SCHEMA_SIZE]):
         place = index.places[index.schema_places.rows[row[SCHEMA_PLACES] + k, 0]]
@@ -384,7 +381,7 @@ def _open(state: State, index: Index, probes: int) -> int:
     Returns how many there are. One that the event came to before is left out.
     """
     scratch, buckets = state.scratch, index.buckets
-    keys, epoch, columns = buckets.keys, state.store.tops[EPOCH], buckets.keys.shape[1]
+    keys, epoch, columns = buckets.keys, state.tops[EPOCH], buckets.keys.shape[1]
     for i in range(probes):
         if scratch.entry[i] < 0:
             key = bucket_key(index, scratch.probe[i])
@@ -417,7 +414,7 @@ def _examine(
 
     The count is negative if there was no room: ROOM says how much is wanted.
     """
-    scratch, rows, records = state.scratch, index.members.rows, state.store.records.rows
+    scratch, rows, records = state.scratch, index.members.rows, state.records.rows
     pairs, signature = event
     at_bucket, position, examined = np.int64(0), np.int64(0), np.int64(0)
     while at_bucket < opened:
@@ -437,13 +434,11 @@ def _examine(
                 position = np.int64(0)
                 at_bucket += 1
         if count + candidates > found.shape[0]:
-            state.store.tops[ROOM] = count + candidates
+            state.tops[ROOM] = count + candidates
             return np.int64(-1), examined
         for i in range(candidates):
             at = scratch.candidate[i]
             if holds(state, at, pairs):
-                heading = records[at, 0]
-                number = heading & _NUMBER_MASK
-                found[count] = number + NEEDS_RESIDUAL if heading >= RESIDUAL_FLAG else number
+                found[count] = records[at, 0]  # the number, with NEEDS_RESIDUAL where it applies
                 count += 1
     return count, examined

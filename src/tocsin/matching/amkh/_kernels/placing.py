@@ -24,7 +24,6 @@ from tocsin.matching.amkh.state import (
     CUTS,
     DRAFTED,
     FREE_POINT,
-    HIGH,
     IN_BUCKET,
     LARGEST_BUCKET,
     LARGEST_CLASSES,
@@ -40,16 +39,14 @@ from tocsin.matching.amkh.state import (
     SCHEMA_PLACES,
     SCHEMA_SIZE,
     SHAPES,
-    STORED,
     TOP_ID,
     TOP_PLACE,
     TOP_POINT,
     WEIGHT,
-    Expressions,
     Index,
     State,
-    Store,
 )
+from tocsin.matching.conjunction_store.state import HIGH_ROW, Expressions, StoreColumn
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Keys, Op
 from tocsin.structures import blocks
 from tocsin.structures.blocks import class_of
@@ -60,29 +57,29 @@ _EQ, _RESIDUAL, _MISSING = int(Op.EQ), int(Op.RESIDUAL), int(Op.MISSING)
 
 
 @kernel
-def place(state: State, index: Index, forms: Expressions, start: int) -> int:
+def place(state: State, index: Index, expressions: Expressions, start: int) -> int:
     """Hash conjunctions from `start` on; return how many were done: fewer than all if there was no room.
 
     Of the one that there was no room for, some points may be in the table: RESUME counts them, and what was drafted
     for the others must be left as it is.
     """
     tops = index.tops
-    for i in range(start, forms.numbers.shape[0]):
+    for i in range(start, expressions.numbers.shape[0]):
         if tops[RESUME] == 0:
-            count = draft(state, forms, i)
+            count = draft(state, expressions, i)
             if count < 0:
                 continue
-            tops[DRAFTED], tops[POINTS] = choose(state, index, forms, count)
+            tops[DRAFTED], tops[POINTS] = choose(state, index, expressions, count)
             _foresee_classes(state, index, tops[DRAFTED])
         width, points = tops[DRAFTED], tops[POINTS]
-        signature = _signature(state.store, forms.numbers[i])
+        signature = _signature(state, expressions.numbers[i])
         for number in range(tops[RESUME], points):
             if not _has_room(index, width):
                 tops[RESUME] = number
                 return i
-            _add_point(state, index, forms, i, (width, number), signature)
+            _add_point(state, index, expressions, i, (width, number), signature)
         tops[RESUME] = 0
-    return forms.numbers.shape[0]
+    return expressions.numbers.shape[0]
 
 
 @kernel
@@ -132,20 +129,20 @@ def _has_room(index: Index, width: int) -> bool:
 
 
 @helper
-def _signature(store: Store, number: int) -> int:
+def _signature(state: State, number: int) -> int:
     """Return a bit for each attribute that an event must have to satisfy a conjunction."""
-    rows, at = store.records.rows, np.int64(store.forms[number, STORED])
+    rows, at = state.records.rows, np.int64(state.store.rows[number, StoreColumn.RECORD])
     signature = np.uint64(0)
     for record in range(at + 1, at + 1 + rows[at, 1]):
         op = rows[record, 1] >> FIELD_BITS
-        if op not in (_RESIDUAL, _MISSING, HIGH):
+        if op not in (_RESIDUAL, _MISSING, HIGH_ROW):
             signature |= bit_of((rows[record, 1] & _MASK) // FIELDS)
     return np.int64(signature)
 
 
 @wrapping_helper
 def _add_point(
-    state: State, index: Index, forms: Expressions, i: int, which: tuple[int, int], signature: int
+    state: State, index: Index, expressions: Expressions, i: int, which: tuple[int, int], signature: int
 ) -> None:
     """Put one of a conjunction's points into the table: the one with that number, of all that its lists make."""
     width, number = which
@@ -156,8 +153,8 @@ def _add_point(
         row = draft_[chosen[k]]
         low, high = row[D_LOW], row[D_HIGH]
         if row[D_LIST] >= 0:
-            first, last = forms.starts[row[D_LIST]], forms.starts[row[D_LIST] + 1]
-            low = high = forms.keys[first + number % (last - first)]
+            first, last = expressions.starts[row[D_LIST]], expressions.starts[row[D_LIST] + 1]
+            low = high = expressions.keys[first + number % (last - first)]
             number //= last - first
         places[k] = place_of(index, row[D_FIELD])
         clauses[k], addend = use_clause(
@@ -165,7 +162,7 @@ def _add_point(
         )
         coordinate += addend
     _sort(places, clauses, width)
-    schema = use_schema(state.store, index, places, width)
+    schema = use_schema(state, index, places, width)
     coordinate += schema_addend(index, schema)
     point = index.tops[FREE_POINT]
     if point >= 0:
@@ -174,13 +171,13 @@ def _add_point(
         point = index.tops[TOP_POINT]
         index.tops[TOP_POINT] += 1
     index.tops[LIVE_POINTS] += 1
-    form = state.store.forms[forms.numbers[i]]
-    word = (np.int64(form[STORED]) << 32) | point
+    conjunction = state.store.rows[expressions.numbers[i]]
+    word = (np.int64(conjunction[StoreColumn.RECORD]) << 32) | point
     bucket, position = put_member(index, schema, bucket_key(index, coordinate), signature, word)
     row_ = index.points[point]
     row_[IN_BUCKET], row_[POSITION], row_[OF_SCHEMA] = bucket, position, schema
-    row_[NEXT_POINT], row_[COORDINATES] = form[POINT], -1
-    form[POINT] = point
+    row_[NEXT_POINT], row_[COORDINATES] = conjunction[POINT], -1
+    conjunction[POINT] = point
     if width == 1:
         row_[COORDINATES] = clauses[0]
     elif width > 1:
@@ -202,10 +199,10 @@ def _sort(places: Keys, clauses: Keys, width: int) -> None:
 
 
 @kernel
-def withdraw(store: Store, index: Index, numbers: Keys) -> None:
+def withdraw(state: State, index: Index, numbers: Keys) -> None:
     """Take all points of conjunctions out of the table."""
     for i in range(numbers.shape[0]):
-        point = np.int64(store.forms[numbers[i], POINT])
+        point = np.int64(state.store.rows[numbers[i], POINT])
         while point >= 0:
             _drop_point(index, point)
             following = np.int64(index.points[point, NEXT_POINT])
@@ -213,7 +210,7 @@ def withdraw(store: Store, index: Index, numbers: Keys) -> None:
             index.tops[FREE_POINT] = point
             index.tops[LIVE_POINTS] -= 1
             point = following
-        store.forms[numbers[i], POINT] = -1
+        state.store.rows[numbers[i], POINT] = -1
 
 
 @helper

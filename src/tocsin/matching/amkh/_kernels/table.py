@@ -35,7 +35,7 @@ from tocsin.matching.amkh.state import (
     SPLIT,
     STAMP,
     Index,
-    Store,
+    State,
 )
 from tocsin.matching.encoding.codes import Keys
 from tocsin.structures import blocks, hash_index
@@ -82,7 +82,7 @@ def _hash_of(places: Keys, size: int) -> int:
 
 
 @helper
-def use_schema(store: Store, index: Index, places: Keys, size: int) -> int:
+def use_schema(state: State, index: Index, places: Keys, size: int) -> int:
     """Count one more point of a schema, given by its attributes in ascending order; return its entry."""
     keys, rows = index.schemas.keys, index.schema_places.rows
     hashed, salt = _hash_of(places, size), np.int64(0)
@@ -106,7 +106,7 @@ def use_schema(store: Store, index: Index, places: Keys, size: int) -> int:
     for i in range(size):
         rows[row[SCHEMA_PLACES] + i, 0] = places[i]
         signature |= bit_of(places[i])
-        often = frequency(store, index.places[places[i], FIELD])
+        often = frequency(state, index.places[places[i], FIELD])
         if often < least:
             pivot, least = places[i], often
     row[SCHEMA_PIVOT] = pivot

@@ -21,7 +21,7 @@ _PRESENT, _RESIDUAL, _MISSING = int(Op.PRESENT), int(Op.RESIDUAL), int(Op.MISSIN
 @helper
 def holds(state: State, at: int, pairs: int) -> bool:
     """Tell whether all predicates hold of which the records are behind `at`; those left to Python are passed over."""
-    rows = state.store.records.rows
+    rows = state.records.rows
     end = at + 1 + rows[at, 1]
     at += 1
     while at < end:
@@ -30,7 +30,7 @@ def holds(state: State, at: int, pairs: int) -> bool:
         at += 1
         if op == _RESIDUAL:
             continue
-        pair = np.int64(state.store.slot[field]) - 1
+        pair = np.int64(state.fields.slot[field]) - 1
         if op == _MISSING:
             if pair >= 0:
                 return False
@@ -75,7 +75,7 @@ def _compare(state: State, pair: int, tag: int, constants: tuple[int, int]) -> b
     if op == _NOT_BETWEEN:
         return low < key or high > other
     if op == _NOT_IN:
-        return hash_index.find(state.store.lists, key, tag & _MASK, value) < 0
+        return hash_index.find(state.lists, key, tag & _MASK, value) < 0
     return op == _PRESENT
 
 
@@ -94,7 +94,7 @@ def _passes(state: State, pair: int, pairs: int, key: int) -> bool:
 def _is_listed(state: State, code: int, base: int) -> bool:
     """Tell whether a value of an attribute, of any kind, is a member of a list."""
     for field in range(base, base + _ANY):
-        pair = np.int64(state.store.slot[field]) - 1
-        if pair >= 0 and hash_index.find(state.store.lists, code, field, state.scratch.key[pair]) >= 0:
+        pair = np.int64(state.fields.slot[field]) - 1
+        if pair >= 0 and hash_index.find(state.lists, code, field, state.scratch.key[pair]) >= 0:
             return True
     return False

@@ -7,6 +7,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.matching.conjunction_store._kernels.numbers import add_number, free_number, has_room
+from tocsin.matching.conjunction_store.state import Expressions, StoreCounter
 from tocsin.matching.encoding.codes import FIELD_BITS, Op
 from tocsin.matching.le_subscribe._kernels.predicates import release_slot, selectivity
 from tocsin.matching.le_subscribe._kernels.probability import expected, key_slot
@@ -25,6 +27,7 @@ from tocsin.matching.le_subscribe.state import (
     SUSPECTS,
     TOLERANCE,
     WIDEST,
+    ConjunctionColumn,
     State,
 )
 from tocsin.structures import chunked_lists, hash_index, marks
@@ -32,7 +35,7 @@ from tocsin.structures.chunked_lists import CAPACITY, FILL, HEAD, NEXT, OFFSET, 
 from tocsin.structures.jit import helper, kernel
 
 _MASK: Final = (1 << FIELD_BITS) - 1
-_EQ: Final = int(Op.EQ)
+_EQ, _RESIDUAL = int(Op.EQ), int(Op.RESIDUAL)
 
 
 @kernel
@@ -63,21 +66,7 @@ def enter(state: State, id_: int, slots: NDArray[np.int64]) -> tuple[int, int]:
 
     Returns the number, and how many slots it has.
     """
-    conjunctions = state.conjunctions
-    entry = hash_index.find(state.ids, id_, 0, 0)
-    if entry < 0:
-        entry = hash_index.insert(state.ids, id_, 0, 0)
-        state.first[entry] = -1
-    number = conjunctions.counters[1]
-    if number >= 0:
-        conjunctions.counters[1] = conjunctions.sibling[number]
-    else:
-        number = conjunctions.counters[0]
-        conjunctions.counters[0] += 1
-    conjunctions.owner[number] = entry
-    conjunctions.sibling[number] = state.first[entry]
-    state.first[entry] = number
-    conjunctions.counters[2] += 1
+    number = add_number(state.store, id_)
     size = np.int64(0)
     for j in range(slots.shape[0]):
         slot = slots[j] if slots[j] >= 0 else -1 - slots[j]
@@ -89,17 +78,16 @@ def enter(state: State, id_: int, slots: NDArray[np.int64]) -> tuple[int, int]:
         else:
             state.scratch[size] = slot
             size += 1
-    conjunctions.counters[3] += size
+    state.store.counters[StoreCounter.PREDICATES] += size
     return number, size
 
 
 @helper
 def fits(state: State, size: int) -> bool:
-    conjunctions = state.conjunctions
+    """Tell whether there is room for one more conjunction of so many slots."""
     return (
         chunked_lists.has_room(state.clusters, size + SLOTS)
-        and state.ids.counters[1] + 1 < state.first.shape[0]
-        and (conjunctions.counters[1] >= 0 or conjunctions.counters[0] < conjunctions.owner.shape[0])
+        and has_room(state.store)
         and state.access.entries.counters[1] + 1 < state.access.members.shape[0]
         and 4 * size + 32 <= state.scratch.shape[0]
     )
@@ -212,8 +200,8 @@ def attach(state: State, number: int, size: int, a: int, b: int, table: int) -> 
     for j in range(kept):
         word += clusters.chunks[chunk, CAPACITY]
         clusters.words[word] = scratch[j]
-    state.conjunctions.chunk[number] = chunk
-    state.conjunctions.place[number] = position
+    state.store.rows[number, ConjunctionColumn.CHUNK] = chunk
+    state.store.rows[number, ConjunctionColumn.PLACE] = position
     access.members[entry] += 1
     if table >= 0:
         state.tables.members[table] += 1
@@ -291,7 +279,7 @@ def _order(state: State, size: int, entry: int) -> int:
 def slots_of(state: State, number: int) -> int:
     """Write all slots of a conjunction into `scratch`, those of its access predicate first; return how many."""
     clusters, scratch = state.clusters, state.scratch
-    chunk = np.int64(state.conjunctions.chunk[number])
+    chunk = np.int64(state.store.rows[number, ConjunctionColumn.CHUNK])
     cluster = np.int64(clusters.chunks[chunk, OWNER])
     entry = np.int64(state.clusters.rows[cluster, TAG])
     size = np.int64(0)
@@ -303,7 +291,9 @@ def slots_of(state: State, number: int) -> int:
                 scratch[size] = slot
                 size += 1
     word = (
-        clusters.chunks[chunk, OFFSET] + state.conjunctions.place[number] + clusters.chunks[chunk, CAPACITY]
+        clusters.chunks[chunk, OFFSET]
+        + state.store.rows[number, ConjunctionColumn.PLACE]
+        + clusters.chunks[chunk, CAPACITY]
     )
     for _ in range(SLOTS, clusters.rows[cluster, WIDTH]):
         word += clusters.chunks[chunk, CAPACITY]
@@ -313,35 +303,58 @@ def slots_of(state: State, number: int) -> int:
 
 
 @kernel
-def residuals_of(
-    state: State, numbers: NDArray[np.int64], slots: NDArray[np.int64], ends: NDArray[np.int64]
-) -> None:
-    """Write the slots that only Python can tell, of each of these conjunctions.
+def recall_slots(state: State, numbers: NDArray[np.int64], begin: int, into: Expressions) -> int:
+    """Write conjunctions from `begin` on, as many as there is room for; return where it stopped.
 
-    Those of conjunction i are `slots[ends[i]:ends[i + 1]]`; there must be room for all slots of all of them.
+    Clusters do not keep the order in which predicates were given: they come by field, operator and constant, and
+    residual ones last.
     """
-    count = np.int64(0)
-    ends[0] = 0
-    for i in range(numbers.shape[0]):
-        for j in range(slots_of(state, numbers[i])):
-            if state.predicates.marks.rest[state.scratch[j]] == LATER:
-                slots[count] = state.scratch[j]
-                count += 1
-        ends[i + 1] = count
+    keys, count = state.predicates.entries.keys, np.int64(0)
+    into.offsets[0] = into.bounds[0] = 0
+    for i in range(begin, numbers.shape[0]):
+        size = slots_of(state, numbers[i])
+        if i - begin == into.numbers.shape[0] or count + size > into.tags.shape[0]:
+            return i
+        into.numbers[i - begin] = numbers[i]
+        first = count
+        for j in range(size):
+            row, at = keys[state.scratch[j]], count
+            while at > first and _comes_before(row[0], row[1], into.tags[at - 1], into.lows[at - 1]):
+                into.tags[at], into.lows[at] = into.tags[at - 1], into.lows[at - 1]
+                into.highs[at] = into.highs[at - 1]
+                at -= 1
+            into.tags[at], into.lows[at], into.highs[at] = row[0], row[1], row[2]
+            count += 1
+            into.bounds[count] = count
+        into.offsets[i - begin + 1] = count
+    return numbers.shape[0]
+
+
+@helper
+def _comes_before(tag: int, low: int, other_tag: int, other_low: int) -> bool:
+    op, other_op = tag >> FIELD_BITS, other_tag >> FIELD_BITS
+    if (op == _RESIDUAL) != (other_op == _RESIDUAL):
+        return other_op == _RESIDUAL
+    if (tag & _MASK) != (other_tag & _MASK):
+        return (tag & _MASK) < (other_tag & _MASK)
+    return op < other_op or (op == other_op and low < other_low)
 
 
 @helper
 def detach(state: State, number: int) -> None:
     """Take a conjunction out of its cluster; the last one of the cluster moves into its place. Constant time."""
     clusters, access = state.clusters, state.access
-    chunk, position = np.int64(state.conjunctions.chunk[number]), np.int64(state.conjunctions.place[number])
+    chunk, position = (
+        np.int64(state.store.rows[number, ConjunctionColumn.CHUNK]),
+        np.int64(state.store.rows[number, ConjunctionColumn.PLACE]),
+    )
     cluster = np.int64(clusters.chunks[chunk, OWNER])
     entry = np.int64(state.clusters.rows[cluster, TAG])
     last_chunk = np.int64(clusters.rows[cluster, HEAD])
     moved = np.int64(clusters.words[clusters.chunks[last_chunk, OFFSET] + clusters.rows[cluster, FILL] - 1])
     chunked_lists.swap_remove(clusters, chunk, position)
-    state.conjunctions.chunk[moved] = chunk
-    state.conjunctions.place[moved] = position
+    state.store.rows[moved, ConjunctionColumn.CHUNK] = chunk
+    state.store.rows[moved, ConjunctionColumn.PLACE] = position
     access.members[entry] -= 1
     if access.table[entry] >= 0:
         state.tables.members[access.table[entry]] -= 1
@@ -370,46 +383,33 @@ def _drop_cluster(state: State, entry: int, cluster: int) -> None:
 
 @helper
 def leave(state: State, number: int, size: int, gone: NDArray[np.int64], count: int) -> int:
-    """Give up a detached conjunction whose slots are in `scratch`; return how many rows of `gone` are then filled."""
-    conjunctions, keys = state.conjunctions, state.predicates.entries.keys
+    """Free a detached conjunction whose slots are in `scratch`; return how many rows of `gone` are then filled."""
+    keys = state.predicates.entries.keys
     for j in range(size):
         slot = state.scratch[j]
         tag, key = keys[slot, 0], keys[slot, 1]
         if release_slot(state, slot):
             gone[count, 0], gone[count, 1], gone[count, 2] = slot, tag, key
             count += 1
-    conjunctions.chunk[number] = -1
-    conjunctions.sibling[number] = conjunctions.counters[1]
-    conjunctions.counters[1] = number
-    conjunctions.counters[2] -= 1
-    conjunctions.counters[3] -= size
+    free_number(state.store, number)
+    state.store.counters[StoreCounter.PREDICATES] -= size
     return count
 
 
 @kernel
 def take_out(
-    state: State, ids: NDArray[np.int64], start: int, gone: NDArray[np.int64], found: NDArray[np.int64]
-) -> int:
-    """Remove all conjunctions of the ids from `start` on.
+    state: State, numbers: NDArray[np.int64], start: int, gone: NDArray[np.int64]
+) -> tuple[int, int]:
+    """Remove conjunctions from `start` on, and write the slots that nobody uses any more, with tag and key, to `gone`.
 
-    Writes the slots that nobody uses any more, with their tag and key, to `gone`, and how many to `found[0]`.
-    Returns how many ids were done: fewer than all if `gone` was too short. One that is not held is passed over.
+    Returns how many conjunctions were done, fewer than all if `gone` was too short, and how many slots were written.
     """
     marks.clear(state.predicates.marks)
     count = np.int64(0)
-    for i in range(start, ids.shape[0]):
-        entry = hash_index.find(state.ids, ids[i], 0, 0)
-        if entry < 0:
-            continue
-        while state.first[entry] >= 0:
-            number = np.int64(state.first[entry])
-            size = slots_of(state, number)
-            if count + size > gone.shape[0]:
-                found[0] = count
-                return i
-            state.first[entry] = state.conjunctions.sibling[number]
-            detach(state, number)
-            count = leave(state, number, size, gone, count)
-        hash_index.remove(state.ids, entry)
-    found[0] = count
-    return ids.shape[0]
+    for i in range(start, numbers.shape[0]):
+        size = slots_of(state, numbers[i])
+        if count + size > gone.shape[0]:
+            return np.int64(i), count
+        detach(state, numbers[i])
+        count = leave(state, numbers[i], size, gone, count)
+    return numbers.shape[0], count

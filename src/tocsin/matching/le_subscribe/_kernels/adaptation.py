@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.matching.conjunction_store.state import StoreCounter
 from tocsin.matching.le_subscribe._kernels.access import (
     attach,
     choose,
@@ -100,9 +101,8 @@ def _draw_from(
 @kernel
 def sample_all(state: State, step: int, sample: Sample) -> None:
     """Draw every `step`th conjunction there is, as if it were under its best equality alone."""
-    conjunctions = state.conjunctions
-    for number in range(0, conjunctions.counters[0], step):
-        if conjunctions.chunk[number] < 0:
+    for number in range(0, state.store.counters[StoreCounter.TOP], step):
+        if state.store.owner[number] < 0:
             continue
         if sample.count[0] >= sample.weight.shape[0]:
             return

@@ -11,8 +11,17 @@ from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.le_subscribe._kernels.access import attach, detach, enter, fits, leave, slots_of
 from tocsin.matching.le_subscribe._kernels.matching import settle
 from tocsin.matching.le_subscribe._kernels.predicates import observe
-from tocsin.matching.le_subscribe.state import CHECKS, FALSE, SEEN, SLOTS, TRUE, VISITS, State
-from tocsin.structures import chunked_lists, hash_index, marks
+from tocsin.matching.le_subscribe.state import (
+    CHECKS,
+    FALSE,
+    SEEN,
+    SLOTS,
+    TRUE,
+    VISITS,
+    ConjunctionColumn,
+    State,
+)
+from tocsin.structures import chunked_lists, marks
 from tocsin.structures.chunked_lists import (
     CAPACITY,
     FILL,
@@ -72,7 +81,7 @@ def _has_room(state: State, counters: Counters, size: int) -> bool:
     return (
         counters.chunk.shape[0] >= state.clusters.words.shape[0]
         and counters.of_slot.shape[0] >= state.predicates.uses.shape[0]
-        and counters.told.shape[0] >= state.conjunctions.owner.shape[0]
+        and counters.told.shape[0] >= state.store.owner.shape[0]
         and top[0] + 2 * (size + 1) * chunked_lists.LARGEST <= counters.holders.words.shape[0]
         and top[1] + size + 1 < counters.holders.rows.shape[0]
         and top[3] + size + 1 < counters.holders.chunks.shape[0]
@@ -83,9 +92,11 @@ def _has_room(state: State, counters: Counters, size: int) -> bool:
 def _hold(state: State, counters: Counters, number: int) -> None:
     """Enter a conjunction into the list of each slot that the indexes tell."""
     clusters = state.clusters
-    chunk = np.int64(state.conjunctions.chunk[number])
+    chunk = np.int64(state.store.rows[number, ConjunctionColumn.CHUNK])
     word = (
-        clusters.chunks[chunk, OFFSET] + state.conjunctions.place[number] + clusters.chunks[chunk, CAPACITY]
+        clusters.chunks[chunk, OFFSET]
+        + state.store.rows[number, ConjunctionColumn.PLACE]
+        + clusters.chunks[chunk, CAPACITY]
     )
     told = np.int64(0)
     for column in range(SLOTS, clusters.rows[clusters.chunks[chunk, OWNER], WIDTH]):
@@ -102,7 +113,7 @@ def _hold(state: State, counters: Counters, number: int) -> None:
     if told == 0:
         if counters.untold[0] < 0:
             counters.untold[0] = chunked_lists.new_list(counters.holders, 2)
-        word = clusters.chunks[chunk, OFFSET] + state.conjunctions.place[number]
+        word = clusters.chunks[chunk, OFFSET] + state.store.rows[number, ConjunctionColumn.PLACE]
         _append(counters, counters.untold[0], number, 0, word)
 
 
@@ -118,42 +129,28 @@ def _append(counters: Counters, holders: int, number: int, column: int, word: in
 
 @kernel
 def count_out(
-    state: State,
-    counters: Counters,
-    ids: NDArray[np.int64],
-    start: int,
-    gone: NDArray[np.int64],
-    found: NDArray[np.int64],
-) -> int:
-    """Remove all conjunctions of the ids from `start` on; arguments and result are those of `take_out`."""
+    state: State, counters: Counters, numbers: NDArray[np.int64], start: int, gone: NDArray[np.int64]
+) -> tuple[int, int]:
+    """Remove conjunctions from `start` on; arguments and result are those of `take_out`."""
     marks.clear(state.predicates.marks)
     count = np.int64(0)
-    for i in range(start, ids.shape[0]):
-        entry = hash_index.find(state.ids, ids[i], 0, 0)
-        if entry < 0:
-            continue
-        while state.first[entry] >= 0:
-            number = np.int64(state.first[entry])
-            size = slots_of(state, number)
-            if count + size > gone.shape[0]:
-                found[0] = count
-                return i
-            state.first[entry] = state.conjunctions.sibling[number]
-            _let_go(state, counters, number)
-            _carry_spots(state, counters, number)
-            detach(state, number)
-            count = leave(state, number, size, gone, count)
-        hash_index.remove(state.ids, entry)
-    found[0] = count
-    return ids.shape[0]
+    for i in range(start, numbers.shape[0]):
+        size = slots_of(state, numbers[i])
+        if count + size > gone.shape[0]:
+            return np.int64(i), count
+        _let_go(state, counters, numbers[i])
+        _carry_spots(state, counters, numbers[i])
+        detach(state, numbers[i])
+        count = leave(state, numbers[i], size, gone, count)
+    return numbers.shape[0], count
 
 
 @helper
 def _let_go(state: State, counters: Counters, number: int) -> None:
     """Take a conjunction out of the lists of its slots."""
     clusters = state.clusters
-    chunk = np.int64(state.conjunctions.chunk[number])
-    word = clusters.chunks[chunk, OFFSET] + state.conjunctions.place[number]
+    chunk = np.int64(state.store.rows[number, ConjunctionColumn.CHUNK])
+    word = clusters.chunks[chunk, OFFSET] + state.store.rows[number, ConjunctionColumn.PLACE]
     if counters.told[number] == 0:
         _unlist(state, counters, word)
         return
@@ -179,10 +176,10 @@ def _unlist(state: State, counters: Counters, word: int) -> None:
     number = np.int64(holders.words[source])
     column = np.int64(holders.words[source + holders.chunks[last, CAPACITY]])
     chunked_lists.swap_remove(holders, chunk, place)
-    home = np.int64(state.conjunctions.chunk[number])
+    home = np.int64(state.store.rows[number, ConjunctionColumn.CHUNK])
     moved = (
         clusters.chunks[home, OFFSET]
-        + state.conjunctions.place[number]
+        + state.store.rows[number, ConjunctionColumn.PLACE]
         + column * clusters.chunks[home, CAPACITY]
     )
     counters.chunk[moved] = chunk
@@ -193,11 +190,11 @@ def _unlist(state: State, counters: Counters, word: int) -> None:
 def _carry_spots(state: State, counters: Counters, number: int) -> None:
     """Move the pointers of the cluster's last record to where `detach` will move that record."""
     clusters = state.clusters
-    chunk = np.int64(state.conjunctions.chunk[number])
+    chunk = np.int64(state.store.rows[number, ConjunctionColumn.CHUNK])
     row = clusters.chunks[chunk, OWNER]
     last = np.int64(clusters.rows[row, HEAD])
     source = clusters.chunks[last, OFFSET] + clusters.rows[row, FILL] - 1
-    target = clusters.chunks[chunk, OFFSET] + state.conjunctions.place[number]
+    target = clusters.chunks[chunk, OFFSET] + state.store.rows[number, ConjunctionColumn.PLACE]
     for _ in range(clusters.rows[row, WIDTH]):
         counters.chunk[target] = counters.chunk[source]
         counters.place[target] = counters.place[source]
@@ -264,11 +261,13 @@ def _count_list(state: State, counters: Counters, number: int, touched: int) -> 
 
 @helper
 def _settle_number(state: State, number: int, count: int, found: NDArray[np.int64]) -> int:
-    chunk = np.int64(state.conjunctions.chunk[number])
+    chunk = np.int64(state.store.rows[number, ConjunctionColumn.CHUNK])
     columns = max(
         np.int64(state.clusters.rows[state.clusters.chunks[chunk, OWNER], WIDTH]) - SLOTS, np.int64(0)
     )
-    return settle(state, chunk, columns, np.int64(state.conjunctions.place[number]), count, found)
+    return settle(
+        state, chunk, columns, np.int64(state.store.rows[number, ConjunctionColumn.PLACE]), count, found
+    )
 
 
 @helper

@@ -16,9 +16,9 @@ from tocsin.matching.points.state import (
     MEANT,
     NO_FIELD,
     ROOT,
-    SHAPES,
     SIDES,
     State,
+    Total,
     Values,
 )
 from tocsin.structures import hash_index
@@ -43,7 +43,7 @@ def ask(
     Return how many events are done, and how many rectangles there are. An event asks once for each shape of which it
     has all attributes and somebody the equal values. `pairs` has room for every field, with -1 in it.
     """
-    count, shapes = np.int64(0), state.tops[SHAPES]
+    count, shapes = np.int64(0), state.totals[Total.SHAPES]
     for event in range(start, events.offsets.shape[0] - 1):
         if count + shapes > which.shape[0]:
             return np.int64(event), count

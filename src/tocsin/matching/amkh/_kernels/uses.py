@@ -1,0 +1,73 @@
+"""Storing conjunctions, and counting the uses of their fields and lists."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.matching.amkh.state import EVENTS, MOST_MEMBERS, State
+from tocsin.matching.conjunction_store._kernels.records import free_all, store_all
+from tocsin.matching.conjunction_store.state import Expressions
+from tocsin.matching.encoding.codes import FIELD_BITS, Op
+from tocsin.structures import hash_index
+from tocsin.structures.jit import helper, kernel
+
+_MASK: Final = (1 << FIELD_BITS) - 1
+_EQ, _IN, _NOT_IN, _PRESENT, _MISSING = (int(op) for op in (Op.EQ, Op.IN, Op.NOT_IN, Op.PRESENT, Op.MISSING))
+_RESIDUAL: Final = int(Op.RESIDUAL)
+_USES: Final = 3  # the column of a list's member that counts
+
+
+@kernel
+def keep(state: State, ids: NDArray[np.int64], expressions: Expressions) -> None:
+    """Store conjunctions, and count the uses of their fields and lists; there must be room."""
+    store_all(state.store, state.records, ids, expressions)
+    _count(state, expressions, 1)
+
+
+@kernel
+def forget(state: State, expressions: Expressions) -> None:
+    """Free conjunctions that are withdrawn, and no longer count the uses of their fields and lists."""
+    _count(state, expressions, -1)
+    free_all(state.store, state.records, expressions)
+
+
+@helper
+def _count(state: State, expressions: Expressions, change: int) -> None:
+    """Add `change` to the uses of conjunctions' fields and lists."""
+    fields = state.fields
+    for q in range(expressions.tags.shape[0]):
+        op, field = expressions.tags[q] >> FIELD_BITS, expressions.tags[q] & _MASK
+        if op == _RESIDUAL:
+            continue
+        _use(state, field, change)
+        list_ = expressions.which[q]
+        if list_ < 0:
+            fields.others[field] += change * (op not in (_EQ, _PRESENT, _MISSING))
+            continue
+        if op == _NOT_IN or expressions.starts[list_ + 1] - expressions.starts[list_] > MOST_MEMBERS:
+            fields.others[expressions.fields[expressions.starts[list_]]] += change
+        for m in range(expressions.starts[list_], expressions.starts[list_ + 1]):
+            if op == _IN:
+                _use(state, expressions.fields[m], change)
+            entry = hash_index.find(
+                state.lists, expressions.lows[q], expressions.fields[m], expressions.keys[m]
+            )
+            if entry < 0:
+                entry = hash_index.insert(
+                    state.lists, expressions.lows[q], expressions.fields[m], expressions.keys[m]
+                )
+                state.lists.keys[entry, _USES] = 0
+            state.lists.keys[entry, _USES] += change
+            if state.lists.keys[entry, _USES] == 0:
+                hash_index.remove(state.lists, entry)
+
+
+@helper
+def _use(state: State, field: int, change: int) -> None:
+    """Count a use of a field; of one that nobody asked for before, it is not known which events had it."""
+    if state.fields.uses[field] == 0:
+        state.fields.seen[field], state.fields.since[field] = 0.0, state.totals[EVENTS]
+    state.fields.uses[field] += change

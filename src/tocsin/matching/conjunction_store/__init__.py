@@ -1,0 +1,1 @@
+"""The expressions that matchers hold: numbered under their subscriptions' ids, and recorded."""

@@ -1,0 +1,106 @@
+"""The base of matchers that keep a record of every expression beside their index."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+
+import numpy as np
+
+from tocsin.matching.base import IndexedMatcher
+from tocsin.matching.batches import IdArray
+from tocsin.matching.conjunction_store._kernels.numbers import unlink
+from tocsin.matching.conjunction_store._kernels.records import free_all, recall, store_all
+from tocsin.matching.conjunction_store.state import Expressions
+from tocsin.matching.encoding.codes import Keys
+from tocsin.matching.encoding.conjunctions import EncodedClauses, EncodedConjunctions
+from tocsin.matching.encoding.lists import lists_of
+from tocsin.matching.encoding.vocabulary import Vocabulary
+
+
+class StoredMatcher(IndexedMatcher):
+    """Stores expressions, holds their words, and undoes both if placing them in the index fails.
+
+    The state has the fields `store` and `records`.
+    """
+
+    def add_encoded(self, batch: EncodedConjunctions) -> None:
+        """Add conjunctions that are encoded already, with this matcher's vocabulary."""
+        bounds = np.arange(len(batch.tags) + 1, dtype=np.int64)
+        ids, offsets, tags, lows, highs = batch
+        with self._lock:
+            self._add(ids, self._numberless(EncodedClauses(ids, offsets, bounds, tags, lows, highs)))
+
+    def add_encoded_clauses(self, batch: EncodedClauses) -> None:
+        """Add CNFs that are encoded already, with this matcher's vocabulary."""
+        if not self.takes_clauses:
+            super().add_encoded_clauses(batch)
+        with self._lock:
+            self._add(batch.ids, self._numberless(batch))
+
+    def _numberless(self, batch: EncodedClauses) -> Expressions:
+        """Return expressions with the members of their lists, that are to be given numbers yet."""
+        numbers = np.full(len(batch.ids), -1, dtype=np.int64)
+        _, offsets, bounds, tags, lows, highs = batch
+        return with_lists(self.vocabulary, Expressions(numbers, offsets, bounds, tags, lows, highs))
+
+    def _add(self, ids: IdArray, expressions: Expressions) -> None:
+        """Store and place expressions; if that fails, none is stored and no word held."""
+        if not len(ids):
+            return
+        self._finish_pending()
+        self._make_room(expressions)
+        self.vocabulary.hold(expressions.tags, expressions.lows)
+        try:
+            self._keep(ids, expressions)
+            self._place(expressions)
+        except BaseException:
+            if expressions.numbers[0] >= 0:  # they are stored
+                self._withdraw(expressions)
+                unlink(self._store, expressions.numbers)
+                self._forget(expressions)
+            else:
+                self._release(expressions)
+            raise
+
+    def _take_out(self, numbers: Keys) -> None:
+        for expressions in self._recalled(numbers):
+            self._withdraw(expressions)
+            self._forget(expressions)
+
+    def _placeable(self, numbers: Keys) -> Iterator[Expressions]:
+        """Return stored expressions with the members of their lists, to be placed anew, a slice at a time."""
+        return (with_lists(self.vocabulary, expressions) for expressions in self._recalled(numbers))
+
+    def _recall(self, numbers: Keys, begin: int, into: Expressions) -> int:
+        return recall(self._store, self._state.records, numbers, begin, into)
+
+    def _keep(self, ids: IdArray, expressions: Expressions) -> None:
+        """Give expressions their numbers and keep their records; there is room."""
+        store_all(self._store, self._state.records, ids, expressions)
+
+    def _forget(self, expressions: Expressions) -> None:
+        """Free expressions that are withdrawn, and let go of their words."""
+        free_all(self._store, self._state.records, expressions)
+        self._release(expressions)
+
+    def _release(self, expressions: Expressions) -> None:
+        """Let go of the words of expressions."""
+        self.vocabulary.release(expressions.tags, expressions.lows)
+
+    @abstractmethod
+    def _make_room(self, expressions: Expressions) -> None:
+        """Make room in the state to store expressions; raise `MatcherError` for one that cannot be placed."""
+
+    @abstractmethod
+    def _place(self, expressions: Expressions) -> None:
+        """Put expressions into the index."""
+
+    @abstractmethod
+    def _withdraw(self, expressions: Expressions) -> None:
+        """Take expressions out of the index, also such as are placed in part or not at all."""
+
+
+def with_lists(vocabulary: Vocabulary, expressions: Expressions) -> Expressions:
+    """Return expressions with the members of their lists."""
+    return expressions._replace(**lists_of(vocabulary, expressions.tags, expressions.lows)._asdict())
