@@ -16,6 +16,6 @@ def __getattr__(name: str) -> Any:
     """Return what runs sequences once somebody asks for it: it brings the compiler, which takes its time."""
     if name not in ("SequenceStats", "AutomatonMatcher"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from tocsin.sequences.running import sequences  # noqa: PLC0415
+    from tocsin.sequences.running import matcher  # noqa: PLC0415
 
-    return getattr(sequences, name)
+    return getattr(matcher, name)
