@@ -66,7 +66,7 @@ def test_a_long_batch_is_carried_in_parts_as_if_it_was_whole(
     world = make_world(4, kind=kind, nodes=20, events=90)
     whole, in_parts = (strategy_named(name)(world.setting, world.queries) for _ in range(2))
     expected = [whole.publish(batch) for batch in world.batches]
-    monkeypatch.setattr("tocsin.dissemination.strategies.strategy._AT_ONCE", 4)
+    monkeypatch.setattr("tocsin.dissemination.strategies.strategy._PART", 4)
     assert max(len(batch) for batch in world.batches) > 8
     found = [in_parts.publish(batch) for batch in world.batches]
     for batch, one, other in zip(world.batches, expected, found, strict=True):
@@ -121,7 +121,7 @@ def test_a_row_that_is_not_held_is_named_by_the_place_of_its_change(
 ) -> None:
     world = make_world(6, nodes=20, width=90)
     strategy = strategy_named(name)(world.setting, world.queries)
-    monkeypatch.setattr("tocsin.dissemination.strategies.strategy._AT_ONCE", at_once)
+    monkeypatch.setattr("tocsin.dissemination.strategies.strategy._PART", at_once)
     nothing, x = np.full(3, np.nan), np.array([70.0, 80.0, np.nan])
     old = np.array([np.nan, np.nan, float(np.median(world.queries.lows))])
     with pytest.raises(PointError, match="change 2: its old point"):

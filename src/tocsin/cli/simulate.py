@@ -15,7 +15,7 @@ from tocsin import __version__
 from tocsin.cli import options
 from tocsin.cli.costs import show_costs
 from tocsin.cli.terminal import counted, note, progress
-from tocsin.dissemination.byte_model import MOST
+from tocsin.dissemination.byte_model import MAX_BYTES
 from tocsin.model.errors import TocsinError
 
 if TYPE_CHECKING:  # these bring the compiler
@@ -70,10 +70,10 @@ def simulate(
         ),
     ] = "subscriptions",
     field: Annotated[
-        int, typer.Option(min=1, max=MOST, help="Bytes of a message's field.", rich_help_panel=_NETWORK)
+        int, typer.Option(min=1, max=MAX_BYTES, help="Bytes of a message's field.", rich_help_panel=_NETWORK)
     ] = 8,
     header: Annotated[
-        int, typer.Option(min=0, max=MOST, help="Bytes of a message's header.", rich_help_panel=_NETWORK)
+        int, typer.Option(min=0, max=MAX_BYTES, help="Bytes of a message's header.", rich_help_panel=_NETWORK)
     ] = 0,
     subscriptions: Annotated[
         int, typer.Option(min=1, max=_MANY, help="How many subscriptions.", rich_help_panel=_WORKLOAD)

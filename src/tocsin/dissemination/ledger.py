@@ -1,12 +1,13 @@
-"""What a run costs: by event, by pair of nodes, by link."""
+"""The traffic ledger of a run: costs by event, by pair of nodes, and by role."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tocsin.dissemination._kernels.ledger import Columns, EventCosts, Pairs, Scratch, charge
+from tocsin.dissemination._kernels.ledger import EventCosts, PairTotals, SenderCounts, TrafficColumns, charge
 from tocsin.dissemination.network.overlay import Overlay
 from tocsin.dissemination.traffic import Role, Traffic
+from tocsin.matching import IdArray
 
 __all__ = ["EventCosts", "TrafficLedger"]
 
@@ -16,17 +17,19 @@ class TrafficLedger:
 
     def __init__(self, overlay: Overlay) -> None:
         nodes = len(overlay)
-        self._pairs = Pairs(overlay.hops, *np.zeros((2, nodes, nodes), dtype=np.int64))
-        self._scratch = Scratch(*np.zeros((2, nodes), dtype=np.int64))
+        self._pairs = PairTotals(overlay.hops, *np.zeros((2, nodes, nodes), dtype=np.int64))
+        self._senders = SenderCounts(*np.zeros((2, nodes), dtype=np.int64))
         self._costs: list[EventCosts] = []
         self.size_by_role = dict.fromkeys(Role, 0)
 
-    def add(self, sent: Traffic, events: int) -> EventCosts:
-        """Charge the messages of a batch of so many events, and return what each event cost."""
+    def add(self, traffic: Traffic, events: int) -> EventCosts:
+        """Charge the traffic of a batch of `events`, and return the costs of each event."""
         costs = EventCosts(*np.zeros((len(EventCosts._fields), events), dtype=np.int64))
-        columns = (np.ascontiguousarray(getattr(sent, name), dtype=np.int64) for name in Columns._fields)
-        charge(Columns(*columns), self._pairs, self._scratch, costs)
-        sizes = np.bincount(sent.role, weights=sent.size, minlength=len(Role))
+        columns = (
+            np.ascontiguousarray(getattr(traffic, name), dtype=np.int64) for name in TrafficColumns._fields
+        )
+        charge(TrafficColumns(*columns), self._pairs, self._senders, costs)
+        sizes = np.bincount(traffic.role, weights=traffic.size, minlength=len(Role))
         for role in Role:
             self.size_by_role[role] += int(sizes[role])
         self._costs.append(costs)
@@ -34,16 +37,16 @@ class TrafficLedger:
 
     @property
     def costs(self) -> EventCosts:
-        """Return what every event cost, those of all batches one after another."""
+        """Return the costs of all events of all batches."""
         none = np.zeros((len(EventCosts._fields), 0), dtype=np.int64)
         return EventCosts(*(np.concatenate(columns) for columns in zip(none, *self._costs, strict=True)))
 
     @property
-    def messages(self) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-        """Return how many messages went from each node (a row) to each other one."""
+    def messages(self) -> IdArray:
+        """Return the number of messages from each node (row) to each other node (column)."""
         return self._pairs.messages
 
     @property
-    def size(self) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-        """Return how many bytes went from each node (a row) to each other one."""
+    def size(self) -> IdArray:
+        """Return the bytes from each node (row) to each other node (column)."""
         return self._pairs.size

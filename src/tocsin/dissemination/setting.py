@@ -1,4 +1,4 @@
-"""Where a simulation takes place."""
+"""The setting of a simulation: overlay, zones, server and byte model."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from tocsin.model.errors import TocsinError
 
 
 class Setting(Struct, frozen=True):
-    """The overlay, its content-addressable network (zone z is overlay node z's), who is the server, and the byte model."""
+    """An overlay with its content-addressable network (overlay node z owns zone z), its server, and the byte model."""
 
     overlay: Overlay
     can: Can
     server: int = 0
     byte_model: ByteModel = ByteModel()
-    seed: int = 1  # of what a strategy draws beside
+    seed: int = 1  # of the random choices of a strategy
 
     def __post_init__(self) -> None:
         nodes = len(self.overlay)
         if len(self.can) != nodes:
             raise TocsinError(
-                f"{len(self.can)} zones and {nodes} overlay nodes; grow a network with a zone for each node"
+                f"{len(self.can)} zones and {nodes} overlay nodes; build a network with a zone for each node"
             )
         if not 0 <= self.server < nodes:
             raise TocsinError(

@@ -1,4 +1,4 @@
-"""Messages between overlay nodes, as columns: what every strategy is charged for."""
+"""Messages between overlay nodes as columns: the traffic that a strategy is charged for."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from tocsin.matching import IdArray
 
 
 class Role(IntEnum):
-    """What a message is sent for."""
+    """The purpose of a message."""
 
-    ROUTE = 0  # on its way to where it spreads from
-    SPREAD = 1  # to those whom it concerns, or who hand it on
-    ASK = 2  # for rows that another node holds
+    ROUTE = 0  # on its way to the zone from which it spreads
+    SPREAD = 1  # to gateways of affected subscriptions, or to nodes that forward it
+    ASK = 2  # a request for rows that another node stores
     REPLY = 3
 
 
 class Traffic(Struct, frozen=True):
-    """Messages from an overlay node to another, as columns of equal length, by event.
+    """Messages from one overlay node to another, as columns of equal length, sorted by event.
 
-    A line stands for `messages` of one sort that go the same way at once; `size` is the bytes of all of them. Within an
-    event, one that is sent because of another has a greater `step`, counted from 0.
+    A line stands for `messages` equal messages sent at once; `size` is the bytes of all of them. A message that another
+    one of its event caused has a greater `step`; steps count from 0.
     """
 
-    event: IdArray  # int64 the place of the change in its batch; ascending
+    event: IdArray  # int64 the position of the change in its batch; ascending
     sender: IdArray  # int64 overlay nodes; never the receiver
     receiver: IdArray
     messages: IdArray
@@ -48,30 +48,27 @@ class Traffic(Struct, frozen=True):
         *,
         size: IdArray | int,
         step: IdArray,
-        role: Role,
+        role: NDArray[np.int8] | Role,
         messages: IdArray | int = 1,
     ) -> Traffic:
-        """Return lines, in the order of their events; those from a node to itself are left out."""
+        """Return lines sorted by event; lines from a node to itself are dropped."""
         kept = np.flatnonzero(sender != receiver)
         if len(kept) and np.any(np.diff(event[kept]) < 0):
             kept = kept[np.argsort(event[kept], kind="stable")]
-        count, total, wave = (
+        counts, sizes, steps = (
             np.broadcast_to(np.asarray(one, dtype=np.int64), event.shape)[kept]
             for one in (messages, size, step)
         )
-        roles = np.full(len(kept), role, dtype=np.int8)
-        return cls(event[kept], sender[kept], receiver[kept], count, total, wave, roles)
+        roles = np.broadcast_to(np.asarray(role, dtype=np.int8), event.shape)[kept]
+        return cls(event[kept], sender[kept], receiver[kept], counts, sizes, steps, roles)
 
     @classmethod
     def together(cls, parts: Sequence[Traffic]) -> Traffic:
-        """Return all lines of several, in the order of their events."""
-        event = np.concatenate([np.empty(0, dtype=np.int64), *(part.event for part in parts)])
-        order = np.argsort(event, kind="stable")
-        others = (
-            np.concatenate([np.empty(0, dtype=type_), *(getattr(part, name) for part in parts)])[order]
-            for name, type_ in (*((name, np.int64) for name in _NUMBERS), ("role", np.int8))
+        """Return the lines of all parts, sorted by event."""
+        order = np.argsort(np.concatenate([np.empty(0), *(part.event for part in parts)]), kind="stable")
+        return cls(
+            *(
+                np.concatenate([np.empty(0, dtype), *(getattr(part, name) for part in parts)])[order]
+                for name, dtype in zip(cls.__struct_fields__, (*[np.int64] * 6, np.int8), strict=True)
+            )
         )
-        return cls(event[order], *others)
-
-
-_NUMBERS = ("sender", "receiver", "messages", "size", "step")

@@ -86,7 +86,7 @@ def test_a_missing_neighbour_is_told() -> None:
     zones = grown(20, Splitting.UNIFORM, "negative", 0, 0, seed=2).can.zones
     alone = zones._replace(starts=np.zeros_like(zones.starts), neighbours=zones.neighbours[:0])
     here = int(Can(zones).locate(np.array([-99.0]), np.array([99.0]))[0])
-    with pytest.raises(TocsinError, match=f"way 0, from zone {here} .* no nearer neighbour"):
+    with pytest.raises(TocsinError, match=f"route 0, from zone {here} .* no nearer neighbour"):
         Can(alone).route(np.array([here]), np.array([99.0]), np.array([99.0]))
 
 
@@ -99,6 +99,6 @@ def test_kernels_are_compiled_once() -> None:
     can.spread(Messages(np.arange(6), x, x, x - 1, x + 1))
     versions = {name: count for name, count in compiled_kernels().items() if ".can._kernels." in name}
     # A helper that is called with True and with False may have a version for each, unless its callers come from the cache.
-    versions.pop(f"{lookup.__name__}.holder")
+    versions.pop(f"{lookup.__name__}.owner")
     assert versions
     assert max(versions.values()) <= 1

@@ -8,7 +8,7 @@ import pytest
 from tests.dissemination.worlds import make_world
 from tests.views.kinds.every_range import Change, Point, point_changes
 from tocsin.dissemination.can.construction import Splitting, build_can
-from tocsin.dissemination.cn_plus.broadcasts import Minima, Passed
+from tocsin.dissemination.cn_plus.broadcasts import Broadcast, SubscriptionMinima
 from tocsin.dissemination.query_kinds.ranges import RangeQueries
 from tocsin.views.changes import PointChanges
 from tocsin.views.kinds.kind import PointError
@@ -18,18 +18,18 @@ TABLE: list[Point] = [(10, 10), (20, 3), (30, 8), (40, 12), (50, 5), (70, 6), (7
 RANGES: list[Point] = [(15, 60), (18, 65), (25, 60), (35, 80), (60, 90)]
 
 
-def minima_of(points: list[Point], ranges: list[Point], nodes: int = 1) -> Minima:
+def minima_of(points: list[Point], ranges: list[Point], nodes: int = 1) -> SubscriptionMinima:
     x, y = np.array(points, dtype=float).reshape(-1, 2).T.copy()
     lows, highs = np.array(ranges, dtype=float).reshape(-1, 2).T.copy()
     queries = RangeQueries("min", x, y, lows, highs)
     can = build_can(
         nodes, Splitting.SUBSCRIPTIONS, lows=lows, highs=highs, rows=x, domain=(0.0, 120.0), seed=1
     )
-    return Minima(can, queries, can.locate(lows, highs))
+    return SubscriptionMinima(can, queries, can.locate(lows, highs))
 
 
-def follow(minima: Minima, *changes: Change) -> Passed:
-    return minima.follow(point_changes(changes))
+def follow(minima: SubscriptionMinima, *changes: Change) -> Broadcast:
+    return minima.apply(point_changes(changes))
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def follow(minima: Minima, *changes: Change) -> Passed:
 def test_answers_of_the_example(change: Change, altered: dict[int, float]) -> None:
     for nodes in (1, 2, 5, 9):
         minima = minima_of(TABLE, RANGES, nodes)
-        told = follow(minima, change).told
-        numbers = minima.numbers[told.place].tolist()
+        told = follow(minima, change).answers
+        numbers = minima.subscriptions[told.position].tolist()
         assert dict(zip(numbers, told.new.tolist(), strict=True)) == altered
         assert len(numbers) == len(altered)
 
@@ -60,19 +60,19 @@ def test_a_fall_reaches_part_of_its_quadrant_each_zone_from_one_that_was_reached
     for seed in range(60 if LONG else 6):
         world = make_world(seed, nodes=40, subscriptions=200, events=150, splitting=list(Splitting)[seed % 3])
         queries, can = world.queries, world.setting.can
-        minima = Minima(can, queries, can.locate(queries.lows, queries.highs))
+        minima = SubscriptionMinima(can, queries, can.locate(queries.lows, queries.highs))
         for batch in world.batches:
-            passed = minima.follow(batch)
+            passed = minima.apply(batch)
             falls = (batch.old_x == batch.new_x) & (batch.new_y < batch.old_y)
-            is_fall = falls[np.repeat(passed.changes, np.diff(passed.spread.starts))]
+            is_fall = falls[np.repeat(passed.changes, np.diff(passed.trees.starts))]
             assert passed.is_reached[~is_fall].all()
             # Roots are reached always, and whoever is reached has it from a zone that was.
-            assert passed.is_reached[passed.spread.starts[:-1]].all()
-            for begin, end in zip(passed.spread.starts[:-1], passed.spread.starts[1:], strict=True):
+            assert passed.is_reached[passed.trees.starts[:-1]].all()
+            for begin, end in zip(passed.trees.starts[:-1], passed.trees.starts[1:], strict=True):
                 reached = passed.is_reached[begin:end]
-                assert set(passed.spread.parents[begin:end][reached]) <= {
+                assert set(passed.trees.parents[begin:end][reached]) <= {
                     -1,
-                    *passed.spread.zones[begin:end][reached],
+                    *passed.trees.zones[begin:end][reached],
                 }
             spared += int((~passed.is_reached).sum())
     assert spared > 0
@@ -81,9 +81,9 @@ def test_a_fall_reaches_part_of_its_quadrant_each_zone_from_one_that_was_reached
 def test_a_fall_to_another_rows_height_at_its_x_ends_where_somebody_knows_that_row() -> None:
     ranges: list[Point] = [(50, 60), (10, 90), (5, 110), (40, 100), (1, 119), (30, 70)]
     passed = follow(minima_of([(55, 1), (55, 9)], ranges, nodes=6), ((55, 9), (55, 1)))
-    assert not len(passed.told.change)
+    assert not len(passed.answers.change)
     # The owner of (55, 55) has the subscription of [50, 60], and hands on to nobody.
-    assert len(passed.spread.zones) == 6
+    assert len(passed.trees.zones) == 6
     assert passed.is_reached.tolist() == [True] + [False] * 5
 
 
@@ -91,17 +91,17 @@ def test_who_loses_the_minimum_asks_and_gets_the_stairs_on_both_sides() -> None:
     minima = minima_of(TABLE, [(15, 95), (35, 75)])
     passed = follow(minima, ((20, 3), (20, 4)), ((50, 5), (50, 20)))
     # The first change is still a minimum of one; the second one's next minimum is elsewhere.
-    assert passed.told.new.tolist() == [4, 6]
-    assert passed.asked.x.tolist() == [20, 50]
-    assert passed.lines.fields.tolist() == [1, 6]  # nothing lower than 4; (40, 12) and (70, 6)
+    assert passed.answers.new.tolist() == [4, 6]
+    assert passed.requests.x.tolist() == [20, 50]
+    assert passed.messages.fields.tolist() == [1, 6]  # nothing lower than 4; (40, 12) and (70, 6)
 
 
 def test_several_equal_rows_are_lost_one_by_one() -> None:
     minima = minima_of([(50, 1), (50, 1), (60, 2)], [(40, 70)])
     passed = follow(minima, ((50, 1), None), ((50, 1), None), ((60, 2), None))
-    assert passed.told.change.tolist() == [1, 2]
-    assert passed.told.new.tolist() == [2, np.inf]
-    assert len(passed.asked.x) == 3
+    assert passed.answers.change.tolist() == [1, 2]
+    assert passed.answers.new.tolist() == [2, np.inf]
+    assert len(passed.requests.x) == 3
 
 
 def test_changes_before_one_of_a_row_that_is_not_held_are_made() -> None:
@@ -115,7 +115,7 @@ def test_changes_before_one_of_a_row_that_is_not_held_are_made() -> None:
 def test_rows_and_lines_get_room() -> None:
     minima = minima_of([(50, 100)], [(40, 60)] * 4_000)
     count = 40
-    told = follow(minima, *((None, (50, 99 - y)) for y in range(count))).told
+    told = follow(minima, *((None, (50, 99 - y)) for y in range(count))).answers
     assert len(told.change) == 4_000 * count
     assert minima.rows == count + 1
     assert told.new[-1] == 99 - (count - 1)
@@ -125,7 +125,7 @@ def test_a_row_that_stays_as_it_is_is_forwarded_and_alters_nothing() -> None:
     minima = minima_of(TABLE, RANGES, nodes=5)
     passed = follow(minima, ((50, 5), (50, 5)))
     assert passed.is_reached.all()
-    assert not len(passed.told.change)
-    assert not len(passed.asked.x)
-    empty = minima.follow(PointChanges(*np.empty((4, 0))))
-    assert not len(empty.spread.zones)
+    assert not len(passed.answers.change)
+    assert not len(passed.requests.x)
+    empty = minima.apply(PointChanges(*np.empty((4, 0))))
+    assert not len(empty.trees.zones)

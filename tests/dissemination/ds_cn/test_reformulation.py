@@ -11,9 +11,9 @@ from tests.dissemination.worlds import make_world
 from tests.views.kinds.every_range import Change, Point, point_changes
 from tocsin.dissemination.can.can import Can
 from tocsin.dissemination.can.construction import Splitting, build_can
-from tocsin.dissemination.ds_cn.reformulation import reformulated
+from tocsin.dissemination.ds_cn.reformulation import reformulate
 from tocsin.dissemination.ds_cn.rows import heights_of
-from tocsin.dissemination.ds_cn.walks import DiagonalRows, Walked
+from tocsin.dissemination.ds_cn.walks import DistributedServer, Walked
 from tocsin.views.changes import PointChanges
 from tocsin.views.kinds.extremes import Extremes
 from tocsin.views.kinds.kind import PointError
@@ -51,7 +51,7 @@ def split_at(*cuts: float) -> Can:
 
 def walked_from(can: Can, points: Iterable[Point], *changes: Change) -> Walked:
     x, y = np.array(list(points), dtype=float).reshape(-1, 2).T
-    return DiagonalRows(can, "min", x, y).walk(point_changes(changes))
+    return DistributedServer(can, "min", x, y).walk(point_changes(changes))
 
 
 @pytest.mark.parametrize("kind", ["min", "max"])
@@ -68,13 +68,13 @@ def test_messages_are_those_of_one_server_with_all_rows(kind: str) -> None:
         )
         server = Extremes()
         server.load(world.queries.x, heights_of(kind, world.queries.y))
-        diagonal = DiagonalRows(world.setting.can, kind, world.queries.x, world.queries.y)
+        diagonal = DistributedServer(world.setting.can, kind, world.queries.x, world.queries.y)
         for batch in world.batches:
             heights = (heights_of(kind, y) for y in (batch.old_y, batch.new_y))
             expected = server.reformulate(
                 PointChanges(batch.old_x, next(heights), batch.new_x, next(heights))
             )
-            assert same(reformulated(diagonal.walk(batch)), expected), f"seed {seed}"
+            assert same(reformulate(diagonal.walk(batch)), expected), f"seed {seed}"
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_messages_are_those_of_one_server_with_all_rows(kind: str) -> None:
 )
 def test_messages_of_the_example(change: Change, expected: list[tuple[float, ...]]) -> None:
     for cuts in ((), (45,), (25, 45, 75), (10, 20, 30, 40, 50, 60, 70, 80, 90, 100)):
-        found = np.array(lines(reformulated(walked_from(split_at(*cuts), TABLE, change)))).reshape(-1, 6)[
+        found = np.array(lines(reformulate(walked_from(split_at(*cuts), TABLE, change)))).reshape(-1, 6)[
             :, 1:
         ]
         wanted = np.array(expected, dtype=float).reshape(-1, 5)
@@ -119,7 +119,7 @@ def test_messages_of_the_example(change: Change, expected: list[tuple[float, ...
 
 def sent(walked: Walked) -> list[tuple[int, ...]]:
     """Return sender, receiver, fields and step of each message."""
-    found = walked.lines
+    found = walked.messages
     return list(
         zip(
             found.sender.tolist(),
@@ -135,10 +135,10 @@ def test_a_walk_asks_from_owner_to_owner_until_a_row_is_low_enough() -> None:
     # Owners: 0 has 10 and 20, 1 has 30 and 40, 2 has 50 to 70, 3 has 100.
     walked = walked_from(split_at(25, 45, 75), TABLE, ((40, 12), (40, 4)))
     assert sent(walked) == [(1, 0, 3, 0), (0, 1, 3, 1), (1, 2, 3, 0), (2, 3, 3, 1), (3, 1, 3, 2)]
-    assert walked.homes.place.tolist() == [1]
-    assert walked.homes.step.tolist() == [3]
+    assert walked.coordinators.place.tolist() == [1]
+    assert walked.coordinators.step.tolist() == [3]
     # Of the rows passed, none was below 4: the two ends alone come back.
-    assert walked.tuples.x.tolist() == [20, 100]
+    assert walked.returned.x.tolist() == [20, 100]
 
 
 def test_every_row_that_may_be_exposed_comes_back() -> None:
@@ -151,13 +151,13 @@ def test_every_row_that_may_be_exposed_comes_back() -> None:
         (2, 3, 3, 0),
         (3, 2, 3, 1),
     ]
-    assert walked.tuples.x.tolist() == [30, 20, 70, 100]
+    assert walked.returned.x.tolist() == [30, 20, 70, 100]
 
 
 def test_a_walk_that_comes_to_the_end_says_so() -> None:
     walked = walked_from(split_at(25, 45, 75), TABLE, ((100, 2), (100, 1)))
     assert sent(walked) == [(3, 2, 3, 0), (2, 1, 3, 1), (1, 0, 3, 2), (0, 3, 1, 3)]
-    assert walked.homes.step.tolist() == [4]
+    assert walked.coordinators.step.tolist() == [4]
 
 
 def test_an_ignorable_change_ends_at_the_owner() -> None:
@@ -165,12 +165,12 @@ def test_an_ignorable_change_ends_at_the_owner() -> None:
         split_at(25, 45, 75), TABLE, ((70, 11), (70, 7)), ((70, 6), (70, 6)), (None, (70, 6))
     )
     assert sent(walked) == []
-    assert not walked.homes.matters.any()
+    assert not walked.coordinators.is_relevant.any()
 
 
 def test_a_row_that_moves_is_told_of_by_its_old_owner() -> None:
     walked = walked_from(split_at(25, 45, 75), TABLE, ((30, 8), (100, 9)))
-    assert walked.homes.place.tolist() == [1]
+    assert walked.coordinators.place.tolist() == [1]
     assert {receiver for _, receiver, *_ in sent(walked)[-1:]} == {1}
     # There is a lower row at the new x: nothing to walk for, which the old owner has to hear.
     assert (3, 1, 3, 0) in sent(walked)
@@ -180,35 +180,35 @@ def test_rows_come_from_owners_that_were_asked_and_are_charged() -> None:
     for seed in range(60 if LONG else 4):
         world = make_world(seed, nodes=30, rows=60, events=100, splitting=list(Splitting)[seed % 3])
         can = world.setting.can
-        diagonal = DiagonalRows(can, "min", world.queries.x, world.queries.y)
+        diagonal = DistributedServer(can, "min", world.queries.x, world.queries.y)
         for batch in world.batches:
             walked = diagonal.walk(batch)
-            found, tuples = walked.lines, walked.tuples
-            for change in np.flatnonzero(walked.homes.matters).tolist():
-                of = found.change == change
-                knows = {walked.moves.old_place[change], walked.moves.new_place[change]}
+            found, tuples = walked.messages, walked.returned
+            for change in np.flatnonzero(walked.coordinators.is_relevant).tolist():
+                of = found.cause == change
+                knows = {walked.changes.old_place[change], walked.changes.new_place[change]}
                 asked = knows | set(found.receiver[of & ~found.is_reply])
                 held_by = can.diagonal_places(tuples.x[tuples.change == change])
                 assert set(held_by) <= asked
-                for owner in asked - {-1, walked.homes.place[change]}:
+                for owner in asked - {-1, walked.coordinators.place[change]}:
                     fields = found.fields[of & found.is_reply & (found.sender == owner)]
                     assert fields[fields > 1].sum() == 3 * np.count_nonzero(held_by == owner)
                 last = found.step[of].max(initial=-1)
-                assert last < max(walked.homes.step[change], 1)
+                assert last < max(walked.coordinators.step[change], 1)
 
 
 def test_changes_before_one_of_a_row_that_is_not_held_are_made() -> None:
     x, y = np.array(TABLE, dtype=float).T
-    rows = DiagonalRows(split_at(45), "min", x, y)
+    rows = DistributedServer(split_at(45), "min", x, y)
     with pytest.raises(PointError, match=r"change 1: its old point \(41\.0, 12\.0\) is not held"):
         rows.walk(point_changes([((40, 12), None), ((41, 12), None), ((50, 5), None)]))
     assert len(rows) == len(TABLE) - 1
 
 
 def test_rows_that_keep_coming_get_room() -> None:
-    rows = DiagonalRows(split_at(45, 75), "min", np.empty(0), np.empty(0))
+    rows = DistributedServer(split_at(45, 75), "min", np.empty(0), np.empty(0))
     rows.walk(point_changes([(None, (50, y % 7)) for y in range(100)]))
     assert rows.rows.counts.tolist() == [0, 100, 0]
-    assert rows.rows.least.tolist() == [INF, 0, INF]
+    assert rows.rows.lowest.tolist() == [INF, 0, INF]
     rows.walk(point_changes([((50, 0), None)] * 15))
-    assert rows.rows.least.tolist() == [INF, 1, INF]
+    assert rows.rows.lowest.tolist() == [INF, 1, INF]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tocsin.dissemination.multicast.clusters import clustered
-from tocsin.dissemination.multicast.hierarchy import hierarchy_of
+from tocsin.dissemination.multicast.clusters import cluster_points
+from tocsin.dissemination.multicast.hierarchy import build_hierarchy
 from tocsin.dissemination.multicast.state import NO_PARENT, Hierarchy
 
 
@@ -39,12 +39,12 @@ def test_every_node_is_reached_once_from_the_server(
     places: list[tuple[int, int]], fan_out: int, data: st.DataObject
 ) -> None:
     root = data.draw(st.integers(0, len(places) - 1))
-    tree = hierarchy_of(np.array(places, dtype=float), root, fan_out=fan_out)
+    tree = build_hierarchy(np.array(places, dtype=float), root, fan_out=fan_out)
     assert_spans_all(tree, len(places), fan_out)
 
 
 def test_equal_coordinates_make_a_shallow_tree() -> None:
-    tree = hierarchy_of(np.zeros((500, 3)), 7, fan_out=10)
+    tree = build_hierarchy(np.zeros((500, 3)), 7, fan_out=10)
     assert_spans_all(tree, 500, 10)
     assert tree.depths.max() <= 4
 
@@ -53,19 +53,19 @@ def test_clusters_far_apart_are_found() -> None:
     random = np.random.default_rng(8)
     of_point = random.integers(5, size=200)
     points = 100.0 * np.eye(5)[of_point] + random.normal(size=(200, 5))
-    found = clustered(points, 5, random)
+    found = cluster_points(points, 5, random)
     assert sorted({tuple(np.unique(of_point[members])) for members in found}) == [(i,) for i in range(5)]
 
 
 @pytest.mark.parametrize("different", [1, 2, 3])
 def test_no_cluster_is_empty_where_points_are_equal(different: int) -> None:
     points = np.repeat(np.arange(different, dtype=float), 12)[:, None]
-    found = clustered(points, 10, np.random.default_rng(1))
+    found = cluster_points(points, 10, np.random.default_rng(1))
     assert [len(members) > 0 for members in found] == [True] * 10
     assert np.array_equal(np.sort(np.concatenate(found)), np.arange(len(points)))
 
 
 def test_a_seed_always_gives_the_same_tree() -> None:
     points = np.random.default_rng(2).normal(size=(100, 4))
-    first, second = (hierarchy_of(points, 0, fan_out=10, seed=3) for _ in range(2))
+    first, second = (build_hierarchy(points, 0, fan_out=10, seed=3) for _ in range(2))
     np.testing.assert_array_equal(first.parents, second.parents)

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tocsin.dissemination.multicast.multicast import Multicast, random_rates, rates_of
-from tocsin.dissemination.multicast.state import Carried, Hierarchy, Rates
+from tocsin.dissemination.multicast.state import Delivery, Hierarchy, Rates
 from tocsin.dissemination.network.inet import make_topology
 from tocsin.dissemination.network.overlay import Overlay, place_overlay
 from tocsin.model.errors import TocsinError
@@ -18,11 +18,11 @@ def make_overlay(nodes: int, seed: int = 1) -> Overlay:
     return place_overlay(make_topology(3 * nodes, seed=seed), nodes, seed=seed)
 
 
-def carry(multicast: Multicast, concerned: list[dict[int, int]]) -> Carried:
+def deliver(multicast: Multicast, concerned: list[dict[int, int]]) -> Delivery:
     starts = np.cumsum([0, *(len(one) for one in concerned)])
     nodes = np.array([node for one in concerned for node in one], dtype=np.int64)
     counts = np.array([count for one in concerned for count in one.values()], dtype=np.int64)
-    return multicast.carry(starts, nodes, counts)
+    return multicast.deliver(starts, nodes, counts)
 
 
 def random_messages(random: np.random.Generator, nodes: int, count: int) -> list[dict[int, int]]:
@@ -69,7 +69,7 @@ def greedy_tree(rates: Rates, node: int, children: set[int]) -> dict[int, int]:
     return senders
 
 
-def assert_carried(multicast: Multicast, rates: Rates, concerned: dict[int, int], lines: Carried) -> None:
+def assert_delivered(multicast: Multicast, rates: Rates, concerned: dict[int, int], lines: Delivery) -> None:
     tree = multicast.hierarchy
     reached = set().union(*(way_up(tree, node) for node in concerned))
     assert sorted(lines.receiver.tolist()) == sorted(reached)
@@ -97,19 +97,19 @@ def test_a_message_reaches_all_whom_it_concerns_once(nodes: int, fan_out: int) -
     multicast = Multicast(overlay, int(random.integers(nodes)), fan_out=fan_out, seed=3)
     rates = random_rates(overlay, seed=3)
     messages = random_messages(random, nodes, 30)
-    carried = carry(multicast, messages)
+    carried = deliver(multicast, messages)
     assert np.all(np.diff(carried.message) >= 0)
     for number, concerned in enumerate(messages):
         mine = carried.message == number
-        assert_carried(multicast, rates, concerned, Carried(*(column[mine] for column in carried)))
+        assert_delivered(multicast, rates, concerned, Delivery(*(column[mine] for column in carried)))
 
 
 def test_what_a_message_costs_does_not_depend_on_those_before_it() -> None:
     overlay = make_overlay(60)
     messages = random_messages(np.random.default_rng(4), 60, 40)
-    at_once = carry(Multicast(overlay, 5), messages)
+    at_once = deliver(Multicast(overlay, 5), messages)
     multicast = Multicast(overlay, 5)
-    one_by_one = [carry(multicast, [concerned]) for concerned in reversed(messages)][::-1]
+    one_by_one = [deliver(multicast, [concerned]) for concerned in reversed(messages)][::-1]
     for column, parts in zip(at_once[1:], zip(*(one[1:] for one in one_by_one), strict=True), strict=True):
         np.testing.assert_array_equal(column, np.concatenate(parts))
 
@@ -118,22 +118,22 @@ def test_kernels_are_compiled_once_whatever_arrays_they_get() -> None:
     multicast = Multicast(make_overlay(20), 0)
     starts, nodes, counts = np.array([0, 2]), np.array([3, 4]), np.array([1, 1])
     nodes.flags.writeable = False
-    multicast.carry(starts, nodes, counts)
-    multicast.carry(np.array([0, 9, 2, 9])[::2], nodes, counts.astype(np.int32))
+    multicast.deliver(starts, nodes, counts)
+    multicast.deliver(np.array([0, 9, 2, 9])[::2], nodes, counts.astype(np.int32))
     versions = {name: count for name, count in compiled_kernels().items() if ".multicast." in name}
     assert max(versions.values()) <= 1
 
 
 def test_room_is_found_for_many_hops() -> None:
     multicast = Multicast(make_overlay(60), 0)
-    carried = carry(multicast, [dict.fromkeys(range(60), 1)] * 100)
+    carried = deliver(multicast, [dict.fromkeys(range(60), 1)] * 100)
     assert np.bincount(carried.message).tolist() == [59] * 100
 
 
 def test_a_node_given_twice_and_one_with_nobody_count_as_they_are() -> None:
     multicast = Multicast(make_overlay(20), 0)
     nodes, counts = np.array([7, 3, 7]), np.array([2, 0, 5])
-    carried = multicast.carry(np.array([0, 3]), nodes, counts)
+    carried = multicast.deliver(np.array([0, 3]), nodes, counts)
     assert carried.receiver[-1] == 7
     assert carried.ids.tolist() == [7] * len(carried.ids)
 
@@ -142,7 +142,7 @@ def test_trees_are_made_when_they_are_needed() -> None:
     multicast = Multicast(make_overlay(40), 0)
     made, possible = multicast.groups
     assert made == 0
-    carry(multicast, [dict.fromkeys(range(40), 1)])
+    deliver(multicast, [dict.fromkeys(range(40), 1)])
     inner = int(np.count_nonzero(np.diff(multicast.hierarchy.starts)))
     assert multicast.groups == (inner, possible)
 

@@ -161,7 +161,7 @@ def origins(strategy: Strategy, changes: JoinChanges) -> list[set[int]]:
 def test_every_subscriber_is_told_once_of_a_change_that_alters_its_pairs(
     name: str, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tocsin.dissemination.query_kinds.join_pairs._AT_ONCE", at_once)
+    monkeypatch.setattr("tocsin.dissemination.query_kinds.join_pairs._BATCH", at_once)
     for seed in range(60 if LONG else 4):
         setting, queries, changes = make_world(seed, nodes=(1, 3, 12, 25)[seed % 4])
         strategy = strategy_named(name)(setting, queries)

@@ -1,4 +1,4 @@
-"""What the messages of each event cost."""
+"""Costs of the messages of each event."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from tocsin.structures.jit import kernel
 
 
-class Columns(NamedTuple):
-    """`Traffic`, as arrays without gaps."""
+class TrafficColumns(NamedTuple):
+    """`Traffic` as contiguous arrays."""
 
     event: NDArray[np.int64]
     sender: NDArray[np.int64]
@@ -22,45 +22,45 @@ class Columns(NamedTuple):
 
 
 class EventCosts(NamedTuple):
-    """By event."""
+    """The paper's metrics of each event, and its number of steps."""
 
     overlay_hops: NDArray[np.int64]
     ip_hops: NDArray[np.int64]
     size: NDArray[np.int64]
-    stress: NDArray[np.int64]
+    stress: NDArray[np.int64]  # the most messages that one node sent (MNS)
     steps: NDArray[np.int64]
 
 
-class Pairs(NamedTuple):
-    """By sender and receiver, over a run; `hops` are the links between them."""
+class PairTotals(NamedTuple):
+    """Totals of a run by sender and receiver; `hops` are the links between them."""
 
     hops: NDArray[np.int64]
     messages: NDArray[np.int64]
     size: NDArray[np.int64]
 
 
-class Scratch(NamedTuple):
-    """By node: the messages it sent for the present event, which is `event` if that is where it was counted last."""
+class SenderCounts(NamedTuple):
+    """By node: the messages it sent for `event`, the last event it sent anything for."""
 
-    sent: NDArray[np.int64]
+    messages: NDArray[np.int64]
     event: NDArray[np.int64]
 
 
 @kernel
-def charge(sent: Columns, pairs: Pairs, scratch: Scratch, costs: EventCosts) -> None:
-    """Add every line to its event's costs and to its pair; lines are in the order of their events, costs are 0 before."""
-    scratch.event[:] = -1
-    for line in range(sent.event.shape[0]):
-        event, sender, receiver = sent.event[line], sent.sender[line], sent.receiver[line]
-        messages = sent.messages[line]
+def charge(traffic: TrafficColumns, pairs: PairTotals, senders: SenderCounts, costs: EventCosts) -> None:
+    """Add every line to its event's costs and to its pair's totals; lines are sorted by event, costs are 0 before."""
+    senders.event[:] = -1
+    for line in range(traffic.event.shape[0]):
+        event, sender, receiver = traffic.event[line], traffic.sender[line], traffic.receiver[line]
+        messages = traffic.messages[line]
         costs.overlay_hops[event] += messages
         costs.ip_hops[event] += messages * pairs.hops[sender, receiver]
-        costs.size[event] += sent.size[line]
-        costs.steps[event] = max(costs.steps[event], sent.step[line] + 1)
-        if scratch.event[sender] != event:
-            scratch.event[sender] = event
-            scratch.sent[sender] = 0
-        scratch.sent[sender] += messages
-        costs.stress[event] = max(costs.stress[event], scratch.sent[sender])
+        costs.size[event] += traffic.size[line]
+        costs.steps[event] = max(costs.steps[event], traffic.step[line] + 1)
+        if senders.event[sender] != event:
+            senders.event[sender] = event
+            senders.messages[sender] = 0
+        senders.messages[sender] += messages
+        costs.stress[event] = max(costs.stress[event], senders.messages[sender])
         pairs.messages[sender, receiver] += messages
-        pairs.size[sender, receiver] += sent.size[line]
+        pairs.size[sender, receiver] += traffic.size[line]

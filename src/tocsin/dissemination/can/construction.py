@@ -1,24 +1,24 @@
-"""How a content-addressable network comes to be: nodes join one after another, and each gets part of a zone."""
+"""Construction of a content-addressable network: nodes join one by one, and each takes part of a zone."""
 
 from __future__ import annotations
 
 from enum import StrEnum
+from heapq import heappop, heappush
 
 import numpy as np
 
 from tocsin.dissemination.can.can import Can
-from tocsin.dissemination.can.loads import Loads
 from tocsin.dissemination.can.partition import Partition
 from tocsin.model.errors import TocsinError
 from tocsin.views.changes import Floats
 
 
 class Splitting(StrEnum):
-    """Which zone is split for a node that joins."""
+    """Which zone is split for a node that joins, and where."""
 
     UNIFORM = "uniform"  # that of a random point, into halves of its space
     SUBSCRIPTIONS = "subscriptions"  # the one with the most subscriptions, into halves of these
-    DATABASE = "database"  # the one with the most subscriptions and rows, into halves of what it has more of
+    DATABASE = "database"  # the one with the most subscriptions and rows, into halves of the larger share
 
 
 def build_can(
@@ -31,30 +31,98 @@ def build_can(
     domain: tuple[float, float],
     seed: int,
 ) -> Can:
-    """Return a network of so many zones, given to the overlay nodes in random order.
+    """Return a network with a zone for each overlay node, assigned in random order.
 
-    A zone is split in the dimension in which it was not split last; in the other one, if that does not divide what it
-    carries. A random point is uniform in the triangle x1 <= x2 of the domain. Where no zone has loads at two places, one is
-    split by such a point, as all are if the splitting is uniform. Zones without x1 <= x2 are never split.
+    A zone is split in the dimension in which it was not split last, or in the other one if the first does not divide its
+    load. Where no zone's load can be divided, and always if the splitting is uniform, the zone of a random point is
+    split; the point is uniform in the triangle x1 <= x2 of the domain. Zones without x1 <= x2 are never split.
     """
     _check(nodes, lows, highs, rows, domain)
     random = np.random.default_rng([seed, nodes])
     partition, none = Partition(), np.empty(0)
     if splitting == Splitting.UNIFORM:
-        loads = Loads(partition, none, none, none)
+        loads = _ZoneLoads(partition, none, none, none)
     else:
-        loads = Loads(partition, lows, highs, rows if splitting == Splitting.DATABASE else none)
+        loads = _ZoneLoads(partition, lows, highs, rows if splitting == Splitting.DATABASE else none)
     while len(partition) < nodes:
         if not loads.split():
             x1, x2 = sorted(
                 domain[0] * (1 - share) + domain[1] * share for share in random.random(2).tolist()
             )
-            _halve(partition, partition.holder(x1, x2), domain, nodes)
+            _halve(partition, partition.owner(x1, x2), domain, nodes)
     return Can(partition.finished(random.permutation(nodes)))
 
 
+class _ZoneLoads:
+    """By zone, the points (low, high) of its subscriptions and the x of its rows, with a heap of zones by load.
+
+    A zone's load is its share of all subscriptions and its share of all rows, added up.
+    """
+
+    def __init__(self, partition: Partition, lows: Floats, highs: Floats, rows: Floats) -> None:
+        self._partition = partition
+        self._points = [(lows, highs)]
+        self._rows = [np.sort(rows)]
+        self._subscription_share, self._row_share = 1 / max(len(lows), 1), 1 / max(len(rows), 1)
+        self._heap: list[tuple[float, int]] = []
+        self._push(0)
+
+    def split(self) -> bool:
+        """Split the most loaded zone that can be split by load; return whether there was one."""
+        while self._heap:
+            zone = heappop(self._heap)[1]
+            if (cut := self._cut(zone)) is not None:
+                self._split(zone, *cut)
+                return True
+        return False
+
+    def _push(self, zone: int) -> None:
+        subscriptions, rows = self._shares(zone)
+        if subscriptions + rows > 0:
+            heappush(self._heap, (-subscriptions - rows, zone))
+
+    def _shares(self, zone: int) -> tuple[float, float]:
+        return len(self._points[zone][0]) * self._subscription_share, len(self._rows[zone]) * self._row_share
+
+    def _cut(self, zone: int) -> tuple[int, float] | None:
+        """Return the dimension and the value that halve a zone's subscriptions or rows, whichever weighs more; None if all are at one point."""
+        axis = self._partition.next_axis[zone]
+        points = self._points[zone]
+        # A zone's rows lie on its diagonal, which a split in either dimension divides at the same x.
+        tries = [(axis, points[axis]), (1 - axis, points[1 - axis])]
+        subscriptions, rows = self._shares(zone)
+        tries.insert(0 if rows > subscriptions else 2, (axis, self._rows[zone]))
+        return next(((along, at) for along, values in tries if (at := _median(values)) is not None), None)
+
+    def _split(self, zone: int, axis: int, at: float) -> None:
+        new = self._partition.split(zone, axis, at)
+        points, rows = self._points[zone], self._rows[zone]
+        is_below = points[axis] < at
+        row = int(np.searchsorted(rows, at))
+        self._points[zone] = (points[0][is_below], points[1][is_below])
+        self._rows[zone] = rows[:row]
+        self._points.append((points[0][~is_below], points[1][~is_below]))
+        self._rows.append(rows[row:])
+        self._push(zone)
+        self._push(new)
+
+
+def _median(values: Floats) -> float | None:
+    """Return the value with as near to half of the values below it as possible, but at least one; None if all are equal."""
+    count = len(values)
+    if count < 2:
+        return None
+    middle = np.partition(values, count // 2)[count // 2]
+    below, up_to = int(np.count_nonzero(values < middle)), int(np.count_nonzero(values <= middle))
+    if below == 0 and up_to == count:
+        return None
+    if up_to == count or (below > 0 and count - 2 * below <= 2 * up_to - count):
+        return float(middle)
+    return float(values[values > middle].min())
+
+
 def _halve(partition: Partition, zone: int, domain: tuple[float, float], nodes: int) -> None:
-    """Split a zone in the middle of its part of the domain, or the largest that can be, if this one cannot."""
+    """Split a zone in the middle of its part of the domain; if there is no number between, the largest zone that has one."""
     cut = _middle(partition, zone, domain)
     if cut is None:
         by_size = sorted(range(len(partition)), key=lambda one: -_area(partition, one, domain))
@@ -82,7 +150,7 @@ def _middle(partition: Partition, zone: int, domain: tuple[float, float]) -> tup
 def _area(partition: Partition, zone: int, domain: tuple[float, float]) -> float:
     """Return the size of a zone's part of the domain, whose own size is 1."""
     sides = [partition.extent(zone, axis, domain) for axis in (0, 1)]
-    # Half of the least number that there is is 0, and nothing divides a domain so narrow.
+    # Half of the smallest float is 0; no zone of so narrow a domain can be split.
     width = domain[1] / 2 - domain[0] / 2 or 1.0
     shares = [max(high / 2 - low / 2, 0.0) / width for low, high in sides]
     return shares[0] * shares[1]

@@ -1,4 +1,4 @@
-"""The arrays of a content-addressable network."""
+"""Arrays of a content-addressable network."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ NO_PARENT: Final = -1
 
 
 class Zones(NamedTuple):
-    """A partition of the plane of (x1, x2) into rectangles; zone z, low <= x < high in both, is overlay node z's.
+    """A partition of the plane of (x1, x2) into rectangles low <= x < high; overlay node z owns zone z.
 
-    Zones at the rim reach to infinity. The splits that made them are a binary tree, its root first: what is below `at`
-    along `axis` is in the first child; a child is a split's number, or -1 - z for zone z. With one zone there is no split.
+    Zones at the rim reach to infinity. The splits that made them are a binary tree, its root first: points below `at`
+    along `axis` are in the first child; a child is a split's number, or -1 - z for zone z. One zone has no split.
     """
 
     low1: NDArray[np.float64]  # [zones]
@@ -25,13 +25,13 @@ class Zones(NamedTuple):
     at: NDArray[np.float64]  # [zones - 1]
     child: NDArray[np.int64]  # [zones - 1, 2]
     starts: NDArray[np.int64]  # [zones + 1] where the neighbours of each zone begin
-    neighbours: NDArray[np.int64]  # those that share a border of some length, ascending
+    neighbours: NDArray[np.int64]  # zones that share a border of some length, ascending
     diagonal: NDArray[np.int64]  # [k] the zones that hold some (x, x), in the order of x
     diagonal_from: NDArray[np.float64]  # [k] the least such x of each; -inf of the first
 
 
 class RouteRequests(NamedTuple):
-    """From which zones, to which points."""
+    """Source zones and target points."""
 
     sources: NDArray[np.int64]
     x1: NDArray[np.float64]
@@ -48,16 +48,16 @@ class Rectangles(NamedTuple):
 
 
 class Routes(NamedTuple):
-    """Ways from zone to neighbouring zone, the first and the last included; way r stands from starts[r] to starts[r + 1]."""
+    """Routes from zone to neighbouring zone, both ends included; route r stands from starts[r] to starts[r + 1]."""
 
     starts: NDArray[np.int64]  # [routes + 1]
     zones: NDArray[np.int64]
 
 
 class SpreadTrees(NamedTuple):
-    """The zones that meet each rectangle, and from which of them each is reached; those of r from starts[r] to starts[r + 1].
+    """Per rectangle r, from starts[r] to starts[r + 1], a tree of the zones that meet it.
 
-    The first of a rectangle is its root, the owner of its entry corner; each other comes after its parent.
+    The first is the root, the owner of the rectangle's entry corner; each other one comes after its parent.
     """
 
     starts: NDArray[np.int64]  # [rectangles + 1]

@@ -1,1 +1,1 @@
-"""The one row that each subscription keeps: the one that is its minimum."""
+"""CN+'s state: every subscription stores one row, its minimum."""

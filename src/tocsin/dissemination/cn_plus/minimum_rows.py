@@ -1,31 +1,33 @@
-"""Finding the row that each subscription keeps."""
+"""Finding the minimum row of each subscription."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from tocsin.dissemination.cn_plus._kernels.broadcasts import count_minima
-from tocsin.dissemination.cn_plus.state import BUCKETS, Kept
+from tocsin.dissemination.cn_plus.state import BUCKETS, MinimumRows
 from tocsin.matching import IdArray
 from tocsin.views.changes import Floats
 
 
-def kept_by(zones: IdArray, number: int, lows: Floats, highs: Floats, rows: tuple[Floats, Floats]) -> Kept:
-    """Return what subscriptions of some ranges keep, which are given by zone, of so many, of the rows (x, height)."""
+def minimum_rows(
+    zones: IdArray, number: int, lows: Floats, highs: Floats, rows: tuple[Floats, Floats]
+) -> MinimumRows:
+    """Return the minimum rows, among rows (x, height), of subscriptions sorted by zone; there are `number` zones."""
     starts = np.searchsorted(zones, np.arange(number + 1))
-    x, height = least_rows(*rows, lows, highs)
+    x, height = lowest_in_ranges(*rows, lows, highs)
     counts = np.zeros((number, BUCKETS), dtype=np.int32)
-    kept = Kept(starts.astype(np.int64), lows, highs, x, height, counts, np.empty(number))
-    count_minima(kept)
-    return kept
+    minima = MinimumRows(starts.astype(np.int64), lows, highs, x, height, counts, np.empty(number))
+    count_minima(minima)
+    return minima
 
 
-def least_rows(x: Floats, height: Floats, lows: Floats, highs: Floats) -> tuple[Floats, Floats]:
-    """Return x and height of the lowest row within each range, of equal ones the first; NaN and inf if there is none."""
+def lowest_in_ranges(x: Floats, height: Floats, lows: Floats, highs: Floats) -> tuple[Floats, Floats]:
+    """Return x and height of the lowest row within each range, the first of equal ones; NaN and inf if there is none."""
     order = np.lexsort((height, x))
     x, height = x[order], height[order]
     begin, end = np.searchsorted(x, lows), np.searchsorted(x, highs, side="right")
-    # lowest[k] is, by place, the lowest of 2**k rows from there on; two of these cover any range.
+    # A sparse table: lowest[k][i] is the lowest of the 2**k rows from i on; two of these cover any range.
     lowest = [np.arange(len(x))]
     while (width := 1 << len(lowest)) <= len(x):
         one = lowest[-1][: len(x) - width + 1]

@@ -1,1 +1,1 @@
-"""Rows along the diagonal: the owner of the zone of (x, x) holds the rows at x, and knows the next owner on either side."""
+"""DS-CN's distributed server: the owner of the zone of (x, x) stores the rows at x, and knows the next owners on both sides."""

@@ -1,28 +1,38 @@
-"""The arrays of the rows along the diagonal, and of the changes that they go through."""
+"""Arrays of the rows along the diagonal, and of their changes."""
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 
-class Rows(NamedTuple):
-    """Rows by place on the diagonal; those of place p stand from starts[p] on, by x, then height.
+class Ended(IntEnum):
+    """Why a kernel that applies changes returned."""
 
-    A height is y, or -y where the greatest is asked for: low ones count. Behind a place's rows is room for more, up to
-    where the next place's begin.
+    DONE = 0
+    NO_ROOM = 1  # for output
+    NO_ROOM_FOR_ROWS = 2
+    ABSENT = 3  # the next change's old row is not stored
+
+
+class DiagonalRows(NamedTuple):
+    """Rows by place on the diagonal; those of place p stand from starts[p] on, sorted by x, then height.
+
+    A height is y, or -y for `max`, so the lowest row always wins. The rest of a place's block, up to the start of the
+    next, is free.
     """
 
     starts: NDArray[np.int64]  # [places + 1]
     counts: NDArray[np.int64]  # [places]
-    least: NDArray[np.float64]  # [places] the least height; inf where there is no row
+    lowest: NDArray[np.float64]  # [places] the lowest height; inf where there is no row
     x: NDArray[np.float64]  # [room]
     height: NDArray[np.float64]  # [room]
 
 
-class Moves(NamedTuple):
+class RowChanges(NamedTuple):
     """Changes of rows, in order; where there is no row, x and height are NaN and the place is -1."""
 
     old_x: NDArray[np.float64]  # [changes]

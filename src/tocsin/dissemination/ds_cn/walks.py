@@ -6,73 +6,71 @@ import numpy as np
 from msgspec import Struct
 
 from tocsin.dissemination.can.can import Can
-from tocsin.dissemination.ds_cn._kernels.scans import Tuples
-from tocsin.dissemination.ds_cn._kernels.walks import (
-    ABSENT,
-    CHANGES,
-    DONE,
-    LINES,
-    NO_ROOM_FOR_ROWS,
-    TUPLES,
-    Homes,
-    WalkLines,
-    walk_changes,
-)
-from tocsin.dissemination.ds_cn.rows import filled, heights_of, moves_of, rows_of, with_room
-from tocsin.dissemination.ds_cn.state import Moves
+from tocsin.dissemination.ds_cn._kernels.diagonal import DiagonalMessages, ReturnedRows
+from tocsin.dissemination.ds_cn._kernels.walks import Coordinators, Output, Progress, walk_changes
+from tocsin.dissemination.ds_cn.rows import distribute_rows, heights_of, to_row_changes, with_room
+from tocsin.dissemination.ds_cn.state import Ended, RowChanges
+from tocsin.structures.growth import grown
 from tocsin.views.changes import Floats, PointChanges
 from tocsin.views.kinds.kind import absent
 
 
 class Walked(Struct, frozen=True):
-    """What came of the walks of a batch: who asked whom, what rows came back, and where each change is reformulated."""
+    """The walks of a batch: messages between places on the diagonal, the rows returned, and the coordinator of each change."""
 
-    moves: Moves
-    homes: Homes
-    lines: WalkLines
-    tuples: Tuples
+    changes: RowChanges
+    coordinators: Coordinators
+    messages: DiagonalMessages
+    returned: ReturnedRows
 
 
-class DiagonalRows:
-    """The rows that the owners on the diagonal hold, for the least or the greatest y."""
+class DistributedServer:
+    """The rows that the owners on the diagonal store, for the lowest or the highest y."""
 
     def __init__(self, can: Can, kind: str, x: Floats, y: Floats) -> None:
         self._can = can
         self._kind = kind
-        self.rows = rows_of(can, x, heights_of(kind, y))
+        self.rows = distribute_rows(can, x, heights_of(kind, y))
 
     def __len__(self) -> int:
         return int(self.rows.counts.sum())
 
     def walk(self, changes: PointChanges) -> Walked:
-        """Make changes one after another, each after the walks that tell how far it reaches.
+        """Apply changes in order, each after the walks that find how far it reaches.
 
-        Raises `PointError` at one that begins at a row that is not held; those before it are made.
+        Raises `PointError` at a change whose old row is not stored; the changes before it are applied.
         """
-        moves = moves_of(self._can, self._kind, changes)
+        by_row = to_row_changes(self._can, self._kind, changes)
         number = len(changes)
-        homes = Homes._make([*np.zeros((2, number), dtype=np.int64), np.zeros(number, dtype=np.bool_)])
-        lines, tuples = _lines(4 * number + 64), _tuples(4 * number + 64)
-        progress = np.zeros(3, dtype=np.int64)
-        while (ended := walk_changes(self.rows, moves, progress, homes, lines, tuples)) != DONE:
-            if ended == ABSENT:
-                raise absent(changes, int(progress[CHANGES]))
-            if ended == NO_ROOM_FOR_ROWS:
+        coordinators = Coordinators._make(
+            [*np.zeros((2, number), dtype=np.int64), np.zeros(number, dtype=np.bool_)]
+        )
+        room = 4 * number + 64
+        out = Output(coordinators, new_messages(room), new_rows(room))
+        progress = np.zeros(len(Progress), dtype=np.int64)
+        while (ended := walk_changes(self.rows, by_row, progress, out)) != Ended.DONE:
+            if ended == Ended.ABSENT:
+                raise absent(changes, int(progress[Progress.CHANGES]))
+            if ended == Ended.NO_ROOM_FOR_ROWS:
                 self.rows = with_room(self.rows)
             else:
-                lines = filled(_lines(2 * len(lines.change)), lines)
-                tuples = filled(_tuples(2 * len(tuples.change)), tuples)
+                room *= 2
+                messages = grown(out.messages, DiagonalMessages._fields, room)
+                returned = grown(out.returned, ReturnedRows._fields, room)
+                out = Output(coordinators, messages, returned)
         return Walked(
-            moves,
-            homes,
-            WalkLines._make(column[: progress[LINES]] for column in lines),
-            Tuples._make(column[: progress[TUPLES]] for column in tuples),
+            by_row,
+            coordinators,
+            DiagonalMessages._make(column[: progress[Progress.MESSAGES]] for column in out.messages),
+            ReturnedRows._make(column[: progress[Progress.ROWS]] for column in out.returned),
         )
 
 
-def _lines(room: int) -> WalkLines:
-    return WalkLines._make([*np.empty((5, room), dtype=np.int64), np.empty(room, dtype=np.bool_)])
+def new_messages(room: int) -> DiagonalMessages:
+    """Return room for messages along the diagonal."""
+    return DiagonalMessages._make([*np.empty((5, room), dtype=np.int64), np.empty(room, dtype=np.bool_)])
 
 
-def _tuples(room: int) -> Tuples:
-    return Tuples._make([np.empty(room, dtype=np.int64), *np.empty((2, room))])
+def new_rows(room: int) -> ReturnedRows:
+    """Return room for returned rows."""
+    return ReturnedRows(np.empty(room, dtype=np.int64), *np.empty((2, room)))

@@ -1,4 +1,4 @@
-"""Network coordinates: overlay nodes as points whose distances come near the hops between them (GNP)."""
+"""Network coordinates (GNP): overlay nodes as points whose distances approximate the hops between them."""
 
 from __future__ import annotations
 
@@ -16,49 +16,48 @@ DIMENSIONS: Final = 7
 _Problem: TypeAlias = Callable[[Floats], tuple[Floats, Floats]]
 """Residuals [points, residuals] and their derivatives [points, residuals, unknowns] at [points, unknowns]."""
 
-_STARTS: Final = 4  # of the landmarks: one from their eigenvectors, the others beside it
+_STARTS: Final = 4  # of the landmarks: one from their eigenvectors, the others random offsets of it
 _STEPS: Final = 1_000  # of the landmarks, mostly far fewer
 _ROUNDS: Final = 100  # of the others
-_STIFFEST: Final = 1e9  # a damping under which steps are too small to matter
-_SETTLED: Final = 1e-9  # an improvement, as a part of what is left, that is not worth another round
+_STIFFEST: Final = 1e9  # with so much damping, steps are too small to matter
+_SETTLED: Final = 1e-9  # a relative improvement that is not worth another round
 
 
-def located(
+def network_coordinates(
     hops: NDArray[np.int64], *, landmarks: int = LANDMARKS, dimensions: int = DIMENSIONS, seed: int = 1
 ) -> Floats:
     """Return a point for each node, given the hops between all of them.
 
-    Landmarks, each amid nodes that are far from the others, are placed by the hops among them; every other node by
-    its hops to the landmarks. Both minimise the sum of squared relative errors, which falls to a minimum near the
-    start, not always to the least one. With few nodes there are fewer landmarks, and no more dimensions than these
-    can span.
+    Landmarks are fitted to the hops among them, every other node to its hops to the landmarks. Both minimise the sum of
+    squared relative errors, and reach a local minimum. With few nodes there are fewer landmarks, and no more dimensions
+    than these can span.
     """
-    chosen = landmarks_of(hops, landmarks)
+    chosen = choose_landmarks(hops, landmarks)
     dimensions = max(min(dimensions, len(chosen) - 1), 1)
     among = hops[np.ix_(chosen, chosen)].astype(np.float64)
-    anchors = _landmarks_located(among, dimensions, np.random.default_rng(seed))
-    points = _fitted(_linearly(hops[:, chosen], anchors), _to_anchors(anchors, hops[:, chosen]))
+    anchors = _fit_landmarks(among, dimensions, np.random.default_rng(seed))
+    points = _fit(_linear_start(hops[:, chosen], anchors), _to_anchors(anchors, hops[:, chosen]))
     points[chosen] = anchors
     return points
 
 
-def landmarks_of(hops: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    """Return up to `most` nodes, each the one that brings all nodes nearest to those chosen by then."""
+def choose_landmarks(hops: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """Return up to `most` nodes, chosen greedily to reduce the distance of all nodes to the nearest landmark."""
     nearest = np.full(len(hops), hops.max(initial=0) + 1)
     chosen: list[int] = []
     while len(chosen) < min(most, len(hops)):
         gains = np.sum(np.maximum(nearest - hops, 0), axis=1)
-        gains[chosen] = -1  # so that nodes at one host, no hop apart, are not chosen twice
+        gains[chosen] = -1  # nodes at one host are no hop apart and must not be chosen twice
         chosen.append(int(np.argmax(gains)))
         np.minimum(nearest, hops[chosen[-1]], out=nearest)
     return np.array(chosen, dtype=np.int64)
 
 
-def _landmarks_located(among: Floats, dimensions: int, random: np.random.Generator) -> Floats:
-    """Return points of the landmarks, the best of several fits."""
+def _fit_landmarks(among: Floats, dimensions: int, random: np.random.Generator) -> Floats:
+    """Return the points of the landmarks: the best of several fits."""
     start = _from_eigenvectors(among, dimensions)
     beside = random.normal(scale=0.5, size=(_STARTS - 1, *start.shape))
-    fitted = _majorised(np.concatenate([start[None], start + beside]), among)
+    fitted = _majorise(np.concatenate([start[None], start + beside]), among)
     return np.asarray(fitted[int(np.argmin(_errors_of(fitted, among)))])
 
 
@@ -71,19 +70,18 @@ def _from_eigenvectors(among: Floats, dimensions: int) -> Floats:
     return np.asarray(vectors[:, greatest] * np.sqrt(np.maximum(values[greatest], 1e-6)))
 
 
-def _linearly(apart: NDArray[np.int64], anchors: Floats) -> Floats:
-    """Return points whose squared distances differ from anchor to anchor as they should, by least squares."""
+def _linear_start(apart: NDArray[np.int64], anchors: Floats) -> Floats:
+    """Return points by least squares on the differences of squared distances, which are linear in the coordinates."""
     squares = apart.astype(np.float64) ** 2
     wanted = np.sum(anchors**2, axis=1) - squares
     around = anchors - anchors.mean(axis=0)
     return np.asarray(0.5 * (wanted - wanted.mean(axis=1)[:, None]) @ np.linalg.pinv(around).T)
 
 
-def _majorised(start: Floats, among: Floats) -> Floats:
-    """Return, for each of several sets of points, where steps that never make its errors worse lead to.
+def _majorise(start: Floats, among: Floats) -> Floats:
+    """Fit several sets of points by stress majorisation: each step minimises a parabola that bounds the error from above.
 
-    Each step goes to the least of a parabola that touches the sum of errors from above (stress majorisation): small
-    products of matrices, where Newton's way would solve for all coordinates at once.
+    A step is two small matrix products, where Newton's method would solve for all coordinates at once.
     """
     weights = 1.0 / np.maximum(among, 1.0) ** 2
     np.fill_diagonal(weights, 0.0)
@@ -110,9 +108,9 @@ def _distances(points: Floats) -> Floats:
 
 
 def _to_anchors(anchors: Floats, apart: NDArray[np.int64]) -> _Problem:
-    """Return the problems of single points, each with its own distances to the anchors."""
+    """Return the least-squares problems of single points, each with its own distances to the anchors."""
     wanted = apart.astype(np.float64)
-    scale = np.maximum(wanted, 1.0)  # of no distance, the error itself
+    scale = np.maximum(wanted, 1.0)  # the error is absolute where the distance is 0
 
     def problem(at: Floats) -> tuple[Floats, Floats]:
         differences = at[:, None, :] - anchors
@@ -122,10 +120,10 @@ def _to_anchors(anchors: Floats, apart: NDArray[np.int64]) -> _Problem:
     return problem
 
 
-def _fitted(start: Floats, problem: _Problem) -> Floats:
-    """Return, for each row of unknowns, where Levenberg's and Marquardt's steps from there lead to.
+def _fit(start: Floats, problem: _Problem) -> Floats:
+    """Solve a least-squares problem per row of unknowns by Levenberg-Marquardt steps from `start`.
 
-    The rows are separate problems that are solved side by side; each has its own damping.
+    The problems are independent and solved side by side; each has its own damping.
     """
     at = start.copy()
     damping = np.full(len(at), 1e-2)

@@ -6,7 +6,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tocsin.dissemination.network._kernels.paths import LinkTraffic, Search, add_link_loads, measure
+from tocsin.dissemination.network._kernels.paths import add_link_loads, measure
+from tocsin.dissemination.network.state import LinkTraffic, Search
 from tocsin.dissemination.network.topology import Topology
 from tocsin.matching import IdArray
 from tocsin.model.errors import TocsinError

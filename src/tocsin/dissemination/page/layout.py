@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from tocsin.dissemination.multicast.coordinates import located
+from tocsin.dissemination.multicast.coordinates import network_coordinates
 from tocsin.dissemination.network.overlay import Overlay
 from tocsin.views.changes import Floats
 
@@ -19,7 +19,7 @@ def laid_out(overlay: Overlay, seed: int) -> Floats:
     nodes = len(overlay)
     if nodes < 3:
         return np.linspace((0.3, 0.5), (0.7, 0.5), nodes)
-    places = located(overlay.hops, dimensions=2, seed=seed)
+    places = network_coordinates(overlay.hops, dimensions=2, seed=seed)
     # Ranks, for the most part: a few nodes far away would crowd all others.
     ranks = np.argsort(np.argsort(places, axis=0, kind="stable"), axis=0, kind="stable") / (nodes - 1)
     spans = np.ptp(places, axis=0)

@@ -1,1 +1,1 @@
-"""What subscribers ask: which changes concern them, and how the server and they themselves follow these."""
+"""Kinds of queries that a simulation asks: aggregates over ranges, and joins."""

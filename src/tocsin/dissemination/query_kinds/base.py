@@ -1,4 +1,4 @@
-"""What all subscriptions of a simulation ask, each about its own range."""
+"""The queries of all subscriptions in a simulation: one kind of view, a range for each."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from tocsin.views.kinds.kind import Answers, Reformulator, Told
 from tocsin.views.messages import Messages
 
 Changes: TypeAlias = Any
-"""A batch of changes with a length, of the sort that its queries knows: `PointChanges` where ranges decide."""
+"""A batch of changes with a length, of the type that its queries take: `PointChanges` or `JoinChanges`."""
 
 
-class Ends(NamedTuple):
-    """The lower ends of ranges, and their upper ends, each in their own order: enough to count what all ranges hold."""
+class RangeEnds(NamedTuple):
+    """The lower and the upper ends of ranges, each sorted: enough to count how many ranges contain a number."""
 
     lows: Floats
     highs: Floats
 
     @classmethod
-    def of(cls, lows: Floats, highs: Floats) -> Ends:
+    def of(cls, lows: Floats, highs: Floats) -> RangeEnds:
         """Return the ends of some ranges."""
         return cls(np.sort(lows), np.sort(highs))
 
-    def holding(self, x: Floats) -> int:
-        """Return how often a number, NaN apart, is within a range, both ends included."""
+    def count_containing(self, x: Floats) -> int:
+        """Return the number of pairs of a number, NaN excepted, and a range that contains it, both ends included."""
         x = x[~np.isnan(x)]
         begun, ended = np.searchsorted(self.lows, x, side="right"), np.searchsorted(self.highs, x)
         return int((begun - ended).sum())
 
 
-EVERYWHERE: Final = Ends(np.array([-np.inf]), np.array([np.inf]))
+EVERYWHERE: Final = RangeEnds(np.array([-np.inf]), np.array([np.inf]))
 
 
 class Relaxed(Struct, frozen=True):
-    """Where changes have to go if nobody knows which answers they alter: each to all subscriptions in some rectangles."""
+    """Where changes go if no node knows the affected subscriptions: to all subscriptions in some rectangles."""
 
     messages: Messages  # without a payload; those of one change may overlap
-    fields: int  # that such a message has
+    fields: int  # of such a message
 
 
 class Queries(ABC):
-    """A kind of view, the rows it begins with, and a range for each subscription, both ends included."""
+    """A kind of view, the initial rows, and a range for each subscription, both ends included."""
 
     kind: str
     lows: Floats
@@ -59,25 +59,25 @@ class Queries(ABC):
 
     @abstractmethod
     def check(self, changes: Changes) -> None:
-        """Raise `TocsinError` at a change that is none of such rows, naming its place."""
+        """Raise `TocsinError` at a malformed change, naming its position."""
 
     # the server's side, and the subscribers' side
 
     @abstractmethod
     def new_server(self) -> Reformulator:
-        """Return the server's side with all rows."""
+        """Return a server with all initial rows."""
 
     @abstractmethod
-    def no_answers(self) -> Answers:
-        """Return the subscribers' side before any has begun; their places are the subscriptions' numbers."""
+    def empty_answers(self) -> Answers:
+        """Return the subscribers' side before any has begun; places are the subscriptions' numbers."""
 
-    @abstractmethod
     def begin(self, answers: Answers, server: Reformulator, numbers: IdArray) -> None:
-        """Let subscriptions begin with what a server's present rows answer."""
+        """Give subscriptions their answers from a server's present rows."""
+        answers.begin(numbers, server.present(self.lows[numbers], self.highs[numbers]))
 
     def new_answers(self, server: Reformulator, numbers: IdArray) -> Answers:
-        """Return the side of some subscriptions, as a server's present rows begin it."""
-        answers = self.no_answers()
+        """Return the subscribers' side with the answers of some subscriptions from a server's present rows."""
+        answers = self.empty_answers()
         self.begin(answers, server, numbers)
         return answers
 
@@ -89,23 +89,28 @@ class Queries(ABC):
 
     @abstractmethod
     def relaxed(self, changes: Changes) -> Relaxed:
-        """Return where changes have to go as they are."""
+        """Return where unreformulated changes go."""
 
     @abstractmethod
     def new_replica(self, low: float, high: float) -> Reformulator:
-        """Return the side of a node that keeps all rows that matter to ranges within [low, high]."""
+        """Return a replica of all rows that matter to ranges within [low, high]."""
 
     @abstractmethod
-    def part(self, changes: Changes, places: IdArray, low: float, high: float) -> tuple[Changes, IdArray]:
-        """Return those of the changes at some places that concern a replica, as it sees them, and their places."""
+    def replica_changes(
+        self, changes: Changes, positions: IdArray, low: float, high: float
+    ) -> tuple[Changes, IdArray]:
+        """Return the changes, among those at some positions, that a replica of [low, high] sees, and their positions.
+
+        A row that leaves the range is removed there, one that enters it is added.
+        """
 
     @abstractmethod
-    def kept(self, ends: Ends) -> int:
-        """Return how many of the first rows each of some ranges would keep, all together."""
+    def stored_rows(self, ends: RangeEnds) -> int:
+        """Return the sum over ranges of the initial rows that each stores."""
 
     @abstractmethod
-    def gained(self, changes: Changes, ends: Ends) -> int:
-        """Return how many more some ranges would keep after changes, all together; less than 0 if they lose some."""
+    def gained_rows(self, changes: Changes, ends: RangeEnds) -> int:
+        """Return how many more rows all ranges together store after changes; negative if they lose some."""
 
     # bytes
 
@@ -114,29 +119,29 @@ class Queries(ABC):
         """Return how many fields each reformulated message has."""
 
     @abstractmethod
-    def told_fields(self, told: Told) -> IdArray:
-        """Return how many fields a message to each subscription has that tells it what changed, and nobody else."""
+    def notification_fields(self, changed: Told) -> IdArray:
+        """Return how many fields the notification of each changed answer to its one subscription has."""
 
     @abstractmethod
     def answer_fields(self, answers: Answers) -> int:
-        """Return how many fields all subscriptions' present answers have together."""
+        """Return how many fields the present answers of all subscriptions have together."""
 
     @property
     @abstractmethod
     def rows(self) -> int:
-        """Return how many rows there are at first."""
+        """Return how many initial rows there are."""
 
 
 class RowCount:
-    """How many rows some ranges keep all together, as the rows change."""
+    """The number of rows that some ranges store together, as the rows change."""
 
-    def __init__(self, queries: Queries, ends: Ends) -> None:
-        self._question, self._ends = queries, ends
-        self.rows = queries.kept(ends)
+    def __init__(self, queries: Queries, ends: RangeEnds) -> None:
+        self._queries, self._ends = queries, ends
+        self.rows = queries.stored_rows(ends)
 
     def follow(self, changes: Changes) -> None:
-        """Count what changes make of them."""
-        self.rows += self._question.gained(changes, self._ends)
+        """Update the number after changes."""
+        self.rows += self._queries.gained_rows(changes, self._ends)
 
 
 def check_ranges(lows: Floats, highs: Floats) -> None:

@@ -1,4 +1,4 @@
-"""Pairs of rows with the same key: told one by one by whoever holds both tables, and kept by subscribers."""
+"""Pairs of rows with the same key: a reformulator sends them one by one, and subscribers store them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.dissemination.columns import is_run_start
 from tocsin.dissemination.query_kinds.base import Changes
-from tocsin.dissemination.query_kinds.join_rows import Image, JoinChanges, KeyedRows, Table
-from tocsin.dissemination.runs import is_first
+from tocsin.dissemination.query_kinds.join_rows import JoinChanges, KeyedRows, Table, TableImage
 from tocsin.matching import IdArray, Matches
 from tocsin.model.errors import TocsinError
 from tocsin.views.changes import Floats
@@ -22,19 +22,19 @@ from tocsin.views.messages import Messages
 Pair: TypeAlias = tuple[int, int]
 """The id of a row of R, and that of a row of S."""
 
-_AT_ONCE: Final = 256  # messages, each of which very many may hear
+_BATCH: Final = 256  # a message may have very many subscriptions
 
 _Sides: TypeAlias = tuple[int, float, int, float]  # a pair with r's x and s's z
 
 
-class ToldPairs(Told, frozen=True, kw_only=True):
-    """Which sets of pairs changed, and by how many pairs, of those that come and go together."""
+class ChangedPairs(Told, frozen=True, kw_only=True):
+    """The sets of pairs that changed, and how many pairs of each came or went."""
 
     pairs: IdArray
 
 
-class _Altered(NamedTuple):
-    """Pairs that come, with the sign 1, or go, with -1, for a place, as columns."""
+class _PairChanges(NamedTuple):
+    """Pairs that come (sign 1) or go (sign -1) for a subscription, as columns."""
 
     change: IdArray
     place: IdArray
@@ -44,13 +44,13 @@ class _Altered(NamedTuple):
 
 
 class PairReformulator(Reformulator):
-    """Both tables by key. A message tells of one pair that comes or goes, to all ranges that hold its x (5).
+    """Both tables by key. A message is one pair that comes or goes, for all ranges that contain its x (5).
 
-    Its payload is the ids `r` and `s`, the `z` by which subscribers choose, and a `sign`, 1 or -1. A row that changes in
-    some way makes its pairs go, then come; who hears both knows that nothing changed.
+    Its payload is the ids `r` and `s`, the `z` by which subscribers filter, and a `sign`, 1 or -1. An updated row makes
+    its pairs go, then come; a subscriber that gets both messages knows that nothing changed.
     """
 
-    def __init__(self, r: Image, s: Image) -> None:
+    def __init__(self, r: TableImage, s: TableImage) -> None:
         self._tables = {Table.R: KeyedRows(Table.R, r), Table.S: KeyedRows(Table.S, s)}
 
     def load(self, x: Floats, y: Floats) -> None:  # noqa: ARG002 - no points can be taken
@@ -58,9 +58,9 @@ class PairReformulator(Reformulator):
         raise TocsinError("a join has two tables of rows, not points; make its server from a `JoinQueries`")
 
     def reformulate(self, changes: Changes) -> Messages:
-        """Make changes, which are `JoinChanges`, one after another, and return the messages that tell of them."""
+        """Apply `JoinChanges` in order, and return their messages."""
         columns: tuple[list[Any], ...] = ([], [], [], [], [], [])
-        for place, sign, (r, x, s, z) in self._follow(changes):
+        for place, sign, (r, x, s, z) in self._apply(changes):
             for column, value in zip(columns, (place, x, r, s, z, sign), strict=True):
                 column.append(value)
         types = (np.int64, np.float64, np.int64, np.int64, np.float64, np.int8)
@@ -70,18 +70,11 @@ class PairReformulator(Reformulator):
         infinite = np.full(len(at), np.inf)
         return Messages(change, at, at, -infinite, infinite, {"r": of_r, "s": of_s, "z": of_z, "sign": signs})
 
-    def _follow(self, changes: JoinChanges) -> Iterator[tuple[int, int, _Sides]]:
-        """Make changes, and tell of each pair: the change's place, the sign, and what it is."""
+    def _apply(self, changes: JoinChanges) -> Iterator[tuple[int, int, _Sides]]:
+        """Apply changes, and yield each pair with its change's position and its sign."""
         changes.check()
-        rows = zip(
-            changes.table.tolist(),
-            changes.id.tolist(),
-            changes.old_key.tolist(),
-            changes.old_value.tolist(),
-            changes.new_key.tolist(),
-            changes.new_value.tolist(),
-            strict=True,
-        )
+        columns = (getattr(changes, name).tolist() for name in changes.__struct_fields__)
+        rows = zip(*columns, strict=True)
         for place, (number, id, old_key, old_value, new_key, new_value) in enumerate(rows):
             table = Table(number)
             own = self._tables[table]
@@ -100,14 +93,14 @@ class PairReformulator(Reformulator):
                 yield from ((place, 1, sides) for sides in self._pairs(table, id, new_key, new_value))
 
     def _pairs(self, table: Table, id: int, key: float, value: float) -> Iterator[_Sides]:
-        """Tell of all pairs that a row makes with the other table's."""
+        """Yield all pairs of a row with rows of the other table."""
         if table is Table.R:
             yield from ((id, value, s, z) for s, z in self._tables[Table.S].of(key).items())
         else:
             yield from ((r, x, id, value) for r, x in self._tables[Table.R].of(key).items())
 
     def present(self, lows: Floats, highs: Floats) -> Present:
-        """Return all pairs in the order of their x as columns `r`, `s`, `z`; those of range i are from `begins[i]` to `ends[i]`."""
+        """Return all pairs in the order of their x as columns `r`, `s`, `z`; those of range i stand from `begins[i]` to `ends[i]`."""
         found = [
             (x, r, s, z)
             for key, rows in self._tables[Table.R].all()
@@ -127,9 +120,9 @@ class PairReformulator(Reformulator):
 
 
 class PairAnswers(Answers):
-    """A sorted tuple of pairs for each subscription, by place, which is its number.
+    """A sorted tuple of pairs for each subscription, by its number.
 
-    A subscription takes pairs whose z is within its own range of them, both ends included.
+    A subscription takes pairs whose z is within its own range of z, both ends included.
     """
 
     def __init__(self, z_lows: Floats, z_highs: Floats) -> None:
@@ -137,7 +130,7 @@ class PairAnswers(Answers):
         self._sets: list[tuple[Pair, ...]] = [()] * len(z_lows)
 
     def begin(self, places: IdArray, present: Present) -> None:
-        """Let subscriptions begin with those of the pairs within their ranges that they take."""
+        """Give subscriptions the pairs within their ranges of x and z."""
         z, begins, ends = present["z"], present["begins"].tolist(), present["ends"].tolist()
         pairs = list(zip(present["r"].tolist(), present["s"].tolist(), strict=True))
         for place, begin, end in zip(places.tolist(), begins, ends, strict=True):
@@ -145,45 +138,45 @@ class PairAnswers(Answers):
             self._sets[place] = tuple(sorted(pairs[begin + i] for i in np.flatnonzero(taken).tolist()))
 
     def end(self, places: IdArray) -> None:
-        """Let go of the sets of subscriptions."""
+        """Forget the sets of subscriptions."""
         for place in places.tolist():
             self._sets[place] = ()
 
-    def tell(self, messages: Messages, found: Matches) -> ToldPairs:
-        """Return the sets that change, each once for all messages of a change, by change and place."""
-        altered = self._altered(messages, found)
-        begins = np.flatnonzero(is_first(altered.change, altered.place))
-        change, places = altered.change[begins], altered.place[begins]
+    def tell(self, messages: Messages, found: Matches) -> ChangedPairs:
+        """Return the sets that change, each once per change, sorted by change and subscription."""
+        changes = self._changes(messages, found)
+        begins = np.flatnonzero(is_run_start(changes.change, changes.place))
+        places = changes.place[begins]
         old, new = (np.empty(len(begins), dtype=object) for _ in range(2))
-        lines = list(zip(altered.r.tolist(), altered.s.tolist(), altered.sign.tolist(), strict=True))
+        lines = list(zip(changes.r.tolist(), changes.s.tolist(), changes.sign.tolist(), strict=True))
         sizes = np.diff(np.append(begins, len(lines)))
         ends = (begins + sizes).tolist()
-        for told, (place, begin, end) in enumerate(zip(places.tolist(), begins.tolist(), ends, strict=True)):
-            old[told] = self._sets[place]
-            new[told] = self._sets[place] = _changed(self._sets[place], lines[begin:end])
-        return ToldPairs(change, places, old, new, pairs=sizes)
+        for i, (place, begin, end) in enumerate(zip(places.tolist(), begins.tolist(), ends, strict=True)):
+            old[i] = self._sets[place]
+            new[i] = self._sets[place] = _updated(self._sets[place], lines[begin:end])
+        return ChangedPairs(changes.change[begins], places, old, new, pairs=sizes)
 
-    def _altered(self, messages: Messages, found: Matches) -> _Altered:
-        """Return the pairs that come and go, by change and place; one that goes and comes again is as it was."""
+    def _changes(self, messages: Messages, found: Matches) -> _PairChanges:
+        """Return the pairs that come or go, sorted by change and subscription; a pair that goes and comes again is dropped."""
         payload = messages.payload
-        of, place = self._taken(payload["z"], found)
-        # Messages of one change and one pair stand for the same line at each place; there are two at the most.
+        of, place = self._filtered(payload["z"], found)
+        # At most two messages of a change are about the same pair; their signs are added.
         lines = _numbered(messages.change, payload["r"], payload["s"])[of] * len(self._sets) + place
         order = np.argsort(lines, kind="stable")
-        begins = np.flatnonzero(is_first(lines[order]))
+        begins = np.flatnonzero(is_run_start(lines[order]))
         sign = np.add.reduceat(payload["sign"][of][order], begins) if len(begins) else np.empty(0, np.int8)
-        stays = sign == 0
-        of, place, sign = of[order[begins]][~stays], place[order[begins]][~stays], sign[~stays]
+        unchanged = sign == 0
+        of, place, sign = of[order[begins]][~unchanged], place[order[begins]][~unchanged], sign[~unchanged]
         change = messages.change[of]
         order = np.lexsort((place, change))
         of, place, sign = of[order], place[order], sign[order]
-        return _Altered(change[order], place, payload["r"][of], payload["s"][of], sign)
+        return _PairChanges(change[order], place, payload["r"][of], payload["s"][of], sign)
 
-    def _taken(self, z: Floats, found: Matches) -> tuple[IdArray, IdArray]:
-        """Return the messages whose z is within the range of a place that hears them, and the places."""
+    def _filtered(self, z: Floats, found: Matches) -> tuple[IdArray, IdArray]:
+        """Return, as pairs, the messages and the subscriptions found for them whose range of z contains the message's z."""
         messages, places = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
-        for begin in range(0, len(found), _AT_ONCE):
-            offsets = found.offsets[begin : begin + _AT_ONCE + 1]
+        for begin in range(0, len(found), _BATCH):
+            offsets = found.offsets[begin : begin + _BATCH + 1]
             place = found.ids[offsets[0] : offsets[-1]]
             of = np.repeat(np.arange(begin, begin + len(offsets) - 1), np.diff(offsets))
             taken = (self._z_lows[place] <= z[of]) & (z[of] <= self._z_highs[place])
@@ -197,20 +190,20 @@ class PairAnswers(Answers):
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of all sets, without the pairs, which they share."""
+        """Return the bytes of all sets without the pairs, which sets share."""
         return sys.getsizeof(self._sets) + sum(map(sys.getsizeof, self._sets))
 
 
 def _numbered(*columns: IdArray) -> IdArray:
-    """Return a number for each row of columns, the same for equal ones."""
+    """Return a number for each row of columns, the same for equal rows."""
     order = np.lexsort(columns)
     numbers = np.empty(len(order), dtype=np.int64)
-    numbers[order] = np.cumsum(is_first(*(column[order] for column in columns))) - 1
+    numbers[order] = np.cumsum(is_run_start(*(column[order] for column in columns))) - 1
     return numbers
 
 
-def _changed(pairs: tuple[Pair, ...], lines: list[tuple[int, int, int]]) -> tuple[Pair, ...]:
-    """Return pairs with those that come and without those that go, in order; a line is r, s and the sign."""
+def _updated(pairs: tuple[Pair, ...], lines: list[tuple[int, int, int]]) -> tuple[Pair, ...]:
+    """Return sorted pairs after lines of r, s and sign were added or removed."""
     changed = list(pairs)
     for r, s, sign in lines:
         if sign > 0:

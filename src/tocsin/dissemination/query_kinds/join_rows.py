@@ -1,4 +1,4 @@
-"""The rows of a join: two tables with a key in common, and their changes."""
+"""Rows of the two tables of a join, and their changes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tocsin.views.kinds.kind import PointError
 
 
 class Table(IntEnum):
-    """One of the two tables of a join."""
+    """The two tables of a join."""
 
-    R = 0  # whose value is x, which ranges look at
-    S = 1  # whose value is z
+    R = 0  # its value is x, the attribute of ranges
+    S = 1  # its value is z
 
 
 class JoinRows(Struct, frozen=True):
@@ -34,12 +34,12 @@ class JoinRows(Struct, frozen=True):
     def __len__(self) -> int:
         return len(self.id)
 
-    def take(self, places: NDArray[np.int64] | NDArray[np.bool_]) -> JoinRows:
-        """Return only these, given by their places or by a mask."""
-        return JoinRows(self.id[places], self.key[places], self.value[places])
+    def take(self, positions: NDArray[np.int64] | NDArray[np.bool_]) -> JoinRows:
+        """Return some of the rows, given by their positions or by a mask."""
+        return JoinRows(self.id[positions], self.key[positions], self.value[positions])
 
     def check(self, table: Table) -> None:
-        """Raise `TocsinError` at a row that cannot be one of a table."""
+        """Raise `TocsinError` at a row that is not finite, or has the id of another."""
         if len(wrong := np.flatnonzero(~(np.isfinite(self.key) & np.isfinite(self.value)))):
             at = int(wrong[0])
             raise TocsinError(
@@ -56,8 +56,7 @@ class JoinRows(Struct, frozen=True):
 class JoinChanges(Struct, frozen=True):
     """Changes of rows of both tables, one after another, as columns of equal length.
 
-    A row without an old key and value comes, one without new ones goes: they are NaN. Any other keeps its id, whatever
-    else of it changes.
+    An inserted row has NaN as its old key and value, a deleted one as its new ones. An update may change all but the id.
     """
 
     table: NDArray[np.int8]  # a `Table`
@@ -71,25 +70,17 @@ class JoinChanges(Struct, frozen=True):
         return len(self.id)
 
     def part(self, begin: int, end: int | None = None) -> JoinChanges:
-        """Return the changes from place `begin` to before `end`, or to the last."""
-        part = slice(begin, end)
-        return JoinChanges(
-            self.table[part],
-            self.id[part],
-            self.old_key[part],
-            self.old_value[part],
-            self.new_key[part],
-            self.new_value[part],
-        )
+        """Return the changes from position `begin` to before `end`, or to the last."""
+        return JoinChanges(*(getattr(self, name)[begin:end] for name in self.__struct_fields__))
 
     def check(self) -> None:
-        """Raise `TocsinError` at a change that is none of two rows, of which each is there or not."""
+        """Raise `TocsinError` at a change whose table is unknown, or whose rows are neither finite nor absent."""
         columns = ((self.old_key, self.old_value), (self.new_key, self.new_value))
         wrong = ~np.isin(self.table, list(Table))
         for key, value in columns:
             wrong |= ~(np.isfinite(key) & np.isfinite(value)) & ~(np.isnan(key) & np.isnan(value))
-        if len(places := np.flatnonzero(wrong)):
-            at = int(places[0])
+        if len(found := np.flatnonzero(wrong)):
+            at = int(found[0])
             rows = ", ".join(f"({key[at]}, {value[at]})" for key, value in columns)
             raise TocsinError(
                 f"change {at}: table {self.table[at]}, from and to (key, value) {rows}; a table is 0 for R or 1 for S, "
@@ -97,8 +88,8 @@ class JoinChanges(Struct, frozen=True):
             )
 
 
-class Image(Struct, frozen=True):
-    """Rows of one table, which nobody changes."""
+class TableImage(Struct, frozen=True):
+    """The initial rows of one table; replicas share it, so it must not change."""
 
     values: Mapping[float, Mapping[int, float]]  # by key, then by id
     keys: Mapping[int, float]  # by id
@@ -108,12 +99,12 @@ _NO_ROWS: Final[Mapping[int, float]] = {}
 
 
 class KeyedRows:
-    """Rows of one table by key. It begins as an image that others may hold too, and copies only what changes."""
+    """Rows of one table by key: a shared image, and copies of the keys that changed since."""
 
-    def __init__(self, table: Table, image: Image) -> None:
+    def __init__(self, table: Table, image: TableImage) -> None:
         self._table = table
         self._image = image
-        # For what is in them, in the place of the image's; a row that went has no key.
+        # Both override the image; a deleted row has no key.
         self._changed: dict[float, dict[int, float]] = {}
         self._keys: dict[int, float | None] = {}
 
@@ -122,41 +113,41 @@ class KeyedRows:
         changed = self._changed.get(key)
         return self._image.values.get(key, _NO_ROWS) if changed is None else changed
 
-    def expect(self, place: int, id: int, key: float, value: float) -> None:
-        """Raise `PointError`, naming a change by its place, unless a row is held just so."""
+    def expect(self, position: int, id: int, key: float, value: float) -> None:
+        """Raise `PointError`, naming a change by its position, unless a row is stored with this key and value."""
         if self.of(key).get(id) != value:
-            raise self._fault(place, f"row {id} is not held with key {key} and value {value}")
+            raise self._fault(position, f"row {id} is not held with key {key} and value {value}")
 
-    def expect_none(self, place: int, id: int) -> None:
-        """Raise `PointError`, naming a change by its place, if a row is held already, with whatever key."""
+    def expect_none(self, position: int, id: int) -> None:
+        """Raise `PointError`, naming a change by its position, if a row is already stored with any key."""
         key = self._keys[id] if id in self._keys else self._image.keys.get(id)
         if key is not None:
-            raise self._fault(place, f"row {id} is held already, with key {key}")
+            raise self._fault(position, f"row {id} is held already, with key {key}")
 
     def remove(self, id: int, key: float) -> None:
-        """Let go of a row that is held."""
+        """Remove a row that is stored."""
         del self._own(key)[id]
         self._keys[id] = None
 
     def add(self, id: int, key: float, value: float) -> None:
-        """Hold a row."""
+        """Store a row."""
         self._own(key)[id] = value
         self._keys[id] = key
 
     def all(self) -> list[tuple[float, Mapping[int, float]]]:
         """Return each key with its rows."""
-        held = ((key, self.of(key)) for key in {**self._image.values, **self._changed})
-        return [(key, rows) for key, rows in held if rows]
+        stored = ((key, self.of(key)) for key in {**self._image.values, **self._changed})
+        return [(key, rows) for key, rows in stored if rows]
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of all rows, those of the image too."""
+        """Return the bytes of all rows, including those of the image."""
         tables = (self._changed, self._keys, self._image.keys, *(rows for _, rows in self.all()))
         return sum(map(sys.getsizeof, tables))
 
-    def _fault(self, place: int, reason: str) -> PointError:
+    def _fault(self, position: int, reason: str) -> PointError:
         return PointError(
-            place,
+            position,
             f", table {self._table.name}: {reason}; the changes before it are made. "
             f"Begin anew with the tables' rows",
         )
@@ -168,10 +159,10 @@ class KeyedRows:
         return rows
 
 
-def image_of(rows: JoinRows) -> Image:
+def image_of(rows: JoinRows) -> TableImage:
     """Return rows by key, and the key of each."""
     values: dict[float, dict[int, float]] = {}
     ids, keys = rows.id.tolist(), rows.key.tolist()
     for id, key, value in zip(ids, keys, rows.value.tolist(), strict=True):
         values.setdefault(key, {})[id] = value
-    return Image(values, dict(zip(ids, keys, strict=True)))
+    return TableImage(values, dict(zip(ids, keys, strict=True)))

@@ -1,4 +1,4 @@
-"""Pairs of rows of two tables whose keys are equal, of which a subscription wants those within its ranges (5)."""
+"""Join queries: the pairs of rows of two tables with equal keys and values within a subscription's ranges (5)."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from typing import Final, cast
 
 import numpy as np
 
-from tocsin.dissemination.query_kinds.base import Ends, Queries, Relaxed, check_ranges
-from tocsin.dissemination.query_kinds.join_pairs import PairAnswers, PairReformulator, ToldPairs
-from tocsin.dissemination.query_kinds.join_rows import Image, JoinChanges, JoinRows, Table, image_of
+from tocsin.dissemination.query_kinds.base import Queries, RangeEnds, Relaxed, check_ranges
+from tocsin.dissemination.query_kinds.join_pairs import ChangedPairs, PairAnswers, PairReformulator
+from tocsin.dissemination.query_kinds.join_rows import JoinChanges, JoinRows, Table, TableImage, image_of
 from tocsin.matching import IdArray
 from tocsin.model.errors import TocsinError
 from tocsin.model.subscription import Answer
 from tocsin.views.changes import Floats
-from tocsin.views.kinds.kind import Answers, Reformulator, Told
+from tocsin.views.kinds.kind import Answers, Told
 from tocsin.views.messages import Messages
 
-_RAW: Final = 4  # which table, and the row's id, key and value
-_PAIR: Final = 6  # the ids of both rows, their key, x, z, and whether they come or go
-_TOLD: Final = 3  # the ids of both rows, and whether they come or go
+_ROW_FIELDS: Final = 4  # the table, and the row's id, key and value
+_PAIR_FIELDS: Final = 6  # the ids of both rows, their key, x, z, and whether they come or go
+_CHANGE_FIELDS: Final = 3  # the ids of both rows, and whether they come or go
 
 
 class JoinQueries(Queries):
     """All (r, s) with r.key = s.key, low <= r.x <= high and z_low <= s.z <= z_high; answers are sorted pairs of ids.
 
-    x is the value of R, and decides on gateways and ways; z is the value of S, and subscribers look at it themselves.
-    Without ranges of z all are taken. Changes are `JoinChanges`.
+    x is the value of R and decides gateways and routes; z is the value of S, and subscribers filter by it. Without
+    ranges of z all pairs qualify. Changes are `JoinChanges`.
     """
 
     kind = "join"
@@ -61,96 +61,94 @@ class JoinQueries(Queries):
 
     @property
     def rows(self) -> int:
-        """Return how many rows both tables have at first."""
+        """Return how many initial rows both tables have."""
         return len(self.r) + len(self.s)
 
     @cached_property
-    def _s_image(self) -> Image:
+    def _s_image(self) -> TableImage:
         return image_of(self.s)
 
     def check(self, changes: JoinChanges) -> None:
-        """Raise `TocsinError` at a change of half a row."""
+        """Raise `TocsinError` at a malformed change."""
         changes.check()
 
     def new_server(self) -> PairReformulator:
-        """Return the server's side with both tables."""
+        """Return a server with both tables."""
         return PairReformulator(image_of(self.r), self._s_image)
 
-    def no_answers(self) -> Answers:
+    def empty_answers(self) -> Answers:
         """Return the subscribers' side before any has begun."""
         return PairAnswers(self.z_lows, self.z_highs)
-
-    def begin(self, answers: Answers, server: Reformulator, numbers: IdArray) -> None:
-        """Let subscriptions begin with the present pairs within their ranges."""
-        answers.begin(numbers, server.present(self.lows[numbers], self.highs[numbers]))
 
     def answer(self, answers: Answers, number: int) -> Answer:
         """Return a subscription's pairs (r, s), ascending."""
         return answers.answer(number)
 
     def relaxed(self, changes: JoinChanges) -> Relaxed:
-        """Return the quadrants of a row of R's old and new x; a row of S may be half of anybody's pairs.
+        """Return the quadrants of the old and the new x of a row of R; a row of S goes to all subscriptions.
 
-        All subscriptions are in one rectangle: its corner has the largest lower end and the least upper end that there are.
-        Zones below the diagonal that it meets hand messages on without having any subscription.
+        One rectangle contains all subscriptions: its corner has the largest lower end and the least upper end. Zones
+        below the diagonal that it meets forward messages without having any subscription.
         """
-        is_r, places = changes.table == Table.R, np.arange(len(changes))
+        is_r, positions = changes.table == Table.R, np.arange(len(changes))
         was = is_r & ~np.isnan(changes.old_value)
-        comes = is_r & ~np.isnan(changes.new_value) & (changes.new_value != changes.old_value)
+        is_new = is_r & ~np.isnan(changes.new_value) & (changes.new_value != changes.old_value)
         everywhere = ~is_r & (len(self) > 0)
-        change = np.concatenate([places[was], places[comes], places[everywhere]])
-        x = np.concatenate([changes.old_value[was], changes.new_value[comes]])
+        change = np.concatenate([positions[was], positions[is_new], positions[everywhere]])
+        x = np.concatenate([changes.old_value[was], changes.new_value[is_new]])
         of_s = np.count_nonzero(everywhere)
         inner_l = np.concatenate([x, np.full(of_s, self.lows.max(initial=-np.inf))])
         inner_r = np.concatenate([x, np.full(of_s, self.highs.min(initial=np.inf))])
         order = np.argsort(change, kind="stable")
         infinite = np.full(len(change), np.inf)
-        return Relaxed(Messages(change[order], inner_l[order], inner_r[order], -infinite, infinite), _RAW)
+        messages = Messages(change[order], inner_l[order], inner_r[order], -infinite, infinite)
+        return Relaxed(messages, _ROW_FIELDS)
 
     def new_replica(self, low: float, high: float) -> PairReformulator:
-        """Return a side with the rows of R whose x is within [low, high], and all of S."""
+        """Return a replica of the rows of R whose x is within [low, high], and of all of S."""
         begin, end = np.searchsorted(self.r.value, low), np.searchsorted(self.r.value, high, side="right")
         return PairReformulator(image_of(self.r.take(np.arange(begin, end))), self._s_image)
 
-    def part(
-        self, changes: JoinChanges, places: IdArray, low: float, high: float
+    def replica_changes(
+        self, changes: JoinChanges, positions: IdArray, low: float, high: float
     ) -> tuple[JoinChanges, IdArray]:
-        """Return changes at some places, of R only within [low, high]: a row whose x leaves it goes, one that enters comes."""
-        is_s = changes.table[places] == Table.S
-        old, new = changes.old_value[places], changes.new_value[places]
+        """Return the changes that a replica sees, and their positions: of S all, of R those within [low, high]."""
+        is_s = changes.table[positions] == Table.S
+        old, new = changes.old_value[positions], changes.new_value[positions]
         was, will = is_s | ((old >= low) & (old <= high)), is_s | ((new >= low) & (new <= high))
         seen = was | will
-        places, was, will = places[seen], was[seen], will[seen]
+        positions, was, will = positions[seen], was[seen], will[seen]
         return (
             JoinChanges(
-                changes.table[places],
-                changes.id[places],
-                np.where(was, changes.old_key[places], np.nan),
+                changes.table[positions],
+                changes.id[positions],
+                np.where(was, changes.old_key[positions], np.nan),
                 np.where(was, old[seen], np.nan),
-                np.where(will, changes.new_key[places], np.nan),
+                np.where(will, changes.new_key[positions], np.nan),
                 np.where(will, new[seen], np.nan),
             ),
-            places,
+            positions,
         )
 
-    def kept(self, ends: Ends) -> int:
-        """Return, of all ranges, the rows of R that have their x in them at first, and for each all of S."""
-        return ends.holding(self.r.value) + len(ends.lows) * len(self.s)
+    def stored_rows(self, ends: RangeEnds) -> int:
+        """Return the sum over ranges of the initial rows of R with x in each, and of all rows of S."""
+        return ends.count_containing(self.r.value) + len(ends.lows) * len(self.s)
 
-    def gained(self, changes: JoinChanges, ends: Ends) -> int:
-        """Return how many more that are after changes."""
+    def gained_rows(self, changes: JoinChanges, ends: RangeEnds) -> int:
+        """Return how many more rows that are after changes."""
         is_r = changes.table == Table.R
-        of_r = ends.holding(changes.new_value[is_r]) - ends.holding(changes.old_value[is_r])
-        came, went = np.isnan(changes.old_value[~is_r]), np.isnan(changes.new_value[~is_r])
+        old, new = changes.old_value, changes.new_value
+        of_r = ends.count_containing(new[is_r]) - ends.count_containing(old[is_r])
+        came, went = np.isnan(old[~is_r]), np.isnan(new[~is_r])
         return of_r + len(ends.lows) * (int(np.count_nonzero(came)) - int(np.count_nonzero(went)))
 
     def fields(self, messages: Messages) -> IdArray:
-        """Return a pair's fields; its x says which ranges it concerns."""
-        return np.full(len(messages), _PAIR, dtype=np.int64)
+        """Return a pair's fields; its x says which ranges it affects."""
+        return np.full(len(messages), _PAIR_FIELDS, dtype=np.int64)
 
-    def told_fields(self, told: Told) -> IdArray:
-        """Return the subscription, and for each pair that goes or comes its ids and its sign."""
-        return 1 + _TOLD * cast("ToldPairs", told).pairs  # as answers of this queries tell
+    def notification_fields(self, changed: Told) -> IdArray:
+        """Return the field of the subscription, and for each pair that goes or comes those of its ids and sign."""
+        return 1 + _CHANGE_FIELDS * cast("ChangedPairs", changed).pairs  # the type that `PairAnswers` returns
 
     def answer_fields(self, answers: Answers) -> int:
         """Return two ids for each pair."""

@@ -7,7 +7,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.dissemination.query_kinds.base import Ends, Queries, Relaxed, check_ranges
+from tocsin.dissemination.byte_model import ROW_FIELDS
+from tocsin.dissemination.query_kinds.base import Queries, RangeEnds, Relaxed, check_ranges
 from tocsin.matching import IdArray
 from tocsin.model.errors import TocsinError
 from tocsin.model.subscription import Answer
@@ -16,13 +17,12 @@ from tocsin.views.kinds.kind import Answers, Reads, Reformulator, Told, whole
 from tocsin.views.kinds.registry import RANGED, kind_named
 from tocsin.views.messages import Messages
 
-_RAW: Final = 3  # the row's id, x, y
 _RECTANGLE: Final = 4
-_CODES: Final = 1 << 20  # what stands for a value is below: nodes have a place for each up to their greatest
+_CODES: Final = 1 << 20  # codes of values are below: nodes have a slot for each up to their greatest
 
 
 class RangeQueries(Queries):
-    """A kind that a range of one attribute decides; rows are points (x, y), changes are `PointChanges`."""
+    """A kind of view over a range of one attribute; rows are points (x, y), changes are `PointChanges`."""
 
     def __init__(self, kind: str, x: Floats, y: Floats, lows: Floats, highs: Floats) -> None:
         if kind not in RANGED:
@@ -38,21 +38,21 @@ class RangeQueries(Queries):
 
     @property
     def rows(self) -> int:
-        """Return how many points there are at first."""
+        """Return how many initial points there are."""
         return len(self.x)
 
     def check(self, changes: PointChanges) -> None:
-        """Raise `TocsinError` at a change that does not lead from a point, or none, to a point, or none."""
+        """Raise `TocsinError` at a change whose old or new place is neither a point nor absent."""
         for when, x, y in (("old", changes.old_x, changes.old_y), ("new", changes.new_x, changes.new_y)):
-            is_there = ~np.isnan(x) | ~np.isnan(y)
-            if len(wrong := np.flatnonzero(is_there & ~self._is_point(x, y))):
+            is_present = ~np.isnan(x) | ~np.isnan(y)
+            if len(wrong := np.flatnonzero(is_present & ~self._is_point(x, y))):
                 at = int(wrong[0])
                 raise TocsinError(
                     f"change {at}: its {when} place ({x[at]}, {y[at]}) is no point; {self._needs}, or both are NaN"
                 )
 
     def _check_rows(self) -> None:
-        """Raise `TocsinError` at a row that is no point: strategies that meet it would answer differently."""
+        """Raise `TocsinError` at a row that is no point: strategies would answer differently."""
         if len(self.x) != len(self.y):
             raise TocsinError(f"{len(self.x)} x and {len(self.y)} y; give one of each for every row")
         if len(wrong := np.flatnonzero(~self._is_point(self.x, self.y))):
@@ -69,26 +69,19 @@ class RangeQueries(Queries):
 
     @property
     def _needs(self) -> str:
-        codes = self._kind.reads is Reads.VALUE
-        return (
-            f"x is finite, and y the code of a value, a whole number from 0 to {_CODES - 1:,}"
-            if codes
-            else "both are finite"
-        )
+        if self._kind.reads is Reads.VALUE:
+            return f"x is finite, and y the code of a value, a whole number from 0 to {_CODES - 1:,}"
+        return "both are finite"
 
     def new_server(self) -> Reformulator:
-        """Return the server's side with all points."""
+        """Return a server with all points."""
         server = self._kind.reformulator()
         server.load(self.x, self.y)
         return server
 
-    def no_answers(self) -> Answers:
+    def empty_answers(self) -> Answers:
         """Return the subscribers' side before any has begun."""
         return self._kind.answers()
-
-    def begin(self, answers: Answers, server: Reformulator, numbers: IdArray) -> None:
-        """Let subscriptions begin with what a server's present points answer."""
-        answers.begin(numbers, server.present(self.lows[numbers], self.highs[numbers]))
 
     def answer(self, answers: Answers, number: int) -> Answer:
         """Return a subscription's answer; distinct values as sorted codes."""
@@ -96,16 +89,16 @@ class RangeQueries(Queries):
         return whole(found) if isinstance(found, float) else found
 
     def relaxed(self, changes: PointChanges) -> Relaxed:
-        """Return the quadrant of each change's old x, and that of its new x if it is another: ranges that hold it."""
-        comes = (changes.new_x != changes.old_x) & ~np.isnan(changes.new_x)
+        """Return the quadrants of ranges that contain a change's old x, or its new x if that differs."""
+        is_new = (changes.new_x != changes.old_x) & ~np.isnan(changes.new_x)
         was = ~np.isnan(changes.old_x)
-        places = np.arange(len(changes))
-        change = np.concatenate([places[was], places[comes]])
-        x = np.concatenate([changes.old_x[was], changes.new_x[comes]])
+        positions = np.arange(len(changes))
+        change = np.concatenate([positions[was], positions[is_new]])
+        x = np.concatenate([changes.old_x[was], changes.new_x[is_new]])
         order = np.argsort(change, kind="stable")
         change, x = change[order], x[order]
         infinite = np.full(len(x), np.inf)
-        return Relaxed(Messages(change, x, x, -infinite, infinite), _RAW)
+        return Relaxed(Messages(change, x, x, -infinite, infinite), ROW_FIELDS)
 
     def new_replica(self, low: float, high: float) -> Reformulator:
         """Return a reformulator with the points within [low, high]."""
@@ -115,36 +108,36 @@ class RangeQueries(Queries):
         replica.load(self.x[within], self.y[within])
         return replica
 
-    def part(
-        self, changes: PointChanges, places: IdArray, low: float, high: float
+    def replica_changes(
+        self, changes: PointChanges, positions: IdArray, low: float, high: float
     ) -> tuple[PointChanges, IdArray]:
-        """Return changes at some places within [low, high]: a point that leaves it goes, one that enters it comes."""
-        old_x, new_x = changes.old_x[places], changes.new_x[places]
+        """Return the changes that a replica of [low, high] sees, and their positions."""
+        old_x, new_x = changes.old_x[positions], changes.new_x[positions]
         was, will = (old_x >= low) & (old_x <= high), (new_x >= low) & (new_x <= high)
         seen = was | will
-        places, was, will = places[seen], was[seen], will[seen]
+        positions, was, will = positions[seen], was[seen], will[seen]
         return (
             PointChanges(
                 np.where(was, old_x[seen], np.nan),
-                np.where(was, changes.old_y[places], np.nan),
+                np.where(was, changes.old_y[positions], np.nan),
                 np.where(will, new_x[seen], np.nan),
-                np.where(will, changes.new_y[places], np.nan),
+                np.where(will, changes.new_y[positions], np.nan),
             ),
-            places,
+            positions,
         )
 
-    def kept(self, ends: Ends) -> int:
-        """Return how many points ranges hold at first."""
-        return ends.holding(self.x)
+    def stored_rows(self, ends: RangeEnds) -> int:
+        """Return the sum over ranges of the initial points in each."""
+        return ends.count_containing(self.x)
 
-    def gained(self, changes: PointChanges, ends: Ends) -> int:
-        """Return how many points more ranges hold after changes."""
-        return ends.holding(changes.new_x) - ends.holding(changes.old_x)
+    def gained_rows(self, changes: PointChanges, ends: RangeEnds) -> int:
+        """Return how many more points ranges contain after changes."""
+        return ends.count_containing(changes.new_x) - ends.count_containing(changes.old_x)
 
     def fields(self, messages: Messages) -> IdArray:
-        """Return a rectangle and the new answer; of sums x, old and new y, if the rectangle is all that holds x.
+        """Return the fields of a rectangle and the new answer; of sums x, old and new y if the rectangle is x's quadrant.
 
-        Distinct values are told with a sign, or as the one that goes and the one that comes.
+        Distinct values have a sign, or are the one that goes and the one that comes.
         """
         if "value" in messages.payload:
             return np.full(len(messages), _RECTANGLE + 1, dtype=np.int64)
@@ -154,12 +147,12 @@ class RangeQueries(Queries):
         is_quadrant = np.isinf(messages.outer_l) & np.isinf(messages.outer_r)
         return np.where(is_quadrant & (messages.inner_l == messages.inner_r), 3, _RECTANGLE + 2)
 
-    def told_fields(self, told: Told) -> IdArray:
-        """Return the subscription and its new answer; of distinct values, one with its sign, or the one that goes and comes."""
-        return np.full(len(told), 2 if told.removed is None else 3, dtype=np.int64)
+    def notification_fields(self, changed: Told) -> IdArray:
+        """Return the fields of a subscription and its new answer; a distinct value has a sign, or goes as another comes."""
+        return np.full(len(changed), 2 if changed.removed is None else 3, dtype=np.int64)
 
     def answer_fields(self, answers: Answers) -> int:
-        """Return a field for each number, and for each of distinct values."""
+        """Return a field for each number, and for each distinct value."""
         if self._kind.reads is not Reads.VALUE:
             return len(self)
         found = (answers.answer(number) for number in range(len(self)))

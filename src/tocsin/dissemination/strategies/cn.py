@@ -1,4 +1,4 @@
-"""CN: no server; every change goes to all subscriptions whose range it is in, and they keep all rows (2.2.1)."""
+"""CN: no server; a change goes to all subscriptions whose range contains it, and they store all its rows (2.2.1)."""
 
 from __future__ import annotations
 
@@ -6,23 +6,25 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from tocsin.dissemination.query_kinds.base import Changes, Ends, Queries, RowCount
-from tocsin.dissemination.runs import is_first
+from tocsin.dissemination.byte_model import ROW_FIELDS
+from tocsin.dissemination.columns import is_run_start
+from tocsin.dissemination.query_kinds.base import Changes, Queries, RangeEnds, RowCount
 from tocsin.dissemination.setting import Setting
-from tocsin.dissemination.strategies.gateways import Gateways, by_zone, spread_traffic
-from tocsin.dissemination.strategies.strategy import EVERY_KIND, NOBODY, Outcome, StoredState, Strategy
+from tocsin.dissemination.strategies.content_network import spread_traffic
+from tocsin.dissemination.strategies.gateways import Gateways, by_zone
+from tocsin.dissemination.strategies.strategy import EVERY_KIND, Outcome, StoredState, Strategy
 from tocsin.matching import IdArray
-from tocsin.model.subscription import Answer
 from tocsin.views.kinds.kind import PointError, Reformulator, Told
 from tocsin.views.messages import Messages
 
-_NARROW: Final = 1 << 16  # zones whose numbers have 16 bits
+_NO_CHANGES: Final = Told(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0), np.empty(0))
+_UINT16: Final = 1 << 16  # zones whose numbers fit into 16 bits
 
 
 class ContentNetwork(Strategy):
-    """Subscriptions at one gateway share the rows that they keep: those within the widest range that holds all theirs.
+    """Subscriptions at one gateway share a replica: the rows within the hull of their ranges.
 
-    A gateway works out from its own rows whom of its subscriptions a change concerns.
+    A gateway finds the affected ones among its subscriptions from its own replica.
     """
 
     name: ClassVar[str] = "CN"
@@ -34,42 +36,43 @@ class ContentNetwork(Strategy):
         self._lows, self._highs = np.full(zones, np.inf), np.full(zones, -np.inf)
         np.minimum.at(self._lows, self.gateways, queries.lows)
         np.maximum.at(self._highs, self.gateways, queries.highs)
-        self._answers = queries.no_answers()
+        self._answers = queries.empty_answers()
         self._replicas: dict[int, Reformulator] = {}  # by zone; none where there is no subscription
         for zone, numbers in by_zone(self.gateways):
             replica = queries.new_replica(float(self._lows[zone]), float(self._highs[zone]))
             queries.begin(self._answers, replica, numbers)
             self._replicas[zone] = replica
         self._gateways = Gateways(setting.can, queries, self.gateways, self._answers)
-        held = list(self._replicas)
-        self._own = RowCount(queries, Ends.of(queries.lows, queries.highs))
-        self._shared = RowCount(queries, Ends.of(self._lows[held], self._highs[held]))
+        used = list(self._replicas)
+        self._own_rows = RowCount(queries, RangeEnds.of(queries.lows, queries.highs))
+        self._shared_rows = RowCount(queries, RangeEnds.of(self._lows[used], self._highs[used]))
 
     def _carry(self, changes: Changes) -> Outcome:
-        """Let changes spread over the quadrants of ranges that they are in, from the owner of their point."""
+        """Spread changes from the owner of their point over the quadrant of ranges that contain it."""
         relaxed = self.queries.relaxed(changes)
-        spread = self.setting.can.spread(relaxed.messages)
-        of = np.repeat(relaxed.messages.change, np.diff(spread.starts))
-        sent = spread_traffic(self.setting, relaxed.messages.change, spread, relaxed.fields)
-        told = self._hear(changes, of, spread.zones)
-        self._own.follow(changes)
-        self._shared.follow(changes)
-        return Outcome(sent, told)
+        trees = self.setting.can.spread(relaxed.messages)
+        positions = np.repeat(relaxed.messages.change, np.diff(trees.starts))
+        traffic = spread_traffic(self.setting, relaxed.messages.change, trees, relaxed.fields)
+        changed = self._apply(changes, positions, trees.zones)
+        self._own_rows.follow(changes)
+        self._shared_rows.follow(changes)
+        return Outcome(traffic, changed)
 
-    def _hear(self, changes: Changes, places: IdArray, zones: IdArray) -> Told:
-        """Return which answers change as each zone gets changes, by their places."""
-        narrow = zones.astype(np.uint16) if len(self.setting.can) <= _NARROW else zones
-        order = np.argsort(narrow, kind="stable")  # of narrow numbers in linear time
-        zones, places = zones[order], places[order]
-        # A zone that two quadrants of a change meet follows it once.
-        first = is_first(zones, places)
-        zones, places = zones[first], places[first]
+    def _apply(self, changes: Changes, positions: IdArray, zones: IdArray) -> Told:
+        """Apply the change at each position to the replica of its zone, and return the answers that change."""
+        # NumPy sorts 16-bit numbers in linear time.
+        narrow = zones.astype(np.uint16) if len(self.setting.can) <= _UINT16 else zones
+        order = np.argsort(narrow, kind="stable")
+        zones, positions = zones[order], positions[order]
+        # A zone that meets both quadrants of a change applies it once.
+        first = is_run_start(zones, positions)
+        zones, positions = zones[first], positions[first]
         found: list[Messages] = []
         reached: list[IdArray] = []
         ends = np.searchsorted(zones, np.arange(len(self.setting.can) + 1))
         for zone, replica in self._replicas.items():
-            within = places[ends[zone] : ends[zone + 1]]
-            part, kept = self.queries.part(changes, within, self._lows[zone], self._highs[zone])
+            received = positions[ends[zone] : ends[zone + 1]]
+            part, kept = self.queries.replica_changes(changes, received, self._lows[zone], self._highs[zone])
             if len(kept):
                 try:
                     messages = replica.reformulate(part)
@@ -78,23 +81,19 @@ class ContentNetwork(Strategy):
                 found.append(messages.renumbered(kept[messages.change]))
                 reached.append(np.full(len(messages), zone, dtype=np.int64))
         if not found:
-            return NOBODY
+            return _NO_CHANGES
         messages = Messages.together(found)
         order = np.argsort(messages.change, kind="stable")
-        heard_at = np.concatenate(reached)[order]
-        return self._gateways.hear(messages.take(order), heard_at)
-
-    def answer(self, number: int) -> Answer:
-        """Return the answer that a subscription has worked out."""
-        return self.queries.answer(self._answers, number)
+        return self._gateways.receive(messages.take(order), np.concatenate(reached)[order])
 
     @property
     def stored_state(self) -> StoredState:
-        """Return the rows that subscriptions keep, each its own and its answer."""
-        field = self.setting.byte_model.field
-        words = f"a subscription all rows in its range ({self._shared.rows * 3 * field:,} bytes if a gateway's share them)"
-        kept = 3 * self._own.rows + self.queries.answer_fields(self._answers)
-        return StoredState(0, 0, field * kept, words)
+        """Return the rows within each subscription's range, counted once per subscription, and its answer."""
+        shared = self.setting.byte_model.field * ROW_FIELDS * self._shared_rows.rows
+        return self._stored(
+            f"a subscription all rows in its range ({shared:,} bytes if a gateway's share them)",
+            subscribers=ROW_FIELDS * self._own_rows.rows + self.queries.answer_fields(self._answers),
+        )
 
 
 STRATEGY: Final = ContentNetwork

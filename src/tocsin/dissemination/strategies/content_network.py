@@ -1,13 +1,13 @@
-"""How a reformulated message gets to those whom it concerns, once somebody has made it (2.3.1)."""
+"""The content-based network: messages are routed to a zone and spread over a rectangle of zones (2.3.1)."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tocsin.dissemination.can.state import Routes
+from tocsin.dissemination.can.state import Routes, SpreadTrees
 from tocsin.dissemination.query_kinds.base import Queries
 from tocsin.dissemination.setting import Setting
-from tocsin.dissemination.strategies.gateways import Gateways, spread_messages, spread_traffic
+from tocsin.dissemination.strategies.gateways import Gateways
 from tocsin.dissemination.traffic import Role, Traffic
 from tocsin.matching import IdArray
 from tocsin.views.kinds.kind import Told
@@ -23,41 +23,59 @@ def disseminate(
     *,
     steps: IdArray | int = 0,
 ) -> tuple[Traffic, Told]:
-    """Send messages on from some nodes: each to the owner of its corner, and from there over its rectangle.
+    """Send each message from its source node, at its step, to the owner of its corner and over its rectangle.
 
-    A message sets out at its step. Return what is sent, and which answers change.
+    Return the traffic, and the answers that change.
     """
     fields = queries.fields(messages)
-    ways = setting.can.route(sources, messages.inner_l, messages.inner_r)
-    hops = np.diff(ways.starts) - 1
-    begun = np.broadcast_to(np.asarray(steps, dtype=np.int64), hops.shape)
-    routed = route_traffic(setting, messages.change, ways, fields, steps=begun)
-    spread = setting.can.spread(messages)
-    told = gateways.hear(spread_messages(messages, spread), spread.zones)
-    spreading = spread_traffic(setting, messages.change, spread, fields, begun + hops)
-    return Traffic.together([routed, spreading]), told
+    routes = setting.can.route(sources, messages.inner_l, messages.inner_r)
+    hops = np.diff(routes.starts) - 1
+    departures = np.broadcast_to(np.asarray(steps, dtype=np.int64), hops.shape)
+    routed = route_traffic(setting, messages.change, routes, fields, steps=departures)
+    trees = setting.can.spread(messages)
+    received = messages.take(np.repeat(np.arange(len(messages)), np.diff(trees.starts)))
+    changed = gateways.receive(received, trees.zones)
+    spread = spread_traffic(setting, messages.change, trees, fields, departures + hops)
+    return Traffic.together([routed, spread]), changed
 
 
 def route_traffic(
     setting: Setting,
     events: IdArray,
-    ways: Routes,
-    fields: IdArray,
+    routes: Routes,
+    fields: IdArray | int,
     *,
     steps: IdArray,
     role: Role = Role.ROUTE,
 ) -> Traffic:
-    """Return what is sent along ways: each belongs to an event, has so many fields, and sets out at a step."""
-    hops = np.diff(ways.starts) - 1
-    of = np.repeat(np.arange(len(hops)), hops)
-    # Within a way, every zone but the last hands on to the next.
-    first = np.repeat(ways.starts[:-1], hops)
-    nth = np.arange(len(of)) - np.repeat(np.cumsum(hops) - hops, hops)
+    """Return the traffic along routes, given each route's event, number of fields and first step."""
+    hops = np.diff(routes.starts) - 1
+    route = np.repeat(np.arange(len(hops)), hops)
+    # Every zone of a route but the last forwards to the next.
+    nth = np.arange(len(route)) - np.repeat(np.cumsum(hops) - hops, hops)
+    sender = routes.starts[route] + nth
     return Traffic.of(
-        events[of],
-        ways.zones[first + nth],
-        ways.zones[first + nth + 1],
-        size=setting.byte_model.header + setting.byte_model.field * fields[of],
-        step=steps[of] + nth,
+        events[route],
+        routes.zones[sender],
+        routes.zones[sender + 1],
+        size=setting.byte_model.of(np.broadcast_to(fields, hops.shape)[route]),
+        step=steps[route] + nth,
         role=role,
+    )
+
+
+def spread_traffic(
+    setting: Setting, events: IdArray, trees: SpreadTrees, fields: IdArray | int, steps: IdArray | int = 0
+) -> Traffic:
+    """Return the traffic along trees, given each tree's event, number of fields and first step."""
+    tree = np.repeat(np.arange(len(events)), np.diff(trees.starts))
+    forwarded = trees.parents >= 0
+    tree = tree[forwarded]
+    return Traffic.of(
+        events[tree],
+        trees.parents[forwarded],
+        trees.zones[forwarded],
+        size=setting.byte_model.of(np.broadcast_to(fields, events.shape)[tree]),
+        step=np.broadcast_to(steps, events.shape)[tree] + trees.depths[forwarded] - 1,
+        role=Role.SPREAD,
     )

@@ -17,11 +17,11 @@ STRATEGIES: Final[Mapping[str, str]] = {
     "S-CN": "tocsin.dissemination.strategies.s_cn",
     "DS-CN": "tocsin.dissemination.strategies.ds_cn",
 }
-"""The module of each, which has its class as `STRATEGY`."""
+"""The module of each strategy; it has the class as `STRATEGY`."""
 
 
 def strategy_named(name: str) -> type[Strategy]:
-    """Return a strategy by its name, in capitals or not; raise `TocsinError` if there is none."""
+    """Return a strategy by its name in any case; raise `TocsinError` if there is none."""
     module = STRATEGIES.get(name.upper())
     if module is None:
         raise TocsinError(f"there is no strategy `{name}`; there are: {', '.join(STRATEGIES)}")

@@ -1,4 +1,4 @@
-"""S-CN: a server that reformulates, and a content-based network that knows whom a message concerns (2.3.1)."""
+"""S-CN: a server that reformulates, and a content-based network that finds the affected subscriptions (2.3.1)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.strategies.content_network import disseminate
 from tocsin.dissemination.strategies.gateways import Gateways
 from tocsin.dissemination.strategies.strategy import EVERY_KIND, Outcome, StoredState, Strategy
-from tocsin.model.subscription import Answer
 
 
 class ServerContentNetwork(Strategy):
-    """The server holds the rows and knows no subscription; its messages go to the owner of their corner, and spread."""
+    """The server stores the rows and no subscription; a message is routed to the owner of its corner and spreads."""
 
     name: ClassVar[str] = "S-CN"
     kinds: ClassVar[frozenset[str]] = EVERY_KIND
@@ -28,27 +27,20 @@ class ServerContentNetwork(Strategy):
         self._gateways = Gateways(setting.can, queries, self.gateways, self._answers)
 
     def _carry(self, changes: Changes) -> Outcome:
-        """Reformulate changes, and send the messages on; ignorable ones end at the server."""
+        """Reformulate changes and disseminate the messages; ignorable changes end at the server."""
         begun = time.perf_counter()
         messages = self._server.reformulate(changes)
         seconds = time.perf_counter() - begun
         sources = np.full(len(messages), self.setting.server, dtype=np.int64)
-        sent, told = disseminate(self.setting, self.queries, self._gateways, messages, sources)
-        return Outcome(sent, told, seconds, len(messages))
-
-    def answer(self, number: int) -> Answer:
-        """Return a subscription's answer."""
-        return self.queries.answer(self._answers, number)
+        traffic, changed = disseminate(self.setting, self.queries, self._gateways, messages, sources)
+        return Outcome(traffic, changed, seconds, len(messages))
 
     @property
     def stored_state(self) -> StoredState:
-        """Return the rows at the server, and what each subscription was told last."""
-        field = self.setting.byte_model.field
-        return StoredState(
-            3 * field * self.rows,
-            0,
-            field * self.queries.answer_fields(self._answers),
-            "the server the rows; a subscription its answer",
+        """Return the rows at the server, and the last answer of each subscription."""
+        answers = self.queries.answer_fields(self._answers)
+        return self._stored(
+            "the server the rows; a subscription its answer", server_rows=self.rows, subscribers=answers
         )
 
 

@@ -8,8 +8,10 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.dissemination._kernels.gateway_counts import GatewayCounts
+from tocsin.dissemination.columns import offsets_of
 from tocsin.dissemination.query_kinds.base import Changes
-from tocsin.dissemination.strategies.server_side import ServerStrategy, by_node
+from tocsin.dissemination.strategies.server_side import ServerStrategy
 from tocsin.dissemination.strategies.strategy import EVERY_KIND, Outcome
 from tocsin.dissemination.traffic import Role, Traffic
 from tocsin.matching import IdArray, Matches
@@ -25,51 +27,50 @@ class ServerUnicast(ServerStrategy):
     kinds: ClassVar[frozenset[str]] = EVERY_KIND
 
     def _carry(self, changes: Changes) -> Outcome:
-        """Reformulate changes, find all whom they concern, and send each its new answer."""
+        """Reformulate changes, find the affected subscriptions, and send each its new answer."""
         begun = time.perf_counter()
         messages = self._server.reformulate(changes)
         found = self._listeners.hear(messages)
-        told = None
+        changed = None
         if _VALUE in messages.payload:
-            # Nothing but the message is needed to know the new answer: gateways set it when it comes.
+            # The message alone says the new answer: gateways update theirs when it arrives.
             new = np.repeat(messages.payload[_VALUE], np.diff(found.offsets))
-            outgoing = _assembled(found.ids, new)
+            outgoing = _assemble(found.ids, new)
         else:
-            told = self._answers.tell(messages, found)
-            outgoing = _assembled(told.places, told.new)
+            changed = self._answers.tell(messages, found)
+            outgoing = _assemble(changed.places, changed.new)
         seconds = time.perf_counter() - begun
-        if told is None:
-            told = self._answers.tell(messages, found)
-        ends = np.zeros(len(changes) + 1, dtype=np.int64)
-        np.cumsum(np.bincount(told.change, minlength=len(changes)), out=ends[1:])
-        starts, nodes, counts = by_node(Matches(ends, told.places), self.gateways, len(self.setting.overlay))
-        sent = Traffic.of(
-            np.repeat(np.arange(len(changes)), np.diff(starts)),
-            np.full(len(nodes), self.setting.server, dtype=np.int64),
-            nodes,
-            messages=counts,
-            size=self._sizes(told, starts, nodes, counts),
-            step=np.zeros(len(nodes), dtype=np.int64),
+        if changed is None:
+            changed = self._answers.tell(messages, found)
+        by_change = Matches(offsets_of(changed.change, len(changes)), changed.places)
+        counts = self._count_by_gateway(by_change)
+        traffic = Traffic.of(
+            np.repeat(np.arange(len(changes)), np.diff(counts.starts)),
+            np.full(len(counts.nodes), self.setting.server, dtype=np.int64),
+            counts.nodes,
+            messages=counts.counts,
+            size=self._sizes(changed, counts),
+            step=np.zeros(len(counts.nodes), dtype=np.int64),
             role=Role.SPREAD,
         )
-        return Outcome(sent, told, seconds, len(outgoing))
+        return Outcome(traffic, changed, seconds, len(outgoing))
 
-    def _sizes(self, told: Told, starts: IdArray, nodes: IdArray, counts: IdArray) -> IdArray:
-        """Return the bytes of all messages from the server to each node for each event."""
-        sizes = self.setting.byte_model
-        fields = self.queries.told_fields(told)
+    def _sizes(self, changed: Told, counts: GatewayCounts) -> IdArray:
+        """Return the bytes of all messages from the server to each gateway for each event."""
+        model = self.setting.byte_model
+        fields = self.queries.notification_fields(changed)
         if not len(fields) or fields.min() == fields.max():
-            return counts * sizes.of(int(fields.max(initial=0)))
-        every = len(self.setting.overlay)
-        lines = np.repeat(np.arange(len(starts) - 1), np.diff(starts)) * every + nodes
+            return counts.counts * model.of(int(fields.max(initial=0)))
+        nodes = len(self.setting.overlay)
+        lines = np.repeat(np.arange(len(counts.starts) - 1), np.diff(counts.starts)) * nodes + counts.nodes
         order = np.argsort(lines)
-        at = np.searchsorted(lines[order], told.change * every + self.gateways[told.places])
+        at = np.searchsorted(lines[order], changed.change * nodes + self.gateways[changed.places])
         summed = np.empty(len(lines), dtype=np.int64)
         summed[order] = np.bincount(at, weights=fields, minlength=len(lines))
-        return counts * sizes.header + summed * sizes.field
+        return counts.counts * model.header + summed * model.field
 
 
-def _assembled(subscriptions: IdArray, answers: NDArray[Any]) -> NDArray[np.void]:
+def _assemble(subscriptions: IdArray, answers: NDArray[Any]) -> NDArray[np.void]:
     """Return a message to each subscription."""
     outgoing = np.empty(len(subscriptions), dtype=[("subscription", np.int64), ("answer", answers.dtype)])
     outgoing["subscription"], outgoing["answer"] = subscriptions, answers

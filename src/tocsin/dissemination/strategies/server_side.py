@@ -1,20 +1,21 @@
-"""A server that knows all subscriptions: who is affected, and how many of them each node has (2.1)."""
+"""A server that knows all subscriptions: it finds the affected ones, and counts them by gateway (2.1)."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tocsin.dissemination._kernels.counting import Counted, count_by_node
+from tocsin.dissemination._kernels.gateway_counts import GatewayCounts, count_by_gateway
 from tocsin.dissemination.query_kinds.base import Queries
 from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.strategies.strategy import StoredState, Strategy
-from tocsin.matching import IdArray, Matches
-from tocsin.model.subscription import Answer
+from tocsin.matching import Matches
 from tocsin.views.point_listeners import PointListeners
+
+_SUBSCRIPTION_FIELDS = 3  # its id and both ends of its range
 
 
 class ServerStrategy(Strategy):
-    """The server holds the rows, all subscriptions and their answers."""
+    """The server stores the rows, all subscriptions and their answers."""
 
     def __init__(self, setting: Setting, queries: Queries) -> None:
         super().__init__(setting, queries)
@@ -24,23 +25,22 @@ class ServerStrategy(Strategy):
         self._listeners = PointListeners()
         self._listeners.add(numbers, queries.lows, queries.highs)
 
-    def answer(self, number: int) -> Answer:
-        """Return the answer that a subscription was told last."""
-        return self.queries.answer(self._answers, number)
+    def _count_by_gateway(self, found: Matches) -> GatewayCounts:
+        """Return, per message, the gateways of the subscriptions found, and how many live at each."""
+        nodes = len(self.setting.overlay)
+        starts = np.zeros(len(found) + 1, dtype=np.int64)
+        room = max(min(len(found.ids), nodes * len(found)), 1)
+        counts = GatewayCounts(starts, *np.empty((2, room), dtype=np.int64))
+        lines = np.full(nodes, -1, dtype=np.int64)
+        total = count_by_gateway(found.offsets, found.ids, self.gateways, lines, counts)
+        return GatewayCounts(starts, counts.nodes[:total], counts.counts[:total])
 
     @property
     def stored_state(self) -> StoredState:
         """Return the rows, and the subscriptions with their answers, all at the server."""
-        field = self.setting.byte_model.field
-        answers = self.queries.answer_fields(self._answers)
-        held = field * (3 * self.rows + 3 * len(self.queries) + answers)
-        return StoredState(held, 0, 0, "the server the rows, and every subscription's id, range and answer")
-
-
-def by_node(found: Matches, gateways: IdArray, nodes: int) -> tuple[IdArray, IdArray, IdArray]:
-    """Return, per message, the nodes that have subscriptions it found, and how many: starts, nodes, counts."""
-    starts = np.zeros(len(found) + 1, dtype=np.int64)
-    room = max(min(len(found.ids), nodes * len(found)), 1)
-    counted = Counted(starts, *np.empty((2, room), dtype=np.int64))
-    total = count_by_node(found.offsets, found.ids, gateways, np.full(nodes, -1, dtype=np.int64), counted)
-    return starts, counted.nodes[:total], counted.counts[:total]
+        subscriptions = _SUBSCRIPTION_FIELDS * len(self.queries) + self.queries.answer_fields(self._answers)
+        return self._stored(
+            "the server the rows, and every subscription's id, range and answer",
+            server_rows=self.rows,
+            server=subscriptions,
+        )

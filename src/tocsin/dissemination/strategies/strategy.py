@@ -1,4 +1,4 @@
-"""What every strategy is: it gets changes, and sees to it that every subscription has the right answer."""
+"""The interface of a strategy: it gets changes, and sees to it that every subscription has the right answer."""
 
 from __future__ import annotations
 
@@ -6,42 +6,42 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
-import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tocsin.dissemination.byte_model import ROW_FIELDS
 from tocsin.dissemination.query_kinds.base import EVERYWHERE, Changes, Queries, RowCount
 from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.traffic import Traffic
 from tocsin.model.errors import TocsinError
 from tocsin.model.subscription import Answer
-from tocsin.views.kinds.kind import PointError, Told
+from tocsin.views.kinds.kind import Answers, PointError, Told
 
 EVERY_KIND: Final = frozenset({"min", "max", "count", "sum", "avg", "distinct", "join"})
-_AT_ONCE: Final = 2_000  # changes that are carried at a time: all their ways are held meanwhile
-NOBODY: Final = Told(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0), np.empty(0))
+EXTREMES: Final = frozenset({"min", "max"})
+_PART: Final = 2_000  # changes carried at a time: all their routes are in memory meanwhile
 
 
 class Outcome(Struct, frozen=True):
-    """What came of a batch of changes: the messages sent, and the answers that changed, each change and subscription once."""
+    """The outcome of a batch of changes: the messages sent and the answers changed, each change and subscription once."""
 
     traffic: Traffic
     answer_changes: Told  # `places` are the subscriptions' numbers
-    server_seconds: float = 0.0  # from the arrival of the updates to all outgoing messages being made
+    server_seconds: float = 0.0  # from the arrival of the updates until all outgoing messages are made
     outgoing: int = 0  # messages that the server made
 
-    def later(self, places: int) -> Outcome:
-        """Return the same of changes that come so many places later."""
+    def shifted(self, positions: int) -> Outcome:
+        """Return the same outcome for changes that stand `positions` later in their batch."""
         traffic, changed = self.traffic, self.answer_changes
         return replace(
             self,
-            traffic=replace(traffic, event=traffic.event + places),
-            answer_changes=replace(changed, change=changed.change + places),
+            traffic=replace(traffic, event=traffic.event + positions),
+            answer_changes=replace(changed, change=changed.change + positions),
         )
 
     @classmethod
     def together(cls, parts: Sequence[Outcome]) -> Outcome:
-        """Return what came of changes that were carried in several parts, one after another."""
+        """Return the outcome of consecutive parts of a batch."""
         if len(parts) == 1:
             return parts[0]
         return cls(
@@ -53,23 +53,23 @@ class Outcome(Struct, frozen=True):
 
 
 class StoredState(Struct, frozen=True):
-    """The bytes that are kept at present, by the byte model, and in words of what."""
+    """The bytes stored at present, by the byte model, and what they are in words."""
 
     server: int
-    network: int  # at all overlay nodes together, routing tables apart
+    network: int  # at all overlay nodes together, without routing tables
     subscribers: int  # at all subscriptions together
     words: str
 
 
 class Strategy(ABC):
-    """One way to get notifications from a table's changes to subscriptions, with all state that its nodes keep.
+    """One way to get notifications from a table's changes to subscriptions, with all state that its nodes store.
 
-    It is made with a queries, whose rows and subscriptions it places; subscription s lives at its gateway, the owner
-    of the zone of (low, high).
+    Subscription s lives at its gateway, the owner of the zone of (low, high).
     """
 
     name: ClassVar[str]
-    kinds: ClassVar[frozenset[str]]  # of questions that it takes
+    kinds: ClassVar[frozenset[str]]  # of queries that it carries
+    _answers: Answers  # as gateways know them; a strategy that stores something else overrides `answer`
 
     def __init__(self, setting: Setting, queries: Queries) -> None:
         if queries.kind not in self.kinds:
@@ -79,44 +79,61 @@ class Strategy(ABC):
         self.setting = setting
         self.queries = queries
         self.gateways = setting.can.locate(queries.lows, queries.highs)
-        self._held = RowCount(queries, EVERYWHERE)
+        self._row_count = RowCount(queries, EVERYWHERE)
 
     def publish(self, changes: Changes) -> Outcome:
-        """Make changes one after another, and return what was sent and told because of them.
+        """Apply changes in order, and return the messages sent and the answers changed.
 
-        Raises `TocsinError` before anything is made if one is no change of such rows, and `PointError` at one whose old
-        row is not held. Some nodes have followed the changes before it by then, and others have not: no answer holds any
-        more, and the strategy is to be made anew.
+        Raises `TocsinError` before applying anything if a change is malformed, and `PointError` at a change whose old
+        row is not stored. By then some nodes have applied earlier changes and others have not, so a strategy that
+        raised it must be made anew.
         """
         self.queries.check(changes)
         # At least one part, which is empty if there is no change.
-        begins = range(0, max(len(changes), 1), _AT_ONCE)
-        parts = [self._part(changes.part(begin, begin + _AT_ONCE), begin) for begin in begins]
-        self._held.follow(changes)
+        begins = range(0, max(len(changes), 1), _PART)
+        parts = [self._publish_part(changes.part(begin, begin + _PART), begin) for begin in begins]
+        self._row_count.follow(changes)
         return Outcome.together(parts)
 
-    def _part(self, changes: Changes, begin: int) -> Outcome:
-        """Make some of the changes, the first of them at a place."""
+    def _publish_part(self, changes: Changes, begin: int) -> Outcome:
         try:
             outcome = self._carry(changes)
         except PointError as fault:
             raise fault.at(begin + fault.place) from None
-        return outcome.later(begin) if begin else outcome
+        return outcome.shifted(begin) if begin else outcome
 
     @abstractmethod
     def _carry(self, changes: Changes) -> Outcome:
-        """Do what `publish` says, with changes that are in order."""
+        """Do the work of `publish` for well-formed changes."""
 
     @property
     def rows(self) -> int:
         """Return how many rows there are after all changes so far."""
-        return self._held.rows
+        return self._row_count.rows
 
-    @abstractmethod
     def answer(self, number: int) -> Answer:
-        """Return what a subscription's gateway knows as its answer; sets are sorted tuples."""
+        """Return a subscription's answer as its gateway knows it; sets are sorted tuples."""
+        return self.queries.answer(self._answers, number)
 
     @property
     @abstractmethod
     def stored_state(self) -> StoredState:
-        """Return what is kept, and where."""
+        """Return the bytes stored at the server, in the network and at subscribers."""
+
+    def _stored(
+        self,
+        words: str,
+        *,
+        server_rows: int = 0,
+        server: int = 0,
+        network_rows: int = 0,
+        subscribers: int = 0,
+    ) -> StoredState:
+        """Return the stored state of so many rows and other fields."""
+        field = self.setting.byte_model.field
+        return StoredState(
+            field * (ROW_FIELDS * server_rows + server),
+            field * ROW_FIELDS * network_rows,
+            field * subscribers,
+            words,
+        )

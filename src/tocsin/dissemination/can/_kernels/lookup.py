@@ -1,4 +1,4 @@
-"""Which zone holds a point."""
+"""The owner of a point."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from tocsin.structures.jit import helper, kernel
 
 @kernel
 def locate(zones: Zones, x1: NDArray[np.float64], x2: NDArray[np.float64], found: NDArray[np.int64]) -> None:
-    """Write the zone of each point: one way down the splits."""
+    """Write the zone of each point: one descent of the splits."""
     for i in range(x1.shape[0]):
-        found[i] = holder(zones, x1[i], x2[i], False)
+        found[i] = owner(zones, x1[i], x2[i], False)
 
 
 @helper
-def holder(zones: Zones, x1: float, x2: float, below: bool) -> int:
-    """Return the zone that holds a point, or, if `below`, the points (x1, x2 - d) for every d that is small enough."""
+def owner(zones: Zones, x1: float, x2: float, below: bool) -> int:
+    """Return the zone that holds a point, or, if `below`, the zone just below it: of (x1, x2 - d) for all small d."""
     node = np.int64(0 if zones.axis.shape[0] > 0 else -1)
     while node >= 0:
         at = zones.at[node]
         x = x1 if zones.axis[node] == 0 else x2
-        is_first = x < at or (below and x == at and zones.axis[node] == 1)
-        node = zones.child[node, 0 if is_first else 1]
+        is_lower = x < at or (below and x == at and zones.axis[node] == 1)
+        node = zones.child[node, 0 if is_lower else 1]
     return -1 - node

@@ -1,4 +1,4 @@
-"""From neighbour to neighbour, always to the one that is nearest to the target.
+"""Greedy routing: always to the neighbour that is nearest to the target.
 
 The order of zones is by (the squared distance of the closed zone to the target, the number of dimensions in which the
 half-open zone does not hold the target), and then by number. A zone Z that does not hold the target has a neighbour that
@@ -15,8 +15,8 @@ is before it. Let p be the point of the closed Z that is nearest to the target t
 
 In each case that neighbour's nearest point lies between Z's and t in both dimensions, and it holds t in every dimension
 in which Z does. Floats may round a small gain away beside a great distance, or overflow. So if no neighbour is before Z in
-rounded numbers, the way goes to the first one with this property, which is seen without arithmetic. Rounding is monotone:
-such a step never leads to a later place in the order. So a way never returns, and it ends at the owner of t.
+rounded numbers, the route takes the first one with this property, which needs no arithmetic to see. Rounding is monotone:
+such a step never leads to a later place in the order. So a route never returns, and it ends at the owner of t.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from tocsin.structures.jit import helper, kernel
 
 @kernel
 def route(
-    zones: Zones, asked: RouteRequests, start: int, starts: NDArray[np.int64], found: NDArray[np.int64]
+    zones: Zones, requests: RouteRequests, start: int, starts: NDArray[np.int64], found: NDArray[np.int64]
 ) -> tuple[int, bool]:
-    """Write the ways from journey `start` on; way r goes from `starts[r]` to `starts[r + 1]`.
+    """Write the routes from request `start` on; route r goes from `starts[r]` to `starts[r + 1]`.
 
-    Return how many are done, and whether the next one found no neighbour that is nearer; else there was no room for it.
+    Return how many are done, and whether the next one found no nearer neighbour; else there was no room for it.
     """
-    for r in range(start, asked.sources.shape[0]):
-        x1, x2 = asked.x1[r], asked.x2[r]
-        here, end = asked.sources[r], starts[r]
+    for r in range(start, requests.sources.shape[0]):
+        x1, x2 = requests.x1[r], requests.x2[r]
+        here, end = requests.sources[r], starts[r]
         distance, missed = _nearness(zones, here, x1, x2)
         while True:
             if end == found.shape[0]:
@@ -47,20 +47,20 @@ def route(
             end += 1
             if missed == 0:
                 break
-            following, best, least = np.int64(-1), distance, missed
+            next_zone, best, least = np.int64(-1), distance, missed
             for i in range(zones.starts[here], zones.starts[here + 1]):
                 other = zones.neighbours[i]
                 far, without = _nearness(zones, other, x1, x2)
                 if far < best or (far == best and without < least):
-                    following, best, least = other, far, without
-            if following < 0:
-                following = _between(zones, here, x1, x2)
-                if following < 0:
+                    next_zone, best, least = other, far, without
+            if next_zone < 0:
+                next_zone = _neighbour_between(zones, here, x1, x2)
+                if next_zone < 0:
                     return np.int64(r), True
-                best, least = _nearness(zones, following, x1, x2)
-            here, distance, missed = following, best, least
+                best, least = _nearness(zones, next_zone, x1, x2)
+            here, distance, missed = next_zone, best, least
         starts[r + 1] = end
-    return asked.sources.shape[0], False
+    return requests.sources.shape[0], False
 
 
 @helper
@@ -74,7 +74,7 @@ def _nearness(zones: Zones, zone: int, x1: float, x2: float) -> tuple[float, int
 
 
 @helper
-def _between(zones: Zones, here: int, x1: float, x2: float) -> int:
+def _neighbour_between(zones: Zones, here: int, x1: float, x2: float) -> int:
     """Return the first neighbour that is nearer in one respect and further in none, judged without rounding; -1 if none is."""
     near1 = min(max(x1, zones.low1[here]), zones.high1[here])
     near2 = min(max(x2, zones.low2[here]), zones.high2[here])

@@ -1,4 +1,4 @@
-"""Over all zones that meet a rectangle, each reached once (database/network interface, 4).
+"""Trees over all zones that meet a rectangle, so that each is reached once (database/network interface, 4).
 
 A rectangle is outer_l < x1 <= inner_l and inner_r <= x2 < outer_r, and is entered at (inner_l, inner_r). The parent of a zone
 that does not reach inner_l is the one that holds the point (high1, max(low2, inner_r)): the first point to the right of the
@@ -6,9 +6,9 @@ zone, at the lowest height that zone and rectangle share. high1 is not the zone'
 outer_l as the zone meets the rectangle. So the parent meets the rectangle as well, and borders on the zone along some
 length. The parent of a zone that reaches inner_l and begins above inner_r is the one just below it at inner_l, for which
 the same is true. A zone that reaches both is the root. Going to the parent raises low1, or lowers low2 while inner_l is
-held: there is no circle, all ways end at the root, and a zone with one parent is reached once.
+held: there is no cycle, all paths end at the root, and a zone with one parent is reached once.
 
-Splits are gone through with the right part before the left and the lower before the upper. Of a zone and its parent, the
+Splits are visited with the right part before the left and the lower before the upper. Of a zone and its parent, the
 last split that they have in common has them side by side in this order, since in the other dimension they overlap. So
 parents come before their children.
 """
@@ -18,47 +18,49 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.dissemination.can._kernels.lookup import holder
+from tocsin.dissemination.can._kernels.lookup import owner
 from tocsin.dissemination.can.state import NO_PARENT, Rectangles, SpreadTrees, Zones
 from tocsin.structures.jit import helper, kernel
 
 
 @kernel
-def count_met(zones: Zones, asked: Rectangles, waiting: NDArray[np.int64], starts: NDArray[np.int64]) -> None:
-    """Write where the zones that meet each rectangle will begin; an empty rectangle has none.
+def count_met(
+    zones: Zones, rectangles: Rectangles, stack: NDArray[np.int64], starts: NDArray[np.int64]
+) -> None:
+    """Write where the zones that meet each rectangle begin; an empty rectangle has none.
 
-    `waiting` has room for as many nodes as there are zones.
+    `stack` has room for every zone.
     """
     total = np.int64(0)
-    for r in range(asked.inner_l.shape[0]):
+    for r in range(rectangles.inner_l.shape[0]):
         starts[r] = total
-        left = _begin(zones, asked, r, waiting)
+        left = _push_root(zones, rectangles, r, stack)
         while left > 0:
-            node, left = _next_zone(zones, asked, r, waiting, left)
+            node, left = _pop(zones, rectangles, r, stack, left)
             total += np.int64(node < 0)
-    starts[asked.inner_l.shape[0]] = total
+    starts[rectangles.inner_l.shape[0]] = total
 
 
 @kernel
 def spread(
     zones: Zones,
-    asked: Rectangles,
+    rectangles: Rectangles,
     right: NDArray[np.int64],
-    waiting: NDArray[np.int64],
+    stack: NDArray[np.int64],
     depth: NDArray[np.int64],
     found: SpreadTrees,
 ) -> None:
-    """Write the zones that meet each rectangle, their parents and their depths; `found` has room for all that were counted.
+    """Write the zones that meet each rectangle, their parents and their depths; `found` has room for all counted.
 
-    `right` is, by zone, the one that holds (high1, low2): most parents are known from it, and only those of zones at
-    the rectangle's lower or right side are looked for. `depth` has room for each zone.
+    `right` is, by zone, the owner of (high1, low2): most parents are known from it, and only those of zones at the
+    rectangle's lower or right side are searched. `depth` has room for each zone.
     """
-    for r in range(asked.inner_l.shape[0]):
+    for r in range(rectangles.inner_l.shape[0]):
         end = found.starts[r]
-        inner_l, inner_r = asked.inner_l[r], asked.inner_r[r]
-        left = _begin(zones, asked, r, waiting)
+        inner_l, inner_r = rectangles.inner_l[r], rectangles.inner_r[r]
+        left = _push_root(zones, rectangles, r, stack)
         while left > 0:
-            node, left = _next_zone(zones, asked, r, waiting, left)
+            node, left = _pop(zones, rectangles, r, stack, left)
             if node >= 0:
                 continue
             zone = -1 - node
@@ -67,9 +69,9 @@ def spread(
             if high1 <= inner_l and low2 >= inner_r:
                 parent = right[zone]
             elif high1 <= inner_l:
-                parent = holder(zones, high1, inner_r, False)
+                parent = owner(zones, high1, inner_r, False)
             elif low2 > inner_r:
-                parent = holder(zones, inner_l, low2, True)
+                parent = owner(zones, inner_l, low2, True)
             if parent != NO_PARENT:
                 deep = depth[parent] + 1
             depth[zone] = deep
@@ -78,37 +80,39 @@ def spread(
 
 
 @helper
-def _begin(zones: Zones, asked: Rectangles, r: int, waiting: NDArray[np.int64]) -> int:
-    """Let the root of all splits wait, unless the rectangle is empty; return how many nodes wait."""
-    waiting[0] = np.int64(0 if zones.axis.shape[0] > 0 else -1)
-    is_empty = not (asked.outer_l[r] < asked.inner_l[r] and asked.inner_r[r] < asked.outer_r[r])
+def _push_root(zones: Zones, rectangles: Rectangles, r: int, stack: NDArray[np.int64]) -> int:
+    """Push the root of all splits, unless the rectangle is empty; return the height of the stack."""
+    stack[0] = np.int64(0 if zones.axis.shape[0] > 0 else -1)
+    is_empty = not (
+        rectangles.outer_l[r] < rectangles.inner_l[r] and rectangles.inner_r[r] < rectangles.outer_r[r]
+    )
     return np.int64(0 if is_empty else 1)
 
 
 @helper
-def _next_zone(
-    zones: Zones, asked: Rectangles, r: int, waiting: NDArray[np.int64], left: int
+def _pop(
+    zones: Zones, rectangles: Rectangles, r: int, stack: NDArray[np.int64], left: int
 ) -> tuple[int, int]:
-    """Take the node that waits last; let those of its parts wait that meet the rectangle. Return it, and how many wait.
+    """Pop a node, push its children that meet the rectangle, and return it with the height of the stack.
 
-    All that waits meets the rectangle, so only the side that a split makes is compared.
+    Every node on the stack meets the rectangle, so only the side that a split makes is compared.
     """
     left -= 1
-    node = waiting[left]
+    node = stack[left]
     if node >= 0:
         at = zones.at[node]
         if zones.axis[node] == 0:
-            if at > asked.outer_l[r]:
-                waiting[left] = zones.child[node, 0]
+            if at > rectangles.outer_l[r]:
+                stack[left] = zones.child[node, 0]
                 left += 1
-            if at <= asked.inner_l[r]:
-                waiting[left] = zones.child[node, 1]
+            if at <= rectangles.inner_l[r]:
+                stack[left] = zones.child[node, 1]
                 left += 1
         else:
-            if at < asked.outer_r[r]:
-                waiting[left] = zones.child[node, 1]
+            if at < rectangles.outer_r[r]:
+                stack[left] = zones.child[node, 1]
                 left += 1
-            if at > asked.inner_r[r]:
-                waiting[left] = zones.child[node, 0]
+            if at > rectangles.inner_r[r]:
+                stack[left] = zones.child[node, 0]
                 left += 1
     return node, left

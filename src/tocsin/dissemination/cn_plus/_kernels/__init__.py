@@ -1,1 +1,1 @@
-"""Compiled loops over the rows that subscriptions keep."""
+"""Compiled loops over the minimum rows of subscriptions."""

@@ -1,4 +1,4 @@
-"""Finding and changing the rows that one owner on the diagonal holds."""
+"""Finding and changing the rows of one owner on the diagonal."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.dissemination.ds_cn.state import Moves, Rows
+from tocsin.dissemination.ds_cn.state import DiagonalRows, Ended, RowChanges
 from tocsin.structures.jit import helper
 
-NOT_HELD: Final = -1
+_NOT_STORED: Final = -1
 
 
 @helper
 def first_from(ascending: NDArray[np.float64], begin: int, end: int, value: float) -> int:
-    """Return the first place from `begin` on, before `end`, of a number that is not below `value`; `end` if there is none."""
+    """Return the first position in [begin, end) of a number that is not below `value`, or `end`."""
     low, high = begin, end
     while low < high:
         middle = (low + high) // 2
@@ -27,37 +27,39 @@ def first_from(ascending: NDArray[np.float64], begin: int, end: int, value: floa
 
 
 @helper
-def row_at(rows: Rows, place: int, x: float, height: float) -> int:
-    """Return where a row stands, the first of equal ones, or NOT_HELD."""
-    begin = rows.starts[place]
-    end = begin + rows.counts[place]
-    at = _fitting(rows, begin, end, x, height)
-    return at if at < end and rows.x[at] == x and rows.height[at] == height else NOT_HELD
+def find_change(rows: DiagonalRows, changes: RowChanges, i: int) -> tuple[int, int]:
+    """Return whether a change can be applied, as an `Ended`, and where its old row stands, -1 if it has none."""
+    old, new = changes.old_place[i], changes.new_place[i]
+    if new >= 0 and rows.starts[new] + rows.counts[new] == rows.starts[new + 1]:
+        return np.int64(Ended.NO_ROOM_FOR_ROWS), np.int64(_NOT_STORED)
+    if old < 0:
+        return np.int64(Ended.DONE), np.int64(_NOT_STORED)
+    begin = rows.starts[old]
+    end = begin + rows.counts[old]
+    x, height = changes.old_x[i], changes.old_height[i]
+    at = _insertion_point(rows, begin, end, x, height)
+    if at < end and rows.x[at] == x and rows.height[at] == height:
+        return np.int64(Ended.DONE), at
+    return np.int64(Ended.ABSENT), np.int64(_NOT_STORED)
 
 
 @helper
-def has_room(rows: Rows, place: int) -> bool:
-    """Tell whether a place has room for one row more."""
-    return rows.starts[place] + rows.counts[place] < rows.starts[place + 1]
+def apply_change(rows: DiagonalRows, changes: RowChanges, i: int, at: int) -> None:
+    """Remove the old row at `at`, if there is one, and insert the new one; `find_change` found both possible.
 
-
-@helper
-def change_rows(rows: Rows, moves: Moves, i: int, at: int) -> None:
-    """Make a change: the row that stands at `at`, if there is an old one, goes, and the new one comes.
-
-    There must be room for it. It costs O(rows between) where old and new have the same owner, else O(rows of both).
+    Costs O(rows between) where old and new have the same owner, else O(rows of both).
     """
-    old, new = moves.old_place[i], moves.new_place[i]
+    old, new = changes.old_place[i], changes.new_place[i]
     if old == new and old >= 0:
         begin = rows.starts[old]
         end = begin + rows.counts[old]
-        to = _fitting(rows, begin, end, moves.new_x[i], moves.new_height[i])
-        if to > at:  # the row itself goes from before it
+        to = _insertion_point(rows, begin, end, changes.new_x[i], changes.new_height[i])
+        if to > at:  # the old row stands before it and goes
             to -= 1
             _shift(rows, at, to, 1)
         else:
             _shift(rows, at, to, -1)
-        _write(rows, to, moves.new_x[i], moves.new_height[i])
+        _write(rows, to, changes.new_x[i], changes.new_height[i])
     else:
         if old >= 0:
             rows.counts[old] -= 1
@@ -65,19 +67,19 @@ def change_rows(rows: Rows, moves: Moves, i: int, at: int) -> None:
         if new >= 0:
             begin = rows.starts[new]
             end = begin + rows.counts[new]
-            to = _fitting(rows, begin, end, moves.new_x[i], moves.new_height[i])
+            to = _insertion_point(rows, begin, end, changes.new_x[i], changes.new_height[i])
             _shift(rows, end, to, -1)
-            _write(rows, to, moves.new_x[i], moves.new_height[i])
+            _write(rows, to, changes.new_x[i], changes.new_height[i])
             rows.counts[new] += 1
-    if new >= 0 and moves.new_height[i] <= rows.least[new]:
-        rows.least[new] = moves.new_height[i]
-    if old >= 0 and moves.old_height[i] == rows.least[old]:
-        rows.least[old] = _least(rows, old)
+    if new >= 0 and changes.new_height[i] <= rows.lowest[new]:
+        rows.lowest[new] = changes.new_height[i]
+    if old >= 0 and changes.old_height[i] == rows.lowest[old]:
+        rows.lowest[old] = _lowest(rows, old)
 
 
 @helper
-def _fitting(rows: Rows, begin: int, end: int, x: float, height: float) -> int:
-    """Return where a row belongs: behind those of lower x, and behind those of its x with a lower height."""
+def _insertion_point(rows: DiagonalRows, begin: int, end: int, x: float, height: float) -> int:
+    """Return the position behind rows of lower x, and behind rows of the same x with a lower height."""
     first = first_from(rows.x, begin, end, x)
     if first == end or rows.x[first] != x:
         return first
@@ -86,23 +88,23 @@ def _fitting(rows: Rows, begin: int, end: int, x: float, height: float) -> int:
 
 
 @helper
-def _shift(rows: Rows, gap: int, to: int, step: int) -> None:
-    """Let a gap wander to another place, so that the rows between come one place nearer to where it was."""
+def _shift(rows: DiagonalRows, gap: int, to: int, step: int) -> None:
+    """Move a gap to another position by shifting the rows between by one."""
     for at in range(gap, to, step):
         rows.x[at] = rows.x[at + step]
         rows.height[at] = rows.height[at + step]
 
 
 @helper
-def _write(rows: Rows, at: int, x: float, height: float) -> None:
+def _write(rows: DiagonalRows, at: int, x: float, height: float) -> None:
     rows.x[at] = x
     rows.height[at] = height
 
 
 @helper
-def _least(rows: Rows, place: int) -> float:
-    least = np.inf
+def _lowest(rows: DiagonalRows, place: int) -> float:
+    lowest = np.inf
     begin = rows.starts[place]
     for at in range(begin, begin + rows.counts[place]):
-        least = min(least, rows.height[at])
-    return least
+        lowest = min(lowest, rows.height[at])
+    return lowest

@@ -1,161 +1,155 @@
 """How far a change reaches along the diagonal: two walks from its x, from owner to owner (2.3.2).
 
-A walk looks at rows from x outwards. It knows a limit, the lower of the change's old and new height, and the lowest height
-so far, which begins with what there is at x itself after the change. Each row that is lower than all so far is one that the
-change may expose, or one where its influence ends for some ranges: it is returned. A row no higher than the limit ends the
-walk: no range that holds it as well as x is concerned.
+A walk scans rows from x outwards. It knows a limit, the lower of the change's old and new height, and the lowest height
+so far, which begins with the rows at x itself after the change. A row that is lower than all so far is one that the change
+may expose, or one where its influence ends for some ranges: it is returned. A row no higher than the limit ends the walk: a
+range that contains it and x is not affected.
 
-A row that moves has two such x. Between them, the walks from either side end at the other one at the latest: the owner there
-knows of the change itself. A range that has the new x alone ends before a row as low as the new one, so there the walk begins
-just above it, that an equal one may be returned.
+A move has two such x. The walks between them end at the other x at the latest, since the owner there knows the change
+itself. A range that contains the new x only ends before a row as low as the new one, so that walk begins just above the new
+height, and an equal row may be returned.
 """
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.dissemination.ds_cn._kernels.rows import NOT_HELD, change_rows, first_from, has_room, row_at
-from tocsin.dissemination.ds_cn._kernels.scans import Tuples, look, return_row
-from tocsin.dissemination.ds_cn.state import Moves, Rows
+from tocsin.dissemination.ds_cn._kernels.diagonal import (
+    DiagonalMessages,
+    ReturnedRows,
+    return_row,
+    scan_rows,
+    send,
+)
+from tocsin.dissemination.ds_cn._kernels.rows import apply_change, find_change, first_from
+from tocsin.dissemination.ds_cn.state import DiagonalRows, Ended, RowChanges
 from tocsin.structures.jit import helper, kernel
 
-CHANGES: Final = 0  # of the progress: changes made
-LINES: Final = 1  # of the progress: lines written
-TUPLES: Final = 2  # of the progress: tuples written
 
-DONE: Final = 0
-NO_ROOM: Final = 1  # for lines or tuples
-NO_ROOM_FOR_ROWS: Final = 2
-ABSENT: Final = 3  # the next change's old row is not there
+class Progress(IntEnum):
+    """Columns of the progress array: how many are done or written."""
 
-_FIELDS: Final = 3  # of a queries: x, the limit, the lowest so far; and of a row that is returned
-_NOTHING: Final = 1  # field that says that nothing is returned
+    CHANGES = 0
+    MESSAGES = 1
+    ROWS = 2
 
 
-class WalkLines(NamedTuple):
-    """Messages from owner to owner, by their places on the diagonal."""
-
-    change: NDArray[np.int64]  # [room]
-    sender: NDArray[np.int64]
-    receiver: NDArray[np.int64]
-    fields: NDArray[np.int64]
-    step: NDArray[np.int64]
-    is_reply: NDArray[np.bool_]
+_FIELDS: Final = 3  # of a request: x, the limit, the lowest so far; and of a row that is returned
+_EMPTY_FIELDS: Final = 1  # of a reply without rows
 
 
-class Homes(NamedTuple):
-    """Who reformulates each change, from what step on, and whether it may alter anything."""
+class Coordinators(NamedTuple):
+    """The place that reformulates each change, its first step, and whether the change may affect any range."""
 
     place: NDArray[np.int64]  # [changes] that of the old x, if there is one
     step: NDArray[np.int64]  # [changes]
-    matters: NDArray[np.bool_]  # [changes]
+    is_relevant: NDArray[np.bool_]  # [changes]
+
+
+class Output(NamedTuple):
+    """The output of walks; senders and receivers are places on the diagonal."""
+
+    coordinators: Coordinators
+    messages: DiagonalMessages
+    returned: ReturnedRows
 
 
 @kernel
-def walk_changes(
-    rows: Rows,
-    moves: Moves,
-    progress: NDArray[np.int64],
-    homes: Homes,
-    lines: WalkLines,
-    tuples: Tuples,
-) -> int:
-    """Walk for each change, then make it; write what was asked and returned, and say why it ended.
+def walk_changes(rows: DiagonalRows, changes: RowChanges, progress: NDArray[np.int64], out: Output) -> int:
+    """Walk for each change, then apply it; return an `Ended`.
 
-    It goes on from where `progress` says. A change is made once all of its walks are written, so that after more room was
-    given it can be called again. It costs O(log n), and what is looked at: rows until the part's lowest one is found.
+    Continues where `progress` says: a change is applied once all of its walks are written. Costs O(log n) per owner,
+    and the rows scanned, until an owner's lowest one is found.
     """
-    for i in range(progress[CHANGES], moves.old_x.shape[0]):
-        old, new = moves.old_place[i], moves.new_place[i]
-        if new >= 0 and not has_room(rows, new):
-            return NO_ROOM_FOR_ROWS
-        at = NOT_HELD
-        if old >= 0:
-            at = row_at(rows, old, moves.old_x[i], moves.old_height[i])
-            if at == NOT_HELD:
-                return ABSENT
-        homes.place[i] = old if old >= 0 else new
-        homes.step[i] = 0
-        homes.matters[i] = False
-        line, count = progress[LINES], progress[TUPLES]
+    for i in range(progress[Progress.CHANGES], changes.old_x.shape[0]):
+        ended, at = find_change(rows, changes, i)
+        if ended != Ended.DONE:
+            return ended
+        out.coordinators.place[i] = (
+            changes.old_place[i] if changes.old_place[i] >= 0 else changes.new_place[i]
+        )
+        out.coordinators.step[i] = 0
+        out.coordinators.is_relevant[i] = False
+        line, count = progress[Progress.MESSAGES], progress[Progress.ROWS]
         for side in range(2):
-            line, count = _walk_from(rows, moves, (i, side, at), homes, lines, tuples, line, count)
-        if line > lines.change.shape[0] or count > tuples.change.shape[0]:
-            return NO_ROOM
-        change_rows(rows, moves, i, at)
-        progress[CHANGES] = i + 1
-        progress[LINES] = line
-        progress[TUPLES] = count
-    return DONE
+            line, count = _walk_from(rows, changes, (i, side, at), out, line, count)
+        if line > out.messages.cause.shape[0] or count > out.returned.change.shape[0]:
+            return np.int64(Ended.NO_ROOM)
+        apply_change(rows, changes, i, at)
+        progress[Progress.CHANGES] = i + 1
+        progress[Progress.MESSAGES] = line
+        progress[Progress.ROWS] = count
+    return np.int64(Ended.DONE)
 
 
 @helper
 def _walk_from(
-    rows: Rows,
-    moves: Moves,
-    what: tuple[int, int, int],
-    homes: Homes,
-    lines: WalkLines,
-    tuples: Tuples,
+    rows: DiagonalRows,
+    changes: RowChanges,
+    which: tuple[int, int, int],
+    out: Output,
     line: int,
     count: int,
 ) -> tuple[int, int]:
-    """Walk from a change's old x (side 0) or from its new one, if that is another (side 1); return the lines and tuples then.
+    """Walk from a change's old x (side 0) or its new x, if that differs (side 1); return the messages and rows by then.
 
-    They are counted even where there is no room for them.
+    `which` is the change, the side, and where the old row stands. Output is counted even where there is no room.
     """
-    i, side, at = what
-    here, there = moves.old_place[i], moves.new_place[i]
-    x, other = moves.old_x[i], moves.new_x[i]
+    i, side, at = which
+    here, there = changes.old_place[i], changes.new_place[i]
+    x, other = changes.old_x[i], changes.new_x[i]
     if side == 1:
         here, there = there, here
         x, other = other, x
     if here < 0 or (side == 1 and x == other):
         return line, count
-    limit = _lower(moves.old_height[i], moves.new_height[i])
+    limit = _lower(changes.old_height[i], changes.new_height[i])
     first, last = rows.starts[here], rows.starts[here] + rows.counts[here]
     begin = first_from(rows.x, first, last, x)
     end = first_from(rows.x, begin, last, np.nextafter(x, np.inf))
-    peak = np.inf  # the least height of others at x
+    peak = np.inf  # the lowest height of other rows at x
     others = begin + 1 if begin == at else begin
     before = count
     if others < end:
         peak = rows.height[others]
-        count = return_row(tuples, count, (i, x, peak))
+        count = return_row(out.returned, count, (i, x, peak))
     returned = count - before  # by the owner of x
 
-    if peak > limit and not (x == other and moves.old_height[i] == moves.new_height[i]):
-        homes.matters[i] = True
+    if peak > limit and not (x == other and changes.old_height[i] == changes.new_height[i]):
+        out.coordinators.is_relevant[i] = True
         if x == other:
-            peak = min(peak, moves.new_height[i])
+            peak = min(peak, changes.new_height[i])
         elif side == 1:
-            peak = min(peak, np.nextafter(moves.new_height[i], np.inf))
+            peak = min(peak, np.nextafter(changes.new_height[i], np.inf))
         for direction in (-1, 1):
             rim, final = direction * np.inf, 0 if direction < 0 else rows.counts.shape[0] - 1
             if (other - x) * direction > 0:
                 rim, final = other, there
-            zone, hop, lowest = here, np.int64(0), peak
+            place, hop, lowest = here, np.int64(0), peak
             row = begin - 1 if direction < 0 else end
             while True:
                 before = count
-                count, lowest, ended = look(
-                    rows, (zone, row, direction, i), rim, limit, lowest, tuples, count
+                count, lowest, ended = scan_rows(
+                    rows, (place, row, direction, i), rim, limit, lowest, out.returned, count
                 )
                 if hop == 0:
                     returned += count - before
-                elif count > before or zone == final:
-                    line = _reply(lines, line, homes, (i, zone, count - before, hop))
-                if ended or zone == final:
+                elif count > before or place == final:
+                    line = _reply(out, line, (i, place, count - before, hop))
+                if ended or place == final:
                     break
-                line = _send(lines, line, (i, zone, zone + direction, np.int64(_FIELDS), hop), False)
-                zone += direction
+                line = send(out.messages, line, (i, place, place + direction, np.int64(_FIELDS), hop), False)
+                place += direction
                 hop += 1
-                row = rows.starts[zone] + (rows.counts[zone] - 1 if direction < 0 else 0)
-    if here != homes.place[i]:  # the old owner waits for what the new one has to say, be it nothing
-        line = _reply(lines, line, homes, (i, here, returned, np.int64(0)))
+                row = rows.starts[place] + (rows.counts[place] - 1 if direction < 0 else 0)
+    if (
+        here != out.coordinators.place[i]
+    ):  # the coordinator waits for the new owner's reply, even an empty one
+        line = _reply(out, line, (i, here, returned, np.int64(0)))
     return line, count
 
 
@@ -166,25 +160,13 @@ def _lower(one: float, other: float) -> float:
 
 
 @helper
-def _reply(lines: WalkLines, line: int, homes: Homes, what: tuple[int, int, int, int]) -> int:
-    """Send rows, or word that there are none, to the one who reformulates, and let it wait for them."""
-    i, zone, found, hop = what
-    home = homes.place[i]
-    homes.step[i] = max(homes.step[i], hop if zone == home else hop + 1)
-    if zone == home:
+def _reply(out: Output, line: int, reply: tuple[int, int, int, int]) -> int:
+    """Send rows, or the message that there are none, to the coordinator, and let it wait for them."""
+    i, place, found, hop = reply
+    coordinator = out.coordinators.place[i]
+    arrival = hop if place == coordinator else hop + 1
+    out.coordinators.step[i] = max(out.coordinators.step[i], arrival)
+    if place == coordinator:
         return line
-    return _send(lines, line, (i, zone, home, max(_FIELDS * found, _NOTHING), hop), True)
-
-
-@helper
-def _send(lines: WalkLines, line: int, message: tuple[int, int, int, int, int], is_reply: bool) -> int:
-    if line < lines.change.shape[0]:
-        (
-            lines.change[line],
-            lines.sender[line],
-            lines.receiver[line],
-            lines.fields[line],
-            lines.step[line],
-        ) = message
-        lines.is_reply[line] = is_reply
-    return line + 1
+    fields = max(_FIELDS * found, _EMPTY_FIELDS)
+    return send(out.messages, line, (i, place, coordinator, fields, hop), True)

@@ -1,8 +1,6 @@
-"""Messages down the hierarchy, each to those whom it concerns."""
+"""Messages down the hierarchy, each to its recipients."""
 
 from __future__ import annotations
-
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,53 +9,53 @@ from tocsin.dissemination.multicast._kernels.subset_trees import grow_tree
 from tocsin.dissemination.multicast.state import (
     THE_NODE,
     UNMADE,
-    Carried,
-    Concerned,
+    Delivery,
     Groups,
     Hierarchy,
+    Progress,
     Rates,
+    Recipients,
     Scratch,
 )
 from tocsin.structures.jit import helper, kernel
 
-MESSAGES: Final = 0  # places in `progress`
-LINES: Final = 1
-
 
 @kernel
-def carry(
+def deliver(
     network: tuple[Hierarchy, Rates, Groups],
-    concerned: Concerned,
+    recipients: Recipients,
     scratch: Scratch,
     progress: NDArray[np.int64],
-    out: Carried,
+    out: Delivery,
 ) -> bool:
-    """Write the hops of messages from where `progress` stands; return whether it came to the last for want of room.
+    """Write the hops of messages from `progress` on; return whether all had room.
 
-    A message costs the depth of each node that it concerns, and a line for each node that it reaches.
+    A message costs the depth of each recipient, and a line for each node that it reaches.
     """
     tree, rates, groups = network
-    for m in range(progress[MESSAGES], concerned.starts.shape[0] - 1):
-        progress[MESSAGES] = m
-        has_room = progress[LINES] + _mark(tree, concerned, m, scratch) <= out.message.shape[0]
+    for m in range(progress[Progress.MESSAGES], recipients.starts.shape[0] - 1):
+        progress[Progress.MESSAGES] = m
+        has_room = progress[Progress.LINES] + _mark(tree, recipients, m, scratch) <= out.message.shape[0]
         if has_room:
-            progress[LINES] = _hand_down(tree, rates, groups, m, progress[LINES], scratch, out)
-        _unmark(tree, concerned, m, scratch)
+            progress[Progress.LINES] = _forward(
+                tree, rates, groups, m, progress[Progress.LINES], scratch, out
+            )
+        _unmark(tree, recipients, m, scratch)
         if not has_room:
             return False
-    progress[MESSAGES] = concerned.starts.shape[0] - 1
+    progress[Progress.MESSAGES] = recipients.starts.shape[0] - 1
     return True
 
 
 @helper
-def _mark(tree: Hierarchy, concerned: Concerned, m: int, scratch: Scratch) -> int:
-    """Write what is below each node on the way to those concerned; return how many these nodes are, the root apart."""
+def _mark(tree: Hierarchy, recipients: Recipients, m: int, scratch: Scratch) -> int:
+    """Count the subscriptions below each node on the way to recipients; return the number of such nodes, without the root."""
     reached = np.int64(0)
-    for i in range(concerned.starts[m], concerned.starts[m + 1]):
-        count = concerned.counts[i]
+    for i in range(recipients.starts[m], recipients.starts[m + 1]):
+        count = recipients.counts[i]
         if count == 0:
             continue
-        node = concerned.nodes[i]
+        node = recipients.nodes[i]
         while node != tree.root:
             reached += scratch.below[node] == 0
             scratch.below[node] += count
@@ -68,10 +66,10 @@ def _mark(tree: Hierarchy, concerned: Concerned, m: int, scratch: Scratch) -> in
 
 
 @helper
-def _unmark(tree: Hierarchy, concerned: Concerned, m: int, scratch: Scratch) -> None:
-    for i in range(concerned.starts[m], concerned.starts[m + 1]):
-        node = concerned.nodes[i]
-        # Above a node that has lost its mark, all have.
+def _unmark(tree: Hierarchy, recipients: Recipients, m: int, scratch: Scratch) -> None:
+    for i in range(recipients.starts[m], recipients.starts[m + 1]):
+        node = recipients.nodes[i]
+        # The ancestors of an unmarked node are unmarked.
         while node != tree.root and scratch.below[node] != 0:
             scratch.below[node] = 0
             node = tree.parents[node]
@@ -79,10 +77,10 @@ def _unmark(tree: Hierarchy, concerned: Concerned, m: int, scratch: Scratch) -> 
 
 
 @helper
-def _hand_down(
-    tree: Hierarchy, rates: Rates, groups: Groups, m: int, lines: int, scratch: Scratch, out: Carried
+def _forward(
+    tree: Hierarchy, rates: Rates, groups: Groups, m: int, lines: int, scratch: Scratch, out: Delivery
 ) -> int:
-    """Let every inner node that gets a message hand it to its marked children; return how many lines there are then."""
+    """Let every inner node that gets a message forward it to its marked children; return how many lines there are then."""
     done, waiting = 0, 0
     if scratch.subsets[tree.root] != 0:
         scratch.queue[0] = tree.root
@@ -109,7 +107,7 @@ def _hand_down(
 
 @helper
 def _send(
-    tree: Hierarchy, groups: Groups, node: int, row: int, lines: int, scratch: Scratch, out: Carried
+    tree: Hierarchy, groups: Groups, node: int, row: int, lines: int, scratch: Scratch, out: Delivery
 ) -> int:
     """Write the hops of one group's tree, and return how many lines there are then."""
     members = 0
@@ -120,7 +118,7 @@ def _send(
     for i in range(members):
         child = tree.children[tree.starts[node] + groups.members[row, i]]
         scratch.through[i] = scratch.below[child]
-    for i in range(members - 1, 0, -1):  # the first has nobody but the node to get it from
+    for i in range(members - 1, 0, -1):  # the first member receives from the node itself
         if groups.senders[row, i] != THE_NODE:
             scratch.through[groups.senders[row, i]] += scratch.through[i]
     for i in range(members):

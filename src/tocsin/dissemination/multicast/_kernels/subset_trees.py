@@ -1,4 +1,4 @@
-"""Trees of high bandwidth, grown greedily."""
+"""Trees of high bandwidth over subsets of children, grown greedily (2.1.2)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def grow_tree(
 ) -> None:
     """Write the tree of one subset of a node's children.
 
-    Each step joins the child that can be sent to at the highest rate: the least of the path's bottleneck, the rate at
-    which the sender gets it, and the sender's access divided among those it then sends to. Of equal ones fewer hops
-    decide, then the smaller sender, then the smaller receiver. Of c children it costs c ** 3 / 6 comparisons.
+    Each step joins the child that can receive at the highest rate: the least of the path's bottleneck, the sender's own
+    rate, and the sender's access divided among its receivers. Of equal rates fewer hops decide, then the smaller sender,
+    then the smaller receiver. c children cost c ** 3 / 6 comparisons.
     """
     row = groups.first[node] + subset
     first = tree.starts[node]
@@ -38,7 +38,7 @@ def grow_tree(
                 receiver = tree.children[first + rank]
                 rate = min(share, rates.bottlenecks[sender, receiver])
                 hops = rates.hops[sender, receiver]
-                # Ranks ascend with nodes, so that of the receivers of one sender the smaller comes first.
+                # Ranks ascend with nodes, so a sender's smaller receiver comes first.
                 if rate > best_rate or (
                     rate == best_rate and (hops < best_hops or (hops == best_hops and sender < best_sender))
                 ):
@@ -50,14 +50,14 @@ def grow_tree(
         joined += 1
         scratch.receivers[joined] = 0
         waiting &= ~(1 << best_rank)
-        _share(tree, rates, groups, node, row, joined, scratch)
+        _update_rates(tree, rates, groups, node, row, joined, scratch)
 
 
 @helper
-def _share(
+def _update_rates(
     tree: Hierarchy, rates: Rates, groups: Groups, node: int, row: int, joined: int, scratch: Scratch
 ) -> None:
-    """Write at which rate each member gets it, now that one sender has a receiver more."""
+    """Write the rate of each member, now that one sender has another receiver."""
     first = tree.starts[node]
     for i in range(joined):
         place = groups.senders[row, i] + 1
