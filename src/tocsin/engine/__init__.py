@@ -4,19 +4,17 @@ from tocsin.engine.clock import Clock, EventClock, ManualClock, SystemClock
 from tocsin.engine.engine import Engine
 from tocsin.engine.results import (
     AnswerChanges,
-    Difference,
     EngineStats,
     Followed,
     HeldSequences,
     HeldViews,
     NamedMatches,
-    Subscribed,
-    SubscribedMany,
     Trial,
 )
 from tocsin.engine.view_explaining import ViewExplanation
 from tocsin.language.explanation import EventExplanation
 from tocsin.sequences.explanation import SequenceExplanation
+from tocsin.subscriptions.results import Difference, Subscribed, SubscribedMany
 
 __all__ = [
     "AnswerChanges",

@@ -14,7 +14,6 @@ from tocsin.engine.book import ALWAYS, FOREVER, Book, Terms
 from tocsin.engine.clock import Clock
 from tocsin.engine.filters import NormalForm, normal_form, smaller_form
 from tocsin.engine.ranked import weighted
-from tocsin.engine.results import Difference
 from tocsin.engine.rows import MadeRows, MadeSequences, MadeViews
 from tocsin.engine.timelines import Timelines
 from tocsin.engine.views import Views
@@ -25,6 +24,7 @@ from tocsin.matching.statistics import Statistics
 from tocsin.model import Notification
 from tocsin.model.errors import SubscriptionError
 from tocsin.model.subscription import Answer
+from tocsin.subscriptions.results import Difference
 
 _TAKEN: Final = "it is subscribed already; to change it, set `replace`"
 

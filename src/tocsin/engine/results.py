@@ -15,55 +15,11 @@ from numpy.typing import NDArray
 from tocsin.formats import Fault
 from tocsin.matching import IdArray, MatcherStats
 from tocsin.model import Event, Notification, Value
-from tocsin.model.errors import TemplateError
-from tocsin.model.subscription import Answer
 
 Values: TypeAlias = Mapping[str, Value | None] | None
 """What a sequence selected or computed, by name; None if it has nothing of the kind."""
 
 _encode: Final = msgspec.json.Encoder().encode
-
-
-class Subscribed(Struct, frozen=True):
-    """A new subscription: what it is told at once, and what its writer should be warned of.
-
-    A filter is told of the kept events that it meets, a view its present answer.
-    """
-
-    id: str
-    notifications: tuple[Notification, ...] = ()
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def answer(self) -> Answer:
-        """Return the present answer of a view; None of what is none."""
-        return next((note.new for note in self.notifications if note.view), None)
-
-
-class SubscribedMany(Struct, frozen=True):
-    """New subscriptions from a template: those made, the rows at fault, and the rows that can never match.
-
-    `answers` are those of views, in the order of the ids.
-    """
-
-    ids: tuple[str, ...]
-    errors: tuple[TemplateError, ...] = ()
-    never: tuple[int, ...] = ()
-    notifications: tuple[Notification, ...] = ()
-    answers: tuple[Answer, ...] = ()
-
-
-class Difference(Struct, frozen=True):
-    """What applying a set of subscriptions changes."""
-
-    added: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    unchanged: tuple[str, ...] = ()
-    notifications: tuple[Notification, ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.added or self.changed or self.removed)
 
 
 class Trial(Struct, frozen=True):

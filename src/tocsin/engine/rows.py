@@ -8,8 +8,6 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from tocsin.engine.filters import normal_form, only_filters, smaller_form
-from tocsin.engine.ids import row_ids
-from tocsin.engine.results import SubscribedMany
 from tocsin.language import Cnf, Dnf, Template, TemplateRows
 from tocsin.language.parsing.parser import canonical
 from tocsin.language.template.binding import bind_query
@@ -19,6 +17,8 @@ from tocsin.model import Filter, Notification, Sequence, View
 from tocsin.model.errors import TemplateError, TocsinError
 from tocsin.model.subscription import Answer
 from tocsin.sequences.compilation import CompiledSequence
+from tocsin.subscriptions.results import SubscribedMany
+from tocsin.subscriptions.template_ids import row_ids
 from tocsin.views.plan import Plan
 
 Prepare: TypeAlias = Callable[[Sequence, str], tuple[CompiledSequence, int]]

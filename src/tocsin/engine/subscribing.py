@@ -13,7 +13,6 @@ from tocsin.engine.clock import Clock, SystemClock
 from tocsin.engine.holdings import Holdings
 from tocsin.engine.lookup import Lookup
 from tocsin.engine.publication import Publication
-from tocsin.engine.results import Difference, Subscribed, SubscribedMany
 from tocsin.engine.rows import MadeRows, MadeSequences, MadeViews
 from tocsin.engine.timelines import LateLog, Timelines
 from tocsin.engine.views import Views
@@ -38,6 +37,7 @@ from tocsin.model import Sequence as SequenceQuery
 from tocsin.model.errors import ApplyError, SubscriptionError, TocsinError
 from tocsin.model.ticks import StreamTicks
 from tocsin.sequences.matcher import InspectableSequenceMatcher
+from tocsin.subscriptions.results import Difference, Subscribed, SubscribedMany
 
 
 class Subscribing:

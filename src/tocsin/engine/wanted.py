@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from tocsin.engine.book import ALWAYS, FOREVER, Terms
 from tocsin.engine.filters import normal_form, only_filters
-from tocsin.engine.ids import is_writable
 from tocsin.formats.subscription_files import Entry
 from tocsin.language import Cnf, Dnf
 from tocsin.language.check import QuerySource, read_query
@@ -19,6 +18,7 @@ from tocsin.model import Sequence as SequenceQuery
 from tocsin.model.errors import KindError, MatcherError, SubscriptionError, TocsinError
 from tocsin.model.values import read_time
 from tocsin.sequences.compilation import CompiledSequence
+from tocsin.subscriptions.options import is_encodable
 from tocsin.views.plan import Plan
 
 Read = TypeVar("Read", covariant=True)  # noqa: PLC0105 - what is read is called what it is
@@ -94,7 +94,7 @@ def check_id(id_: object) -> None:
     """Raise `SubscriptionError` unless `id_` can name a subscription."""
     if not isinstance(id_, str) or not id_:
         raise SubscriptionError(f"an id is a string that is not empty, not {id_!r}")
-    if not id_.isprintable() and not is_writable(id_):
+    if not is_encodable(id_):
         raise SubscriptionError(f"the id {id_!r} has half of a character, and cannot be written as UTF-8")
 
 

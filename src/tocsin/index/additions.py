@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from msgspec import Struct
 
-from tocsin.engine.rows import MadeRows
-from tocsin.engine.wanted import Wanted
-from tocsin.index.roll import digest_of, digests_of, select_text, selected
+from tocsin.index.shard_registry import digest_of, digests_of, parse_select, select_text
 from tocsin.language.normal.predicates import attributes_of
 from tocsin.language.template.binding import bind_query
 from tocsin.language.template.template import bindings_at
 from tocsin.matching import ConjunctionBatch, ConjunctionGroup
 from tocsin.model import Filter, Predicate
 from tocsin.model.conditions import Conjunction, Operator
+from tocsin.subscriptions.filters import CompiledFilter, require_filter
+from tocsin.subscriptions.sources import CompiledSubscription
+from tocsin.subscriptions.template_batch import TemplateBatch
+from tocsin.subscriptions.validity import Validity
+
+IndexedFilter: TypeAlias = CompiledSubscription[CompiledFilter]
 
 _SAMPLE: Final = 50_000
 
@@ -26,7 +30,7 @@ class Addition(Struct, frozen=True):
 
     ids: Sequence[str]
     batch: ConjunctionBatch
-    terms: tuple[int, int]
+    validity: Validity
     digests: Sequence[int]
     selects: Sequence[str | None]
 
@@ -39,37 +43,42 @@ class Addition(Struct, frozen=True):
             for attribute in attributes_of(predicate)
         }
         for text in {select for select in self.selects if select is not None}:
-            for item in selected(text):
+            for item in parse_select(text):
                 asked = Predicate(item.term, Operator.PRESENT)
                 found.update(attribute.path for attribute in attributes_of(asked))
         return found
 
     @classmethod
-    def of_wanted(cls, wanted: Mapping[str, Wanted]) -> Iterator[Addition]:
-        """Return subscriptions by id, those that apply for the same time together."""
-        by_terms: dict[tuple[int, int], dict[str, Wanted]] = {}
-        for id_, one in wanted.items():
-            by_terms.setdefault(one.terms.period, {})[id_] = one
-        for terms, several in by_terms.items():
+    def of(cls, subscriptions: Mapping[str, IndexedFilter]) -> Iterator[Addition]:
+        """Return compiled filters by id, those of equal validity together."""
+        by_validity: dict[Validity, dict[str, IndexedFilter]] = {}
+        for id_, one in subscriptions.items():
+            by_validity.setdefault(one.options.validity, {})[id_] = one
+        for validity, several in by_validity.items():
+            queries = [require_filter(one.query, id_) for id_, one in several.items()]
+            texts = [one.text for one in several.values()]
             yield cls(
                 list(several),
-                ConjunctionBatch.of(enumerate(one.normal for one in several.values())).in_conjunctions(),
-                terms,
-                [digest_of(one.query, one.text) for one in several.values()],
-                [select_text(one.query) for one in several.values()],
+                ConjunctionBatch.of(enumerate(one.compiled for one in several.values())).in_conjunctions(),
+                validity,
+                [digest_of(query, text) for query, text in zip(queries, texts, strict=True)],
+                [select_text(query) for query in queries],
             )
 
     @classmethod
-    def of_rows(cls, made: MadeRows, terms: tuple[int, int], places: Sequence[int] | None = None) -> Addition:
+    def of_rows(
+        cls, made: TemplateBatch[CompiledFilter], validity: Validity, places: Sequence[int] | None = None
+    ) -> Addition:
         """Return the subscriptions of a template's rows, or of those at some places."""
         rows, ids = made.rows, made.ids
         if places is not None and len(places) < len(ids):
             rows, ids = rows.take(np.array(places, dtype=np.int64)), [ids[place] for place in places]
         selects: Sequence[str | None] = [None] * len(ids)
-        if made.query.select:
-            selects = [select_text(_bound(made.query, rows.columns, row)) for row in range(len(ids))]
-        batch = ConjunctionBatch.of_shapes(np.arange(len(ids), dtype=np.int64), made.normal, rows.columns)
-        return cls(ids, batch, terms, digests_of(rows), selects)
+        query = require_filter(made.template.query, "template")
+        if query.select:
+            selects = [select_text(_bound(query, rows.columns, row)) for row in range(len(ids))]
+        batch = ConjunctionBatch.of_shapes(np.arange(len(ids), dtype=np.int64), made.compiled, rows.columns)
+        return cls(ids, batch, validity, digests_of(rows), selects)
 
 
 def batch_of(subscriptions: Sequence[Sequence[Conjunction]]) -> ConjunctionBatch:
@@ -90,14 +99,14 @@ def _bound(query: Filter, columns: Mapping[str, Any], row: int) -> Filter:
 
 
 def merged(waiting: Sequence[Addition]) -> Iterator[Addition]:
-    """Return the additions, those that came one by one and for the same time as one."""
-    single: dict[tuple[int, int], list[Addition]] = {}
+    """Return the additions; those of one subscription each are joined by validity."""
+    single: dict[Validity, list[Addition]] = {}
     for one in waiting:
         if len(one.ids) == 1:
-            single.setdefault(one.terms, []).append(one)
+            single.setdefault(one.validity, []).append(one)
         else:
             yield one
-    for terms, several in single.items():
+    for validity, several in single.items():
         groups = [
             ConjunctionGroup(group.shape, np.full(len(group.ids), number, dtype=np.int64), group.columns)
             for number, one in enumerate(several)
@@ -106,7 +115,7 @@ def merged(waiting: Sequence[Addition]) -> Iterator[Addition]:
         yield Addition(
             [one.ids[0] for one in several],
             ConjunctionBatch(tuple(groups)),
-            terms,
+            validity,
             [one.digests[0] for one in several],
             [one.selects[0] for one in several],
         )

@@ -13,6 +13,7 @@ from tocsin.index.additions import Addition, batch_of, merged, sampled
 from tocsin.index.placement import Placement, Routes
 from tocsin.index.shard import ShardDraft
 from tocsin.matching import ConjunctionBatch, ConjunctionGroup
+from tocsin.subscriptions.validity import Validity
 
 
 class Contents:
@@ -46,7 +47,7 @@ class Contents:
         """Hold what was saved: these shards, and nothing else."""
         self.drafts = list(drafts)
         for shard, draft in enumerate(self.drafts):
-            self.where.update(dict.fromkeys(draft.roll.numbers, shard))
+            self.where.update(dict.fromkeys(draft.registry.subscriptions.numbers, shard))
         self.placement = placement if self.where else None  # one that was made for nothing says nothing
 
     def __len__(self) -> int:
@@ -77,19 +78,19 @@ class Contents:
         with self._whole():
             for name in ids:
                 shard = self.where.pop(name)
-                gone.setdefault(shard, []).append(self.drafts[shard].roll.strike(name))
+                gone.setdefault(shard, []).append(self.drafts[shard].registry.subscriptions.remove(name))
             for shard, numbers in gone.items():
                 self.drafts[shard].matcher.remove(np.array(numbers, dtype=np.int64))
                 self.changed.add(shard)
 
-    def holds(self, id_: str, terms: tuple[int, int], digest: int) -> bool:
-        """Tell whether a subscription is there that asks what has this digest, for exactly this time."""
+    def is_unchanged(self, id_: str, validity: Validity, digest: int) -> bool:
+        """Tell whether a subscription is there with exactly this validity and a query with this digest."""
         shard = self.where.get(id_)
-        return shard is not None and self.drafts[shard].roll.holds(id_, terms, digest)
+        return shard is not None and self.drafts[shard].registry.is_unchanged(id_, validity, digest)
 
-    def over(self, now: int) -> list[str]:
-        """Return the ids of the subscriptions whose time is over."""
-        return [name for draft in self.drafts for name in draft.roll.over(now)]
+    def expired(self, now: int) -> list[str]:
+        """Return the ids of the subscriptions that have expired by `now`; each is returned once."""
+        return [name for draft in self.drafts for name in draft.registry.subscriptions.expired(now)]
 
     def settle(self) -> None:
         """Give what was added a shard each, and enter it there."""
@@ -120,11 +121,13 @@ class Contents:
             self.where.clear()
             self.changed.update(range(self.shards))
             for draft, conjunctions in zip(before, held, strict=True):
-                for terms, records in draft.roll.records().items():
-                    batch = batch_of([conjunctions[draft.roll.numbers[record.id]] for record in records])
+                for validity, records in draft.registry.records().items():
+                    batch = batch_of(
+                        [conjunctions[draft.registry.subscriptions.number(record.id)] for record in records]
+                    )
                     digests = [record.digest for record in records]
                     selects = [record.select for record in records]
-                    self._wait(Addition([record.id for record in records], batch, terms, digests, selects))
+                    self._wait(Addition([record.id for record in records], batch, validity, digests, selects))
             self.settle()
 
     def _new_drafts(self) -> list[ShardDraft]:
@@ -144,9 +147,9 @@ class Contents:
     def _fill(self, shard: int, one: Addition, places: NDArray[np.int64]) -> None:
         draft = self.drafts[shard]
         ids = [one.ids[place] for place in places.tolist()]
-        numbers = draft.roll.enter(
+        numbers = draft.registry.add(
             ids,
-            one.terms,
+            one.validity,
             [one.digests[place] for place in places.tolist()],
             [one.selects[place] for place in places.tolist()],
         )

@@ -50,7 +50,7 @@ class PartBuilder:
 
 def save_shard(storage: Storage, draft: ShardDraft) -> ShardEntry:
     """Write a shard into the index's folder."""
-    return ShardEntry(written(storage, "shards", draft.save), len(draft.roll), draft.bytes)
+    return ShardEntry(written(storage, "shards", draft.save), len(draft.registry), draft.bytes)
 
 
 def written(storage: Storage, kind: str, write: Callable[[Path], object]) -> str:

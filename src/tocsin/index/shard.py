@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tocsin.engine.book import in_force
-from tocsin.index.roll import NOTHING, Roll, SavedRoll, open_roll
+from tocsin.index.shard_registry import WHOLE_EVENT, SavedRegistry, ShardRegistry, open_registry
 from tocsin.language.semantics import value_of
 from tocsin.matching import EventBatch, IdArray, Matcher, Oracle, create_matcher, open_matcher, save_matcher
 from tocsin.matching.saved import Savable
@@ -21,6 +20,7 @@ from tocsin.matching.starting_matcher import INDEX, INDEX_KERNELS, StartingMatch
 from tocsin.model.conditions import Conjunction
 from tocsin.model.errors import MatcherError
 from tocsin.model.queries import SelectItem
+from tocsin.subscriptions.validity import is_valid_at
 
 _MATCHER: Final = "matcher"
 _FEW: Final = 1_000  # conjunctions that brute force may hold where nothing has been compiled
@@ -42,31 +42,33 @@ class Shard:
         self.matcher: Matcher = (
             StartingMatcher(matcher, may_compile=False) if isinstance(matcher, Oracle) else matcher
         )
-        self.roll: SavedRoll = open_roll(folder)
+        self.registry: SavedRegistry = open_registry(folder)
         self._items: dict[int, tuple[SelectItem, ...]] = {}
 
     def match(self, events: EventBatch, ends: NDArray[np.int64]) -> Found:
-        """Return which subscriptions are to be told of which events, that ended at `ends`."""
+        """Return the pairs of event and subscription that match, for events that ended at `ends`."""
         matches = self.matcher.match(events)
         numbers = matches.ids
         rows = np.repeat(np.arange(len(matches)), np.diff(matches.offsets))
-        if self.roll.has_terms and len(numbers):
-            applies = in_force(self.roll.valid_from[numbers], self.roll.valid_until[numbers], ends[rows])
+        if self.registry.has_validity and len(numbers):
+            applies = is_valid_at(
+                self.registry.valid_from[numbers], self.registry.valid_until[numbers], ends[rows]
+            )
             return Found(rows[applies], numbers[applies])
         return Found(rows, numbers)
 
     def ids(self, numbers: NDArray[np.int64]) -> Any:
         """Return the ids of subscriptions as an Arrow array of strings."""
-        return self.roll.ids.take(pa.array(numbers)).cast(pa.string())
+        return self.registry.ids.take(pa.array(numbers)).cast(pa.string())
 
     def values(self, found: Found, events: EventBatch) -> Any:
         """Return what each match's subscription selects of its event, as JSON; null where it takes the whole."""
-        selects = self.roll.select[found.numbers]
+        selects = self.registry.select[found.numbers]
         told: list[str | None] = [None] * len(selects)
-        for place in np.flatnonzero(selects != NOTHING).tolist():
+        for place in np.flatnonzero(selects != WHOLE_EVENT).tolist():
             code = int(selects[place])
             if code not in self._items:
-                self._items[code] = self.roll.items(code)
+                self._items[code] = self.registry.select_items(code)
             told[place] = _selected(self._items[code], events.attributes(int(found.rows[place])))
         return pa.array(told, pa.string())
 
@@ -86,19 +88,19 @@ class _Telling(Protocol):
 class ShardDraft:
     """A shard that is being put together or changed, to be saved as a new one."""
 
-    def __init__(self, matcher: Matcher, roll: Roll) -> None:
+    def __init__(self, matcher: Matcher, registry: ShardRegistry) -> None:
         self.matcher = matcher
-        self.roll = roll
+        self.registry = registry
 
     @classmethod
     def new(cls, matcher: str | None, options: Mapping[str, Any]) -> ShardDraft:
         """Return an empty shard; without a matcher's name it begins small and grows."""
-        return cls(Oracle() if matcher is None else create_matcher(matcher, **options), Roll())
+        return cls(Oracle() if matcher is None else create_matcher(matcher, **options), ShardRegistry())
 
     @classmethod
     def of(cls, folder: Path) -> ShardDraft:
         """Return a saved shard, to be changed; its files stay as they are."""
-        return cls(open_matcher(folder / _MATCHER), Roll.of(open_roll(folder)))
+        return cls(open_matcher(folder / _MATCHER), ShardRegistry.restore(open_registry(folder)))
 
     def make_room(self, conjunctions: int) -> None:
         """Become an index before so many conjunctions are added, if brute force would be slow with them."""
@@ -122,7 +124,7 @@ class ShardDraft:
         folder.mkdir(parents=True)
         try:
             save_matcher(self.matcher, folder / _MATCHER)
-            self.roll.save(folder)
+            self.registry.save(folder)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -131,7 +133,9 @@ class ShardDraft:
         """Return the conjunctions of every subscription by its number; raise `MatcherError` if they are not told."""
         if not isinstance(self.matcher, _Telling):
             raise MatcherError(f"a matcher of kind {type(self.matcher).__name__} does not tell what it holds")
-        found: dict[int, list[Conjunction]] = {number: [] for number in self.roll.numbers.values()}
+        found: dict[int, list[Conjunction]] = {
+            number: [] for number in self.registry.subscriptions.numbers.values()
+        }
         for ids, conjunction in self.matcher.conjunctions():
             found[int(ids[0])].append(conjunction)
         return found

@@ -8,24 +8,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
-from tocsin.engine.filters import normal_form, only_filters
-from tocsin.engine.results import Difference, SubscribedMany
-from tocsin.engine.rows import MadeRows
-from tocsin.engine.wanted import Wanted, WantedSet, check_id, read_filter, read_terms, read_wanted
 from tocsin.formats.event_reader import now_in_microseconds
-from tocsin.index.additions import Addition
+from tocsin.index.additions import Addition, IndexedFilter
 from tocsin.index.contents import Contents
 from tocsin.index.generations import Generation, Generations, ShardEntry
 from tocsin.index.parts import IndexPart, save_shard, written
 from tocsin.index.placement import Placement, Routes
-from tocsin.index.roll import digest_of, digests_of
 from tocsin.index.router import open_routes, save_router
 from tocsin.index.shard import ShardDraft
+from tocsin.index.shard_registry import digest_of, digests_of
 from tocsin.index.storage import storage_of
 from tocsin.language import Template
-from tocsin.language.check import QuerySource, read_query
+from tocsin.language.check import QuerySource
 from tocsin.language.template.columns import Rows
 from tocsin.model.errors import ApplyError, SavedIndexError, SubscriptionError
+from tocsin.subscriptions.filters import FilterCompiler, require_filter
+from tocsin.subscriptions.options import check_id, read_options
+from tocsin.subscriptions.results import Difference, SubscribedMany
+from tocsin.subscriptions.sources import SubscriptionSet, compile_filter, compile_set
+from tocsin.subscriptions.template_batch import TemplateBatch
+from tocsin.subscriptions.validity import Validity
 
 
 class SubscriptionIndex:
@@ -83,13 +85,9 @@ class SubscriptionIndex:
         """Enter a subscription and return its id; one that is there already is an error, unless `replace` is set."""
         name = uuid4().hex if id is None else id
         check_id(name)
-        checked = read_query(query)
-        asked = only_filters(checked.query, name)
-        terms = read_terms(valid_from, valid_until, None, name)
-        normal = normal_form(asked, name, checked.normal)
+        compiled = compile_filter(name, query, read_options(valid_from, valid_until, id_=name))
         self._make_room([name], replace=replace)
-        wanted = Wanted(asked, normal, terms, query if isinstance(query, str) else None)
-        for addition in Addition.of_wanted({name: wanted}):
+        for addition in Addition.of({name: compiled}):
             self._contents.add(addition)
         return name
 
@@ -104,12 +102,12 @@ class SubscriptionIndex:
         replace: bool = False,
     ) -> SubscribedMany:
         """Enter a subscription for each row of a template's parameters; faulty rows are reported."""
-        made = MadeRows.of(template, rows, id)
-        terms = read_terms(valid_from, valid_until, None)
+        made = TemplateBatch.of(template, rows, id, FilterCompiler())
+        validity = read_options(valid_from, valid_until).validity
         self._make_room(made.ids, replace=replace)
         if made.ids:
-            self._contents.add(Addition.of_rows(made, terms.period))
-        return made.told()
+            self._contents.add(Addition.of_rows(made, validity))
+        return made.result()
 
     def unsubscribe(self, id: str) -> None:
         """Withdraw a subscription; one that is not there is an error."""
@@ -118,14 +116,14 @@ class SubscriptionIndex:
         self._contents.remove([id])
 
     def apply(
-        self, wanted: WantedSet, *, on_error: Callable[[SubscriptionError], object] | None = None
+        self, subscriptions: SubscriptionSet, *, on_error: Callable[[SubscriptionError], object] | None = None
     ) -> Difference:
-        """Make the subscriptions equal to `wanted`, and return the difference.
+        """Make the subscriptions of the index equal to these, and return the difference.
 
-        `wanted` maps ids to queries, or lists `Subscription`s. If any is at fault, nothing is changed and
+        `subscriptions` maps ids to queries, or lists `Subscription`s. If any is at fault, nothing is changed and
         `ApplyError` is raised; with `on_error`, it is told of each, they are left as they were, and the rest goes on.
         """
-        sought, errors = read_wanted(wanted, "index", read_filter)
+        compiled, errors = compile_set(subscriptions, "index", compile_filter)
         if errors and on_error is None:
             raise ApplyError(tuple(errors))
         for error in errors:
@@ -133,18 +131,16 @@ class SubscriptionIndex:
         faulty = {error.id for error in errors}
         held = self._contents
         held.settle()
-        added = [name for name in sought if name not in held]
-        both = [name for name in sought if name in held]
+        added = [name for name in compiled if name not in held]
+        both = [name for name in compiled if name in held]
         changed = [
             name
             for name in both
-            if not held.holds(
-                name, sought[name].terms.period, digest_of(sought[name].query, sought[name].text)
-            )
+            if not held.is_unchanged(name, compiled[name].options.validity, _digest(compiled[name], name))
         ]
-        removed = [name for name in held if name not in sought and name not in faulty]
+        removed = [name for name in held if name not in compiled and name not in faulty]
         held.remove([*removed, *changed])
-        for addition in Addition.of_wanted({name: sought[name] for name in (*added, *changed)}):
+        for addition in Addition.of({name: compiled[name] for name in (*added, *changed)}):
             held.add(addition)
         kept = set(both).difference(changed)
         return Difference(
@@ -156,18 +152,22 @@ class SubscriptionIndex:
 
         `id` names the column that holds the ids, or is a pattern, so that rows are known again.
         """
-        made = MadeRows.of(template, rows, id)
+        made = TemplateBatch.of(template, rows, id, FilterCompiler())
         held = self._contents
         held.settle()
-        period = read_terms(None, None, None).period
+        validity = Validity()
         digests = digests_of(made.rows)
-        new = [place for place, name in enumerate(made.ids) if not held.holds(name, period, digests[place])]
+        new = [
+            place
+            for place, name in enumerate(made.ids)
+            if not held.is_unchanged(name, validity, digests[place])
+        ]
         wanted = set(made.ids)
         held.remove([name for name in held if name not in wanted])
         held.remove([made.ids[place] for place in new if made.ids[place] in held])
         if new:
-            held.add(Addition.of_rows(made, period, new))
-        return made.told()
+            held.add(Addition.of_rows(made, validity, new))
+        return made.result()
 
     def __len__(self) -> int:
         return len(self._contents)
@@ -196,7 +196,7 @@ class SubscriptionIndex:
             )
         held.settle()
         if lateness is not None:
-            held.remove(held.over(now_in_microseconds() - lateness))
+            held.remove(held.expired(now_in_microseconds() - lateness))
         if not self.has_changes:
             return self.generation
         storage = self.generations.storage
@@ -268,3 +268,7 @@ class SubscriptionIndex:
         if taken and not replace:
             raise SubscriptionError("it is in the index already; to change it, set `replace`", taken[0])
         self._contents.remove(taken)
+
+
+def _digest(compiled: IndexedFilter, id_: str) -> int:
+    return digest_of(require_filter(compiled.query, id_), compiled.text)

@@ -14,8 +14,6 @@ from msgspec import Struct
 from pyspark.sql import DataFrame, functions
 from pyspark.sql.types import LongType, StructField, StructType
 
-from tocsin.engine.rows import MadeRows
-from tocsin.engine.wanted import read_filter, read_terms, read_wanted
 from tocsin.formats.subscription_files import Entry
 from tocsin.index import SubscriptionIndex
 from tocsin.index.additions import Addition, sampled
@@ -27,6 +25,10 @@ from tocsin.language import Template
 from tocsin.language.json_form import predicate_from_json, predicate_to_json
 from tocsin.model.errors import SparkError, SubscriptionError
 from tocsin.spark.subscriptions import FromTemplate, Report, check_rows, log_error
+from tocsin.subscriptions.filters import FilterCompiler
+from tocsin.subscriptions.sources import compile_filter, compile_set
+from tocsin.subscriptions.template_batch import TemplateBatch
+from tocsin.subscriptions.validity import Validity
 
 _SHARD: Final = "__tocsin_shard"
 _SAMPLE: Final = 50_000  # subscriptions that are looked at to choose how all are spread
@@ -99,8 +101,8 @@ class _Texts(Struct, frozen=True):
             for name in _COLUMNS
         ]
         entries = [Entry("subscriptions", 0, 0, *row) for row in zip(*columns, strict=True)]
-        sought, errors = read_wanted(entries, "index", read_filter)
-        return _Read(list(Addition.of_wanted(sought)), [(error.id, error.reason) for error in errors])
+        compiled, errors = compile_set(entries, "index", compile_filter)
+        return _Read(list(Addition.of(compiled)), [(error.id, error.reason) for error in errors])
 
 
 class _TemplateRows(Struct, frozen=True):
@@ -111,11 +113,10 @@ class _TemplateRows(Struct, frozen=True):
 
     def read(self, batch: Any) -> _Read:
         """Return what a record batch holds."""
-        made = MadeRows.of(self.text, pa.Table.from_batches([batch]), self.id)
+        made = TemplateBatch.of(self.text, pa.Table.from_batches([batch]), self.id, FilterCompiler())
         names = batch.column(self.id)
         errors = [(str(names[error.row or 0].as_py()), str(error)) for error in made.errors]
-        period = read_terms(None, None, None).period
-        return _Read([Addition.of_rows(made, period)] if made.ids else [], errors)
+        return _Read([Addition.of_rows(made, Validity())] if made.ids else [], errors)
 
 
 def _readable(subscriptions: DataFrame | FromTemplate) -> tuple[DataFrame, _Texts | _TemplateRows]:

@@ -9,7 +9,6 @@ from msgspec import Struct
 from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql.types import DataType, LongType, StringType, StructType
 
-from tocsin.engine.book import ALWAYS, FOREVER
 from tocsin.engine.tables import TELLING
 from tocsin.index import IndexReader
 from tocsin.index.additions import Addition
@@ -24,6 +23,7 @@ from tocsin.spark.join.schemas import Schema
 from tocsin.spark.join.split import split
 from tocsin.spark.join.verification import Values, is_first, passes
 from tocsin.spark.layout import Layout
+from tocsin.subscriptions.validity import FOREVER
 
 _BROADCAST: Final = 64 << 20  # bytes of points up to which every worker gets all of them
 _ARRAYS: Final = {"lows": "double", "highs": "double", "texts": "string", "wholes": "bigint"}
@@ -56,10 +56,10 @@ def join_notifications(
     places = Places({path: leaf.kind for path, leaf in source.leaves.items()})
     parts = split(reader, generation, Checker(places), may_select=not values)
     points = points_of(parts.decided)
-    has_terms = any(one.terms != (ALWAYS, FOREVER) for one in parts.decided)
+    has_validity = any(one.validity.is_limited for one in parts.decided)
     asked = _asked(source, places, points.schemas, keep)
     held = _point_frame(events, points)
-    found = asked.join(held, "coordinate").where(_condition(points, has_terms=has_terms))
+    found = asked.join(held, "coordinate").where(_condition(points, has_validity=has_validity))
     return Joined(_notifications(found, generation, keep, values=values, faults=faults), parts.left)
 
 
@@ -218,14 +218,14 @@ def _point_frame(events: DataFrame, points: Points) -> DataFrame:
     return functions.broadcast(held) if points.table.nbytes <= _BROADCAST else held
 
 
-def _condition(points: Points, *, has_terms: bool) -> Column:
+def _condition(points: Points, *, has_validity: bool) -> Column:
     """Return whether a pair of a coordinate's event and a point is a match, and the one that tells it."""
     lows, highs, texts, wholes = (functions.col(name) for name in _ARRAYS)
     values = Values(lows, functions.when(functions.size(highs) > 0, highs).otherwise(lows), texts, wholes)
     condition = passes(values, functions.col("checks"))
     if points.has_earlier:
         condition = condition & is_first(values, functions.col("earlier"))
-    if has_terms:
+    if has_validity:
         begin, end, ticks = (functions.col(name) for name in ("valid_from", "valid_until", "ticks"))
         condition = condition & (begin <= ticks) & ((end == FOREVER) | (ticks < end))
     return condition

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from tocsin.spark.join.checks import Check, Constant, Family, Question
 from tocsin.spark.join.schemas import EMPTY, Schema, choose_schemas
+from tocsin.subscriptions.validity import Validity
 
 _MEMBERS: Final = 8  # values of a list that is hashed, a point each
 _POINTS: Final = 64  # that a conjunction has at most
@@ -50,7 +51,7 @@ class Decided(Struct, frozen=True):
     """A subscription that Spark SQL can decide: its conjunctions, as checks, and when it applies."""
 
     id: str
-    terms: tuple[int, int]
+    validity: Validity
     conjunctions: Sequence[tuple[Check, ...]]
 
 
@@ -126,7 +127,7 @@ class _Rows:
 
     def __init__(self) -> None:
         self._ids: list[str] = []
-        self._terms: list[tuple[int, int]] = []
+        self._validities: list[Validity] = []
         self._schemas: list[int] = []
         self._keys: list[int] = []
         self._key_ends = [0]
@@ -140,7 +141,7 @@ class _Rows:
     def add(self, one: Decided, schema: int, point: _Point, earlier: Iterable[tuple[Check, ...]]) -> None:
         """Add a point."""
         self._ids.append(one.id)
-        self._terms.append(one.terms)
+        self._validities.append(one.validity)
         self._schemas.append(schema)
         self._keys += self._numbers(point.keys)
         self._key_ends.append(len(self._keys))
@@ -154,7 +155,8 @@ class _Rows:
     def table(self) -> Any:
         """Return the rows as an Arrow table."""
         cells = pa.array(map(_cell, self._known), _CHECK)
-        begins, ends = zip(*self._terms, strict=True) if self._terms else ((), ())
+        begins = [one.valid_from for one in self._validities]
+        ends = [one.valid_until for one in self._validities]
         keys = pa.array((_key(check) for check in self._known), _KEY)
         before = _lists(self._earlier_ends, cells, self._earlier)
         columns = [

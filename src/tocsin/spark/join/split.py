@@ -34,22 +34,24 @@ def split(reader: IndexReader, generation: int, checker: Checker, *, may_select:
     for entry in reader.generation(generation).shards:
         draft = ShardDraft.of(storage.folder(entry.folder))
         conjunctions = draft.conjunctions()
-        for terms, records in draft.roll.records().items():
+        for validity, records in draft.registry.records().items():
             left = []
             for record in records:
-                held = conjunctions[draft.roll.numbers[record.id]]
+                held = conjunctions[draft.registry.subscriptions.number(record.id)]
                 checks = _checks(held, checker) if may_select or record.select is None else None
                 if checks is None:
                     left.append(record)
                 elif checks:
-                    found.decided.append(Decided(record.id, terms, checks))
+                    found.decided.append(Decided(record.id, validity, checks))
             if left:
-                batch = batch_of([conjunctions[draft.roll.numbers[record.id]] for record in left])
+                batch = batch_of(
+                    [conjunctions[draft.registry.subscriptions.number(record.id)] for record in left]
+                )
                 found.left.append(
                     Addition(
                         [record.id for record in left],
                         batch,
-                        terms,
+                        validity,
                         [record.digest for record in left],
                         [record.select for record in left],
                     )

@@ -1,4 +1,4 @@
-"""The ids of subscriptions that a template's rows make."""
+"""The ids of subscriptions that come from a template's rows."""
 
 from __future__ import annotations
 
@@ -9,39 +9,31 @@ from tocsin.language import TemplateRows
 from tocsin.language.template.columns import Rows, values_of
 from tocsin.language.template.template import constant_at
 from tocsin.model.errors import TemplateError
+from tocsin.subscriptions.options import is_encodable
 
 
 def row_ids(rule: str | None, table: Rows, rows: TemplateRows) -> tuple[list[str], list[TemplateError]]:
-    """Return the ids of the kept rows, and an error for each row that has none, or one that is taken.
+    """Return the ids of the kept rows, and an error for each row without an id or with the id of an earlier row.
 
     `rule` names the column that holds the ids, or is a pattern such as `"alert-{s}-{row}"`; without it, ids
-    are made.
+    are generated.
     """
     if rule is None:
-        beginning = uuid4().hex[:16]
-        return [f"{beginning}-{row}" for row in rows.rows.tolist()], []
+        prefix = uuid4().hex[:16]
+        return [f"{prefix}-{row}" for row in rows.rows.tolist()], []
     made = _from_pattern(rule, rows) if "{" in rule or "}" in rule else _from_column(rule, table, rows)
     ids: dict[str, None] = {}
     faulty = []
     for row, name in zip(rows.rows.tolist(), made, strict=True):
         if not name:
             faulty.append(TemplateError("it has no id", row=row))
-        elif not name.isprintable() and not is_writable(name):
+        elif not is_encodable(name):
             faulty.append(TemplateError(f"its id {name!r} has half of a character", row=row))
         elif name in ids:
             faulty.append(TemplateError(f"another row has made the id `{name}` already", row=row))
         else:
             ids[name] = None
     return list(ids), faulty
-
-
-def is_writable(id_: str) -> bool:
-    """Tell whether an id can be written down; one with half of a surrogate pair cannot."""
-    try:
-        id_.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _from_pattern(pattern: str, rows: TemplateRows) -> list[str]:

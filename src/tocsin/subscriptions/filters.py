@@ -1,0 +1,76 @@
+"""How a filter is compiled: to the normal form that a matcher stores."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from tocsin.language import Cnf, Dnf, Template, TemplateRows, to_dnf, to_normal
+from tocsin.model import Attribute, Filter, Operator, Predicate, Query, Sequence, literal
+from tocsin.model.conditions import Conjunction
+from tocsin.model.errors import NormalFormError, SubscriptionError, TemplateError
+from tocsin.model.event import STREAM
+
+CompiledFilter: TypeAlias = Dnf | Cnf
+"""The condition of a filter in normal form, with its stream as a predicate."""
+
+
+class FilterCompiler(Struct, frozen=True):
+    """Compiles filters for a matcher; one that stores `clauses` gets the smaller of both normal forms, others DNF."""
+
+    clauses: bool = False
+
+    def compile(self, query: Filter, id_: str, normal: Dnf | Cnf | None = None) -> CompiledFilter:
+        """Return a filter's normal form, or raise `SubscriptionError`; `normal` is one of its condition, if known."""
+        return (smaller_form if self.clauses else disjunctive_form)(query, id_, normal)
+
+    def compile_rows(
+        self, template: Template, rows: TemplateRows, _: list[str]
+    ) -> tuple[CompiledFilter, list[TemplateError]]:
+        """Return the normal form that all rows of a template share; no row fails by itself."""
+        query = require_filter(template.query, "template")
+        normalise = smaller_form if isinstance(rows.normal, Cnf) else disjunctive_form
+        return normalise(query, "template", rows.normal), []
+
+
+def require_filter(query: Query, id_: str) -> Filter:
+    """Return `query` if it is a filter, else raise `SubscriptionError`."""
+    if isinstance(query, Filter):
+        return query
+    shape = "sequence" if isinstance(query, Sequence) else "view"
+    raise SubscriptionError(
+        f"the text is right, but this is a {shape}; Spark and saved indexes match filters only so far, "
+        f"`tocsin.Engine` runs {shape}s too",
+        id_,
+    )
+
+
+def disjunctive_form(query: Filter, id_: str, normal: Dnf | Cnf | None = None) -> Dnf:
+    """Return a filter's disjunctive normal form, or raise `SubscriptionError`."""
+    try:
+        form = normal if isinstance(normal, Dnf) else to_dnf(query.condition)
+    except NormalFormError as fault:
+        raise SubscriptionError(str(fault), id_) from fault
+    stream = _stream_predicates(query)
+    if not stream:
+        return form
+    return Dnf(tuple((*stream, *conjunction) for conjunction in form.conjunctions), form.never)
+
+
+def smaller_form(query: Filter, id_: str, normal: Dnf | Cnf | None = None) -> Dnf | Cnf:
+    """Return the smaller of a filter's two normal forms, or raise `SubscriptionError`."""
+    try:
+        form = normal if isinstance(normal, Cnf) else to_normal(query.condition, dnf=normal)
+    except NormalFormError as fault:
+        raise SubscriptionError(str(fault), id_) from fault
+    if isinstance(form, Dnf):
+        return disjunctive_form(query, id_, form)
+    return Cnf((*((predicate,) for predicate in _stream_predicates(query)), *form.clauses), form.never)
+
+
+def _stream_predicates(query: Filter) -> Conjunction:
+    """Return the predicate on the stream; none if the filter reads every stream."""
+    if query.stream is None:
+        return ()
+    return (Predicate(Attribute(STREAM), Operator.EQ, (literal(query.stream),)),)

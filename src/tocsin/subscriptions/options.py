@@ -1,0 +1,71 @@
+"""What a subscriber gives beside the query: id, validity, owner, weight, witness."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+from tocsin.matching.ranking import check_weight
+from tocsin.model.errors import KindError, MatcherError, SubscriptionError
+from tocsin.model.values import read_time
+from tocsin.subscriptions.validity import ALWAYS, FOREVER, Validity
+
+
+class SubscriptionOptions(Struct, frozen=True):
+    """The validity, owner and weight of a subscription, and whether a sequence reports every event of its steps."""
+
+    validity: Validity = Validity()
+    owner: str | None = None
+    weight: float | Mapping[str, float] = 1.0
+    witness: Literal["full"] | None = None
+
+
+def read_options(
+    valid_from: object | None = None,
+    valid_until: object | None = None,
+    owner: str | None = None,
+    id_: str | None = None,
+    *,
+    weight: object = 1.0,
+    witness: object = None,
+) -> SubscriptionOptions:
+    """Return the options as the engine stores them, or raise `SubscriptionError`."""
+    try:
+        validity = Validity(
+            ALWAYS if valid_from is None else read_time(valid_from),
+            FOREVER if valid_until is None else read_time(valid_until),
+        )
+    except KindError as fault:
+        raise SubscriptionError(f"its validity cannot be read: {fault}", id_) from None
+    try:
+        check_weight(weight)
+    except MatcherError as fault:
+        raise SubscriptionError(str(fault), id_) from None
+    if witness not in (None, "full"):
+        raise SubscriptionError(
+            f'a witness is "full", or the first and last events, None, not {witness!r}', id_
+        )
+    # A copy, so that later changes of the caller's mapping do not reach the subscription.
+    stored = dict(weight) if isinstance(weight, Mapping) else weight
+    return SubscriptionOptions(validity, owner, stored, witness)  # type: ignore[arg-type]
+
+
+def check_id(id_: object) -> None:
+    """Raise `SubscriptionError` unless `id_` can name a subscription."""
+    if not isinstance(id_, str) or not id_:
+        raise SubscriptionError(f"an id is a string that is not empty, not {id_!r}")
+    if not is_encodable(id_):
+        raise SubscriptionError(f"the id {id_!r} has half of a character, and cannot be written as UTF-8")
+
+
+def is_encodable(id_: str) -> bool:
+    """Tell whether an id can be written as UTF-8; one with half of a surrogate pair cannot."""
+    if id_.isprintable():  # surrogates are not, and this is quicker
+        return True
+    try:
+        id_.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,135 @@
+"""The queries of subscriptions by number, and whose they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from msgspec import Struct
+
+from tocsin.language import Template, TemplateRows
+from tocsin.language.template.binding import bind_query
+from tocsin.language.template.template import bindings_at
+from tocsin.model import Filter, Query
+from tocsin.model.queries import SelectItem
+from tocsin.subscriptions.options import SubscriptionOptions
+
+
+class _StoredTemplate(Struct, eq=False):
+    """The rows of one template, and how many of them are still subscribed."""
+
+    template: Template
+    rows: TemplateRows
+    numbers: list[int]  # by position; some have been removed
+    left: int
+
+
+class QueryStore:
+    """The query, owner, weight and witness option of each subscription, by number.
+
+    The rows of a template share its query; a row's own query is bound only where somebody asks for it.
+    """
+
+    def __init__(self) -> None:
+        self._queries: dict[int, Query] = {}  # of subscriptions that came one by one
+        self._templates: dict[
+            int, tuple[_StoredTemplate, int]
+        ] = {}  # the others: the template and the row's position
+        self._owned: dict[str, dict[str, None]] = {}
+        self._owners: dict[int, str] = {}
+        self.weights: dict[int, float | Mapping[str, float]] = {}  # other than 1
+        self._full: set[int] = set()  # sequences that report every event of their steps
+
+    def query(self, number: int) -> Query:
+        """Return the query of a subscription."""
+        query, values = self.unbound(number)
+        return query if values is None else bind_query(query, values)
+
+    def unbound(self, number: int) -> tuple[Query, dict[str, Any] | None]:
+        """Return a query; for a template's row, the template's query and the values of its parameters."""
+        if number in self._queries:
+            return self._queries[number], None
+        stored, position = self._templates[number]
+        return stored.template.query, bindings_at(stored.rows.columns, position)
+
+    def kind(self, number: int) -> type[Query]:
+        """Return whether a subscription is a `Filter`, a `Sequence` or a `View`."""
+        if number in self._queries:
+            return type(self._queries[number])
+        return type(self._templates[number][0].template.query)
+
+    def select(self, number: int) -> tuple[SelectItem, ...]:
+        """Return the select list of a filter; empty if it selects the whole event."""
+        query = self._queries.get(number)
+        if query is None:
+            query = self._templates[number][0].template.query
+            # Binding costs more than the rest of a notification: only a template that selects needs it.
+            if isinstance(query, Filter) and query.select:
+                query = self.query(number)
+        return query.select if isinstance(query, Filter) else ()
+
+    def witness(self, number: int) -> Literal["full"] | None:
+        """Return whether a sequence reports every event of its steps."""
+        return "full" if number in self._full else None
+
+    def owner(self, number: int) -> str | None:
+        """Return the owner of a subscription."""
+        return self._owners.get(number)
+
+    def owned_by(self, owner: str) -> tuple[str, ...]:
+        """Return the ids of an owner's subscriptions, in the order they came."""
+        return tuple(self._owned.get(owner, ()))
+
+    def add(self, number: int, id_: str, query: Query, options: SubscriptionOptions) -> None:
+        """Store the query of one subscription."""
+        self._queries[number] = query
+        self._add_options([number], [id_], options)
+
+    def add_template(
+        self,
+        numbers: list[int],
+        ids: Sequence[str],
+        template: Template,
+        rows: TemplateRows,
+        options: SubscriptionOptions,
+    ) -> None:
+        """Store the queries of a template's rows."""
+        stored = _StoredTemplate(template, rows, numbers, len(numbers))
+        self._templates.update((number, (stored, position)) for position, number in enumerate(numbers))
+        self._add_options(numbers, ids, options)
+
+    def remove(self, number: int, id_: str) -> None:
+        """Remove the query of a subscription."""
+        if self._queries.pop(number, None) is None:
+            stored, _ = self._templates.pop(number)
+            stored.left -= 1
+            # Removed rows are dropped once most have gone, so that a row costs amortised constant time.
+            if stored.left and 4 * stored.left < len(stored.numbers):
+                self._compact(stored)
+        self._full.discard(number)
+        self.weights.pop(number, None)
+        owner = self._owners.pop(number, None)
+        if owner is not None:
+            del self._owned[owner][id_]
+            if not self._owned[owner]:
+                del self._owned[owner]
+
+    def _add_options(self, numbers: Sequence[int], ids: Sequence[str], options: SubscriptionOptions) -> None:
+        if options.weight != 1.0:
+            self.weights.update(dict.fromkeys(numbers, options.weight))
+        if options.witness is not None:
+            self._full.update(numbers)
+        if options.owner is not None:
+            self._owned.setdefault(options.owner, {}).update(dict.fromkeys(ids))
+            self._owners.update(dict.fromkeys(numbers, options.owner))
+
+    def _compact(self, stored: _StoredTemplate) -> None:
+        kept = [
+            (position, number)
+            for position, number in enumerate(stored.numbers)
+            if self._templates.get(number, (None, -1)) == (stored, position)
+        ]
+        stored.rows = stored.rows.take(np.array([position for position, _ in kept], dtype=np.int64))
+        stored.numbers = [number for _, number in kept]
+        self._templates.update((number, (stored, i)) for i, number in enumerate(stored.numbers))

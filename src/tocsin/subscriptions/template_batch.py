@@ -1,0 +1,80 @@
+"""Subscriptions from the rows of a template, compiled before they are added anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Generic, Protocol, TypeVar
+
+from msgspec import Struct
+
+from tocsin.language import Template, TemplateRows
+from tocsin.language.template.columns import Rows, as_table
+from tocsin.model import Filter, Notification
+from tocsin.model.errors import TemplateError
+from tocsin.model.subscription import Answer
+from tocsin.subscriptions.results import SubscribedMany
+from tocsin.subscriptions.template_ids import row_ids
+
+Compiled_co = TypeVar("Compiled_co", covariant=True)
+
+
+class RowCompiler(Protocol[Compiled_co]):
+    """Compiles templates: the compiler of filters, or the runtime of any other kind of query."""
+
+    def compile_rows(
+        self, template: Template, rows: TemplateRows, ids: list[str]
+    ) -> tuple[Compiled_co, list[TemplateError]]:
+        """Return what the runtime executes for these rows, and the errors of rows that cannot be compiled.
+
+        The result covers the rows without an error.
+        """
+
+
+class TemplateBatch(Struct, Generic[Compiled_co], frozen=True):
+    """The subscriptions of one template by their ids; faulty rows are left out and reported in `errors`."""
+
+    ids: list[str]
+    template: Template
+    compiled: Compiled_co
+    rows: TemplateRows
+    errors: tuple[TemplateError, ...]
+
+    @classmethod
+    def of(
+        cls,
+        template: str | Template,
+        rows: Rows,
+        id_rule: str | None,
+        compiler: RowCompiler[Compiled_co],
+        *,
+        clauses: bool = False,
+    ) -> TemplateBatch[Compiled_co]:
+        """Return the subscriptions of a template's rows.
+
+        `id_rule` names a column or is a pattern; without it, ids are generated. With `clauses`, filters get the smaller of
+        both normal forms, else the disjunctive one.
+        """
+        parsed = template if isinstance(template, Template) else Template(template)
+        table = as_table(rows)
+        bound = parsed.bind_many(table, clauses=clauses)
+        ids, repeated = row_ids(id_rule, table, bound)
+        kept = _without(bound, repeated)
+        compiled, faulty = compiler.compile_rows(parsed, kept, ids)
+        if faulty:
+            dropped = {error.row for error in faulty}
+            ids = [id_ for id_, row in zip(ids, kept.rows.tolist(), strict=True) if row not in dropped]
+            kept = _without(kept, faulty)
+        errors = sorted((*bound.errors, *repeated, *faulty), key=lambda error: error.row or 0)
+        return cls(ids, parsed, compiled, kept, tuple(errors))
+
+    def result(
+        self, notifications: tuple[Notification, ...] = (), answers: tuple[Answer, ...] = ()
+    ) -> SubscribedMany:
+        """Return what the caller of `subscribe_many` gets."""
+        never = tuple(self.rows.never.tolist()) if isinstance(self.template.query, Filter) else ()
+        return SubscribedMany(tuple(self.ids), self.errors, never, notifications, answers)
+
+
+def _without(rows: TemplateRows, errors: Iterable[TemplateError]) -> TemplateRows:
+    faulty = [error.row or 0 for error in errors]
+    return rows.without(faulty) if faulty else rows
