@@ -15,7 +15,7 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
 from numba.extending import intrinsic
 
 from tocsin.structures.folders import user_cache
@@ -158,8 +158,38 @@ class _KernelCacheImpl(CompileResultCacheImpl):
     _locator_classes = (_KernelLocator,)
 
 
+class _KernelFiles(IndexDataCacheFile):
+    """One file for each compiled version of a kernel, named by its signature and target.
+
+    Numba numbers the files and keeps the numbers in an index. Two processes that compile two versions at the same time may
+    give both one number, and a third then runs code that was compiled for other types.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        """Keep a version."""
+        self._save_data(self._name(key), data)
+
+    def load(self, key: Any) -> Any:
+        """Return a version, or None if there is none."""
+        try:
+            return self._load_data(self._name(key))
+        except OSError:
+            return None
+
+    def _name(self, key: Any) -> str:
+        digest = hashlib.sha256("\n".join(map(str, key)).encode()).hexdigest()[:16]
+        return f"{self._index_name.removesuffix('.nbi')}.{digest}.nbc"
+
+
 class _KernelCache(FunctionCache):
     _impl_class = _KernelCacheImpl
+
+    def __init__(self, py_func: Callable[..., Any]) -> None:
+        super().__init__(py_func)
+        locator = self._impl.locator
+        self._cache_file = _KernelFiles(
+            locator.get_cache_path(), self._impl.filename_base, locator.get_source_stamp()
+        )
 
 
 def compiled_kernels() -> dict[str, int]:
