@@ -71,7 +71,7 @@ def test_a_long_batch_is_carried_in_parts_as_if_it_was_whole(
     found = [in_parts.publish(batch) for batch in world.batches]
     for batch, one, other in zip(world.batches, expected, found, strict=True):
         assert told_of(other, len(batch)) == told_of(one, len(batch))
-        assert other.answer_changes.change.tolist() == one.answer_changes.change.tolist()
+        assert other.answer_changes.rows.tolist() == one.answer_changes.rows.tolist()
         assert other.outgoing == one.outgoing
         assert lines_of(other.traffic) == lines_of(one.traffic)
 

@@ -13,7 +13,7 @@ from tocsin.engine import ManualClock
 from tocsin.language import parse
 from tocsin.model import View
 from tocsin.model.subscription import Answer
-from tocsin.views.answers import same_answer
+from tocsin.views.answer_changes import same_answer
 from tocsin.views.oracle import answer_of
 
 KINDS = ["min(y)", "max(y)", "count(*)", "count(y)", "sum(y)", "avg(y)", "distinct y", "distinct s"]

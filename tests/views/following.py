@@ -14,11 +14,11 @@ from tocsin.language.template.binding import bind_query
 from tocsin.language.template.template import bindings_at
 from tocsin.model import Value, View, kind_of
 from tocsin.model.subscription import Answer, Told
+from tocsin.views.answer_changes import AnswerChanges
 from tocsin.views.changes import Row, RowChange
-from tocsin.views.family import ViewChange
+from tocsin.views.compilation import compile_view
+from tocsin.views.compiled import CompiledRowView
 from tocsin.views.oracle import answer_of
-from tocsin.views.plan import RowPlan
-from tocsin.views.planning import plan_of
 from tocsin.views.row_family import RowFamily
 from tocsin.views.table import Table
 
@@ -77,9 +77,9 @@ class Play:
         asked = self.random.choice([*KINDS * 2, "count(*)", *rows])
         return asked.replace("{}", self.random.choice(["{y}", "{y}", "{a}", "{y} * 2"]))
 
-    def plan(self, view: View, columns: Mapping[str, np.ndarray] | None = None) -> RowPlan:
-        plan = plan_of(view, "view", columns)
-        assert isinstance(plan, RowPlan)
+    def plan(self, view: View, columns: Mapping[str, np.ndarray] | None = None) -> CompiledRowView:
+        plan = compile_view(view, "view", columns)
+        assert isinstance(plan, CompiledRowView)
         return plan
 
     def subscribe(self) -> None:
@@ -154,17 +154,20 @@ class Play:
                 {n: (answers[n], now[n]) for n in now if canonical(answers[n]) != canonical(now[n])}
             )
             answers = now
-        told: list[dict[int, ViewChange]] = [{} for _ in made]
-        for one in self.family.change(made):
-            assert one.number not in told[one.change]
-            told[one.change][one.number] = one
-            assert_difference(one)
+        told: list[dict[int, tuple[Answer, Answer]]] = [{} for _ in made]
+        changes = self.family.change(made)
+        for place, (row, number) in enumerate(
+            zip(changes.rows.tolist(), changes.numbers.tolist(), strict=True)
+        ):
+            assert number not in told[row]
+            told[row][number] = changes.old_answer(place), changes.new_answer(place)
+            assert_difference(changes, place)
         self.told += sum(map(len, told))
         for got, wanted in zip(told, expected, strict=True):
             assert set(got) == set(wanted)
             for number, (old, new) in wanted.items():
-                assert_same(got[number].old, old)
-                assert_same(got[number].new, new)
+                assert_same(got[number][0], old)
+                assert_same(got[number][1], new)
         for number, answer in answers.items():
             assert_same(self.family.answer(number), answer)
 
@@ -210,15 +213,15 @@ def assert_same(got: Answer, wanted: Answer) -> None:
         assert [_key(one) for one in got] == [_key(one) for one in wanted]
 
 
-def assert_difference(told: ViewChange) -> None:
+def assert_difference(changes: AnswerChanges, place: int) -> None:
     """Check that what was removed and added makes the new answer of the old one, and nothing is in both."""
-    if isinstance(told.old, tuple) and isinstance(told.new, tuple):
-        removed, added = (Counter(map(_key, part)) for part in (told.removed, told.added))
-        old, new = (Counter(map(_key, part)) for part in (told.old, told.new))
+    before, after = changes.old_answer(place), changes.new_answer(place)
+    if isinstance(before, tuple) and isinstance(after, tuple):
+        removed, added = (Counter(map(_key, part)) for part in changes.differences(place))
+        old, new = (Counter(map(_key, part)) for part in (before, after))
         assert old - removed + added == new
         assert removed <= old
         assert not removed & added
         assert removed or added
     else:
-        assert not told.removed
-        assert not told.added
+        assert changes.differences(place) == ((), ())

@@ -25,7 +25,7 @@ def test_messages_that_none_can_hear_are_not_sent() -> None:
         told = [family.change_points(PointChanges(x[place], y[place], x[place], new)) for family in families]
         y[place] = new
         one, other = [
-            sorted(zip(t.change.tolist(), t.places.tolist(), t.new.tolist(), strict=True)) for t in told
+            sorted(zip(t.rows.tolist(), t.numbers.tolist(), t.new.tolist(), strict=True)) for t in told
         ]
         assert [repr(each) for each in one] == [repr(each) for each in other]
     sent = [family.stats().messages for family in families]
@@ -45,5 +45,5 @@ def test_what_is_kept_does_not_depend_on_how_high_numbers_are() -> None:
         family.remove(those[:1])
         family.add_ranges(those[:1], lows[:1], highs[:1])
         assert [family.answer(int(number)) for number in those] == [1, 1, None]
-    assert [sorted(one.places.tolist()) for one in told] == [[0, 1], [3, 5_000_000]]
+    assert [sorted(one.numbers.tolist()) for one in told] == [[0, 1], [3, 5_000_000]]
     assert families[0].stats() == families[1].stats()

@@ -15,8 +15,8 @@ from tocsin.model import View
 from tocsin.model.errors import NormalFormError
 from tocsin.model.subscription import Answer
 from tocsin.views.changes import Row, RowChange
-from tocsin.views.plan import RowPlan
-from tocsin.views.planning import plan_of
+from tocsin.views.compilation import compile_view
+from tocsin.views.compiled import CompiledRowView
 from tocsin.views.row_family import RowFamily
 
 LONG = os.environ.get("TOCSIN_TEST_PROFILE") == "long"
@@ -41,8 +41,8 @@ class Following:
     """One family with its rows, changed one at a time."""
 
     def __init__(self, *texts: str, **tables: list[Row]) -> None:
-        plans = [plan_of(view_of(text), text) for text in texts]
-        assert isinstance(plans[0], RowPlan)
+        plans = [compile_view(view_of(text), text) for text in texts]
+        assert isinstance(plans[0], CompiledRowView)
         self.family = RowFamily(plans[0].tables, plans[0].equal)
         self.rows = {name: dict(enumerate(rows)) for name, rows in tables.items()}
         self.family.load({name: rows.items() for name, rows in self.rows.items()})
@@ -55,7 +55,10 @@ class Following:
         if row is not None:
             self.rows[table][slot] = row
         told = self.family.change([RowChange(table, slot, old, row)])
-        return {one.number: (one.old, one.new) for one in told}
+        return {
+            number: (told.old_answer(place), told.new_answer(place))
+            for place, number in enumerate(told.numbers.tolist())
+        }
 
 
 ORDERS: list[Row] = [{"id": 1, "product": "ink", "qty": 150}, {"id": 2, "product": "pen", "qty": 300}]
@@ -122,7 +125,7 @@ def test_a_row_that_only_a_removed_subscription_had_is_forgotten() -> None:
     following = Following(wide, narrow, t=[{"a": 1, "b": 1, "y": 3}])
     following.family.remove(np.array([0]))
     assert following.put("t", 0, {"a": 1, "b": 1, "y": 4}) == {}
-    following.family.add(np.array([0]), plan_of(view_of(wide), "wide"), {})
+    following.family.add(np.array([0]), compile_view(view_of(wide), "wide"), {})
     assert following.family.answer(0) == 4
     assert following.put("t", 0, None) == {0: (4, None)}
 
@@ -161,11 +164,11 @@ def test_a_template_enters_by_the_column_and_numbers_may_come_again() -> None:
     columns = {"low": np.array([0, 1, 5]), "high": np.array([2, 2, 3]), "b": np.array([1, 1, 1])}
     following = Following("select count(*) from table t where a = 1 and b = 1", t=[{"a": 1, "b": 1}])
     family = following.family
-    family.add(np.array([5, 6, 7]), plan_of(query, "template", columns), columns)
+    family.add(np.array([5, 6, 7]), compile_view(query, "template", columns), columns)
     assert [family.answer(number) for number in (0, 5, 6, 7)] == [1, 1, 1, 0]
     family.remove(np.array([5, 99]))
     assert following.put("t", 1, {"a": 1, "b": 1}) == {0: (1, 2), 6: (1, 2)}
-    family.add(np.array([5]), plan_of(view_of("select max(a) from table t where a + b > 0"), "max"), {})
+    family.add(np.array([5]), compile_view(view_of("select max(a) from table t where a + b > 0"), "max"), {})
     assert family.answer(5) == 1
     assert following.put("t", 1, {"a": 7, "b": 1}) == {0: (2, 1), 5: (1, 7), 6: (2, 1)}
     family.remove(np.array([0, 5, 6, 7]))
@@ -176,7 +179,7 @@ def test_a_template_enters_by_the_column_and_numbers_may_come_again() -> None:
 def test_a_condition_that_is_too_large_is_refused_and_nothing_is_held() -> None:
     clauses = " and ".join(f"(a{i} = 1 or b{i} = 2 or c{i} = 3)" for i in range(12))
     following = Following("select count(*) from table t where a = 1 and b = 1", t=[])
-    large = plan_of(view_of(f"select * from table t where {clauses}"), "large")
+    large = compile_view(view_of(f"select * from table t where {clauses}"), "large")
     with pytest.raises(NormalFormError, match="split the subscription"):
         following.family.add(np.array([1]), large, {})
     assert following.family.stats().subscriptions == 1

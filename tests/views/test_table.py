@@ -17,8 +17,8 @@ import pytest
 from tocsin.model.errors import EventError, SavedError
 from tocsin.model.values import Value
 from tocsin.views.batch import read_batch
+from tocsin.views.catalog import load_tables, save_tables
 from tocsin.views.changes import Row
-from tocsin.views.snapshots import load_tables, save_tables
 from tocsin.views.table import Table
 
 VALUES: list[Value] = [
@@ -181,7 +181,7 @@ def test_rows_by_the_column_are_the_same_as_one_by_one() -> None:
         places = []
         for place, row in enumerate(made):
             plain = {name: value for name, value in row.items() if value is not None}
-            assert batch.row(place) == plain
+            assert batch.rows[place] == plain
             if by_row.upsert(plain, int(ends[place])) is not None:
                 places.append(place)
         assert changed.places.tolist() == places
@@ -198,9 +198,9 @@ def test_keys_of_every_kind_are_the_same_by_the_column() -> None:
             for _ in range(2):
                 table.upsert_batch(batch, np.zeros(2, dtype=np.int64), ())
             for place in range(2):
-                change = table.upsert(batch.row(place), 0)
+                change = table.upsert(batch.rows[place], 0)
                 assert change is not None
-                assert change.old == batch.row(place)
+                assert change.old == batch.rows[place]
             assert len(table) == 2
 
 
@@ -211,6 +211,6 @@ def test_a_batch_whose_rows_cannot_be_ordered_is_not_taken() -> None:
     assert len(table) == 0
     with pytest.raises(EventError, match=r"`l`: a column of list<.*> is not taken as it is"):
         read_batch(arrow([{"k": 1, "l": [1]}]), ("k",), "t")
-    assert read_batch(arrow([{"k": 1, "n": None}]), ("k",), "t").row(0) == {"k": 1}
+    assert read_batch(arrow([{"k": 1, "n": None}]), ("k",), "t").rows[0] == {"k": 1}
     with pytest.raises(EventError, match="`k`: row 1 has none"):
         read_batch(arrow([{"k": 1}, {"k": None}]), ("k",), "t")

@@ -94,7 +94,7 @@ def _by_family(family: RangeFamily) -> Callable[[int, float, float, float], Chan
     def update(_: int, x: float, old: float, new: float) -> Changed:
         at = np.array([x])
         told = family.change_points(PointChanges(at, np.array([old]), at, np.array([new])))
-        return told.places, told.new
+        return told.numbers, told.new
 
     return update
 

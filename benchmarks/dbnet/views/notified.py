@@ -57,7 +57,7 @@ def _quiet(session: Session, family: RangeFamily, rows: int) -> Updates:
         for first in range(0, len(updates), session.scale.batch):
             part = updates.take(first, first + session.scale.batch)
             told = family.change_points(part.changes)
-            noisy[part.rows[np.bincount(told.change, minlength=len(part)) > 1]] = True
+            noisy[part.rows[np.bincount(told.rows, minlength=len(part)) > 1]] = True
         _back(family, updates, session.scale.batch)
         if not noisy.any():
             return updates

@@ -10,8 +10,9 @@ from tocsin.dissemination.scenarios.ranges import Ranges
 from tocsin.dissemination.scenarios.recomputation import Altered, Found, Recomputation, is_same
 from tocsin.matching import IdArray
 from tocsin.model.errors import MatcherError
+from tocsin.views.answer_changes import AnswerChanges
 from tocsin.views.changes import Floats, PointChanges
-from tocsin.views.kinds.kind import Reformulator, Told
+from tocsin.views.kinds.kind import Reformulator
 from tocsin.views.range_family import RangeFamily
 
 
@@ -53,11 +54,11 @@ def check_server(server: Reformulator, now: Recomputation, lows: Floats, highs: 
             )
 
 
-def _of(told: Told, numbers: IdArray) -> list[Altered]:
+def _of(told: AnswerChanges, numbers: IdArray) -> list[Altered]:
     """Return what some subscriptions are told, by change and then by subscription."""
-    kept = np.flatnonzero(np.isin(told.places, numbers))
-    kept = kept[np.lexsort((told.places[kept], told.change[kept]))]
-    columns = (told.change, told.places, told.old, told.new)
+    kept = np.flatnonzero(np.isin(told.numbers, numbers))
+    kept = kept[np.lexsort((told.numbers[kept], told.rows[kept]))]
+    columns = (told.rows, told.numbers, told.old, told.new)
     return [Altered(*one) for one in zip(*(column[kept].tolist() for column in columns), strict=True)]
 
 

@@ -123,7 +123,7 @@ def follow(family: RangeFamily, batches: Iterable[PointChanges], budget: float) 
         updates += len(changes)
         notified += len(told)
         if len(told):
-            most = max(most, int(np.bincount(told.change).max()))
+            most = max(most, int(np.bincount(told.rows).max()))
         if seconds > budget:
             break
     return Followed(updates, notified, seconds, processor, most)

@@ -28,8 +28,8 @@ from tocsin.model.errors import (
 )
 from tocsin.sequences.compilation import compile_sequence
 from tocsin.sequences.ticks import Ticks
-from tocsin.views.plan import RowPlan
-from tocsin.views.planning import plan_of
+from tocsin.views.compilation import compile_view
+from tocsin.views.compiled import CompiledRowView
 
 
 class Loaded(Struct):
@@ -114,8 +114,8 @@ def _too_large(checked: Checked, id_: str) -> tuple[str, ...]:
 
 def _kept_by(view: View, id_: str) -> Condition:
     """Return the condition by which a view's rows are kept, or raise `SubscriptionError` if it cannot be followed."""
-    plan = plan_of(view, id_)
-    return plan.condition if isinstance(plan, RowPlan) else TRUE
+    plan = compile_view(view, id_)
+    return plan.condition if isinstance(plan, CompiledRowView) else TRUE
 
 
 def load_template(

@@ -11,10 +11,10 @@ from tocsin.engine.results import (
     NamedMatches,
     Trial,
 )
-from tocsin.engine.view_explaining import ViewExplanation
 from tocsin.language.explanation import EventExplanation
 from tocsin.sequences.explanation import SequenceExplanation
 from tocsin.subscriptions.results import Difference, Subscribed, SubscribedMany
+from tocsin.views.explanation import ViewExplanation
 
 __all__ = [
     "AnswerChanges",

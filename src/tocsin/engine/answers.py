@@ -5,9 +5,19 @@ from __future__ import annotations
 from msgspec import Struct
 
 from tocsin.model import Event, Notification
-from tocsin.model.subscription import Answer
-from tocsin.views.answers import differences
-from tocsin.views.family import ViewChange
+from tocsin.model.subscription import Answer, Told
+from tocsin.views.answer_changes import differences
+
+
+class ViewChange(Struct, frozen=True):
+    """One answer that a row changed."""
+
+    change: int
+    number: int
+    old: Answer
+    new: Answer
+    removed: tuple[Told, ...] = ()
+    added: tuple[Told, ...] = ()
 
 
 class Altered(Struct, frozen=True):

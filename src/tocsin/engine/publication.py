@@ -29,7 +29,7 @@ from tocsin.model.errors import EventError
 from tocsin.model.event import is_deletion, matchable
 from tocsin.sequences.matches import SequenceMatches, sequence_notification
 from tocsin.sequences.timed_batch import TimedBatch
-from tocsin.views.answers import same_answer
+from tocsin.views.answer_changes import same_answer
 
 _log = logging.getLogger("tocsin")
 

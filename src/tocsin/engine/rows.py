@@ -19,13 +19,13 @@ from tocsin.model.subscription import Answer
 from tocsin.sequences.compilation import CompiledSequence
 from tocsin.subscriptions.results import SubscribedMany
 from tocsin.subscriptions.template_ids import row_ids
-from tocsin.views.plan import Plan
+from tocsin.views.compiled import CompiledView
 
 Prepare: TypeAlias = Callable[[Sequence, str], tuple[CompiledSequence, int]]
 """Makes a sequence ready, and says how long a tick of its streams is."""
 
 
-Planning: TypeAlias = Callable[[View, str, Mapping[str, Column]], Plan]
+Planning: TypeAlias = Callable[[View, str, Mapping[str, Column]], CompiledView]
 """Says how a view is followed, given the values of its parameters."""
 
 
@@ -104,7 +104,7 @@ class MadeViews(Struct, frozen=True):
 
     ids: list[str]
     template: Template
-    plan: Plan
+    plan: CompiledView
     rows: TemplateRows
     errors: tuple[TemplateError, ...]
 

@@ -91,7 +91,7 @@ class Viewing(Subscribing):
 def try_view(query: View, events: Sequence[Event], faults: tuple[Fault, ...], views: Views) -> Trial:
     """Return what a view would have been told of these events alone, by tables that are empty at first."""
     alone = Views()
-    for table in views.tables.values():
+    for table in views.tables:
         alone.declare(table.name, table.key)
     alone.add(np.zeros(1, dtype=np.int64), alone.plan(query, "test"), {}, "test")
     refused: list[Fault] = []

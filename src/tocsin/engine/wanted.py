@@ -19,7 +19,7 @@ from tocsin.model.errors import KindError, MatcherError, SubscriptionError, Tocs
 from tocsin.model.values import read_time
 from tocsin.sequences.compilation import CompiledSequence
 from tocsin.subscriptions.options import is_encodable
-from tocsin.views.plan import Plan
+from tocsin.views.compiled import CompiledView
 
 Read = TypeVar("Read", covariant=True)  # noqa: PLC0105 - what is read is called what it is
 
@@ -51,7 +51,7 @@ class WantedView(Struct, frozen=True):
     """One view as it should be: what it asks, and how it is followed."""
 
     query: View
-    plan: Plan
+    plan: CompiledView
     terms: Terms
 
 

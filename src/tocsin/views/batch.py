@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,10 @@ from tocsin.model.errors import EventError
 from tocsin.model.timestamps import from_microseconds
 from tocsin.model.values import Value
 from tocsin.views.cells import BOOLEAN, CODED, FLOAT, INTEGER, MOMENT, Column, Key, key_of
-from tocsin.views.changes import Row
+from tocsin.views.changes import Row, RowChange
 
 
-class Batch(Struct, frozen=True):
+class Batch(Struct, frozen=True, dict=True):
     """Rows by the column, in the order they come; the words of texts are places in `texts`."""
 
     columns: dict[str, Column]
@@ -38,9 +39,10 @@ class Batch(Struct, frozen=True):
         """Return the attributes that a row has."""
         return tuple(name for name, column in self.columns.items() if column.kinds[place])
 
-    def row(self, place: int) -> Row:
-        """Return a row."""
-        return {name: self.value(name, place) for name in self.names(place)}
+    @cached_property
+    def rows(self) -> list[Row]:
+        """Return all rows as mappings."""
+        return [{name: self.value(name, place) for name in self.names(place)} for place in range(len(self))]
 
     def value(self, name: str, place: int) -> Value:
         """Return an attribute that a row has."""
@@ -126,19 +128,20 @@ def _plain(array: Any, none: float) -> NDArray[Any]:
     return np.ascontiguousarray(pc.fill_null(array, none).to_numpy(zero_copy_only=False)).copy()
 
 
-class Changed(Struct, frozen=True):
-    """What a batch changed in a table: of each row that was not late, its place, its slot, and what it came after.
+class BatchChanges(Struct, frozen=True):
+    """The changes that a batch made in a table, one for each row that was not late.
 
-    `previous` is the row of the batch that had the slot before, -1 if none; `existed` tells whether there was a row.
-    `old` and `new` are the wanted attributes before and after.
+    `previous` is the change of the same batch that wrote the slot before, -1 for none; `existed` tells whether the slot had a
+    row. `old` and `new` are the attributes that were asked for, before and after; so is `rows`, the changes of whole rows.
     """
 
-    places: IdArray
+    places: IdArray  # in the batch
     slots: IdArray
     previous: IdArray
     existed: NDArray[np.bool_]
     old: dict[str, Column]
     new: dict[str, Column]
+    rows: tuple[RowChange, ...] = ()
 
 
 def previous_places(slots: IdArray) -> IdArray:

@@ -1,63 +1,90 @@
-"""Subscriptions that ask the same of the same attributes, and so share what the table's changes become."""
+"""Subscriptions that ask the same of the same attributes, and so share the messages that changes become."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from tocsin.language.template.columns import Column
 from tocsin.matching import IdArray
-from tocsin.model.subscription import Answer, Told
+from tocsin.model.subscription import Answer
+from tocsin.views.answer_changes import AnswerChanges
+from tocsin.views.batch import Batch, BatchChanges
 from tocsin.views.changes import Row, RowChange
-from tocsin.views.plan import Plan
+from tocsin.views.compiled import CompiledRangeView, CompiledView
 
-
-class ViewChange(Struct, frozen=True):
-    """One answer that a change of a table altered: the place of the change, the subscription's number, old and new.
-
-    Of a set of values or rows, `removed` and `added` are what makes the difference.
-    """
-
-    change: int
-    number: int
-    old: Answer
-    new: Answer
-    removed: tuple[Told, ...] = ()
-    added: tuple[Told, ...] = ()
+Contents: TypeAlias = Mapping[str, Iterable[tuple[int, Row]]]
+"""The rows of tables by the table's name, each with its slot."""
 
 
 class FamilyStats(Struct, frozen=True):
-    """What a family holds and what that costs: the server's side, the index of listeners, the answers."""
+    """The number of subscriptions and of messages sent so far, and the bytes of each side."""
 
     subscriptions: int
-    messages: int  # sent so far
+    messages: int
     server_bytes: int
     listener_bytes: int
     answer_bytes: int
 
 
 class Family(Protocol):
-    """Reformulates the changes of its tables, finds who hears of them, and keeps what each was told last.
+    """Reformulates the changes of its tables, finds the subscriptions they concern, and keeps their answers.
 
-    Its user sees to it that one call at a time is made.
+    The caller makes one call at a time.
     """
 
-    def load(self, rows: Mapping[str, Iterable[tuple[int, Row]]]) -> None:
-        """Take the present rows of its tables, each with its slot; called once, before all else."""
+    tables: tuple[str, ...]
 
-    def add(self, numbers: IdArray, plan: Plan, columns: Mapping[str, Column]) -> None:
-        """Add one subscription for each number; those of a template have a row of `columns` each."""
+    @property
+    def batch_columns(self) -> tuple[str, ...] | None:
+        """Return the attributes that `change_batch` reads; None if it reads the changed rows."""
+
+    def __len__(self) -> int:
+        """Return the number of subscriptions."""
+
+    def load(self, rows: Contents) -> None:
+        """Read the present rows of its tables; called once, before all else."""
+
+    def add(self, numbers: IdArray, compiled: CompiledView, columns: Mapping[str, Column]) -> None:
+        """Add one subscription for each number; subscriptions of a template have a row of `columns` each."""
 
     def remove(self, numbers: IdArray) -> None:
-        """Remove subscriptions; those that are not there are passed over."""
+        """Remove subscriptions; numbers that it does not know are passed over."""
 
-    def change(self, changes: Sequence[RowChange]) -> list[ViewChange]:
-        """Follow changes of its tables, and return what they alter; of one change each subscription hears once."""
+    def check(self, row: Row) -> None:
+        """Raise `EventError` for a row that the family cannot follow."""
+
+    def check_batch(self, batch: Batch) -> None:
+        """Raise `EventError` for a batch that has such a row."""
+
+    def change(self, changes: Sequence[RowChange]) -> AnswerChanges:
+        """Follow changes of its tables, and return the answers that change, by the index of the change."""
+
+    def change_batch(self, changes: BatchChanges) -> AnswerChanges:
+        """Follow the rows of a batch, and return the answers that change, by the row's place in the batch."""
 
     def answer(self, number: int) -> Answer:
         """Return a subscription's present answer."""
 
     def stats(self) -> FamilyStats:
-        """Return what is held."""
+        """Return sizes and counts."""
+
+
+def new_family(compiled: CompiledView, matcher: str | None) -> Family:
+    """Return an empty family for such subscriptions; `matcher` names the index that holds them."""
+    if isinstance(compiled, CompiledRangeView):
+        from tocsin.views.range_family import RangeFamily  # noqa: PLC0415 - it brings the compiler
+
+        return RangeFamily(compiled.kind, matcher, compiled)
+    from tocsin.views.row_family import RowFamily  # noqa: PLC0415 - it brings the compiler
+
+    return RowFamily(compiled.tables, compiled.equal, matcher)
+
+
+def family_key(compiled: CompiledView) -> tuple[Any, ...]:
+    """Return the key that subscriptions of one family have in common."""
+    if isinstance(compiled, CompiledRangeView):
+        return compiled.kind, compiled.table, compiled.x, compiled.moments, compiled.y
+    return compiled.tables, compiled.equal

@@ -12,8 +12,8 @@ from tocsin.model.subscription import Answer
 from tocsin.model.terms import Aggregate, AggregateFunction, Term
 from tocsin.model.values import Value, kind_of
 from tocsin.views.changes import Row
-from tocsin.views.plan import LEFT, RIGHT
-from tocsin.views.planning import placed, placed_term
+from tocsin.views.compilation import placed, placed_term
+from tocsin.views.compiled import LEFT, RIGHT
 
 
 def answer_of(view: View, tables: Mapping[str, Iterable[Row]]) -> Answer:

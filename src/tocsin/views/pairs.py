@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from tocsin.model.values import Value
 from tocsin.views.changes import Row, RowChange
+from tocsin.views.compiled import LEFT, RIGHT
 from tocsin.views.keeping.keeper import Place
 from tocsin.views.members import Step
-from tocsin.views.plan import LEFT, RIGHT
 
 _Key: TypeAlias = tuple[tuple[bool, Value], ...]
 """The values that are to be equal, each with whether it is a boolean: to Python `True` is 1."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from types import NoneType
 from typing import Any, Final
@@ -22,19 +22,20 @@ from tocsin.model.terms import Attribute, Literal, Parameter
 from tocsin.model.timestamps import microseconds
 from tocsin.model.values import Kind as ValueKind
 from tocsin.model.values import Value, kind_of
-from tocsin.views.batch import Batch, Changed
+from tocsin.structures.interning import InterningTable
+from tocsin.structures.slots import SlotMap
+from tocsin.views.answer_changes import NO_CHANGES, AnswerChanges, number_answer, objects
+from tocsin.views.batch import Batch, BatchChanges
 from tocsin.views.cells import ABSENT
 from tocsin.views.cells import Column as CellColumn
 from tocsin.views.changes import Floats, PointChanges, Row, RowChange
-from tocsin.views.codes import Codes
+from tocsin.views.compiled import Bound, CompiledRangeView, CompiledView
 from tocsin.views.coverage import Coverage
-from tocsin.views.family import FamilyStats, ViewChange
-from tocsin.views.kinds.kind import Reads, Told, whole
+from tocsin.views.family import Contents, FamilyStats
+from tocsin.views.kinds.kind import Reads
 from tocsin.views.kinds.registry import kind_named
 from tocsin.views.listeners import new_listeners
 from tocsin.views.numbers import WIDEST, moment, number
-from tocsin.views.places import Places
-from tocsin.views.plan import Bound, Plan, RangePlan
 
 _NOWHERE: Final = (math.nan, math.nan)  # where a row is that is no point
 _OF_NONE: Final[Mapping[str, Answer]] = {
@@ -51,20 +52,29 @@ class RangeFamily:
     """
 
     def __init__(
-        self, kind: str, matcher: str | None = None, plan: RangePlan | None = None, *, check: bool = False
+        self,
+        kind: str,
+        matcher: str | None = None,
+        plan: CompiledRangeView | None = None,
+        *,
+        check: bool = False,
     ) -> None:
         self._kind = kind_named(kind)
-        self._plan = plan or RangePlan(kind, "", "x", moments=False, y=Attribute("y"))
+        self._plan = plan or CompiledRangeView(kind, "", "x", moments=False, y=Attribute("y"))
+        self.tables: tuple[str, ...] = (self._plan.table,)
         self.server = self._kind.reformulator()
         self.listeners = new_listeners(matcher, _type_of(self._plan))
         self.answers = self._kind.answers()
         self.coverage = Coverage() if check else None
         self._ranges: dict[int, tuple[float, float]] = {}  # by place, of those that the coverage knows
-        self._codes = Codes()
+        self._codes = InterningTable[tuple[ValueKind, Value]]()
         self._y_name = "" if self._plan.y is None else term_text(self._plan.y)
-        self._places = Places()
+        self._places = SlotMap()
         self._empty: set[int] = set()  # the numbers of those whose range no point is within
         self._messages = 0
+
+    def __len__(self) -> int:
+        return len(self._places) + len(self._empty)
 
     # by the column
 
@@ -92,27 +102,27 @@ class RangeFamily:
                 pairs = zip(lows.tolist(), highs.tolist(), strict=True)
                 self._ranges.update(zip(places.tolist(), pairs, strict=True))
 
-    def change_points(self, changes: PointChanges) -> Told:
+    def change_points(self, changes: PointChanges) -> AnswerChanges:
         """Follow changes of points, and return what they alter; `Told.places` are the subscriptions' numbers."""
         messages = self.server.reformulate(changes)
         if self.coverage is not None:
             messages = messages.take(self.coverage.hears(messages))
         self._messages += len(messages)
         told = self.answers.tell(messages, self.listeners.hear(messages))
-        return replace(told, places=self._places.numbers(told.places))
+        return replace(told, numbers=self._places.keys(told.numbers))
 
     # row by row
 
-    def load(self, rows: Mapping[str, Iterable[tuple[int, Row]]]) -> None:
-        """Take the present rows of its table."""
+    def load(self, rows: Contents) -> None:
+        """Read the present rows of its table."""
         points = [self._come(row) for _, row in rows[self._plan.table]]
         x, y = np.array(points, dtype=np.float64).reshape(len(points), 2).T
         there = ~np.isnan(x)
         self.load_points(x[there], y[there])
 
-    def add(self, numbers: IdArray, plan: Plan, columns: Mapping[str, Column]) -> None:
+    def add(self, numbers: IdArray, plan: CompiledView, columns: Mapping[str, Column]) -> None:
         """Add one subscription for each number; those of a template have a row of `columns` each."""
-        assert isinstance(plan, RangePlan)  # noqa: S101 - the caller chose the family by it
+        assert isinstance(plan, CompiledRangeView)  # noqa: S101 - the caller chose the family by it
         size = len(numbers)
         lows = _ends(plan.lows, columns, size, -WIDEST, upwards=True)
         highs = _ends(plan.highs, columns, size, WIDEST, upwards=False)
@@ -121,7 +131,7 @@ class RangeFamily:
     def remove(self, numbers: IdArray) -> None:
         """Remove subscriptions; those that are not there are passed over."""
         self._empty.difference_update(numbers.tolist())
-        places = self._places.let_go(numbers.tolist())
+        places = self._places.give(numbers.tolist())
         if not len(places):
             return
         self.listeners.remove(places)
@@ -130,8 +140,8 @@ class RangeFamily:
             lows, highs = np.array([self._ranges.pop(place) for place in places.tolist()]).T.copy()
             self.coverage.remove(lows, highs)
 
-    def change(self, changes: Sequence[RowChange]) -> list[ViewChange]:
-        """Follow changes of its table, and return what they alter."""
+    def change(self, changes: Sequence[RowChange]) -> AnswerChanges:
+        """Follow changes of its table, and return the answers that change."""
         old: list[tuple[float, float]] = []
         new: list[tuple[float, float]] = []
         gone: list[float] = []
@@ -139,20 +149,22 @@ class RangeFamily:
             old.append(_NOWHERE if one.old is None else self._point(one.old))
             new.append(_NOWHERE if one.new is None else self._come(one.new))
             gone.append(old[-1][1])
-        altered: list[ViewChange] = []
+        answers = NO_CHANGES
         if old != new:  # most changes concern few of many families
             old_x, old_y = np.array(old, dtype=np.float64).reshape(len(old), 2).T.copy()
             new_x, new_y = np.array(new, dtype=np.float64).reshape(len(new), 2).T.copy()
-            altered = self._named(self.change_points(PointChanges(old_x, old_y, new_x, new_y)))
+            answers = self._decoded(self.change_points(PointChanges(old_x, old_y, new_x, new_y)))
         if self._kind.reads is Reads.VALUE:
-            self._codes.let_go(int(code) for code in gone if not math.isnan(code))
-        return altered
+            for code in gone:
+                if not math.isnan(code):
+                    self._codes.release_one(int(code))
+        return answers
 
     # a batch of rows, by the column
 
     @property
-    def by_column(self) -> tuple[str, ...] | None:
-        """Return the attributes that a batch of rows has to give; None if the rows have to be looked at one by one."""
+    def batch_columns(self) -> tuple[str, ...] | None:
+        """Return the attributes that `change_batch` reads; None if it reads the changed rows."""
         x, y = self._plan.x, self._plan.y
         if self._plan.moments or self._kind.reads is Reads.VALUE or not isinstance(y, (Attribute, NoneType)):
             return None
@@ -160,7 +172,11 @@ class RangeFamily:
 
     def check_batch(self, batch: Batch) -> None:
         """Raise `EventError` for a batch with a number that no float holds, where this family looks at it."""
-        for name in self.by_column or ():
+        if self.batch_columns is None:
+            for row in batch.rows:
+                self.check(row)
+            return
+        for name in self.batch_columns:
             column = batch.columns.get(name)
             if column is not None and (name == self._plan.x or self._kind.reads is Reads.NUMBER):
                 wrong = np.flatnonzero(column.inexact())
@@ -171,11 +187,15 @@ class RangeFamily:
                         name,
                     )
 
-    def change_batch(self, changed: Changed) -> Told:
-        """Follow a batch of rows, and return what they alter; `Told.change` are places in `changed`."""
-        old_x, old_y = self._points(changed.old, changed.existed)
-        new_x, new_y = self._points(changed.new, np.ones(len(changed.slots), dtype=np.bool_))
-        return self.change_points(PointChanges(old_x, old_y, new_x, new_y))
+    def change_batch(self, changes: BatchChanges) -> AnswerChanges:
+        """Follow the rows of a batch, and return the answers that change, by the row's place in the batch."""
+        if self.batch_columns is None:
+            found = self.change(changes.rows)
+        else:
+            old_x, old_y = self._points(changes.old, changes.existed)
+            new_x, new_y = self._points(changes.new, np.ones(len(changes.slots), dtype=np.bool_))
+            found = self.change_points(PointChanges(old_x, old_y, new_x, new_y))
+        return replace(found, rows=changes.places[found.rows])
 
     def _points(self, columns: Mapping[str, CellColumn], there: NDArray[np.bool_]) -> tuple[Floats, Floats]:
         plan = self._plan
@@ -203,7 +223,8 @@ class RangeFamily:
         if self._kind.reads is not Reads.VALUE or math.isnan(x):
             return x, y
         value = value_of(self._plan.y, row)  # type: ignore[arg-type]
-        return x, float(self._codes.take(value))
+        assert value is not None  # noqa: S101 - it is a point
+        return x, float(self._codes.acquire((kind_of(value), value)))
 
     def _point(self, row: Row, *, known: bool = True) -> tuple[float, float]:
         """Return a row as a point, `_NOWHERE` if it is none; a value has its code if it is `known`, else 0."""
@@ -222,7 +243,9 @@ class RangeFamily:
             return (x, y + 0.0) if math.isfinite(y) else _NOWHERE
         if value is None:
             return _NOWHERE
-        return x, float(self._codes.find(value)) if known and self._kind.reads is Reads.VALUE else 0.0
+        return x, float(
+            self._codes.codes[kind_of(value), value]
+        ) if known and self._kind.reads is Reads.VALUE else 0.0
 
     def answer(self, number: int) -> Answer:
         """Return a subscription's present answer."""
@@ -230,38 +253,36 @@ class RangeFamily:
             return _OF_NONE.get(self._kind.name)
         found = self.answers.answer(self._places.find(number))
         if isinstance(found, tuple):
-            return self._decoded(found)
-        return None if found is None else whole(found)
+            return self._values(found)
+        return None if found is None else number_answer(found)
 
     def stats(self) -> FamilyStats:
         """Return what is held."""
         return FamilyStats(
-            len(self._places) + len(self._empty),
+            len(self),
             self._messages,
             self.server.nbytes,
             self.listeners.nbytes,
             self.answers.nbytes,
         )
 
-    def _named(self, told: Told) -> list[ViewChange]:
-        heads = zip(told.change.tolist(), told.places.tolist(), strict=True)
-        pairs = zip(told.old.tolist(), told.new.tolist(), strict=True)
-        if told.removed is None or told.added is None:
-            return [
-                ViewChange(*head, whole(old), whole(new))
-                for head, (old, new) in zip(heads, pairs, strict=True)
-            ]
-        parts = zip(told.removed.tolist(), told.added.tolist(), strict=True)
-        return [
-            ViewChange(*head, self._decoded(old), self._decoded(new), self._some(gone), self._some(come))
-            for head, (old, new), (gone, come) in zip(heads, pairs, parts, strict=True)
-        ]
+    def _decoded(self, changes: AnswerChanges) -> AnswerChanges:
+        """Return changes of sets with values in the place of codes, which may stand for other values after the next change."""
+        if changes.removed is None or changes.added is None:
+            return changes
+        # Subscriptions with the same set share one tuple of codes, so it is decoded once.
+        sets = {codes: self._values(codes) for codes in {*changes.old.tolist(), *changes.new.tolist()}}
+        return AnswerChanges(
+            changes.rows,
+            changes.numbers,
+            objects(map(sets.__getitem__, changes.old.tolist())),
+            objects(map(sets.__getitem__, changes.new.tolist())),
+            objects(self._values((code,) if code >= 0 else ()) for code in changes.removed.tolist()),
+            objects(self._values((code,) if code >= 0 else ()) for code in changes.added.tolist()),
+        )
 
-    def _some(self, code: int) -> tuple[Value, ...]:
-        return () if code < 0 else (self._codes.values[code],)
-
-    def _decoded(self, codes: tuple[int, ...]) -> tuple[Value, ...]:
-        return tuple(sorted((self._codes.values[code] for code in codes), key=_rank))
+    def _values(self, codes: tuple[int, ...]) -> tuple[Value, ...]:
+        return tuple(value for _, value in sorted(self._codes.value(code) for code in codes))
 
 
 def _ends(
@@ -290,11 +311,7 @@ def _float(value: Any) -> float:
     return float(microseconds(value) if isinstance(value, datetime) else value) + 0.0
 
 
-def _rank(value: Value) -> tuple[ValueKind, Any]:
-    return kind_of(value), value
-
-
-def _type_of(plan: RangePlan) -> str:
+def _type_of(plan: CompiledRangeView) -> str:
     """Return the TYPE that the family's messages carry, so that no other's subscription hears them."""
     of = "*" if plan.y is None else term_text(plan.y)
     by = "" if plan.x is None else f" by {plan.x}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
-from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
@@ -23,13 +22,15 @@ from tocsin.matching import (
 from tocsin.matching.starting_matcher import StartingMatcher
 from tocsin.model.conditions import TRUE, leaves
 from tocsin.model.subscription import Answer
+from tocsin.views.answer_changes import AnswerChanges, ChangeLog
+from tocsin.views.batch import Batch, BatchChanges
 from tocsin.views.changes import Row, RowChange
-from tocsin.views.family import FamilyStats, ViewChange
+from tocsin.views.compiled import CompiledRowView, CompiledView
+from tocsin.views.family import Contents, FamilyStats
 from tocsin.views.keeping.keeper import Keeper
 from tocsin.views.keeping.registry import KEEPERS
 from tocsin.views.members import Members, Rows, Step
 from tocsin.views.pairs import Pairs
-from tocsin.views.plan import Plan, RowPlan
 
 _BLOCK: Final = 4096  # members that are matched at once
 
@@ -44,24 +45,30 @@ class RowFamily:
     all subscriptions that ask the same of their members.
     """
 
+    batch_columns: tuple[str, ...] | None = None
+
     def __init__(
         self, tables: tuple[str, ...], equal: tuple[tuple[str, str], ...] = (), matcher: str | None = None
     ) -> None:
+        self.tables = tables
         self._members: Members = Rows(tables[0]) if len(tables) == 1 else Pairs((tables[0], tables[1]), equal)
         self._index = matcher
         self._matcher = self._new_matcher()
-        self._keepers: dict[RowPlan, Keeper[Any]] = {}
+        self._keepers: dict[CompiledRowView, Keeper[Any]] = {}
         self._keeper_of: dict[int, Keeper[Any]] = {}  # by the subscription's number
         self._looked_at: set[str] = set()  # the attributes that conditions name; some may name them no more
         self._messages = 0
 
-    def load(self, rows: Mapping[str, Iterable[tuple[int, Row]]]) -> None:
+    def __len__(self) -> int:
+        return len(self._keeper_of)
+
+    def load(self, rows: Contents) -> None:
         """Take the present rows of its tables, each with its slot."""
         self._members.load(rows)
 
-    def add(self, numbers: IdArray, plan: Plan, columns: Mapping[str, Column]) -> None:
+    def add(self, numbers: IdArray, plan: CompiledView, columns: Mapping[str, Column]) -> None:
         """Add one subscription for each number; those of a template have a row of `columns` each."""
-        assert isinstance(plan, RowPlan)  # noqa: S101 - the caller chose the family by it
+        assert isinstance(plan, CompiledRowView)  # noqa: S101 - the caller chose the family by it
         normal = (to_normal if takes_clauses(self._matcher) else to_dnf)(plan.condition)
         batch = ConjunctionBatch.of_shapes(numbers, normal, columns)
         # Only the new subscriptions are to meet the present members.
@@ -83,8 +90,7 @@ class RowFamily:
             for (place, row), after in zip(block, found, strict=True):
                 if after:
                     keeper.follow(place, None, keeper.read(row), (), after)
-        for _ in keeper.settle():
-            pass  # the answers they begin with are asked for
+        keeper.settle(0, ChangeLog())  # the caller asks for their first answers
 
     def remove(self, numbers: IdArray) -> None:
         """Remove subscriptions; those that are not there are passed over."""
@@ -96,9 +102,15 @@ class RowFamily:
                 if not len(keeper):
                     del self._keepers[keeper.plan]
 
-    def change(self, changes: Sequence[RowChange]) -> list[ViewChange]:
-        """Follow changes of its tables, and return what they alter, by the change and then by the subscription."""
-        told: list[ViewChange] = []
+    def check(self, row: Row) -> None:
+        """Do nothing: a row may hold anything."""
+
+    def check_batch(self, batch: Batch) -> None:
+        """Do nothing, likewise."""
+
+    def change(self, changes: Sequence[RowChange]) -> AnswerChanges:
+        """Follow changes of its tables, and return the answers that change, by the change and then by the subscription."""
+        log = ChangeLog()
         followed: set[Keeper[Any]] = set()
         current = 0
         steps = ((place, step) for place, one in enumerate(changes) for step in self._members.follow(one))
@@ -106,11 +118,17 @@ class RowFamily:
             self._messages += len(block)
             for (change, step), (before, after) in zip(block, self._heard(block), strict=True):
                 if change != current:
-                    told += _settled(current, followed)
+                    _settle(current, followed, log)
                     current = change
                 if before or after:
                     followed |= self._follow(step, before, after)
-        return told + _settled(current, followed)
+        _settle(current, followed, log)
+        return log.changes()
+
+    def change_batch(self, changes: BatchChanges) -> AnswerChanges:
+        """Follow the rows of a batch, and return the answers that change, by the row's place in the batch."""
+        found = self.change(changes.rows)
+        return replace(found, rows=changes.places[found.rows])
 
     def answer(self, number: int) -> Answer:
         """Return a subscription's present answer."""
@@ -119,7 +137,7 @@ class RowFamily:
     def stats(self) -> FamilyStats:
         """Return what is held; a message is a member that came, went or changed."""
         return FamilyStats(
-            len(self._keeper_of),
+            len(self),
             self._messages,
             self._members.nbytes,
             self._matcher.stats().bytes,
@@ -181,11 +199,11 @@ def _matched(matcher: Matcher, rows: Sequence[Row]) -> Iterator[list[int]]:
     return (ids[first:last] for first, last in pairwise(offsets))
 
 
-def _settled(change: int, followed: set[Keeper[Any]]) -> list[ViewChange]:
-    """Return what a change has altered for the subscriptions of these keepers, and let go of the keepers."""
-    altered = sorted((one for keeper in followed for one in keeper.settle()), key=attrgetter("number"))
+def _settle(change: int, followed: set[Keeper[Any]], log: ChangeLog) -> None:
+    """Log the answers that a change has altered in these keepers, and clear the set."""
+    for keeper in followed:
+        keeper.settle(change, log)
     followed.clear()
-    return [ViewChange(change, one.number, one.old, one.new, one.removed, one.added) for one in altered]
 
 
 def _blocks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

@@ -9,10 +9,11 @@ from typing import Any, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.matching import IdArray
 from tocsin.model.errors import EventError
 from tocsin.model.timestamps import from_microseconds, microseconds
 from tocsin.model.values import Value
-from tocsin.views.batch import Batch, Changed, previous_places
+from tocsin.views.batch import Batch, BatchChanges, previous_places
 from tocsin.views.cells import ABSENT, BOOLEAN, CODED, FLOAT, INTEGER, MOMENT, Cells, Column, Key, key_of
 from tocsin.views.changes import Row, RowChange
 from tocsin.views.codes import Codes
@@ -59,11 +60,13 @@ class Table:
         self._write(slot, row, end)
         return RowChange(self.name, slot, old, row)
 
-    def upsert_batch(self, batch: Batch, ends: NDArray[np.int64], wanted: Iterable[str]) -> Changed | None:
+    def upsert_batch(
+        self, batch: Batch, ends: NDArray[np.int64], wanted: Iterable[str], *, rows: bool = False
+    ) -> BatchChanges | None:
         """Put rows in the place of those with their keys, one after another, and return what changed.
 
-        Of the `wanted` attributes it is told what they were and are. None is returned, and nothing changed, if the rows
-        are not in the order of their end and one key has several.
+        Also return the old and new values of the `wanted` attributes and, with `rows`, of whole rows. Return None and change
+        nothing if one key has several rows that are not in the order of their end.
         """
         repeated = len(set(batch.keys)) < len(batch)
         if repeated and (ends[1:] < ends[:-1]).any():
@@ -85,10 +88,22 @@ class Table:
         new = {name: self._column(batch, name, places) for name in wanted}
         old = {name: self._before(name, slots, previous, new[name]) for name in new}
         existed = (self._shapes[slots] >= 0) | (previous >= 0)
+        changed = self._row_changes(batch, places, slots, previous) if rows else ()
         last = np.ones(len(slots), dtype=np.bool_)
         last[previous[previous >= 0]] = False
         self._write_batch(batch, places[last], slots[last], ends)
-        return Changed(places, slots, previous, existed, old, new)
+        return BatchChanges(places, slots, previous, existed, old, new, changed)
+
+    def _row_changes(
+        self, batch: Batch, places: IdArray, slots: IdArray, previous: IdArray
+    ) -> tuple[RowChange, ...]:
+        """Return the changes of whole rows that a batch is about to make."""
+        changes: list[RowChange] = []
+        for place, slot, before in zip(places.tolist(), slots.tolist(), previous.tolist(), strict=True):
+            held = self.row(slot) if self._shapes[slot] >= 0 else None
+            old = held if before < 0 else changes[before].new
+            changes.append(RowChange(self.name, slot, old, batch.rows[place]))
+        return tuple(changes)
 
     def delete(self, row: Row, end: int) -> RowChange | None:
         """Remove the row with the key of this one; return None if there is none, or a later one."""
@@ -108,11 +123,6 @@ class Table:
     def slot(self, row: Row) -> int | None:
         """Return where the row with the key of this one is held, if there is one."""
         return self._slots.get(self._key(row))
-
-    def held(self, key: Key) -> Row | None:
-        """Return the row that is held with a key."""
-        slot = self._slots.get(key)
-        return None if slot is None else self.row(slot)
 
     def is_late(self, row: Row, end: int) -> bool:
         """Tell whether a row ended before the one that is held with its key."""

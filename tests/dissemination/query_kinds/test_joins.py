@@ -182,7 +182,7 @@ def test_a_unicast_is_as_long_as_what_it_tells() -> None:
     sent, told = outcome.traffic, outcome.answer_changes
     gateways = setting.can.locate(queries.lows, queries.highs)
     expected: dict[tuple[int, int], int] = {}
-    for change, place, old, new in zip(told.change, told.places, told.old, told.new, strict=True):
+    for change, place, old, new in zip(told.rows, told.numbers, told.old, told.new, strict=True):
         line = int(change), int(gateways[place])
         expected[line] = expected.get(line, 0) + 3 + 4 * (1 + 3 * len(set(old) ^ set(new)))
     lines = zip(sent.event.tolist(), sent.receiver.tolist(), sent.size.tolist(), strict=True)

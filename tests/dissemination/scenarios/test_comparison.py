@@ -75,7 +75,7 @@ def test_without_events_there_is_nothing_to_compare(prepared: Prepared) -> None:
 def _told_only(outcome: Outcome, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Outcome:
     told = outcome.answer_changes
     part = msgspec.structs.replace(
-        told, change=told.change[kept], places=told.places[kept], old=told.old[kept], new=told.new[kept]
+        told, rows=told.rows[kept], numbers=told.numbers[kept], old=told.old[kept], new=told.new[kept]
     )
     return msgspec.structs.replace(outcome, answer_changes=part)
 
@@ -110,7 +110,7 @@ def test_strategies_that_change_different_answers_are_seen(
 
     def later(self: Strategy, changes: Changes) -> Outcome:
         outcome = publish(self, changes)
-        return outcome if len(changes) == CLOSELY else _told_only(outcome, outcome.answer_changes.change != 4)
+        return outcome if len(changes) == CLOSELY else _told_only(outcome, outcome.answer_changes.rows != 4)
 
     monkeypatch.setattr(SERVED, "publish", later)
     with pytest.raises(

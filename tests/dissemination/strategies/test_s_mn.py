@@ -19,12 +19,12 @@ def test_messages_list_all_whom_they_concern_and_those_handed_on_the_rest(kind: 
     for batch in world.batches:
         outcome = strategy.publish(batch)
         sent, told = outcome.traffic, outcome.answer_changes
-        away = told.places[strategy.gateways[told.places] != world.setting.server]
+        away = told.numbers[strategy.gateways[told.numbers] != world.setting.server]
         ids = (sent.size - sent.messages * sizes.of(1)) // 4
         assert np.array_equal(sent.size, sent.messages * sizes.of(1) + 4 * ids)
         assert ids.min(initial=1) >= 1
         assert ids[sent.sender == world.setting.server].sum() == len(away)
-        answers = set(zip(told.change.tolist(), told.places.tolist(), strict=True))
+        answers = set(zip(told.rows.tolist(), told.numbers.tolist(), strict=True))
         assert len(answers) == len(told)
         assert outcome.outgoing <= len(told)
 
@@ -34,6 +34,6 @@ def test_a_new_answer_of_many_is_one_message() -> None:
     lowest = type(world.batches[0])(*(np.array([one]) for one in (np.nan, np.nan, 15.0, -5.0)))
     outcome = STRATEGY(world.setting, world.queries).publish(lowest)
     around = (world.queries.lows <= 15) & (world.queries.highs >= 15)
-    assert sorted(outcome.answer_changes.places.tolist()) == np.flatnonzero(around).tolist()
+    assert sorted(outcome.answer_changes.numbers.tolist()) == np.flatnonzero(around).tolist()
     assert outcome.outgoing == 1
     assert len(outcome.traffic) == len(set(outcome.traffic.receiver.tolist()))

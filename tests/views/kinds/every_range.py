@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.matching import Matches
+from tocsin.views.answer_changes import AnswerChanges
 from tocsin.views.changes import PointChanges
-from tocsin.views.kinds.kind import Kind, Told
+from tocsin.views.kinds.kind import Kind
 from tocsin.views.kinds.registry import kind_named
 from tocsin.views.messages import Messages
 
@@ -102,7 +103,7 @@ class Following:
     def told(self) -> list[Answer]:
         return [self.answers.answer(place) for place in self.places.tolist()]
 
-    def make(self, changes: Sequence[Change]) -> tuple[Matches, Told]:
+    def make(self, changes: Sequence[Change]) -> tuple[Matches, AnswerChanges]:
         """Make changes in one call, and return who heard of them and what they were told."""
         messages = self.server.reformulate(point_changes(changes))
         found = heard_by(messages, self.lows, self.highs)
@@ -126,8 +127,8 @@ class Following:
                 for place, (a, b) in enumerate(zip(before, self.recomputed, strict=True))
                 if a != b
             ]
-        assert sorted(self.rows_of(told.change, told.places, told.old, told.new)) == expected
-        assert told.change.tolist() == sorted(told.change.tolist())
+        assert sorted(self.rows_of(told.rows, told.numbers, told.old, told.new)) == expected
+        assert told.rows.tolist() == sorted(told.rows.tolist())
         if self.kind.name in {"min", "max", "count", "distinct"}:
             assert len(found.ids) == len(expected), "a subscription is reached whose answer does not change"
         if told.removed is not None and told.added is not None:

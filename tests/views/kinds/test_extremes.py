@@ -110,7 +110,7 @@ def test_a_change_of_the_papers_table_is_told_as_the_paper_says(
     answers = LatestValues()
     answers.begin(np.arange(5), loaded(TABLE).present(*columns_of(RANGES)))
     told = answers.tell(found, heard_by(found, *columns_of(RANGES)))
-    assert dict(zip((told.places + 1).tolist(), told.new.tolist(), strict=True)) == notified
+    assert dict(zip((told.numbers + 1).tolist(), told.new.tolist(), strict=True)) == notified
     assert [answers.answer(place) for place in range(5)] == [
         notified.get(place + 1, least) for place, least in enumerate([3, 3, 5, 5, 6])
     ]

@@ -29,7 +29,7 @@ def test_a_sum_that_rounds_to_what_it_was_is_not_told() -> None:
     names = {
         (low, high): (old, new)
         for low, high, old, new in zip(
-            following.lows[told.places], following.highs[told.places], told.old, told.new, strict=True
+            following.lows[told.numbers], following.highs[told.numbers], told.old, told.new, strict=True
         )
     }
     assert (1.0, 2.0) not in names

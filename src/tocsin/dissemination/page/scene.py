@@ -177,7 +177,7 @@ def _run(strategy: Strategy, accounts: TrafficLedger, outcome: Outcome, chapter:
 
 def _told(outcome: Outcome) -> list[tuple[int, Any, Any]]:
     told = outcome.answer_changes
-    columns = (told.places, told.old, told.new)
+    columns = (told.numbers, told.old, told.new)
     lines = zip(*(column.tolist() for column in columns), strict=True)
     return sorted(
         ((number, _finite(old), _finite(new)) for number, old, new in lines), key=lambda one: one[0]

@@ -11,8 +11,9 @@ from msgspec import Struct
 from tocsin.matching import IdArray
 from tocsin.model.errors import TocsinError
 from tocsin.model.subscription import Answer
+from tocsin.views.answer_changes import AnswerChanges
 from tocsin.views.changes import Floats
-from tocsin.views.kinds.kind import Answers, Reformulator, Told
+from tocsin.views.kinds.kind import Answers, Reformulator
 from tocsin.views.messages import Messages
 
 Changes: TypeAlias = Any
@@ -119,7 +120,7 @@ class Queries(ABC):
         """Return how many fields each reformulated message has."""
 
     @abstractmethod
-    def notification_fields(self, changed: Told) -> IdArray:
+    def notification_fields(self, changed: AnswerChanges) -> IdArray:
         """Return how many fields the notification of each changed answer to its one subscription has."""
 
     @abstractmethod

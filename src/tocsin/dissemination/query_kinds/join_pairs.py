@@ -15,8 +15,9 @@ from tocsin.dissemination.query_kinds.base import Changes
 from tocsin.dissemination.query_kinds.join_rows import JoinChanges, KeyedRows, Table, TableImage
 from tocsin.matching import IdArray, Matches
 from tocsin.model.errors import TocsinError
+from tocsin.views.answer_changes import AnswerChanges
 from tocsin.views.changes import Floats
-from tocsin.views.kinds.kind import Answers, Present, Reformulator, Told
+from tocsin.views.kinds.kind import Answers, Present, Reformulator
 from tocsin.views.messages import Messages
 
 Pair: TypeAlias = tuple[int, int]
@@ -27,7 +28,7 @@ _BATCH: Final = 256  # a message may have very many subscriptions
 _Sides: TypeAlias = tuple[int, float, int, float]  # a pair with r's x and s's z
 
 
-class ChangedPairs(Told, frozen=True, kw_only=True):
+class ChangedPairs(AnswerChanges, frozen=True, kw_only=True):
     """The sets of pairs that changed, and how many pairs of each came or went."""
 
     pairs: IdArray

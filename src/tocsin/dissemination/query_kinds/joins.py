@@ -13,8 +13,9 @@ from tocsin.dissemination.query_kinds.join_rows import JoinChanges, JoinRows, Ta
 from tocsin.matching import IdArray
 from tocsin.model.errors import TocsinError
 from tocsin.model.subscription import Answer
+from tocsin.views.answer_changes import AnswerChanges
 from tocsin.views.changes import Floats
-from tocsin.views.kinds.kind import Answers, Told
+from tocsin.views.kinds.kind import Answers
 from tocsin.views.messages import Messages
 
 _ROW_FIELDS: Final = 4  # the table, and the row's id, key and value
@@ -146,7 +147,7 @@ class JoinQueries(Queries):
         """Return a pair's fields; its x says which ranges it affects."""
         return np.full(len(messages), _PAIR_FIELDS, dtype=np.int64)
 
-    def notification_fields(self, changed: Told) -> IdArray:
+    def notification_fields(self, changed: AnswerChanges) -> IdArray:
         """Return the field of the subscription, and for each pair that goes or comes those of its ids and sign."""
         return 1 + _CHANGE_FIELDS * cast("ChangedPairs", changed).pairs  # the type that `PairAnswers` returns
 

@@ -12,8 +12,9 @@ from tocsin.dissemination.query_kinds.base import Queries, RangeEnds, Relaxed, c
 from tocsin.matching import IdArray
 from tocsin.model.errors import TocsinError
 from tocsin.model.subscription import Answer
+from tocsin.views.answer_changes import AnswerChanges, number_answer
 from tocsin.views.changes import Floats, PointChanges
-from tocsin.views.kinds.kind import Answers, Reads, Reformulator, Told, whole
+from tocsin.views.kinds.kind import Answers, Reads, Reformulator
 from tocsin.views.kinds.registry import RANGED, kind_named
 from tocsin.views.messages import Messages
 
@@ -86,7 +87,7 @@ class RangeQueries(Queries):
     def answer(self, answers: Answers, number: int) -> Answer:
         """Return a subscription's answer; distinct values as sorted codes."""
         found = answers.answer(number)
-        return whole(found) if isinstance(found, float) else found
+        return number_answer(found) if isinstance(found, float) else found
 
     def relaxed(self, changes: PointChanges) -> Relaxed:
         """Return the quadrants of ranges that contain a change's old x, or its new x if that differs."""
@@ -147,7 +148,7 @@ class RangeQueries(Queries):
         is_quadrant = np.isinf(messages.outer_l) & np.isinf(messages.outer_r)
         return np.where(is_quadrant & (messages.inner_l == messages.inner_r), 3, _RECTANGLE + 2)
 
-    def notification_fields(self, changed: Told) -> IdArray:
+    def notification_fields(self, changed: AnswerChanges) -> IdArray:
         """Return the fields of a subscription and its new answer; a distinct value has a sign, or goes as another comes."""
         return np.full(len(changed), 2 if changed.removed is None else 3, dtype=np.int64)
 

@@ -93,11 +93,11 @@ class _Told:
     def take(self, outcome: Outcome, events: int) -> None:
         told = outcome.answer_changes
         if not self._counts:
-            kept = np.flatnonzero(np.isin(told.places, self._numbers))
-            kept = kept[np.lexsort((told.places[kept], told.change[kept]))]
-            columns = (column[kept].tolist() for column in (told.change, told.places, told.old, told.new))
+            kept = np.flatnonzero(np.isin(told.numbers, self._numbers))
+            kept = kept[np.lexsort((told.numbers[kept], told.rows[kept]))]
+            columns = (column[kept].tolist() for column in (told.rows, told.numbers, told.old, told.new))
             self.first = [Altered(*one) for one in zip(*columns, strict=True)]
-        self._counts.append(np.bincount(told.change, minlength=events))
+        self._counts.append(np.bincount(told.rows, minlength=events))
 
     @property
     def counts(self) -> IdArray:

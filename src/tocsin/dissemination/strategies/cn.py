@@ -14,10 +14,10 @@ from tocsin.dissemination.strategies.content_network import spread_traffic
 from tocsin.dissemination.strategies.gateways import Gateways, by_zone
 from tocsin.dissemination.strategies.strategy import EVERY_KIND, Outcome, StoredState, Strategy
 from tocsin.matching import IdArray
-from tocsin.views.kinds.kind import PointError, Reformulator, Told
+from tocsin.views.answer_changes import NO_CHANGES, AnswerChanges
+from tocsin.views.kinds.kind import PointError, Reformulator
 from tocsin.views.messages import Messages
 
-_NO_CHANGES: Final = Told(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0), np.empty(0))
 _UINT16: Final = 1 << 16  # zones whose numbers fit into 16 bits
 
 
@@ -58,7 +58,7 @@ class ContentNetwork(Strategy):
         self._shared_rows.follow(changes)
         return Outcome(traffic, changed)
 
-    def _apply(self, changes: Changes, positions: IdArray, zones: IdArray) -> Told:
+    def _apply(self, changes: Changes, positions: IdArray, zones: IdArray) -> AnswerChanges:
         """Apply the change at each position to the replica of its zone, and return the answers that change."""
         # NumPy sorts 16-bit numbers in linear time.
         narrow = zones.astype(np.uint16) if len(self.setting.can) <= _UINT16 else zones
@@ -81,7 +81,7 @@ class ContentNetwork(Strategy):
                 found.append(messages.renumbered(kept[messages.change]))
                 reached.append(np.full(len(messages), zone, dtype=np.int64))
         if not found:
-            return _NO_CHANGES
+            return NO_CHANGES
         messages = Messages.together(found)
         order = np.argsort(messages.change, kind="stable")
         return self._gateways.receive(messages.take(order), np.concatenate(reached)[order])

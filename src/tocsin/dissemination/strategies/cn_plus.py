@@ -18,8 +18,8 @@ from tocsin.dissemination.strategies.ds_cn import diagonal_traffic
 from tocsin.dissemination.strategies.strategy import EXTREMES, Outcome, StoredState, Strategy
 from tocsin.dissemination.traffic import Role, Traffic
 from tocsin.model.subscription import Answer
+from tocsin.views.answer_changes import AnswerChanges, number_answer
 from tocsin.views.changes import Floats
-from tocsin.views.kinds.kind import Told, whole
 
 _TAG_FIELDS: Final = 2  # the cutoff on both sides
 _REQUEST_FIELDS: Final = 4  # the range asked for, x, the gateway
@@ -47,7 +47,7 @@ class CutoffContentNetwork(Strategy):
         changed = broadcast.answers
         return Outcome(
             traffic,
-            Told(
+            AnswerChanges(
                 changed.change.copy(),  # the next batch overwrites it
                 self._minima.subscriptions[changed.position],
                 self._to_answers(changed.old),
@@ -83,7 +83,9 @@ class CutoffContentNetwork(Strategy):
         """Return the y of a subscription's minimum row."""
         height = self._minima.height(number)
         return (
-            None if np.isinf(height) else whole(float(heights_of(self.queries.kind, np.array([height]))[0]))
+            None
+            if np.isinf(height)
+            else number_answer(float(heights_of(self.queries.kind, np.array([height]))[0]))
         )
 
     @property

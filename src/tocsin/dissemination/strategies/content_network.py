@@ -10,7 +10,7 @@ from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.strategies.gateways import Gateways
 from tocsin.dissemination.traffic import Role, Traffic
 from tocsin.matching import IdArray
-from tocsin.views.kinds.kind import Told
+from tocsin.views.answer_changes import AnswerChanges
 from tocsin.views.messages import Messages
 
 
@@ -22,7 +22,7 @@ def disseminate(
     sources: IdArray,
     *,
     steps: IdArray | int = 0,
-) -> tuple[Traffic, Told]:
+) -> tuple[Traffic, AnswerChanges]:
     """Send each message from its source node, at its step, to the owner of its corner and over its rectangle.
 
     Return the traffic, and the answers that change.

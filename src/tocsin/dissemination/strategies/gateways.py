@@ -11,7 +11,8 @@ from tocsin.dissemination.query_kinds.base import Queries
 from tocsin.matching import IdArray, Matches
 from tocsin.structures.point_index.index import PointIndex
 from tocsin.structures.point_index.state import Rectangles
-from tocsin.views.kinds.kind import Answers, Told
+from tocsin.views.answer_changes import AnswerChanges
+from tocsin.views.kinds.kind import Answers
 from tocsin.views.messages import Messages
 
 
@@ -28,7 +29,7 @@ class Gateways:
         for zone, numbers in by_zone(gateways):
             self._index.add(int(self._roots[zone]), numbers, queries.lows[numbers], queries.highs[numbers])
 
-    def receive(self, messages: Messages, zones: IdArray) -> Told:
+    def receive(self, messages: Messages, zones: IdArray) -> AnswerChanges:
         """Return the answers that change as each message, sorted by change, reaches its zone."""
         probes = Rectangles(
             self._roots[zones], messages.outer_l, messages.inner_l, messages.inner_r, messages.outer_r

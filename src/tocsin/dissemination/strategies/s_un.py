@@ -15,7 +15,7 @@ from tocsin.dissemination.strategies.server_side import ServerStrategy
 from tocsin.dissemination.strategies.strategy import EVERY_KIND, Outcome
 from tocsin.dissemination.traffic import Role, Traffic
 from tocsin.matching import IdArray, Matches
-from tocsin.views.kinds.kind import Told
+from tocsin.views.answer_changes import AnswerChanges
 
 _VALUE: Final = "value"
 
@@ -38,11 +38,11 @@ class ServerUnicast(ServerStrategy):
             outgoing = _assemble(found.ids, new)
         else:
             changed = self._answers.tell(messages, found)
-            outgoing = _assemble(changed.places, changed.new)
+            outgoing = _assemble(changed.numbers, changed.new)
         seconds = time.perf_counter() - begun
         if changed is None:
             changed = self._answers.tell(messages, found)
-        by_change = Matches(offsets_of(changed.change, len(changes)), changed.places)
+        by_change = Matches(offsets_of(changed.rows, len(changes)), changed.numbers)
         counts = self._count_by_gateway(by_change)
         traffic = Traffic.of(
             np.repeat(np.arange(len(changes)), np.diff(counts.starts)),
@@ -55,7 +55,7 @@ class ServerUnicast(ServerStrategy):
         )
         return Outcome(traffic, changed, seconds, len(outgoing))
 
-    def _sizes(self, changed: Told, counts: GatewayCounts) -> IdArray:
+    def _sizes(self, changed: AnswerChanges, counts: GatewayCounts) -> IdArray:
         """Return the bytes of all messages from the server to each gateway for each event."""
         model = self.setting.byte_model
         fields = self.queries.notification_fields(changed)
@@ -64,7 +64,7 @@ class ServerUnicast(ServerStrategy):
         nodes = len(self.setting.overlay)
         lines = np.repeat(np.arange(len(counts.starts) - 1), np.diff(counts.starts)) * nodes + counts.nodes
         order = np.argsort(lines)
-        at = np.searchsorted(lines[order], changed.change * nodes + self.gateways[changed.places])
+        at = np.searchsorted(lines[order], changed.rows * nodes + self.gateways[changed.numbers])
         summed = np.empty(len(lines), dtype=np.int64)
         summed[order] = np.bincount(at, weights=fields, minlength=len(lines))
         return counts.counts * model.header + summed * model.field

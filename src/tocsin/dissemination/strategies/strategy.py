@@ -15,7 +15,8 @@ from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.traffic import Traffic
 from tocsin.model.errors import TocsinError
 from tocsin.model.subscription import Answer
-from tocsin.views.kinds.kind import Answers, PointError, Told
+from tocsin.views.answer_changes import AnswerChanges
+from tocsin.views.kinds.kind import Answers, PointError
 
 EVERY_KIND: Final = frozenset({"min", "max", "count", "sum", "avg", "distinct", "join"})
 EXTREMES: Final = frozenset({"min", "max"})
@@ -26,7 +27,7 @@ class Outcome(Struct, frozen=True):
     """The outcome of a batch of changes: the messages sent and the answers changed, each change and subscription once."""
 
     traffic: Traffic
-    answer_changes: Told  # `places` are the subscriptions' numbers
+    answer_changes: AnswerChanges  # by the subscriptions' numbers
     server_seconds: float = 0.0  # from the arrival of the updates until all outgoing messages are made
     outgoing: int = 0  # messages that the server made
 
@@ -36,7 +37,7 @@ class Outcome(Struct, frozen=True):
         return replace(
             self,
             traffic=replace(traffic, event=traffic.event + positions),
-            answer_changes=replace(changed, change=changed.change + positions),
+            answer_changes=replace(changed, rows=changed.rows + positions),
         )
 
     @classmethod
@@ -46,7 +47,7 @@ class Outcome(Struct, frozen=True):
             return parts[0]
         return cls(
             Traffic.together([part.traffic for part in parts]),
-            Told.together([part.answer_changes for part in parts]),
+            AnswerChanges.join([part.answer_changes for part in parts]),
             sum(part.server_seconds for part in parts),
             sum(part.outgoing for part in parts),
         )

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from tocsin.language.semantics import value_of
+from tocsin.views.answer_changes import ChangeLog
 from tocsin.views.changes import Row
-from tocsin.views.keeping.keeper import Altered, Keeper, Place, parted
-from tocsin.views.plan import RowPlan
+from tocsin.views.compiled import CompiledRowView
+from tocsin.views.keeping.keeper import Keeper, Place, parted
 
 
 class Count(Keeper[bool]):
     """How many rows there are; if a term is counted, those in which it has a value."""
 
-    def __init__(self, plan: RowPlan) -> None:
+    def __init__(self, plan: CompiledRowView) -> None:
         super().__init__(plan)
         self._counts: dict[int, int] = {}
         self._old: dict[int, int] = {}  # of those that were touched
@@ -53,11 +54,11 @@ class Count(Keeper[bool]):
             self._old.setdefault(number, counts[number])
             counts[number] += step
 
-    def settle(self) -> Iterator[Altered]:
-        """Return whose count is another."""
+    def settle(self, row: int, log: ChangeLog) -> None:
+        """Log the counts that changed."""
         for number, old in sorted(self._old.items()):
             if self._counts[number] != old:
-                yield Altered(number, old, self._counts[number])
+                log.add(row, number, old, self._counts[number])
         self._old.clear()
 
     def answer(self, number: int) -> int:

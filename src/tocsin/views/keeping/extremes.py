@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
 from typing import Final, TypeAlias
 
 from tocsin.language.semantics import value_of
+from tocsin.views.answer_changes import ChangeLog
 from tocsin.views.changes import Row
-from tocsin.views.keeping.keeper import Altered, Keeper, Place
+from tocsin.views.compiled import CompiledRowView
+from tocsin.views.keeping.keeper import Keeper, Place
 from tocsin.views.keeping.numbers import Number, finite, told
-from tocsin.views.plan import RowPlan
 
 _SLACK: Final = 16  # entries that a heap may have before any is looked at whether it still stands for a row
 
@@ -55,7 +56,7 @@ class Least(Keeper[Number]):
 
     sign = 1
 
-    def __init__(self, plan: RowPlan) -> None:
+    def __init__(self, plan: CompiledRowView) -> None:
         super().__init__(plan)
         self._heaps: dict[int, _Heap] = {}
         self._standing: dict[Place, _Standing] = {}
@@ -122,14 +123,14 @@ class Least(Keeper[Number]):
                 heapify(heap.entries)
                 heap.limit = 2 * len(heap.entries) + _SLACK
 
-    def settle(self) -> Iterator[Altered]:
-        """Return whose least number is another."""
+    def settle(self, row: int, log: ChangeLog) -> None:
+        """Log the least numbers that changed."""
         for number in sorted(self._touched):
             heap = self._heaps[number]
             best = _least(heap.entries)
             if best != heap.best:
                 old, heap.best = self.answer(number), best
-                yield Altered(number, old, self.answer(number))
+                log.add(row, number, old, self.answer(number))
         self._touched.clear()
 
     def answer(self, number: int) -> int | float | None:

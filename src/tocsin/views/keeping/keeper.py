@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Generic, TypeAlias, TypeVar
 
-from msgspec import Struct
-
-from tocsin.model.subscription import Answer, Told
+from tocsin.model.subscription import Answer
+from tocsin.views.answer_changes import ChangeLog
 from tocsin.views.changes import Row
-from tocsin.views.plan import RowPlan
+from tocsin.views.compiled import CompiledRowView
 
 Place: TypeAlias = tuple[int, ...]
 """A row by the place at which it came among its table's, a pair by those of both its rows; it stays while they do."""
 
 Read = TypeVar("Read")
-
-
-class Altered(Struct, frozen=True):
-    """One subscription's answer before and after a change; of values or rows also what makes the difference."""
-
-    number: int
-    old: Answer
-    new: Answer
-    removed: tuple[Told, ...] = ()
-    added: tuple[Told, ...] = ()
 
 
 class Keeper(ABC, Generic[Read]):
@@ -34,7 +23,7 @@ class Keeper(ABC, Generic[Read]):
     What is asked of a row is read once for all of them.
     """
 
-    def __init__(self, plan: RowPlan) -> None:
+    def __init__(self, plan: CompiledRowView) -> None:
         self.plan = plan
 
     @abstractmethod
@@ -56,8 +45,8 @@ class Keeper(ABC, Generic[Read]):
         """Take what was read of one row before and after a change, and whose it was and is, in ascending order."""
 
     @abstractmethod
-    def settle(self) -> Iterator[Altered]:
-        """Return what the rows that were followed since the last time have altered, by ascending numbers."""
+    def settle(self, row: int, log: ChangeLog) -> None:
+        """Log the answers that have changed since the last call, as changed by a row."""
 
     @abstractmethod
     def answer(self, number: int) -> Answer:

@@ -6,7 +6,7 @@ import math
 from typing import Final, TypeAlias
 
 from tocsin.model.values import Value
-from tocsin.views.kinds.kind import whole
+from tocsin.views.answer_changes import number_answer
 
 Number: TypeAlias = int | float
 
@@ -42,4 +42,4 @@ def rounded(total: int) -> float:
 
 def told(number: Number) -> Number | None:
     """Return a number as it is told: a whole float as an integer."""
-    return number if isinstance(number, int) else whole(number)
+    return number if isinstance(number, int) else number_answer(number)

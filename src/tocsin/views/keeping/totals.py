@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from tocsin.language.semantics import value_of
+from tocsin.views.answer_changes import ChangeLog
 from tocsin.views.changes import Row
-from tocsin.views.keeping.keeper import Altered, Keeper, Place, parted
+from tocsin.views.compiled import CompiledRowView
+from tocsin.views.keeping.keeper import Keeper, Place, parted
 from tocsin.views.keeping.numbers import Number, finite, parts, rounded, told
-from tocsin.views.plan import RowPlan
 
 
 class _Sum:
@@ -26,7 +27,7 @@ class _Sum:
 class Total(Keeper[Number]):
     """The sum, rounded once: whatever has come and gone, it is that of the numbers that are there."""
 
-    def __init__(self, plan: RowPlan) -> None:
+    def __init__(self, plan: CompiledRowView) -> None:
         super().__init__(plan)
         self._sums: dict[int, _Sum] = {}
         self._touched: set[int] = set()
@@ -68,14 +69,14 @@ class Total(Keeper[Number]):
             one.parts += amount
         self._touched.update(numbers)
 
-    def settle(self) -> Iterator[Altered]:
-        """Return whose sum is told differently."""
+    def settle(self, row: int, log: ChangeLog) -> None:
+        """Log the sums that changed."""
         for number in sorted(self._touched):
             one = self._sums[number]
             new = told(self._of(rounded(one.parts), one.count)) if one.count else None
             if new != one.told:
                 old, one.told = one.told, new
-                yield Altered(number, old, new)
+                log.add(row, number, old, new)
         self._touched.clear()
 
     def _of(self, total: float, _count: int) -> float:

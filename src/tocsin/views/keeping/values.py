@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from tocsin.language.semantics import value_of
 from tocsin.model.values import Value, kind_of
+from tocsin.views.answer_changes import ChangeLog
 from tocsin.views.changes import Row
-from tocsin.views.keeping.keeper import Altered, Keeper, Place, parted
-from tocsin.views.plan import RowPlan
+from tocsin.views.compiled import CompiledRowView
+from tocsin.views.keeping.keeper import Keeper, Place, parted
 
 _Kept: TypeAlias = tuple[bool, Value]
 """A value, and whether it is a boolean: to Python `True` is 1, while other kinds are never equal."""
@@ -19,7 +20,7 @@ _Kept: TypeAlias = tuple[bool, Value]
 class Distinct(Keeper[_Kept]):
     """The different values, in order: by kind, and within a kind by value."""
 
-    def __init__(self, plan: RowPlan) -> None:
+    def __init__(self, plan: CompiledRowView) -> None:
         super().__init__(plan)
         self._counts: dict[int, dict[_Kept, int]] = {}
         self._old: dict[int, dict[_Kept, None]] = {}  # of those that were touched
@@ -65,14 +66,14 @@ class Distinct(Keeper[_Kept]):
             else:
                 del counts[value]
 
-    def settle(self) -> Iterator[Altered]:
-        """Return whose set of values is another."""
+    def settle(self, row: int, log: ChangeLog) -> None:
+        """Log the sets of values that changed."""
         for number, before in sorted(self._old.items()):
             now = self._counts[number]
             removed = _values(value for value in before if value not in now)
             added = _values(value for value in now if value not in before)
             if removed or added:
-                yield Altered(number, _values(before), _values(now), removed, added)
+                log.add(row, number, _values(before), _values(now), (removed, added))
         self._old.clear()
 
     def answer(self, number: int) -> tuple[Value, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import TypeAlias
 
@@ -13,9 +13,10 @@ from msgspec import Struct
 
 from tocsin.language.semantics import value_of
 from tocsin.model.values import Value
+from tocsin.views.answer_changes import ChangeLog
 from tocsin.views.changes import Row
-from tocsin.views.keeping.keeper import Altered, Keeper, Place, parted
-from tocsin.views.plan import LEFT, RowPlan
+from tocsin.views.compiled import LEFT, CompiledRowView
+from tocsin.views.keeping.keeper import Keeper, Place, parted
 
 _Shown: TypeAlias = Mapping[str, Value | None]
 
@@ -64,7 +65,7 @@ class _Touched:
 class WholeRows(Keeper[_Told]):
     """The rows in the order in which they came to their table, pairs by the left row first; equal ones all count."""
 
-    def __init__(self, plan: RowPlan) -> None:
+    def __init__(self, plan: CompiledRowView) -> None:
         super().__init__(plan)
         self._rows: dict[int, _Rows] = {}
         self._touched: dict[int, _Touched] = {}
@@ -119,13 +120,13 @@ class WholeRows(Keeper[_Told]):
             found = self._touched[number] = _Touched(self._rows[number].shown())
         return found
 
-    def settle(self) -> Iterator[Altered]:
-        """Return who is told of other rows; what a change took away and gave back is no difference."""
+    def settle(self, row: int, log: ChangeLog) -> None:
+        """Log the sets of rows that changed; a row that went and came back is no difference."""
         for number, touched in sorted(self._touched.items(), key=itemgetter(0)):
             removed = _without(touched.removed, touched.added)
             added = _without(touched.added, touched.removed)
             if removed or added:
-                yield Altered(number, touched.old, self._rows[number].shown(), removed, added)
+                log.add(row, number, touched.old, self._rows[number].shown(), (removed, added))
         self._touched.clear()
 
     def answer(self, number: int) -> tuple[_Shown, ...]:

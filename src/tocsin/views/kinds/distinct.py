@@ -20,8 +20,9 @@ from tocsin.structures.sorted_blocks import (
     with_room,
 )
 from tocsin.views._kernels.distinct import MOST, Differences, Held, codes_within, reformulate_distinct
+from tocsin.views.answer_changes import AnswerChanges
 from tocsin.views.changes import Floats, PointChanges
-from tocsin.views.kinds.kind import Answers, Kind, Present, Reads, Reformulator, Told, absent
+from tocsin.views.kinds.kind import Answers, Kind, Present, Reads, Reformulator, absent
 from tocsin.views.messages import Messages
 
 Codes = tuple[int, ...]
@@ -132,7 +133,7 @@ class DistinctAnswers(Answers):
         for place in places.tolist():
             self._sets[place] = ()
 
-    def tell(self, messages: Messages, found: Matches) -> Told:
+    def tell(self, messages: Messages, found: Matches) -> AnswerChanges:
         """Return the sets that change for those that hear each message."""
         removed, added = messages.payload["removed"], messages.payload["added"]
         heard = np.diff(found.offsets)
@@ -151,7 +152,7 @@ class DistinctAnswers(Answers):
                 self._sets[place] = after
                 old.append(before)
                 new.append(after)
-        return Told(
+        return AnswerChanges(
             np.repeat(messages.change, heard),
             found.ids,
             np.fromiter(old, dtype=object, count=len(old)),

@@ -21,8 +21,9 @@ from tocsin.views._kernels.influence import (
     PointColumns,
     reformulate,
 )
+from tocsin.views.answer_changes import AnswerChanges
 from tocsin.views.changes import Floats, PointChanges
-from tocsin.views.kinds.kind import Answers, Present, Reformulator, Told, absent
+from tocsin.views.kinds.kind import Answers, Present, Reformulator, absent
 from tocsin.views.messages import Messages
 
 
@@ -108,12 +109,12 @@ class LatestValues(Answers):
         """Let go of what is kept for subscriptions."""
         self._values[places] = np.nan
 
-    def tell(self, messages: Messages, found: Matches) -> Told:
+    def tell(self, messages: Messages, found: Matches) -> AnswerChanges:
         """Return what changes for the subscriptions that hear each message; `found` are their places."""
         count = len(found.ids)
         told = ToldRoom(np.empty(count, dtype=np.int64), np.empty(count), np.empty(count))
         tell_values(self._values, messages.payload["value"], messages.change, found.offsets, found.ids, told)
-        return Told(told.change, found.ids, told.old, told.new)
+        return AnswerChanges(told.change, found.ids, told.old, told.new)
 
     def answer(self, place: int) -> float | None:
         """Return a subscription's answer, None for null."""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
 from tocsin.matching import IdArray, Matches
 from tocsin.model.errors import TocsinError
+from tocsin.views.answer_changes import AnswerChanges
 from tocsin.views.changes import Floats, PointChanges
 from tocsin.views.messages import Messages
 
@@ -39,38 +39,6 @@ class Reads(StrEnum):
     NUMBER = "number"  # y is the number; a row without one is no point
     PRESENCE = "presence"  # y is 0; a row without a value is no point, unless rows are counted
     VALUE = "value"  # y is a code that stands for the value, from 0; equal values have the same
-
-
-class Told(Struct, frozen=True):
-    """Which answers changed, in the order of the changes, as columns of equal length; each is a change, a place once.
-
-    `old` and `new` are numbers, NaN for null; of a set they are objects, sorted tuples of codes, and `removed` and
-    `added` are the codes that make the difference, -1 for none.
-    """
-
-    change: IdArray
-    places: IdArray  # of the subscriptions
-    old: NDArray[Any]
-    new: NDArray[Any]
-    removed: IdArray | None = None
-    added: IdArray | None = None
-
-    def __len__(self) -> int:
-        return len(self.change)
-
-    @classmethod
-    def together(cls, parts: Sequence[Told]) -> Told:
-        """Return what several of a kind tell, one after another, of which there is one at least."""
-        telling = [part for part in parts if len(part)]
-        if len(telling) < 2:
-            return telling[0] if telling else parts[0]
-
-        def joined(name: str) -> Any:
-            columns = [getattr(part, name) for part in telling]
-            return None if columns[0] is None else np.concatenate(columns)
-
-        sort = type(telling[0])
-        return sort(**{name: joined(name) for name in sort.__struct_fields__})
 
 
 class Reformulator(ABC):
@@ -109,7 +77,7 @@ class Answers(ABC):
         """Let go of what is kept for subscriptions."""
 
     @abstractmethod
-    def tell(self, messages: Messages, found: Matches) -> Told:
+    def tell(self, messages: Messages, found: Matches) -> AnswerChanges:
         """Return what changes for the subscriptions that hear each message; `found` are their places."""
 
     @abstractmethod
@@ -139,10 +107,3 @@ def absent(changes: PointChanges, place: int) -> PointError:
         f": its old point {point} is not held; the changes before it are made. "
         f"Begin anew, and load the table's points",
     )
-
-
-def whole(number: float) -> int | float | None:
-    """Return a number as it is told: None for NaN, and a whole one as an integer."""
-    if number != number:  # noqa: PLR0124 - NaN alone differs from itself
-        return None
-    return int(number) if number.is_integer() and abs(number) < 2**53 else float(number)

@@ -20,8 +20,9 @@ from tocsin.views._kernels.running import (
     tell_running,
     values_of,
 )
+from tocsin.views.answer_changes import AnswerChanges
 from tocsin.views.changes import Floats, PointChanges
-from tocsin.views.kinds.kind import Answers, Present, Reformulator, Told, absent
+from tocsin.views.kinds.kind import Answers, Present, Reformulator, absent
 from tocsin.views.messages import Messages
 
 _NO_WINDOW = Window(0, 0)
@@ -144,7 +145,7 @@ class RunningAnswers(Answers):
     def end(self, places: IdArray) -> None:
         """Do nothing: a tally has its row until the place is given again."""
 
-    def tell(self, messages: Messages, found: Matches) -> Told:
+    def tell(self, messages: Messages, found: Matches) -> AnswerChanges:
         """Return the answers that change for those that hear each message."""
         old_y, new_y = messages.payload["old_y"], messages.payload["new_y"]
         if self._rule != NUMBER and len(found.ids):
@@ -154,7 +155,7 @@ class RunningAnswers(Answers):
         heard = Heard(messages.change, old_y, new_y, found.offsets, found.ids)
         difference = np.zeros((1, self._rows.shape[1]), dtype=np.int64)
         count = tell_running(self._rows, self._window.bottom, self._rule, heard, difference, out)
-        return Told(out.change[:count], out.places[:count], out.old[:count], out.new[:count])
+        return AnswerChanges(out.change[:count], out.places[:count], out.old[:count], out.new[:count])
 
     def answer(self, place: int) -> float | None:
         """Return a subscription's count, sum or mean; null if it is of no row."""

@@ -21,7 +21,7 @@ class Bound(Struct, frozen=True):
     open: bool = False
 
 
-class RangePlan(Struct, frozen=True):
+class CompiledRangeView(Struct, frozen=True):
     """A view that one range of one attribute decides: its subscriptions live as points, its messages are rectangles.
 
     Without `x` every row is within. Rows count if x is a number, or if `moments` a timestamp. `y` is the aggregated
@@ -37,7 +37,7 @@ class RangePlan(Struct, frozen=True):
     highs: tuple[Bound, ...] = ()
 
 
-class RowPlan(Struct, frozen=True):
+class CompiledRowView(Struct, frozen=True):
     """A view of any condition over the rows of a table, or over the pairs of rows of two: its rows are kept.
 
     Of two tables, attributes are `left.…` and `right.…`, and pairs are made where all attributes of `equal` are equal.
@@ -54,4 +54,4 @@ class RowPlan(Struct, frozen=True):
     equal: tuple[tuple[str, str], ...] = ()  # paths within the left and the right table
 
 
-Plan: TypeAlias = RangePlan | RowPlan
+CompiledView: TypeAlias = CompiledRangeView | CompiledRowView

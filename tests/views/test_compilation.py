@@ -9,14 +9,14 @@ from tocsin.language import parse
 from tocsin.language.parsing.parser import parse_template
 from tocsin.model import View
 from tocsin.model.errors import SubscriptionError
-from tocsin.views.plan import Plan, RangePlan, RowPlan
-from tocsin.views.planning import plan_of
+from tocsin.views.compilation import compile_view
+from tocsin.views.compiled import CompiledRangeView, CompiledRowView, CompiledView
 
 
-def planned(text: str) -> Plan:
+def planned(text: str) -> CompiledView:
     view = parse(text)
     assert isinstance(view, View)
-    return plan_of(view, "v")
+    return compile_view(view, "v")
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def planned(text: str) -> Plan:
     ],
 )
 def test_one_range_of_one_attribute_is_followed_by_points(text: str) -> None:
-    assert isinstance(planned(text), RangePlan)
+    assert isinstance(planned(text), CompiledRangeView)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_one_range_of_one_attribute_is_followed_by_points(text: str) -> None:
     ],
 )
 def test_other_conditions_are_followed_by_rows(text: str) -> None:
-    assert isinstance(planned(text), RowPlan)
+    assert isinstance(planned(text), CompiledRowView)
 
 
 @pytest.mark.parametrize(
@@ -76,15 +76,15 @@ def test_a_template_is_followed_by_points_if_all_its_bounds_are_of_one_kind() ->
     view, _ = parse_template("select min(y) from table t where x >= :a and x < :b")
     assert isinstance(view, View)
 
-    def sort(a: list[object], b: list[object]) -> type[Plan]:
+    def sort(a: list[object], b: list[object]) -> type[CompiledView]:
         columns = {"a": np.array(a), "b": np.array(b, dtype=object)}
-        return type(plan_of(view, "v", columns))
+        return type(compile_view(view, "v", columns))
 
-    assert sort([1, 2], [1.5, 2]) is RangePlan
-    assert sort([1, 2], ["x", 2]) is RowPlan
-    assert sort([1, 2**53 + 1], [1, 2]) is RowPlan
-    assert sort([1, 2], [1, 2**60 + 1]) is RowPlan
+    assert sort([1, 2], [1.5, 2]) is CompiledRangeView
+    assert sort([1, 2], ["x", 2]) is CompiledRowView
+    assert sort([1, 2**53 + 1], [1, 2]) is CompiledRowView
+    assert sort([1, 2], [1, 2**60 + 1]) is CompiledRowView
     selecting, _ = parse_template("select min(y * :f) from table t where x >= :a")
     assert isinstance(selecting, View)
     with pytest.raises(SubscriptionError, match="`:f` stands in what is selected"):
-        plan_of(selecting, "v", {})
+        compile_view(selecting, "v", {})

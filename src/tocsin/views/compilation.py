@@ -16,16 +16,16 @@ from tocsin.model.errors import NormalFormError, SubscriptionError
 from tocsin.model.queries import SelectItem, View
 from tocsin.model.terms import Aggregate, Arithmetic, Attribute, Literal, Negative, Parameter, Term
 from tocsin.model.values import Kind, kind_of
+from tocsin.views.compiled import LEFT, RIGHT, Bound, CompiledRangeView, CompiledRowView, CompiledView
 from tocsin.views.numbers import WIDEST, is_exact
-from tocsin.views.plan import LEFT, RIGHT, Bound, Plan, RangePlan, RowPlan
 
 _LOWS: Final = {Operator.GE: False, Operator.GT: True}  # whether the end is open
 _HIGHS: Final = {Operator.LE: False, Operator.LT: True}
 
 
-def plan_of(
+def compile_view(
     view: View, id_: str, columns: Mapping[str, Column] | None = None, *, by_rows: bool = False
-) -> Plan:
+) -> CompiledView:
     """Return how a view is followed, or raise `SubscriptionError` that says what a view can be.
 
     `columns` are the values of a template's parameters. What could be followed by points is followed by rows if that
@@ -45,7 +45,7 @@ def plan_of(
         if ranged is not None:
             return ranged
     name = view.tables[0].name
-    return RowPlan(kind, (name,), view.where, y, view.select if kind == "rows" else (), (name,))
+    return CompiledRowView(kind, (name,), view.where, y, view.select if kind == "rows" else (), (name,))
 
 
 def _asked(view: View, id_: str) -> tuple[str, Term | None]:
@@ -93,7 +93,7 @@ def _parameters(term: Term) -> list[str]:
 # one range of one attribute
 
 
-def _ranged(view: View, kind: str, y: Term | None, columns: Mapping[str, Column]) -> RangePlan | None:
+def _ranged(view: View, kind: str, y: Term | None, columns: Mapping[str, Column]) -> CompiledRangeView | None:
     """Return the plan of a view whose condition is one range of one attribute; None if it is something else."""
     try:
         conjunctions = to_dnf(view.where).conjunctions
@@ -104,7 +104,7 @@ def _ranged(view: View, kind: str, y: Term | None, columns: Mapping[str, Column]
     (conjunction,) = conjunctions
     table = view.tables[0].name
     if not conjunction:
-        return RangePlan(kind, table, None, moments=False, y=y)
+        return CompiledRangeView(kind, table, None, moments=False, y=y)
     bounds = _bounds(conjunction)
     if bounds is None:
         return None
@@ -112,7 +112,7 @@ def _ranged(view: View, kind: str, y: Term | None, columns: Mapping[str, Column]
     kinds = {_kind(bound.term, columns) for bound in (*lows, *highs)}
     if len(kinds) != 1 or not kinds <= {Kind.NUMBER, Kind.TIMESTAMP}:
         return None
-    return RangePlan(kind, table, x, kinds == {Kind.TIMESTAMP}, y, lows, highs)
+    return CompiledRangeView(kind, table, x, kinds == {Kind.TIMESTAMP}, y, lows, highs)
 
 
 def _bounds(conjunction: Conjunction) -> tuple[str, tuple[Bound, ...], tuple[Bound, ...]] | None:
@@ -167,7 +167,7 @@ def _is_end(value: object) -> bool:
 # two tables
 
 
-def _joined(view: View, kind: str, y: Term | None, id_: str) -> RowPlan:
+def _joined(view: View, kind: str, y: Term | None, id_: str) -> CompiledRowView:
     """Return the plan of a view of two tables."""
     left, right = (table.alias or table.name for table in view.tables)
     places = {left: LEFT, right: RIGHT}
@@ -192,7 +192,7 @@ def _joined(view: View, kind: str, y: Term | None, id_: str) -> RowPlan:
     told = items if kind == "rows" else ()
     aggregated = None if y is None else placed_term(y, places)
     names = tuple(table.name for table in view.tables)
-    return RowPlan(kind, names, condition, aggregated, told, (left, right), tuple(sorted(equal)))
+    return CompiledRowView(kind, names, condition, aggregated, told, (left, right), tuple(sorted(equal)))
 
 
 def _equality(condition: Condition, left: str, right: str) -> tuple[str, str] | None:

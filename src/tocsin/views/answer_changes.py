@@ -1,0 +1,198 @@
+"""Changes of answers as columns, and when two answers are the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+from numpy.typing import NDArray
+
+from tocsin.matching import IdArray
+from tocsin.model.subscription import Answer, Told
+from tocsin.model.values import kind_of
+
+SetDifference: TypeAlias = tuple[tuple[Told, ...], tuple[Told, ...]]
+"""The values or rows that a set lost, and those that it gained."""
+
+_NO_DIFFERENCE: Final[SetDifference] = ((), ())
+
+
+class AnswerChanges(Struct, frozen=True):
+    """Answers that changed, as columns of equal length, in the order of the rows; a subscription changes once per row.
+
+    `old` and `new` are floats with NaN for null, or objects. `removed` and `added` are the difference between two sets of
+    values or rows: tuples of these, or, as aggregates return them, codes with -1 for none. Both are None if no answer is
+    a set.
+    """
+
+    rows: IdArray  # [changes] the row, by its index, that changed the answer
+    numbers: IdArray  # [changes] the subscription's number
+    old: NDArray[Any]
+    new: NDArray[Any]
+    removed: NDArray[Any] | None = None
+    added: NDArray[Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @staticmethod
+    def join(parts: Sequence[AnswerChanges]) -> AnswerChanges:
+        """Return the changes of all parts, one part after another; columns become objects where parts differ."""
+        filled = [part for part in parts if len(part)]
+        if len(filled) < 2:
+            return filled[0] if filled else parts[0] if parts else NO_CHANGES
+        if len({(part.new.dtype, part.removed is None) for part in filled}) > 1:
+            filled = [part.as_objects() for part in filled]
+
+        def joined(name: str) -> Any:
+            columns = [getattr(part, name) for part in filled]
+            return None if columns[0] is None else np.concatenate(columns)
+
+        kind = type(filled[0])
+        return kind(**{name: joined(name) for name in kind.__struct_fields__})
+
+    def take(self, places: NDArray[np.bool_] | NDArray[np.int64]) -> AnswerChanges:
+        """Return some of the changes, given by a mask or by their places."""
+        taken: dict[str, Any] = {
+            name: None if column is None else column[places] for name, column in asdict(self).items()
+        }
+        return type(self)(**taken)
+
+    def sort(self) -> AnswerChanges:
+        """Return the changes by row, and within a row by number."""
+        return self if len(self) < 2 else self.take(np.lexsort((self.numbers, self.rows)))
+
+    def old_answer(self, place: int) -> Answer:
+        """Return the answer before a change."""
+        return _answer(self.old, place)
+
+    def new_answer(self, place: int) -> Answer:
+        """Return the answer after a change."""
+        return _answer(self.new, place)
+
+    def differences(self, place: int) -> SetDifference:
+        """Return the values or rows that a set lost and gained; both are empty if the answer is no set."""
+        return (
+            ((), ())
+            if self.removed is None or self.added is None
+            else (self.removed[place], self.added[place])
+        )
+
+    def with_old(self, old: Mapping[int, Answer]) -> AnswerChanges:
+        """Return the same changes with other answers before some of them, given by place."""
+        if not old:
+            return self
+        changed = replace(
+            self,
+            old=self.old.copy(),
+            removed=None if self.removed is None else self.removed.copy(),
+            added=None if self.added is None else self.added.copy(),
+        )
+        for place, answer in old.items():
+            changed.old[place] = np.nan if answer is None and self.old.dtype != object else answer
+            if changed.removed is not None and changed.added is not None:
+                changed.removed[place], changed.added[place] = differences(answer, self.new_answer(place))
+        return changed
+
+    def as_objects(self) -> AnswerChanges:
+        """Return the same changes with Python answers in the place of floats."""
+        none = self.removed is None
+        return replace(
+            self,
+            old=objects(map(self.old_answer, range(len(self)))),
+            new=objects(map(self.new_answer, range(len(self)))),
+            removed=objects([()] * len(self)) if none else self.removed,
+            added=objects([()] * len(self)) if none else self.added,
+        )
+
+
+NO_CHANGES: Final = AnswerChanges(
+    np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0), np.empty(0)
+)
+
+
+class ChangeLog:
+    """Collects changes one by one, for aggregates that are kept row by row."""
+
+    def __init__(self) -> None:
+        self._lines: list[tuple[int, int, Answer, Answer, SetDifference]] = []
+
+    def add(
+        self, row: int, number: int, old: Answer, new: Answer, difference: SetDifference = _NO_DIFFERENCE
+    ) -> None:
+        """Add a change."""
+        self._lines.append((row, number, old, new, difference))
+
+    def changes(self) -> AnswerChanges:
+        """Return all changes as columns, by row and within a row by number."""
+        if not self._lines:
+            return NO_CHANGES
+        rows, numbers, old, new, both = zip(*sorted(self._lines, key=itemgetter(0, 1)), strict=True)
+        removed, added = zip(*both, strict=True)
+        return AnswerChanges(
+            np.array(rows, dtype=np.int64),
+            np.array(numbers, dtype=np.int64),
+            *map(objects, (old, new, removed, added)),
+        )
+
+
+def objects(items: Iterable[Any]) -> NDArray[Any]:
+    """Return an array of Python objects; a tuple is one of them."""
+    every = list(items)
+    return np.fromiter(every, dtype=object, count=len(every))
+
+
+def number_answer(number: float) -> int | float | None:
+    """Return a float as an answer: None for NaN, and an integer for a whole number that is exact."""
+    if number != number:  # noqa: PLR0124 - NaN alone differs from itself
+        return None
+    return int(number) if number.is_integer() and abs(number) < 2**53 else float(number)
+
+
+def _answer(column: NDArray[Any], place: int) -> Answer:
+    answer = column[place]
+    return answer if column.dtype == object else number_answer(float(answer))
+
+
+def same_answer(one: Answer, other: Answer) -> bool:
+    """Tell whether two answers are equal, whatever the order of their values or rows; `true` is not 1.
+
+    >>> same_answer((1, "a"), ("a", 1.0)), same_answer((1,), (True,))
+    (True, False)
+    """
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return Counter(map(_identity, one)) == Counter(map(_identity, other))
+    return not isinstance(one, tuple) and not isinstance(other, tuple) and _identity(one) == _identity(other)
+
+
+def differences(old: Answer, new: Answer) -> SetDifference:
+    """Return the values or rows that are only in the old answer, and those only in the new; none if these are no sets.
+
+    >>> differences((1, 2, 2), (2, 3))
+    ((1, 2), (3,))
+    """
+    if not isinstance(old, tuple) or not isinstance(new, tuple):
+        return _NO_DIFFERENCE
+    return _minus(old, new), _minus(new, old)
+
+
+def _minus(some: tuple[Told, ...], others: tuple[Told, ...]) -> tuple[Told, ...]:
+    left = Counter(map(_identity, others))
+    left.subtract(map(_identity, some))  # below 0 by as many as the others lack
+    lacking = []
+    for told in reversed(some):
+        if left[_identity(told)] < 0:
+            left[_identity(told)] += 1
+            lacking.append(told)
+    return tuple(reversed(lacking))
+
+
+def _identity(told: Told | None) -> Hashable:
+    if isinstance(told, Mapping):
+        return frozenset((name, _identity(value)) for name, value in told.items())
+    return None if told is None else (kind_of(told), told)

@@ -1,0 +1,183 @@
+"""The declared tables, and the file that they are saved in."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from tocsin.model import Event
+from tocsin.model.errors import SavedError, TocsinError
+from tocsin.model.event import DELETIONS, is_deletion
+from tocsin.views.changes import Row, RowChange
+from tocsin.views.family import Contents
+from tocsin.views.table import Table
+
+_FORMAT: Final = "tocsin-tables-1"
+
+
+class TableCatalog:
+    """Tables by name. A table's name is that of the stream whose events are its rows."""
+
+    def __init__(self) -> None:
+        self._tables: dict[str, Table] = {}
+        self._readers: Counter[str] = Counter()  # families of views that read a table
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def __iter__(self) -> Iterator[Table]:
+        return iter(self._tables.values())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tables
+
+    def __getitem__(self, name: str) -> Table:
+        return self._tables[name]
+
+    @property
+    def keys(self) -> dict[str, tuple[str, ...]]:
+        """Return the attributes of each table's key."""
+        return {name: table.key for name, table in self._tables.items()}
+
+    def declare(self, name: str, key: str | Sequence[str]) -> None:
+        """Declare a stream to be a table with this key."""
+        names = (key,) if isinstance(key, str) else tuple(key)
+        if not name:
+            raise TocsinError("a table's name is its stream's: a string that is not empty")
+        if not names or not all(names):
+            raise TocsinError(f"the key of a table is an attribute's name, or several, not {key!r}")
+        present = self._tables.get(name)
+        if present is not None and present.key != names:
+            raise TocsinError(
+                f"the table `{name}` has the key {quoted(present.key)} already, not {quoted(names)}"
+            )
+        if present is None:
+            self._tables[name] = Table(name, names)
+
+    def save(self, path: Path) -> None:
+        """Write all tables to a file."""
+        save_tables(self, path)
+
+    def load(self, path: Path) -> tuple[str, ...]:
+        """Replace or declare the tables that a file holds, and return their names.
+
+        A table that views read is refused: its answers would change without an event to report.
+        """
+        tables = load_tables(path)
+        for table in tables:
+            if self._readers[table.name]:
+                raise TocsinError(
+                    f"the table `{table.name}` has views; load tables first, and then subscribe, or into another engine"
+                )
+            if table.name in self and self[table.name].key != table.key:
+                raise TocsinError(
+                    f"{path}: the table `{table.name}` has the key {quoted(table.key)} there, and "
+                    f"{quoted(self[table.name].key)} here"
+                )
+        self._tables |= {table.name: table for table in tables}
+        return tuple(table.name for table in tables)
+
+    def retain(self, names: Iterable[str]) -> None:
+        """Count a reader of these tables."""
+        self._readers.update(names)
+
+    def release(self, names: Iterable[str]) -> None:
+        """Count a reader of these tables off."""
+        self._readers.subtract(names)
+
+    def contents(self, names: Iterable[str]) -> Contents:
+        """Return the present rows of some tables."""
+        return {name: _Rows(self[name]) for name in names}
+
+    def apply(self, event: Event) -> RowChange | None:
+        """Change the table of an event; return None if that changes nothing."""
+        table = self._tables[event.stream or ""]
+        return (table.delete if is_deletion(event) else table.upsert)(row_of(event), event.end)
+
+    def preview(self, event: Event) -> RowChange:
+        """Return the change that `apply` would make, unless the event is late."""
+        table, row = self[event.stream or ""], row_of(event)
+        slot = table.slot(row)
+        old = None if slot is None else table.row(slot)
+        return RowChange(table.name, -1 if slot is None else slot, old, None if is_deletion(event) else row)
+
+
+def row_of(event: Event) -> Row:
+    """Return an event as a row, without the attributes that mark a deletion."""
+    given = event.attributes
+    if any(name in given for name in DELETIONS):
+        return {name: value for name, value in given.items() if name not in DELETIONS}
+    return given
+
+
+def quoted(names: Sequence[str]) -> str:
+    """Return names as errors list them."""
+    return ", ".join(f"`{name}`" for name in names)
+
+
+class _Rows:
+    """The rows of a table, which can be iterated twice: a self-join reads them for both sides."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def __iter__(self) -> Iterator[tuple[int, Row]]:
+        return self._table.rows()
+
+
+def save_tables(tables: Iterable[Table], path: Path) -> None:
+    """Write tables to a file; what stood there is replaced once all has been written."""
+    about: dict[str, Any] = {}
+    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        with zipfile.ZipFile(beside, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+            for place, table in enumerate(tables):
+                arrays, about[table.name] = table.parts()
+                for name, array in arrays.items():
+                    with file.open(f"{place}/{name}.npy", "w", force_zip64=True) as part:
+                        np.lib.format.write_array(part, array, allow_pickle=False)
+            file.writestr("tables.json", json.dumps({"format": _FORMAT, "tables": about}))
+        beside.replace(path)
+    except OSError as fault:
+        raise SavedError(f"the tables cannot be saved: {fault.strerror or fault}", str(path)) from fault
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def load_tables(path: Path) -> list[Table]:
+    """Return the tables that a file holds, or raise `SavedError` if it holds none or is damaged."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            about = json.loads(file.read("tables.json"))
+            if about.get("format") != _FORMAT:
+                raise SavedError(
+                    f"it is of the format {about.get('format')!r}, this version reads {_FORMAT!r}", str(path)
+                )
+            return [
+                Table.of_parts(name, _arrays(file, f"{place}/"), rest)
+                for place, (name, rest) in enumerate(about["tables"].items())
+            ]
+    except FileNotFoundError:
+        raise SavedError("there is no such file", str(path)) from None
+    except SavedError:
+        raise
+    except Exception as fault:  # what a damaged file makes of its readers is without end
+        raise SavedError(f"it holds no tables, or is damaged: {fault}", str(path)) from fault
+
+
+def _arrays(file: zipfile.ZipFile, folder: str) -> dict[str, Any]:
+    return {
+        name.removeprefix(folder).removesuffix(".npy"): np.lib.format.read_array(
+            io.BytesIO(file.read(name)), allow_pickle=False
+        )
+        for name in file.namelist()
+        if name.startswith(folder)
+    }

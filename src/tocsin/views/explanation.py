@@ -1,0 +1,73 @@
+"""Why an event would change a view's answer, or would not."""
+
+from __future__ import annotations
+
+from tocsin.language.explanation import EventExplanation, Reason, explain_condition
+from tocsin.language.printer import condition_text
+from tocsin.model import Subscription, View
+from tocsin.model.subscription import Answer
+from tocsin.views.answer_changes import same_answer
+from tocsin.views.changes import RowChange
+from tocsin.views.compiled import CompiledRangeView, CompiledView
+
+
+class ViewExplanation(EventExplanation, frozen=True, kw_only=True):
+    """How a view is followed, its present answer, and the answer that an event would give it.
+
+    `matched` tells whether the event would change the answer, to `then`. `reason` explains the condition over the event's
+    row, and `before` over the row that it would replace, if there is one. With two tables no single row decides the
+    condition, and neither is evaluated.
+    """
+
+    followed: str
+    answer: Answer
+    then: Answer
+    before: Reason | None = None
+
+
+def explain_view(
+    subscription: Subscription, compiled: CompiledView, answer: Answer, change: RowChange, then: Answer
+) -> ViewExplanation:
+    """Return the explanation of an event that makes a change, after which the view's answer is `then`."""
+    view = _view_of(subscription)
+    reason, before = Reason(condition_text(view.where), None), None
+    if len(view.tables) == 1:
+        reason = explain_condition(view.where, change.new or {})
+        before = None if change.old is None else explain_condition(view.where, change.old)
+    return ViewExplanation(
+        subscription=subscription.id,
+        matched=not same_answer(answer, then),
+        reason=reason,
+        followed=_followed(compiled),
+        answer=answer,
+        then=then,
+        before=before,
+    )
+
+
+def explain_outside(
+    subscription: Subscription, compiled: CompiledView, answer: Answer, outside: tuple[str, ...]
+) -> ViewExplanation:
+    """Return the explanation of an event that does not reach the view, for the reasons `outside`."""
+    return ViewExplanation(
+        subscription=subscription.id,
+        matched=False,
+        reason=Reason(condition_text(_view_of(subscription).where), None),
+        outside=outside,
+        followed=_followed(compiled),
+        answer=answer,
+        then=answer,
+    )
+
+
+def _view_of(subscription: Subscription) -> View:
+    assert isinstance(subscription.query, View)  # noqa: S101 - the caller asked
+    return subscription.query
+
+
+def _followed(compiled: CompiledView) -> str:
+    if isinstance(compiled, CompiledRangeView):
+        by = f"a range of `{compiled.x}`" if compiled.x is not None else "every row"
+        return f"{compiled.kind} over {by}: a change tells by itself which ranges it concerns"
+    members = "pairs of rows" if len(compiled.tables) == 2 else "rows"
+    return f"{compiled.kind}: the {members} that satisfy its condition are kept"

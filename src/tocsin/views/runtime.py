@@ -1,0 +1,332 @@
+"""The runtime of views: tables, the families of views that read them, and the answers that rows change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from tocsin.language.parsing.cursor import closest
+from tocsin.language.template.columns import Column
+from tocsin.matching import IdArray
+from tocsin.model import Event, Subscription, View
+from tocsin.model.errors import EventError, NormalFormError, SubscriptionError
+from tocsin.model.event import is_deletion
+from tocsin.model.subscription import Answer
+from tocsin.views.answer_changes import NO_CHANGES, AnswerChanges, same_answer
+from tocsin.views.batch import read_batch
+from tocsin.views.catalog import TableCatalog, quoted, row_of
+from tocsin.views.changes import RowChange
+from tocsin.views.compilation import compile_view
+from tocsin.views.compiled import CompiledView
+from tocsin.views.explanation import ViewExplanation, explain_outside, explain_view
+from tocsin.views.family import Family, family_key, new_family
+
+_MOST_CHANGES: Final = 4_000_000  # answers that one batch of events may change
+
+
+class ViewStats(Struct, frozen=True):
+    """Sizes and counts of tables and views. The `families` of views share the messages that changes become.
+
+    `messages` have been made so far, and `late` rows were older than the row of their key.
+    """
+
+    subscriptions: int = 0
+    families: int = 0
+    tables: int = 0
+    rows: int = 0
+    bytes: int = 0
+    messages: int = 0
+    late: int = 0
+
+
+class _Addition(Struct, frozen=True, eq=False):
+    """One call of `add`, from which a family can be built again. Some of its numbers may have been removed since."""
+
+    family: Any  # the key of its family
+    numbers: IdArray
+    compiled: CompiledView
+    columns: Mapping[str, Column]
+
+
+class ViewRuntime:
+    """Keeps tables, and finds the views whose answers a row changes. The caller makes one call at a time.
+
+    `matcher` names the index that holds reformulated subscriptions; without it, ranges are held by the point index.
+
+    A call may be interrupted anywhere. `_stale` names the families that may not have followed a change of their tables:
+    they are entered before the tables change, and leave one by one. The next call rebuilds those that an interrupted
+    call left, and their subscribers hear of the difference with the next change.
+    """
+
+    def __init__(self, matcher: str | None = None) -> None:
+        self.tables = TableCatalog()
+        self._matcher = matcher
+        self._families: dict[Any, Family] = {}
+        self._additions: dict[int, _Addition] = {}  # by number
+        self._stale: list[Any] = []  # keys of families
+        self._unreported: dict[
+            int, Answer
+        ] = {}  # the last reported answer, where a later change was not reported
+
+    def __len__(self) -> int:
+        return len(self._additions)
+
+    @property
+    def most_at_once(self) -> int:
+        """Return the number of events that may be processed together, so that their changes fit in memory."""
+        return max(1, _MOST_CHANGES // max(len(self), 1))
+
+    # subscriptions
+
+    def compile(self, query: View, id_: str, columns: Mapping[str, Column] | None = None) -> CompiledView:
+        """Return a view of declared tables as families follow it, or raise `SubscriptionError`."""
+        for table in query.tables:
+            if table.name not in self.tables:
+                near = closest(table.name, tuple(self.tables.keys))
+                hint = f"did you mean `{near}`? If not, declare it" if near else "declare it"
+                raise SubscriptionError(
+                    f"there is no table `{table.name}`; {hint} first: "
+                    f'`engine.table("{table.name}", key="…")`, or `--table {table.name}=KEY`',
+                    id_,
+                )
+        return compile_view(query, id_, columns)
+
+    def add(self, numbers: IdArray, compiled: CompiledView, columns: Mapping[str, Column], id_: str) -> None:
+        """Add one subscription for each number; subscriptions of a template have a row of `columns` each."""
+        self._rebuild_stale()
+        key = family_key(compiled)
+        family = self._families.get(key)
+        if family is None:
+            family = new_family(compiled, self._matcher)
+            try:
+                family.load(self.tables.contents(family.tables))
+            except EventError as fault:
+                raise SubscriptionError(f"a row of its table stands in the way: {fault}", id_) from fault
+            self._families[key] = family
+            self.tables.retain(family.tables)
+        # The record comes first, so that the subscriptions can be removed wherever the call is interrupted.
+        addition = _Addition(key, numbers, compiled, columns)
+        self._additions.update(dict.fromkeys(numbers.tolist(), addition))
+        try:
+            family.add(numbers, compiled, columns)
+        except NormalFormError as fault:
+            raise SubscriptionError(str(fault), id_) from fault
+
+    def remove(self, numbers: Iterable[int]) -> None:
+        """Remove subscriptions; numbers that are no views are passed over."""
+        gone: dict[Any, list[int]] = {}
+        for number in numbers:
+            addition = self._additions.pop(number, None)
+            if addition is not None:
+                gone.setdefault(addition.family, []).append(number)
+                self._unreported.pop(number, None)
+        for key, some in gone.items():
+            family = self._families[key]
+            family.remove(np.array(some, dtype=np.int64))
+            if not len(family):
+                del self._families[key]
+                self.tables.release(family.tables)
+
+    # events
+
+    def check(self, event: Event) -> None:
+        """Raise `EventError` for an event that cannot be a row of its table."""
+        if event.stream is None or event.stream not in self.tables:
+            return
+        row = row_of(event)
+        self.tables[event.stream].slot(row)
+        if not is_deletion(event):
+            for family in self._families.values():
+                if event.stream in family.tables:
+                    family.check(row)
+
+    def process(self, rows: Sequence[Event]) -> AnswerChanges:
+        """Apply checked events of tables, deletions included, in order; return the answers that change.
+
+        They come by row, and within a row by number.
+        """
+        self._rebuild_stale()
+        self._enter_stale({row.stream for row in rows})
+        changes = [self.tables.apply(row) for row in rows]
+        return AnswerChanges.join(self._leave_stale(partial(_follow, changes))).sort()
+
+    def process_table(self, name: str, rows: pa.Table, ends: NDArray[np.int64]) -> AnswerChanges:
+        """Put an Arrow table's rows into a table; return the answers that change, by row.
+
+        Nothing is applied if a row cannot be in the table. Views over a range of plain attributes follow by the column,
+        others row by row.
+        """
+        table = self.tables[name]
+        batch = read_batch(rows, table.key, name)
+        self._rebuild_stale()
+        readers = [family for family in self._families.values() if name in family.tables]
+        for family in readers:
+            family.check_batch(batch)
+        columns = [family.batch_columns for family in readers]
+        wanted = {attribute for some in columns if some is not None for attribute in some}
+        self._enter_stale({name})
+        changes = table.upsert_batch(batch, ends, wanted, rows=None in columns)
+        if changes is None:
+            self._stale = []
+            raise EventError(
+                "one key has several rows, which are not in the order of their end; sort the table, or publish it"
+            )
+        found = AnswerChanges.join(self._leave_stale(lambda family: family.change_batch(changes)))
+        return found if len(readers) < 2 else found.take(np.argsort(found.rows, kind="stable"))
+
+    def report(self, changes: AnswerChanges, heard: NDArray[np.bool_]) -> AnswerChanges:
+        """Return the changes that are reported: those that are `heard`, less those back to the last reported answer.
+
+        The answer before a reported change is the last reported one.
+        """
+        if not self._unreported and heard.all():
+            return changes
+        concerned = {*self._unreported, *changes.numbers[~heard].tolist()}
+        reported = heard.copy()
+        old: dict[int, Answer] = {}
+        for place in np.flatnonzero(np.isin(changes.numbers, list(concerned))).tolist():
+            number = int(changes.numbers[place])
+            if not heard[place]:
+                self._unreported.setdefault(number, changes.old_answer(place))
+            elif number in self._unreported:
+                old[place] = self._unreported.pop(number)
+                reported[place] = not same_answer(old[place], changes.new_answer(place))
+        return changes.with_old(old).take(reported)
+
+    def advance(self, time: int) -> AnswerChanges:  # noqa: ARG002 - the protocol of runtimes has it
+        """Return the answers that change as time passes without an event: none, since no view looks at the time."""
+        return NO_CHANGES
+
+    # questions
+
+    def answer(self, number: int) -> Answer:
+        """Return a view's present answer."""
+        self._rebuild_stale()
+        return self._families[self._additions[number].family].answer(number)
+
+    def explain(self, number: int, subscription: Subscription, event: Event) -> ViewExplanation:
+        """Return a view's present answer, and why an event would change it or would not."""
+        assert isinstance(subscription.query, View)  # noqa: S101 - the caller asked
+        outside = tuple(self._outside(subscription, subscription.query, event))
+        compiled = self.compile(subscription.query, subscription.id)
+        if outside:
+            return explain_outside(subscription, compiled, self.answer(number), outside)
+        change = self.tables.preview(event)
+        family = new_family(compiled, self._matcher)
+        family.load(self.tables.contents(family.tables))
+        family.add(np.zeros(1, dtype=np.int64), compiled, {})
+        if change.old is not None or change.new is not None:
+            family.change([change])
+        return explain_view(subscription, compiled, self.answer(number), change, family.answer(0))
+
+    def _outside(self, subscription: Subscription, view: View, event: Event) -> Iterator[str]:
+        """Return why an event does not reach a view."""
+        names = [table.name for table in view.tables]
+        if event.stream not in names:
+            of = f"of stream `{event.stream}`" if event.stream is not None else "of no stream"
+            yield f"it looks at {quoted(names)}, the event is {of}"
+            return
+        self.check(event)
+        if self.tables[event.stream].is_late(row_of(event), event.end):
+            yield f"the event ended at {event.end}, before the row that is held: it is late"
+        yield from subscription.outside_validity(event)
+
+    def dry_run(self, query: View, events: Sequence[Event]) -> tuple[AnswerChanges, list[tuple[int, str]]]:
+        """Return the changes of a view alone over tables that are empty at first, and the refused events with a reason.
+
+        Both name an event by its index.
+        """
+        alone = ViewRuntime(self._matcher)
+        for name, key in self.tables.keys.items():
+            alone.tables.declare(name, key)
+        alone.add(np.zeros(1, dtype=np.int64), alone.compile(query, "test"), {}, "test")
+        places: list[int] = []
+        refused: list[tuple[int, str]] = []
+        for place, event in enumerate(events):
+            if event.stream in alone.tables:
+                try:
+                    alone.check(event)
+                    places.append(place)
+                except EventError as fault:
+                    refused.append((place, str(fault)))
+        changes = alone.process([events[place] for place in places])
+        return replace(changes, rows=np.array(places, dtype=np.int64)[changes.rows]), refused
+
+    def stats(self) -> ViewStats:
+        """Return sizes and counts of all tables and families together."""
+        parts = [family.stats() for family in self._families.values()]
+        return ViewStats(
+            subscriptions=len(self),
+            families=len(parts),
+            tables=len(self.tables),
+            rows=sum(map(len, self.tables)),
+            bytes=sum(table.nbytes for table in self.tables)
+            + sum(part.server_bytes + part.listener_bytes + part.answer_bytes for part in parts),
+            messages=sum(part.messages for part in parts),
+            late=sum(table.late for table in self.tables),
+        )
+
+    # interruptions
+
+    def _enter_stale(self, tables: AbstractSet[str | None]) -> None:
+        """Note that tables are about to change which families read."""
+        readers = [key for key, family in self._families.items() if not tables.isdisjoint(family.tables)]
+        self._stale = readers[::-1]
+
+    def _leave_stale(self, follow: Callable[[Family], AnswerChanges]) -> list[AnswerChanges]:
+        """Let each stale family `follow` the changes of its tables, and return the answers that change."""
+        parts: list[AnswerChanges] = []
+        try:
+            while self._stale:
+                parts.append(follow(self._families[self._stale[-1]]))
+                self._stale.pop()
+        except BaseException:
+            for part in parts:
+                self.report(part, np.zeros(len(part), dtype=np.bool_))
+            raise
+        return parts
+
+    def _rebuild_stale(self) -> None:
+        """Build the families again that an interrupted call left, and take note of answers that differ."""
+        while self._stale:
+            self._rebuild(self._stale[-1])
+            self._stale.pop()
+
+    def _rebuild(self, key: Any) -> None:
+        old = self._families.get(key)
+        if old is None:  # all its subscriptions have been removed
+            return
+        fresh: Family | None = None
+        for addition in {id(one): one for one in self._additions.values() if one.family == key}.values():
+            kept = np.array([self._additions.get(number) is addition for number in addition.numbers.tolist()])
+            if fresh is None:
+                fresh = new_family(addition.compiled, self._matcher)
+                fresh.load(self.tables.contents(fresh.tables))
+            columns = {name: column[kept] for name, column in addition.columns.items()}
+            fresh.add(addition.numbers[kept], addition.compiled, columns)
+            for number in addition.numbers[kept].tolist():
+                try:
+                    before = old.answer(number)
+                except Exception:  # noqa: BLE001, S112 - the old family may be broken anywhere
+                    continue
+                if not same_answer(before, fresh.answer(number)):
+                    self._unreported.setdefault(number, before)
+        if fresh is not None:
+            self._families[key] = fresh
+
+
+def _follow(changes: Sequence[RowChange | None], family: Family) -> AnswerChanges:
+    """Let a family follow those of the changes that are of its tables."""
+    own = [at for at, one in enumerate(changes) if one is not None and one.table in family.tables]
+    found = family.change([one for at in own if (one := changes[at]) is not None]) if own else NO_CHANGES
+    if len(own) == len(changes) or not len(found):
+        return found
+    return replace(found, rows=np.array(own, dtype=np.int64)[found.rows])
