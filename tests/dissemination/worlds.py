@@ -107,7 +107,7 @@ class Definition:
     """The answers as they are defined: recomputed from all rows after every change."""
 
     def __init__(self, queries: RangeQueries) -> None:
-        self._question = queries
+        self._queries = queries
         self._points: list[Point] = list(zip(queries.x.tolist(), queries.y.tolist(), strict=True))
         self.answers = self._recomputed()
 
@@ -130,9 +130,9 @@ class Definition:
 
     def _recomputed(self) -> list[Any]:
         found = []
-        for low, high in zip(self._question.lows.tolist(), self._question.highs.tolist(), strict=True):
+        for low, high in zip(self._queries.lows.tolist(), self._queries.highs.tolist(), strict=True):
             heights = [y for x, y in self._points if low <= x <= high]
-            found.append(_ANSWERS[self._question.kind](heights))
+            found.append(_ANSWERS[self._queries.kind](heights))
         return found
 
 

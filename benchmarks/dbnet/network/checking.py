@@ -12,12 +12,12 @@ from tocsin.model.errors import MatcherError
 
 def check_answers(strategy: Strategy, prepared: Prepared | PreparedJoin, sample: int) -> None:
     """Raise `MatcherError` if a subscription of the sample knows another answer than the rows after all changes give."""
-    question = prepared.question
+    queries = prepared.queries
     now = definition_of(prepared)
     now.change_all(prepared.changes)
-    for number in sampled(len(question), sample).tolist():
+    for number in sampled(len(queries), sample).tolist():
         if not is_same(found := known(strategy, number), meant := now.answer(number)):
             raise MatcherError(
-                f"{strategy.name}: subscription {number}, [{question.lows[number]}, {question.highs[number]}], "
+                f"{strategy.name}: subscription {number}, [{queries.lows[number]}, {queries.highs[number]}], "
                 f"knows {found}, and recomputing gives {meant}"
             )

@@ -91,7 +91,7 @@ def _path(kind: type[Any], text: object) -> Path:
 
 def _simulated(task: Task) -> tuple[Figure, ...]:
     prepared = _prepared(task.scenario)
-    strategy = strategy_named(task.strategy)(prepared.setting, prepared.question)
+    strategy = strategy_named(task.strategy)(prepared.setting, prepared.queries)
     spread: list[Floats] = []  # bytes by event, without what is on its way to where it spreads from
 
     def watch(outcome: Outcome, events: int) -> None:

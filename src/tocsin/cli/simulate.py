@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,22 +21,92 @@ from tocsin.model.errors import TocsinError
 
 if TYPE_CHECKING:  # these bring the compiler
     from tocsin.dissemination.can.construction import Splitting
-    from tocsin.dissemination.scenarios.comparison import Sorts
+    from tocsin.dissemination.scenarios.comparison import UpdateKinds
     from tocsin.dissemination.scenarios.joins import PreparedJoin
     from tocsin.dissemination.scenarios.scenario import Prepared, Scenario
     from tocsin.dissemination.simulator import CostSummary
 
-_NETWORK = "The network"
-_WORKLOAD = "Rows, updates and subscriptions"
-_MANY = 1_000_000_000  # of anything that is counted: far more would not fit into a number of 64 bits either
-_OF_ROWS = ("rows", "decimals", "spikes", "ignorable")
-_OF_QUOTES = ("stocks", "steps")
+_MOST = 1_000_000_000  # of anything that is counted: far more would not fit into 64 bits either
 _JOIN = "join"
-_NOT_OF_JOINS = ("trace", "quotes", "stocks", "steps", "decimals", "spikes", "ignorable", "html")
+_OF_WALKS = ("rows", "decimals", "spikes", "ignorable")
+_OF_QUOTES = ("stocks", "steps")
+_NOT_OF_JOINS = ("trace", "quotes", *_OF_QUOTES, "decimals", "spikes", "ignorable", "html")
 
 
+def _network(text: str, **settings: Any) -> Any:
+    return typer.Option(help=text, rich_help_panel="The network", **settings)
+
+
+def _workload(text: str, *names: str, **settings: Any) -> Any:
+    return typer.Option(*names, help=text, rich_help_panel="Rows, updates and subscriptions", **settings)
+
+
+def _to_file(text: str) -> Any:
+    return typer.Option(help=text, dir_okay=False, callback=options.to_be_written)
+
+
+@dataclass(frozen=True)
+class NetworkOptions(options.OptionGroup):
+    """The network of a `Scenario`."""
+
+    nodes: Annotated[int, _network("Overlay nodes.", min=1, max=_MOST)] = 100
+    physical: Annotated[int, _network("Nodes of a generated network.", min=2, max=_MOST)] = 2_000
+    links: Annotated[
+        Path | None, _network("Read the network from this file, a link a line.", dir_okay=False)
+    ] = None
+    splitting: Annotated[
+        str,
+        _network("How zones are split: uniform, subscriptions (by their number) or database (by rows, too)."),
+    ] = "subscriptions"
+    field: Annotated[int, _network("Bytes of a message's field.", min=1, max=MAX_BYTES)] = 8
+    header: Annotated[int, _network("Bytes of a message's header.", min=0, max=MAX_BYTES)] = 0
+
+
+@dataclass(frozen=True)
+class WorkloadOptions(options.OptionGroup):
+    """The rows, updates and subscriptions of a `Scenario`."""
+
+    subscriptions: Annotated[int, _workload("How many subscriptions.", min=1, max=_MOST)] = 20_000
+    short: Annotated[bool, _workload("Short ranges, all over the domain.", "--short")] = False
+    rows: Annotated[int, _workload("How many rows the table has.", min=1, max=_MOST)] = 2_000
+    decimals: Annotated[
+        int,
+        _workload(
+            "Of a row's x: with fewer, more rows share one, and more updates are ignorable; -2 for hundreds.",
+            min=-3,
+            max=9,
+        ),
+    ] = 2
+    events: Annotated[int, _workload("How many updates; of quotes, all.", min=0, max=_MOST)] = 5_000
+    spikes: Annotated[
+        float,
+        _workload(
+            "The share of updates that drop below all rows (for max, rise above them); the next one restores the row.",
+            min=0,
+            max=0.5,
+        ),
+    ] = 0.005
+    ignorable: Annotated[
+        str,
+        _workload(
+            "The share of updates, without spikes, that change no minimum (or maximum), or any for a random share.",
+            metavar="SHARE|any",
+        ),
+    ] = "0"
+    trace: Annotated[bool, _workload("Generated quotes of stocks.", "--trace")] = False
+    quotes: Annotated[
+        Path | None, _workload("Read quotes of stocks from this file of JSON lines.", dir_okay=False)
+    ] = None
+    stocks: Annotated[int, _workload("How many stocks generated quotes have.", min=1, max=_MOST)] = 3_053
+    steps: Annotated[int, _workload("How often each such stock is quoted.", min=1, max=_MOST)] = 120
+
+
+@options.with_option_groups
 def simulate(
     context: typer.Context,
+    *,
+    network: NetworkOptions,
+    workload: WorkloadOptions,
     strategy: Annotated[
         list[str] | None,
         typer.Option(
@@ -46,155 +117,52 @@ def simulate(
     view: Annotated[
         str,
         typer.Option(
-            help="What is asked of a range: min, max, count, sum, avg, distinct, or join (pairs of two tables' rows)."
+            help="The view of a range: min, max, count, sum, avg, distinct, or join (pairs of two tables' rows)."
         ),
     ] = "min",
-    nodes: Annotated[
-        int, typer.Option(min=1, max=_MANY, help="Overlay nodes.", rich_help_panel=_NETWORK)
-    ] = 100,
-    physical: Annotated[
-        int,
-        typer.Option(min=2, max=_MANY, help="Nodes of a network that is made up.", rich_help_panel=_NETWORK),
-    ] = 2_000,
-    links: Annotated[
-        Path | None,
-        typer.Option(
-            help="Read the network from this file, a link a line.", dir_okay=False, rich_help_panel=_NETWORK
-        ),
-    ] = None,
-    splitting: Annotated[
-        str,
-        typer.Option(
-            help="How zones are split: uniform, subscriptions (by their number) or database (by rows, too).",
-            rich_help_panel=_NETWORK,
-        ),
-    ] = "subscriptions",
-    field: Annotated[
-        int, typer.Option(min=1, max=MAX_BYTES, help="Bytes of a message's field.", rich_help_panel=_NETWORK)
-    ] = 8,
-    header: Annotated[
-        int, typer.Option(min=0, max=MAX_BYTES, help="Bytes of a message's header.", rich_help_panel=_NETWORK)
-    ] = 0,
-    subscriptions: Annotated[
-        int, typer.Option(min=1, max=_MANY, help="How many subscriptions.", rich_help_panel=_WORKLOAD)
-    ] = 20_000,
-    short: Annotated[
-        bool, typer.Option("--short", help="Short ranges, all over the domain.", rich_help_panel=_WORKLOAD)
-    ] = False,
-    rows: Annotated[
-        int, typer.Option(min=1, max=_MANY, help="How many rows the table has.", rich_help_panel=_WORKLOAD)
-    ] = 2_000,
-    decimals: Annotated[
-        int,
-        typer.Option(
-            min=-3,
-            max=9,
-            help="Of a row's x: with fewer, more rows share one, and more updates are ignorable; -2 for hundreds.",
-            rich_help_panel=_WORKLOAD,
-        ),
-    ] = 2,
-    events: Annotated[
-        int,
-        typer.Option(min=0, max=_MANY, help="How many updates; of quotes, all.", rich_help_panel=_WORKLOAD),
-    ] = 5_000,
-    spikes: Annotated[
-        float,
-        typer.Option(
-            min=0,
-            max=0.5,
-            help="The share of updates that drop below all rows (for max, rise above them); the next one restores the row.",
-            rich_help_panel=_WORKLOAD,
-        ),
-    ] = 0.005,
-    ignorable: Annotated[
-        str,
-        typer.Option(
-            metavar="SHARE|any",
-            help="The share of updates, spikes apart, that change no minimum (or maximum), or any for what comes.",
-            rich_help_panel=_WORKLOAD,
-        ),
-    ] = "0",
-    trace: Annotated[
-        bool, typer.Option("--trace", help="Quotes of stocks that are made up.", rich_help_panel=_WORKLOAD)
-    ] = False,
-    quotes: Annotated[
-        Path | None,
-        typer.Option(
-            help="Read quotes of stocks from this file of JSON lines.",
-            dir_okay=False,
-            rich_help_panel=_WORKLOAD,
-        ),
-    ] = None,
-    stocks: Annotated[
-        int, typer.Option(min=1, max=_MANY, help="Of quotes that are made up.", rich_help_panel=_WORKLOAD)
-    ] = 3_053,
-    steps: Annotated[
-        int,
-        typer.Option(
-            min=1, max=_MANY, help="How often each such stock is quoted.", rich_help_panel=_WORKLOAD
-        ),
-    ] = 120,
-    seed: Annotated[int, typer.Option(min=0, help="Of all that is drawn.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Of all random choices.")] = 1,
     batch: Annotated[int, typer.Option(min=1, help="How many updates are published at once.")] = 1_000,
-    json: Annotated[
-        Path | None,
-        typer.Option(help="Write all figures to this file.", dir_okay=False, callback=options.to_be_written),
-    ] = None,
+    json: Annotated[Path | None, _to_file("Write all figures to this file.")] = None,
     html: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write a page to this file that shows the messages travel.",
-            dir_okay=False,
-            callback=options.to_be_written,
-        ),
+        Path | None, _to_file("Write a page to this file that shows the messages travel.")
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
-    """Carry updates of a table to subscriptions across a simulated network, in six ways, and compare what they cost.
+    """Carry updates of a table to subscriptions across a simulated network, in six ways, and compare the costs.
 
-    All answers are checked: those of a sample of subscriptions are recomputed. Ends with 0, or with 2 if an answer is wrong.
+    The answers of a sample of subscriptions are recomputed. Ends with 0, or with 2 if an answer is wrong.
     """
-    from tocsin.dissemination.scenarios.comparison import compare, sorts, warm_up  # noqa: PLC0415
+    from tocsin.dissemination.scenarios.comparison import (  # noqa: PLC0415 - brings the compiler
+        compare,
+        count_update_kinds,
+        warm_up,
+    )
     from tocsin.dissemination.scenarios.scenario import Scenario  # noqa: PLC0415
-    from tocsin.dissemination.simulator import CostSummary  # noqa: PLC0415 - brings the compiler
+    from tocsin.dissemination.simulator import CostSummary  # noqa: PLC0415
 
     is_given = _given(context)
-    is_trace = trace or quotes is not None
-    _check_together(is_given, view, is_trace=is_trace, is_read=quotes is not None)
-    if links is None and nodes > physical:
+    is_trace = workload.trace or workload.quotes is not None
+    _check_together(is_given, view, is_trace=is_trace, is_read=workload.quotes is not None)
+    if network.links is None and network.nodes > network.physical:
         raise TocsinError(
-            f"--nodes {nodes} are more than the network has; give more with --physical (now {physical}), or fewer nodes"
+            f"--nodes {network.nodes} are more than the network has; give more with --physical (now {network.physical}), "
+            "or fewer nodes"
         )
     if json is not None and html is not None and json.resolve() == html.resolve():
         raise TocsinError(f"--json and --html are both {json}; name two files")
-    names = _names(strategy or (), view)
-    scenario = Scenario(
-        kind=view,
-        nodes=nodes,
-        physical=physical,
-        links=links,
-        subscriptions=subscriptions,
-        short=short,
-        rows=rows,
-        decimals=decimals,
-        events=events,
-        spikes=spikes,
-        ignorable=_share(ignorable),
-        trace=is_trace,
-        quotes=quotes,
-        stocks=stocks,
-        steps=steps,
-        splitting=_splitting(splitting),
-        field=field,
-        header=header,
-        seed=seed,
-    )
+    names = _strategies(strategy or (), view)
+    parsed = {
+        "splitting": _splitting(network.splitting),
+        "ignorable": _share(workload.ignorable),
+        "trace": is_trace,
+    }
+    scenario = Scenario(kind=view, seed=seed, **{**asdict(network), **asdict(workload), **parsed})
     with ExitStack() as stack:
         stack.enter_context(_within_memory())
         bar = stack.enter_context(progress("events", quiet=quiet))
         drawing = bar.add_task("drawing the scenario", total=None)
-        prepared = _prepared(scenario, first=events if is_trace and is_given("events") else None)
-        of_sorts = sorts(prepared)
+        prepared = _prepare(scenario, first=workload.events if is_trace and is_given("events") else None)
+        kinds = count_update_kinds(prepared)
         bar.update(drawing, description="warming up")
         warm_up(view, names)
         bar.remove_task(drawing)
@@ -202,20 +170,20 @@ def simulate(
         tasks = {name: bar.add_task(name, start=False, total=total, count=0) for name in names}
         done = dict.fromkeys(names, 0)
 
-        def tell(name: str, events: int) -> None:
+        def advance(name: str, events: int) -> None:
             bar.start_task(tasks[name])
             done[name] += events
             bar.update(tasks[name], completed=done[name], count=done[name])
 
-        found = [CostSummary.of(result) for result in compare(prepared, names, batch, tell)]
-    _show(prepared, of_sorts, found)
+        costs = [CostSummary.of(result) for result in compare(prepared, names, batch, advance)]
+    _show(prepared, kinds, costs)
     if json is not None:
-        _write(json, prepared, of_sorts, found)
+        _write(json, prepared, kinds, costs)
     if html is not None:
         _draw(html, scenario, names)
 
 
-# what was asked for
+# options
 
 
 @contextmanager
@@ -230,7 +198,7 @@ def _within_memory() -> Iterator[None]:
 
 
 def _given(context: typer.Context) -> Callable[[str], bool]:
-    """Return what tells whether an option was given."""
+    """Return a function that says whether an option was given."""
 
     def is_given(name: str) -> bool:
         source = context.get_parameter_source(name)
@@ -240,10 +208,10 @@ def _given(context: typer.Context) -> Callable[[str], bool]:
 
 
 def _check_together(is_given: Callable[[str], bool], view: str, *, is_trace: bool, is_read: bool) -> None:
-    """Raise `TocsinError` for an option that does not count beside another one."""
+    """Raise `TocsinError` for an option that has no effect beside another one."""
     if view == _JOIN and (odd := [name for name in _NOT_OF_JOINS if is_given(name)]):
         raise TocsinError(f"--{odd[0]} is not of joins, whose two tables have other rows; leave it out")
-    of_rows = [name for name in _OF_ROWS if is_given(name)]
+    of_rows = [name for name in _OF_WALKS if is_given(name)]
     of_quotes = [name for name in _OF_QUOTES if is_given(name)]
     if is_trace and of_rows:
         raise TocsinError(f"--{of_rows[0]} is of rows that walk, and quotes are given; leave it out")
@@ -255,8 +223,8 @@ def _check_together(is_given: Callable[[str], bool], view: str, *, is_trace: boo
         raise TocsinError("--physical is of a network that is made up; leave it out, or --links")
 
 
-def _names(asked: Sequence[str], view: str) -> list[str]:
-    """Return the strategies that carry a kind of view; those that are asked for have to."""
+def _strategies(asked: Sequence[str], view: str) -> list[str]:
+    """Return the strategies that carry a kind of view; the ones asked for must."""
     from tocsin.dissemination.strategies.registry import STRATEGIES, strategy_named  # noqa: PLC0415
     from tocsin.views.kinds.registry import RANGED  # noqa: PLC0415
 
@@ -277,7 +245,7 @@ def _names(asked: Sequence[str], view: str) -> list[str]:
 
 
 def _share(text: str) -> float | None:
-    """Return the share of ignorable updates, None for what comes."""
+    """Return the share of ignorable updates, None for a random one."""
     if text == "any":
         return None
     try:
@@ -285,7 +253,7 @@ def _share(text: str) -> float | None:
     except ValueError:
         share = -1.0
     if not 0 <= share <= 1:
-        raise TocsinError(f"--ignorable {text}: give a share from 0 to 1, or any for what comes")
+        raise TocsinError(f"--ignorable {text}: give a share from 0 to 1, or any for a random share")
     return share
 
 
@@ -298,8 +266,8 @@ def _splitting(text: str) -> Splitting:
         raise TocsinError(f"--splitting {text}: there are {', '.join(Splitting)}") from None
 
 
-def _prepared(scenario: Scenario, first: int | None) -> Prepared | PreparedJoin:
-    """Return a scenario, drawn; of a trace only so many events, if that is said."""
+def _prepare(scenario: Scenario, first: int | None) -> Prepared | PreparedJoin:
+    """Draw a scenario; of a trace only the first events, if their number is given."""
     from tocsin.dissemination.scenarios.joins import prepare_any  # noqa: PLC0415
     from tocsin.dissemination.scenarios.walks import DrawError  # noqa: PLC0415
 
@@ -312,21 +280,21 @@ def _prepared(scenario: Scenario, first: int | None) -> Prepared | PreparedJoin:
     return msgspec.structs.replace(prepared, changes=prepared.changes.part(0, first))
 
 
-# what came of it
+# results
 
 
-def _show(prepared: Prepared | PreparedJoin, of_sorts: Sorts, found: Sequence[CostSummary]) -> None:
-    """Print the table, and what it is of."""
+def _show(prepared: Prepared | PreparedJoin, kinds: UpdateKinds, costs: Sequence[CostSummary]) -> None:
+    """Print the table of costs and a summary of the scenario."""
     from tocsin.dissemination.scenarios.comparison import CLOSELY, SAMPLE  # noqa: PLC0415
 
-    show_costs(found)
-    scenario, network = prepared.scenario, _network(prepared)
-    asked, events = len(prepared.question), len(prepared.changes)
+    show_costs(costs)
+    scenario, network = prepared.scenario, _network_figures(prepared)
+    asked, events = len(prepared.queries), len(prepared.changes)
     sizes = prepared.setting.byte_model
     updates = (
-        f"{counted(events, 'update')} of {counted(prepared.question.rows, 'row')}, {scenario.kind} of "
-        f"{counted(asked, 'range')}: {of_sorts.ignorable:,} ignorable, {of_sorts.one_message:,} in one message, "
-        f"{of_sorts.several_messages:,} in several"
+        f"{counted(events, 'update')} of {counted(prepared.queries.rows, 'row')}, {scenario.kind} of "
+        f"{counted(asked, 'range')}: {kinds.ignorable:,} ignorable, {kinds.one_message:,} in one message, "
+        f"{kinds.several_messages:,} in several"
     )
     where = (
         f"{counted(network['nodes'], 'node')}, {counted(network['links'], 'link')}; "
@@ -338,13 +306,13 @@ def _show(prepared: Prepared | PreparedJoin, of_sorts: Sorts, found: Sequence[Co
         f"answers found right: of {counted(min(asked, SAMPLE), 'subscription')} what each was told of the first "
         f"{counted(min(events, CLOSELY), 'event')}, and the last answer"
     )
-    if len(found) > 1:
+    if len(costs) > 1:
         checked += "; all strategies changed equally many at each event"
     for line in (updates, where, how, checked):
         Console().print(line, highlight=False, soft_wrap=True)
 
 
-def _network(prepared: Prepared | PreparedJoin) -> dict[str, Any]:
+def _network_figures(prepared: Prepared | PreparedJoin) -> dict[str, Any]:
     overlay = prepared.setting.overlay
     pairs = max(len(overlay) * (len(overlay) - 1), 1)
     return {
@@ -357,36 +325,36 @@ def _network(prepared: Prepared | PreparedJoin) -> dict[str, Any]:
 
 
 def _write(
-    path: Path, prepared: Prepared | PreparedJoin, of_sorts: Sorts, found: Sequence[CostSummary]
+    path: Path, prepared: Prepared | PreparedJoin, kinds: UpdateKinds, costs: Sequence[CostSummary]
 ) -> None:
-    """Write all figures, and what they are of, as JSON."""
+    """Write the scenario and all figures as JSON."""
     from tocsin.dissemination.scenarios.comparison import CLOSELY, SAMPLE  # noqa: PLC0415
 
     figures = {
         "tocsin": __version__,
         "scenario": prepared.scenario,
         "events": len(prepared.changes),
-        "network": _network(prepared),
+        "network": _network_figures(prepared),
         "byte_model": prepared.setting.byte_model,
-        "updates": of_sorts,
+        "updates": kinds,
         "checked": {
-            "subscriptions": min(len(prepared.question), SAMPLE),
+            "subscriptions": min(len(prepared.queries), SAMPLE),
             "events_one_by_one": min(len(prepared.changes), CLOSELY),
         },
-        "strategies": found,
+        "strategies": costs,
     }
     encoded = msgspec.json.encode(figures, enc_hook=str)  # of paths
     path.write_bytes(msgspec.json.format(encoded, indent=2) + b"\n")
 
 
 def _draw(path: Path, scenario: Scenario, names: Sequence[str]) -> None:
-    """Write a page of a scenario of the same sort that is small enough to be looked at."""
-    from tocsin.dissemination.page import choose, make_scene, write_page  # noqa: PLC0415
+    """Write a page of a similar scenario that is small enough to draw."""
+    from tocsin.dissemination.page import choose_events, make_scene, write_page  # noqa: PLC0415
     from tocsin.dissemination.scenarios.pictures import described, pictured  # noqa: PLC0415
     from tocsin.dissemination.scenarios.scenario import prepare  # noqa: PLC0415
 
     prepared = prepare(pictured(scenario))
-    chapters = choose(prepared.question, prepared.changes)
-    words = described(prepared.scenario, prepared.question.rows)
-    write_page(make_scene(prepared.setting, prepared.question, names, chapters, words), path)
-    note(f"{path} shows {counted(len(chapters), 'event')} of a scenario that can be looked at: {words}")
+    events = choose_events(prepared.queries, prepared.changes)
+    words = described(prepared.scenario, prepared.queries.rows)
+    write_page(make_scene(prepared.setting, prepared.queries, names, events, words), path)
+    note(f"{path} shows {counted(len(events), 'event')} of a scenario that can be looked at: {words}")

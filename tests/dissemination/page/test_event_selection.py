@@ -5,7 +5,7 @@ import pytest
 
 from tests.dissemination.worlds import Definition, World, make_world
 from tocsin.dissemination.page.captions import headline
-from tocsin.dissemination.page.event_selection import ShownEvent, Sort, choose, one_change
+from tocsin.dissemination.page.event_selection import EventKind, ShownEvent, choose_events, one_change
 from tocsin.dissemination.query_kinds.ranges import RangeQueries
 from tocsin.dissemination.scenarios.pictures import pictured
 from tocsin.dissemination.scenarios.scenario import Scenario, prepare
@@ -15,7 +15,7 @@ NAN = math.nan
 
 
 def chosen(queries: RangeQueries, *changes: tuple[float, float, float, float]) -> list[ShownEvent]:
-    return choose(queries, PointChanges(*(np.array(column) for column in zip(*changes, strict=True))))
+    return choose_events(queries, PointChanges(*(np.array(column) for column in zip(*changes, strict=True))))
 
 
 def all_changes(world: World) -> PointChanges:
@@ -26,24 +26,31 @@ def all_changes(world: World) -> PointChanges:
 @pytest.mark.parametrize("kind", ["min", "max"])
 def test_a_picture_of_updates_tells_every_sort_that_occurs(kind: str) -> None:
     prepared = prepare(pictured(Scenario(kind=kind, nodes=12, physical=60, subscriptions=100)))
-    chapters = choose(prepared.question, prepared.changes)
-    sorts = [one.sort for one in chapters]
-    assert {Sort.GOOD, Sort.IGNORABLE, Sort.BAD, Sort.UNHEARD, Sort.SPIKE, Sort.RETURN} == set(sorts)
-    assert sorts[sorts.index(Sort.SPIKE) + 1] == Sort.RETURN
+    chapters = choose_events(prepared.queries, prepared.changes)
+    sorts = [one.kind for one in chapters]
+    assert {
+        EventKind.GOOD,
+        EventKind.IGNORABLE,
+        EventKind.BAD,
+        EventKind.UNHEARD,
+        EventKind.SPIKE,
+        EventKind.RETURN,
+    } == set(sorts)
+    assert sorts[sorts.index(EventKind.SPIKE) + 1] == EventKind.RETURN
     assert 10 <= len(chapters) <= 16
 
 
 def test_a_picture_with_few_sorts_has_events_enough() -> None:
     prepared = prepare(pictured(Scenario(kind="count", nodes=4, physical=40, subscriptions=50)))
-    sorts = [one.sort for one in choose(prepared.question, prepared.changes.part(0, 200))]
-    assert set(sorts) == {Sort.MOVE}
+    sorts = [one.kind for one in choose_events(prepared.queries, prepared.changes.part(0, 200))]
+    assert set(sorts) == {EventKind.MOVE}
     assert len(sorts) >= 8
 
 
 def test_rows_that_come_go_and_move_are_told_too() -> None:
     world = make_world(5, nodes=4, events=400)
-    assert {Sort.COMES, Sort.GOES, Sort.MOVE} <= {
-        one.sort for one in choose(world.queries, all_changes(world))
+    assert {EventKind.COMES, EventKind.GOES, EventKind.MOVE} <= {
+        one.kind for one in choose_events(world.queries, all_changes(world))
     }
 
 
@@ -56,13 +63,13 @@ def test_a_spike_goes_where_answers_are(kind: str, spike: float, words: str) -> 
         kind, np.array([1.0, 5.0, 7.0]), np.array([2.0, 4.0, 8.0]), np.array([0.0]), np.array([9.0])
     )
     there, back = chosen(queries, (5.0, 4.0, 5.0, spike), (5.0, spike, 5.0, 4.0))
-    assert (there.sort, back.sort) == (Sort.SPIKE, Sort.RETURN)
+    assert (there.kind, back.kind) == (EventKind.SPIKE, EventKind.RETURN)
     assert headline(there) == f"Row 1 at x = 5: y {words} all others"
 
 
 def test_what_is_left_out_is_not_made() -> None:
     world = make_world(6, nodes=4, events=300)
-    chapters = choose(world.queries, all_changes(world))
+    chapters = choose_events(world.queries, all_changes(world))
     definition = Definition(world.queries)
     for one in chapters:  # a row that were not where a chapter says it is could not be removed
         assert len(list(definition.follow(one_change(one.old, one.new)))) == 1
@@ -73,11 +80,13 @@ def test_sorts_are_told_apart() -> None:
         "min", np.array([1.0, 1.0, 5.0]), np.array([2.0, 8.0, 4.0]), np.array([0.0]), np.array([9.0])
     )
     [ignorable] = chosen(queries, (1.0, 8.0, 1.0, 5.0))
-    assert (ignorable.sort, ignorable.row, len(ignorable.messages)) == (Sort.IGNORABLE, 1, 0)
+    assert (ignorable.kind, ignorable.row, len(ignorable.messages)) == (EventKind.IGNORABLE, 1, 0)
     [good] = chosen(queries, (1.0, 2.0, 1.0, 1.0))
-    assert (good.sort, good.row, len(good.messages)) == (Sort.GOOD, 0, 1)
+    assert (good.kind, good.row, len(good.messages)) == (EventKind.GOOD, 0, 1)
     spike, back = chosen(queries, (5.0, 4.0, 5.0, 1.0), (5.0, 1.0, 5.0, 4.0))
-    assert (spike.sort, back.sort) == (Sort.SPIKE, Sort.RETURN)
+    assert (spike.kind, back.kind) == (EventKind.SPIKE, EventKind.RETURN)
     [bad] = chosen(queries, (1.0, 2.0, 1.0, 9.0))
-    assert (bad.sort, len(bad.messages)) == (Sort.BAD, 2)
-    assert [one.sort for one in chosen(queries, (5.0, 4.0, NAN, NAN), (NAN, NAN, 3.0, 1.0))] == [Sort.COMES]
+    assert (bad.kind, len(bad.messages)) == (EventKind.BAD, 2)
+    assert [one.kind for one in chosen(queries, (5.0, 4.0, NAN, NAN), (NAN, NAN, 3.0, 1.0))] == [
+        EventKind.COMES
+    ]

@@ -11,8 +11,8 @@ from tests.dissemination.worlds import make_world
 from tocsin.dissemination.can.construction import Splitting, build_can
 from tocsin.dissemination.network.inet import make_topology
 from tocsin.dissemination.network.overlay import place_overlay
-from tocsin.dissemination.page import Scene, choose, make_scene, scene
-from tocsin.dissemination.page.event_selection import Point, ShownEvent, Sort, one_change
+from tocsin.dissemination.page import Scene, choose_events, make_scene, scene
+from tocsin.dissemination.page.event_selection import EventKind, Point, ShownEvent, one_change
 from tocsin.dissemination.page.page import page_text
 from tocsin.dissemination.query_kinds.ranges import RangeQueries
 from tocsin.dissemination.scenarios.pictures import described, pictured
@@ -32,20 +32,20 @@ def prepared() -> Prepared:
 
 @pytest.fixture(scope="module")
 def chapters(prepared: Prepared) -> list[ShownEvent]:
-    return choose(prepared.question, prepared.changes)
+    return choose_events(prepared.queries, prepared.changes)
 
 
 @pytest.fixture(scope="module")
 def drawn(prepared: Prepared, chapters: list[ShownEvent]) -> Scene:
-    note = described(prepared.scenario, prepared.question.rows)
-    return make_scene(prepared.setting, prepared.question, list(STRATEGIES), chapters, note)
+    note = described(prepared.scenario, prepared.queries.rows)
+    return make_scene(prepared.setting, prepared.queries, list(STRATEGIES), chapters, note)
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_what_is_drawn_is_what_a_run_costs(
     name: str, prepared: Prepared, chapters: list[ShownEvent], drawn: Scene
 ) -> None:
-    strategy = strategy_named(name)(prepared.setting, prepared.question)
+    strategy = strategy_named(name)(prepared.setting, prepared.queries)
     result = simulate(strategy, [one_change(one.old, one.new) for one in chapters])
     runs = [event.runs[list(STRATEGIES).index(name)] for event in drawn.events]
     for column, costs in zip(result.costs._fields, result.costs, strict=True):
@@ -63,14 +63,14 @@ def test_what_is_drawn_is_what_a_run_costs(
 def test_the_scene_holds_the_network_the_rows_and_the_subscriptions(prepared: Prepared, drawn: Scene) -> None:
     assert len(drawn.zones) == len(drawn.nodes) == 12
     assert drawn.server == prepared.setting.server
-    assert [low for low, _, _ in drawn.subscriptions] == prepared.question.lows.tolist()
-    assert drawn.rows == list(zip(prepared.question.x.tolist(), prepared.question.y.tolist(), strict=True))
+    assert [low for low, _, _ in drawn.subscriptions] == prepared.queries.lows.tolist()
+    assert drawn.rows == list(zip(prepared.queries.x.tolist(), prepared.queries.y.tolist(), strict=True))
     assert all(0 <= x <= 1 and 0 <= y <= 1 for x, y in drawn.nodes)
     assert (
         drawn.domain[0] <= min(x for x, _ in drawn.rows) <= max(x for x, _ in drawn.rows) <= drawn.domain[1]
     )
     assert [one.name for one in drawn.strategies] == list(STRATEGIES)
-    gateways = prepared.setting.can.locate(prepared.question.lows, prepared.question.highs)
+    gateways = prepared.setting.can.locate(prepared.queries.lows, prepared.queries.highs)
     assert [gateway for *_, gateway in drawn.subscriptions] == gateways.tolist()
 
 
@@ -105,8 +105,8 @@ def test_a_scene_cannot_end_the_script_that_holds_it(drawn: Scene) -> None:
 def test_other_kinds_are_drawn_with_the_strategies_that_carry_them() -> None:
     for kind in ("sum", "distinct", "count"):
         prepared = prepare(pictured(Scenario(kind=kind, nodes=6, physical=40, subscriptions=40)))
-        chapters = choose(prepared.question, next(in_batches(prepared.changes, 100)))
-        found = make_scene(prepared.setting, prepared.question, ["S-UN", "CN", "S-CN"], chapters[:3])
+        chapters = choose_events(prepared.queries, next(in_batches(prepared.changes, 100)))
+        found = make_scene(prepared.setting, prepared.queries, ["S-UN", "CN", "S-CN"], chapters[:3])
         assert any(event.told for event in found.events)
         assert not any("another row" in run.words for event in found.events for run in event.runs)
         assert msgspec.json.decode(msgspec.json.encode(found))["kind"] == kind
@@ -114,7 +114,7 @@ def test_other_kinds_are_drawn_with_the_strategies_that_carry_them() -> None:
 
 def test_rows_that_come_go_and_move_are_drawn() -> None:
     world = make_world(5, nodes=6, events=200)
-    chapters = choose(world.queries, world.batches[0])
+    chapters = choose_events(world.queries, world.batches[0])
     found = make_scene(world.setting, world.queries, list(STRATEGIES), chapters)
     assert len(found.events) == len(chapters)
 
@@ -129,7 +129,7 @@ def test_a_row_that_moves_has_two_owners_who_hand_it_on() -> None:
     row = int(np.flatnonzero(x == one)[0])
     old, new = (float(one), float(queries.y[row])), (float(other), float(queries.y[row]))
     messages = queries.new_server().reformulate(one_change(old, new))
-    chapter = ShownEvent(row, old, new, Sort.MOVE, messages)
+    chapter = ShownEvent(row, old, new, EventKind.MOVE, messages)
     found = make_scene(world.setting, queries, ["CN", "DS-CN"], [chapter])
     content, distributed = found.events[0].runs
     owners = [int(can.locate(*[np.array([end])] * 2)[0]) for end in (one, other)]
@@ -145,7 +145,7 @@ def words_of(queries: RangeQueries, old: Point, new: Point, strategy: str = "S-C
     ranges = {"lows": queries.lows, "highs": queries.highs, "rows": queries.x}
     can = build_can(nodes, Splitting.UNIFORM, **ranges, domain=(0.0, 9.0), seed=1)
     setting = Setting(place_overlay(make_topology(20, seed=1), nodes, seed=1), can)
-    chapter = ShownEvent(0, old, new, Sort.MOVE, queries.new_server().reformulate(one_change(old, new)))
+    chapter = ShownEvent(0, old, new, EventKind.MOVE, queries.new_server().reformulate(one_change(old, new)))
     return make_scene(setting, queries, [strategy], [chapter]).events[0].runs[0].words
 
 
@@ -200,7 +200,7 @@ def test_a_strategy_that_is_none_of_the_six_is_drawn_too(
     prepared: Prepared, chapters: list[ShownEvent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registry, "STRATEGIES", {**STRATEGIES, "OWN": own.__name__})
-    found = make_scene(prepared.setting, prepared.question, ["OWN", "S-UN"], chapters)
+    found = make_scene(prepared.setting, prepared.queries, ["OWN", "S-UN"], chapters)
     assert [one.title for one in found.strategies] == ["", "server, unicast"]
     for event in found.events:
         hops = event.runs[0].overlay_hops
@@ -211,7 +211,7 @@ def test_a_strategy_that_is_none_of_the_six_is_drawn_too(
 
 def test_a_page_without_events_is_refused(prepared: Prepared) -> None:
     with pytest.raises(TocsinError, match="a page without an event shows nothing"):
-        make_scene(prepared.setting, prepared.question, ["CN"], [])
+        make_scene(prepared.setting, prepared.queries, ["CN"], [])
 
 
 def test_too_many_zones_are_refused(
@@ -219,7 +219,7 @@ def test_too_many_zones_are_refused(
 ) -> None:
     monkeypatch.setattr(scene, "MOST_ZONES", 11)
     with pytest.raises(TocsinError, match="a page with 12 zones shows nothing; draw a network of up to 11"):
-        make_scene(prepared.setting, prepared.question, ["CN"], chapters)
+        make_scene(prepared.setting, prepared.queries, ["CN"], chapters)
 
 
 def test_strategies_that_disagree_are_not_drawn(
@@ -238,4 +238,4 @@ def test_strategies_that_disagree_are_not_drawn(
 
     monkeypatch.setattr(strategy_named("S-CN"), "publish", deaf)
     with pytest.raises(TocsinError, match=r"event 0: strategy S-CN tells 0 subscriptions, and CN \d+"):
-        make_scene(prepared.setting, prepared.question, ["CN", "S-CN"], chapters)
+        make_scene(prepared.setting, prepared.queries, ["CN", "S-CN"], chapters)

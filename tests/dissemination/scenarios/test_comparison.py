@@ -4,7 +4,7 @@ import pytest
 
 from tests.dissemination.own import STRATEGY
 from tocsin.dissemination.query_kinds.base import Changes
-from tocsin.dissemination.scenarios.comparison import CLOSELY, AnswerError, compare, sorts
+from tocsin.dissemination.scenarios.comparison import CLOSELY, AnswerError, compare, count_update_kinds
 from tocsin.dissemination.scenarios.ranges import DOMAIN
 from tocsin.dissemination.scenarios.scenario import Prepared, Scenario, prepare
 from tocsin.dissemination.simulator import CostSummary
@@ -44,7 +44,7 @@ def test_figures_are_means_over_events(prepared: Prepared) -> None:
 
 
 def test_updates_are_counted_by_the_messages_that_they_take(prepared: Prepared) -> None:
-    found = sorts(prepared)
+    found = count_update_kinds(prepared)
     assert found.ignorable + found.one_message + found.several_messages == 150
     assert found.ignorable == 0
     assert found.several_messages > 0
@@ -52,8 +52,8 @@ def test_updates_are_counted_by_the_messages_that_they_take(prepared: Prepared) 
 
 def test_a_maximum_has_updates_as_a_minimum_has_upside_down(prepared: Prepared) -> None:
     turned = prepare(msgspec.structs.replace(prepared.scenario, kind="max"))
-    assert sorts(turned) == sorts(prepared)
-    assert turned.question.y + prepared.question.y == pytest.approx(np.full(40, DOMAIN[1]))
+    assert count_update_kinds(turned) == count_update_kinds(prepared)
+    assert turned.queries.y + prepared.queries.y == pytest.approx(np.full(40, DOMAIN[1]))
     for name in STRATEGIES:
         [least], [greatest] = compare(prepared, [name], 1_000), compare(turned, [name], 1_000)
         assert greatest.changed_answers == least.changed_answers

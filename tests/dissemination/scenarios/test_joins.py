@@ -37,21 +37,20 @@ def test_a_scenario_is_drawn_the_same_again() -> None:
     scenario = Scenario(kind="join", nodes=4, physical=40, subscriptions=10, rows=20, events=15)
     one, two = prepare_join(scenario), prepare_join(scenario)
     assert one.changes.new_value.tolist() == two.changes.new_value.tolist()
-    assert one.question.z_lows.tolist() == two.question.z_lows.tolist()
-    assert one.question.rows == 40
+    assert one.queries.z_lows.tolist() == two.queries.z_lows.tolist()
+    assert one.queries.rows == 40
 
 
 def test_ranges_of_both_values_are_as_long_as_is_said_and_zones_are_a_populations() -> None:
     usual = Scenario(kind="join", nodes=4, physical=40, subscriptions=200, rows=20, events=0)
     asked, shorter, longer = (
-        prepare_join(one).question
-        for one in (usual, replace(usual, short=True), replace(usual, lengthened=2))
+        prepare_join(one).queries for one in (usual, replace(usual, short=True), replace(usual, lengthened=2))
     )
     for lows, highs in (("lows", "highs"), ("z_lows", "z_highs")):
         lengths = [np.mean(getattr(one, highs) - getattr(one, lows)) for one in (shorter, asked, longer)]
         assert 2 * lengths[0] < lengths[1] < 0.8 * lengths[2]
     some = prepare_join(replace(usual, subscriptions=50, population=200))
-    assert some.question.lows.tolist() == asked.lows[:50].tolist()
-    assert some.question.z_highs.tolist() == asked.z_highs[:50].tolist()
+    assert some.queries.lows.tolist() == asked.lows[:50].tolist()
+    assert some.queries.z_highs.tolist() == asked.z_highs[:50].tolist()
     zones = some.setting.can.zones, prepare_join(usual).setting.can.zones
     assert all(np.array_equal(one, other) for one, other in zip(*zones, strict=True))

@@ -201,14 +201,14 @@ def test_a_seed_gives_one_scenario() -> None:
     for ours, theirs in zip(one.setting.can.zones, again.setting.can.zones, strict=True):
         assert np.array_equal(ours, theirs)
     assert np.array_equal(one.changes.new_y, again.changes.new_y)
-    assert np.array_equal(one.question.lows, again.question.lows)
+    assert np.array_equal(one.queries.lows, again.queries.lows)
 
 
 def test_fewer_of_a_population_have_the_same_zones() -> None:
     small = {"nodes": 20, "physical": 60, "population": 500, "rows": 20, "events": 5}
     few, many = (prepare(Scenario(subscriptions=count, **small)) for count in (100, 500))  # type: ignore[arg-type]
     assert few.setting.can.zones.low1.tolist() == many.setting.can.zones.low1.tolist()
-    assert few.question.lows.tolist() == many.question.lows[:100].tolist()
+    assert few.queries.lows.tolist() == many.queries.lows[:100].tolist()
 
 
 def test_a_join_is_prepared_elsewhere() -> None:

@@ -1,7 +1,7 @@
-"""A page to look at: the zones, an update, and the messages that travel because of it, for each strategy."""
+"""An HTML page that shows the zones, an update, and the messages of each strategy."""
 
-from tocsin.dissemination.page.event_selection import ShownEvent, Sort, choose
+from tocsin.dissemination.page.event_selection import EventKind, ShownEvent, choose_events
 from tocsin.dissemination.page.page import write_page
 from tocsin.dissemination.page.scene import MOST_ZONES, Scene, make_scene
 
-__all__ = ["MOST_ZONES", "Scene", "ShownEvent", "Sort", "choose", "make_scene", "write_page"]
+__all__ = ["MOST_ZONES", "EventKind", "Scene", "ShownEvent", "choose_events", "make_scene", "write_page"]

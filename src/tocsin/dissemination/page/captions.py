@@ -1,4 +1,4 @@
-"""What happens, in plain words."""
+"""Captions of a page: each event, and what each strategy does about it, in plain words."""
 
 from __future__ import annotations
 
@@ -7,102 +7,89 @@ from typing import Final
 
 import numpy as np
 
-from tocsin.dissemination.page.event_selection import Point, ShownEvent, Sort
+from tocsin.dissemination.page.event_selection import EventKind, Point, ShownEvent
 from tocsin.dissemination.strategies.strategy import Outcome, Strategy
 from tocsin.dissemination.traffic import Role
 
-_TITLES: Final[Mapping[str, str]] = {
-    "S-UN": "server, unicast",
-    "S-MN": "server, multicast",
-    "CN": "content-based network",
-    "CN+": "content-based network, cutoff",
-    "S-CN": "server, content-based network",
-    "DS-CN": "distributed server",
-}
-
 
 def title_of(name: str) -> str:
-    """Return what a strategy's name stands for; nothing for one that is none of the six."""
-    return _TITLES.get(name, "")
+    """Return what a strategy's name stands for; nothing for a strategy that is not one of the six."""
+    return _STRATEGIES[name][0] if name in _STRATEGIES else ""
 
 
-def headline(chapter: ShownEvent) -> str:
+def headline(event: ShownEvent) -> str:
     """Return what happens to the row."""
-    row, old, new = f"Row {chapter.row}", chapter.old, chapter.new
+    row, old, new = f"Row {event.row}", event.old, event.new
     if old is None:
         return f"{row} comes at {_at(new)}"
     if new is None:
         return f"{row} goes from {_at(old)}"
     if old[0] != new[0]:
         return f"{row} moves from {_at(old)} to {_at(new)}"
-    way = "falls" if new[1] < old[1] else "rises"
-    told = f"{row} at x = {_number(old[0])}: y {way} from {_number(old[1])} to {_number(new[1])}"
-    beyond = "below" if way == "falls" else "above"
-    also = {Sort.SPIKE: f", {beyond} all others", Sort.RETURN: ", back from its spike"}
-    return told + also.get(chapter.sort, "")
+    direction, beyond = ("falls", "below") if new[1] < old[1] else ("rises", "above")
+    text = f"{row} at x = {_number(old[0])}: y {direction} from {_number(old[1])} to {_number(new[1])}"
+    also = {EventKind.SPIKE: f", {beyond} all others", EventKind.RETURN: ", back from its spike"}
+    return text + also.get(event.kind, "")
 
 
-def in_words(strategy: Strategy, outcome: Outcome, chapter: ShownEvent) -> str:
+def caption(strategy: Strategy, outcome: Outcome, event: ShownEvent) -> str:
     """Return what a strategy does about a change, and why."""
-    return _WORDS.get(strategy.name, _plain)(strategy, outcome, chapter)
+    describe = _STRATEGIES[strategy.name][1] if strategy.name in _STRATEGIES else _any_strategy
+    return describe(strategy, outcome, event)
 
 
-def _plain(_: Strategy, outcome: Outcome, __: ShownEvent) -> str:
-    """Return what can be told of any strategy."""
-    sent, told = int(outcome.traffic.messages.sum()), len(outcome.answer_changes)
-    return f"{_count(sent, 'message').capitalize()} {'is' if sent == 1 else 'are'} sent: {_count(told, 'answer')} {_change(told)}."
+def _any_strategy(_: Strategy, outcome: Outcome, __: ShownEvent) -> str:
+    sent = int(outcome.traffic.messages.sum())
+    return (
+        f"{_count(sent, 'message').capitalize()} {_verb(sent, 'is', 'are')} sent: {_answers_change(outcome)}."
+    )
 
 
 def _unicast(strategy: Strategy, outcome: Outcome, _: ShownEvent) -> str:
-    told = len(outcome.answer_changes)
-    if not told:
-        return _finds_none(strategy)
-    sent = int(outcome.traffic.messages.sum())
-    if not sent:
-        return f"{_finds(strategy, told)}, all at its own node. It sends nothing."
+    if not len(outcome.traffic):
+        return _server_sends_nothing(strategy, outcome)
+    changed, sent = len(outcome.answer_changes), int(outcome.traffic.messages.sum())
+    local = changed - sent
+    aside = f" ({local:,} more {_verb(local, 'is', 'are')} at the server's own node)" if local else ""
     return (
-        f"{_finds(strategy, told)}, and writes to {'it' if told == 1 else 'each'}: "
-        f"{_count(sent, 'message')} to {_count(len(outcome.traffic), 'gateway')}{_at_home(told - sent)}."
+        f"{_finds(strategy, changed)}, and writes to {_verb(changed, 'it', 'each')}: "
+        f"{_count(sent, 'message')} to {_count(len(outcome.traffic), 'gateway')}{aside}."
     )
 
 
 def _multicast(strategy: Strategy, outcome: Outcome, _: ShownEvent) -> str:
-    told = len(outcome.answer_changes)
-    if not told:
-        return _finds_none(strategy)
+    if not len(outcome.traffic):
+        return _server_sends_nothing(strategy, outcome)
     nodes = len(np.unique(outcome.traffic.receiver))
-    if not nodes:
-        return f"{_finds(strategy, told)}, all at its own node. It sends nothing."
     return (
-        f"{_finds(strategy, told)}, and hands "
+        f"{_finds(strategy, len(outcome.answer_changes))}, and hands "
         f"{_count(outcome.outgoing, 'message')} with the list of them down its hierarchy, over {_count(nodes, 'node')}; "
         f"each hands on only those that are below."
     )
 
 
-def _content(strategy: Strategy, outcome: Outcome, chapter: ShownEvent) -> str:
+def _content_network(strategy: Strategy, outcome: Outcome, event: ShownEvent) -> str:
+    changes = _answers_change(outcome)
     return (
-        f"Nobody knows whose answer changes. {_handing_on(strategy, outcome, chapter)}. "
-        f"{_count(len(outcome.answer_changes), 'answer').capitalize()} {_change(len(outcome.answer_changes))}."
+        f"Nobody knows whose answer changes. {_forwarding(strategy, outcome, event)}. "
+        f"{changes[0].upper()}{changes[1:]}."
     )
 
 
-def _cutoff(strategy: Strategy, outcome: Outcome, chapter: ShownEvent) -> str:
-    old, new = chapter.old, chapter.new
+def _cutoff(strategy: Strategy, outcome: Outcome, event: ShownEvent) -> str:
+    old, new = event.old, event.new
     is_min = strategy.queries.kind == "min"
     is_good = old is not None and new is not None and old[0] == new[0] and (new[1] < old[1]) == is_min
     if is_good:
-        changed = f"{_count(len(outcome.answer_changes), 'answer')} {_change(len(outcome.answer_changes))}"
+        owner, changes = _owners(strategy, event)[0], _answers_change(outcome)
         if not len(outcome.traffic):
-            return (
-                f"{_owner(strategy, chapter)} sends nothing, since beyond it nothing can change: {changed}."
-            )
+            return f"{owner} sends nothing, since beyond it nothing can change: {changes}."
         return (
-            f"{_owner(strategy, chapter)} hands the update on, and every zone notes the rows that keep its own "
+            f"{owner} hands the update on, and every zone notes the rows that keep its own "
             f"answers as they are. Beyond these nothing can change, so it goes no farther than "
-            f"{_count(_reached(strategy, outcome, chapter), 'zone')}: {changed}."
+            f"{_count(_zones_reached(strategy, outcome, event), 'zone')}: {changes}."
         )
-    asked = int(outcome.traffic.messages[outcome.traffic.role == Role.ASK].sum())
+    asked = _messages(outcome, Role.ASK)
     asking = (
         f" Those who lose their answer's row ask for another: {_count(asked, 'message')} along the diagonal."
         if asked
@@ -110,84 +97,85 @@ def _cutoff(strategy: Strategy, outcome: Outcome, chapter: ShownEvent) -> str:
     )
     return (
         f"The cutoff is for {'falling' if is_min else 'rising'} values alone. "
-        f"{_handing_on(strategy, outcome, chapter)}.{asking}"
+        f"{_forwarding(strategy, outcome, event)}.{asking}"
     )
 
 
-def _served(strategy: Strategy, outcome: Outcome, chapter: ShownEvent) -> str:
-    messages = len(chapter.messages)
+def _server_content_network(strategy: Strategy, outcome: Outcome, event: ShownEvent) -> str:
+    messages = len(event.messages)
     if not messages:
-        return (
-            f"The server knows no subscription, and need not: {_nobody(strategy, chapter)}. It sends nothing."
-        )
-    hops = int(outcome.traffic.messages[outcome.traffic.role == Role.ROUTE].sum())
+        return f"The server knows no subscription, and need not: {_no_effect(strategy, event)}. It sends nothing."
+    hops = _messages(outcome, Role.ROUTE)
     return (
-        f"The server knows no subscription, but the rows: {_reach(chapter)}. "
-        f"{_count(messages, 'message').capitalize()} {_go(messages)} {_count(hops, 'hop')} to the corner"
-        f"{'' if messages == 1 else 's'} of what can change, {_spreading(strategy, outcome, chapter)}."
+        f"The server knows no subscription, but the rows: {_affected_ranges(event)}. "
+        f"{_count(messages, 'message').capitalize()} {_verb(messages, 'goes', 'go')} {_count(hops, 'hop')} to the corner"
+        f"{_verb(messages, '', 's')} of what can change, {_spreading(strategy, outcome, event)}."
     )
 
 
-def _distributed(strategy: Strategy, outcome: Outcome, chapter: ShownEvent) -> str:
-    asked = int(outcome.traffic.messages[outcome.traffic.role == Role.ASK].sum())
-    owner, *others = _owners(strategy, chapter)
-    asks = f"{_count(asked, 'message')} along the diagonal {'asks' if asked == 1 else 'ask'} for others"
+def _distributed_server(strategy: Strategy, outcome: Outcome, event: ShownEvent) -> str:
+    asked = _messages(outcome, Role.ASK)
+    owner, *others = _owners(strategy, event)
+    asks = f"{_count(asked, 'message')} along the diagonal {_verb(asked, 'asks', 'ask')} for others"
     if others:
         knows = f"{owner} has the rows nearby, and {others[0].lower()} tells of those there"
         knows += f"; {asks}" if asked else ""
     else:
         knows = f"{owner} has the rows nearby, and {asks}" if asked else f"{owner} has all rows that it takes"
-    messages = len(chapter.messages)
+    messages = len(event.messages)
     if not messages:
         end = "Nobody needs to be told" if len(outcome.traffic) else "It sends nothing"
-        return f"{knows}: {_nobody(strategy, chapter)}. {end}."
-    hops = int(outcome.traffic.messages[outcome.traffic.role == Role.ROUTE].sum())
+        return f"{knows}: {_no_effect(strategy, event)}. {end}."
+    hops = _messages(outcome, Role.ROUTE)
     way = (
-        f"{_go(messages)} {_count(hops, 'hop')}" if hops else f"{'starts' if messages == 1 else 'start'} here"
+        f"{_verb(messages, 'goes', 'go')} {_count(hops, 'hop')}"
+        if hops
+        else f"{_verb(messages, 'starts', 'start')} here"
     )
-    return f"{knows}: {_reach(chapter)}. {_count(messages, 'message').capitalize()} {way}, {_spreading(strategy, outcome, chapter)}."
+    return (
+        f"{knows}: {_affected_ranges(event)}. {_count(messages, 'message').capitalize()} {way}, "
+        f"{_spreading(strategy, outcome, event)}."
+    )
 
 
-_WORDS: Final[Mapping[str, Callable[[Strategy, Outcome, ShownEvent], str]]] = {
-    "S-UN": _unicast,
-    "S-MN": _multicast,
-    "CN": _content,
-    "CN+": _cutoff,
-    "S-CN": _served,
-    "DS-CN": _distributed,
+_STRATEGIES: Final[Mapping[str, tuple[str, Callable[[Strategy, Outcome, ShownEvent], str]]]] = {
+    "S-UN": ("server, unicast", _unicast),
+    "S-MN": ("server, multicast", _multicast),
+    "CN": ("content-based network", _content_network),
+    "CN+": ("content-based network, cutoff", _cutoff),
+    "S-CN": ("server, content-based network", _server_content_network),
+    "DS-CN": ("distributed server", _distributed_server),
 }
+"""The title of each strategy, and the function that describes its work."""
 
 
 # parts of sentences
 
 
-def _spreading(strategy: Strategy, outcome: Outcome, chapter: ShownEvent) -> str:
-    """Return how far messages spread, and for whom."""
-    messages = chapter.messages
+def _spreading(strategy: Strategy, outcome: Outcome, event: ShownEvent) -> str:
+    """Return how far messages spread, and how many answers change."""
+    messages = event.messages
     receivers = outcome.traffic.receiver[outcome.traffic.role == Role.SPREAD]
-    told = len(outcome.answer_changes)
-    one = len(messages) == 1
-    if len(receivers):
-        corners = strategy.setting.can.locate(messages.inner_l, messages.inner_r)
-        zones = len(np.union1d(receivers, corners))
-        further = f"and {'spreads' if one else 'spread'} over {_count(zones, 'zone')} in all"
-    else:
-        further = "and need not spread"
-    return f"{further}: {_count(told, 'answer')} {_change(told)}"
+    if not len(receivers):
+        return f"and need not spread: {_answers_change(outcome)}"
+    corners = strategy.setting.can.locate(messages.inner_l, messages.inner_r)
+    zones = len(np.union1d(receivers, corners))
+    spread = _verb(len(messages), "spreads", "spread")
+    return f"and {spread} over {_count(zones, 'zone')} in all: {_answers_change(outcome)}"
 
 
-def _reach(chapter: ShownEvent) -> str:
-    """Return which ranges can change, as the messages say it."""
-    messages = chapter.messages
-    # Where a row moves, it may be that nothing depends on one of its two x.
-    places = [x for x in _places(chapter) if np.any((messages.outer_l < x) & (x < messages.outer_r))]
+def _affected_ranges(event: ShownEvent) -> str:
+    """Return which ranges can change according to the messages."""
+    messages = event.messages
+    # Where a row moves, one of its two x may affect no answer.
+    affecting = [x for x in _x_values(event) if np.any((messages.outer_l < x) & (x < messages.outer_r))]
     lowest, highest = float(messages.outer_l.min()), float(messages.outer_r.max())
-    # A message may be for ranges that hold all the x of the change, or only for such as hold one and not the other.
-    holds_all = bool(np.any((messages.outer_l < min(places)) & (messages.outer_r > max(places))))
-    points = " or ".join(map(_number, places)) + ("" if holds_all else ", but not both,")
+    # A message may be for ranges with all x of the change in them, or only for those with one and not the other.
+    holds_all = bool(np.any((messages.outer_l < min(affecting)) & (messages.outer_r > max(affecting))))
+    points = " or ".join(map(_number, affecting)) + ("" if holds_all else ", but not both,")
     if np.isinf(lowest) and np.isinf(highest):
-        # Where the widest range changes with its one x, so do all within it that hold this.
-        is_any = len(places) == 1 and bool(np.any(np.isinf(messages.outer_l) & np.isinf(messages.outer_r)))
+        # If the widest range changes with its one x, so do all ranges within it that contain this x.
+        is_any = len(affecting) == 1 and bool(np.any(np.isinf(messages.outer_l) & np.isinf(messages.outer_r)))
         return (
             f"any range with {points} in it can change"
             if is_any
@@ -203,21 +191,23 @@ def _reach(chapter: ShownEvent) -> str:
     return f"only ranges {ends} with {points} in them can change"
 
 
-def _nobody(strategy: Strategy, chapter: ShownEvent) -> str:
+def _no_effect(strategy: Strategy, event: ShownEvent) -> str:
     if (
         strategy.queries.kind not in ("min", "max")
-        or len(_places(chapter)) > 1
-        or None in (chapter.old, chapter.new)
+        or len(_x_values(event)) > 1
+        or None in (event.old, event.new)
     ):
         return "no range's answer depends on it"
-    return f"another row at x = {_points(chapter)} is what counts there, before and after"
+    return f"another row at x = {_points(event)} is what counts there, before and after"
 
 
-def _finds(strategy: Strategy, told: int) -> str:
-    return f"The server finds {_among(strategy)} {'one' if told == 1 else f'{told:,}'} whose answer changes"
+def _finds(strategy: Strategy, changed: int) -> str:
+    return f"The server finds {_among(strategy)} {_verb(changed, 'one', f'{changed:,}')} whose answer changes"
 
 
-def _finds_none(strategy: Strategy) -> str:
+def _server_sends_nothing(strategy: Strategy, outcome: Outcome) -> str:
+    if changed := len(outcome.answer_changes):
+        return f"{_finds(strategy, changed)}, all at its own node. It sends nothing."
     return f"The server, which knows every subscription, finds {_among(strategy)} none whose answer changes. It sends nothing."
 
 
@@ -226,70 +216,66 @@ def _among(strategy: Strategy) -> str:
     return f"among all {count:,} subscriptions" if count > 1 else "among its one subscription"
 
 
-def _handing_on(strategy: Strategy, outcome: Outcome, chapter: ShownEvent) -> str:
-    """Return who hands an update on to whom, where it goes to all whom it may concern."""
-    owners, reached = _owners(strategy, chapter), _reached(strategy, outcome, chapter)
+def _forwarding(strategy: Strategy, outcome: Outcome, event: ShownEvent) -> str:
+    """Return which zones hand an update on, where it goes to all subscriptions that it may concern."""
+    owners, reached = _owners(strategy, event), _zones_reached(strategy, outcome, event)
     if reached == 1:
-        return f"{owners[0]} is the only one that may have a range with {_points(chapter)} in it"
+        return f"{owners[0]} is the only one that may have a range with {_points(event)} in it"
     who = " and ".join([owners[0], *(one.lower() for one in owners[1:])])
-    hands = "hands" if len(owners) == 1 else "hand"
-    return f"{who} {hands} the update on to all zones that may have a range with {_points(chapter)} in it: {reached:,} zones"
+    hands = _verb(len(owners), "hands", "hand")
+    return f"{who} {hands} the update on to all zones that may have a range with {_points(event)} in it: {reached:,} zones"
 
 
-def _reached(strategy: Strategy, outcome: Outcome, chapter: ShownEvent) -> int:
-    """Return how many zones an update gets to as it spreads, those included where it begins."""
+def _zones_reached(strategy: Strategy, outcome: Outcome, event: ShownEvent) -> int:
+    """Return how many zones an update gets to as it spreads, including those where it begins."""
     spreading = outcome.traffic.role == Role.SPREAD
-    return len(np.union1d(outcome.traffic.receiver[spreading], _located(strategy, chapter)))
+    return len(np.union1d(outcome.traffic.receiver[spreading], _diagonal_zones(strategy, event)))
 
 
-def _owner(strategy: Strategy, chapter: ShownEvent) -> str:
-    return _owners(strategy, chapter)[0]
-
-
-def _owners(strategy: Strategy, chapter: ShownEvent) -> list[str]:
-    """Return the zones at the diagonal where a row was and where it is, each once."""
+def _owners(strategy: Strategy, event: ShownEvent) -> list[str]:
+    """Return the zones on the diagonal where a row was and where it is, each once."""
     zones: dict[int, float] = {}
-    for zone, x in zip(_located(strategy, chapter), _places(chapter), strict=True):
+    for zone, x in zip(_diagonal_zones(strategy, event), _x_values(event), strict=True):
         zones.setdefault(zone, x)
     return [f"Zone {zone}, where x = {_number(x)} is," for zone, x in zones.items()]
 
 
-def _located(strategy: Strategy, chapter: ShownEvent) -> list[int]:
-    x = np.array(_places(chapter))
+def _diagonal_zones(strategy: Strategy, event: ShownEvent) -> list[int]:
+    x = np.array(_x_values(event))
     found: list[int] = strategy.setting.can.locate(x, x).tolist()
     return found
 
 
-def _places(chapter: ShownEvent) -> list[float]:
-    """Return the x where a row was and is, if that is another one."""
-    return list(dict.fromkeys(end[0] for end in (chapter.old, chapter.new) if end is not None))
+def _x_values(event: ShownEvent) -> list[float]:
+    """Return the x where a row was, and where it is if that differs."""
+    return list(dict.fromkeys(end[0] for end in (event.old, event.new) if end is not None))
 
 
-def _points(chapter: ShownEvent) -> str:
-    return " or ".join(map(_number, _places(chapter)))
-
-
-def _at_home(count: int) -> str:
-    return f" ({count:,} more {'is' if count == 1 else 'are'} at the server's own node)" if count else ""
+def _points(event: ShownEvent) -> str:
+    return " or ".join(map(_number, _x_values(event)))
 
 
 def _at(point: Point | None) -> str:
-    assert point is not None  # noqa: S101 - a change has one of both
+    assert point is not None  # noqa: S101 - a change has an old or a new point
     return f"({_number(point[0])}, {_number(point[1])})"
 
 
+def _messages(outcome: Outcome, role: Role) -> int:
+    return int(outcome.traffic.messages[outcome.traffic.role == role].sum())
+
+
+def _answers_change(outcome: Outcome) -> str:
+    changed = len(outcome.answer_changes)
+    return f"{_count(changed, 'answer')} {_verb(changed, 'changes', 'change')}"
+
+
 def _count(count: int, what: str) -> str:
-    return (
-        f"{'no' if count == 0 else 'one' if count == 1 else f'{count:,}'} {what}{'' if count == 1 else 's'}"
-    )
+    number = {0: "no", 1: "one"}.get(count, f"{count:,}")
+    return f"{number} {what}{_verb(count, '', 's')}"
 
 
-def _change(count: int) -> str:
-    return "changes" if count == 1 else "change"
-
-
-def _go(count: int) -> str:
-    return "goes" if count == 1 else "go"
+def _verb(count: int, singular: str, plural: str) -> str:
+    return singular if count == 1 else plural
 
 
 def _number(value: float) -> str:

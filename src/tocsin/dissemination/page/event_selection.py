@@ -1,4 +1,4 @@
-"""Which events a page tells: a few of each sort, in the order in which they were drawn."""
+"""The events that a page shows: a few of each kind, in their order."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tocsin.views.messages import Messages
 Point = tuple[float, float]
 
 
-class Sort(StrEnum):
-    """What sort of change an event is."""
+class EventKind(StrEnum):
+    """The kind of change that an event is."""
 
-    IGNORABLE = "ignorable"  # no range can be concerned
-    GOOD = "good"  # one message tells all whom it concerns
-    BAD = "bad"  # it takes several
-    UNHEARD = "unheard"  # some ranges would be concerned, but nobody has one
-    SPIKE = "spike"  # a value that is below all others, or above them where maxima are asked for
+    IGNORABLE = "ignorable"  # no range can be affected
+    GOOD = "good"  # one message suffices
+    BAD = "bad"  # it takes several messages
+    UNHEARD = "unheard"  # ranges would be affected, but no subscription has one
+    SPIKE = "spike"  # a value below all others, or above them for max
     RETURN = "return"  # after a spike
     MOVE = "move"  # to another x
     COMES = "comes"
@@ -32,106 +32,128 @@ class Sort(StrEnum):
 
 
 _SCRIPT: Final = (
-    *(Sort.GOOD, Sort.IGNORABLE, Sort.BAD, Sort.UNHEARD, Sort.GOOD, Sort.SPIKE, Sort.RETURN, Sort.MOVE),
-    *(Sort.BAD, Sort.COMES, Sort.GOOD, Sort.GOES, Sort.MOVE, Sort.IGNORABLE, Sort.BAD),
+    *(
+        EventKind.GOOD,
+        EventKind.IGNORABLE,
+        EventKind.BAD,
+        EventKind.UNHEARD,
+        EventKind.GOOD,
+        EventKind.SPIKE,
+        EventKind.RETURN,
+        EventKind.MOVE,
+    ),
+    *(
+        EventKind.BAD,
+        EventKind.COMES,
+        EventKind.GOOD,
+        EventKind.GOES,
+        EventKind.MOVE,
+        EventKind.IGNORABLE,
+        EventKind.BAD,
+    ),
 )
-_FEW: Final = 8  # chapters, fewer than which are no story
+_FEWEST: Final = 8  # events to show; with fewer kinds the script is repeated
 _UP: Final = {"min": -1, "max": 1}  # which way a spike goes
-_SHAPES: Final = frozenset({Sort.SPIKE, Sort.RETURN, Sort.MOVE, Sort.COMES, Sort.GOES})
-_SEEN: Final = 0.06  # of all heights: a change of less is hard to see
-_HEARD: Final = 0.02  # of all subscriptions: so many should hear of it
+_ROW_KINDS: Final = frozenset(
+    {EventKind.SPIKE, EventKind.RETURN, EventKind.MOVE, EventKind.COMES, EventKind.GOES}
+)
+_VISIBLE: Final = 0.06  # of all heights: a smaller change is hard to see
+_AFFECTED: Final = 0.02  # of all subscriptions: a change should affect as many
 
 
 class ShownEvent(Struct, frozen=True):
-    """A change of one row, whose number is its place among the rows, those that came later included."""
+    """A change of one row; rows are numbered from the initial ones on, in the order in which they came."""
 
     row: int
     old: Point | None
     new: Point | None
-    sort: Sort
+    kind: EventKind
     messages: Messages  # that a server makes of it
 
 
-def choose(queries: RangeQueries, changes: PointChanges) -> list[ShownEvent]:
-    """Return a dozen or so of the changes, in the order in which they come, so that each sort is there that occurs.
+def choose_events(queries: RangeQueries, changes: PointChanges) -> list[ShownEvent]:
+    """Return a dozen or so of the changes, in their order, with every kind that occurs.
 
-    Those that are left out are not made: a row that changes again begins where it was left. Changes that are large
-    enough to be seen, and that some hear of, are taken, unless that leaves sorts out.
+    The others are not applied: a row that changes again starts from where it was. Changes that are large enough to see
+    and affect some subscriptions are preferred, unless that leaves kinds out.
     """
-    drawn = list(_drawn(list(zip(queries.x.tolist(), queries.y.tolist(), strict=True)), changes))
-    least = _SEEN * float(np.ptp(queries.y)) if queries.rows else 0.0
-    few = int(_HEARD * len(queries))
+    candidates = list(_row_changes(list(zip(queries.x.tolist(), queries.y.tolist(), strict=True)), changes))
+    least = _VISIBLE * float(np.ptp(queries.y)) if queries.rows else 0.0
+    few = int(_AFFECTED * len(queries))
     best: list[ShownEvent] = []
     for limits in ((least, few), (least, 1), (0.0, 1)):
-        chapters = _Story(queries, drawn, *limits).chapters
-        if len({one.sort for one in chapters}) > len({one.sort for one in best}):
-            best = chapters
+        events = _Selection(queries, candidates, *limits).events
+        if len({one.kind for one in events}) > len({one.kind for one in best}):
+            best = events
     return best
 
 
-class _Story:
-    """Goes through what was drawn, and takes the next of each sort that is due; one that does not come is passed over."""
+class _Selection:
+    """Walks through the candidates, and takes the next one of each kind in the script; kinds that do not occur are skipped."""
 
     def __init__(
-        self, queries: RangeQueries, drawn: Sequence[tuple[int, Point | None]], least: float, heard: int
+        self,
+        queries: RangeQueries,
+        candidates: Sequence[tuple[int, Point | None]],
+        least: float,
+        affected: int,
     ) -> None:
-        self.chapters: list[ShownEvent] = []
-        self._question = queries
+        self.events: list[ShownEvent] = []
+        self._queries = queries
         self._server = queries.new_server()
         self._rows: list[Point | None] = list(zip(queries.x.tolist(), queries.y.tolist(), strict=True))
-        self._rows += [None] * (max((row for row, _ in drawn), default=-1) + 1 - len(self._rows))
-        self._least, self._heard = least, heard
+        self._rows += [None] * (max((row for row, _ in candidates), default=-1) + 1 - len(self._rows))
+        self._least, self._affected = least, affected
         place, before = 0, -1
-        absent: set[Sort] = set()
-        # Where there are few sorts, the script is told again.
-        while before < len(self.chapters) < _FEW:
-            before = len(self.chapters)
-            for sort in _SCRIPT:
-                if sort in absent:
+        absent: set[EventKind] = set()
+        while before < len(self.events) < _FEWEST:
+            before = len(self.events)
+            for kind in _SCRIPT:
+                if kind in absent:
                     continue
-                # What follows a spike is its return, and nothing else.
-                end = min(place + 1, len(drawn)) if sort == Sort.RETURN else len(drawn)
-                found = next((at for at in range(place, end) if self._take(*drawn[at], sort)), None)
+                # A spike is followed by its return only.
+                end = min(place + 1, len(candidates)) if kind == EventKind.RETURN else len(candidates)
+                found = next((at for at in range(place, end) if self._take(*candidates[at], kind)), None)
                 if found is None:
-                    absent.add(sort)
+                    absent.add(kind)
                 else:
                     place = found + 1
 
-    def _take(self, row: int, new: Point | None, wanted: Sort) -> bool:
-        """Make a change, and tell whether it was of the wanted sort; if not, it is unmade."""
+    def _take(self, row: int, new: Point | None, wanted: EventKind) -> bool:
+        """Apply a change if it is of the wanted kind, and return whether it was."""
         old = self._rows[row]
         if old == new or (old is not None and new is not None and self._is_small(old, new)):
             return False
-        shape = self._shape(row, new)
-        if shape != (wanted if wanted in _SHAPES else None):
+        row_kind = self._row_kind(row, new)
+        if row_kind != (wanted if wanted in _ROW_KINDS else None):
             return False
         messages = self._server.reformulate(one_change(old, new))
-        heard = _heard(self._question, messages)
-        sort = shape or _sort(len(messages), heard)
-        if sort != wanted or (sort in (Sort.GOOD, Sort.BAD) and heard < self._heard):
+        affected = _count_affected(self._queries, messages)
+        kind = row_kind or _message_kind(len(messages), affected)
+        if kind != wanted or (kind in (EventKind.GOOD, EventKind.BAD) and affected < self._affected):
             self._server.reformulate(one_change(new, old))
             return False
         self._rows[row] = new
-        self.chapters.append(ShownEvent(row, old, new, sort, messages))
+        self.events.append(ShownEvent(row, old, new, kind, messages))
         return True
 
-    def _shape(self, row: int, new: Point | None) -> Sort | None:
-        """Return the sort of a change that shows in the rows alone, or None."""
+    def _row_kind(self, row: int, new: Point | None) -> EventKind | None:
+        """Return the kind of a change that the rows alone determine, or None."""
         old = self._rows[row]
         if old is None:
-            return Sort.COMES
+            return EventKind.COMES
         if new is None:
-            return Sort.GOES
+            return EventKind.GOES
         if old[0] != new[0]:
-            return Sort.MOVE
-        if [one.row for one in self.chapters[-1:] if one.sort == Sort.SPIKE] == [row]:
-            return Sort.RETURN
-        up = _UP.get(self._question.kind)
+            return EventKind.MOVE
+        if [one.row for one in self.events[-1:] if one.kind == EventKind.SPIKE] == [row]:
+            return EventKind.RETURN
+        up = _UP.get(self._queries.kind)
         if up is None:
             return None
         others = [up * other[1] for at, other in enumerate(self._rows) if other is not None and at != row]
         is_spike = bool(others) and up * old[1] < max(others) < up * new[1]
-        return Sort.SPIKE if is_spike else None
+        return EventKind.SPIKE if is_spike else None
 
     def _is_small(self, old: Point, new: Point) -> bool:
         return old[0] == new[0] and abs(new[1] - old[1]) < self._least
@@ -143,8 +165,8 @@ def one_change(old: Point | None, new: Point | None) -> PointChanges:
     return PointChanges(*(np.array([end]) for end in ends))
 
 
-def _drawn(rows: list[Point | None], changes: PointChanges) -> Iterator[tuple[int, Point | None]]:
-    """Return which row each change is of, and where it goes."""
+def _row_changes(rows: list[Point | None], changes: PointChanges) -> Iterator[tuple[int, Point | None]]:
+    """Yield the row of each change, and its new point."""
     columns = (changes.old_x, changes.old_y, changes.new_x, changes.new_y)
     for old_x, old_y, new_x, new_y in zip(*(column.tolist() for column in columns), strict=True):
         new = None if math.isnan(new_x) else (new_x, new_y)
@@ -157,17 +179,17 @@ def _drawn(rows: list[Point | None], changes: PointChanges) -> Iterator[tuple[in
         yield row, new
 
 
-def _sort(messages: int, heard: int) -> Sort:
-    """Return of what sort an update is: a server makes so many messages of it, and so many subscriptions hear them."""
+def _message_kind(messages: int, affected: int) -> EventKind:
+    """Return the kind of an update with so many messages and affected subscriptions."""
     if not messages:
-        return Sort.IGNORABLE
-    if not heard:
-        return Sort.UNHEARD
-    return Sort.GOOD if messages == 1 else Sort.BAD
+        return EventKind.IGNORABLE
+    if not affected:
+        return EventKind.UNHEARD
+    return EventKind.GOOD if messages == 1 else EventKind.BAD
 
 
-def _heard(queries: RangeQueries, messages: Messages) -> int:
-    """Return how many subscriptions' ranges are within a message's rectangle."""
+def _count_affected(queries: RangeQueries, messages: Messages) -> int:
+    """Return how many subscriptions are in some message's rectangle."""
     lows, highs = queries.lows[:, None], queries.highs[:, None]
     within = (messages.outer_l < lows) & (lows <= messages.inner_l)
     within &= (messages.inner_r <= highs) & (highs < messages.outer_r)

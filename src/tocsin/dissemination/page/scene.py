@@ -1,4 +1,4 @@
-"""All that a page shows, from a run of the strategies."""
+"""The scene of a page: a network, its subscriptions, and a run of each strategy."""
 
 from __future__ import annotations
 
@@ -10,32 +10,38 @@ import numpy as np
 from msgspec import Struct
 
 from tocsin.dissemination.ledger import TrafficLedger
-from tocsin.dissemination.page.captions import headline, in_words, title_of
+from tocsin.dissemination.multicast.coordinates import network_coordinates
+from tocsin.dissemination.network.overlay import Overlay
+from tocsin.dissemination.page.captions import caption, headline, title_of
 from tocsin.dissemination.page.event_selection import Point, ShownEvent, one_change
-from tocsin.dissemination.page.layout import laid_out
 from tocsin.dissemination.query_kinds.ranges import RangeQueries
 from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.strategies.registry import strategy_named
 from tocsin.dissemination.strategies.strategy import Outcome, Strategy
 from tocsin.dissemination.traffic import Role
 from tocsin.model.errors import TocsinError
+from tocsin.views.changes import Floats
 
 MOST_ZONES: Final = 150
+_ROUNDS: Final = 120  # of pushing nodes apart
+_PUSH: Final = 0.15  # in a round, of the distance by which two nodes are too near
 
 Line = tuple[int, int, int, int, int, int]
-"""A step, a role, the sender, the receiver, how many messages, and their bytes."""
+"""The columns of `Traffic` in `_LINE`."""
+
+_LINE: Final = ("step", "role", "sender", "receiver", "messages", "size")
 
 
-class Drawn(Struct, frozen=True):
-    """A strategy, as it is called and described."""
+class SceneStrategy(Struct, frozen=True):
+    """A strategy's name, title and stored state."""
 
     name: str
     title: str
     holds: str
 
 
-class Run(Struct, frozen=True):
-    """What a strategy did for an event."""
+class SceneRun(Struct, frozen=True):
+    """The messages and costs of a strategy for an event."""
 
     lines: list[Line]
     overlay_hops: int
@@ -47,8 +53,8 @@ class Run(Struct, frozen=True):
     words: str
 
 
-class Happening(Struct, frozen=True):
-    """An event, what a server makes of it, whose answers change, and what each strategy did."""
+class SceneEvent(Struct, frozen=True):
+    """An event, its reformulated messages, the answers that change, and a run of each strategy."""
 
     row: int
     old: Point | None
@@ -56,17 +62,17 @@ class Happening(Struct, frozen=True):
     sort: str
     title: str
     rectangles: list[tuple[float | None, float, float, float | None]]  # outer_l, inner_l, inner_r, outer_r
-    values: list[Any]  # the new answer that each rectangle's message tells, if it is one
-    points: list[float]  # the x whose quadrants the event is in
+    values: list[Any]  # the new answer of each rectangle's message, if it has one
+    points: list[float]  # the x of the event's quadrants
     told: list[tuple[int, Any, Any]]  # subscription, old answer, new answer
-    runs: list[Run]
+    runs: list[SceneRun]
 
 
 class Scene(Struct, frozen=True):
-    """A network, what is asked, and what happens; None stands for infinity."""
+    """A network, its queries and events; None stands for infinity. The page's scripts read these fields by name."""
 
     kind: str
-    note: str  # what the scene is of
+    note: str  # a description of the scenario
     domain: tuple[float, float]  # of x
     heights: tuple[float, float]  # of y
     zones: list[tuple[float | None, ...]]  # low1, high1, low2, high2
@@ -75,103 +81,101 @@ class Scene(Struct, frozen=True):
     subscriptions: list[tuple[float, float, int]]  # low, high, gateway
     rows: list[Point]
     roles: list[str]
-    strategies: list[Drawn]
-    events: list[Happening]
+    strategies: list[SceneStrategy]
+    events: list[SceneEvent]
 
 
 def make_scene(
     setting: Setting,
     queries: RangeQueries,
     names: Sequence[str],
-    chapters: Sequence[ShownEvent],
+    shown: Sequence[ShownEvent],
     note: str = "",
 ) -> Scene:
-    """Let strategies carry some changes, one by one, and return all there is to see of it.
+    """Let strategies carry some changes, one by one, and return the scene.
 
-    Raise `TocsinError` if there are more zones than can be drawn, or no change, or if two strategies tell different answers.
+    Raise `TocsinError` if there are more zones than can be drawn, or no change, or if strategies change different answers.
     """
     if len(setting.can) > MOST_ZONES:
         raise TocsinError(
             f"a page with {len(setting.can):,} zones shows nothing; draw a network of up to {MOST_ZONES} overlay nodes"
         )
-    if not chapters:
+    if not shown:
         raise TocsinError("a page without an event shows nothing; there is no update to be drawn")
     strategies = [strategy_named(name)(setting, queries) for name in names]
-    accounts = TrafficLedger(setting.overlay)
-    events = [_happening(strategies, accounts, event, chapter) for event, chapter in enumerate(chapters)]
+    ledger = TrafficLedger(setting.overlay)
+    events = [_scene_event(strategies, ledger, number, event) for number, event in enumerate(shown)]
     zones = setting.can.zones
     return Scene(
         kind=queries.kind,
         note=note,
-        domain=_span([queries.lows, queries.highs, queries.x], [(one.old, one.new) for one in chapters], 0),
-        heights=_span([queries.y], [(one.old, one.new) for one in chapters], 1),
+        domain=_span([queries.lows, queries.highs, queries.x], [(one.old, one.new) for one in shown], 0),
+        heights=_span([queries.y], [(one.old, one.new) for one in shown], 1),
         zones=[
             tuple(_finite(end) for end in ends)
             for ends in zip(*(column.tolist() for column in zones[:4]), strict=True)
         ],
-        nodes=[(round(x, 4), round(y, 4)) for x, y in laid_out(setting.overlay, setting.seed).tolist()],
+        nodes=[(round(x, 4), round(y, 4)) for x, y in node_positions(setting.overlay, setting.seed).tolist()],
         server=setting.server,
         subscriptions=list(
             zip(queries.lows.tolist(), queries.highs.tolist(), strategies[0].gateways.tolist(), strict=True)
         ),
         rows=list(zip(queries.x.tolist(), queries.y.tolist(), strict=True)),
         roles=[role.name.lower() for role in Role],
-        strategies=[Drawn(one.name, title_of(one.name), one.stored_state.words) for one in strategies],
+        strategies=[
+            SceneStrategy(one.name, title_of(one.name), one.stored_state.words) for one in strategies
+        ],
         events=events,
     )
 
 
-def _happening(
-    strategies: Sequence[Strategy], accounts: TrafficLedger, event: int, chapter: ShownEvent
-) -> Happening:
-    """Return an event with what each strategy does for it."""
-    changes = one_change(chapter.old, chapter.new)
+def _scene_event(
+    strategies: Sequence[Strategy], ledger: TrafficLedger, number: int, event: ShownEvent
+) -> SceneEvent:
+    """Return an event with a run of each strategy."""
+    changes = one_change(event.old, event.new)
     outcomes = [strategy.publish(changes) for strategy in strategies]
     told = [_told(outcome) for outcome in outcomes]
     for strategy, other in zip(strategies, told, strict=True):
         if repr(other) != repr(told[0]):
             raise TocsinError(
-                f"event {event}: strategy {strategy.name} tells {len(other):,} subscriptions, and "
+                f"event {number}: strategy {strategy.name} tells {len(other):,} subscriptions, and "
                 f"{strategies[0].name} {len(told[0]):,}, or something else; a page shows what is true, and this is not"
             )
-    messages = chapter.messages
+    messages = event.messages
     corners = (messages.outer_l, messages.inner_l, messages.inner_r, messages.outer_r)
     rectangles = [
         (_finite(outer_l), inner_l, inner_r, _finite(outer_r))
         for outer_l, inner_l, inner_r, outer_r in zip(*(one.tolist() for one in corners), strict=True)
     ]
     values = [_finite(value) for value in messages.payload.get("value", np.empty(0)).tolist()]
-    points = [end[0] for end in (chapter.old, chapter.new) if end is not None]
-    return Happening(
-        row=chapter.row,
-        old=chapter.old,
-        new=chapter.new,
-        sort=chapter.sort.value,
-        title=headline(chapter),
+    points = [end[0] for end in (event.old, event.new) if end is not None]
+    return SceneEvent(
+        row=event.row,
+        old=event.old,
+        new=event.new,
+        sort=event.kind.value,
+        title=headline(event),
         rectangles=rectangles,
         values=values,
         points=list(dict.fromkeys(points)),
         told=told[0],
         runs=[
-            _run(strategy, accounts, outcome, chapter)
+            _run(strategy, ledger, outcome, event)
             for strategy, outcome in zip(strategies, outcomes, strict=True)
         ],
     )
 
 
-def _run(strategy: Strategy, accounts: TrafficLedger, outcome: Outcome, chapter: ShownEvent) -> Run:
-    sent = outcome.traffic
-    costs = accounts.add(sent, 1)
-    columns = (sent.step, sent.role, sent.sender, sent.receiver, sent.messages, sent.size)
-    return Run(
+def _run(strategy: Strategy, ledger: TrafficLedger, outcome: Outcome, event: ShownEvent) -> SceneRun:
+    traffic = outcome.traffic
+    costs = ledger.add(traffic, 1)
+    columns = (getattr(traffic, name) for name in _LINE)
+    return SceneRun(
         lines=sorted(zip(*(column.tolist() for column in columns), strict=True)),
-        overlay_hops=int(costs.overlay_hops[0]),
-        ip_hops=int(costs.ip_hops[0]),
-        size=int(costs.size[0]),
-        stress=int(costs.stress[0]),
-        steps=int(costs.steps[0]),
+        **{name: int(column[0]) for name, column in costs._asdict().items()},
         server_messages=outcome.outgoing,
-        words=in_words(strategy, outcome, chapter),
+        words=caption(strategy, outcome, event),
     )
 
 
@@ -192,8 +196,30 @@ def _finite(value: Any) -> Any:
 def _span(
     columns: Sequence[Any], ends: Sequence[tuple[Point | None, Point | None]], axis: int
 ) -> tuple[float, float]:
-    """Return the least and the greatest of all, those included that come with the changes."""
+    """Return the least and the greatest value, including those of the changes."""
     later = [end[axis] for pair in ends for end in pair if end is not None]
     found = np.concatenate([*columns, np.array(later, dtype=np.float64)])
     lowest, highest = float(found.min()), float(found.max())
     return lowest, highest if highest > lowest else lowest + 1.0
+
+
+def node_positions(overlay: Overlay, seed: int) -> Floats:
+    """Return a position in the unit square for each node, [nodes, 2]: near nodes near each other, but not overlapping."""
+    nodes = len(overlay)
+    if nodes < 3:
+        return np.linspace((0.3, 0.5), (0.7, 0.5), nodes)
+    positions = network_coordinates(overlay.hops, dimensions=2, seed=seed)
+    # Mostly ranks: a few distant nodes would crowd all others.
+    ranks = np.argsort(np.argsort(positions, axis=0, kind="stable"), axis=0, kind="stable") / (nodes - 1)
+    spans = np.ptp(positions, axis=0)
+    positions = 0.7 * ranks + 0.3 * (positions - positions.min(axis=0)) / np.where(spans > 0, spans, 1.0)
+    apart = 0.8 / np.sqrt(nodes)
+    for _ in range(_ROUNDS):
+        between = positions[:, None] - positions[None]
+        distance = np.sqrt((between**2).sum(axis=2))
+        np.fill_diagonal(distance, np.inf)
+        lacking = np.clip(apart - distance, 0.0, None) / np.maximum(distance, 1e-9)
+        positions += _PUSH * (between * lacking[:, :, None]).sum(axis=1)
+    lowest, spans = positions.min(axis=0), np.ptp(positions, axis=0)
+    scaled: Floats = (positions - lowest) / np.where(spans > 0, spans, 1.0)
+    return scaled

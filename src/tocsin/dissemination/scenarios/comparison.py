@@ -22,35 +22,35 @@ from tocsin.matching import IdArray
 from tocsin.model.errors import TocsinError
 
 SAMPLE: Final = 200  # subscriptions whose answers are recomputed
-CLOSELY: Final = 100  # events of which it is checked what each of them was told
+CLOSELY: Final = 100  # events whose every answer change is checked
 
 
 class AnswerError(TocsinError):
-    """A strategy left a subscription with a wrong answer, or told it at a wrong event."""
+    """A strategy left a subscription with a wrong answer, or changed it at a wrong event."""
 
 
-class Sorts(Struct, frozen=True):
-    """How many messages a server that reformulates makes of the updates: none of the ignorable ones."""
+class UpdateKinds(Struct, frozen=True):
+    """The numbers of updates that a server reformulates into no message, one, or several."""
 
     ignorable: int
     one_message: int
     several_messages: int
 
 
-def sorts(prepared: Prepared | PreparedJoin) -> Sorts:
-    """Return how many of a scenario's updates are of which sort."""
+def count_update_kinds(prepared: Prepared | PreparedJoin) -> UpdateKinds:
+    """Return how many of a scenario's updates are of each kind."""
     changes: Changes = prepared.changes
-    messages = prepared.question.new_server().reformulate(changes)
+    messages = prepared.queries.new_server().reformulate(changes)
     counts = np.bincount(messages.change, minlength=len(prepared.changes))
-    return Sorts(*(int(np.count_nonzero(kind)) for kind in (counts == 0, counts == 1, counts > 1)))
+    return UpdateKinds(*(int(np.count_nonzero(kind)) for kind in (counts == 0, counts == 1, counts > 1)))
 
 
 def warm_up(kind: str, names: Sequence[str]) -> None:
-    """Let strategies run a little, so that what they need is compiled before anything is timed."""
+    """Run strategies on a small scenario, so that kernels are compiled before anything is timed."""
     small = Scenario(kind=kind, nodes=4, physical=40, subscriptions=50, rows=20, events=40, spikes=0.2)
     prepared = prepare_any(small)
     for name in names:
-        simulate(strategy_named(name)(prepared.setting, prepared.question), [prepared.changes])
+        simulate(strategy_named(name)(prepared.setting, prepared.queries), [prepared.changes])
 
 
 def compare(
@@ -59,38 +59,38 @@ def compare(
     batch: int,
     progress: Callable[[str, int], None] = lambda *_: None,
 ) -> Iterator[SimulationResult]:
-    """Let strategies, by name or as classes, carry a scenario's changes, and return what each costs, one after another.
+    """Yield the costs of each strategy, given by name or as a class, over a scenario's changes.
 
-    `progress` is told of each batch: the strategy, and how many events. Raise `AnswerError` at the first strategy that
-    gives a wrong answer, or that does not tell as many of each event as the one before.
+    `progress` gets the strategy and the number of events of each batch. Raise `AnswerError` at the first strategy that
+    gives a wrong answer, or that changes another number of answers at some event than the strategy before.
     """
     checks = _Checks(prepared)
     for one in names:
         name, made_by = (one, strategy_named(one)) if isinstance(one, str) else (one.name, one)
-        strategy = made_by(prepared.setting, prepared.question)
-        told = _Told(checks.numbers)
+        strategy = made_by(prepared.setting, prepared.queries)
+        changed = _AnswerLog(checks.numbers)
 
-        def watch(outcome: Outcome, events: int, name: str = name, told: _Told = told) -> None:
-            told.take(outcome, events)
+        def watch(outcome: Outcome, events: int, name: str = name, changed: _AnswerLog = changed) -> None:
+            changed.add(outcome, events)
             progress(name, events)
 
-        # The first events alone, since they are looked at one by one.
+        # The first events are a batch of their own: they are checked one by one.
         changes: Changes = prepared.changes
         first, others = changes.part(0, CLOSELY), in_batches(changes, batch, CLOSELY)
         result = simulate(strategy, [first, *others], watch)
-        checks.check(strategy, told)
+        checks.check(strategy, changed)
         yield result
 
 
-class _Told:
-    """What a strategy told: of the first batch to a sample of subscriptions, and of all to how many by event."""
+class _AnswerLog:
+    """The answers that a strategy changed: of a sample in the first batch, and how many at every event."""
 
     def __init__(self, numbers: IdArray) -> None:
         self._numbers = numbers
         self._counts: list[IdArray] = []
         self.first: list[Altered] = []
 
-    def take(self, outcome: Outcome, events: int) -> None:
+    def add(self, outcome: Outcome, events: int) -> None:
         told = outcome.answer_changes
         if not self._counts:
             kept = np.flatnonzero(np.isin(told.numbers, self._numbers))
@@ -105,11 +105,11 @@ class _Told:
 
 
 class _Checks:
-    """What a sample of subscriptions should be told, and how many the strategy before told of each event."""
+    """The recomputed answers of a sample of subscriptions, and the counts of the strategy before."""
 
     def __init__(self, prepared: Prepared | PreparedJoin) -> None:
         changes: Changes = prepared.changes
-        self.numbers = sampled(len(prepared.question), SAMPLE)
+        self.numbers = sampled(len(prepared.queries), SAMPLE)
         now = definition_of(prepared)
         self._first = now.follow(changes.part(0, CLOSELY), self.numbers)
         now.change_all(changes.part(CLOSELY))
@@ -117,9 +117,9 @@ class _Checks:
         self._events = len(changes)
         self._before: tuple[str, IdArray] | None = None
 
-    def check(self, strategy: Strategy, told: _Told) -> None:
-        """Raise `AnswerError` if a strategy told something else, or left a subscription with another answer."""
-        self._check_first(strategy.name, told.first)
+    def check(self, strategy: Strategy, changed: _AnswerLog) -> None:
+        """Raise `AnswerError` if a strategy made other changes, or left a subscription with another answer."""
+        self._check_first(strategy.name, changed.first)
         for number, meant in zip(self.numbers.tolist(), self._answers, strict=True):
             if not is_same(found := known(strategy, number), meant):
                 raise AnswerError(
@@ -128,18 +128,18 @@ class _Checks:
                 )
         if self._before is not None:
             name, counts = self._before
-            if len(differs := np.flatnonzero(counts != told.counts)):
+            if len(differs := np.flatnonzero(counts != changed.counts)):
                 event = int(differs[0])
                 raise AnswerError(
-                    f"strategy {strategy.name}, event {event}: it changes {told.counts[event]:,} answers, "
+                    f"strategy {strategy.name}, event {event}: it changes {changed.counts[event]:,} answers, "
                     f"and with {name} {counts[event]:,}"
                 )
-        self._before = strategy.name, told.counts
+        self._before = strategy.name, changed.counts
 
     def _check_first(self, name: str, told: Sequence[Altered]) -> None:
         for meant, found in zip_longest(self._first, told):
             if meant is None or found is None or found[:2] != meant[:2]:
-                # Of the two lists, which are in order, the one that comes first is missing in the other.
+                # Both lists are sorted, so the lesser entry is missing in the other one.
                 one = min((one for one in (meant, found) if one is not None), key=lambda one: one[:2])
                 how = "should be told, and is not" if one is meant else "is told, and should not be"
                 words = f"that {one.old} becomes {one.new} {how}"

@@ -32,8 +32,8 @@ class Definition(Protocol):
 def definition_of(prepared: Prepared | PreparedJoin) -> Definition:
     """Return the answers of a scenario before its changes."""
     if isinstance(prepared, PreparedJoin):
-        return PairRecomputation(prepared.question)
-    return _Ranges(prepared.question)
+        return PairRecomputation(prepared.queries)
+    return _Ranges(prepared.queries)
 
 
 def known(strategy: Strategy, number: int) -> Found:
@@ -45,9 +45,9 @@ def known(strategy: Strategy, number: int) -> Found:
 class _Ranges:
     """Points, and the ranges that ask about them."""
 
-    def __init__(self, question: RangeQueries) -> None:
-        self._lows, self._highs = question.lows, question.highs
-        self._now = Recomputation(question.kind, question.x, question.y)
+    def __init__(self, queries: RangeQueries) -> None:
+        self._lows, self._highs = queries.lows, queries.highs
+        self._now = Recomputation(queries.kind, queries.x, queries.y)
 
     def change_all(self, changes: PointChanges) -> None:
         self._now.change_all(changes)

@@ -23,25 +23,25 @@ class PreparedJoin(Struct, frozen=True):
 
     scenario: Scenario
     setting: Setting
-    question: JoinQueries
+    queries: JoinQueries
     changes: JoinChanges
 
 
 def prepare_any(scenario: Scenario) -> Prepared | PreparedJoin:
-    """Return a scenario's network, question and changes, of ranges or of a join, as its kind says."""
+    """Return a scenario's network, queries and changes, of ranges or of a join, as its kind says."""
     return prepare_join(scenario) if scenario.kind == JoinQueries.kind else prepare(scenario)
 
 
 def prepare_join(scenario: Scenario) -> PreparedJoin:
-    """Return a scenario's network, question and changes; each table has its rows, and ranges of z are as those of x."""
+    """Return a scenario's network, queries and changes; each table has its rows, and ranges of z are as those of x."""
     scenario.check()
     r, s = (draw_rows(scenario.rows, table, scenario.seed) for table in Table)
     everybody = everybody_of(scenario, DOMAIN, scenario.seed)
     ranges = everybody.first(scenario.subscriptions)
     of_z = everybody_of(scenario, DOMAIN, scenario.seed + 1).first(scenario.subscriptions)
     setting = place(scenario, everybody, r.value, DOMAIN)
-    question = JoinQueries(r, s, ranges.lows, ranges.highs, z_lows=of_z.lows, z_highs=of_z.highs)
-    return PreparedJoin(scenario, setting, question, draw_changes(r, s, scenario.events, scenario.seed))
+    queries = JoinQueries(r, s, ranges.lows, ranges.highs, z_lows=of_z.lows, z_highs=of_z.highs)
+    return PreparedJoin(scenario, setting, queries, draw_changes(r, s, scenario.events, scenario.seed))
 
 
 def draw_rows(rows: int, table: Table, seed: int = 1) -> JoinRows:

@@ -27,8 +27,8 @@ class _Pairs(NamedTuple):
 class PairRecomputation:
     """Both tables, as they are after some changes, and which of their pairs each subscription wants."""
 
-    def __init__(self, question: JoinQueries) -> None:
-        self._question = question
+    def __init__(self, queries: JoinQueries) -> None:
+        self._queries = queries
         self._tables: dict[Table, _Rows] = {
             table: {
                 id: (key, value)
@@ -36,7 +36,7 @@ class PairRecomputation:
                     rows.id.tolist(), rows.key.tolist(), rows.value.tolist(), strict=True
                 )
             }
-            for table, rows in ((Table.R, question.r), (Table.S, question.s))
+            for table, rows in ((Table.R, queries.r), (Table.S, queries.s))
         }
         self._pairs = self._paired()
 
@@ -48,7 +48,7 @@ class PairRecomputation:
 
     def answer(self, number: int) -> tuple[tuple[int, int], ...]:
         """Return the pairs that a subscription wants, ascending."""
-        asked, pairs = self._question, self._pairs
+        asked, pairs = self._queries, self._pairs
         wanted = (
             (asked.lows[number] <= pairs.x)
             & (pairs.x <= asked.highs[number])

@@ -82,12 +82,12 @@ class Prepared(Struct, frozen=True):
 
     scenario: Scenario
     setting: Setting
-    question: RangeQueries
+    queries: RangeQueries
     changes: PointChanges
 
 
 def prepare(scenario: Scenario) -> Prepared:
-    """Return a scenario's network, question and changes; raise `TocsinError` for one that cannot be."""
+    """Return a scenario's network, queries and changes; raise `TocsinError` for one that cannot be."""
     scenario.check()
     if scenario.kind == JoinQueries.kind:
         raise TocsinError(
@@ -96,8 +96,8 @@ def prepare(scenario: Scenario) -> Prepared:
     x, y, changes, domain = _drawn(scenario)
     everybody = everybody_of(scenario, domain, scenario.seed)
     ranges = everybody.first(scenario.subscriptions)
-    question = RangeQueries(scenario.kind, x, y, ranges.lows, ranges.highs)
-    return Prepared(scenario, place(scenario, everybody, x, domain), question, changes)
+    queries = RangeQueries(scenario.kind, x, y, ranges.lows, ranges.highs)
+    return Prepared(scenario, place(scenario, everybody, x, domain), queries, changes)
 
 
 def everybody_of(scenario: Scenario, domain: tuple[float, float], seed: int) -> Ranges:
