@@ -38,7 +38,7 @@ def test_reading_in_one_go_makes_the_same_pairs_and_faults(
     vocabulary = Vocabulary()
     for predicate in asked:
         tag, low, _ = vocabulary.encode(predicate)
-        vocabulary.hold(*(_array(number) for number in (tag, low)))
+        vocabulary.retain(*(_array(number) for number in (tag, low)))
     faults: dict[int, str] = {}
     flat: list[Mapping[str, object]] = []
     for place, row in enumerate(rows):

@@ -216,8 +216,8 @@ def test_what_is_held_and_released_leaves_the_vocabulary_empty(
 ) -> None:
     vocabulary = Vocabulary()
     encoded = [vocabulary.encode(predicate) for predicate in several]
-    vocabulary.hold(*tags_and_lows(encoded))
-    vocabulary.hold(*tags_and_lows(encoded))
+    vocabulary.retain(*tags_and_lows(encoded))
+    vocabulary.retain(*tags_and_lows(encoded))
     vocabulary.release(*tags_and_lows(encoded))
     going = data.draw(st.permutations(range(len(several))))
     for done, which in enumerate(going, 1):
@@ -232,9 +232,9 @@ def test_the_members_of_a_list_are_held_once_also_where_vocabularies_are_joined(
     encoded = vocabulary.encode(
         Predicate(Attribute("a"), Operator.IN, (literal("x"), literal("y"), literal(TIMES[0])))
     )
-    vocabulary.hold(*tags_and_lows([encoded] * 3))
+    vocabulary.retain(*tags_and_lows([encoded] * 3))
     other = vocabulary.part(*tags_and_lows([encoded] * 2))
-    vocabulary.take_in(other)
+    vocabulary.merge(other)
     assert vocabulary.timed == {vocabulary.names.codes["a"]: 1}
     for _ in range(4):
         vocabulary.release(*tags_and_lows([encoded]))
@@ -283,7 +283,7 @@ def _predicate(text: str) -> Predicate:
 
 def hold(vocabulary: Vocabulary, text: str) -> tuple[Keys, Keys]:
     held = tags_and_lows([vocabulary.encode(_predicate(text))])
-    vocabulary.hold(*held)
+    vocabulary.retain(*held)
     return held
 
 
@@ -591,7 +591,7 @@ def test_integers_tell_what_the_predicate_tells_of_the_event(
 ) -> None:
     vocabulary = Vocabulary()
     encoded = [vocabulary.encode(predicate) for predicate in several]
-    vocabulary.hold(*tags_and_lows(encoded))
+    vocabulary.retain(*tags_and_lows(encoded))
     found = encode_events(EventBatch.of(events), vocabulary)
     for predicate, each in zip(several, encoded, strict=True):
         if each.tag >> FIELD_BITS != Op.RESIDUAL:

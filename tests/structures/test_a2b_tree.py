@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from tocsin.structures.a2b_tree import (
     _LONE,
-    _ROOT,
     A2BTree,
+    _Counter,
     add_points,
     bytes_used,
     find_ends,
@@ -24,7 +24,7 @@ from tocsin.structures.a2b_tree import (
     take_points,
     with_room,
 )
-from tocsin.structures.b_trees import COUNT, LEVEL, Nodes
+from tocsin.structures.b_trees import NodeHead, Nodes
 
 LONG = os.environ.get("TOCSIN_TEST_PROFILE") == "long"
 
@@ -103,7 +103,7 @@ def columns(points: list[Point] | tuple[Point, ...]) -> tuple[NDArray[np.float64
 def points_of(tree: A2BTree) -> list[Point]:
     """Return all points, after a look at everything that must hold of the nodes."""
     points: list[Point] = []
-    for x, least, link in entries(tree.upper, int(tree.counters[_ROOT])):
+    for x, least, link in entries(tree.upper, int(tree.counters[_Counter.ROOT])):
         if link == _LONE:
             points.append((x, least))
             continue
@@ -116,8 +116,8 @@ def points_of(tree: A2BTree) -> list[Point]:
         node = int(nodes.counters[1])
         while node >= 0:
             free += 1
-            node = int(nodes.heads[node, COUNT])
-        roots = [int(tree.counters[_ROOT])]
+            node = int(nodes.heads[node, NodeHead.COUNT])
+        roots = [int(tree.counters[_Counter.ROOT])]
         if nodes is tree.lower:
             roots = [link for *_, link in entries(tree.upper, roots[0]) if link != _LONE]
         assert used == free + sum(number_of_nodes(nodes, root) for root in roots)
@@ -136,7 +136,7 @@ def entries(nodes: Nodes, root: int, *, is_root: bool = True) -> list[tuple[floa
     found: list[tuple[float, float, int]] = []
     assert count >= 2
     for place, child in enumerate(links):
-        assert nodes.heads[child, LEVEL] == level - 1
+        assert nodes.heads[child, NodeHead.LEVEL] == level - 1
         below = entries(nodes, child, is_root=False)
         assert keys[place] <= below[0][0]
         assert place == 0 or keys[place] > found[-1][0]
@@ -152,7 +152,7 @@ def number_of_nodes(nodes: Nodes, root: int) -> int:
 
 
 def height(tree: A2BTree) -> int:
-    return int(tree.upper.heads[tree.counters[_ROOT], LEVEL]) + 1
+    return int(tree.upper.heads[tree.counters[_Counter.ROOT], NodeHead.LEVEL]) + 1
 
 
 def test_the_end_of_mar_is_found_as_in_the_papers_figure_5() -> None:

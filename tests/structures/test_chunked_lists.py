@@ -7,20 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.structures.chunked_lists import (
-    _LIVE_LISTS,
-    _TOP_CHUNK,
-    _TOP_LIST,
-    _TOP_WORD,
-    CAPACITY,
-    FILL,
-    HEAD,
     LARGEST,
-    OFFSET,
-    OLDER,
-    OWNER,
-    TOTAL,
-    WIDTH,
+    Chunk,
     ChunkedLists,
+    ListRow,
+    _Counter,
     _stride,
     append,
     drop_list,
@@ -52,11 +43,14 @@ class ListsBesideLists:
         return number
 
     def append(self, number: int, count: int = 1) -> None:
-        width = int(self.lists.rows[number, WIDTH])
+        width = int(self.lists.rows[number, ListRow.WIDTH])
         for _ in range(count):
             self._make_room(width)
             chunk, position = append(self.lists, number)
-            offset, capacity = self.lists.chunks[chunk, OFFSET], self.lists.chunks[chunk, CAPACITY]
+            offset, capacity = (
+                self.lists.chunks[chunk, Chunk.OFFSET],
+                self.lists.chunks[chunk, Chunk.CAPACITY],
+            )
             record = tuple(range(self._written, self._written + width))
             self._written += width
             for column, word in enumerate(record):
@@ -78,7 +72,7 @@ class ListsBesideLists:
     def check(self) -> None:
         for number, records in self.held.items():
             assert records_of(self.lists, number) == records
-        assert self.lists.counters[_LIVE_LISTS] == len(self.held)
+        assert self.lists.counters[_Counter.LIVE_LISTS] == len(self.held)
         self._check_stretches()
 
     def _make_room(self, width: int) -> None:
@@ -88,50 +82,50 @@ class ListsBesideLists:
 
     def _whereabouts(self, number: int, place: int) -> tuple[int, int]:
         for chunk in chunks_of(self.lists, number):
-            if place < self.lists.chunks[chunk, CAPACITY]:
+            if place < self.lists.chunks[chunk, Chunk.CAPACITY]:
                 return chunk, place
-            place -= int(self.lists.chunks[chunk, CAPACITY])
+            place -= int(self.lists.chunks[chunk, Chunk.CAPACITY])
         raise IndexError(place)
 
     def _check_stretches(self) -> None:
         """No two chunks have a word in common, and none reaches beyond those in use."""
         stretches = []
         for number in self.held:
-            stride = int(_stride(int(self.lists.rows[number, WIDTH])))
+            stride = int(_stride(int(self.lists.rows[number, ListRow.WIDTH])))
             for chunk in chunks_of(self.lists, number):
-                begin = int(self.lists.chunks[chunk, OFFSET])
-                stretches.append((begin, begin + stride * int(self.lists.chunks[chunk, CAPACITY])))
+                begin = int(self.lists.chunks[chunk, Chunk.OFFSET])
+                stretches.append((begin, begin + stride * int(self.lists.chunks[chunk, Chunk.CAPACITY])))
         ends = [0]
         for begin, end in sorted(stretches):
             assert begin >= ends[-1]
             ends.append(end)
-        assert ends[-1] <= self.lists.counters[_TOP_WORD] <= len(self.lists.words)
+        assert ends[-1] <= self.lists.counters[_Counter.TOP_WORD] <= len(self.lists.words)
 
 
 def chunks_of(lists: ChunkedLists, number: int) -> list[int]:
     """Return a list's chunks, the oldest first."""
     found = []
-    chunk = int(lists.rows[number, HEAD])
+    chunk = int(lists.rows[number, ListRow.HEAD])
     while chunk >= 0:
-        assert lists.chunks[chunk, OWNER] == number
+        assert lists.chunks[chunk, Chunk.OWNER] == number
         found.append(chunk)
-        chunk = int(lists.chunks[chunk, OLDER])
+        chunk = int(lists.chunks[chunk, Chunk.OLDER])
     return found[::-1]
 
 
 def records_of(lists: ChunkedLists, number: int) -> list[Record]:
     """Return a list's records as they lie; only the newest chunk may be partly filled."""
     found: list[Record] = []
-    width, fill = int(lists.rows[number, WIDTH]), int(lists.rows[number, FILL])
+    width, fill = int(lists.rows[number, ListRow.WIDTH]), int(lists.rows[number, ListRow.FILL])
     chunks = chunks_of(lists, number)
     assert (fill > 0) is bool(chunks)
     for chunk in chunks:
-        offset, capacity = int(lists.chunks[chunk, OFFSET]), int(lists.chunks[chunk, CAPACITY])
+        offset, capacity = int(lists.chunks[chunk, Chunk.OFFSET]), int(lists.chunks[chunk, Chunk.CAPACITY])
         count = fill if chunk == chunks[-1] else capacity
         assert count <= capacity
         columns = lists.words[offset : offset + width * capacity].reshape(width, capacity)
         found += map(tuple, columns[:, :count].T.tolist())
-    assert lists.rows[number, TOTAL] == len(found)
+    assert lists.rows[number, ListRow.TOTAL] == len(found)
     return found
 
 
@@ -166,7 +160,7 @@ def test_a_chunk_is_as_large_as_all_before_it_up_to_a_limit(width: int) -> None:
     number = both.new(width)
     both.append(number, 2 * LARGEST + 1)
     both.check()
-    capacities = both.lists.chunks[chunks_of(both.lists, number), CAPACITY].tolist()
+    capacities = both.lists.chunks[chunks_of(both.lists, number), Chunk.CAPACITY].tolist()
     assert capacities == [4, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1024]
     for place in (0, 3, 4, 1000, 2 * LARGEST - 4):
         both.remove(number, place)
@@ -191,7 +185,7 @@ def test_freed_chunks_are_used_again_for_records_of_the_same_stride(before: int,
     first = [both.new(before) for _ in range(3)]
     for number in first:
         both.append(number, 100)
-    used = both.lists.counters[[_TOP_WORD, _TOP_LIST, _TOP_CHUNK]].tolist()
+    used = both.lists.counters[[_Counter.TOP_WORD, _Counter.TOP_LIST, _Counter.TOP_CHUNK]].tolist()
     for number in first:
         both.drop(number)
     again = [both.new(after) for _ in range(3)]
@@ -199,18 +193,18 @@ def test_freed_chunks_are_used_again_for_records_of_the_same_stride(before: int,
         both.append(number, 100)
     both.check()
     assert sorted(again) == sorted(first)
-    assert both.lists.counters[[_TOP_WORD, _TOP_LIST, _TOP_CHUNK]].tolist() == used
+    assert both.lists.counters[[_Counter.TOP_WORD, _Counter.TOP_LIST, _Counter.TOP_CHUNK]].tolist() == used
 
 
 @pytest.mark.parametrize(("before", "after", "stride"), [(2, 3, 3), (3, 2, 2), (16, 17, 32), (32, 33, 64)])
 def test_freed_chunks_of_another_stride_are_left_alone(before: int, after: int, stride: int) -> None:
     both = ListsBesideLists()
     both.append(first := both.new(before), 4)
-    used = int(both.lists.counters[_TOP_WORD])
+    used = int(both.lists.counters[_Counter.TOP_WORD])
     both.drop(first)
     both.append(both.new(after), 4)
     both.check()
-    assert both.lists.counters[_TOP_WORD] == used + 4 * stride
+    assert both.lists.counters[_Counter.TOP_WORD] == used + 4 * stride
 
 
 @given(st.sampled_from(WIDTHS), st.integers(1, 5000))

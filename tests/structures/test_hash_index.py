@@ -7,10 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.structures.hash_index import (
-    _FREE,
-    _MASK,
-    _SPLIT,
     NONE,
+    HashCounter,
     HashIndex,
     find,
     insert,
@@ -68,13 +66,13 @@ class IndexBesideDict:
 
 def chains(index: HashIndex) -> list[list[int]]:
     """Return the entries of each bucket."""
-    buckets = int(index.counters[_MASK]) + 1 + int(index.counters[_SPLIT])
+    buckets = int(index.counters[HashCounter.MASK]) + 1 + int(index.counters[HashCounter.SPLIT])
     return [_followed(index, int(index.heads[bucket])) for bucket in range(buckets)]
 
 
 def free_entries(index: HashIndex) -> list[int]:
     """Return the entries to be used again, the next one first."""
-    return _followed(index, int(index.counters[_FREE]))
+    return _followed(index, int(index.counters[HashCounter.FREE]))
 
 
 def _followed(index: HashIndex, entry: int) -> list[int]:

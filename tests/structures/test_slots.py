@@ -1,12 +1,12 @@
 from __future__ import annotations
 
+import numba
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tocsin.structures import free_lists
-from tocsin.structures.jit import kernel
 from tocsin.structures.slots import SlotMap, Slots
 
 steps = st.lists(st.integers(-8, 8), max_size=60)  # how many to take; how many to give back, if negative
@@ -53,7 +53,7 @@ def test_a_map_finds_the_slot_of_a_key_and_the_key_of_a_slot(steps: list[tuple[b
         assert slots.keys(np.array(list(known.values()), dtype=np.int64)).tolist() == list(known)
 
 
-@kernel
+@numba.njit(nogil=True)
 def _run(
     steps: NDArray[np.int64], rows: NDArray[np.int32], heads: NDArray[np.int64], held: NDArray[np.int64]
 ) -> int:

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from tocsin.structures.sorted_blocks import (
     BLOCK,
-    USED,
     PairChanges,
     SortedBlocks,
     lower_bound,
@@ -34,9 +33,9 @@ def changed(blocks: SortedBlocks, changes: list[tuple[Pair | None, Pair | None]]
 
 def pairs_of(blocks: SortedBlocks) -> list[Pair]:
     pairs: list[Pair] = []
-    for entry in range(blocks.counters[USED]):
+    for entry in range(blocks.used[0]):
         block, size = blocks.block[entry], blocks.size[entry]
-        assert size > 0 or blocks.counters[USED] == 1
+        assert size > 0 or blocks.used[0] == 1
         here = list(
             zip(blocks.first[block, :size].tolist(), blocks.second[block, :size].tolist(), strict=True)
         )
@@ -78,9 +77,9 @@ def test_pairs_are_kept_in_order_while_they_come_and_go(seed: int, domain: int) 
 
 def test_what_comes_in_order_fills_its_blocks() -> None:
     blocks = changed(new_sorted_blocks(), [(None, (float(i), 0.0)) for i in range(20 * BLOCK)])
-    assert blocks.counters[USED] <= 20 * 4 // 3 + 1
+    assert blocks.used[0] <= 20 * 4 // 3 + 1
     thinned = changed(blocks, [((float(i), 0.0), None) for i in range(20 * BLOCK) if i % 20])
-    assert thinned.counters[USED] <= 4
+    assert thinned.used[0] <= 4
     assert pairs_of(thinned) == [(float(i), 0.0) for i in range(0, 20 * BLOCK, 20)]
 
 
@@ -90,7 +89,7 @@ def test_the_place_after_the_last_pair_is_in_the_last_block() -> None:
     for i in range(300, 300 + 2 * BLOCK):
         blocks = changed(blocks, [(None, (float(i), 0.0))])
         entry, place = divmod(lower_bound(blocks, 1000.0, 0.0), BLOCK)
-        assert (entry, place) == (blocks.counters[USED] - 1, blocks.size[entry])
+        assert (entry, place) == (blocks.used[0] - 1, blocks.size[entry])
 
 
 def test_a_pair_that_is_not_there_cannot_be_taken_out() -> None:

@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.structures.sorted_runs import (
-    _TOP_LEAF,
-    _TOP_SHELF,
     LEAF,
     SortedRuns,
+    _Counter,
     delete,
     has_room,
     insert,
@@ -66,7 +65,7 @@ class RunsBesideDicts:
         ):
             assert shelf >= ends[-1]
             ends.append(shelf + room)
-        assert ends[-1] <= self.runs.counters[_TOP_SHELF] <= len(self.runs.words)
+        assert ends[-1] <= self.runs.counters[_Counter.TOP_SHELF] <= len(self.runs.words)
 
 
 def leaves_of(runs: SortedRuns, run: int) -> list[int]:
@@ -152,7 +151,7 @@ def test_an_emptied_leaf_goes_to_whoever_needs_one_next() -> None:
     first, second = both.new(), both.new()
     for key in range(10 * LEAF):
         both.insert(first, key)
-    used = int(both.runs.counters[_TOP_LEAF])
+    used = int(both.runs.counters[_Counter.TOP_LEAF])
     for key in range(10 * LEAF):
         both.delete(first, key)
         if key % LEAF == 0:
@@ -161,7 +160,7 @@ def test_an_emptied_leaf_goes_to_whoever_needs_one_next() -> None:
     for key in range(10 * LEAF, 0, -1):
         both.insert(second, key)
     both.check()
-    assert both.runs.counters[_TOP_LEAF] == used
+    assert both.runs.counters[_Counter.TOP_LEAF] == used
 
 
 def test_an_outgrown_directory_goes_to_a_new_run() -> None:
@@ -172,10 +171,10 @@ def test_an_outgrown_directory_goes_to_a_new_run() -> None:
         for key in range(9 * LEAF):
             both.insert(run, key)
     assert not set(outgrown) & set(both.runs.shelf[runs].tolist())
-    used = int(both.runs.counters[_TOP_SHELF])
+    used = int(both.runs.counters[_Counter.TOP_SHELF])
     heirs = [both.new() for _ in range(3)]
     assert sorted(both.runs.shelf[heirs].tolist()) == outgrown
-    assert both.runs.counters[_TOP_SHELF] == used
+    assert both.runs.counters[_Counter.TOP_SHELF] == used
     for heir in heirs:
         both.insert(heir, HIGHEST)
     both.check()

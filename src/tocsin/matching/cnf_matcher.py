@@ -49,7 +49,7 @@ class CnfMatcher(IndexedMatcher):
         """Add forms, and hold what they speak of; if they are refused, nothing is held."""
         if not len(ids):
             return
-        self.vocabulary.hold(forms.tags, forms.lows)
+        self.vocabulary.retain(forms.tags, forms.lows)
         try:
             self._enter(ids, forms)
         except BaseException:

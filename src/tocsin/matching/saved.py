@@ -161,7 +161,7 @@ def open_matcher(folder: str | os.PathLike[str], *, vocabulary: Vocabulary | Non
     except SavedMatcherError as fault:
         raise SavedMatcherError(fault.reason, str(home)) from None
     if words is not None and vocabulary is not None:
-        vocabulary.take_in(words)
+        vocabulary.merge(words)
     return matcher
 
 

@@ -13,8 +13,7 @@ from tocsin.matching.conjunction_store._kernels.numbers import unlink
 from tocsin.matching.conjunction_store._kernels.records import free_all, recall, store_all
 from tocsin.matching.conjunction_store.state import Expressions
 from tocsin.matching.encoding.codes import Keys
-from tocsin.matching.encoding.conjunctions import EncodedClauses, EncodedConjunctions
-from tocsin.matching.encoding.lists import lists_of
+from tocsin.matching.encoding.conjunctions import EncodedClauses, EncodedConjunctions, encode_lists
 from tocsin.matching.encoding.vocabulary import Vocabulary
 
 
@@ -50,7 +49,7 @@ class StoredMatcher(IndexedMatcher):
             return
         self._finish_pending()
         self._make_room(expressions)
-        self.vocabulary.hold(expressions.tags, expressions.lows)
+        self.vocabulary.retain(expressions.tags, expressions.lows)
         try:
             self._keep(ids, expressions)
             self._place(expressions)
@@ -103,4 +102,4 @@ class StoredMatcher(IndexedMatcher):
 
 def with_lists(vocabulary: Vocabulary, expressions: Expressions) -> Expressions:
     """Return expressions with the members of their lists."""
-    return expressions._replace(**lists_of(vocabulary, expressions.tags, expressions.lows)._asdict())
+    return expressions._replace(**encode_lists(vocabulary, expressions.tags, expressions.lows)._asdict())

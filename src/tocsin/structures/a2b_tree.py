@@ -1,39 +1,42 @@
 """The A2B-tree: points (x, y) by x, with the least y of everything below each entry (database/network interface, §3).
 
 The upper tier is a B-tree over the distinct x; an entry of its leaves leads to the lower tier, a B-tree over the y of
-that x, with how often each occurs. We differ: a y that is alone with its x is kept in the upper tier itself, as the
+that x, with a count for each. We differ: a y that is alone with its x is kept in the upper tier itself, as the
 least y of its entry, so that a table whose x are all different has no lower tier.
 
-All is O(log n). `seek` writes a path to an x, from which `follow` and `precede` find the nearest points beyond it with
-a y of at most some bound. Points may be equal; no x and no y is NaN.
+Every operation is O(log n). `seek` writes a path to an x, from which `follow` and `precede` find the nearest points beyond
+it with a y of at most some bound. Points may be equal; no x and no y is NaN.
 """
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.structures import b_trees
-from tocsin.structures.b_trees import COUNT, LEVEL, NODE, PLACE, Nodes
+from tocsin.structures.b_trees import NodeHead, Nodes, PathStep
 from tocsin.structures.growth import bytes_of
 from tocsin.structures.jit import helper, kernel
 
 _LONE: Final = -1  # the link of an x with one y
-_ROOT: Final = 0
-_POINTS: Final = 1
-
 _UPPER: Final = 32  # measured: see decision 0026
 _LOWER: Final = 8  # few rows of a table have the same x
 
 
+class _Counter(IntEnum):
+    ROOT = 0  # of the upper tier
+    POINTS = 1
+
+
 class A2BTree(NamedTuple):
-    """Two tiers, and paths for whoever works on them: each user writes a path before it reads it."""
+    """Two tiers, and paths as scratch memory: every function writes a path before it reads it."""
 
     upper: Nodes  # by x
-    lower: Nodes  # by y; a leaf's links say how often
-    counters: NDArray[np.int64]  # [2] the root of the upper tier, and how many points there are
+    lower: Nodes  # by y; a leaf's links count equal points
+    counters: NDArray[np.int64]  # [_Counter]
     here: NDArray[np.int64]  # [LEVELS, 2] to an x
     below: NDArray[np.int64]  # [LEVELS, 2] to a y of that x
     away: NDArray[np.int64]  # [LEVELS, 2] to a second x
@@ -42,7 +45,7 @@ class A2BTree(NamedTuple):
 
 
 def new_a2b_tree(x_fan_out: int = _UPPER, y_fan_out: int = _LOWER) -> A2BTree:
-    """Return a tree without points, whose nodes have up to so many entries; four are the fewest that work."""
+    """Return a tree without points; a node has up to `fan_out` entries, at least four."""
     upper = b_trees.new_nodes(x_fan_out, lows=True)
     root = b_trees.new_root(upper)
     paths = (b_trees.new_path() for _ in range(5))
@@ -52,7 +55,7 @@ def new_a2b_tree(x_fan_out: int = _UPPER, y_fan_out: int = _LOWER) -> A2BTree:
 
 
 def with_room(tree: A2BTree, distinct: int = 0) -> A2BTree:
-    """Return the tree with room for one more point anywhere, and before it for so many x that come in ascending order."""
+    """Return the tree with room for one more point anywhere, after `distinct` new x in ascending order."""
     fan_out = tree.upper.keys.shape[1]
     filled = fan_out - max(fan_out // 8, 1)  # entries that stay in a node when its last one needs room
     nodes, level = 0, distinct
@@ -63,8 +66,8 @@ def with_room(tree: A2BTree, distinct: int = 0) -> A2BTree:
 
 
 def number_of_points(tree: A2BTree) -> int:
-    """Return how many points are held."""
-    return int(tree.counters[_POINTS])
+    """Return the number of points."""
+    return int(tree.counters[_Counter.POINTS])
 
 
 def bytes_used(tree: A2BTree) -> int:
@@ -81,7 +84,7 @@ def has_room(tree: A2BTree) -> bool:
 @helper
 def seek(tree: A2BTree, x: float, path: NDArray[np.int64]) -> bool:
     """Write the path to the last x that is no greater, and tell whether it is equal."""
-    return b_trees.seek(tree.upper, tree.counters[_ROOT], x, path)
+    return b_trees.seek(tree.upper, tree.counters[_Counter.ROOT], x, path)
 
 
 @helper
@@ -89,7 +92,7 @@ def start_left(tree: A2BTree, path: NDArray[np.int64], exact: bool) -> None:
     """Let `left` begin at the x that was sought: `precede` then finds lesser ones."""
     b_trees.copy_path(path, _top(tree), tree.left)
     if not exact:
-        tree.left[0, PLACE] += 1
+        tree.left[0, PathStep.PLACE] += 1
 
 
 @helper
@@ -112,25 +115,25 @@ def precede(tree: A2BTree, bound: float) -> bool:
 
 @helper
 def _top(tree: A2BTree) -> int:
-    return np.int64(tree.upper.heads[tree.counters[_ROOT], LEVEL])
+    return np.int64(tree.upper.heads[tree.counters[_Counter.ROOT], NodeHead.LEVEL])
 
 
 @helper
 def x_at(tree: A2BTree, path: NDArray[np.int64]) -> float:
     """Return the x that a path leads to."""
-    return tree.upper.keys[path[0, NODE], path[0, PLACE]]
+    return tree.upper.keys[path[0, PathStep.NODE], path[0, PathStep.PLACE]]
 
 
 @helper
 def least_at(tree: A2BTree, path: NDArray[np.int64]) -> float:
     """Return the least y of the x that a path leads to."""
-    return tree.upper.lows[path[0, NODE], path[0, PLACE]]
+    return tree.upper.lows[path[0, PathStep.NODE], path[0, PathStep.PLACE]]
 
 
 @helper
 def holds(tree: A2BTree, path: NDArray[np.int64], y: float) -> bool:
     """Tell whether the x that a path leads to has this y."""
-    tier = np.int64(tree.upper.links[path[0, NODE], path[0, PLACE]])
+    tier = np.int64(tree.upper.links[path[0, PathStep.NODE], path[0, PathStep.PLACE]])
     if tier == _LONE or least_at(tree, path) == y:
         return least_at(tree, path) == y
     return b_trees.seek(tree.lower, tier, y, tree.below)
@@ -138,11 +141,11 @@ def holds(tree: A2BTree, path: NDArray[np.int64], y: float) -> bool:
 
 @helper
 def least_without(tree: A2BTree, path: NDArray[np.int64], y: float) -> float:
-    """Return the least y of the x that a path leads to, were one point with this y not there; infinite if none is left."""
+    """Return the least y of the x that a path leads to, without one point of this y; infinite if none is left."""
     least = least_at(tree, path)
     if least < y:
         return least
-    tier = np.int64(tree.upper.links[path[0, NODE], path[0, PLACE]])
+    tier = np.int64(tree.upper.links[path[0, PathStep.NODE], path[0, PathStep.PLACE]])
     if tier == _LONE:
         return np.inf
     leaf = _first_leaf(tree.lower, tier)
@@ -156,71 +159,71 @@ def least_without(tree: A2BTree, path: NDArray[np.int64], y: float) -> float:
 def least_strictly_between(
     tree: A2BTree, low: NDArray[np.int64], high: NDArray[np.int64], exact: bool
 ) -> float:
-    """Return the least y of all x between the two that were sought; `exact` says whether the higher one is there."""
-    last = high[0, PLACE] - 1 if exact else high[0, PLACE]
-    return b_trees.least_between(tree.upper, low, low[0, PLACE] + 1, high, last)
+    """Return the least y of all x between two paths; `exact` tells whether the higher x was found."""
+    last = high[0, PathStep.PLACE] - 1 if exact else high[0, PathStep.PLACE]
+    return b_trees.least_between(tree.upper, low, low[0, PathStep.PLACE] + 1, high, last)
 
 
 @helper
 def add(tree: A2BTree, x: float, y: float) -> None:
-    """Take in a point; `has_room` must hold."""
+    """Add a point; `has_room` must hold."""
     upper, lower, counters, here, below, _, _, _ = tree
-    counters[_POINTS] += 1
+    counters[_Counter.POINTS] += 1
     is_new = not seek(tree, x, here)
-    leaf, place, tier = here[0, NODE], here[0, PLACE], np.int64(_LONE)
+    leaf, place, tier = here[0, PathStep.NODE], here[0, PathStep.PLACE], np.int64(_LONE)
     if not is_new:
         tier = np.int64(upper.links[leaf, place])
         if tier == _LONE:
             tier = np.int64(b_trees.new_node(lower, 0))
             b_trees.put(lower, tier, 0, upper.lows[leaf, place], 0.0, 1)
-            lower.heads[tier, COUNT] = 1
+            lower.heads[tier, NodeHead.COUNT] = 1
             upper.links[leaf, place] = tier
         is_repeated = b_trees.seek(lower, tier, y, below)
         _set_least(tree, min(upper.lows[leaf, place], y))
         if is_repeated:
-            lower.links[below[0, NODE], below[0, PLACE]] += 1
+            lower.links[below[0, PathStep.NODE], below[0, PathStep.PLACE]] += 1
             return
-    # One call for either tier, since all of it becomes part of every kernel that adds.
+    # One call for both tiers: `insert` is inlined into every kernel that adds, and is large.
     root = b_trees.insert(
         upper if is_new else lower,
-        counters[_ROOT] if is_new else tier,
+        counters[_Counter.ROOT] if is_new else tier,
         here if is_new else below,
         x if is_new else y,
         y,
         np.int64(_LONE) if is_new else np.int64(1),
     )
     if is_new:
-        counters[_ROOT] = root
+        counters[_Counter.ROOT] = root
     else:
         upper.links[leaf, place] = root
 
 
 @helper
 def take(tree: A2BTree, x: float, y: float) -> bool:
-    """Take out a point, and tell whether there was one; of several equal ones, one goes."""
+    """Remove one point and tell whether it was there; equal points stay."""
     upper, lower, counters, here, below, _, _, _ = tree
     if not seek(tree, x, here) or not holds(tree, here, y):
         return False
-    counters[_POINTS] -= 1
-    leaf, place = here[0, NODE], here[0, PLACE]
+    counters[_Counter.POINTS] -= 1
+    leaf, place = here[0, PathStep.NODE], here[0, PathStep.PLACE]
     tier = np.int64(upper.links[leaf, place])
     is_lone, is_last = tier == _LONE, True
     if not is_lone:
         b_trees.seek(lower, tier, y, below)
-        lower.links[below[0, NODE], below[0, PLACE]] -= 1
-        is_last = lower.links[below[0, NODE], below[0, PLACE]] == 0
+        lower.links[below[0, PathStep.NODE], below[0, PathStep.PLACE]] -= 1
+        is_last = lower.links[below[0, PathStep.NODE], below[0, PathStep.PLACE]] == 0
     if is_last:
         root = b_trees.delete(
             upper if is_lone else lower,
-            counters[_ROOT] if is_lone else tier,
+            counters[_Counter.ROOT] if is_lone else tier,
             here if is_lone else below,
         )
         if is_lone:
-            counters[_ROOT] = root
+            counters[_Counter.ROOT] = root
             return True
         tier = root
     first = _first_leaf(lower, tier)
-    if lower.heads[first, COUNT] == 1 and lower.links[first, 0] == 1:
+    if lower.heads[first, NodeHead.COUNT] == 1 and lower.links[first, 0] == 1:
         b_trees.free_node(lower, tier)
         tier = np.int64(_LONE)
     upper.links[leaf, place] = tier
@@ -230,8 +233,8 @@ def take(tree: A2BTree, x: float, y: float) -> bool:
 
 @helper
 def replace(tree: A2BTree, y: float) -> bool:
-    """Set the y of the x that `here` leads to, if it has but one; tell whether that is so."""
-    if tree.upper.links[tree.here[0, NODE], tree.here[0, PLACE]] != _LONE:
+    """Set the y of the x that `here` leads to, if it has only one; tell whether it has."""
+    if tree.upper.links[tree.here[0, PathStep.NODE], tree.here[0, PathStep.PLACE]] != _LONE:
         return False
     _set_least(tree, y)
     return True
@@ -241,22 +244,22 @@ def replace(tree: A2BTree, y: float) -> bool:
 def _set_least(tree: A2BTree, y: float) -> None:
     """Set the least y of the x that `here` leads to."""
     upper, here = tree.upper, tree.here
-    if upper.lows[here[0, NODE], here[0, PLACE]] != y:
-        upper.lows[here[0, NODE], here[0, PLACE]] = y
+    if upper.lows[here[0, PathStep.NODE], here[0, PathStep.PLACE]] != y:
+        upper.lows[here[0, PathStep.NODE], here[0, PathStep.PLACE]] = y
         b_trees.settle(upper, _top(tree), here)
 
 
 @helper
 def _first_leaf(nodes: Nodes, root: int) -> int:
     node = np.int64(root)
-    while nodes.heads[node, LEVEL] > 0:
+    while nodes.heads[node, NodeHead.LEVEL] > 0:
         node = np.int64(nodes.links[node, 0])
     return node
 
 
 @kernel
 def add_points(tree: A2BTree, x: NDArray[np.float64], y: NDArray[np.float64], start: int) -> int:
-    """Take in points from the place `start` on, and return how far there was room; in ascending order they lie densest."""
+    """Add points from `start` on and return the number done, fewer if there was no room; ascending x pack densest."""
     for i in range(start, x.shape[0]):
         if not has_room(tree):
             return i
@@ -266,7 +269,7 @@ def add_points(tree: A2BTree, x: NDArray[np.float64], y: NDArray[np.float64], st
 
 @kernel
 def take_points(tree: A2BTree, x: NDArray[np.float64], y: NDArray[np.float64]) -> int:
-    """Take out points, and return how many there were."""
+    """Remove points and return how many were there."""
     taken = 0
     for i in range(x.shape[0]):
         taken += take(tree, x[i], y[i])
@@ -297,5 +300,7 @@ def least_in_ranges(
     for i in range(lows.shape[0]):
         exact = seek(tree, lows[i], tree.left)
         seek(tree, highs[i], tree.right)
-        first = tree.left[0, PLACE] if exact else tree.left[0, PLACE] + 1
-        least[i] = b_trees.least_between(tree.upper, tree.left, first, tree.right, tree.right[0, PLACE])
+        first = tree.left[0, PathStep.PLACE] if exact else tree.left[0, PathStep.PLACE] + 1
+        least[i] = b_trees.least_between(
+            tree.upper, tree.left, first, tree.right, tree.right[0, PathStep.PLACE]
+        )

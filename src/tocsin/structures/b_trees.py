@@ -1,12 +1,13 @@
-"""Many B-trees in one memory: sorted keys with a link each, and if wanted the least of what lies below each entry.
+"""Many B-trees in one memory: sorted keys with a link each and, optionally, the least `low` below each entry.
 
-An entry of a node that is no leaf leads to a child; its key is no greater than any key below it, and greater than all
-below the entry before it. A node that has less than three eighths is filled up from its neighbour, or united with it; a node
-that splits because keys come in order stays nearly full. Freed nodes are used again.
+An entry of an inner node leads to a child; its key is no greater than any key below it, and greater than all keys below the
+entry before it. A node that is less than three eighths full borrows from its neighbour, or is merged with it; a node that
+splits because keys come in order stays nearly full. Freed nodes are reused.
 """
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -16,25 +17,39 @@ from tocsin.structures import free_lists
 from tocsin.structures.growth import grown
 from tocsin.structures.jit import helper
 
-LEVELS: Final = 32  # more than a tree can have whose nodes lead to two at least
-COUNT: Final = 0  # of a node's head: its entries; of a free node, the next free one
-LEVEL: Final = 1  # of a node's head: 0 for a leaf
-NODE: Final = 0  # of a step on a path
-PLACE: Final = 1  # of a step on a path: of the entry in its node
-
+LEVELS: Final = 32  # more than a tree can have, since an inner node has two children at least
 _NONE: Final = -1
-_TOP: Final = 0  # nodes ever used
-_FREE: Final = 1  # the first free node
+
+
+class NodeHead(IntEnum):
+    """Columns of a node's head."""
+
+    COUNT = 0  # entries; of a free node, the next free one
+    LEVEL = 1  # 0 for a leaf
+
+
+class PathStep(IntEnum):
+    """Columns of a path, which has one step for each level of a tree."""
+
+    NODE = 0
+    PLACE = 1  # of the entry in its node
+
+
+class _Counter(IntEnum):
+    TOP = 0  # nodes ever in use
+    FREE = 1  # the first free node
 
 
 class Nodes(NamedTuple):
-    """The entries of a node lie at the front of its row in three arrays; what a leaf's links mean is the user's."""
+    """The entries of a node fill the front of its row in three arrays; the user decides what a leaf's links mean."""
 
     keys: NDArray[np.float64]  # [nodes, fan-out] ascending
-    lows: NDArray[np.float64]  # [nodes, fan-out] the least below each entry; no columns if that is not wanted
-    links: NDArray[np.int32]  # [nodes, fan-out] children; of a leaf, what the user keeps beside a key
-    heads: NDArray[np.int32]  # [nodes, 2] COUNT, LEVEL
-    counters: NDArray[np.int64]  # [2]
+    lows: NDArray[
+        np.float64
+    ]  # [nodes, fan-out] the least below each entry; no columns in a tree without lows
+    links: NDArray[np.int32]  # [nodes, fan-out] children; in a leaf, the user's integer for a key
+    heads: NDArray[np.int32]  # [nodes, NodeHead]
+    counters: NDArray[np.int64]  # [_Counter]
 
 
 def new_nodes(fan_out: int, *, lows: bool) -> Nodes:
@@ -43,61 +58,61 @@ def new_nodes(fan_out: int, *, lows: bool) -> Nodes:
         np.zeros((LEVELS, fan_out), dtype=np.float64),
         np.zeros((LEVELS, fan_out if lows else 0), dtype=np.float64),
         np.zeros((LEVELS, fan_out), dtype=np.int32),
-        np.zeros((LEVELS, 2), dtype=np.int32),
+        np.zeros((LEVELS, len(NodeHead)), dtype=np.int32),
         np.array([0, _NONE], dtype=np.int64),
     )
 
 
 def new_root(nodes: Nodes) -> int:
     """Return an empty leaf of a memory that has no node yet: the root of its first tree."""
-    nodes.counters[_TOP] += 1
-    return int(nodes.counters[_TOP]) - 1
+    nodes.counters[_Counter.TOP] += 1
+    return int(nodes.counters[_Counter.TOP]) - 1
 
 
 def new_path() -> NDArray[np.int64]:
-    """Return room for a path, int64[LEVELS, 2]: by level, a node and the place of an entry in it."""
-    return np.zeros((LEVELS, 2), dtype=np.int64)
+    """Return room for a path, int64[LEVELS, PathStep]: by level, a node and the place of an entry in it."""
+    return np.zeros((LEVELS, len(PathStep)), dtype=np.int64)
 
 
 def with_room(nodes: Nodes, more: int = 0) -> Nodes:
-    """Return the memory with room for `more` nodes, and for those that the next entry may need."""
-    return grown(nodes, ("keys", "lows", "links", "heads"), int(nodes.counters[_TOP]) + more + LEVELS)
+    """Return the memory with room for `more` nodes and for the splits of one insertion."""
+    return grown(nodes, ("keys", "lows", "links", "heads"), int(nodes.counters[_Counter.TOP]) + more + LEVELS)
 
 
 @helper
 def has_room(nodes: Nodes) -> bool:
-    """Tell whether one more entry fits into any tree, even if every node on the way to it is full."""
-    return nodes.counters[_TOP] + LEVELS <= nodes.heads.shape[0]
+    """Tell whether one more entry fits into any tree, even if every node on its path splits."""
+    return nodes.counters[_Counter.TOP] + LEVELS <= nodes.heads.shape[0]
 
 
 @helper
 def new_node(nodes: Nodes, level: int) -> int:
     """Return an empty node; `has_room` must hold."""
-    node = free_lists.take(nodes.heads[:, COUNT], nodes.counters, _FREE, _TOP)
-    nodes.heads[node, COUNT] = 0
-    nodes.heads[node, LEVEL] = level
+    node = free_lists.take(nodes.heads[:, NodeHead.COUNT], nodes.counters, _Counter.FREE, _Counter.TOP)
+    nodes.heads[node, NodeHead.COUNT] = 0
+    nodes.heads[node, NodeHead.LEVEL] = level
     return node
 
 
 @helper
 def free_node(nodes: Nodes, node: int) -> None:
-    """Take back a node."""
-    free_lists.give(nodes.heads[:, COUNT], nodes.counters, _FREE, node)
+    """Give back a node."""
+    free_lists.give(nodes.heads[:, NodeHead.COUNT], nodes.counters, _Counter.FREE, node)
 
 
 @helper
 def seek(nodes: Nodes, root: int, key: float, path: NDArray[np.int64]) -> bool:
-    """Write the path to the last entry of a leaf whose key is no greater, place -1 if there is none; tell if it is equal."""
-    node, level = np.int64(root), np.int64(nodes.heads[root, LEVEL])
+    """Write the path to the last leaf entry whose key is no greater, place -1 if there is none; tell if it is equal."""
+    node, level = np.int64(root), np.int64(nodes.heads[root, NodeHead.LEVEL])
     while True:
-        # All keys are compared: without a branch that is a few vector instructions.
+        # Comparing all keys takes no branch and compiles to a few vector instructions.
         place = np.int64(-1)
-        for i in range(nodes.heads[node, COUNT]):
+        for i in range(nodes.heads[node, NodeHead.COUNT]):
             place += nodes.keys[node, i] <= key
         if level > 0 and place < 0:
             place = np.int64(0)
-        path[level, NODE] = node
-        path[level, PLACE] = place
+        path[level, PathStep.NODE] = node
+        path[level, PathStep.PLACE] = place
         if level == 0:
             return place >= 0 and nodes.keys[node, place] == key
         node = np.int64(nodes.links[node, place])
@@ -108,20 +123,20 @@ def seek(nodes: Nodes, root: int, key: float, path: NDArray[np.int64]) -> bool:
 def copy_path(path: NDArray[np.int64], top: int, copy: NDArray[np.int64]) -> None:
     """Write a path over another."""
     for level in range(top + 1):
-        copy[level, NODE] = path[level, NODE]
-        copy[level, PLACE] = path[level, PLACE]
+        copy[level, PathStep.NODE] = path[level, PathStep.NODE]
+        copy[level, PathStep.PLACE] = path[level, PathStep.PLACE]
 
 
 @helper
 def follow(nodes: Nodes, top: int, path: NDArray[np.int64], bound: float) -> bool:
     """Move a path on to the next entry of a leaf with a low of at most `bound`; tell whether there is one.
 
-    It goes up only as far as it must, and down by the lows: O(height), less if the entry is near.
+    It climbs only as far as it must and descends by the lows: O(height), less if the entry is near.
     """
     level = np.int64(0)
     while True:
-        node, place = path[level, NODE], path[level, PLACE] + 1
-        count = np.int64(nodes.heads[node, COUNT])
+        node, place = path[level, PathStep.NODE], path[level, PathStep.PLACE] + 1
+        count = np.int64(nodes.heads[node, NodeHead.COUNT])
         while place < count and nodes.lows[node, place] > bound:
             place += 1
         if place < count:
@@ -129,15 +144,15 @@ def follow(nodes: Nodes, top: int, path: NDArray[np.int64], bound: float) -> boo
         level += 1
         if level > top:
             return False
-    path[level, PLACE] = place
+    path[level, PathStep.PLACE] = place
     while level > 0:
         node = np.int64(nodes.links[node, place])
         level -= 1
         place = np.int64(0)
         while nodes.lows[node, place] > bound:
             place += 1
-        path[level, NODE] = node
-        path[level, PLACE] = place
+        path[level, PathStep.NODE] = node
+        path[level, PathStep.PLACE] = place
     return True
 
 
@@ -146,7 +161,7 @@ def precede(nodes: Nodes, top: int, path: NDArray[np.int64], bound: float) -> bo
     """Move a path back to the nearest entry of a leaf with a low of at most `bound`; tell whether there is one."""
     level = np.int64(0)
     while True:
-        node, place = path[level, NODE], path[level, PLACE] - 1
+        node, place = path[level, PathStep.NODE], path[level, PathStep.PLACE] - 1
         while place >= 0 and nodes.lows[node, place] > bound:
             place -= 1
         if place >= 0:
@@ -154,15 +169,15 @@ def precede(nodes: Nodes, top: int, path: NDArray[np.int64], bound: float) -> bo
         level += 1
         if level > top:
             return False
-    path[level, PLACE] = place
+    path[level, PathStep.PLACE] = place
     while level > 0:
         node = np.int64(nodes.links[node, place])
         level -= 1
-        place = np.int64(nodes.heads[node, COUNT]) - 1
+        place = np.int64(nodes.heads[node, NodeHead.COUNT]) - 1
         while nodes.lows[node, place] > bound:
             place -= 1
-        path[level, NODE] = node
-        path[level, PLACE] = place
+        path[level, PathStep.NODE] = node
+        path[level, PathStep.PLACE] = place
     return True
 
 
@@ -176,16 +191,16 @@ def least_between(
     """
     least = np.inf
     level = np.int64(0)
-    while path[level, NODE] != end[level, NODE]:
-        node = path[level, NODE]
-        for i in range(first, nodes.heads[node, COUNT]):
+    while path[level, PathStep.NODE] != end[level, PathStep.NODE]:
+        node = path[level, PathStep.NODE]
+        for i in range(first, nodes.heads[node, NodeHead.COUNT]):
             least = min(least, nodes.lows[node, i])
-        node = end[level, NODE]
+        node = end[level, PathStep.NODE]
         for i in range(last + 1):
             least = min(least, nodes.lows[node, i])
         level += 1
-        first, last = path[level, PLACE] + 1, end[level, PLACE] - 1
-    node = path[level, NODE]
+        first, last = path[level, PathStep.PLACE] + 1, end[level, PathStep.PLACE] - 1
+    node = path[level, PathStep.NODE]
     for i in range(first, last + 1):
         least = min(least, nodes.lows[node, i])
     return least
@@ -195,8 +210,8 @@ def least_between(
 def settle(nodes: Nodes, top: int, path: NDArray[np.int64]) -> None:
     """Set the lows above an entry of a leaf whose low has changed."""
     for level in range(1, top + 1):
-        least = _least(nodes, path[level - 1, NODE])
-        node, place = path[level, NODE], path[level, PLACE]
+        least = _least(nodes, path[level - 1, PathStep.NODE])
+        node, place = path[level, PathStep.NODE], path[level, PathStep.PLACE]
         if nodes.lows[node, place] == least:
             return
         nodes.lows[node, place] = least
@@ -204,11 +219,11 @@ def settle(nodes: Nodes, top: int, path: NDArray[np.int64]) -> None:
 
 @helper
 def insert(nodes: Nodes, root: int, path: NDArray[np.int64], key: float, low: float, link: int) -> int:
-    """Enter a key behind the place that `seek` found for it and return the root; `has_room` must hold."""
-    top = np.int64(nodes.heads[root, LEVEL])
+    """Insert a key behind the place that `seek` found for it and return the root; `has_room` must hold."""
+    top = np.int64(nodes.heads[root, NodeHead.LEVEL])
     has_lows = nodes.lows.shape[1] > 0
     for level in range(1, top + 1):
-        node, place = path[level, NODE], path[level, PLACE]
+        node, place = path[level, PathStep.NODE], path[level, PathStep.PLACE]
         nodes.keys[node, place] = min(nodes.keys[node, place], key)
         if has_lows:
             nodes.lows[node, place] = min(nodes.lows[node, place], low)
@@ -220,47 +235,50 @@ def insert(nodes: Nodes, root: int, path: NDArray[np.int64], key: float, low: fl
             node = new_node(nodes, level)
             put(nodes, node, 0, nodes.keys[root, 0], _least(nodes, root), root)
             put(nodes, node, 1, key, low, link)
-            nodes.heads[node, COUNT] = 2
+            nodes.heads[node, NodeHead.COUNT] = 2
             return node
-        node, place = path[level, NODE], path[level, PLACE] + 1
-        count = np.int64(nodes.heads[node, COUNT])
+        node, place = path[level, PathStep.NODE], path[level, PathStep.PLACE] + 1
+        count = np.int64(nodes.heads[node, NodeHead.COUNT])
         if count < nodes.keys.shape[1]:
             _shift(nodes, node, place, count, 1)
             put(nodes, node, place, key, low, link)
-            nodes.heads[node, COUNT] = count + 1
+            nodes.heads[node, NodeHead.COUNT] = count + 1
             return root
         other = _split(nodes, node, place)
-        kept = np.int64(nodes.heads[node, COUNT])
+        kept = np.int64(nodes.heads[node, NodeHead.COUNT])
         target = node
         if place > kept:
             target = other
             place -= kept
-        count = np.int64(nodes.heads[target, COUNT])
+        count = np.int64(nodes.heads[target, NodeHead.COUNT])
         _shift(nodes, target, place, count, 1)
         put(nodes, target, place, key, low, link)
-        nodes.heads[target, COUNT] = count + 1
+        nodes.heads[target, NodeHead.COUNT] = count + 1
         level += 1
         if has_lows and level <= top:
-            nodes.lows[path[level, NODE], path[level, PLACE]] = _least(nodes, node)
+            nodes.lows[path[level, PathStep.NODE], path[level, PathStep.PLACE]] = _least(nodes, node)
         key, low, link = nodes.keys[other, 0], _least(nodes, other), other
 
 
 @helper
 def delete(nodes: Nodes, root: int, path: NDArray[np.int64]) -> int:
-    """Take out the entry that `seek` found and return the root; the last leaf stays, even if it is empty."""
+    """Delete the entry that `seek` found and return the root; the last leaf stays, even if it is empty."""
     fan_out = nodes.keys.shape[1]
     fewest = max(3 * fan_out // 8, 2)
     root = np.int64(root)
-    top = np.int64(nodes.heads[root, LEVEL])
+    top = np.int64(nodes.heads[root, NodeHead.LEVEL])
     level = np.int64(0)
-    node = path[0, NODE]
-    _close(nodes, node, path[0, PLACE])
-    while level < top and nodes.heads[node, COUNT] < fewest:
-        parent, place = path[level + 1, NODE], path[level + 1, PLACE]
-        if place + 1 == nodes.heads[parent, COUNT]:
+    node = path[0, PathStep.NODE]
+    _close(nodes, node, path[0, PathStep.PLACE])
+    while level < top and nodes.heads[node, NodeHead.COUNT] < fewest:
+        parent, place = path[level + 1, PathStep.NODE], path[level + 1, PathStep.PLACE]
+        if place + 1 == nodes.heads[parent, NodeHead.COUNT]:
             place -= 1
         left, right = np.int64(nodes.links[parent, place]), np.int64(nodes.links[parent, place + 1])
-        count, others = np.int64(nodes.heads[left, COUNT]), np.int64(nodes.heads[right, COUNT])
+        count, others = (
+            np.int64(nodes.heads[left, NodeHead.COUNT]),
+            np.int64(nodes.heads[right, NodeHead.COUNT]),
+        )
         if count + others > fan_out - fan_out // 4:
             _balance(nodes, left, right)
             nodes.keys[parent, place + 1] = nodes.keys[right, 0]
@@ -269,7 +287,7 @@ def delete(nodes: Nodes, root: int, path: NDArray[np.int64]) -> int:
                 nodes.lows[parent, place + 1] = _least(nodes, right)
             break
         _copy(nodes, right, 0, others, left, count)
-        nodes.heads[left, COUNT] = count + others
+        nodes.heads[left, NodeHead.COUNT] = count + others
         free_node(nodes, right)
         _close(nodes, parent, place + 1)
         if nodes.lows.shape[1] > 0:
@@ -278,8 +296,10 @@ def delete(nodes: Nodes, root: int, path: NDArray[np.int64]) -> int:
         level += 1
     if nodes.lows.shape[1] > 0:
         for above in range(level + 1, top + 1):
-            nodes.lows[path[above, NODE], path[above, PLACE]] = _least(nodes, path[above - 1, NODE])
-    while nodes.heads[root, LEVEL] > 0 and nodes.heads[root, COUNT] == 1:
+            nodes.lows[path[above, PathStep.NODE], path[above, PathStep.PLACE]] = _least(
+                nodes, path[above - 1, PathStep.NODE]
+            )
+    while nodes.heads[root, NodeHead.LEVEL] > 0 and nodes.heads[root, NodeHead.COUNT] == 1:
         child = np.int64(nodes.links[root, 0])
         free_node(nodes, root)
         root = child
@@ -288,7 +308,7 @@ def delete(nodes: Nodes, root: int, path: NDArray[np.int64]) -> int:
 
 @helper
 def put(nodes: Nodes, node: int, place: int, key: float, low: float, link: int) -> None:
-    """Write an entry; the node's count is the caller's business."""
+    """Write an entry; the caller updates the node's count."""
     nodes.keys[node, place] = key
     nodes.links[node, place] = link
     if nodes.lows.shape[1] > 0:
@@ -300,7 +320,7 @@ def _least(nodes: Nodes, node: int) -> float:
     """Return the least low of a node's entries; infinite where there are none."""
     least = np.inf
     if nodes.lows.shape[1] > 0:
-        for i in range(nodes.heads[node, COUNT]):
+        for i in range(nodes.heads[node, NodeHead.COUNT]):
             least = min(least, nodes.lows[node, i])
     return least
 
@@ -309,7 +329,7 @@ def _least(nodes: Nodes, node: int) -> float:
 def _split(nodes: Nodes, node: int, place: int) -> int:
     """Move a part of a full node to a new one behind it, and return that.
 
-    It is half, unless the entry that needs room comes at an end: then most stay together, as more are likely there.
+    It is half, unless the new entry comes at an end: then most entries stay, since keys probably come in order.
     """
     fan_out = np.int64(nodes.keys.shape[1])
     kept = fan_out // 2
@@ -317,17 +337,17 @@ def _split(nodes: Nodes, node: int, place: int) -> int:
         kept = fan_out - max(fan_out // 8, 1)
     elif place == 0:
         kept = max(fan_out // 8, np.int64(1))
-    other = new_node(nodes, nodes.heads[node, LEVEL])
+    other = new_node(nodes, nodes.heads[node, NodeHead.LEVEL])
     _copy(nodes, node, kept, fan_out, other, 0)
-    nodes.heads[node, COUNT] = kept
-    nodes.heads[other, COUNT] = fan_out - kept
+    nodes.heads[node, NodeHead.COUNT] = kept
+    nodes.heads[other, NodeHead.COUNT] = fan_out - kept
     return other
 
 
 @helper
 def _balance(nodes: Nodes, left: int, right: int) -> None:
     """Give two neighbours the same number of entries, or the right one more."""
-    count, others = np.int64(nodes.heads[left, COUNT]), np.int64(nodes.heads[right, COUNT])
+    count, others = np.int64(nodes.heads[left, NodeHead.COUNT]), np.int64(nodes.heads[right, NodeHead.COUNT])
     kept = (count + others) // 2
     if count < kept:
         moved = kept - count
@@ -337,8 +357,8 @@ def _balance(nodes: Nodes, left: int, right: int) -> None:
         moved = count - kept
         _shift(nodes, right, 0, others, moved)
         _copy(nodes, left, kept, count, right, 0)
-    nodes.heads[left, COUNT] = kept
-    nodes.heads[right, COUNT] = count + others - kept
+    nodes.heads[left, NodeHead.COUNT] = kept
+    nodes.heads[right, NodeHead.COUNT] = count + others - kept
 
 
 @helper
@@ -354,9 +374,9 @@ def _copy(nodes: Nodes, source: int, first: int, end: int, target: int, at: int)
 
 @helper
 def _close(nodes: Nodes, node: int, place: int) -> None:
-    count = np.int64(nodes.heads[node, COUNT])
+    count = np.int64(nodes.heads[node, NodeHead.COUNT])
     _copy(nodes, node, place + 1, count, node, place)
-    nodes.heads[node, COUNT] = count - 1
+    nodes.heads[node, NodeHead.COUNT] = count - 1
 
 
 @helper

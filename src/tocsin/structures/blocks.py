@@ -1,7 +1,7 @@
-"""Blocks of rows in one memory, in a few sizes, each used again when it is given back.
+"""Blocks of rows in one memory, in a few sizes, with a free list for each size.
 
-A row is one or two integers. Sizes are 1, 2, 3, 4, 6, 8, 12, 16 and so on, so that at least two thirds of a block that
-was grown step by step are in use. A block that is free keeps the next free one of its size in its first row.
+A row is one or two integers. Sizes are 1, 2, 3, 4, 6, 8, 12, 16 and so on, so that at least two thirds of a block that grew
+step by step are in use. A free block links to the next one of its size in its first row.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ _CLASSES: Final = 64
 
 
 class Blocks(NamedTuple):
-    """A block is known by its first row and the class of its size."""
+    """A block is known by its first row and its size class."""
 
     rows: NDArray[np.int64]  # [rows, width]
     free: NDArray[np.int64]  # [classes] the first free block, or NONE
-    top: NDArray[np.int64]  # [1] rows ever used
+    top: NDArray[np.int64]  # [1] rows ever in use
 
 
 def new_blocks(width: int) -> Blocks:
-    """Return an empty memory for rows of so many integers."""
+    """Return an empty memory for rows of `width` integers."""
     return Blocks(
         np.zeros((64, width), dtype=np.int64), np.full(_CLASSES, NONE, dtype=np.int64), np.zeros(1, np.int64)
     )
 
 
 def with_room(blocks: Blocks, rows: int) -> Blocks:
-    """Return the memory with room for so many more rows, in blocks of any size."""
+    """Return the memory with room for `rows` more rows, in blocks of any size."""
     return grown(blocks, ("rows",), int(blocks.top[0]) + rows)
 
 
 @helper
 def size_of(class_: int) -> int:
-    """Return how many rows a block of a class has."""
+    """Return the number of rows in a block of a class."""
     half = np.int64(1) << (class_ // 2)
     return half + half * (class_ & 1) if class_ < 2 else half + half // 2 + (half // 2) * (class_ & 1)
 
 
 @helper
 def class_of(rows: int) -> int:
-    """Return the class of the smallest blocks with at least so many rows."""
+    """Return the class of the smallest block with at least `rows` rows."""
     class_ = np.int64(0)
     while size_of(class_) < rows:
         class_ += 1
@@ -57,11 +57,11 @@ def class_of(rows: int) -> int:
 
 @helper
 def take(blocks: Blocks, class_: int) -> int:
-    """Return the first row of a block that nobody uses; there must be room for it."""
+    """Return the first row of a block that is not in use; there must be room for it."""
     return free_lists.take_run(blocks.rows[:, 0], blocks.free, class_, blocks.top, 0, size_of(class_))
 
 
 @helper
 def give(blocks: Blocks, first: int, class_: int) -> None:
-    """Take back a block."""
+    """Give back a block."""
     free_lists.give(blocks.rows[:, 0], blocks.free, class_, first)

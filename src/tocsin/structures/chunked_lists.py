@@ -1,13 +1,14 @@
-"""Many lists of records in one memory, each stored by the column, in chunks.
+"""Many lists of records in one memory, stored by column in chunks.
 
-A record of width w takes one word in each of w columns. A list is a chain of chunks, the newest first; only
-the newest may be partly filled, so that a record is added at its end and removed by moving the last one into
-its place, both in constant time. A chunk is as large as all before it together, up to a limit: no record is
-ever copied because its list grew. Freed chunks are used again for lists of the same width.
+A record of width w takes one word in each of w columns. A list is a chain of chunks, the newest first; only the newest may be
+partly filled. So a record is appended at the end, and removed by moving the last record into its place, both in constant
+time. A chunk is as large as all chunks before it together, up to a limit: no record is copied because its list grew. Freed
+chunks are reused by lists of the same width.
 """
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -22,46 +23,54 @@ _SMALLEST: Final = 4
 _MOST_WORDS: Final = 1 << 17  # in a chunk, unless four records take more
 _CLASSES: Final = 9  # 4, 8, ... 1024
 _NARROW: Final = (
-    16  # widths up to here have chunks of their own; wider ones share those of the next power of two
+    16  # widths up to here have their own chunks; wider lists share those of the next power of two
 )
 _FAMILIES: Final = _NARROW + 28
 
-# Columns of a list's row
-HEAD: Final = 0  # the newest chunk, or -1
-FILL: Final = 1  # records in the newest chunk
-TOTAL: Final = 2  # records in all; of a list that is given up, the next one to be used again
-WIDTH: Final = 3  # words in a record
-NEXT: Final = 4  # for whoever uses the lists
-TAG: Final = 5  # for whoever uses the lists
 
-# Columns of a chunk's row
-OFFSET: Final = 0  # first word
-CAPACITY: Final = 1  # records it can hold
-OLDER: Final = 2  # the chunk before, or -1; in the free list, the next free one
-OWNER: Final = 3  # its list
+class ListRow(IntEnum):
+    """Columns of a list's row."""
 
-_TOP_WORD: Final = 0
-_TOP_LIST: Final = 1
-_FREE_LIST: Final = 2
-_TOP_CHUNK: Final = 3
-_FREE_CHUNK: Final = 4
-_LIVE_LISTS: Final = 5
+    HEAD = 0  # the newest chunk, or -1
+    FILL = 1  # records in the newest chunk
+    TOTAL = 2  # records in all; of a free list, the next free one
+    WIDTH = 3  # words in a record
+    NEXT = 4  # for the user of the lists
+    TAG = 5  # for the user of the lists
+
+
+class Chunk(IntEnum):
+    """Columns of a chunk's row."""
+
+    OFFSET = 0  # first word
+    CAPACITY = 1  # in records
+    OLDER = 2  # the chunk before, or -1; of a free chunk, the next free one
+    OWNER = 3  # its list
+
+
+class _Counter(IntEnum):
+    TOP_WORD = 0
+    TOP_LIST = 1
+    FREE_LIST = 2
+    TOP_CHUNK = 3
+    FREE_CHUNK = 4
+    LIVE_LISTS = 5
 
 
 class ChunkedLists(NamedTuple):
-    """Three lengths: words, lists and chunks grow apart. What is needed together lies in one row."""
+    """Words, lists and chunks grow separately. A row holds the columns that are read together."""
 
     words: NDArray[np.int32]  # [words] column c of the record at p in a chunk: offset + c * capacity + p
-    rows: NDArray[np.int32]  # [lists, 8] HEAD, FILL, TOTAL, WIDTH, and two for whoever uses the lists
-    chunks: NDArray[np.int64]  # [chunks, 4] OFFSET, CAPACITY, OLDER, OWNER
+    rows: NDArray[np.int32]  # [lists, 8] ListRow; padded to half a cache line
+    chunks: NDArray[np.int64]  # [chunks, Chunk]
     free: NDArray[np.int64]  # [families * classes] first free stretch of words, or -1
-    counters: NDArray[np.int64]  # [6]
+    counters: NDArray[np.int64]  # [_Counter]
 
 
 def new_chunked_lists() -> ChunkedLists:
     """Return an empty memory for lists."""
-    counters = np.zeros(6, dtype=np.int64)
-    counters[_FREE_LIST] = counters[_FREE_CHUNK] = -1
+    counters = np.zeros(len(_Counter), dtype=np.int64)
+    counters[_Counter.FREE_LIST] = counters[_Counter.FREE_CHUNK] = -1
     return ChunkedLists(
         np.zeros(1024, dtype=np.int32),
         np.zeros((64, 8), dtype=np.int32),
@@ -74,15 +83,15 @@ def new_chunked_lists() -> ChunkedLists:
 def with_room(lists: ChunkedLists, records: int, width: int) -> ChunkedLists:
     """Return the memory with room for one more list and chunk, and in long lists for about `records` records.
 
-    Those have up to `width` words, but few are taken to have more than 16. Where that is wrong, or they go into
-    many lists, `has_room` says when to ask again.
+    Records have up to `width` words; few are assumed to have more than 16. Where that is wrong, or the records go into
+    many lists, `has_room` tells when to call it again.
     """
     top = lists.counters
     stride = int(_stride(width))
     words = min(stride, _NARROW) * (records + records // 2) + stride * int(_largest(width))
-    lists = grown(lists, ("words",), int(top[_TOP_WORD]) + words)
-    lists = grown(lists, ("rows",), int(top[_TOP_LIST]) + records // 8 + 1)
-    return grown(lists, ("chunks",), int(top[_TOP_CHUNK]) + records // 8 + 1)
+    lists = grown(lists, ("words",), int(top[_Counter.TOP_WORD]) + words)
+    lists = grown(lists, ("rows",), int(top[_Counter.TOP_LIST]) + records // 8 + 1)
+    return grown(lists, ("chunks",), int(top[_Counter.TOP_CHUNK]) + records // 8 + 1)
 
 
 @kernel
@@ -90,9 +99,9 @@ def has_room(lists: ChunkedLists, width: int) -> bool:
     """Tell whether one more list and one more chunk of the largest size fit."""
     top = lists.counters
     return (
-        top[_TOP_WORD] + _stride(width) * _largest(width) <= lists.words.shape[0]
-        and (top[_TOP_LIST] < lists.rows.shape[0] or top[_FREE_LIST] >= 0)
-        and (top[_TOP_CHUNK] < lists.chunks.shape[0] or top[_FREE_CHUNK] >= 0)
+        top[_Counter.TOP_WORD] + _stride(width) * _largest(width) <= lists.words.shape[0]
+        and (top[_Counter.TOP_LIST] < lists.rows.shape[0] or top[_Counter.FREE_LIST] >= 0)
+        and (top[_Counter.TOP_CHUNK] < lists.chunks.shape[0] or top[_Counter.FREE_CHUNK] >= 0)
     )
 
 
@@ -131,31 +140,31 @@ def _largest(width: int) -> int:
 def new_list(lists: ChunkedLists, width: int) -> int:
     """Return the number of a new, empty list; `has_room` must hold."""
     counters = lists.counters
-    number = free_lists.take(lists.rows[:, TOTAL], counters, _FREE_LIST, _TOP_LIST)
-    lists.rows[number, HEAD] = -1
-    lists.rows[number, FILL] = 0
-    lists.rows[number, TOTAL] = 0
-    lists.rows[number, WIDTH] = width
-    counters[_LIVE_LISTS] += 1
+    number = free_lists.take(lists.rows[:, ListRow.TOTAL], counters, _Counter.FREE_LIST, _Counter.TOP_LIST)
+    lists.rows[number, ListRow.HEAD] = -1
+    lists.rows[number, ListRow.FILL] = 0
+    lists.rows[number, ListRow.TOTAL] = 0
+    lists.rows[number, ListRow.WIDTH] = width
+    counters[_Counter.LIVE_LISTS] += 1
     return number
 
 
 @kernel
 def drop_list(lists: ChunkedLists, number: int) -> None:
-    """Give up an empty list; its number is used again."""
-    free_lists.give(lists.rows[:, TOTAL], lists.counters, _FREE_LIST, number)
-    lists.counters[_LIVE_LISTS] -= 1
+    """Give back an empty list; its number is reused."""
+    free_lists.give(lists.rows[:, ListRow.TOTAL], lists.counters, _Counter.FREE_LIST, number)
+    lists.counters[_Counter.LIVE_LISTS] -= 1
 
 
 @kernel
 def append(lists: ChunkedLists, number: int) -> tuple[int, int]:
-    """Make place at the end of a list and return its chunk and position; `has_room` must hold."""
-    chunk = np.int64(lists.rows[number, HEAD])
-    if chunk < 0 or lists.rows[number, FILL] == lists.chunks[chunk, CAPACITY]:
+    """Append a record to a list and return its chunk and position, for the caller to fill; `has_room` must hold."""
+    chunk = np.int64(lists.rows[number, ListRow.HEAD])
+    if chunk < 0 or lists.rows[number, ListRow.FILL] == lists.chunks[chunk, Chunk.CAPACITY]:
         chunk = _new_chunk(lists, number)
-    position = np.int64(lists.rows[number, FILL])
-    lists.rows[number, FILL] = position + 1
-    lists.rows[number, TOTAL] += 1
+    position = np.int64(lists.rows[number, ListRow.FILL])
+    lists.rows[number, ListRow.FILL] = position + 1
+    lists.rows[number, ListRow.TOTAL] += 1
     return chunk, position
 
 
@@ -163,10 +172,13 @@ def append(lists: ChunkedLists, number: int) -> tuple[int, int]:
 def _new_chunk(lists: ChunkedLists, number: int) -> int:
     counters = lists.counters
     size_class, capacity = np.int64(0), np.int64(_SMALLEST)
-    while capacity < _largest(np.int64(lists.rows[number, WIDTH])) and capacity < lists.rows[number, TOTAL]:
+    while (
+        capacity < _largest(np.int64(lists.rows[number, ListRow.WIDTH]))
+        and capacity < lists.rows[number, ListRow.TOTAL]
+    ):
         capacity *= 2
         size_class += 1
-    width = np.int64(lists.rows[number, WIDTH])
+    width = np.int64(lists.rows[number, ListRow.WIDTH])
     place = _family(width) * _CLASSES + size_class
     offset = lists.free[place]
     if offset >= 0:
@@ -174,15 +186,15 @@ def _new_chunk(lists: ChunkedLists, number: int) -> int:
         if lists.words[offset + 1] < 0:
             lists.free[place] = -1
     else:
-        offset = counters[_TOP_WORD]
-        counters[_TOP_WORD] += capacity * max(_stride(width), np.int64(1))
-    chunk = free_lists.take(lists.chunks[:, OLDER], counters, _FREE_CHUNK, _TOP_CHUNK)
-    lists.chunks[chunk, OFFSET] = offset
-    lists.chunks[chunk, CAPACITY] = capacity
-    lists.chunks[chunk, OWNER] = number
-    lists.chunks[chunk, OLDER] = lists.rows[number, HEAD]
-    lists.rows[number, HEAD] = chunk
-    lists.rows[number, FILL] = 0
+        offset = counters[_Counter.TOP_WORD]
+        counters[_Counter.TOP_WORD] += capacity * max(_stride(width), np.int64(1))
+    chunk = free_lists.take(lists.chunks[:, Chunk.OLDER], counters, _Counter.FREE_CHUNK, _Counter.TOP_CHUNK)
+    lists.chunks[chunk, Chunk.OFFSET] = offset
+    lists.chunks[chunk, Chunk.CAPACITY] = capacity
+    lists.chunks[chunk, Chunk.OWNER] = number
+    lists.chunks[chunk, Chunk.OLDER] = lists.rows[number, ListRow.HEAD]
+    lists.rows[number, ListRow.HEAD] = chunk
+    lists.rows[number, ListRow.FILL] = 0
     return chunk
 
 
@@ -190,39 +202,41 @@ def _new_chunk(lists: ChunkedLists, number: int) -> int:
 def swap_remove(lists: ChunkedLists, chunk: int, position: int) -> None:
     """Remove the record at a place by moving its list's last record there.
 
-    The caller finds the moved record at the place itself, if the place is still within the list, and corrects
-    whatever points at it. Call it with the column 0 of the removed record already read.
+    Afterwards the moved record is at this position, if the position is still within the list; the caller corrects
+    whatever points at it, and reads the removed record beforehand.
     """
-    number = np.int64(lists.chunks[chunk, OWNER])
-    last = np.int64(lists.rows[number, HEAD])
-    end = np.int64(lists.rows[number, FILL]) - 1
+    number = np.int64(lists.chunks[chunk, Chunk.OWNER])
+    last = np.int64(lists.rows[number, ListRow.HEAD])
+    end = np.int64(lists.rows[number, ListRow.FILL]) - 1
     if last != chunk or end != position:
-        source = lists.chunks[last, OFFSET] + end
-        target = lists.chunks[chunk, OFFSET] + position
-        for _ in range(lists.rows[number, WIDTH]):
+        source = lists.chunks[last, Chunk.OFFSET] + end
+        target = lists.chunks[chunk, Chunk.OFFSET] + position
+        for _ in range(lists.rows[number, ListRow.WIDTH]):
             lists.words[target] = lists.words[source]
-            source += lists.chunks[last, CAPACITY]
-            target += lists.chunks[chunk, CAPACITY]
-    lists.rows[number, FILL] = end
-    lists.rows[number, TOTAL] -= 1
+            source += lists.chunks[last, Chunk.CAPACITY]
+            target += lists.chunks[chunk, Chunk.CAPACITY]
+    lists.rows[number, ListRow.FILL] = end
+    lists.rows[number, ListRow.TOTAL] -= 1
     if end == 0:
-        older = lists.chunks[last, OLDER]
-        lists.rows[number, HEAD] = older
-        lists.rows[number, FILL] = lists.chunks[older, CAPACITY] if older >= 0 else 0
+        older = lists.chunks[last, Chunk.OLDER]
+        lists.rows[number, ListRow.HEAD] = older
+        lists.rows[number, ListRow.FILL] = lists.chunks[older, Chunk.CAPACITY] if older >= 0 else 0
         _free_chunk(lists, last)
 
 
 @helper
 def _free_chunk(lists: ChunkedLists, chunk: int) -> None:
     size_class, capacity = np.int64(0), np.int64(_SMALLEST)
-    while capacity < lists.chunks[chunk, CAPACITY]:
+    while capacity < lists.chunks[chunk, Chunk.CAPACITY]:
         capacity *= 2
         size_class += 1
-    place = _family(np.int64(lists.rows[lists.chunks[chunk, OWNER], WIDTH])) * _CLASSES + size_class
-    offset = lists.chunks[chunk, OFFSET]
+    place = (
+        _family(np.int64(lists.rows[lists.chunks[chunk, Chunk.OWNER], ListRow.WIDTH])) * _CLASSES + size_class
+    )
+    offset = lists.chunks[chunk, Chunk.OFFSET]
     following = lists.free[place]
     # A stretch has at least four words: the first two say where the next free one begins.
     lists.words[offset] = following & 0x7FFFFFFF if following >= 0 else 0
     lists.words[offset + 1] = following >> 31 if following >= 0 else -1
     lists.free[place] = offset
-    free_lists.give(lists.chunks[:, OLDER], lists.counters, _FREE_CHUNK, chunk)
+    free_lists.give(lists.chunks[:, Chunk.OLDER], lists.counters, _Counter.FREE_CHUNK, chunk)

@@ -1,4 +1,4 @@
-"""Where Tocsin keeps what it can make again: compiled code, and the like."""
+"""The folder for files that Tocsin can recreate, such as compiled code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def user_cache() -> Path:
-    """Return `TOCSIN_CACHE_DIR`, or Tocsin's folder in the user's cache; neither need be there yet."""
+    """Return `TOCSIN_CACHE_DIR`, or Tocsin's folder in the user's cache; it need not exist yet."""
     given = os.environ.get("TOCSIN_CACHE_DIR")
     if given:
         return Path(given)

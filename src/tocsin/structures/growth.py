@@ -1,4 +1,4 @@
-"""Growable columns: arrays of one length that grow together."""
+"""Growable columns: arrays of one length that grow together, in place where the system allows it."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from tocsin.structures.reserves import grown_in_place, is_reserved, reserved
 State = TypeVar("State", bound=tuple[Any, ...])
 
 _LEAST: Final = 64
-_MANY: Final = 1 << 19  # from which on memory that may never be used is dearer than copying
-_LARGE: Final = 1 << 21  # bytes from which on an array has addresses in reserve
+_MANY: Final = 1 << 19  # elements from which on idle memory costs more than copying
+_LARGE: Final = 1 << 21  # bytes from which on an array reserves addresses
 
 
 def roomier(capacity: int, needed: int) -> int:
-    """Return a capacity of at least `needed`, and at least half as much again as now, or a quarter of very many."""
+    """Return a capacity of at least `needed` that grows by half, or by a quarter from half a million elements on."""
     return max(needed, capacity + max(capacity // (2 if capacity < _MANY else 4), _LEAST))
 
 
 def grown(state: State, columns: tuple[str, ...], needed: int) -> State:
     """Return `state` with room for `needed` elements in each of the named columns; the new ones are zero.
 
-    Large columns grow where they are, an eighth at a time. Where that cannot be, they move to fresh memory, and that
-    is copied whenever as much is added as `roomier` says.
+    Large columns grow in place, an eighth at a time. Where that is not possible, they are copied into fresh memory with
+    the capacity of `roomier`.
     """
     arrays: dict[str, NDArray[Any]] = {name: getattr(state, name) for name in columns}
     length = len(arrays[columns[0]])
@@ -49,5 +49,5 @@ def _longer(array: NDArray[Any], length: int) -> NDArray[Any]:
 
 
 def bytes_of(state: tuple[Any, ...]) -> int:
-    """Return the bytes of all arrays in a state, those of states within it included."""
+    """Return the bytes of all arrays in a state and in the states within it."""
     return sum(bytes_of(one) if isinstance(one, tuple) else one.nbytes for one in state)

@@ -1,11 +1,12 @@
 """A hash index from keys of up to three integers to entry numbers, which grows one bucket at a time.
 
-Linear hashing (Litwin 1980) with chains: when entries outnumber buckets, one bucket is split, so that no
-insertion ever pays for a whole table. A removed entry's number is given again to the next key.
+Linear hashing (Litwin 1980) with chains: when entries outnumber buckets, one bucket is split, so that no insertion pays
+for a whole table. The number of a removed entry is reused by the next key.
 """
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -17,12 +18,16 @@ from tocsin.structures.jit import helper, kernel, wrapping_helper
 
 NONE: Final = -1
 
-_LIVE: Final = 0  # entries in use
-_TOP: Final = 1  # entries ever used: numbers from here on are fresh
-_FREE: Final = 2  # first entry to be used again
-_MASK: Final = 3  # buckets at the last doubling, less one
-_SPLIT: Final = 4  # the bucket to be split next
-_WIDTH: Final = 5  # integers in a key
+
+class HashCounter(IntEnum):
+    """Positions in the counters of a hash index."""
+
+    LIVE = 0  # entries in use
+    TOP = 1  # entries ever in use: numbers from here on are new
+    FREE = 2  # the first entry of the free list, or NONE
+    MASK = 3  # buckets at the last doubling, less one
+    SPLIT = 4  # the bucket to be split next
+    WIDTH = 5  # integers in a key
 
 
 class HashIndex(NamedTuple):
@@ -30,15 +35,15 @@ class HashIndex(NamedTuple):
 
     heads: NDArray[np.int32]  # [capacity] by bucket: its first entry
     chain: NDArray[np.int32]  # [capacity] by entry: the next in its bucket, or in the free list
-    keys: NDArray[np.int64]  # [capacity, width + extra] by entry: its key, then what the user keeps beside it
-    counters: NDArray[np.int64]  # [6]
+    keys: NDArray[np.int64]  # [capacity, width + extra] by entry: its key, then the user's columns
+    counters: NDArray[np.int64]  # [HashCounter]
 
 
 def new_hash_index(width: int, extra: int = 0, capacity: int = 64) -> HashIndex:
-    """Return an empty index whose keys have `width` integers, with `extra` more beside each for the user."""
-    counters = np.zeros(6, dtype=np.int64)
-    counters[_WIDTH] = width
-    counters[_FREE] = NONE
+    """Return an empty index whose keys have `width` integers, followed by `extra` columns for the user."""
+    counters = np.zeros(len(HashCounter), dtype=np.int64)
+    counters[HashCounter.WIDTH] = width
+    counters[HashCounter.FREE] = NONE
     heads = np.zeros(capacity, dtype=np.int32)
     heads[0] = NONE
     chain = np.zeros(capacity, dtype=np.int32)
@@ -51,24 +56,24 @@ def with_room(index: HashIndex, more: int) -> HashIndex:
 
 
 def live_entries(index: HashIndex) -> int:
-    """Return how many keys are held."""
-    return int(index.counters[_LIVE])
+    """Return the number of keys in the index."""
+    return int(index.counters[HashCounter.LIVE])
 
 
 def top_entry(index: HashIndex) -> int:
-    """Return the number above all that were ever given to an entry."""
-    return int(index.counters[_TOP])
+    """Return the number above every entry number ever in use."""
+    return int(index.counters[HashCounter.TOP])
 
 
 @helper
 def has_room(index: HashIndex, more: int) -> bool:
     """Tell whether there is room for `more` further entries."""
-    return index.counters[_TOP] + more < index.chain.shape[0]
+    return index.counters[HashCounter.TOP] + more < index.chain.shape[0]
 
 
 @wrapping_helper
 def _hashed(a: int, b: int, c: int) -> int:
-    # By way of int64, because a negative integer of Python's own is no uint64.
+    # Through int64, because NumPy refuses to turn a negative Python integer into a uint64.
     mixed = np.uint64(np.int64(a)) * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= mixed >> np.uint64(32)
     mixed = (mixed + np.uint64(np.int64(b))) * np.uint64(0xD6E8FEB86659FD93)
@@ -80,22 +85,22 @@ def _hashed(a: int, b: int, c: int) -> int:
 
 @helper
 def _bucket(counters: NDArray[np.int64], hashed: int) -> int:
-    mask = counters[_MASK]
+    mask = counters[HashCounter.MASK]
     bucket = hashed & mask
-    if bucket < counters[_SPLIT]:
+    if bucket < counters[HashCounter.SPLIT]:
         bucket = hashed & (2 * mask + 1)
     return bucket
 
 
 @helper
 def _equal(index: HashIndex, entry: int, a: int, b: int, c: int) -> bool:
-    width, keys = index.counters[_WIDTH], index.keys
+    width, keys = index.counters[HashCounter.WIDTH], index.keys
     return keys[entry, 0] == a and (width < 2 or keys[entry, 1] == b) and (width < 3 or keys[entry, 2] == c)
 
 
 @helper
 def _hash_of(index: HashIndex, entry: int) -> int:
-    width, keys = index.counters[_WIDTH], index.keys
+    width, keys = index.counters[HashCounter.WIDTH], index.keys
     b = keys[entry, 1] if width > 1 else np.int64(0)
     c = keys[entry, 2] if width > 2 else np.int64(0)
     return _hashed(keys[entry, 0], b, c)
@@ -103,7 +108,7 @@ def _hash_of(index: HashIndex, entry: int) -> int:
 
 @helper
 def bucket_of(index: HashIndex, a: int, b: int, c: int) -> int:
-    """Return the bucket of a key, for who wants to fetch `heads[bucket]` ahead of `find_in`."""
+    """Return the bucket of a key, for callers that prefetch `heads[bucket]` before they call `find_in`."""
     return _bucket(index.counters, _hashed(a, b, c))
 
 
@@ -124,16 +129,16 @@ def find(index: HashIndex, a: int, b: int, c: int) -> int:
 
 @kernel
 def insert(index: HashIndex, a: int, b: int, c: int) -> int:
-    """Enter a key that is not there and return its entry; there must be room for it."""
+    """Insert a key that is not in the index and return its entry; `has_room` must hold."""
     heads, chain, keys, counters = index
-    entry = free_lists.take(chain, counters, _FREE, _TOP)
+    entry = free_lists.take(chain, counters, HashCounter.FREE, HashCounter.TOP)
     keys[entry, 0] = a
-    if counters[_WIDTH] > 1:
+    if counters[HashCounter.WIDTH] > 1:
         keys[entry, 1] = b
-    if counters[_WIDTH] > 2:
+    if counters[HashCounter.WIDTH] > 2:
         keys[entry, 2] = c
-    counters[_LIVE] += 1
-    if counters[_LIVE] > counters[_MASK] + 1 + counters[_SPLIT]:
+    counters[HashCounter.LIVE] += 1
+    if counters[HashCounter.LIVE] > counters[HashCounter.MASK] + 1 + counters[HashCounter.SPLIT]:
         _split(index)
     bucket = _bucket(counters, _hashed(a, b, c))
     chain[entry] = heads[bucket]
@@ -145,7 +150,7 @@ def insert(index: HashIndex, a: int, b: int, c: int) -> int:
 def _split(index: HashIndex) -> None:
     """Divide the chain of the next bucket between it and a new one."""
     heads, chain, _, counters = index
-    mask, old = counters[_MASK], counters[_SPLIT]
+    mask, old = counters[HashCounter.MASK], counters[HashCounter.SPLIT]
     new = old + mask + 1
     entry = np.int64(heads[old])
     heads[old] = NONE
@@ -156,15 +161,15 @@ def _split(index: HashIndex) -> None:
         chain[entry] = heads[bucket]
         heads[bucket] = entry
         entry = following
-    counters[_SPLIT] += 1
-    if counters[_SPLIT] > mask:
-        counters[_MASK] = 2 * mask + 1
-        counters[_SPLIT] = 0
+    counters[HashCounter.SPLIT] += 1
+    if counters[HashCounter.SPLIT] > mask:
+        counters[HashCounter.MASK] = 2 * mask + 1
+        counters[HashCounter.SPLIT] = 0
 
 
 @kernel
 def remove(index: HashIndex, entry: int) -> None:
-    """Take out an entry; its number goes to the free list."""
+    """Remove an entry; its number goes to the free list."""
     heads, chain, _, counters = index
     bucket = _bucket(counters, _hash_of(index, entry))
     if heads[bucket] == entry:
@@ -174,5 +179,5 @@ def remove(index: HashIndex, entry: int) -> None:
         while chain[before] != entry:
             before = np.int64(chain[before])
         chain[before] = chain[entry]
-    free_lists.give(chain, counters, _FREE, entry)
-    counters[_LIVE] -= 1
+    free_lists.give(chain, counters, HashCounter.FREE, entry)
+    counters[HashCounter.LIVE] -= 1

@@ -1,4 +1,4 @@
-"""A vector of bytes that is cleared by the list of those that were touched, not by its length."""
+"""A vector of bytes that is cleared in the time of the bytes touched, not of its length."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Marks(NamedTuple):
     """All arrays but `count` have one length. Every byte outside `touched[:count]` equals its resting value."""
 
     value: NDArray[np.uint8]  # [size]
-    rest: NDArray[np.uint8]  # [size] what it is cleared to
+    rest: NDArray[np.uint8]  # [size] the resting value, to which it is cleared
     touched: NDArray[np.int32]  # [size]
-    count: NDArray[np.int64]  # [1] how many are touched
+    count: NDArray[np.int64]  # [1] bytes touched
 
 
 def new_marks(size: int = 64) -> Marks:
@@ -46,7 +46,7 @@ def mark(marks: Marks, place: int, value: int) -> bool:
 
 @kernel
 def touch(marks: Marks, place: int, value: int, count: int) -> int:
-    """Set a byte that is known to be at rest, when `count` are touched already; return how many are then."""
+    """Set a byte that is at rest, when `count` are touched already; return `count + 1`."""
     marks.value[place] = value
     marks.touched[count] = place
     return count + 1
@@ -54,7 +54,7 @@ def touch(marks: Marks, place: int, value: int, count: int) -> int:
 
 @kernel
 def clear(marks: Marks) -> None:
-    """Put every touched byte to rest."""
+    """Reset every touched byte to its resting value."""
     for i in range(marks.count[0]):
         place = np.int64(marks.touched[i])
         marks.value[place] = marks.rest[place]

@@ -1,4 +1,4 @@
-"""How much memory there is."""
+"""Available memory."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Final
 
 _MACHINE: Final = Path("/proc/meminfo")
-_GROUP: Final = Path("/sys/fs/cgroup")  # of a container, which may have less than its machine
+_GROUP: Final = Path("/sys/fs/cgroup")  # a container's, which may have less than its machine
 
 
 def available_mb() -> float:
-    """Return how much more memory the process could have, in MB; infinitely much where nothing tells."""
+    """Return the memory that the process could still use, in MB; infinite where the system does not tell."""
     found = [float("inf")]
     if _MACHINE.exists():
         line = next(line for line in _MACHINE.read_text().splitlines() if line.startswith("MemAvailable:"))

@@ -1,4 +1,4 @@
-"""Arrays that grow where they are: the system is asked for addresses ahead, and gives memory when it is first used."""
+"""Arrays that grow in place: addresses are reserved ahead, and the system provides memory on first use."""
 
 from __future__ import annotations
 
@@ -11,32 +11,28 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-_AHEAD: Final = 16  # times as many addresses as are used at first
+_AHEAD: Final = 16  # reserved addresses, as a multiple of the first size
 _PRIVATE: Final = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
 _COMMITMENT: Final = Path("/proc/sys/vm/overcommit_memory")
-_STRICT: Final = "2"  # addresses are given only as far as there is memory for them
+_STRICT: Final = "2"  # the system counts reserved addresses as memory
 _HUGE_PAGES: Final = getattr(mmap, "MADV_HUGEPAGE", None)
 
 
 class _Reserve(mmap.mmap):
-    """Zeroes, of which the first `used` bytes are those of an array."""
+    """Zeroed memory whose first `used` bytes belong to an array."""
 
     used: int = 0
 
 
 def reserved(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return zeroes, with addresses behind them for several times as many if the system has them to give."""
+    """Return zeros, with reserved addresses behind them for `_AHEAD` times as many where the system allows it."""
     size = math.prod(shape) * dtype.itemsize
     if not _PRIVATE or not size or is_short_of_addresses():
         return np.zeros(shape, dtype=dtype)
     for times in (_AHEAD, 1):
         try:
             reserve = _Reserve(-1, times * size, flags=_PRIVATE)
-        except (
-            OSError,
-            ValueError,
-            OverflowError,
-        ):  # no such stretch of addresses is free, or it may not be had
+        except (OSError, ValueError, OverflowError):  # no such range of addresses is free or allowed
             continue
         if _HUGE_PAGES is not None:
             _with_huge_pages(reserve)
@@ -47,7 +43,7 @@ def reserved(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 @cache
 def is_short_of_addresses() -> bool:
-    """Tell whether addresses are limited for this process, or are counted as memory: then none are taken ahead."""
+    """Tell whether addresses are limited for this process or counted as memory; then none are reserved."""
     try:
         import resource  # noqa: PLC0415 - Unix only
     except ImportError:
@@ -58,25 +54,25 @@ def is_short_of_addresses() -> bool:
 
 
 def _with_huge_pages(reserve: _Reserve) -> None:
-    """Ask for large pages: random reads are up to twice as fast for it."""
+    """Ask for huge pages: they make random reads up to twice as fast."""
     try:
         reserve.madvise(_HUGE_PAGES)
-    except OSError:  # a system without them
+    except OSError:  # the system has none
         return
 
 
 def is_reserved(array: NDArray[Any], length: int) -> bool:
-    """Tell whether an array can grow to a length where it is."""
+    """Tell whether an array can grow to a length in place."""
     reserve = _reserve_of(array)
     return (
         reserve is not None
-        and reserve.used == array.nbytes  # else what follows may be another's
+        and reserve.used == array.nbytes  # else the bytes behind it may belong to another array
         and length * math.prod(array.shape[1:]) * array.itemsize <= len(reserve)
     )
 
 
 def grown_in_place(array: NDArray[Any], length: int) -> NDArray[Any]:
-    """Return an array that is reserved, with a greater length; the new elements are zero."""
+    """Return a reserved array with a greater length; the new elements are zero."""
     reserve = _reserve_of(array)
     if reserve is None:
         raise ValueError("the array has no addresses in reserve")

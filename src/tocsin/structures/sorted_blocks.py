@@ -1,8 +1,8 @@
 """A multiset of pairs of floats in order, in blocks of bounded size, with cheap inserts and deletes.
 
 A directory names the blocks in order, with the first pair of each beside it, so that a search costs two binary searches
-and an insertion moves at most one block's pairs and, once in many, the directory. Nothing is kept of the pairs but
-themselves; whoever keeps something for each block sees by `stale` which blocks are not what they were.
+and an insertion moves at most one block's pairs and, once in many, the directory. A user that keeps
+something for each block learns from `stale` which blocks have changed.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from tocsin.structures.growth import grown
 from tocsin.structures.jit import helper, kernel
 
 BLOCK: Final = 256  # pairs in a block; a power of two, so that a place within all blocks is one integer
-USED: Final = 0
 _COLUMNS: Final = ("first", "second", "low_first", "low_second", "block", "size", "stale")
 
 
 class SortedBlocks(NamedTuple):
-    """Entries of the directory are in order of their pairs; blocks lie where they may."""
+    """Entries of the directory are in the order of their pairs; blocks lie anywhere."""
 
     first: NDArray[np.float64]  # [blocks, BLOCK]
     second: NDArray[np.float64]  # [blocks, BLOCK]
@@ -29,12 +28,12 @@ class SortedBlocks(NamedTuple):
     low_second: NDArray[np.float64]  # [entries]
     block: NDArray[np.int64]  # [entries] the number of each block; beyond those in use, the free ones
     size: NDArray[np.int64]  # [entries] pairs, less than BLOCK; only a sole block is ever empty
-    stale: NDArray[np.bool_]  # [blocks] whether it changed since somebody said False
-    counters: NDArray[np.int64]  # [1] entries in use
+    stale: NDArray[np.bool_]  # [blocks] whether it changed since the user set it to False
+    used: NDArray[np.int64]  # [1] entries in use
 
 
 class PairChanges(NamedTuple):
-    """Pairs to be taken out and put in, one of each after another; NaN where there is none."""
+    """Change i deletes the old pair i, then inserts the new pair i; NaN stands for no pair."""
 
     old_first: NDArray[np.float64]
     old_second: NDArray[np.float64]
@@ -60,7 +59,7 @@ def new_sorted_blocks() -> SortedBlocks:
 def with_room(blocks: SortedBlocks, pairs: int) -> SortedBlocks:
     """Return the multiset with room for one more pair anywhere, and for `pairs` if they come in order."""
     before = len(blocks.block)
-    blocks = grown(blocks, _COLUMNS, int(blocks.counters[USED]) + 1 + pairs // (BLOCK // 2))
+    blocks = grown(blocks, _COLUMNS, int(blocks.used[0]) + 1 + pairs // (BLOCK // 2))
     blocks.block[before:] = np.arange(before, len(blocks.block))
     return blocks
 
@@ -75,10 +74,10 @@ def of_pairs(first: NDArray[np.float64], second: NDArray[np.float64]) -> SortedB
 
 
 def with_changes(blocks: SortedBlocks, changes: PairChanges, begin: int) -> tuple[SortedBlocks, int]:
-    """Make changes from `begin` on, and return the multiset and how many are made, or -1 - i.
+    """Make changes from `begin` on; return the multiset and the number made, or -1 - i.
 
-    There may be room for no more: it has room then for the next ones. Change i takes out a pair that is not there; those
-    before it are made. The multiset that was given is of no use any more, so keep the one that comes back each time.
+    Fewer than all are made where there was no room; the multiset then has room for the rest. -1 - i says that change i
+    deletes a pair that is not there; the changes before it are made. Use only the returned multiset afterwards.
     """
     reached = change_pairs(blocks, changes, begin)
     if 0 <= reached < len(changes.old_first):
@@ -89,17 +88,17 @@ def with_changes(blocks: SortedBlocks, changes: PairChanges, begin: int) -> tupl
 @helper
 def has_room(blocks: SortedBlocks) -> bool:
     """Tell whether one more pair fits, even if it fills its block, which is split then."""
-    return blocks.counters[USED] < blocks.block.shape[0]
+    return blocks.used[0] < blocks.block.shape[0]
 
 
 @kernel
 def lower_bound(blocks: SortedBlocks, first: float, second: float) -> int:
-    """Return where the first pair lies that is not below this one, as its entry times BLOCK plus its place.
+    """Return the position of the first pair that is not below this one: its entry times BLOCK plus its place.
 
-    If there is none, it is the place after the last one, in the last entry, since no block is full. The pair before it
-    lies at the place before, or is the last one of the entry before; such a place is always in use.
+    Without such a pair it is the place after the last pair, in the last entry, since no block is full. The pair before
+    the position is at the place before, or the last of the entry before.
     """
-    low, high = np.int64(0), blocks.counters[USED] - 1
+    low, high = np.int64(0), blocks.used[0] - 1
     while low < high:
         middle = (low + high + 1) >> 1
         there = blocks.low_first[middle]
@@ -116,17 +115,17 @@ def lower_bound(blocks: SortedBlocks, first: float, second: float) -> int:
             low = middle + 1
         else:
             high = middle
-    if low == blocks.size[entry] and entry + 1 < blocks.counters[USED]:
+    if low == blocks.size[entry] and entry + 1 < blocks.used[0]:
         return (entry + 1) * BLOCK
     return entry * BLOCK + low
 
 
 @helper
 def insert(blocks: SortedBlocks, first: float, second: float) -> None:
-    """Put in a pair; `has_room` must hold."""
+    """Insert a pair; `has_room` must hold."""
     at = np.int64(lower_bound(blocks, first, second))
     entry, place = at // BLOCK, at % BLOCK
-    # Behind the pair before it, rather than in front of the one after: the last block, too, then fills from its end.
+    # Behind the pair before it, not in front of the next one: so the last block, too, fills from its end.
     if place == 0 and entry > 0:
         entry -= 1
         place = blocks.size[entry]
@@ -142,15 +141,15 @@ def insert(blocks: SortedBlocks, first: float, second: float) -> None:
         blocks.low_first[entry] = first
         blocks.low_second[entry] = second
     if blocks.size[entry] == BLOCK:
-        # What comes in order leaves its blocks three quarters full.
-        is_last = place + 1 == BLOCK and entry + 1 == blocks.counters[USED]
+        # Pairs that come in order leave their blocks three quarters full.
+        is_last = place + 1 == BLOCK and entry + 1 == blocks.used[0]
         _split(blocks, entry, np.int64(BLOCK - BLOCK // 4 if is_last else BLOCK // 2))
 
 
 @helper
 def _split(blocks: SortedBlocks, entry: int, half: int) -> None:
-    """Move what a full block has from `half` on to a free one, entered after it."""
-    used = blocks.counters[USED]
+    """Move the pairs of a full block from `half` on to a free block behind it."""
+    used = blocks.used[0]
     block, other = blocks.block[entry], blocks.block[used]
     for i in range(half, BLOCK):
         blocks.first[other, i - half] = blocks.first[block, i]
@@ -166,12 +165,12 @@ def _split(blocks: SortedBlocks, entry: int, half: int) -> None:
     blocks.size[entry + 1] = BLOCK - half
     blocks.size[entry] = half
     blocks.stale[block] = blocks.stale[other] = True
-    blocks.counters[USED] = used + 1
+    blocks.used[0] = used + 1
 
 
 @helper
 def delete(blocks: SortedBlocks, first: float, second: float) -> bool:
-    """Take out one pair that is equal to this one; return whether there was any."""
+    """Delete one pair that equals this one; return whether there was any."""
     at = np.int64(lower_bound(blocks, first, second))
     entry, place = at // BLOCK, at % BLOCK
     block = blocks.block[entry]
@@ -196,8 +195,8 @@ def delete(blocks: SortedBlocks, first: float, second: float) -> bool:
 
 @helper
 def _thin(blocks: SortedBlocks, entry: int) -> int:
-    """Return the first of two entries, this one and a neighbour, that make one block half full at most; else -1."""
-    used = blocks.counters[USED]
+    """Return the first of two neighbouring entries, one of them this, that fit in half a block; -1 if there are none."""
+    used = blocks.used[0]
     if entry + 1 < used and blocks.size[entry] + blocks.size[entry + 1] <= BLOCK // 2:
         return entry
     if entry > 0 and blocks.size[entry - 1] + blocks.size[entry] <= BLOCK // 2:
@@ -207,7 +206,7 @@ def _thin(blocks: SortedBlocks, entry: int) -> int:
 
 @helper
 def _merge(blocks: SortedBlocks, left: int) -> None:
-    """Move the pairs of the entry after `left` to the end of its block, and leave out that entry."""
+    """Move the pairs of the entry after `left` to the end of its block, and remove that entry."""
     block, other = blocks.block[left], blocks.block[left + 1]
     begin = blocks.size[left]
     for i in range(blocks.size[left + 1]):
@@ -217,19 +216,19 @@ def _merge(blocks: SortedBlocks, left: int) -> None:
     blocks.low_first[left] = blocks.first[block, 0]
     blocks.low_second[left] = blocks.second[block, 0]
     blocks.stale[block] = True
-    used = blocks.counters[USED] - 1
+    used = blocks.used[0] - 1
     for i in range(left + 1, used):
         blocks.low_first[i] = blocks.low_first[i + 1]
         blocks.low_second[i] = blocks.low_second[i + 1]
         blocks.block[i] = blocks.block[i + 1]
         blocks.size[i] = blocks.size[i + 1]
     blocks.block[used] = other
-    blocks.counters[USED] = used
+    blocks.used[0] = used
 
 
 @kernel
 def change_pairs(blocks: SortedBlocks, changes: PairChanges, begin: int) -> int:
-    """Make changes from `begin` on, and return how far it came for want of room; -1 - i if i takes out what is not."""
+    """Make changes from `begin` on and return the number made; -1 - i if change i deletes a pair that is not there."""
     for i in range(begin, changes.old_first.shape[0]):
         if not has_room(blocks):
             return i

@@ -1,12 +1,12 @@
 """Many sorted sequences of (key, value) in one memory, with cheap inserts.
 
-A run is a row of leaves in key order, each a short sorted array; a full leaf is split in two. A directory
-names a run's leaves in order, so that a search costs two binary searches and an insertion moves at most one
-leaf's elements and, once in many, one directory.
+A run is a row of leaves in key order, each a short sorted array; a full leaf is split in two. A directory names a run's leaves
+in order. So a search costs two binary searches, and an insertion moves at most one leaf's elements and, rarely, one directory.
 """
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -19,31 +19,33 @@ from tocsin.structures.jit import helper, kernel
 LEAF: Final = 64  # elements in a leaf
 _LOW_SHELF: Final = 8
 
-_TOP_LEAF: Final = 0
-_FREE_LEAF: Final = 1
-_TOP_SHELF: Final = 2
-_TOP_RUN: Final = 3
+
+class _Counter(IntEnum):
+    TOP_LEAF = 0
+    FREE_LEAF = 1
+    TOP_SHELF = 2
+    TOP_RUN = 3
 
 
 class SortedRuns(NamedTuple):
-    """Leaves, runs and shelves (the words of the directories) grow apart."""
+    """Leaves, runs and shelves (the words of the directories) grow separately."""
 
     keys: NDArray[np.int64]  # [leaves, LEAF] ascending
     values: NDArray[np.int32]  # [leaves, LEAF]
-    count: NDArray[np.int32]  # [leaves] elements; in the free list, the next free leaf
+    count: NDArray[np.int32]  # [leaves] elements; of a free leaf, the next free one
     shelf: NDArray[np.int64]  # [runs] first word of the directory
     room: NDArray[np.int32]  # [runs] words of the directory
     leaves: NDArray[np.int32]  # [runs] leaves in use
     size: NDArray[np.int64]  # [runs] elements
     words: NDArray[np.int32]  # [shelves] leaf numbers, in key order
-    free: NDArray[np.int64]  # [32] by the logarithm of its room: first directory to be used again, or -1
-    counters: NDArray[np.int64]  # [4]
+    free: NDArray[np.int64]  # [32] by the logarithm of its room: the first free directory, or -1
+    counters: NDArray[np.int64]  # [_Counter]
 
 
 def new_sorted_runs() -> SortedRuns:
     """Return an empty memory for runs."""
-    counters = np.zeros(4, dtype=np.int64)
-    counters[_FREE_LEAF] = -1
+    counters = np.zeros(len(_Counter), dtype=np.int64)
+    counters[_Counter.FREE_LEAF] = -1
     return SortedRuns(
         np.zeros((8, LEAF), dtype=np.int64),
         np.zeros((8, LEAF), dtype=np.int32),
@@ -61,15 +63,15 @@ def new_sorted_runs() -> SortedRuns:
 def with_room(runs: SortedRuns, elements: int) -> SortedRuns:
     """Return the memory with room for one more element in any run or a new one, and in a few runs for `elements`.
 
-    Where they go into many runs, `has_room` says when to ask again.
+    Where the elements go into many runs, `has_room` tells when to call it again.
     """
     top = runs.counters
     leaves = elements // (LEAF // 4) + 2
     largest = int(runs.room.max(initial=0))
-    runs = grown(runs, ("keys", "values", "count"), int(top[_TOP_LEAF]) + leaves)
-    runs = grown(runs, ("shelf", "room", "leaves", "size"), int(top[_TOP_RUN]) + leaves)
+    runs = grown(runs, ("keys", "values", "count"), int(top[_Counter.TOP_LEAF]) + leaves)
+    runs = grown(runs, ("shelf", "room", "leaves", "size"), int(top[_Counter.TOP_RUN]) + leaves)
     shelves = max(2 * largest, _LOW_SHELF) + _LOW_SHELF * leaves
-    return grown(runs, ("words",), int(top[_TOP_SHELF]) + shelves)
+    return grown(runs, ("words",), int(top[_Counter.TOP_SHELF]) + shelves)
 
 
 @kernel
@@ -78,17 +80,17 @@ def has_room(runs: SortedRuns, run: int) -> bool:
     top = runs.counters
     shelves = np.int64(_LOW_SHELF) if run < 0 else 2 * np.int64(runs.room[run])
     return (
-        (top[_TOP_LEAF] + 2 <= runs.keys.shape[0])
-        and top[_TOP_RUN] < runs.shelf.shape[0]
-        and top[_TOP_SHELF] + shelves <= runs.words.shape[0]
+        (top[_Counter.TOP_LEAF] + 2 <= runs.keys.shape[0])
+        and top[_Counter.TOP_RUN] < runs.shelf.shape[0]
+        and top[_Counter.TOP_SHELF] + shelves <= runs.words.shape[0]
     )
 
 
 @kernel
 def new_run(runs: SortedRuns) -> int:
     """Return the number of a new, empty run; `has_room` must hold."""
-    run = runs.counters[_TOP_RUN]
-    runs.counters[_TOP_RUN] += 1
+    run = runs.counters[_Counter.TOP_RUN]
+    runs.counters[_Counter.TOP_RUN] += 1
     runs.room[run] = _LOW_SHELF
     runs.shelf[run] = _new_shelf(runs, np.int64(_LOW_SHELF))
     runs.leaves[run] = 1
@@ -99,7 +101,7 @@ def new_run(runs: SortedRuns) -> int:
 
 @helper
 def _new_leaf(runs: SortedRuns) -> int:
-    leaf = free_lists.take(runs.count, runs.counters, _FREE_LEAF, _TOP_LEAF)
+    leaf = free_lists.take(runs.count, runs.counters, _Counter.FREE_LEAF, _Counter.TOP_LEAF)
     runs.count[leaf] = 0
     return leaf
 
@@ -119,8 +121,8 @@ def _new_shelf(runs: SortedRuns, room: int) -> int:
     if shelf >= 0:
         runs.free[place] = (np.int64(runs.words[shelf]) << 31) + np.int64(runs.words[shelf + 1])
     else:
-        shelf = runs.counters[_TOP_SHELF]
-        runs.counters[_TOP_SHELF] += room
+        shelf = runs.counters[_Counter.TOP_SHELF]
+        runs.counters[_Counter.TOP_SHELF] += room
     return shelf
 
 
@@ -153,7 +155,7 @@ def place_in(runs: SortedRuns, leaf: int, key: int) -> int:
 
 @kernel
 def insert(runs: SortedRuns, run: int, key: int, value: int) -> None:
-    """Put (key, value) into a run that does not hold the key; `has_room` must hold."""
+    """Insert (key, value) into a run without this key; `has_room` must hold."""
     at = leaf_for(runs, run, key)
     leaf = np.int64(runs.words[runs.shelf[run] + at])
     if runs.count[leaf] == LEAF:
@@ -206,7 +208,7 @@ def _double_shelf(runs: SortedRuns, run: int) -> None:
 
 @kernel
 def delete(runs: SortedRuns, run: int, key: int) -> bool:
-    """Take a key out of a run; return whether it was there. The run stays, even if it is empty."""
+    """Delete a key from a run and return whether it was there. The run stays, even if it is empty."""
     at = leaf_for(runs, run, key)
     leaf = np.int64(runs.words[runs.shelf[run] + at])
     place = place_in(runs, leaf, key)
@@ -222,5 +224,5 @@ def delete(runs: SortedRuns, run: int, key: int) -> bool:
         runs.leaves[run] -= 1
         for i in range(at, runs.leaves[run]):
             runs.words[shelf + i] = runs.words[shelf + i + 1]
-        free_lists.give(runs.count, runs.counters, _FREE_LEAF, leaf)
+        free_lists.give(runs.count, runs.counters, _Counter.FREE_LEAF, leaf)
     return True

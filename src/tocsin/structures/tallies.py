@@ -1,9 +1,9 @@
-"""Tallies: how many numbers there are, and their exact sum.
+"""Tallies: the number of floats and their exact sum.
 
-A tally is a row of integers: the count, and then the limbs of the sum, least first, each of LIMB bits; the last one has
-the sign. Limb i counts units of 2 ** (LIMB * (bottom + i)). Every float is a whole number of units once `bottom` is low
-enough, so sums of floats are exact, whatever comes and goes; a window says which limbs there are, and a wider one holds
-the same sums. Limbs are signed and never wrap around.
+A tally is a row of integers: the count, then the limbs of the sum, the least significant first, each of LIMB bits; the last
+one has the sign. Limb i counts units of 2 ** (LIMB * (bottom + i)). Every float is a whole number of units once `bottom` is
+low enough, so sums stay exact however many floats are added and removed. A window names the limbs of a tally; a wider window
+holds the same sums. Limbs are signed and never wrap around.
 """
 
 from __future__ import annotations
@@ -19,26 +19,24 @@ from tocsin.structures.jit import helper, kernel
 COUNT: Final = 0  # the column of the count; limbs follow
 LIMB: Final = 60
 _MASK: Final = (1 << LIMB) - 1
-_SPARE: Final = 8  # below it, a limb can be put before the next one: 3 bits and a sign
+_SPARE: Final = 8  # a limb below it fits, shifted, in front of the next one: 3 bits and a sign
 _HEADROOM: Final = 40 - 3  # bits for sums of 2 ** 40 numbers, of which the last limb has three beside its own
 _DIGITS: Final = 53  # bits of a float
-_ENOUGH: Final = 1 << (
-    _DIGITS + 4
-)  # digits from which a float is rounded; the last bit tells of others below
+_ENOUGH: Final = 1 << (_DIGITS + 4)  # from here on digits round to a float; the last bit stands for all below
 _LEAST_POWER: Final = -960
-_POWERS: Final = 2.0 ** np.arange(_LEAST_POWER, 960)  # by which all digits can be multiplied and stay normal
+_POWERS: Final = 2.0 ** np.arange(_LEAST_POWER, 960)  # times any digits they give a normal float
 _INFINITE: Final = 1024  # the exponent that is too large for floats
 _NO_LOW: Final = 1 << 20
 
 
 class Window(NamedTuple):
-    """Which limbs tallies have: `limbs` of them, the first of which has units of 2 ** (LIMB * bottom)."""
+    """The limbs of tallies: `limbs` of them, the first with units of 2 ** (LIMB * bottom)."""
 
     bottom: int
     limbs: int
 
     def union(self, other: Window) -> Window:
-        """Return the smallest window that has all limbs of both."""
+        """Return the smallest window with all limbs of both."""
         if not self.limbs or not other.limbs:
             return self if self.limbs else other
         bottom = min(self.bottom, other.bottom)
@@ -46,7 +44,7 @@ class Window(NamedTuple):
 
 
 def window_of(*columns: NDArray[np.float64]) -> Window:
-    """Return the smallest window that holds all sums of these numbers, NaN left out; of none but 0, one limb at 0."""
+    """Return the smallest window for all sums of these numbers, without NaN; for zeros only, one limb at 0."""
     found = np.array([_NO_LOW, -_NO_LOW], dtype=np.int64)
     for column in columns:
         extent(column, found)
@@ -58,7 +56,7 @@ def window_of(*columns: NDArray[np.float64]) -> Window:
 
 
 def placed(rows: NDArray[np.int64], window: Window, into: Window) -> NDArray[np.int64]:
-    """Return tallies in a window that has all the limbs of theirs; the same array if it is theirs."""
+    """Return tallies in a window that includes theirs; the same array if it is theirs."""
     if window == into:
         return rows
     wider = np.zeros((len(rows), 1 + into.limbs), dtype=np.int64)
@@ -76,7 +74,7 @@ def placed(rows: NDArray[np.int64], window: Window, into: Window) -> NDArray[np.
 
 @kernel
 def extent(numbers: NDArray[np.float64], found: NDArray[np.int64]) -> None:
-    """Lower found[0] to the exponent of the least bit of any number; raise found[1], below 2 ** which all lie."""
+    """Lower found[0] to the exponent of the lowest bit of any number; raise found[1] so that all are below 2 ** found[1]."""
     for i in range(numbers.shape[0]):
         number = numbers[i]
         if number == 0 or np.isnan(number):
@@ -90,7 +88,7 @@ def extent(numbers: NDArray[np.float64], found: NDArray[np.int64]) -> None:
 
 @helper
 def add_number(rows: NDArray[np.int64], row: int, bottom: int, number: float, sign: int) -> None:
-    """Count a number once more, or if `sign` is -1 once less; the window must hold it."""
+    """Add a number to a tally, or remove it if `sign` is -1; the window must hold it."""
     rows[row, COUNT] += sign
     last = rows.shape[1] - 1
     if number == 0 or last == COUNT:
@@ -98,7 +96,7 @@ def add_number(rows: NDArray[np.int64], row: int, bottom: int, number: float, si
     fraction, exponent = math.frexp(number)
     digits = np.int64(fraction * (1 << _DIGITS)) * sign
     above = np.int64(exponent) - _DIGITS - bottom * LIMB
-    if above < 0:  # so many of its digits are zeros
+    if above < 0:  # its lowest digits are zeros
         digits >>= -above
         above = np.int64(0)
     limb, shift = 1 + above // LIMB, above % LIMB
@@ -120,7 +118,7 @@ def add_number(rows: NDArray[np.int64], row: int, bottom: int, number: float, si
 
 @helper
 def add_tally(rows: NDArray[np.int64], row: int, others: NDArray[np.int64], other: int, sign: int) -> None:
-    """Add another tally of the same window to one, or if `sign` is -1 take it away."""
+    """Add another tally of the same window to one, or subtract it if `sign` is -1."""
     rows[row, COUNT] += sign * others[other, COUNT]
     last = rows.shape[1] - 1
     if last == COUNT:
@@ -135,7 +133,7 @@ def add_tally(rows: NDArray[np.int64], row: int, others: NDArray[np.int64], othe
 
 @helper
 def rounded(rows: NDArray[np.int64], row: int, bottom: int) -> float:
-    """Return the float nearest to a tally's sum, the even one of two; infinite if it is too large for floats."""
+    """Return the float nearest to a tally's sum, ties to even; infinite if no float is large enough."""
     limb = np.int64(rows.shape[1] - 1)
     digits = rows[row, limb]
     while limb > 1 and -_SPARE <= digits < _SPARE:
@@ -150,7 +148,7 @@ def rounded(rows: NDArray[np.int64], row: int, bottom: int) -> float:
         below = rows[row, limb - 1]
         digits += below >> (LIMB - shift)
         exponent -= shift
-        # What lies further below decides only ties, so one bit tells of it; it is never the bit that decides.
+        # Lower bits decide only ties, so one sticky bit stands for them; it is never the rounding bit itself.
         is_more = (below & ((np.int64(1) << (LIMB - shift)) - 1)) != 0
         for i in range(1, limb - 1):
             is_more = is_more or rows[row, i] != 0
@@ -161,7 +159,7 @@ def rounded(rows: NDArray[np.int64], row: int, bottom: int) -> float:
     fraction, length = math.frexp(np.float64(digits))
     if length + exponent > _INFINITE:
         return math.copysign(np.inf, fraction)
-    # A sum of floats below the normal ones has no bit that they lack, so nothing is rounded twice.
+    # A subnormal sum of floats has no bit below theirs, so `ldexp` does not round a second time.
     return math.ldexp(fraction, int(length + exponent))
 
 
@@ -169,7 +167,7 @@ def rounded(rows: NDArray[np.int64], row: int, bottom: int) -> float:
 def add_numbers(
     rows: NDArray[np.int64], places: NDArray[np.int64], bottom: int, numbers: NDArray[np.float64], sign: int
 ) -> None:
-    """Count each number once more, or if `sign` is -1 once less, at its place."""
+    """Add each number to the tally at its place, or remove it if `sign` is -1."""
     for i in range(places.shape[0]):
         add_number(rows, places[i], bottom, numbers[i], sign)
 

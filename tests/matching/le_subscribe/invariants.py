@@ -10,7 +10,7 @@ from tocsin.matching.conjunction_store.state import StoreCounter
 from tocsin.matching.le_subscribe._kernels.access import slots_of
 from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
 from tocsin.matching.le_subscribe.state import CLUSTER, FALLBACK
-from tocsin.structures.chunked_lists import CAPACITY, FILL, HEAD, NEXT, OFFSET, OLDER, TAG, TOTAL
+from tocsin.structures.chunked_lists import Chunk, ListRow
 
 __all__ = ["check_invariants"]
 
@@ -26,15 +26,15 @@ def check_invariants(matcher: ClusteredMatcher) -> None:
         cluster = int(state.access.entries.keys[entry, CLUSTER]) if state.access.members[entry] > 0 else -1
         while cluster >= 0:
             row = state.clusters.rows[cluster]
-            assert row[TAG] == entry
+            assert row[ListRow.TAG] == entry
             numbers = _numbers(matcher, cluster)
-            assert len(numbers) == row[TOTAL] > 0
+            assert len(numbers) == row[ListRow.TOTAL] > 0
             for number, chunk, place in numbers:
                 assert state.store.rows[number, 1:].tolist() == [chunk, place]
                 uses.update(state.scratch[: slots_of(state, number)].tolist())
             seen += [number for number, _, _ in numbers]
             members += len(numbers)
-            cluster = int(row[NEXT])
+            cluster = int(row[ListRow.NEXT])
         assert members == max(int(state.access.members[entry]), 0)
         if members and entry != FALLBACK and state.access.table[entry] >= 0:
             of_table[int(state.access.table[entry])] += members
@@ -56,10 +56,10 @@ def check_invariants(matcher: ClusteredMatcher) -> None:
 def _numbers(matcher: ClusteredMatcher, cluster: int) -> list[tuple[int, int, int]]:
     clusters = matcher._state.clusters
     found = []
-    chunk, fill = int(clusters.rows[cluster, HEAD]), int(clusters.rows[cluster, FILL])
+    chunk, fill = int(clusters.rows[cluster, ListRow.HEAD]), int(clusters.rows[cluster, ListRow.FILL])
     while chunk >= 0:
-        first = int(clusters.chunks[chunk, OFFSET])
+        first = int(clusters.chunks[chunk, Chunk.OFFSET])
         found += [(int(clusters.words[first + place]), chunk, place) for place in range(fill)]
-        chunk = int(clusters.chunks[chunk, OLDER])
-        fill = int(clusters.chunks[chunk, CAPACITY]) if chunk >= 0 else 0
+        chunk = int(clusters.chunks[chunk, Chunk.OLDER])
+        fill = int(clusters.chunks[chunk, Chunk.CAPACITY]) if chunk >= 0 else 0
     return found

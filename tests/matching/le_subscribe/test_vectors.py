@@ -15,7 +15,7 @@ from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
 from tocsin.matching.le_subscribe.propagation import PropagationWithPrefetch
 from tocsin.matching.le_subscribe.state import CLUSTER, PENDING
 from tocsin.matching.le_subscribe.tables import Costs, add_table, new_sample
-from tocsin.structures.chunked_lists import NEXT, TOTAL, WIDTH
+from tocsin.structures.chunked_lists import ListRow
 from tocsin.structures.hash_index import new_hash_index
 
 
@@ -54,8 +54,10 @@ def test_a_cluster_holds_the_conjunctions_of_one_size_under_one_access_predicate
     sizes = {}
     cluster = int(state.access.entries.keys[entry, CLUSTER])
     while cluster >= 0:
-        sizes[int(state.clusters.rows[cluster, WIDTH]) - 2] = int(state.clusters.rows[cluster, TOTAL])
-        cluster = int(state.clusters.rows[cluster, NEXT])
+        sizes[int(state.clusters.rows[cluster, ListRow.WIDTH]) - 2] = int(
+            state.clusters.rows[cluster, ListRow.TOTAL]
+        )
+        cluster = int(state.clusters.rows[cluster, ListRow.NEXT])
     assert sizes == {2: 2, 1: 1}  # the access predicate itself is not among the columns
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.matching.operators.test_indexes import Held
 from tocsin.matching.operators import contains
-from tocsin.matching.operators._kernels.automata import contained
+from tocsin.matching.operators._kernels.automata import find_contained
 from tocsin.matching.operators.index import Texts
 from tocsin.model import Operator
 
@@ -44,11 +44,11 @@ def test_a_search_that_is_cut_short_leaves_nothing_behind(monkeypatch: pytest.Mo
     rooms = []
 
     def interrupted(*arguments: object) -> bool:
-        rooms.append(contained(*arguments))  # type: ignore[arg-type]
+        rooms.append(find_contained(*arguments))  # type: ignore[arg-type]
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(contains, "contained", interrupted)
+        patch.setattr(contains, "find_contained", interrupted)
         with pytest.raises(KeyboardInterrupt):
             held.check(*asked)
     assert rooms == [False]  # it was in the middle

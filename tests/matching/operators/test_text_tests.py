@@ -26,7 +26,7 @@ ASKED = [
 ]
 STRINGS = ["abc", "bbc", "a", "", "xab"]
 # Each of them is called while tests go into an index, or come out of one.
-CALLED = [(contains, "_automaton"), (contains, "_merged"), (pattern_sets, "_Set"), (prefixes, "enter")]
+CALLED = [(contains, "_automaton"), (contains, "_merged"), (pattern_sets, "_Set"), (prefixes, "insert")]
 
 
 class Asked:
@@ -39,7 +39,7 @@ class Asked:
 
     def hold(self, *asked: tuple[Operator, str]) -> None:
         codes = [self.patterns.code(pattern_symbol(*one)) for one in asked]
-        self.tests.hold(*as_rows(codes))
+        self.tests.retain(*as_rows(codes))
         for code in codes:
             self.held[code] = self.held.get(code, 0) + 1
 

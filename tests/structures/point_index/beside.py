@@ -10,18 +10,7 @@ from numpy.typing import NDArray
 
 from tocsin.structures.blocks import size_of
 from tocsin.structures.point_index.index import PointIndex
-from tocsin.structures.point_index.state import (
-    AXIS,
-    BLOCK,
-    CHILD,
-    CLASS,
-    COUNT,
-    LEAF,
-    MERGED,
-    PARENT,
-    TOP_SLOT,
-    Rectangles,
-)
+from tocsin.structures.point_index.state import LEAF, MERGED, Link, Rectangles, Top
 
 Point = tuple[float, float]
 Rectangle = tuple[float, float, float, float]
@@ -83,24 +72,24 @@ class IndexBesideDicts:
         blocks: list[tuple[int, int]] = []
         for root, held in zip(self.roots, self.held, strict=True):
             assert self._points(root, -1, blocks) == held
-        assert_apart(blocks, int(self.index.state.tops[TOP_SLOT]))
+        assert_apart(blocks, int(self.index.state.tops[Top.SLOT]))
 
     def _points(self, node: int, parent: int, blocks: list[tuple[int, int]]) -> dict[int, Point]:
         """Return the points below a node, which is as it must be."""
         state = self.index.state
         link = state.links[node].tolist()
-        assert link[PARENT] == parent
-        if link[CHILD] < 0:
+        assert link[Link.PARENT] == parent
+        if link[Link.CHILD] < 0:
             found = self._in_leaf(node, blocks)
         else:
-            left, right = (self._points(link[CHILD] + side, node, blocks) for side in (0, 1))
-            axis, split = link[AXIS], state.splits[node]
+            left, right = (self._points(link[Link.CHILD] + side, node, blocks) for side in (0, 1))
+            axis, split = link[Link.AXIS], state.splits[node]
             assert all(point[axis] <= split for point in left.values())
             assert all(point[axis] >= split for point in right.values())
             found = left | right
             assert len(found) > MERGED
             assert len(found) <= 4 * LEAF or max(len(left), len(right)) <= 0.7 * len(found)
-        assert len(found) == link[COUNT]
+        assert len(found) == link[Link.COUNT]
         if found:
             x1, x2 = zip(*found.values(), strict=True)
             assert state.boxes[node].tolist() == [min(x1), max(x1), min(x2), max(x2)]
@@ -108,7 +97,9 @@ class IndexBesideDicts:
 
     def _in_leaf(self, node: int, blocks: list[tuple[int, int]]) -> dict[int, Point]:
         state = self.index.state
-        first, count, class_ = (int(state.links[node, column]) for column in (BLOCK, COUNT, CLASS))
+        first, count, class_ = (
+            int(state.links[node, column]) for column in (Link.BLOCK, Link.COUNT, Link.CLASS)
+        )
         assert (class_ < 0) is (count == 0)
         if not count:
             return {}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.structures.point_index.beside import IndexBesideDicts, Point, Rectangle, rectangles
 from tocsin.structures.point_index.index import PointIndex
-from tocsin.structures.point_index.state import TOP_SLOT
+from tocsin.structures.point_index.state import Top
 
 LONG = os.environ.get("TOCSIN_TEST_PROFILE") == "long"
 WIDEST = float(np.finfo(np.float64).max)
@@ -103,7 +103,7 @@ def test_space_is_given_back() -> None:
     before = both.index.nbytes
     both.remove(range(19_000))
     both.check([EVERYWHERE])
-    assert both.index.state.tops[TOP_SLOT] <= 3 * 1_000 + 4_096
+    assert both.index.state.tops[Top.SLOT] <= 3 * 1_000 + 4_096
     assert both.index.nbytes < before / 2
 
 

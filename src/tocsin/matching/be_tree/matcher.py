@@ -116,7 +116,7 @@ class BeTree(IndexedMatcher):
             self._state = arrays.with_attributes(self._state, self.vocabulary.names.top)
             self._state = arrays.with_forms(self._state, len(batch.ids), widest)
             self._state = hold_lists(self._state, self.vocabulary, batch.tags, batch.lows)
-            self.vocabulary.hold(batch.tags, batch.lows)
+            self.vocabulary.retain(batch.tags, batch.lows)
             number_all(self._state, batch.ids, forms)
             try:
                 self._place(forms)

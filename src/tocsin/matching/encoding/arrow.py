@@ -1,4 +1,4 @@
-"""Arrow tables as events, encoded by the column."""
+"""Arrow tables as events, encoded by column."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from tocsin.model.errors import EventError
 from tocsin.model.event import STREAM, Event, flatten
 from tocsin.model.values import Value
 
-_CELLS: Final = 1 << 18  # of a piece that is encoded at a time, so that it stays in the cache
+_CELLS: Final = 1 << 18  # of a piece that is encoded at a time, so that it fits the cache
 _FEWEST: Final = 1 << 10  # rows of such a piece
 _MOST: Final = 1 << 16
-_BLOCK: Final = 32  # rows that are read together where one of them is asked for
+_BLOCK: Final = 32  # rows that are read together when one of them is needed
 
 
 def arrow_events(table: Any, *, stream: str | None = None) -> EventBatch:
     """Return the batch of a table's or record batch's rows, all of one stream.
 
-    A row that is no event satisfies nothing, and `faults` says by its place what is wrong.
+    A row that is not an event matches nothing; `faults` gives the reason by its place.
     """
     return ArrowEvents.by_column(table, stream=stream) or _by_row(table, stream)
 
 
 class ArrowEvents(EventBatch):
-    """The rows of a table, which become Python objects only where one of them is asked for.
+    """The rows of a table, which become Python objects only where one of them is read.
 
-    Nulls are absent, structs are nested attributes, and a timestamp without a zone is taken to be UTC.
+    Nulls are absent, structs are nested attributes, and a timestamp without a zone is UTC.
     """
 
     def __init__(
@@ -55,11 +55,11 @@ class ArrowEvents(EventBatch):
         self.stream = stream
         self.table = table
         self._block: tuple[int, list[Mapping[str, Value]]] = (-1, [])
-        self._asked = 0  # the row that was asked for last
+        self._asked = 0  # the row that was read last
 
     @classmethod
     def by_column(cls, table: Any, *, stream: str | None = None) -> ArrowEvents | None:
-        """Return the batch, or None if some column can only be read row by row."""
+        """Return the batch, or None if some column must be read row by row."""
         if isinstance(table, pa.RecordBatch):
             table = pa.Table.from_batches([table])
         paths = leaf_paths(table.schema)
@@ -81,11 +81,11 @@ class ArrowEvents(EventBatch):
         return ArrowEvents(self.table.slice(begin, end - begin), self.paths, faults, self.stream)
 
     def with_faults(self, faults: Mapping[int, str]) -> ArrowEvents:
-        """Return the batch with more rows that are no events."""
+        """Return the batch with more rows marked as faulty."""
         return ArrowEvents(self.table, self.paths, {**faults, **self.faults}, self.stream)
 
     def encode(self, vocabulary: Vocabulary) -> EncodedEvents:
-        """Return the batch as arrays; columns that no subscription names are left alone."""
+        """Return the batch as arrays; columns that no subscription names are skipped."""
         kept = self._kept()
         done = 0
         found: list[EncodedEvents] = []
@@ -102,7 +102,7 @@ class ArrowEvents(EventBatch):
         near = abs(place - self._asked) <= _BLOCK
         self._asked = place
         if block[0] != number:
-            if not near:  # here and there, each is read alone
+            if not near:  # random access: a block would be read in vain
                 return self._read_rows(place, 1)[0]
             block = self._block = number, self._read_rows(number * _BLOCK, _BLOCK)
         return block[1][place % _BLOCK]
@@ -135,7 +135,7 @@ class ArrowEvents(EventBatch):
     def _encode(self, piece: Any, vocabulary: Vocabulary, kept: NDArray[np.bool_] | None) -> EncodedEvents:
         codes = vocabulary.names.codes
         columns: list[FieldColumn] = []
-        with np.errstate(invalid="ignore"):  # a NaN, whose row is refused
+        with np.errstate(invalid="ignore"):  # a NaN, whose row is faulty
             for path, leaf in zip(self.paths, leaves(piece), strict=True):
                 attribute = codes.get(path)
                 if attribute is not None:
@@ -159,7 +159,7 @@ def _by_row(table: Any, stream: str | None) -> EventBatch:
 
 
 def _read(batches: Iterable[Any]) -> Iterator[Mapping[str, Value] | str]:
-    """Return each row's attributes, or what is wrong with it."""
+    """Return each row's attributes, or the reason why it is not an event."""
     for _, record in arrow_rows(batches):
         if isinstance(record, UnreadableRecord):
             yield record.reason
@@ -171,7 +171,7 @@ def _read(batches: Iterable[Any]) -> Iterator[Mapping[str, Value] | str]:
 
 
 def _faults(table: Any) -> dict[int, str]:
-    """Return by its place what is wrong with each row that is no event: only rows in doubt are read."""
+    """Return the reason, by its place, why a row is not an event; only doubtful rows are read."""
     faults: dict[int, str] = {}
     begin = 0
     for piece in _pieces(table):
@@ -186,7 +186,7 @@ def _faults(table: Any) -> dict[int, str]:
 
 
 def _pieces(table: Any) -> list[Any]:
-    """Return the table as record batches that are neither large nor needlessly small."""
+    """Return the table as record batches of a suitable size."""
     most = min(max(_CELLS // max(len(table.schema), 1), _FEWEST), _MOST)
     pieces: list[Any] = table.to_batches(max_chunksize=most)
     if len(pieces) > 1 and len(pieces) * _FEWEST > table.num_rows:

@@ -1,9 +1,8 @@
-"""How names, kinds, operators and values become integers.
+"""Names, kinds, operators and values as integers.
 
-A *field* is an attribute and a kind. Every value has a *key*, and two values of one field are equal iff their
-keys are; of numbers, booleans and timestamps the key also keeps the order. What a float cannot hold (an
-integer beyond 2**53, say) and strings are symbols: their key is a code, and their place in the order is told
-by two neighbouring keys between which they lie.
+A *field* is an attribute and a kind. Every value has a *key*, and two values of one field are equal iff their keys are; the
+keys of numbers, booleans and timestamps also keep their order. Strings, and integers that no float equals, are symbols: their
+key is an interned code, and two neighbouring keys bound their place in the order.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ Keys: TypeAlias = NDArray[np.int64]
 
 FIELDS: Final = 8  # an attribute has this many fields
 FIELD_BITS: Final = 40  # a tag is an operator above these bits, and a field below
-_EXACT: Final = 2**53
+EXACT: Final = 2**53  # all integers up to here are floats
 _PREFIX: Final = 7
 _SIGN: Final = 0x7FFFFFFFFFFFFFFF
 _LARGEST: Final = int(np.finfo(np.float64).max)
 
 
 class Field(IntEnum):
-    """Which of an attribute's fields a value is in."""
+    """The fields of an attribute."""
 
     NUMBER = 0
     STRING = 1
@@ -40,13 +39,11 @@ class Field(IntEnum):
     TIMESTAMP = 3
     BIG = 4  # a number that no float equals
     ANY = 5  # whether there is a value at all
-    TEXT = (
-        6  # the tests on strings that a value passes: the only field in which an event may have several pairs
-    )
+    TEXT = 6  # the tests that a string passes: the only field in which an event may have several pairs
 
 
 class Op(IntEnum):
-    """What a predicate asks of a field."""
+    """The operators of encoded predicates."""
 
     EQ = 0
     NE = 1
@@ -59,25 +56,12 @@ class Op(IntEnum):
     IN = 8  # its key is the code of a list
     NOT_IN = 9
     PRESENT = 10
-    RESIDUAL = 11  # its key is the code of a predicate that only Python can answer
+    RESIDUAL = 11  # its key is the code of a predicate that Python evaluates
     MISSING = 12
 
 
-OPS: Final = {
-    Operator.EQ: Op.EQ,
-    Operator.NE: Op.NE,
-    Operator.LT: Op.LT,
-    Operator.LE: Op.LE,
-    Operator.GT: Op.GT,
-    Operator.GE: Op.GE,
-    Operator.BETWEEN: Op.BETWEEN,
-    Operator.NOT_BETWEEN: Op.NOT_BETWEEN,
-    Operator.IN: Op.IN,
-    Operator.NOT_IN: Op.NOT_IN,
-    Operator.PRESENT: Op.PRESENT,
-    Operator.MISSING: Op.MISSING,
-}
-OPERATORS: Final = {op: operator for operator, op in OPS.items()}
+OPS: Final[dict[Operator, Op]] = {Operator[op.name]: op for op in Op if op is not Op.RESIDUAL}
+OPERATORS: Final[dict[Op, Operator]] = {op: operator for operator, op in OPS.items()}
 
 
 def keys_of_numbers(numbers: NDArray[np.float64]) -> Keys:
@@ -93,20 +77,20 @@ def key_of_number(number: float) -> int:
 
 
 def number_of(key: int) -> float:
-    """Return the float that has this key."""
+    """Return the float with this key."""
     number: float = struct.unpack("<d", struct.pack("<q", key if key >= 0 else key ^ _SIGN))[0]
     return number
 
 
 def is_exact(number: float) -> bool:
     """Tell whether a float equals the number."""
-    if type(number) is float or -_EXACT <= number <= _EXACT:
+    if type(number) is float or -EXACT <= number <= EXACT:
         return True
     return -_LARGEST <= number <= _LARGEST and int(float(number)) == number
 
 
 def neighbours(number: int) -> tuple[int, int]:
-    """Return the keys of the two floats between which an integer lies that no float equals."""
+    """Return the keys of the two floats around an integer that no float equals."""
     if number > _LARGEST:
         return key_of_number(float(_LARGEST)), key_of_number(math.inf)
     if number < -_LARGEST:
@@ -119,8 +103,8 @@ def neighbours(number: int) -> tuple[int, int]:
 def text_order(text: str) -> tuple[int, int]:
     """Return the two keys between which a string lies in the order of strings; equal if it is short.
 
-    The order of code points is that of their UTF-8 bytes. A key holds seven of them and how many there are; a
-    longer string lies just above all that have its first seven.
+    Code points are ordered as their UTF-8 bytes. A key holds seven bytes and their number; a longer string lies just
+    above the string of its first seven.
     """
     data = text.encode()[: _PREFIX + 1]
     prefix = int.from_bytes(data[:_PREFIX].ljust(_PREFIX, b"\0")) - 2 ** (8 * _PREFIX - 1)
@@ -131,7 +115,7 @@ def text_order(text: str) -> tuple[int, int]:
 
 
 def field_of(value: Value) -> Field:
-    """Return which field of its attribute a value is in."""
+    """Return the field of a value."""
     if isinstance(value, bool):
         return Field.BOOLEAN
     if isinstance(value, str):
@@ -142,7 +126,7 @@ def field_of(value: Value) -> Field:
 
 
 def key_of(value: Value) -> int | None:
-    """Return the key of a value that is no symbol, or None."""
+    """Return the key of a value, or None if it is a symbol."""
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, datetime):

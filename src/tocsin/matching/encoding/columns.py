@@ -1,8 +1,7 @@
-"""Arrow columns as pairs: one column of keys for each field, and then all of them by event.
+"""Arrow columns as pairs: one column of keys for each field, then all of them by event.
 
-A *leaf* is a column that holds values: a struct is no leaf, its fields are, under their dotted paths. Each kind
-of leaf is turned into keys as a whole; only distinct strings, and distinct integers that no float equals, are
-looked at one by one.
+A *leaf* is a column of values: a struct is not a leaf, but its fields are, under their dotted paths. A leaf is turned into keys
+as a whole; only distinct strings, and distinct integers that no float equals, are looked up one by one.
 """
 
 from __future__ import annotations
@@ -14,35 +13,34 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tocsin.matching.encoding.codes import FIELDS, Field, Keys, keys_of_numbers, text_order
+from tocsin.matching.encoding.codes import EXACT, FIELDS, Field, Keys, keys_of_numbers, text_order
 from tocsin.matching.encoding.events import EncodedEvents, TextPairs
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.model.timestamps import microseconds, parse_rfc3339
 
 Mask: TypeAlias = NDArray[np.bool_]
 
-_EXACT: Final = 2**53
 _DAY: Final = 86_400_000_000
 _PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-# Python's datetimes reach from the year 1 to 9999. A day less, and no zone leads beyond.
+# Python's datetimes range from the year 1 to 9999. A day less at either end, and no time zone leads beyond.
 _FIRST_SECOND: Final = -62_135_596_800 + 86_400
 _LAST_SECOND: Final = 253_402_300_799 - 86_400
 
 
 class FieldColumn(NamedTuple):
-    """A pair of every event, or of those that `held` marks; what stands at others means nothing."""
+    """A pair for every event, or for those that `held` marks; the keys of others are undefined."""
 
     field: int
     keys: Keys  # int64[events]
     held: Mask | None = None  # [events]
     orders: tuple[Keys, Keys] | None = None  # lows and highs, where they are not the keys
     words: tuple[Sequence[str | None], NDArray[np.intp]] | None = (
-        None  # to be tested, and which each event has
+        None  # distinct strings to test, and each event's
     )
 
 
 def leaf_paths(schema: Iterable[Any]) -> list[str] | None:
-    """Return the paths of the leaves, or None if rows of this form can only be read one by one."""
+    """Return the paths of the leaves, or None if rows of this schema must be read one by one."""
     fields = list(schema)
     paths: list[str] = []
     for field in fields:
@@ -64,9 +62,9 @@ def leaves(batch: Any) -> Iterator[Any]:
 
 
 def doubtful(leaf: Any) -> Mask | None:
-    """Return the cells of which only reading their row tells whether they hold a value; None if there are none.
+    """Return the cells whose rows must be read to know whether they are valid; None if there are none.
 
-    Raises `ValueError` if there may be such cells anywhere.
+    Raise `ValueError` if any cell may be such.
     """
     kind = leaf.type
     if pa.types.is_dictionary(kind):
@@ -118,7 +116,7 @@ def field_columns(leaf: Any, attribute: int, vocabulary: Vocabulary) -> Iterator
 
 
 def constant_columns(text: str, count: int, attribute: int, vocabulary: Vocabulary) -> Iterator[FieldColumn]:
-    """Return a string that all events share by field."""
+    """Return the columns of a string that all events share."""
     return _texts([text], np.zeros(count, dtype=np.intp), None, attribute, vocabulary)
 
 
@@ -236,7 +234,7 @@ def _integers(
 ) -> Iterator[FieldColumn]:
     numbers = values.astype(np.float64)
     keys = keys_of_numbers(numbers)
-    if values.dtype.itemsize < 8 or (values.max() <= _EXACT and values.min() >= -_EXACT):
+    if values.dtype.itemsize < 8 or (values.max() <= EXACT and values.min() >= -EXACT):
         yield FieldColumn(base + Field.NUMBER, keys, held)
         return
     limit = float(2 ** (64 if values.dtype.kind == "u" else 63))

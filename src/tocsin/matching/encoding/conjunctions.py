@@ -1,4 +1,4 @@
-"""Conjunctions and clause forms as arrays of predicates."""
+"""Conjunctions, CNF expressions and the lists in them as arrays of encoded predicates."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from tocsin.language.normal.predicates import rewrite
 from tocsin.language.template.binding import bind_predicate
 from tocsin.language.template.template import constant_at
 from tocsin.matching.batches import ClauseGroup, ConjunctionBatch, ConjunctionGroup, IdArray
-from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, OPS, Field, Keys, Op, keys_of_numbers
+from tocsin.matching.encoding.codes import EXACT, FIELD_BITS, FIELDS, OPS, Field, Keys, Op, keys_of_numbers
 from tocsin.matching.encoding.vocabulary import Encoded, Vocabulary
 from tocsin.model.conditions import Operator, Predicate
 from tocsin.model.terms import Attribute, Parameter
 
-_EXACT: Final = 2**53
-_FEW: Final = 2  # rows for which columns are not worth it
-_REWRITTEN: Final = (Operator.LIKE, Operator.NOT_LIKE)  # each by its own constant
+_FEW: Final = 2  # rows up to which encoding by column is not worth it
+_REWRITTEN: Final = (Operator.LIKE, Operator.NOT_LIKE)  # to other operators, depending on the constant
+_NOTHING: Final = np.empty(0, dtype=np.int64)
 _COMPARED: Final = (Op.EQ, Op.NE, Op.LT, Op.LE, Op.GT, Op.GE, Op.BETWEEN, Op.NOT_BETWEEN)
 
 
 class EncodedConjunctions(NamedTuple):
     """The predicates of conjunction i are those from `offsets[i]` to `offsets[i + 1]`."""
 
-    ids: IdArray  # int64[conjunctions] the subscription each belongs to
+    ids: IdArray  # int64[conjunctions] the subscription of each
     offsets: Keys  # int64[conjunctions + 1]
     tags: Keys  # int64[predicates] operator and field
     lows: Keys  # int64[predicates]
@@ -34,27 +34,36 @@ class EncodedConjunctions(NamedTuple):
 
 
 class EncodedClauses(NamedTuple):
-    """The clauses of form i are those from `offsets[i]` to `offsets[i + 1]`.
+    """The clauses of CNF expression i are those from `offsets[i]` to `offsets[i + 1]`.
 
     The predicates of clause c are those from `bounds[c]` to `bounds[c + 1]`.
     """
 
-    ids: IdArray  # int64[forms] the subscription each belongs to
-    offsets: Keys  # int64[forms + 1]
+    ids: IdArray  # int64[expressions] the subscription of each
+    offsets: Keys  # int64[expressions + 1]
     bounds: Keys  # int64[clauses + 1]
     tags: Keys  # int64[predicates] operator and field
     lows: Keys  # int64[predicates]
     highs: Keys  # int64[predicates]
 
 
+class EncodedLists(NamedTuple):
+    """The members of list `which[q]` are those from `starts[which[q]]` to `starts[which[q] + 1]`."""
+
+    which: Keys  # int64[predicates], -1 where a predicate has no list
+    starts: Keys  # int64[lists + 1]
+    fields: Keys  # int64[members]
+    keys: Keys  # int64[members]
+
+
 def encode_conjunctions(batch: ConjunctionBatch, vocabulary: Vocabulary) -> EncodedConjunctions:
-    """Return a batch's conjunctions as arrays; names and strings are given codes, but are not held yet."""
+    """Return a batch's conjunctions as arrays; their names and strings are interned, but not retained."""
     return _encode_groups(batch.groups, vocabulary)
 
 
 def encode_clauses(batch: ConjunctionBatch, vocabulary: Vocabulary) -> EncodedClauses:
-    """Return a batch's clause forms as arrays; names and strings are given codes, but are not held yet."""
-    # In the order in which groups are encoded, so that the clauses lie where their predicates do.
+    """Return a batch's CNF expressions as arrays; their names and strings are interned, but not retained."""
+    # In the order in which groups are encoded, so that clauses and predicates are in the same order.
     groups = sorted(batch.clauses, key=_is_small)
     flat = _encode_groups([_flattened(group) for group in groups], vocabulary)
     rows = [len(group.ids) for group in groups]
@@ -64,13 +73,25 @@ def encode_clauses(batch: ConjunctionBatch, vocabulary: Vocabulary) -> EncodedCl
     return EncodedClauses(flat.ids, offsets, bounds, flat.tags, flat.lows, flat.highs)
 
 
+def encode_lists(vocabulary: Vocabulary, tags: Keys, lows: Keys) -> EncodedLists:
+    """Return the lists of `in` and `not in` in encoded predicates; predicates may share a list."""
+    ops = tags >> FIELD_BITS
+    in_lists = np.flatnonzero((ops == Op.IN) | (ops == Op.NOT_IN))
+    which = np.full(len(tags), -1, dtype=np.int64)
+    codes, which[in_lists] = np.unique(lows[in_lists], return_inverse=True)
+    members = [vocabulary.members(code) for code in codes.tolist()]
+    fields = np.concatenate([_NOTHING, *(fields for fields, _ in members)])
+    keys = np.concatenate([_NOTHING, *(keys for _, keys in members)])
+    return EncodedLists(which, _summed([len(keys) for _, keys in members]), fields, keys)
+
+
 def _flattened(group: ClauseGroup) -> ConjunctionGroup:
-    """Return a group's predicates as if they were of one conjunction, which is how they are laid out."""
+    """Return a group's predicates as if each row were one conjunction; their layout is the same."""
     return ConjunctionGroup(tuple(p for clause in group.shape for p in clause), group.ids, group.columns)
 
 
 def _summed(sizes: Sequence[int] | NDArray[np.int64]) -> Keys:
-    """Return where each of several things, one after another, begins, and where the last one ends."""
+    """Return the offsets of consecutive ranges of these sizes."""
     offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=offsets[1:])
     return offsets
@@ -83,14 +104,13 @@ def _is_small(group: ConjunctionGroup | ClauseGroup) -> bool:
 def _encode_groups(groups: Iterable[ConjunctionGroup], vocabulary: Vocabulary) -> EncodedConjunctions:
     """Return conjunctions as arrays, the groups of many rows before the small ones.
 
-    The rows of a group are encoded by the column. Groups of a row or two are gathered first, for there may be
-    very many of them.
+    Large groups are encoded by column. The rows of small groups are collected first, since there may be very many.
     """
     parts: list[EncodedConjunctions] = []
     ids: list[int] = []
     sizes: list[int] = []
     flat: list[Encoded] = []
-    known: dict[Predicate, Encoded] = {}  # the same predicates come again and again
+    known: dict[Predicate, Encoded] = {}  # predicates repeat often
     for group in groups:
         if _is_small(group):
             for id_, conjunction in group:
@@ -115,8 +135,7 @@ def _joined(ids: IdArray, sizes: list[int], flat: list[Encoded]) -> EncodedConju
 
 def _concatenated(parts: list[EncodedConjunctions]) -> EncodedConjunctions:
     if not parts:
-        none = np.empty(0, dtype=np.int64)
-        return EncodedConjunctions(none, np.zeros(1, dtype=np.int64), none, none, none)
+        return EncodedConjunctions(_NOTHING, np.zeros(1, dtype=np.int64), _NOTHING, _NOTHING, _NOTHING)
     offsets = _summed(np.concatenate([np.diff(part.offsets) for part in parts]))
     ids, tags, lows, highs = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("ids", "tags", "lows", "highs")
@@ -132,7 +151,7 @@ def _encode_group(group: ConjunctionGroup, vocabulary: Vocabulary) -> EncodedCon
     offsets = np.arange(0, rows * width + 1, max(width, 1), dtype=np.int64)[: rows + 1]
     if not width:
         offsets = np.zeros(rows + 1, dtype=np.int64)
-    # Kernels are compiled once more for an array that they may not write to.
+    # A read-only array would compile a second version of the kernels.
     ids = np.require(group.ids, dtype=np.int64, requirements=["C", "W"])
     return EncodedConjunctions(ids, offsets, *(np.ascontiguousarray(part.reshape(-1)) for part in table))
 
@@ -140,7 +159,7 @@ def _encode_group(group: ConjunctionGroup, vocabulary: Vocabulary) -> EncodedCon
 def _encode_column(
     predicate: Predicate, group: ConjunctionGroup, vocabulary: Vocabulary
 ) -> NDArray[np.int64]:
-    """Return the tags, lows and highs of one predicate of the shape, a row each."""
+    """Return the tags, lows and highs of one predicate of the shape in every row."""
     names = [operand.name for operand in predicate.operands if type(operand) is Parameter]
     rows = len(group.ids)
     op = OPS.get(predicate.operator)
@@ -171,18 +190,18 @@ def _encode_column(
 
 
 def _encode(predicate: Predicate, vocabulary: Vocabulary) -> Encoded:
-    """Encode a predicate over constants; what can be computed of them is."""
+    """Encode a predicate over constants after constant folding."""
     folded = rewrite(predicate)
     return vocabulary.encode(folded if isinstance(folded, Predicate) else predicate)
 
 
 def is_exact_column(column: NDArray[Any]) -> bool:
-    """Tell whether floats hold every number of a column."""
+    """Tell whether a float equals every number of a column."""
     if column.dtype.kind == "f":
         return True
     if column.dtype.kind not in "iu":
         return False
-    return not len(column) or (int(column.max()) <= _EXACT and int(column.min()) >= -_EXACT)
+    return not len(column) or (int(column.max()) <= EXACT and int(column.min()) >= -EXACT)
 
 
 def _parameters(predicate: Predicate) -> set[str]:

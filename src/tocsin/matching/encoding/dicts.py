@@ -1,4 +1,4 @@
-"""Plain dicts as events, read and encoded in one go."""
+"""Plain dicts as events, checked and encoded in one pass."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
 from tocsin.matching.batches import REFUSED, EventBatch
-from tocsin.matching.encoding.codes import FIELDS
-from tocsin.matching.encoding.events import EXACT, EncodedEvents, RowEncoding
+from tocsin.matching.encoding.codes import EXACT, FIELDS
+from tocsin.matching.encoding.events import EncodedEvents, RowEncoding
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.model.errors import EventError
 from tocsin.model.event import flatten, is_plain
@@ -17,10 +17,10 @@ _WIDE: Final = 2**63
 
 
 class DictEvents(EventBatch):
-    """Dicts as they came; one is flattened and checked by itself only where it is not plain.
+    """Dicts as they were given; only those that are not plain are flattened and checked.
 
-    A plain one has ASCII names, and values that are ASCII strings, booleans, floats but NaN, or integers of 64
-    bits: of such a dict, reading it makes nothing else.
+    A plain dict has ASCII names, and values that are ASCII strings, booleans, floats but NaN, or integers of 64 bits:
+    flattening would return it unchanged.
     """
 
     def __init__(self, rows: Iterable[Mapping[str, object]]) -> None:
@@ -35,7 +35,7 @@ class DictEvents(EventBatch):
 
     @property
     def faults(self) -> Mapping[int, str]:
-        """Return, by its place, what is wrong with each row that is no event."""
+        """Return the reason, by its place, why a row is not an event."""
         if not self._is_read:
             for place in range(len(self)):
                 self.attributes(place)
@@ -69,12 +69,12 @@ class DictEvents(EventBatch):
         for place, row in enumerate(self._given):
             if type(row) is not dict or not _add_plain(encoding, row):
                 encoding.add(self.attributes(place))
-        self._is_read = True  # what was plain has no fault
-        return encoding.settled()
+        self._is_read = True  # plain dicts have no fault
+        return encoding.finish()
 
 
 def _add_plain(encoding: RowEncoding, row: dict[Any, Any]) -> bool:
-    """Take a row if it is plain; return False, and take nothing, if it is not."""
+    """Encode a row if it is plain; else return False and encode nothing."""
     codes = encoding.codes
     fields: list[int] = []
     numbers: list[float] = []

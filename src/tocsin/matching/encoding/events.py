@@ -1,16 +1,17 @@
-"""Events as arrays."""
+"""Events as arrays of (field, key) pairs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.matching.batches import EventBatch
 from tocsin.matching.encoding.codes import (
+    EXACT,
     FIELDS,
     Field,
     Keys,
@@ -24,15 +25,13 @@ from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.model.timestamps import microseconds, parse_rfc3339
 from tocsin.model.values import Value
 
-EXACT: Final = 2**53  # integers up to here are floats
-
 
 class EncodedEvents(NamedTuple):
     """The pairs of event i are those from `offsets[i]` to `offsets[i + 1]`.
 
-    An attribute that no subscription names has no pair. Where a value's key does not tell its place in the
-    order, `lows` and `highs` say between which keys it lies. A string of an attribute that is tested has, in the
-    field TEXT, a pair for each test that it passes, and behind them one with the key -1: all next to each other.
+    An attribute that no subscription names has no pair. `lows` and `highs` bound a value's place in the order where its
+    key does not give it; elsewhere they equal the key. A string of an attribute with text tests has neighbouring pairs in
+    the field TEXT: one for each test that it passes, then one with the key -1.
     """
 
     offsets: Keys  # int64[events + 1]
@@ -43,7 +42,7 @@ class EncodedEvents(NamedTuple):
 
 
 def encode_events(batch: EventBatch, vocabulary: Vocabulary) -> EncodedEvents:
-    """Return a batch as arrays, from the batch itself if it was encoded for this vocabulary before."""
+    """Return a batch as arrays; the batch caches them for the vocabulary's current version."""
     version = vocabulary.version
     if batch.encoded is not None and batch.encoded[0] == version:
         return cast("EncodedEvents", batch.encoded[1])
@@ -62,21 +61,21 @@ def encode_rows(rows: Iterable[Mapping[str, Value]], vocabulary: Vocabulary) -> 
     encoding = RowEncoding(vocabulary)
     for row in rows:
         encoding.add(row)
-    return encoding.settled()
+    return encoding.finish()
 
 
 class RowEncoding:
-    """The pairs of the rows that were gone through so far."""
+    """The pairs of the rows encoded so far."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.codes = vocabulary.names.codes
         self.fields: list[int] = []
         self.numbers: list[float] = []  # 0 where the pair is no plain number
         self.offsets = [0]
-        self._rest = Pairs(vocabulary)
+        self._rest = OtherPairs(vocabulary)
 
     def add(self, row: Mapping[str, Value]) -> None:
-        """Take a row of flat attributes."""
+        """Encode a row of flat attributes."""
         for name, value in row.items():
             attribute = self.codes.get(name)
             if attribute is None:
@@ -90,25 +89,25 @@ class RowEncoding:
         self.offsets.append(len(self.fields))
 
     def add_other(self, attribute: int, value: Value) -> None:
-        """Take one value that is no plain number."""
+        """Encode one value that is not a plain number."""
         for field in self._rest.add(attribute, value, len(self.fields)):
             self.fields.append(field)
             self.numbers.append(0.0)
 
-    def settled(self) -> EncodedEvents:
+    def finish(self) -> EncodedEvents:
         """Return all pairs as arrays."""
         keys = keys_of_numbers(np.array(self.numbers, dtype=np.float64))
-        lows, highs = self._rest.settle(keys)
+        lows, highs = self._rest.finish(keys)
         events = EncodedEvents(
             np.array(self.offsets, dtype=np.int64), np.array(self.fields, dtype=np.int32), keys, lows, highs
         )
         return self._rest.tested.spliced_into(events)
 
 
-class Pairs:
-    """The pairs of a batch that are not plain numbers, gathered while its events are gone through.
+class OtherPairs:
+    """The pairs of a batch that are not plain numbers.
 
-    A string that no subscription holds gets a negative key, which equals nothing.
+    A string that no predicate has gets the key -1, which equals nothing.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -123,7 +122,7 @@ class Pairs:
         self._orders: list[tuple[int, int]] = []
 
     def add(self, attribute: int, value: Value, place: int) -> tuple[int, ...]:
-        """Take a value whose pair stands at `place`; return the fields of its pairs, one or two."""
+        """Encode a value whose pair stands at `place`; return the fields of its pairs, one or two."""
         base = attribute * FIELDS
         kind = type(value)
         self._places.append(place)
@@ -150,7 +149,7 @@ class Pairs:
         return (self._add_integer(base, cast("int", value), place),)
 
     def _add_integer(self, base: int, value: int, place: int) -> int:
-        """Take an integer beyond 2**53; a float may equal it still."""
+        """Encode an integer beyond 2**53; a float may still equal it."""
         if is_exact(value):
             self._keys.append(key_of_number(float(value)))
             return base + Field.NUMBER
@@ -159,8 +158,8 @@ class Pairs:
         self._orders.append(neighbours(value))
         return base + Field.BIG
 
-    def settle(self, keys: Keys) -> tuple[Keys, Keys]:
-        """Write the gathered keys into `keys`, and return the lows and the highs."""
+    def finish(self, keys: Keys) -> tuple[Keys, Keys]:
+        """Write the collected keys into `keys` and return the lows and the highs."""
         if self._places:
             keys[self._places] = self._keys
         if not self._orders:
@@ -173,28 +172,28 @@ class Pairs:
 
 
 class TextPairs:
-    """The strings of a batch whose attributes are tested, each asked once, and the places of their pairs."""
+    """The strings of a batch in attributes with text tests, each tested once, and the places of their pairs."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._tests = vocabulary.tests
-        self._numbers: dict[tuple[int, str], int] = {}  # of the different strings
+        self._numbers: dict[tuple[int, str], int] = {}  # of distinct strings
         self._places: list[int] = []
         self._which: list[int] = []
         self._columns: list[tuple[Keys, Keys]] = []  # places, and which string stands there
 
     def add(self, attribute: int, text: str, place: int) -> None:
-        """Take a string whose pair stands at `place`, which is beyond those taken before."""
+        """Add a string whose pair stands at `place`; places ascend."""
         self._which.append(self._numbers.setdefault((attribute, text), len(self._numbers)))
         self._places.append(place)
 
     def add_column(self, attribute: int, words: Iterable[str], which: Keys, places: Keys) -> None:
-        """Take strings of one attribute, given as different words and which of them stands at each place."""
+        """Add the strings of one attribute: distinct `words`, and which of them stands at each place."""
         numbers = self._numbers
         known = [numbers.setdefault((attribute, word), len(numbers)) for word in words]
         self._columns.append((places, np.array(known, dtype=np.int64)[which]))
 
     def spliced_into(self, events: EncodedEvents) -> EncodedEvents:
-        """Return the events with the pairs in TEXT behind each of the places."""
+        """Return the events with the TEXT pairs inserted behind each of the places."""
         if not self._numbers:
             return events
         attributes = np.array([attribute for attribute, _ in self._numbers], dtype=np.int64)
@@ -206,7 +205,7 @@ class TextPairs:
                 places, which = places[order], which[order]
         else:
             places, which = np.array(self._places, dtype=np.int64), np.array(self._which, dtype=np.int64)
-        from tocsin.matching.encoding._kernels.splicing import splice  # noqa: PLC0415 - it brings the compiler
+        from tocsin.matching.encoding._kernels.splicing import splice  # noqa: PLC0415 - it imports the compiler
 
         count = len(events.keys) + int((passed.offsets[which + 1] - passed.offsets[which]).sum())
         fields, keys = np.empty(count, dtype=np.int32), np.empty(count, dtype=np.int64)

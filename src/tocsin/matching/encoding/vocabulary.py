@@ -1,11 +1,11 @@
-"""The names, strings and lists that subscriptions speak of, as codes that matchers and events share."""
+"""The vocabulary: codes for the names, strings and lists in predicates, shared by matchers and events."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from itertools import count as counting
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ _numbers = counting(1)
 
 
 class Encoded(NamedTuple):
-    """A predicate as three integers: operator and field, and one or two keys."""
+    """A predicate as three integers: the tag (operator and field) and one or two keys."""
 
     tag: int
     low: int
@@ -46,33 +46,34 @@ class Encoded(NamedTuple):
 
 
 class Vocabulary:
-    """What subscriptions speak of, in codes.
+    """The codes of all names, symbols, lists, residual predicates and text tests in the predicates of matchers.
 
-    Every matcher that shares a vocabulary reads the same encoded events. Codes come with the first predicate
-    that needs them and go with the last: matchers say so with `hold` and `release`. Only who adds or removes
-    subscriptions writes here, one at a time.
+    Every matcher that shares a vocabulary reads the same encoded events. A code lives from the first predicate that needs
+    it to the last; matchers count predicates with `retain` and `release`. Only the thread that adds or removes
+    subscriptions writes here.
     """
 
     def __init__(self) -> None:
         self.names: InterningTable[str] = InterningTable()
         self.symbols: InterningTable[str | int] = InterningTable()
-        self.predicates: InterningTable[str] = (
-            InterningTable()
-        )  # lists, and what only Python can answer, as JSON
-        self.patterns: InterningTable[str] = (
-            InterningTable()
-        )  # operators of tests on strings, with their constants
+        self.predicates: InterningTable[str] = InterningTable()  # lists and residual predicates, as JSON
+        self.patterns: InterningTable[str] = InterningTable()  # operators and constants of text tests
         self.tests = TextTests(self.patterns)
-        self.ordered_texts = 0  # predicates that ask for the order of strings
-        self.number = next(_numbers)  # tells vocabularies apart, even where one has taken another's address
+        self.ordered_texts = 0  # predicates that compare strings by order
+        self.number = next(_numbers)  # identifies the vocabulary, unlike `id`, which may be reused
         self.timed: dict[int, int] = {}  # attribute -> predicates that compare it with a timestamp
-        self._timings = 0  # how often an attribute came to be in `timed`, or ceased to be
-        self._read: dict[int, Predicate] = {}  # of those `predicates` that were asked for
-        self._members: dict[int, tuple[Keys, Keys]] = {}  # of the lists that were asked for
+        self._timings = 0  # changes of the keys of `timed`
+        self._read: dict[int, Predicate] = {}  # code -> decoded predicate, where it was needed
+        self._members: dict[int, tuple[Keys, Keys]] = {}  # code -> fields and keys of a list
+
+    @property
+    def tables(self) -> dict[str, InterningTable[Any]]:
+        """Return the interning tables by name."""
+        return {name: getattr(self, name) for name in ("names", "symbols", "predicates", "patterns")}
 
     @property
     def version(self) -> tuple[int, ...]:
-        """Return what changes whenever an event might be encoded otherwise."""
+        """Return a value that changes whenever an event might be encoded differently."""
         return (
             self.number,
             self.names.version,
@@ -83,11 +84,11 @@ class Vocabulary:
         )
 
     def is_timed(self, attribute: int) -> bool:
-        """Tell whether an attribute's strings are to be read as timestamps too."""
+        """Tell whether strings of an attribute are parsed as timestamps too."""
         return attribute in self.timed
 
     def encode(self, predicate: Predicate) -> Encoded:
-        """Return a predicate over constants as integers; what arrays cannot answer is left to Python."""
+        """Return a predicate over constants as integers; a predicate that no key can express becomes residual."""
         op = OPS.get(predicate.operator)
         subject = predicate.subject
         if type(subject) is not Attribute:
@@ -118,9 +119,9 @@ class Vocabulary:
     def encode_tests(
         self, name: str, operator: Operator, constants: Sequence[Value]
     ) -> NDArray[np.int64] | None:
-        """Return the tags, lows and highs of one test on strings with each of these constants.
+        """Return the tags, lows and highs of one text test with each of these constants.
 
-        None if some of them are no strings, or if no index answers for the operator.
+        None if a constant is not a string, or if the operator has no index.
         """
         known = operator_indexes()
         positive = operator if operator in known else NEGATED[operator]
@@ -134,12 +135,12 @@ class Vocabulary:
         return table
 
     def key(self, value: Value) -> int:
-        """Return the key of a constant; a symbol is given a code."""
+        """Return the key of a constant; a new symbol is interned."""
         key = key_of(value)
         return self.symbols.code(value) if key is None else key  # type: ignore[arg-type]
 
     def decode(self, tag: int, low: int, high: int) -> Predicate:
-        """Return the predicate that was encoded so."""
+        """Return the predicate of this code; inverse of `encode`."""
         op, place = Op(tag >> FIELD_BITS), tag & _FIELD_MASK
         if op in (Op.IN, Op.NOT_IN, Op.RESIDUAL):
             return self.predicate(low)
@@ -154,72 +155,66 @@ class Vocabulary:
         return Predicate(subject, OPERATORS[op], tuple(literal(read(field, key)) for key in keys))
 
     def constant(self, field: Field, key: int) -> Value:
-        """Return the constant of an equality that has this key."""
+        """Return the constant of an equality with this key."""
         if field in (Field.STRING, Field.BIG):
             return self.symbols.value(key)
         return _ordered_constant(field, key)
 
     def predicate(self, code: int) -> Predicate:
-        """Return the list, or the predicate that only Python can answer, that has this code."""
+        """Return the list predicate or residual predicate with this code."""
         read = self._read.get(code)
         if read is None:
             read = self._read[code] = predicate_from_json(json.loads(self.predicates.value(code)))
         return read
 
     def members(self, code: int) -> tuple[Keys, Keys]:
-        """Return the fields and keys of a list's members; the list must be held, or about to be."""
+        """Return the fields and keys of a list's members; the list must be retained, now or next."""
         if code not in self._members:
             self._members[code] = self._read_members(self.predicate(code))
         return self._members[code]
 
-    def hold(self, tags: Keys, lows: Keys) -> None:
-        """Take note that a matcher now holds these predicates, each once."""
+    def retain(self, tags: Keys, lows: Keys) -> None:
+        """Count one more use of each of these predicates."""
         self._count(tags, lows, 1)
 
     def release(self, tags: Keys, lows: Keys) -> None:
-        """Take note that a matcher no longer holds these predicates."""
+        """Count one use less of each of these predicates."""
         self._count(tags, lows, -1)
 
     def part(self, tags: Keys, lows: Keys) -> Vocabulary:
-        """Return a vocabulary with the same codes that holds these predicates alone, each once."""
+        """Return a vocabulary with the same codes that counts only these predicates, once each."""
         part = Vocabulary()
-        part.names = self.names.copy()
-        part.symbols = self.symbols.copy()
-        part.predicates = self.predicates.copy()
-        part.patterns = self.patterns.copy()
+        for name, table in self.tables.items():
+            setattr(part, name, table.copy())
         part.tests = TextTests(part.patterns)
-        part.hold(tags, lows)
-        for table in (part.names, part.symbols, part.predicates, part.patterns):
+        part.retain(tags, lows)
+        for table in part.tables.values():
             table.forget_unused()
         return part
 
     def agrees_with(self, other: Vocabulary) -> bool:
-        """Tell whether another vocabulary gives no code that stands for something else here."""
-        return (
-            self.names.agrees_with(other.names)
-            and self.symbols.agrees_with(other.symbols)
-            and self.predicates.agrees_with(other.predicates)
-            and self.patterns.agrees_with(other.patterns)
-        )
+        """Tell whether `merge` is possible: no code means one thing here and another there."""
+        others = other.tables
+        return all(table.agrees_with(others[name]) for name, table in self.tables.items())
 
-    def take_in(self, other: Vocabulary) -> None:
-        """Hold, besides its own, what a vocabulary holds that this one agrees with."""
+    def merge(self, other: Vocabulary) -> None:
+        """Add the codes and uses of a vocabulary that this one agrees with."""
         shared = [code for code, _ in other.predicates if self.predicates.is_known(code)]
-        self.names.merge(other.names)
-        self.symbols.merge(other.symbols)
-        self.predicates.merge(other.predicates)
-        self.patterns.merge(other.patterns)
-        self.tests.take_in(other.tests)
+        others = other.tables
+        for name, table in self.tables.items():
+            table.merge(others[name])
+        self.tests.merge(other.tests)
         self.ordered_texts += other.ordered_texts
         for attribute, uses in other.timed.items():
             self.timed[attribute] = self.timed.get(attribute, 0) + uses
         self._timings += 1
-        for code in shared:  # whose members are held twice now
+        # The members of a list are retained once, however many predicates use it.
+        for code in shared:
             if self.encode(self.predicate(code)).tag >> FIELD_BITS != Op.RESIDUAL:
                 self._count_members(self.members(code), -1)
 
     def note_timed(self, places: Keys, change: int) -> None:
-        """Count the predicates that compare an attribute with timestamps, given by their fields."""
+        """Add `change` to the predicates that compare the attributes of these fields with timestamps."""
         for attribute in (places[places % FIELDS == Field.TIMESTAMP] // FIELDS).tolist():
             held = self.timed.get(attribute, 0) + change
             self._timings += not held or attribute not in self.timed
@@ -238,7 +233,7 @@ class Vocabulary:
         tests = named & (fields == Field.TEXT)
         self.ordered_texts += change * int(np.count_nonzero(ordered))
         self.note_timed(places[plain], change)
-        lists = np.unique(lows[named & ~plain])  # their members are held once, however often a list is
+        lists = np.unique(lows[named & ~plain])
         if change > 0:
             self.names.retain(places[named] // FIELDS)
             self.symbols.retain(lows[symbolic])
@@ -246,9 +241,9 @@ class Vocabulary:
                 self._count_members(self.members(code), 1)
             self.predicates.retain(lows[~plain])
             self.patterns.retain(lows[tests])
-            self.tests.hold(places[tests] // FIELDS, lows[tests])
+            self.tests.retain(places[tests] // FIELDS, lows[tests])
         else:
-            # Members and tests are read while the words they are made of are still held.
+            # Members and tests are decoded before the codes in them are released.
             self.tests.release(places[tests] // FIELDS, lows[tests])
             self.patterns.release(lows[tests])
             members = {code: self.members(code) for code in lists.tolist()}
@@ -272,7 +267,7 @@ class Vocabulary:
         return (op << FIELD_BITS) | (self.names.code(name) * FIELDS + field)
 
     def _test(self, name: str, predicate: Predicate) -> Encoded:
-        """Return a test on strings as integers; one with anything but a constant string is left to Python."""
+        """Return a text test as integers; a test against anything but a constant string becomes residual."""
         constant = predicate.operands[0]
         table = None
         if type(constant) is Literal:
@@ -289,7 +284,7 @@ class Vocabulary:
 
     def _list(self, op: Op, name: str, predicate: Predicate, field: Field) -> Encoded:
         code = self._code(predicate)
-        self.members(code)  # so that its strings have codes
+        self.members(code)  # interns its strings
         return Encoded(self._tag(op, name, field), code, 0)
 
     def _read_members(self, predicate: Predicate) -> tuple[Keys, Keys]:
@@ -306,7 +301,7 @@ def _is_symbolic(places: Keys) -> NDArray[np.bool_]:
 
 
 def _order_key(value: Value) -> int | None:
-    """Return the key that tells a constant's place in the order, or None if no key tells it exactly."""
+    """Return the key of a constant's exact place in the order, or None if no key has it."""
     if isinstance(value, str):
         low, high = text_order(value)
         return low if low == high else None

@@ -12,7 +12,7 @@ from tocsin.matching._kernels.id_chains import unlink
 from tocsin.matching.batches import ConjunctionBatch, IdArray
 from tocsin.matching.cnf_matcher import CnfMatcher
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Keys, Op
-from tocsin.matching.encoding.lists import lists_of
+from tocsin.matching.encoding.conjunctions import encode_lists
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.id_chains import Links, taken_from
 from tocsin.matching.k_index import state as arrays
@@ -219,7 +219,7 @@ class PostingsWriter(CnfMatcher):
     def _forms(self, offsets: Keys, bounds: Keys, tags: Keys, lows: Keys, highs: Keys) -> Expressions:
         """Return forms with the members of their lists, and numbers that are to be given yet."""
         numbers = np.empty(len(offsets) - 1, dtype=np.int64)
-        lists = lists_of(self.vocabulary, tags, lows)
+        lists = encode_lists(self.vocabulary, tags, lows)
         return Expressions(numbers, offsets, bounds, tags, lows, highs, _NO_WEIGHTS, *lists)
 
     def _recalled(self, numbers: Keys) -> Iterator[Expressions]:

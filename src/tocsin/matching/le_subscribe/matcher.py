@@ -31,7 +31,7 @@ from tocsin.matching.le_subscribe.tables import Correlations, new_sample, with_c
 from tocsin.matching.saved import MatcherParts
 from tocsin.matching.statistics import Statistics
 from tocsin.structures import hash_index
-from tocsin.structures.chunked_lists import LARGEST, WIDTH
+from tocsin.structures.chunked_lists import LARGEST, ListRow
 
 _MEMORY: Final = 50_000  # events after which a count weighs half
 _SAMPLE: Final = 4096  # conjunctions by which tables are told how their attributes are correlated
@@ -91,7 +91,7 @@ class ClusteredMatcher(IndexedMatcher):
             done = register(self._state, batch, done, self.asking, slots)
         new = slots < 0
         if new.any():
-            self.vocabulary.hold(batch.tags[new], batch.lows[new])
+            self.vocabulary.retain(batch.tags[new], batch.lows[new])
             if self._statistics is not None:
                 fresh = new & (ops == Op.EQ)
                 self._expect(-1 - slots[fresh], self._state.totals[EVENTS])
@@ -215,7 +215,7 @@ class ClusteredMatcher(IndexedMatcher):
     def restore(self, parts: MatcherParts) -> None:
         """Become the matcher that gave these parts."""
         super().restore(parts)
-        self._widest = int(self._state.clusters.rows[:, WIDTH].max()) + arrays.WIDEST
+        self._widest = int(self._state.clusters.rows[:, ListRow.WIDTH].max()) + arrays.WIDEST
 
     @classmethod
     def warm_up(cls) -> None:

@@ -1,4 +1,1 @@
-"""Tests on strings: which of the tests that subscriptions ask of an attribute does a string pass?
-
-Each operator has an index of its own, in a file of its own.
-"""
+"""Indexes of tests on strings: the `starts with`, `contains`, `like`, ... predicates of an attribute that a string passes."""

@@ -1,4 +1,4 @@
-"""`contains`: automata, few of them, each several times as large as the next."""
+"""`contains`: a few automata, each several times as large as the next."""
 
 from __future__ import annotations
 
@@ -8,68 +8,71 @@ import numpy as np
 
 from tocsin.matching.encoding.codes import Keys
 from tocsin.matching.operators._kernels.automata import (
-    BIT,
-    CALLS,
-    FOUND,
     LANES,
-    LONGEST,
     Automaton,
     Constants,
+    Counter,
+    End,
     Forest,
-    contained,
+    Hit,
+    Lane,
+    Node,
+    Stretch,
+    Total,
+    find_contained,
     grow,
     link,
     merge,
-    strike,
+    remove_constants,
 )
-from tocsin.matching.operators.index import Passed, Patterns, TextBytes, Texts, text_bytes
+from tocsin.matching.operators.index import PassedTests, Patterns, TextBytes, Texts, text_bytes
 from tocsin.matching.operators.registry import operator_index
 from tocsin.model.conditions import Operator
 from tocsin.model.errors import MatcherError
 
-_RATIO: Final = 4  # an automaton is made part of a new one that has at least this share of it
-_FEW_CELLS: Final = 1 << 18  # of an automaton's rows, however small it is,
-_CELLS: Final = 8  # else for each node,
-_MOST_CELLS: Final = 1 << 22  # up to so many
-_MOST_NODES: Final = 1 << 29  # twice a state, and the rows besides, are below 2**31
+_RATIO: Final = 4  # an automaton joins a new one that is at least this fraction of it
+_FEW_CELLS: Final = 1 << 18  # of an automaton's rows, at least
+_CELLS: Final = 8  # for each node
+_MOST_CELLS: Final = 1 << 22
+_MOST_NODES: Final = 1 << 29  # so that a doubled state, plus the rows, is below 2**31
 _NOTHING: Final = np.zeros(0, dtype=np.int64)
 
 
 @operator_index(Operator.CONTAINS)
 class Contains:
-    """The strings that are asked for inside others.
+    """The constants of `contains`.
 
-    An automaton never changes. New constants make a new one, together with those automata that are not much larger:
-    so there are few, and a constant moves a few times for each doubling. A constant that is gone is passed over until half
-    of its automaton is gone.
+    An automaton is never changed. New constants are built into a new one, together with the automata that are not much
+    larger: so there are few, and a constant moves a few times for each doubling. Removed constants are skipped until half
+    of an automaton is removed; then it is rebuilt.
     """
 
     def __init__(self) -> None:
         self._automata: list[_Static] = []  # the largest first
 
     def insert(self, tests: Patterns) -> None:
-        """Hold these tests, of which none is held."""
+        """Add these tests; none may be present."""
         if len(tests.codes):
             self._add(_sorted(tests))
 
     def remove(self, tests: Patterns) -> None:
-        """Hold these tests, all of which are held, no longer."""
+        """Remove these tests; each must be present."""
         texts = text_bytes(tests.constants)
         gone = np.zeros(len(tests.codes), dtype=np.uint8)
         for static in self._automata:
-            static.held -= strike(static.automaton, static.constants, tests.attributes, texts, gone)
+            static.held -= remove_constants(static.automaton, static.constants, tests.attributes, texts, gone)
         thin = [static for static in self._automata if 2 * static.held < len(static.constants.codes)]
         for static in thin:
-            # It may have become part of another in the meantime.
+            # An earlier one may have absorbed it.
             if static in self._automata:
                 self._add(static.constants, instead_of=static)
 
-    def passed(self, texts: Texts) -> Passed:
-        """Return which of the tests of its attribute each string passes."""
+    def passed(self, texts: Texts) -> PassedTests:
+        """Return the tests of its attribute that each string passes."""
         parts = [static.passed(texts) for static in self._automata]
         found = np.sort(np.concatenate(parts)) if parts else _NOTHING
         offsets = np.searchsorted(found, np.arange(len(texts) + 1, dtype=np.int64) << 32)
-        return Passed(offsets, found & 0xFFFFFFFF)
+        return PassedTests(offsets, found & 0xFFFFFFFF)
 
     def _add(self, constants: Constants, instead_of: _Static | None = None) -> None:
         automata = [static for static in self._automata if static is not instead_of]
@@ -79,11 +82,13 @@ class Contains:
             constants = _merged(constants, automata.pop().constants)
         if len(constants.codes):
             automata.append(_Static(constants))
-        self._automata = sorted(automata, key=lambda static: -static.held)  # nothing is given up before
+        self._automata = sorted(
+            automata, key=lambda static: -static.held
+        )  # assigned last: an exception loses nothing
 
 
 class _Static:
-    """An automaton, its constants, and how many of them are still held."""
+    """An automaton, its constants, and the number of those not removed."""
 
     def __init__(self, constants: Constants) -> None:
         self.constants = constants
@@ -91,17 +96,18 @@ class _Static:
         self.automaton = _automaton(constants)
 
     def passed(self, texts: Texts) -> Keys:
-        """Return what the strings contain, as the number of a string above 32 bits and the code below."""
-        lanes = np.zeros((LANES + 1, 5), dtype=np.int64)
-        lanes[:LANES, BIT] = 1 << np.arange(LANES)
-        self.automaton.counters[CALLS] += 1
-        found = np.empty((2 * len(texts) + self.automaton.counters[LONGEST] + 64, 2), dtype=np.int64)
-        while not contained(self.automaton, texts.attributes, texts.bytes, lanes, found):
-            more = np.empty((2 * len(found), 2), dtype=np.int64)
+        """Return the constants in the strings: the number of a string above 32 bits, the code below."""
+        lanes = np.zeros((LANES + 1, len(Lane)), dtype=np.int64)
+        lanes[:LANES, Lane.BIT] = 1 << np.arange(LANES)
+        self.automaton.counters[Counter.CALLS] += 1
+        room = 2 * len(texts) + int(self.automaton.counters[Counter.LONGEST]) + 64
+        found = np.empty((room, len(Hit)), dtype=np.int64)
+        while not find_contained(self.automaton, texts.attributes, texts.bytes, lanes, found):
+            more = np.empty((2 * len(found), len(Hit)), dtype=np.int64)
             more[: len(found)] = found
             found = more
-        told = found[: lanes[-1, 2], FOUND]
-        return told[told >= 0]
+        hits = found[: lanes[-1, Total.WRITTEN], Hit.FOUND]
+        return hits[hits >= 0]
 
 
 def _sorted(tests: Patterns) -> Constants:
@@ -118,7 +124,7 @@ def _room(constants: int, size: int) -> Constants:
 
 
 def _merged(one: Constants, other: Constants) -> Constants:
-    """Return the constants of both that are held."""
+    """Return the constants of both, without the removed ones."""
     into = _room(len(one.codes) + len(other.codes), int(one.texts.offsets[-1]) + int(other.texts.offsets[-1]))
     count = merge(one, other, into)
     offsets = into.texts.offsets[: count + 1].copy()
@@ -136,22 +142,22 @@ def _automaton(constants: Constants) -> Automaton:
             "divide the subscriptions among several matchers"
         )
     roots = np.full(int(attributes.max(initial=-1)) + 1, -1, dtype=np.int32)
-    stretches = np.empty((most, 4), dtype=np.int32)
-    forest = Forest(np.empty((most, 4), dtype=np.int32), np.zeros(most, dtype=np.uint8))
+    stretches = np.empty((most, len(Stretch)), dtype=np.int32)
+    forest = Forest(np.empty((most, len(Node)), dtype=np.int32), np.zeros(most, dtype=np.uint8))
     nodes = grow(constants, forest, roots, stretches)
     forest = Forest(forest.nodes[:nodes].copy(), forest.labels[:nodes].copy())
     classes = np.ones(256, dtype=np.int32)
     used = np.unique(texts.data[:size])
     classes[used] = np.arange(2, len(used) + 2)
     columns = len(used) + 2
-    fewest = int(np.count_nonzero(roots >= 0))  # whoever falls back ends at a root
+    fewest = int(np.count_nonzero(roots >= 0))  # at least the roots need rows: every fallback ends there
     cells = min(max(_FEW_CELLS, _CELLS * nodes), _MOST_CELLS)
     automaton = Automaton(
         forest,
         roots,
         classes,
         np.zeros(min(max(cells // columns, fewest), nodes) * columns, dtype=np.int32),
-        np.zeros((len(constants.codes), 3), dtype=np.int64),
+        np.zeros((len(constants.codes), len(End)), dtype=np.int64),
         np.array([columns, 0, 0], dtype=np.int64),
     )
     link(automaton, constants.codes, stretches)

@@ -1,4 +1,4 @@
-"""The interface of an operator's index, and what goes into it and comes out."""
+"""The interface of an operator's index, and its inputs and outputs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tocsin.matching.encoding.codes import Keys
 
 
 class Patterns(NamedTuple):
-    """Tests of one operator: the attribute that is tested, the constant, and the code of the test."""
+    """Tests of one operator: their attributes, codes and constants."""
 
     attributes: Keys  # int64[tests]
     codes: Keys  # int64[tests]
@@ -31,7 +31,7 @@ class TextBytes(NamedTuple):
 
 
 class Texts:
-    """Strings that are to be tested, each with the attribute whose value it is."""
+    """Strings to be tested, each the value of an attribute."""
 
     def __init__(self, attributes: Keys, strings: Sequence[str]) -> None:
         self.attributes = attributes
@@ -49,47 +49,50 @@ class Texts:
         return text_bytes(self.strings)
 
 
-class Passed(NamedTuple):
-    """String i passes the tests with the codes `codes[offsets[i]:offsets[i + 1]]`, each named once."""
+class PassedTests(NamedTuple):
+    """String i passes the tests `codes[offsets[i]:offsets[i + 1]]`, without repeats."""
 
     offsets: Keys  # int64[strings + 1]
     codes: Keys  # int64[passed]
 
     @classmethod
-    def of(cls, per_text: Sequence[Sequence[int]]) -> Passed:
-        """Return the answer that is given as a list of codes for each string."""
+    def of(cls, per_text: Sequence[Sequence[int]]) -> PassedTests:
+        """Return the result for a list of codes per string."""
         offsets = np.zeros(len(per_text) + 1, dtype=np.int64)
         np.cumsum([len(codes) for codes in per_text], out=offsets[1:])
         return cls(offsets, np.array([code for codes in per_text for code in codes], dtype=np.int64))
 
 
-def gathered(count: int, ask: Callable[[int, Passed], int]) -> Passed:
-    """Return what a kernel finds of `count` strings: asked from one of them on, it says how far it came."""
-    found = Passed(np.zeros(count + 1, dtype=np.int64), np.empty(max(64, 2 * count), dtype=np.int64))
-    done = ask(0, found)
+def run_growing(count: int, find: Callable[[int, PassedTests], int]) -> PassedTests:
+    """Return the result of a kernel over `count` strings, growing its output as needed.
+
+    `find(start, found)` continues with string `start` and returns the number of strings done.
+    """
+    found = PassedTests(np.zeros(count + 1, dtype=np.int64), np.empty(max(64, 2 * count), dtype=np.int64))
+    done = find(0, found)
     while done < count:
         more = np.empty(2 * len(found.codes), dtype=np.int64)
         more[: found.offsets[done]] = found.codes[: found.offsets[done]]
-        found = Passed(found.offsets, more)
-        done = ask(done, found)
-    return Passed(found.offsets, found.codes[: found.offsets[-1]])
+        found = PassedTests(found.offsets, more)
+        done = find(done, found)
+    return PassedTests(found.offsets, found.codes[: found.offsets[-1]])
 
 
 class OperatorIndex(Protocol):
-    """The tests of one operator that are held, over all attributes.
+    """The tests of one operator, over all attributes.
 
-    One caller at a time uses it. A test, which is an attribute and a constant, is inserted once, and removed
-    before it is inserted again; its code may be another test's after that.
+    One caller uses it at a time. A test, which is an attribute and a constant, is removed before it is inserted again;
+    its code may then be another test's.
     """
 
     def insert(self, tests: Patterns) -> None:
-        """Hold these tests, of which none is held."""
+        """Add these tests; none may be present."""
 
     def remove(self, tests: Patterns) -> None:
-        """Hold these tests, all of which are held, no longer."""
+        """Remove these tests; each must be present."""
 
-    def passed(self, texts: Texts) -> Passed:
-        """Return which of the tests of its attribute each string passes."""
+    def passed(self, texts: Texts) -> PassedTests:
+        """Return the tests of its attribute that each string passes."""
 
 
 def text_bytes(strings: Sequence[str]) -> TextBytes:
@@ -100,5 +103,5 @@ def text_bytes(strings: Sequence[str]) -> TextBytes:
     if len(joined) != offsets[-1]:  # some characters take several bytes
         sizes = (len(string.encode()) for string in strings)
         np.cumsum(np.fromiter(sizes, dtype=np.int64, count=len(strings)), out=offsets[1:])
-    # Kernels are compiled once more for an array that they may not write to.
+    # A read-only array would compile a second version of the kernels.
     return TextBytes(offsets, np.frombuffer(bytearray(joined + b"\0"), dtype=np.uint8))

@@ -1,47 +1,47 @@
-"""Regular expressions matched many at a time: RE2's sets, few of them, each several times as large as the next.
+"""`like` and `~`: regular expressions matched many at a time by RE2's sets, each several times as large as the next.
 
-A set is one automaton for all its patterns, which RE2 makes as texts ask for it. Three things can go wrong with it, and
-none of them loses an answer. RE2 refuses to make a set for which its memory is too small: then there are several
-instead. It gives up on a text, and says nothing: every set holds a pattern that all strings match, so that an
-empty answer tells of it, and there are two sets instead. Its automaton has so many states that it never
-ends making them: a set that stays slow is divided, too. What is left in the end is a pattern alone, of
-which RE2 always gives the answer.
+A set is one automaton for all its patterns, which RE2 builds lazily. Three things can go wrong with it, and none loses an
+answer. RE2 may refuse a set as too large for its memory: it is divided. RE2 may give up on a text without saying so: every
+set holds a pattern that all strings match, so an empty answer reveals it, and the set is divided in two. The automaton may
+have so many states that RE2 keeps building them: a set that stays slow is divided. A division ends with single patterns,
+which RE2 always answers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from time import perf_counter_ns
 from typing import Final, NamedTuple
 
 import re2
 
-from tocsin.language.patterns import Pattern, compile_regex
-from tocsin.matching.operators.index import Passed, Patterns, Texts
+from tocsin.language.patterns import Pattern, compile_regex, regex_of_like
+from tocsin.matching.operators.index import PassedTests, Patterns, Texts
+from tocsin.matching.operators.registry import operator_index
+from tocsin.model.conditions import Operator
 
-_RATIO: Final = 4  # a set is made part of a new one that has at least this share of it
+_RATIO: Final = 4  # a set joins a new one that is at least this fraction of it
 _MEMORY: Final = 8 << 20  # bytes that the automaton of a set may take,
 _EACH: Final = 8 << 10  # and more for each of its patterns
-_SPELL: Final = 50_000_000  # nanoseconds of matching after which a set's speed is looked at
-_WARMING: Final = 2  # spells in which it may still be making its automaton
+_SPELL: Final = 50_000_000  # nanoseconds of matching after which a set's speed is checked
+_WARMING: Final = 2  # spells in which it may still be building its automaton
 _SLOW: Final = 1_000  # nanoseconds for a byte
-_FEW: Final = 32  # patterns that are not divided for being slow
-_PARTS: Final = 4  # of a set that is
-_MANY: Final = (
-    8  # parts of a set that cannot be made: it takes long to find that out, so it is not tried for every size
-)
-_ALL: Final = -1  # in the place of a code: the pattern that all strings match
+_FEW: Final = 32  # patterns up to which a slow set is not divided
+_PARTS: Final = 4  # of a slow set
+_MANY: Final = 8  # parts of a set that is too large: RE2 takes long to refuse one, so few sizes are tried
+_ALL: Final = -1  # the code of the pattern that all strings match
 
 
 class PatternSets:
-    """The patterns that are asked for, by attribute; `regex_of` makes a regular expression of a constant."""
+    """Patterns by attribute; `regex_of` turns a constant into a regular expression."""
 
     def __init__(self, regex_of: Callable[[str], str]) -> None:
         self._regex_of = regex_of
         self._shelves: dict[int, _Shelf] = {}
 
     def insert(self, tests: Patterns) -> None:
-        """Hold these tests, of which none is held."""
+        """Add these tests; none may be present."""
         new: dict[int, list[_Member]] = {}
         for attribute, code, constant in tests:
             new.setdefault(attribute, []).append(_Member(code, self._regex_of(constant)))
@@ -49,7 +49,7 @@ class PatternSets:
             self._shelves.setdefault(attribute, _Shelf()).insert(members)
 
     def remove(self, tests: Patterns) -> None:
-        """Hold these tests, all of which are held, no longer."""
+        """Remove these tests; each must be present."""
         gone: dict[int, list[int]] = {}
         for attribute, code, _ in tests:
             gone.setdefault(attribute, []).append(code)
@@ -58,9 +58,9 @@ class PatternSets:
             if not self._shelves[attribute].sets:
                 del self._shelves[attribute]
 
-    def passed(self, texts: Texts) -> Passed:
-        """Return which of the tests of its attribute each string passes."""
-        return Passed.of(
+    def passed(self, texts: Texts) -> PassedTests:
+        """Return the tests of its attribute that each string passes."""
+        return PassedTests.of(
             [
                 self._shelves[attribute].matched(text.encode()) if attribute in self._shelves else ()
                 for attribute, text in texts
@@ -77,7 +77,7 @@ class _Shelf:
     """The sets of one attribute."""
 
     def __init__(self) -> None:
-        self.sets: list[_Set] = []  # those that were divided first, then the largest
+        self.sets: list[_Set] = []  # the divided ones first, then the largest
         self._where: dict[int, _Set] = {}
 
     def insert(self, members: list[_Member]) -> None:
@@ -119,31 +119,31 @@ class _Shelf:
         self._arrange([one for one in self.sets if one is not old], new)
 
     def _arrange(self, kept: list[_Set], new: list[_Set]) -> None:
-        """Have these sets; all patterns that others held are in the new ones."""
+        """Replace the sets by these; the new ones have all patterns of the dropped ones."""
         for one in new:
             self._where.update(dict.fromkeys(one.held, one))
-        # Those that were divided are not joined again.
+        # Divided sets are not joined again.
         self.sets = sorted([*kept, *new], key=lambda one: (not one.divided, -len(one.members)))
 
 
 class _Set:
-    """Patterns that are matched at a time; those that are no longer held are passed over."""
+    """Patterns that are matched together; removed ones are skipped in the answer."""
 
     def __init__(self, members: list[_Member], *, divided: bool) -> None:
         self.members = members
         self.held = {member.code for member in members}
-        self.divided = divided  # because it could not be made in one, or was slow
+        self.divided = divided  # it was part of a set that was too large or too slow
         self._codes = (_ALL, *(member.code for member in members))
         self._alone: Pattern | None = None
         self._spent = self._read = self._spells = 0
-        if divided and len(members) == 1:  # a set of it may be just as hard to make
+        if divided and len(members) == 1:  # even a set of one may be too large
             self._alone = compile_regex(members[0].regex)
             return
         options = re2.Options()
         options.log_errors = False
         options.max_mem = _MEMORY + _EACH * len(members)
         self._set = re2.Set.SearchSet(options)
-        self._set.Add("")  # which all strings match
+        self._set.Add("")  # matches all strings
         for member in members:
             self._set.Add(member.regex)
         try:
@@ -154,11 +154,11 @@ class _Set:
             self._alone = compile_regex(members[0].regex)
 
     def left(self) -> list[_Member]:
-        """Return the patterns that are still held."""
+        """Return the patterns that were not removed."""
         return [member for member in self.members if member.code in self.held]
 
     def matched(self, text: bytes) -> list[int] | None:
-        """Return the codes of the patterns that match a string; None if RE2 cannot tell of so many together."""
+        """Return the codes of the patterns that match a string; None if RE2 gave up."""
         if self._alone is not None:
             return list(self.held) if self._alone.search(text) is not None else []
         begin = perf_counter_ns()
@@ -174,7 +174,7 @@ class _Set:
         return self.matched(text)
 
     def is_slow(self) -> bool:
-        """Tell whether the set is better divided; its speed is looked at every so often."""
+        """Tell whether the set is too slow; its speed is checked once in a spell."""
         if self._spent < _SPELL:
             return False
         slow = self._spells >= _WARMING and self._spent > _SLOW * self._read and len(self.members) > _FEW
@@ -184,7 +184,7 @@ class _Set:
 
 
 def _made(members: list[_Member], *, divided: bool) -> list[_Set]:
-    """Return the patterns as one set, or as several if RE2 cannot make one of them."""
+    """Return the patterns as one set, or as several if one is too large."""
     try:
         return [_Set(members, divided=divided)]
     except re2.error:
@@ -195,3 +195,7 @@ def _divided(members: list[_Member], parts: int) -> list[_Set]:
     size = -(-len(members) // parts)
     pieces = [members[begin : begin + size] for begin in range(0, len(members), size)]
     return [one for piece in pieces for one in _made(piece, divided=True)]
+
+
+operator_index(Operator.LIKE)(partial(PatternSets, regex_of_like))
+operator_index(Operator.REGEX)(partial(PatternSets, str))

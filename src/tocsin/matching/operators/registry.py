@@ -1,4 +1,4 @@
-"""Which index answers for which operator. A module of this package that declares one is found by itself."""
+"""The index of each operator. All modules of this package are searched for indexes, so a new one needs no list."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _INDEXES: dict[Operator, Callable[[], OperatorIndex]] = {}
 
 
 def operator_index(operator: Operator) -> Callable[[Factory], Factory]:
-    """Return a decorator that makes a class the index of `operator`, and of its negation with it."""
+    """Return a decorator that registers a class, or any factory, as the index of `operator` and of its negation."""
 
-    def remember(factory: Factory) -> Factory:
+    def register(factory: Factory) -> Factory:
         if operator in _INDEXES:
             raise MatcherError(f"two indexes answer for the operator `{operator}`")
         _INDEXES[operator] = factory
         return factory
 
-    return remember
+    return register
 
 
 @cache
 def operator_indexes() -> Mapping[Operator, Callable[[], OperatorIndex]]:
-    """Return what makes an empty index, by operator.
+    """Return the factories of empty indexes by operator.
 
-    All modules of this package are imported at the first call: some of them bring the compiler.
+    The first call imports all modules of this package; some of them import the compiler.
     """
     for module in iter_modules(operators.__path__):
         if not module.name.startswith("_"):

@@ -1,4 +1,4 @@
-"""The tests on strings that are held, and which of them a string passes."""
+"""The tests on strings of all predicates, and the evaluation of strings against them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tocsin.matching.encoding.codes import Keys
-from tocsin.matching.operators.index import OperatorIndex, Passed, Patterns, Texts
+from tocsin.matching.operators.index import OperatorIndex, PassedTests, Patterns, Texts
 from tocsin.matching.operators.registry import operator_indexes
 from tocsin.model.conditions import Operator
 from tocsin.structures.interning import InterningTable
@@ -19,15 +19,13 @@ from tocsin.structures.interning import InterningTable
 if TYPE_CHECKING:
     from tocsin.matching.operators.uses import UseCounts
 
-IS_TEXT: Final = (
-    -1
-)  # stands behind the tests that a string passes: were there none, it is a string all the same
+IS_TEXT: Final = -1  # follows the codes that a string passes, so that `not contains` knows it is a string
 _CODE_BITS: Final = 32
 _CODE: Final = (1 << _CODE_BITS) - 1
 
 
 def pattern_symbol(operator: Operator, constant: str) -> str:
-    """Return an operator and its constant as one symbol."""
+    """Return the symbol of an operator and its constant."""
     return f"{operator}\t{constant}"
 
 
@@ -38,36 +36,36 @@ def pattern_of(symbol: str) -> tuple[Operator, str]:
 
 
 class TextTests:
-    """The tests that are held of each attribute, by code; `patterns` says what the codes mean.
+    """The tests of each attribute by code; `patterns` has their operators and constants.
 
-    Who changes what is held does so one at a time; several may ask at once. What is new goes into the operators'
-    indexes when somebody asks, so that a vocabulary that is only written down builds none. Where a change is cut short,
-    by an interrupt or for want of memory, the indexes are built anew from what is held.
+    One thread changes the tests at a time; several may call `passed` at once. New tests enter the operators' indexes at the
+    next `passed`, so that a vocabulary that is only saved builds no index. After a change that was interrupted, or ran
+    out of memory, the indexes are rebuilt from the counts.
     """
 
     def __init__(self, patterns: InterningTable[str]) -> None:
-        self.version = 0  # changes whenever a test comes to be held of an attribute, or ceases to be
-        self.attributes: dict[int, int] = {}  # those that are tested, with the number of tests
+        self.version = 0  # changes whenever a test of an attribute is added or removed
+        self.attributes: dict[int, int] = {}  # number of tests by attribute
         self._patterns = patterns
         self._indexes: dict[Operator, OperatorIndex] = {}
         self._lock = Lock()
-        self._sound = True  # the indexes, the counts and what waits agree with one another
+        self._sound = True  # the indexes, the counts and the queue agree
 
     @cached_property
     def _uses(self) -> UseCounts:
-        from tocsin.matching.operators.uses import UseCounts  # noqa: PLC0415 - it brings the compiler
+        from tocsin.matching.operators.uses import UseCounts  # noqa: PLC0415 - it imports the compiler
 
         return UseCounts()
 
     def __len__(self) -> int:
         return sum(self.attributes.values())
 
-    def hold(self, attributes: Keys, codes: Keys) -> None:
-        """Count one more use of each of these tests."""
-        self._hold(attributes, codes, np.ones(len(codes), dtype=np.int64))
+    def retain(self, attributes: Keys, codes: Keys) -> None:
+        """Count one use of each of these tests."""
+        self._retain(attributes, codes, np.ones(len(codes), dtype=np.int64))
 
     def release(self, attributes: Keys, codes: Keys) -> None:
-        """Count one use less of each; what the codes mean must still be known."""
+        """Count one use less of each; the codes must still be in `patterns`."""
         if not len(codes):
             return
         with self._changing():
@@ -76,20 +74,20 @@ class TextTests:
             for operator, tests in self._by_operator(attributes[indexed], codes[indexed]).items():
                 self._indexes[operator].remove(tests)
 
-    def take_in(self, other: TextTests) -> None:
-        """Hold, besides its own, what other tests hold whose codes mean the same."""
+    def merge(self, other: TextTests) -> None:
+        """Add the uses of other tests with the same codes."""
         self.restore(other.contents())
 
     def contents(self) -> Keys:
-        """Return what `restore` takes: attribute, code and number of uses of each test, a row each."""
+        """Return a row of attribute, code and number of uses for each test, as `restore` takes them."""
         return self._uses.rows() if self.attributes else np.zeros((0, 3), dtype=np.int64)
 
     def restore(self, rows: Keys) -> None:
-        """Hold what other tests held, besides what is held already."""
-        self._hold(rows[:, 0].copy(), rows[:, 1].copy(), rows[:, 2].copy())
+        """Add the `contents` of other tests."""
+        self._retain(rows[:, 0].copy(), rows[:, 1].copy(), rows[:, 2].copy())
 
-    def passed(self, attributes: Keys, strings: Sequence[str]) -> Passed:
-        """Return which tests of its attribute each string passes: ascending codes, and `IS_TEXT` behind them."""
+    def passed(self, attributes: Keys, strings: Sequence[str]) -> PassedTests:
+        """Return the tests of its attribute that each string passes: ascending codes, then `IS_TEXT`."""
         texts = Texts(attributes, strings)
         numbers = np.arange(len(strings), dtype=np.int64)
         parts = [(numbers << _CODE_BITS) | _CODE]
@@ -105,9 +103,9 @@ class TextTests:
         codes[last] = IS_TEXT
         ends = np.zeros(len(strings) + 1, dtype=np.int64)
         ends[1:] = np.flatnonzero(last) + 1
-        return Passed(ends, codes)
+        return PassedTests(ends, codes)
 
-    def _hold(self, attributes: Keys, codes: Keys, more: Keys) -> None:
+    def _retain(self, attributes: Keys, codes: Keys, more: Keys) -> None:
         if not len(codes):
             return
         with self._changing():
@@ -115,7 +113,7 @@ class TextTests:
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """Keep others out. What is left by an exception is put right by whoever comes next."""
+        """Hold the lock. After an exception, the next holder rebuilds the indexes."""
         with self._lock:
             if not self._sound:
                 self._start_over()
@@ -124,17 +122,17 @@ class TextTests:
             self._sound = True
 
     def _start_over(self) -> None:
-        """Drop the indexes: all that is held waits again."""
+        """Drop the indexes and queue all tests again."""
         self._indexes = {}
         self._uses.wait_again()
         held = dict(zip(*map(np.ndarray.tolist, np.unique_counts(self._uses.rows()[:, 0])), strict=True))
-        self.attributes.update(held)  # never empty in between: others look into it without the lock
+        self.attributes.update(held)  # never empty in between: encoders read it without the lock
         for attribute in [attribute for attribute in self.attributes if attribute not in held]:
             del self.attributes[attribute]
         self.version += 1
 
     def _count(self, attributes: Keys, change: int) -> None:
-        """Count more tests, or less, of these attributes; one may be named several times."""
+        """Add `change` to the number of tests of these attributes, once for each time one is named."""
         for attribute, count in zip(*map(np.ndarray.tolist, np.unique_counts(attributes)), strict=True):
             held = self.attributes.get(attribute, 0) + change * count
             self.version += 1
@@ -144,7 +142,7 @@ class TextTests:
                 del self.attributes[attribute]
 
     def _settle(self) -> None:
-        """Enter what is waiting into the indexes of its operators."""
+        """Insert the queued tests into the indexes of their operators."""
         waiting = self._uses.waiting()
         if waiting is not None:
             for operator, tests in self._by_operator(*waiting).items():

@@ -1,4 +1,4 @@
-"""The tests that are held, counted in arrays: there may be millions."""
+"""Counts of the predicates that use each test, in arrays, since there may be millions."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tocsin.structures import hash_index
 from tocsin.structures.growth import grown
 from tocsin.structures.hash_index import new_hash_index
 
-_FEW: Final = 1024  # rows of what waits that are not looked through for those that are gone
+_FEW: Final = 1024  # queued tests up to which removed ones are not filtered out
 
 
 class UseCounts:
-    """How many predicates hold each test, and which tests wait for being entered into an index."""
+    """The number of predicates that use each test, and a queue of the tests that are not in an index yet."""
 
     def __init__(self) -> None:
         self._uses = kernels.Uses(
@@ -25,14 +25,14 @@ class UseCounts:
         )
         self._waiting: list[
             tuple[Keys, Keys]
-        ] = []  # attributes and codes that came to be held; some are gone
-        self._queued = 0  # how many these are
+        ] = []  # attributes and codes of new tests; some are removed again
+        self._queued = 0  # their number
 
     def __len__(self) -> int:
         return hash_index.live_entries(self._uses.entries)
 
     def add(self, attributes: Keys, codes: Keys, more: Keys) -> NDArray[np.bool_]:
-        """Count so many more uses of each of these tests; return which of them were not held before."""
+        """Count `more` uses of each of these tests; return which of them are new."""
         entries = hash_index.with_room(self._uses.entries, len(codes))
         uses = grown(self._uses._replace(entries=entries), ("count", "indexed"), len(entries.chain))
         self._uses = uses
@@ -47,7 +47,7 @@ class UseCounts:
         return new
 
     def take(self, attributes: Keys, codes: Keys) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Count one use less of each; return which are held no longer, and which of those were waiting no more."""
+        """Count one use less of each; return which are removed by it, and which of the removed are in an index."""
         fate = np.zeros(len(codes), dtype=np.uint8)
         kernels.take_uses(self._uses, attributes, codes, fate)
         if not len(self):
@@ -55,7 +55,7 @@ class UseCounts:
         return fate != kernels.STAYS, fate == kernels.GONE
 
     def waiting(self) -> tuple[Keys, Keys] | None:
-        """Return the tests that are held and wait; from now on they do not. None if none does."""
+        """Empty the queue and return its tests without the removed ones; None if it is empty."""
         if not self._waiting:
             return None
         attributes, codes = (np.concatenate(column) for column in zip(*self._waiting, strict=True))
@@ -66,19 +66,19 @@ class UseCounts:
         return attributes[mask], codes[mask]
 
     def wait_again(self) -> None:
-        """Let every test that is held wait, as if none were in an index."""
+        """Queue every test, as if none were in an index."""
         self._uses.indexed[:] = 0
         self._queue()
 
     def rows(self) -> Keys:
-        """Return attribute, code and number of uses of each test, a row each."""
+        """Return a row of attribute, code and number of uses for each test."""
         uses = self._uses
         top = hash_index.top_entry(uses.entries)
         held = np.flatnonzero(uses.count[:top] > 0)
         return np.column_stack([uses.entries.keys[held], uses.count[held]])
 
     def _queue(self) -> None:
-        """Let those tests wait that are held and in no index, each once."""
+        """Queue every test that is in no index, once."""
         uses = self._uses
         top = hash_index.top_entry(uses.entries)
         new = np.flatnonzero((uses.count[:top] > 0) & (uses.indexed[:top] == 0))

@@ -14,8 +14,8 @@ from tocsin.matching._kernels.id_chains import SIBLING, unlink
 from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch, IdArray
 from tocsin.matching.cnf_matcher import CnfMatcher
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Keys, Op
+from tocsin.matching.encoding.conjunctions import encode_lists
 from tocsin.matching.encoding.events import EncodedEvents
-from tocsin.matching.encoding.lists import lists_of
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.id_chains import Links, taken_from
 from tocsin.matching.matcher import MatcherStats
@@ -174,7 +174,7 @@ class OpIndex(CnfMatcher):
 
     def _forms(self, offsets: Keys, bounds: Keys, tags: Keys, lows: Keys, highs: Keys) -> Expressions:
         """Return forms with the members of their lists, and numbers that are to be given yet."""
-        which, starts, fields, keys = lists_of(self.vocabulary, tags, lows)
+        which, starts, fields, keys = encode_lists(self.vocabulary, tags, lows)
         pivots = tags & _FIELD
         if len(fields):
             same = np.logical_and.reduceat(

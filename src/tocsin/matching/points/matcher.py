@@ -164,7 +164,7 @@ class Points(IndexedMatcher):
             self._index.add(int(roots[0]), numbers, x1, x2)
         else:
             self._index.add_scattered(roots, numbers, x1, x2)
-        self.vocabulary.hold(tags.reshape(-1), lows.reshape(-1))
+        self.vocabulary.retain(tags.reshape(-1), lows.reshape(-1))
 
     # questions
 

@@ -1,4 +1,4 @@
-"""Statistics of events, and what they say of a predicate's probability."""
+"""Statistics of events, and the probability of predicates that they imply."""
 
 from tocsin.matching.statistics.distribution import Distribution
 from tocsin.matching.statistics.estimates import AttributeStatistics

@@ -1,4 +1,4 @@
-"""How the values of one attribute and kind are distributed: the frequent ones by count, the rest in bins."""
+"""The distribution of the values of one attribute and kind: the frequent ones by count, the rest in bins."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from msgspec import Struct
 from tocsin.model.values import Kind, Value
 
 Counts = Iterable[tuple[Any, int]]
-"""Values with how many events have them."""
+"""Values with their number of events."""
 
-_HALFWAY: Final = 0.5  # where in its bin a value lies of which nothing better is known
+_HALFWAY: Final = 0.5  # the assumed place of a value in its bin, where nothing better is known
 
 
 class Distribution(Struct, frozen=True):
     """The values that events have in one attribute, of one kind.
 
-    `frequent` holds the most frequent values with exact counts, the most frequent first. What they leave is the
-    rest: `depths[i]` events have a value above `bounds[i]`, up to and including `bounds[i + 1]`; the first bin
-    includes its lower bound too. Bins are about equally deep. Nothing lies outside the bounds.
+    `frequent` holds the most frequent values with exact counts, the most frequent first. The other values are in bins:
+    `depths[i]` events have a value above `bounds[i]`, up to and including `bounds[i + 1]`; the first bin includes its lower
+    bound too. Bins are about equally deep. No value is outside the bounds.
     """
 
     kind: Kind
@@ -34,16 +34,16 @@ class Distribution(Struct, frozen=True):
 
     @property
     def rest(self) -> int:
-        """Return how many events have a value that is not among the frequent ones."""
+        """Return the number of events with a value that is not frequent."""
         return sum(self.depths)
 
     @property
     def of_a_rare_value(self) -> float:
-        """Return how many events have a value of the rest, on average."""
+        """Return the average number of events with a value that is not frequent."""
         return self.rest / max(self.distinct - len(self.frequent), 1)
 
     def equal_to(self, value: Value) -> float:
-        """Return how many events have this value: counted if it is frequent, the average of the rest if not."""
+        """Return the number of events with this value: exact if it is frequent, else the average of the rest."""
         found = self.frequent.get(value)
         if found is not None:
             return found
@@ -51,14 +51,14 @@ class Distribution(Struct, frozen=True):
         return self.of_a_rare_value if bounds and bounds[0] <= value <= bounds[-1] else 0.0
 
     def below(self, value: Value) -> float:
-        """Return how many events have a lesser value."""
+        """Return the number of events with a lesser value."""
         frequent: Mapping[Any, int] = self.frequent
         counted = sum(count for other, count in frequent.items() if other < value)
         rare = 0.0 if value in self.frequent else self.equal_to(value)
         return counted + max(self._rest_up_to(value) - rare, 0.0)
 
     def up_to(self, value: Value) -> float:
-        """Return how many events have this value or a lesser one."""
+        """Return the number of events with this value or a lesser one."""
         frequent: Mapping[Any, int] = self.frequent
         counted = sum(count for other, count in frequent.items() if other <= value)
         return counted + self._rest_up_to(value)
@@ -79,8 +79,8 @@ def distribution(
 ) -> Distribution:
     """Return the distribution of these values.
 
-    `counts` holds each value once. `rest` holds further values that are less frequent than `top` others; one may
-    stand for all that lie between its forerunner and itself. `distinct` is needed where it does.
+    `counts` holds each value once. `rest` holds further values that are less frequent than `top` others; a value may
+    represent all values after the one before it, as `condensed` returns them. Then `distinct` is needed.
     """
     values = list(counts)
     frequent, left = most_frequent(values, top)
@@ -93,16 +93,16 @@ def distribution(
 def most_frequent(
     counts: Sequence[tuple[Any, int]], top: int
 ) -> tuple[dict[Any, int], list[tuple[Any, int]]]:
-    """Return the `top` most frequent values, of equals the lesser first, and the others."""
+    """Return the `top` most frequent values, the lesser first among equals, and the others."""
     ordered = sorted(counts, key=_by_value)
     ordered.sort(key=_by_count, reverse=True)
     return dict(ordered[:top]), ordered[top:]
 
 
 def condensed(counts: Counts, most: int) -> list[tuple[Any, int]]:
-    """Return up to `most` values that stand for all of them, ascending, as `distribution` takes its rest.
+    """Return up to `most` values that represent all of them, ascending, as the rest of `distribution`.
 
-    The least value stands for itself alone. Of the events, no more than one in `most - 1` lie between neighbours.
+    The least value represents only itself. At most one event in `most - 1` lies between neighbours.
     """
     ordered = sorted(counts, key=_by_value)
     if len(ordered) <= most:
@@ -119,7 +119,7 @@ def _histogram(ordered: Sequence[tuple[Any, int]], bins: int) -> tuple[tuple[Any
     bounds, depths = [ordered[0][0]], []
     done = filled = 0
     for value, count in ordered:
-        mark = done * bins // total + 1  # the first quantile that is still ahead
+        mark = done * bins // total + 1  # the first quantile ahead
         done += count
         filled += count
         if done * bins >= total * mark:
@@ -130,7 +130,7 @@ def _histogram(ordered: Sequence[tuple[Any, int]], bins: int) -> tuple[tuple[Any
 
 
 def _share(low: Any, value: Any, high: Any) -> float:
-    """Return how much of a bin lies up to a value, if its values are spread evenly."""
+    """Return the share of a bin up to a value, assuming that its values are spread evenly."""
     if value == high:
         return 1.0
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""What share of events satisfies a predicate, by what is known of its attribute."""
+"""Estimates of the number of events that satisfy a predicate."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tocsin.model.terms import Literal
 from tocsin.model.timestamps import parse_rfc3339
 from tocsin.model.values import Kind
 
-# What is assumed of a comparison that no count tells of, where its attributes are present (System R's figures).
+# Shares assumed for comparisons without counts, where their attributes are present (the figures of System R).
 _OF_COMPARED: Final = {Operator.EQ: 0.1, Operator.NE: 0.9}
 _OF_OTHERS: Final = 1 / 3
-_OF_TEXTS: Final = 0.1  # of a test on strings, where no frequent string tells better
+_OF_TEXTS: Final = 0.1  # of a text test, where there are no frequent strings to try it on
 
 _NOTHING: Final = {kind: Distribution(kind, 0, 0) for kind in Kind}
 _NEGATIVE: Final = frozenset(
@@ -30,9 +30,9 @@ _NEGATIVE: Final = frozenset(
 
 
 class AttributeStatistics(Struct, frozen=True):
-    """What is known of one attribute: how many events have it, and its values by kind.
+    """Statistics of one attribute: the number of events with it, and its values by kind.
 
-    Strings that read as timestamps are among the timestamps too; `texts` says how many events have such a string.
+    Strings that parse as timestamps are counted as timestamps too; `texts` is the number of events with such a string.
     """
 
     count: int
@@ -40,17 +40,17 @@ class AttributeStatistics(Struct, frozen=True):
     texts: int = 0
 
     def of(self, kind: Kind) -> Distribution:
-        """Return the values of a kind, even if there are none."""
+        """Return the distribution of a kind, empty if there are no values."""
         return self.kinds.get(kind) or _NOTHING[kind]
 
     def known(self, kinds: set[Kind]) -> int:
-        """Return how many events have a value that can be compared with constants of these kinds."""
+        """Return the number of events with a value that is comparable with constants of these kinds."""
         both = Kind.STRING in kinds and Kind.TIMESTAMP in kinds
         return sum(self.of(kind).count for kind in kinds) - (self.texts if both else 0)
 
 
 def satisfying(predicate: Predicate, attribute: AttributeStatistics) -> float:
-    """Return how many events satisfy a predicate over one attribute and constants."""
+    """Return the number of events that satisfy a predicate over one attribute and constants."""
     operator, constants = predicate.operator, _constants(predicate)
     if operator in _NEGATIVE:
         positive = Predicate(predicate.subject, NEGATED[operator], predicate.operands)
@@ -59,9 +59,9 @@ def satisfying(predicate: Predicate, attribute: AttributeStatistics) -> float:
 
 
 def assumed(predicate: Predicate, presence: Callable[[str], float]) -> float:
-    """Return the assumed share of events that satisfy a predicate which no count tells of.
+    """Return the assumed share of events that satisfy a predicate without counts.
 
-    `presence` tells the share of events that have an attribute.
+    `presence` returns the share of events that have an attribute.
     """
     present = prod(presence(attribute.path) for attribute in attributes_of(predicate))
     if predicate.operator is Operator.PRESENT:
@@ -93,7 +93,7 @@ def _positive(predicate: Predicate, constants: Sequence[Literal], attribute: Att
 
 
 def _known(predicate: Predicate, constants: Sequence[Literal], attribute: AttributeStatistics) -> float:
-    """Return of how many events it is known whether they satisfy a predicate."""
+    """Return the number of events for which a predicate is true or false, not unknown."""
     kinds = {constant.kind for constant in constants}
     if predicate.operator is Operator.BETWEEN and len(kinds) > 1:
         return attribute.texts if kinds == {Kind.STRING, Kind.TIMESTAMP} else 0.0
@@ -108,7 +108,7 @@ def _in(constants: Sequence[Literal], attribute: AttributeStatistics) -> float:
     found = 0.0
     for constant in members:
         if constant.kind is Kind.STRING and times and parse_rfc3339(str(constant.value)) in times:
-            continue  # its events have the timestamp too, and are counted there
+            continue  # its events are counted with the timestamp
         found += attribute.of(constant.kind).equal_to(constant.value)
     return min(found, attribute.known({constant.kind for constant in members}))
 
@@ -119,11 +119,11 @@ def _between(low: Literal, high: Literal, attribute: AttributeStatistics) -> flo
         return max(values.up_to(high.value) - values.below(low.value), 0.0)
     if not attribute.texts or {low.kind, high.kind} != {Kind.STRING, Kind.TIMESTAMP}:
         return 0.0
-    return attribute.texts * _OF_OTHERS  # an event's text beside a string and a timestamp at once
+    return attribute.texts * _OF_OTHERS  # the string is compared both as a string and as a timestamp
 
 
 def _text(operator: Operator, constant: Literal, attribute: AttributeStatistics) -> float:
-    """Return how many events pass a test on strings: what holds of the frequent strings is assumed of the rest."""
+    """Return the number of events that pass a text test; the rest is assumed to be like the frequent strings."""
     if constant.kind is not Kind.STRING:
         return 0.0
     texts = attribute.of(Kind.STRING)

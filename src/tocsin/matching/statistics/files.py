@@ -1,10 +1,10 @@
-"""Statistics as a document of what JSON can say: every value is text, beside its kind."""
+"""Statistics as a JSON document: every value is text, beside its kind."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -17,22 +17,18 @@ from tocsin.model.errors import SavedStatisticsError
 from tocsin.model.values import Kind
 from tocsin.model.version import VERSION
 
-FORMAT: Final = 1  # raised whenever an older Tocsin could misread what this one writes
+if TYPE_CHECKING:
+    from tocsin.matching.statistics.statistics import Statistics
+
+FORMAT: Final = 1  # raised whenever an older Tocsin could misread a document
 _SAVED: Final = "tocsin statistics"
 
-
-class Contents(NamedTuple):
-    """What statistics hold."""
-
-    events: int
-    attributes: Mapping[str, AttributeStatistics]
-    groups: Mapping[Group, Joint]
-    refused: int
-    groups_left_out: int
+Contents: TypeAlias = tuple[int, Mapping[str, AttributeStatistics], Mapping[Group, Joint], int, int]
+"""The fields of `Statistics`, in order."""
 
 
 class _Heading(Struct, frozen=True):
-    """What every version's document says."""
+    """The part that the documents of all versions share."""
 
     saved: str
     format: int
@@ -72,22 +68,22 @@ class _Document(_Heading, frozen=True, kw_only=True):
     groups: list[_Group]
 
 
-def encode(contents: Contents) -> bytes:
-    """Return the document as JSON."""
+def encode(statistics: Statistics) -> bytes:
+    """Return the document of statistics as JSON."""
     document = _Document(
         saved=_SAVED,
         format=FORMAT,
         tocsin=VERSION,
-        events=contents.events,
-        refused=contents.refused,
-        groups_left_out=contents.groups_left_out,
+        events=statistics.events,
+        refused=statistics.refused,
+        groups_left_out=statistics.groups_left_out,
         attributes={
             path: _Attribute(
                 one.count, {kind: _written(values) for kind, values in one.kinds.items()}, one.texts
             )
-            for path, one in contents.attributes.items()
+            for path, one in statistics.attributes.items()
         },
-        groups=[_Group(list(group), _written_joint(one)) for group, one in contents.groups.items()],
+        groups=[_Group(list(group), _written_joint(one)) for group, one in statistics.groups.items()],
     )
     return msgspec.json.encode(document) + b"\n"
 
@@ -98,7 +94,7 @@ def encode_distribution(values: Distribution) -> bytes:
 
 
 def decode_distribution(kind: Kind, data: str | bytes) -> Distribution:
-    """Return what `encode_distribution` wrote."""
+    """Return the distribution that `encode_distribution` wrote."""
     return _read(kind, msgspec.json.decode(data, type=_Distribution))
 
 
@@ -108,19 +104,19 @@ def encode_joint(one: Joint) -> bytes:
 
 
 def decode_joint(data: str | bytes) -> Joint:
-    """Return what `encode_joint` wrote."""
+    """Return the combinations that `encode_joint` wrote."""
     return _read_joint(msgspec.json.decode(data, type=_Joint))
 
 
-def write_file(contents: Contents, path: Path) -> None:
-    """Write a document to a file, which is replaced in one step."""
+def write_file(statistics: Statistics, path: Path) -> None:
+    """Write a document to a file, replacing it atomically."""
     fresh = path.with_name(f"{path.name}.new")
-    fresh.write_bytes(encode(contents))
+    fresh.write_bytes(encode(statistics))
     fresh.replace(path)
 
 
 def read_file(path: Path) -> Contents:
-    """Return what a file holds, or raise `SavedStatisticsError` if it holds no statistics that can be read."""
+    """Return the contents of a file, or raise `SavedStatisticsError` if it has no readable statistics."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -136,7 +132,7 @@ def read_file(path: Path) -> Contents:
 
 
 def read_document(document: Any) -> Contents:
-    """Return what a document holds, or raise `SavedStatisticsError` if it is another's or a newer one's."""
+    """Return the contents of a document, or raise `SavedStatisticsError` if it is of another kind or a newer format."""
     try:
         heading = msgspec.convert(document, _Heading)
     except msgspec.ValidationError as fault:
@@ -155,18 +151,14 @@ def read_document(document: Any) -> Contents:
 
 
 def _contents(document: _Document) -> Contents:
-    return Contents(
-        document.events,
-        {
-            path: AttributeStatistics(
-                one.count, {kind: _read(kind, values) for kind, values in one.kinds.items()}, one.texts
-            )
-            for path, one in document.attributes.items()
-        },
-        {tuple(one.attributes): _read_joint(one.combinations) for one in document.groups},
-        document.refused,
-        document.groups_left_out,
-    )
+    attributes = {
+        path: AttributeStatistics(
+            one.count, {kind: _read(kind, values) for kind, values in one.kinds.items()}, one.texts
+        )
+        for path, one in document.attributes.items()
+    }
+    groups = {tuple(one.attributes): _read_joint(one.combinations) for one in document.groups}
+    return document.events, attributes, groups, document.refused, document.groups_left_out
 
 
 def _written(values: Distribution) -> _Distribution:

@@ -1,4 +1,4 @@
-"""How often values of several attributes come together, and which attributes are worth counting so."""
+"""Joint counts of the values of several attributes, and the choice of attributes to count together."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tocsin.model.terms import Attribute, Literal
 Group = tuple[str, ...]
 """Attributes that are counted together, in the order of their names."""
 
-WIDEST: Final = 4  # attributes of a group, as of a matcher's table
+WIDEST: Final = 4  # attributes of a group, as in a matcher's hash table
 MAX_GROUPS: Final = 64
 
 
 class Joint(Struct, frozen=True):
-    """The combinations of values that events have in a group of attributes.
+    """The combinations of values in a group of attributes.
 
-    `frequent` holds the most frequent ones with exact counts, the most frequent first; a combination has a
-    constant for each attribute, in the group's order. `rest` events have others.
+    `frequent` holds the most frequent ones with exact counts, the most frequent first; a combination has a constant for
+    each attribute, in the group's order. `rest` events have other combinations.
     """
 
     rest: int = 0
@@ -35,11 +35,11 @@ class Joint(Struct, frozen=True):
 
     @property
     def count(self) -> int:
-        """Return how many events have all of the attributes."""
+        """Return the number of events with all of the attributes."""
         return self.rest + sum(self.frequent.values())
 
     def equal_to(self, combination: tuple[Literal, ...]) -> float:
-        """Return how many events have this combination: counted if it is frequent, the rest's average if not."""
+        """Return the number of events with this combination: exact if it is frequent, else the average of the rest."""
         found = self.frequent.get(combination)
         if found is not None:
             return found
@@ -47,7 +47,7 @@ class Joint(Struct, frozen=True):
 
 
 class CandidateGroups(Struct, frozen=True):
-    """The groups that most subscriptions ask for, the most frequent first, and how many there are besides."""
+    """The groups in most subscriptions, the most frequent first, and the number of groups left out."""
 
     groups: tuple[Group, ...]
     left_out: int = 0
@@ -56,9 +56,9 @@ class CandidateGroups(Struct, frozen=True):
 def joint(
     counts: Sequence[tuple[str, int]], *, top: int, distinct: int | None = None, more: int = 0
 ) -> Joint:
-    """Return the counts of combinations that are given as texts, each once.
+    """Return the joint counts of combinations, given as texts, each once.
 
-    Where only the most frequent are given, `more` events have others, and `distinct` counts all combinations.
+    Where only the most frequent are given, `more` events have others and `distinct` is the number of all combinations.
     """
     frequent, left = most_frequent(counts, top)
     return Joint(
@@ -71,7 +71,7 @@ def joint(
 def candidate_groups(
     subscriptions: ConjunctionBatch | Iterable[Conjunction], *, most: int = MAX_GROUPS, width: int = WIDEST
 ) -> CandidateGroups:
-    """Return the groups of two to `width` attributes that most conjunctions have equalities on; of equals, the narrower.
+    """Return the groups of two to `width` attributes with equalities in most conjunctions; among equals, the narrower.
 
     >>> from tocsin.language import parse_condition, to_dnf
     >>> texts = ["city = 'Oslo' and kind = 'jazz'", "city = 'Bergen' and kind = 'folk' and price < 10"]
@@ -86,8 +86,8 @@ def candidate_groups(
     left_out = 0
     level = _counted(sets, 2, None)
     for size in range(2, width + 1):
-        # A group is no more frequent than any that it holds, and stands behind them: so what is among the most
-        # frequent holds only groups that are.
+        # As in Apriori: a group is no more frequent than any part of it and is ranked behind it, so every part of a
+        # kept group is kept too.
         ranked = sorted([*kept.items(), *level.items()], key=lambda one: (-one[1], len(one[0]), one[0]))
         left_out += len(ranked) - len(ranked[:most])
         kept = dict(ranked[:most])
@@ -96,9 +96,9 @@ def candidate_groups(
 
 
 def _equalities(subscriptions: ConjunctionBatch | Iterable[Conjunction]) -> Iterator[tuple[Group, int]]:
-    """Return the attributes of each conjunction's equalities, and how many conjunctions have these.
+    """Return the attributes of each conjunction's equalities, and the number of conjunctions with them.
 
-    A clause form has those of its clauses of one predicate: the others need not hold.
+    In a CNF expression only clauses of one predicate count: the predicates of others need not hold.
     """
     if isinstance(subscriptions, ConjunctionBatch):
         yield from ((_attributes(group.shape), len(group.ids)) for group in subscriptions.groups)
@@ -124,7 +124,7 @@ def _attributes(conjunction: Conjunction) -> Group:
 
 
 def _counted(sets: Mapping[Group, int], size: int, within: Mapping[Group, int] | None) -> dict[Group, int]:
-    """Count the groups of a size in all sets; of each, all groups that are one smaller must be `within`."""
+    """Count the groups of a size in all sets, if all of their parts that are one smaller are in `within`."""
     counts: Counter[Group] = Counter()
     known = None if within is None else {name for group in within for name in group}
     for attributes, number in sets.items():

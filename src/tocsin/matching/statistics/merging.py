@@ -1,4 +1,4 @@
-"""Statistics of several histories as one."""
+"""Merging the statistics of several histories."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tocsin.model.values import Kind
 
 
 def merged_attribute(parts: Sequence[AttributeStatistics], *, top: int, bins: int) -> AttributeStatistics:
-    """Return what several histories say of one attribute."""
+    """Return the merged statistics of one attribute."""
     kinds = [kind for kind in Kind if any(part.of(kind).count for part in parts)]
     return AttributeStatistics(
         sum(part.count for part in parts),
@@ -23,7 +23,7 @@ def merged_attribute(parts: Sequence[AttributeStatistics], *, top: int, bins: in
 
 
 def merged_joint(parts: Sequence[Joint], *, top: int) -> Joint:
-    """Return what several histories say of one group."""
+    """Return the merged joint counts of one group."""
     counts = _frequent(parts)
     frequent = dict(sorted(counts.items(), key=lambda one: (-one[1], str(one[0])))[:top])
     return Joint(
@@ -48,10 +48,10 @@ def _merged(parts: Sequence[Distribution], kind: Kind, *, top: int, bins: int) -
 
 
 def _frequent(parts: Sequence[Distribution] | Sequence[Joint]) -> dict[Any, int]:
-    """Return everything that is frequent in some part with its count in all of them.
+    """Return the values that are frequent in some part, with their count in all parts.
 
-    In a part where it is not frequent, it is taken to have the average count of the rest, and all such together no
-    more than the rest.
+    In a part where a value is not frequent, it is assumed to have the average count of the rest; all such values together
+    have no more than the rest.
     """
     counts: dict[Any, int] = dict.fromkeys((name for part in parts for name in part.frequent), 0)
     for part in parts:
@@ -65,14 +65,14 @@ def _frequent(parts: Sequence[Distribution] | Sequence[Joint]) -> dict[Any, int]
 
 
 def _points(parts: Sequence[Distribution]) -> list[tuple[Any, int]]:
-    """Return the bins of several distributions as values that stand for those before them."""
+    """Return the bins of several distributions as values that represent those before them."""
     return [
         point for part in parts if part.depths for point in zip(part.bounds, (0, *part.depths), strict=True)
     ]
 
 
 def _scaled(points: Sequence[tuple[Any, int]], total: int) -> list[tuple[Any, int]]:
-    """Return the points with counts that add up to `total`: some of what they stand for is counted elsewhere."""
+    """Return the points with counts scaled to `total`: frequent values were taken out of them."""
     given = sum(count for _, count in points)
     if not given:
         return []
@@ -86,10 +86,10 @@ def _scaled(points: Sequence[tuple[Any, int]], total: int) -> list[tuple[Any, in
 
 
 def _distinct(parts: Sequence[Distribution] | Sequence[Joint]) -> int:
-    """Return how many different values are in the rests of several parts together.
+    """Return the estimated number of distinct values in the rests of several parts together.
 
-    Every rest is taken to be drawn evenly from the same values, as many as make its own number of different ones
-    the likely one: what hardly repeats within a rest hardly repeats between two.
+    Every rest is assumed to be drawn evenly from one population, whose size is the likeliest for the rest's own number of
+    distinct values: values that hardly repeat within a rest hardly repeat between two.
     """
     rests = [(part.rest, part.distinct - len(part.frequent)) for part in parts]
     held = [(events, distinct) for events, distinct in rests if distinct > 0]
@@ -102,7 +102,7 @@ def _distinct(parts: Sequence[Distribution] | Sequence[Joint]) -> int:
 
 
 def _population(events: int, distinct: int) -> float:
-    """Return from how many equally likely values so many events would draw so many different ones."""
+    """Return the size of a population of which `events` even draws give `distinct` values."""
     if distinct >= events:
         return math.inf
     low, high = float(distinct), float(distinct)

@@ -1,4 +1,4 @@
-"""Statistics of events: what cost-based matchers know of them before any has come."""
+"""Statistics of past events, for the cost estimates of matchers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from msgspec import Struct
 from tocsin.matching.batches import EventBatch
 from tocsin.matching.statistics.distribution import Distribution, distribution
 from tocsin.matching.statistics.estimates import AttributeStatistics, assumed, satisfying
-from tocsin.matching.statistics.files import Contents, encode, read_document, read_file, write_file
+from tocsin.matching.statistics.files import encode, read_document, read_file, write_file
 from tocsin.matching.statistics.joint import Group, Joint, joint
 from tocsin.matching.statistics.merging import merged_attribute, merged_joint
 from tocsin.matching.statistics.tally import EVENTS, GROUP, REFUSED, TEXTS, Row, Tally
@@ -29,10 +29,10 @@ _UNKNOWN: Final = AttributeStatistics(0, {})
 
 
 class Statistics(Struct, frozen=True):
-    """What a history of events was like: how often each attribute comes, with which values, and which together.
+    """Statistics of a history of events: attributes, their values, and combinations of values.
 
-    Frequent values and combinations are counted exactly. Of the rest there are the number of different ones and,
-    in the order of values, bins of about equal depth.
+    Frequent values and combinations are counted exactly. The rest is summarised by the number of distinct values and by
+    bins of about equal depth.
 
     >>> statistics = Statistics.of([{"city": "Oslo", "price": p} for p in range(9)] + [{"city": "Bergen"}])
     >>> from tocsin.language import parse_condition
@@ -43,8 +43,8 @@ class Statistics(Struct, frozen=True):
     events: int
     attributes: Mapping[str, AttributeStatistics] = {}
     groups: Mapping[Group, Joint] = {}
-    refused: int = 0  # what was to be an event, and is none
-    groups_left_out: int = 0  # groups that subscriptions ask for, and that were not counted
+    refused: int = 0  # records that are not events
+    groups_left_out: int = 0  # groups in subscriptions that were not counted
 
     @classmethod
     def of(
@@ -55,10 +55,10 @@ class Statistics(Struct, frozen=True):
         top: int = TOP,
         bins: int = BINS,
     ) -> Statistics:
-        """Return the statistics of these events, counted here and now.
+        """Return the statistics of these events.
 
-        `groups` are attributes to be counted together; of each attribute and group, the `top` most frequent
-        values are kept, and `bins` bins of the rest.
+        `groups` are attributes to be counted together; each attribute and group keeps its `top` most frequent values and
+        `bins` bins of the rest.
         """
         wanted = tuple(dict.fromkeys(map(group_of, groups)))
         tally = Tally(wanted)
@@ -89,7 +89,7 @@ class Statistics(Struct, frozen=True):
         *,
         groups_left_out: int = 0,
     ) -> Statistics:
-        """Return the statistics made of these parts; `rows` count the events, the refused and the texts."""
+        """Return the statistics of these parts; `rows` count the events, the refused records and the texts."""
         totals = {(row.subject, row.kind): row.events for row in rows}
         kinds: dict[str, dict[Kind, Distribution]] = {}
         for (path, kind), values in sorted(distributions.items()):
@@ -109,9 +109,9 @@ class Statistics(Struct, frozen=True):
 
     @classmethod
     def merged(cls, parts: Iterable[Statistics], *, top: int = TOP, bins: int = BINS) -> Statistics:
-        """Return the statistics of several histories as one.
+        """Return the merged statistics of several histories.
 
-        What is frequent in one part and not in another is taken to have the average count of the other's rest.
+        A value that is frequent in one part and not in another is assumed to have the average count of the other's rest.
         Groups that some part has not counted are left out.
         """
         given = list(parts)
@@ -131,10 +131,10 @@ class Statistics(Struct, frozen=True):
             max((part.groups_left_out for part in given), default=0),
         )
 
-    # questions
+    # queries
 
     def attribute(self, path: str) -> AttributeStatistics:
-        """Return what is known of an attribute, even if no event has it."""
+        """Return the statistics of an attribute, empty if no event has it."""
         return self.attributes.get(path, _UNKNOWN)
 
     def presence(self, path: str) -> float:
@@ -148,9 +148,9 @@ class Statistics(Struct, frozen=True):
     def probability(self, predicate: Predicate) -> float:
         """Return the probability that an event satisfies a predicate.
 
-        A test on strings is tried on the frequent strings, and the rest is taken to be like them. What compares
-        attributes with each other, or computes, is assumed to hold for a tenth of the events that have the
-        attributes if it is `=`, nine tenths if it is `!=`, and else a third.
+        A text test is evaluated on the frequent strings, and the rest is assumed to be like them. A predicate that
+        compares attributes, or computes, is assumed to hold for a tenth of the events with its attributes if it is `=`,
+        nine tenths if it is `!=`, and otherwise a third.
         """
         subject = predicate.subject
         if isinstance(subject, Attribute) and all(
@@ -167,8 +167,8 @@ class Statistics(Struct, frozen=True):
     def joint_probability(self, predicates: Iterable[Predicate]) -> float:
         """Return the probability that an event satisfies all of these predicates.
 
-        Equalities on a group's attributes are looked up together, the widest groups first. Everything else is
-        taken to be independent; of several predicates on one attribute, the least probable counts alone.
+        Equalities on a group's attributes are looked up together, the widest groups first. All other predicates are
+        assumed to be independent; of several predicates on one attribute, only the least probable counts.
         """
         by_path: dict[str, list[Predicate]] = {}
         probability = 1.0
@@ -185,7 +185,7 @@ class Statistics(Struct, frozen=True):
     def combination(self, group: Group, constants: tuple[Literal, ...]) -> float | None:
         """Return the probability that an event has all of these values in a group's attributes.
 
-        None if they are not counted that way: a string that reads as a timestamp is a string in a group.
+        None if they are not counted together: a group counts a string that parses as a timestamp only as a string.
         """
         if not all(map(self._is_grouped, group, constants)):
             return None
@@ -195,7 +195,7 @@ class Statistics(Struct, frozen=True):
     def _grouped(
         self, by_path: Mapping[str, Sequence[Predicate]]
     ) -> Iterator[tuple[Group, tuple[Literal, ...]]]:
-        """Return groups, no two with an attribute in common, that equalities are asked of, and the constants."""
+        """Return disjoint groups whose attributes all have equalities, with the constants."""
         constants = {
             path: constant
             for path, asked in by_path.items()
@@ -218,29 +218,26 @@ class Statistics(Struct, frozen=True):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the statistics to a file, which is replaced in one step."""
-        write_file(self._contents(), Path(path))
+        write_file(self, Path(path))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Statistics:
-        """Return the statistics that a file holds; raise `SavedStatisticsError` if it holds none that can be read."""
+        """Return the statistics in a file; raise `SavedStatisticsError` if it has none that can be read."""
         return cls(*read_file(Path(path)))
 
     def to_document(self) -> Any:
-        """Return the statistics as what JSON can say, as they are saved."""
-        return msgspec.json.decode(encode(self._contents()))
+        """Return the statistics as a JSON document, as they are saved."""
+        return msgspec.json.decode(encode(self))
 
     @classmethod
     def from_document(cls, document: Any) -> Statistics:
-        """Return the statistics that `to_document` gave; raise `SavedStatisticsError` for anything else."""
+        """Return the statistics of a document by `to_document`; raise `SavedStatisticsError` for anything else."""
         return cls(*read_document(document))
 
     @property
     def bytes(self) -> int:
-        """Return how many bytes the saved statistics take."""
-        return len(encode(self._contents()))
-
-    def _contents(self) -> Contents:
-        return Contents(self.events, self.attributes, self.groups, self.refused, self.groups_left_out)
+        """Return the size of the saved statistics in bytes."""
+        return len(encode(self))
 
     def summary(self, most: int = 20) -> str:
         """Return a page of text for the terminal, with the `most` most frequent attributes and groups."""
@@ -276,7 +273,7 @@ def group_of(names: Sequence[str]) -> Group:
 
 
 def _equality(asked: Sequence[Predicate]) -> Literal | None:
-    """Return the constant that predicates on one attribute ask for, if there is one."""
+    """Return the constant of an equality among predicates on one attribute, if there is one."""
     for predicate in asked:
         if predicate.operator is Operator.EQ and isinstance(constant := predicate.operands[0], Literal):
             return constant

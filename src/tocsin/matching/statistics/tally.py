@@ -1,4 +1,4 @@
-"""Counting: how many events have each value of each attribute, and each combination of values of each group."""
+"""Counting events by the values of their attributes, and by the combinations of values in groups."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from tocsin.model.terms import Literal
 from tocsin.model.timestamps import parse_rfc3339
 from tocsin.model.values import Kind, Value, kind_of, read_value
 
-# What a row counts besides the values of a kind
+# Kinds of rows besides the kinds of values
 EVENTS: Final = "events"
-REFUSED: Final = "refused"  # what was to be an event, and is none
-TEXTS: Final = "texts"  # strings of an attribute that are counted as the timestamps they read as, too
+REFUSED: Final = "refused"  # records that are not events
+TEXTS: Final = "texts"  # strings that are counted as timestamps too
 GROUP: Final = "group"  # combinations; the subject is the group's place
 
 _SHORTEST: Final = len("2026-01-01T00:00:00Z")
 
 
 class Row(NamedTuple):
-    """So many events have the value `value`, of kind `kind`, in the attribute `subject`."""
+    """The number of events with the value `value`, of kind `kind`, in the attribute `subject`."""
 
     subject: str
     kind: str
@@ -40,10 +40,9 @@ class Row(NamedTuple):
 
 
 class Tally:
-    """Counts of everything that the events so far hold; `rows` gives them out.
+    """Counts of all values in the events added so far; `rows` returns them.
 
-    A string that reads as a timestamp is counted as a string and as a timestamp, because a predicate may compare
-    its attribute with either.
+    A string that parses as a timestamp is counted as both, because a predicate may compare its attribute with either.
     """
 
     def __init__(self, groups: Sequence[Group] = ()) -> None:
@@ -54,21 +53,21 @@ class Tally:
         self.clear()
 
     def clear(self) -> None:
-        """Forget what was counted."""
+        """Reset all counts."""
         self._events = 0
         self._refused = 0
-        # By path and type, because `True` equals 1; 1 and 1.0 come together as text.
+        # By path and type, because `True` equals 1; 1 and 1.0 have the same text and are added up later.
         self._values: defaultdict[tuple[str, type], Counter[Any]] = defaultdict(Counter)
         for group in self._groups:
             group.counts.clear()
 
     @property
     def size(self) -> int:
-        """Return how many counts are held."""
+        """Return the number of counts."""
         return sum(map(len, self._values.values())) + sum(len(group.counts) for group in self._groups)
 
     def add(self, events: EventBatch, *, without: Collection[int] = ()) -> None:
-        """Count the events of a batch but for some places; what is refused is counted as such."""
+        """Count the events of a batch except those at the places `without`; faulty rows are counted as refused."""
         if isinstance(events, ArrowEvents) and self._add_columns(events, without):
             return
         for place in range(len(events)):
@@ -81,11 +80,11 @@ class Tally:
                 self._add_row(row)
 
     def refuse(self, count: int) -> None:
-        """Count records that are no events."""
+        """Count records that are not events."""
         self._refused += count
 
     def rows(self) -> Iterator[Row]:
-        """Return all counts; a subject, kind and value may come more than once."""
+        """Return all counts; a subject, kind and value may occur more than once."""
         yield Row("", EVENTS, "", self._events)
         yield Row("", REFUSED, "", self._refused)
         for (path, _), counts in self._values.items():
@@ -112,7 +111,7 @@ class Tally:
                     group.counts[group.values(marked)] += 1
 
     def _add_columns(self, events: ArrowEvents, without: Collection[int]) -> bool:
-        """Count a batch by the column; return False, and count nothing, if Arrow cannot count some type."""
+        """Count a batch by column; return False, and count nothing, if Arrow cannot count some type."""
         refused = events.faults.keys() - set(without)
         try:
             table = _without(events.table, {*refused, *without})
@@ -135,7 +134,7 @@ class Tally:
 
 
 class _Counted:
-    """A group, and how many events have each combination of its values; booleans are marked."""
+    """A group and the counts of its combinations of values; booleans are marked."""
 
     def __init__(self, paths: Group) -> None:
         self.paths = paths
@@ -145,19 +144,19 @@ class _Counted:
 
 
 def _marked(value: Value) -> Value | Literal:
-    """Return what equals the value and nothing of another kind: `True` would equal 1."""
+    """Return a stand-in that equals no value of another kind: `True` would equal 1."""
     return Literal(value, Kind.BOOLEAN) if isinstance(value, bool) else value
 
 
 def _known(marked: Value | Literal) -> tuple[Kind, Value]:
-    """Return the kind and the value of what `_marked` made."""
+    """Return the kind and the value of a stand-in by `_marked`."""
     if isinstance(marked, Literal):
         return marked.kind, marked.value
     return kind_of(marked), marked
 
 
 def _timestamps(path: str, counts: Mapping[str, int]) -> Iterator[Row]:
-    """Count the strings that read as timestamps."""
+    """Return the counts of strings that parse as timestamps."""
     found = 0
     for text, count in counts.items():
         time = parse_rfc3339(text) if len(text) >= _SHORTEST else None
@@ -169,7 +168,7 @@ def _timestamps(path: str, counts: Mapping[str, int]) -> Iterator[Row]:
 
 
 def _without(table: Any, places: Collection[int]) -> Any:
-    """Return a table but for some rows."""
+    """Return a table without some rows."""
     if not places:
         return table
     kept = np.ones(table.num_rows, dtype=np.bool_)
@@ -199,7 +198,7 @@ def _values(column: Any) -> Iterator[tuple[Value, int]]:
 
 
 def _combinations(columns: Mapping[str, Any], group: Group) -> Iterator[tuple[tuple[Value, ...], int]]:
-    """Return the combinations that rows have in a group's columns, with their counts."""
+    """Return the combinations of values in a group's columns, with their counts."""
     if not all(path in columns for path in group):
         return
     names = [str(place) for place in range(len(group))]
@@ -210,7 +209,7 @@ def _combinations(columns: Mapping[str, Any], group: Group) -> Iterator[tuple[tu
 
 
 def _read(array: Any) -> Iterator[Value]:
-    """Return an array's values, none of which is null, as events have them."""
+    """Return the values of an array without nulls as events have them."""
     for _, row in arrow_rows([pa.RecordBatch.from_arrays([array], ["value"])]):
         value = read_value(row["value"])  # type: ignore[index]
         if value is not None:

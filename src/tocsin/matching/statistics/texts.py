@@ -1,4 +1,4 @@
-"""Values as text, one text for each value of a kind: how statistics are shuffled and saved."""
+"""Values as text, one text for each value of a kind, for shuffling and saving statistics."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from typing import Final
 
 import msgspec
 
-from tocsin.matching.encoding.codes import is_exact
+from tocsin.matching.encoding.codes import EXACT, is_exact
 from tocsin.model.terms import Literal
 from tocsin.model.timestamps import format_rfc3339, parse_rfc3339
 from tocsin.model.values import Kind, Value
 
 _LETTERS: Final = {Kind.NUMBER: "n", Kind.STRING: "s", Kind.BOOLEAN: "b", Kind.TIMESTAMP: "t"}
 _KINDS: Final = {letter: kind for kind, letter in _LETTERS.items()}
-_EXACT: Final = 2**53
 
 
 def text_of(value: Value) -> str:
@@ -34,7 +33,7 @@ def text_of(value: Value) -> str:
 
 
 def value_of(kind: Kind, text: str) -> Value:
-    """Return the value that has this text; raise `ValueError` if none of this kind has.
+    """Return the value with this text; raise `ValueError` if no value of this kind has it.
 
     >>> value_of(Kind.NUMBER, "1.0"), value_of(Kind.NUMBER, "9007199254740993"), value_of(Kind.BOOLEAN, "true")
     (1, 9007199254740993, True)
@@ -59,7 +58,7 @@ def combination_text(values: Sequence[tuple[Kind, Value]]) -> str:
 
 
 def combination_of(text: str) -> tuple[Literal, ...]:
-    """Return the constants whose combination has this text; raise `ValueError` if none has.
+    """Return the constants of a combination with this text; raise `ValueError` if there is none.
 
     >>> [constant.value for constant in combination_of('["n1.0","sOslo"]')]
     [1, 'Oslo']
@@ -83,4 +82,4 @@ def _number(text: str) -> int | float:
     number = float(text)
     if number != number:  # noqa: PLR0124 - NaN alone differs from itself
         raise ValueError("NaN is not a number that can be compared")
-    return int(number) if abs(number) <= _EXACT and number.is_integer() else number
+    return int(number) if abs(number) <= EXACT and number.is_integer() else number

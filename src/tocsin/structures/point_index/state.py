@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -10,59 +11,63 @@ from numpy.typing import NDArray
 from tocsin.structures.growth import grown
 
 NONE: Final = -1
-
 LEAF: Final = 64  # points at which a leaf is split
 FILL: Final = 48  # points that a leaf of a new tree has at the most
 MERGED: Final = LEAF // 2  # points below which two leaves are one: an inner node has more
-DEPTH: Final = 192  # nodes that may wait to be visited: more than any tree is deep
-
-# links
-CHILD: Final = 0  # the first of two children, which are neighbours; NONE of a leaf
-COUNT: Final = 1  # points below
-PARENT: Final = 2  # NONE of a root; of a node that is free, the next free one
-AXIS: Final = 3  # 0 if the children are divided by x1, 1 if by x2
-BLOCK: Final = 4  # a leaf's first slot
-CLASS: Final = 5  # the class of the block's size, NONE if the leaf has no points and so no block
-
-# tops
-TOP_NODE: Final = 0  # nodes ever used
-FREE_PAIR: Final = 1  # the first of two neighbours that are free
-FREE_ROOT: Final = 2  # a node that is free alone
-TOP_SLOT: Final = 3  # slots ever used
-POINTS: Final = 4  # points held
-_TOPS: Final = 5
+DEPTH: Final = 192  # nodes on the stack of a visit: more than any tree is deep
 _CLASSES: Final = 12  # of 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48 and 64 slots
 
 
-class State(NamedTuple):
-    """Trees that share their memory. A tree is known by its root, which stays what else may change.
+class Link(IntEnum):
+    """Columns of a node's links."""
 
-    The points of a left child are at most `splits` along the axis, those of a right child at least. `boxes` are as
-    tight as can be, and mean nothing where there are no points.
+    CHILD = 0  # the first of two children, which are neighbours; NONE in a leaf
+    COUNT = 1  # points below
+    PARENT = 2  # NONE in a root; of a free node, the next free one
+    AXIS = 3  # 0 if the children are divided by x1, 1 if by x2
+    BLOCK = 4  # a leaf's first slot
+    CLASS = 5  # the size class of a leaf's block; NONE without points, and so without a block
+
+
+class Top(IntEnum):
+    """Positions in the counters of the index."""
+
+    NODE = 0  # nodes ever in use
+    FREE_PAIR = 1  # the first of two free neighbours
+    FREE_ROOT = 2  # a single free node
+    SLOT = 3  # slots ever in use
+    POINTS = 4  # points in all trees
+
+
+class State(NamedTuple):
+    """Trees that share their memory. A tree is known by its root, which never changes.
+
+    The points of a left child are at most `splits` along the axis, those of a right child at least. `boxes` are
+    tight, and undefined where there are no points.
     """
 
     boxes: NDArray[np.float64]  # [nodes, 4] least and greatest x1, least and greatest x2
     splits: NDArray[np.float64]  # [nodes]
-    links: NDArray[np.int32]  # [nodes, 6]
+    links: NDArray[np.int32]  # [nodes, Link]
     x1: NDArray[np.float64]  # [slots]
     x2: NDArray[np.float64]  # [slots]
-    ids: NDArray[np.int32]  # [slots] of a free block the first is the next free one of its size
+    ids: NDArray[np.int32]  # [slots] the first of a free block is the next free block of its size
     where: NDArray[np.int32]  # [ids] the leaf that each id's point is in, or NONE
     free: NDArray[np.int64]  # [classes] the first slot of a free block, or NONE
-    tops: NDArray[np.int64]  # [5]
+    tops: NDArray[np.int64]  # [Top]
 
 
 class Scratch(NamedTuple):
-    """Points that are on their way from one tree to another."""
+    """Points on their way from one tree to another."""
 
     x1: NDArray[np.float64]
     x2: NDArray[np.float64]
     ids: NDArray[np.int32]
-    waiting: NDArray[np.int64]  # [DEPTH, 3]
+    stack: NDArray[np.int64]  # [DEPTH, 3] nodes to visit, with the begin and end of their points
 
 
 class Rectangles(NamedTuple):
-    """Each asks for the points of one tree with outer_l < x1 <= inner_l and inner_r <= x2 < outer_r."""
+    """Queries for the points of one tree each with outer_l < x1 <= inner_l and inner_r <= x2 < outer_r."""
 
     roots: NDArray[np.int64]
     outer_l: NDArray[np.float64]
@@ -73,12 +78,12 @@ class Rectangles(NamedTuple):
 
 def new_state() -> State:
     """Return an index without trees."""
-    tops = np.zeros(_TOPS, dtype=np.int64)
-    tops[[FREE_PAIR, FREE_ROOT]] = NONE
+    tops = np.zeros(len(Top), dtype=np.int64)
+    tops[[Top.FREE_PAIR, Top.FREE_ROOT]] = NONE
     return State(
         np.zeros((8, 4), dtype=np.float64),
         np.zeros(8, dtype=np.float64),
-        np.zeros((8, 6), dtype=np.int32),
+        np.zeros((8, len(Link)), dtype=np.int32),
         np.zeros(LEAF, dtype=np.float64),
         np.zeros(LEAF, dtype=np.float64),
         np.zeros(LEAF, dtype=np.int32),
@@ -96,12 +101,12 @@ def new_scratch(points: int) -> Scratch:
 
 def with_nodes(state: State, more: int) -> State:
     """Return the index with room for so many more nodes."""
-    return grown(state, ("boxes", "splits", "links"), int(state.tops[TOP_NODE]) + more)
+    return grown(state, ("boxes", "splits", "links"), int(state.tops[Top.NODE]) + more)
 
 
 def with_slots(state: State, more: int) -> State:
     """Return the index with room for blocks of so many more slots in all."""
-    return grown(state, ("x1", "x2", "ids"), int(state.tops[TOP_SLOT]) + more)
+    return grown(state, ("x1", "x2", "ids"), int(state.tops[Top.SLOT]) + more)
 
 
 def with_places(state: State, ids: int) -> State:

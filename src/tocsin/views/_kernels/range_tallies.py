@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.structures.jit import helper, kernel
-from tocsin.structures.sorted_blocks import BLOCK, USED, SortedBlocks, lower_bound
+from tocsin.structures.sorted_blocks import BLOCK, SortedBlocks, lower_bound
 from tocsin.structures.tallies import add_number, add_tally
 
 
@@ -21,7 +21,7 @@ def refresh_tallies(
     width = tallies.shape[1]
     for j in range(width):
         sums[0, j] = 0
-    for entry in range(points.counters[USED]):
+    for entry in range(points.used[0]):
         block = points.block[entry]
         if points.stale[block]:
             for j in range(width):

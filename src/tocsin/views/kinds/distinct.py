@@ -11,14 +11,7 @@ from numpy.typing import NDArray
 
 from tocsin.matching import IdArray, Matches
 from tocsin.structures.growth import bytes_of, roomier
-from tocsin.structures.sorted_blocks import (
-    USED,
-    PairChanges,
-    new_sorted_blocks,
-    of_pairs,
-    with_changes,
-    with_room,
-)
+from tocsin.structures.sorted_blocks import PairChanges, new_sorted_blocks, of_pairs, with_changes, with_room
 from tocsin.views._kernels.distinct import MOST, Differences, Held, codes_within, reformulate_distinct
 from tocsin.views.answer_changes import AnswerChanges
 from tocsin.views.changes import Floats, PointChanges
@@ -83,7 +76,7 @@ class DistinctReformulator(Reformulator):
 
     def present(self, lows: Floats, highs: Floats) -> Present:
         """Return the `codes` within the ranges, ascending in each: those of range i end at `offsets[i + 1]`."""
-        used = int(self._by_x.counters[USED])
+        used = int(self._by_x.used[0])
         before = np.zeros(used + 1, dtype=np.int64)
         np.cumsum(self._by_x.size[:used], out=before[1:])
         held = Held(self._by_code, self._by_x, before, self._seen)

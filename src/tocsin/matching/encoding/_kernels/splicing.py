@@ -1,4 +1,4 @@
-"""Putting the tests that strings pass among the pairs of their events."""
+"""Inserting the tests that strings pass into the pairs of their events."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tocsin.matching.encoding.codes import Field
 from tocsin.matching.encoding.events import EncodedEvents
-from tocsin.matching.operators.index import Passed
+from tocsin.matching.operators.index import PassedTests
 from tocsin.structures.jit import kernel
 
 _FURTHER: Final = int(Field.TEXT) - int(Field.STRING)
@@ -20,14 +20,13 @@ def splice(
     old: EncodedEvents,
     places: NDArray[np.int64],
     which: NDArray[np.int64],
-    passed: Passed,
+    passed: PassedTests,
     ordered: bool,
     new: EncodedEvents,
 ) -> None:
-    """Write the pairs of `old` into `new`, and behind each of `places` what its string passes.
+    """Write the pairs of `old` into `new`, and behind each of `places` the tests that its string passes.
 
-    `which` says, for each place, which string stands there; places ascend. Where lows and highs are no arrays of their
-    own, `ordered` is False.
+    `which` names the string at each place; places ascend. `ordered` is False where lows and highs are the keys' array.
     """
     done, count = np.int64(0), np.int64(0)
     new.offsets[0] = 0

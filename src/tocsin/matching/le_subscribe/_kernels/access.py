@@ -31,7 +31,7 @@ from tocsin.matching.le_subscribe.state import (
     State,
 )
 from tocsin.structures import chunked_lists, hash_index, marks
-from tocsin.structures.chunked_lists import CAPACITY, FILL, HEAD, NEXT, OFFSET, OWNER, TAG, TOTAL, WIDTH
+from tocsin.structures.chunked_lists import Chunk, ListRow
 from tocsin.structures.jit import helper, kernel
 
 _MASK: Final = (1 << FIELD_BITS) - 1
@@ -184,21 +184,21 @@ def attach(state: State, number: int, size: int, a: int, b: int, table: int) -> 
     kept = _order(state, size, entry)
     width = kept + SLOTS if kept > 0 else np.int64(1)
     cluster = access.entries.keys[entry, CLUSTER]
-    while cluster >= 0 and clusters.rows[cluster, WIDTH] != width:
-        cluster = np.int64(state.clusters.rows[cluster, NEXT])
+    while cluster >= 0 and clusters.rows[cluster, ListRow.WIDTH] != width:
+        cluster = np.int64(state.clusters.rows[cluster, ListRow.NEXT])
     if cluster < 0:
         cluster = chunked_lists.new_list(clusters, width)
-        state.clusters.rows[cluster, TAG] = entry
-        state.clusters.rows[cluster, NEXT] = access.entries.keys[entry, CLUSTER]
+        state.clusters.rows[cluster, ListRow.TAG] = entry
+        state.clusters.rows[cluster, ListRow.NEXT] = access.entries.keys[entry, CLUSTER]
         access.entries.keys[entry, CLUSTER] = cluster
     chunk, position = chunked_lists.append(clusters, cluster)
-    word = clusters.chunks[chunk, OFFSET] + position
+    word = clusters.chunks[chunk, Chunk.OFFSET] + position
     clusters.words[word] = number
     if kept > 0:
-        word += clusters.chunks[chunk, CAPACITY]
+        word += clusters.chunks[chunk, Chunk.CAPACITY]
         clusters.words[word] = hint_of(scratch[0], scratch[min(kept - 1, 1)])
     for j in range(kept):
-        word += clusters.chunks[chunk, CAPACITY]
+        word += clusters.chunks[chunk, Chunk.CAPACITY]
         clusters.words[word] = scratch[j]
     state.store.rows[number, ConjunctionColumn.CHUNK] = chunk
     state.store.rows[number, ConjunctionColumn.PLACE] = position
@@ -280,8 +280,8 @@ def slots_of(state: State, number: int) -> int:
     """Write all slots of a conjunction into `scratch`, those of its access predicate first; return how many."""
     clusters, scratch = state.clusters, state.scratch
     chunk = np.int64(state.store.rows[number, ConjunctionColumn.CHUNK])
-    cluster = np.int64(clusters.chunks[chunk, OWNER])
-    entry = np.int64(state.clusters.rows[cluster, TAG])
+    cluster = np.int64(clusters.chunks[chunk, Chunk.OWNER])
+    entry = np.int64(state.clusters.rows[cluster, ListRow.TAG])
     size = np.int64(0)
     if entry != FALLBACK:
         a, b = state.access.entries.keys[entry, 0], state.access.entries.keys[entry, 1]
@@ -291,12 +291,12 @@ def slots_of(state: State, number: int) -> int:
                 scratch[size] = slot
                 size += 1
     word = (
-        clusters.chunks[chunk, OFFSET]
+        clusters.chunks[chunk, Chunk.OFFSET]
         + state.store.rows[number, ConjunctionColumn.PLACE]
-        + clusters.chunks[chunk, CAPACITY]
+        + clusters.chunks[chunk, Chunk.CAPACITY]
     )
-    for _ in range(SLOTS, clusters.rows[cluster, WIDTH]):
-        word += clusters.chunks[chunk, CAPACITY]
+    for _ in range(SLOTS, clusters.rows[cluster, ListRow.WIDTH]):
+        word += clusters.chunks[chunk, Chunk.CAPACITY]
         scratch[size] = clusters.words[word]
         size += 1
     return size
@@ -348,17 +348,19 @@ def detach(state: State, number: int) -> None:
         np.int64(state.store.rows[number, ConjunctionColumn.CHUNK]),
         np.int64(state.store.rows[number, ConjunctionColumn.PLACE]),
     )
-    cluster = np.int64(clusters.chunks[chunk, OWNER])
-    entry = np.int64(state.clusters.rows[cluster, TAG])
-    last_chunk = np.int64(clusters.rows[cluster, HEAD])
-    moved = np.int64(clusters.words[clusters.chunks[last_chunk, OFFSET] + clusters.rows[cluster, FILL] - 1])
+    cluster = np.int64(clusters.chunks[chunk, Chunk.OWNER])
+    entry = np.int64(state.clusters.rows[cluster, ListRow.TAG])
+    last_chunk = np.int64(clusters.rows[cluster, ListRow.HEAD])
+    moved = np.int64(
+        clusters.words[clusters.chunks[last_chunk, Chunk.OFFSET] + clusters.rows[cluster, ListRow.FILL] - 1]
+    )
     chunked_lists.swap_remove(clusters, chunk, position)
     state.store.rows[moved, ConjunctionColumn.CHUNK] = chunk
     state.store.rows[moved, ConjunctionColumn.PLACE] = position
     access.members[entry] -= 1
     if access.table[entry] >= 0:
         state.tables.members[access.table[entry]] -= 1
-    if clusters.rows[cluster, TOTAL] == 0:
+    if clusters.rows[cluster, ListRow.TOTAL] == 0:
         _drop_cluster(state, entry, cluster)
     if access.members[entry] == 0 and entry != FALLBACK:
         a, b = access.entries.keys[entry, 0], access.entries.keys[entry, 1]
@@ -370,14 +372,14 @@ def detach(state: State, number: int) -> None:
 
 @helper
 def _drop_cluster(state: State, entry: int, cluster: int) -> None:
-    following = state.clusters.rows[cluster, NEXT]
+    following = state.clusters.rows[cluster, ListRow.NEXT]
     if state.access.entries.keys[entry, CLUSTER] == cluster:
         state.access.entries.keys[entry, CLUSTER] = following
     else:
         before = state.access.entries.keys[entry, CLUSTER]
-        while state.clusters.rows[before, NEXT] != cluster:
-            before = np.int64(state.clusters.rows[before, NEXT])
-        state.clusters.rows[before, NEXT] = following
+        while state.clusters.rows[before, ListRow.NEXT] != cluster:
+            before = np.int64(state.clusters.rows[before, ListRow.NEXT])
+        state.clusters.rows[before, ListRow.NEXT] = following
     chunked_lists.drop_list(state.clusters, cluster)
 
 

@@ -27,7 +27,7 @@ from tocsin.matching.le_subscribe.state import (
     TOLERANCE,
     State,
 )
-from tocsin.structures.chunked_lists import CAPACITY, FILL, HEAD, NEXT, OFFSET, OLDER, TOTAL
+from tocsin.structures.chunked_lists import Chunk, ListRow
 from tocsin.structures.jit import helper, kernel
 
 _BETTER: Final = 0.9  # a conjunction moves only to what is more selective by this factor
@@ -66,12 +66,12 @@ def sample_suspects(state: State, entries: NDArray[np.int32], each: int, sample:
         wanted = min(each, members)
         cluster = state.access.entries.keys[entry, CLUSTER]
         while cluster >= 0:
-            total = np.int64(state.clusters.rows[cluster, TOTAL])
+            total = np.int64(state.clusters.rows[cluster, ListRow.TOTAL])
             share = max((wanted * total + members - 1) // members, np.int64(1))
             step = max(total // share, np.int64(1))
             taken = (total + step - 1) // step
             _draw_from(state, cluster, step, probability, total / taken, sample)
-            cluster = np.int64(state.clusters.rows[cluster, NEXT])
+            cluster = np.int64(state.clusters.rows[cluster, ListRow.NEXT])
 
 
 @helper
@@ -80,22 +80,25 @@ def _draw_from(
 ) -> None:
     """Draw every `step`th conjunction of a cluster."""
     clusters = state.clusters
-    chunk, fill = np.int64(clusters.rows[cluster, HEAD]), np.int64(clusters.rows[cluster, FILL])
+    chunk, fill = (
+        np.int64(clusters.rows[cluster, ListRow.HEAD]),
+        np.int64(clusters.rows[cluster, ListRow.FILL]),
+    )
     place = np.int64(0)
     while chunk >= 0:
         while place < fill and sample.count[0] < sample.weight.shape[0]:
             draw(
                 state,
                 sample,
-                np.int64(clusters.words[clusters.chunks[chunk, OFFSET] + place]),
+                np.int64(clusters.words[clusters.chunks[chunk, Chunk.OFFSET] + place]),
                 probability,
                 weight,
             )
             place += step
         place -= fill
-        chunk = clusters.chunks[chunk, OLDER]
+        chunk = clusters.chunks[chunk, Chunk.OLDER]
         if chunk >= 0:
-            fill = clusters.chunks[chunk, CAPACITY]
+            fill = clusters.chunks[chunk, Chunk.CAPACITY]
 
 
 @kernel
@@ -122,7 +125,7 @@ def redistribute(state: State, entry: int, budget: int, cursor: NDArray[np.int64
         if cluster < 0:
             cursor[DONE] = 1
             break
-        left = np.int64(state.clusters.rows[cluster, TOTAL]) - cursor[KEPT]
+        left = np.int64(state.clusters.rows[cluster, ListRow.TOTAL]) - cursor[KEPT]
         if left <= 0:
             cursor[WIDE] += 1
             cursor[KEPT] = 0
@@ -150,7 +153,7 @@ def _nth_cluster(state: State, entry: int, which: int) -> int:
     cluster = state.access.entries.keys[entry, CLUSTER]
     for _ in range(which):
         if cluster >= 0:
-            cluster = np.int64(state.clusters.rows[cluster, NEXT])
+            cluster = np.int64(state.clusters.rows[cluster, ListRow.NEXT])
     return cluster
 
 
@@ -158,12 +161,12 @@ def _nth_cluster(state: State, entry: int, which: int) -> int:
 def _nth(state: State, cluster: int, place: int) -> int:
     """Return the conjunction at a place of a cluster, counted from its oldest."""
     clusters = state.clusters
-    chunk = np.int64(clusters.rows[cluster, HEAD])
-    begin = np.int64(clusters.rows[cluster, TOTAL] - clusters.rows[cluster, FILL])
+    chunk = np.int64(clusters.rows[cluster, ListRow.HEAD])
+    begin = np.int64(clusters.rows[cluster, ListRow.TOTAL] - clusters.rows[cluster, ListRow.FILL])
     while place < begin:
-        chunk = clusters.chunks[chunk, OLDER]
-        begin -= clusters.chunks[chunk, CAPACITY]
-    return np.int64(clusters.words[clusters.chunks[chunk, OFFSET] + place - begin])
+        chunk = clusters.chunks[chunk, Chunk.OLDER]
+        begin -= clusters.chunks[chunk, Chunk.CAPACITY]
+    return np.int64(clusters.words[clusters.chunks[chunk, Chunk.OFFSET] + place - begin])
 
 
 @helper

@@ -22,17 +22,7 @@ from tocsin.matching.le_subscribe.state import (
     State,
 )
 from tocsin.structures import chunked_lists, marks
-from tocsin.structures.chunked_lists import (
-    CAPACITY,
-    FILL,
-    HEAD,
-    OFFSET,
-    OLDER,
-    OWNER,
-    TOTAL,
-    WIDTH,
-    ChunkedLists,
-)
+from tocsin.structures.chunked_lists import Chunk, ChunkedLists, ListRow
 from tocsin.structures.jit import helper, kernel
 
 
@@ -94,13 +84,13 @@ def _hold(state: State, counters: Counters, number: int) -> None:
     clusters = state.clusters
     chunk = np.int64(state.store.rows[number, ConjunctionColumn.CHUNK])
     word = (
-        clusters.chunks[chunk, OFFSET]
+        clusters.chunks[chunk, Chunk.OFFSET]
         + state.store.rows[number, ConjunctionColumn.PLACE]
-        + clusters.chunks[chunk, CAPACITY]
+        + clusters.chunks[chunk, Chunk.CAPACITY]
     )
     told = np.int64(0)
-    for column in range(SLOTS, clusters.rows[clusters.chunks[chunk, OWNER], WIDTH]):
-        word += clusters.chunks[chunk, CAPACITY]
+    for column in range(SLOTS, clusters.rows[clusters.chunks[chunk, Chunk.OWNER], ListRow.WIDTH]):
+        word += clusters.chunks[chunk, Chunk.CAPACITY]
         slot = np.int64(clusters.words[word])
         if state.predicates.marks.rest[slot] != FALSE:
             continue
@@ -113,16 +103,16 @@ def _hold(state: State, counters: Counters, number: int) -> None:
     if told == 0:
         if counters.untold[0] < 0:
             counters.untold[0] = chunked_lists.new_list(counters.holders, 2)
-        word = clusters.chunks[chunk, OFFSET] + state.store.rows[number, ConjunctionColumn.PLACE]
+        word = clusters.chunks[chunk, Chunk.OFFSET] + state.store.rows[number, ConjunctionColumn.PLACE]
         _append(counters, counters.untold[0], number, 0, word)
 
 
 @helper
 def _append(counters: Counters, holders: int, number: int, column: int, word: int) -> None:
     chunk, place = chunked_lists.append(counters.holders, holders)
-    first = counters.holders.chunks[chunk, OFFSET] + place
+    first = counters.holders.chunks[chunk, Chunk.OFFSET] + place
     counters.holders.words[first] = number
-    counters.holders.words[first + counters.holders.chunks[chunk, CAPACITY]] = column
+    counters.holders.words[first + counters.holders.chunks[chunk, Chunk.CAPACITY]] = column
     counters.chunk[word] = chunk
     counters.place[word] = place
 
@@ -150,17 +140,17 @@ def _let_go(state: State, counters: Counters, number: int) -> None:
     """Take a conjunction out of the lists of its slots."""
     clusters = state.clusters
     chunk = np.int64(state.store.rows[number, ConjunctionColumn.CHUNK])
-    word = clusters.chunks[chunk, OFFSET] + state.store.rows[number, ConjunctionColumn.PLACE]
+    word = clusters.chunks[chunk, Chunk.OFFSET] + state.store.rows[number, ConjunctionColumn.PLACE]
     if counters.told[number] == 0:
         _unlist(state, counters, word)
         return
-    word += clusters.chunks[chunk, CAPACITY]
-    for _ in range(SLOTS, clusters.rows[clusters.chunks[chunk, OWNER], WIDTH]):
-        word += clusters.chunks[chunk, CAPACITY]
+    word += clusters.chunks[chunk, Chunk.CAPACITY]
+    for _ in range(SLOTS, clusters.rows[clusters.chunks[chunk, Chunk.OWNER], ListRow.WIDTH]):
+        word += clusters.chunks[chunk, Chunk.CAPACITY]
         slot = np.int64(clusters.words[word])
         if state.predicates.marks.rest[slot] == FALSE:
             _unlist(state, counters, word)
-            if counters.holders.rows[counters.of_slot[slot], TOTAL] == 0:
+            if counters.holders.rows[counters.of_slot[slot], ListRow.TOTAL] == 0:
                 chunked_lists.drop_list(counters.holders, np.int64(counters.of_slot[slot]))
                 counters.of_slot[slot] = -1
 
@@ -170,17 +160,17 @@ def _unlist(state: State, counters: Counters, word: int) -> None:
     """Remove the record that `word` points at from its list, and mend the pointer of the one that takes its place."""
     holders, clusters = counters.holders, state.clusters
     chunk, place = np.int64(counters.chunk[word]), np.int64(counters.place[word])
-    row = holders.chunks[chunk, OWNER]
-    last = np.int64(holders.rows[row, HEAD])
-    source = holders.chunks[last, OFFSET] + holders.rows[row, FILL] - 1
+    row = holders.chunks[chunk, Chunk.OWNER]
+    last = np.int64(holders.rows[row, ListRow.HEAD])
+    source = holders.chunks[last, Chunk.OFFSET] + holders.rows[row, ListRow.FILL] - 1
     number = np.int64(holders.words[source])
-    column = np.int64(holders.words[source + holders.chunks[last, CAPACITY]])
+    column = np.int64(holders.words[source + holders.chunks[last, Chunk.CAPACITY]])
     chunked_lists.swap_remove(holders, chunk, place)
     home = np.int64(state.store.rows[number, ConjunctionColumn.CHUNK])
     moved = (
-        clusters.chunks[home, OFFSET]
+        clusters.chunks[home, Chunk.OFFSET]
         + state.store.rows[number, ConjunctionColumn.PLACE]
-        + column * clusters.chunks[home, CAPACITY]
+        + column * clusters.chunks[home, Chunk.CAPACITY]
     )
     counters.chunk[moved] = chunk
     counters.place[moved] = place
@@ -191,15 +181,15 @@ def _carry_spots(state: State, counters: Counters, number: int) -> None:
     """Move the pointers of the cluster's last record to where `detach` will move that record."""
     clusters = state.clusters
     chunk = np.int64(state.store.rows[number, ConjunctionColumn.CHUNK])
-    row = clusters.chunks[chunk, OWNER]
-    last = np.int64(clusters.rows[row, HEAD])
-    source = clusters.chunks[last, OFFSET] + clusters.rows[row, FILL] - 1
-    target = clusters.chunks[chunk, OFFSET] + state.store.rows[number, ConjunctionColumn.PLACE]
-    for _ in range(clusters.rows[row, WIDTH]):
+    row = clusters.chunks[chunk, Chunk.OWNER]
+    last = np.int64(clusters.rows[row, ListRow.HEAD])
+    source = clusters.chunks[last, Chunk.OFFSET] + clusters.rows[row, ListRow.FILL] - 1
+    target = clusters.chunks[chunk, Chunk.OFFSET] + state.store.rows[number, ConjunctionColumn.PLACE]
+    for _ in range(clusters.rows[row, ListRow.WIDTH]):
         counters.chunk[target] = counters.chunk[source]
         counters.place[target] = counters.place[source]
-        source += clusters.chunks[last, CAPACITY]
-        target += clusters.chunks[chunk, CAPACITY]
+        source += clusters.chunks[last, Chunk.CAPACITY]
+        target += clusters.chunks[chunk, Chunk.CAPACITY]
 
 
 @kernel
@@ -243,19 +233,19 @@ def match_counting(
 def _count_list(state: State, counters: Counters, number: int, touched: int) -> int:
     """Count a satisfied predicate for every conjunction that holds it; return how many are touched."""
     holders = counters.holders
-    chunk, fill = np.int64(holders.rows[number, HEAD]), np.int64(holders.rows[number, FILL])
-    state.totals[CHECKS] += holders.rows[number, TOTAL]
+    chunk, fill = np.int64(holders.rows[number, ListRow.HEAD]), np.int64(holders.rows[number, ListRow.FILL])
+    state.totals[CHECKS] += holders.rows[number, ListRow.TOTAL]
     state.totals[VISITS] += 1.0
     while chunk >= 0:
-        first = holders.chunks[chunk, OFFSET]
+        first = holders.chunks[chunk, Chunk.OFFSET]
         for j in range(fill):
             conjunction = np.int64(holders.words[first + j])
             counters.touched[touched] = conjunction
             touched += np.int64(counters.seen[conjunction] == 0)
             counters.seen[conjunction] += 1
-        chunk = holders.chunks[chunk, OLDER]
+        chunk = holders.chunks[chunk, Chunk.OLDER]
         if chunk >= 0:
-            fill = holders.chunks[chunk, CAPACITY]
+            fill = holders.chunks[chunk, Chunk.CAPACITY]
     return touched
 
 
@@ -263,7 +253,8 @@ def _count_list(state: State, counters: Counters, number: int, touched: int) -> 
 def _settle_number(state: State, number: int, count: int, found: NDArray[np.int64]) -> int:
     chunk = np.int64(state.store.rows[number, ConjunctionColumn.CHUNK])
     columns = max(
-        np.int64(state.clusters.rows[state.clusters.chunks[chunk, OWNER], WIDTH]) - SLOTS, np.int64(0)
+        np.int64(state.clusters.rows[state.clusters.chunks[chunk, Chunk.OWNER], ListRow.WIDTH]) - SLOTS,
+        np.int64(0),
     )
     return settle(
         state, chunk, columns, np.int64(state.store.rows[number, ConjunctionColumn.PLACE]), count, found
@@ -275,14 +266,14 @@ def _settle_untold(state: State, counters: Counters, count: int, found: NDArray[
     """Look at the conjunctions of which the indexes tell nothing; return -1 if `found` is full."""
     holders = counters.holders
     number = counters.untold[0]
-    if count + holders.rows[number, TOTAL] > found.shape[0]:
+    if count + holders.rows[number, ListRow.TOTAL] > found.shape[0]:
         return np.int64(-1)
-    chunk, fill = np.int64(holders.rows[number, HEAD]), np.int64(holders.rows[number, FILL])
+    chunk, fill = np.int64(holders.rows[number, ListRow.HEAD]), np.int64(holders.rows[number, ListRow.FILL])
     while chunk >= 0:
-        first = holders.chunks[chunk, OFFSET]
+        first = holders.chunks[chunk, Chunk.OFFSET]
         for j in range(fill):
             count = _settle_number(state, np.int64(holders.words[first + j]), count, found)
-        chunk = holders.chunks[chunk, OLDER]
+        chunk = holders.chunks[chunk, Chunk.OLDER]
         if chunk >= 0:
-            fill = holders.chunks[chunk, CAPACITY]
+            fill = holders.chunks[chunk, Chunk.CAPACITY]
     return count

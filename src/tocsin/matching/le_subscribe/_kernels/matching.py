@@ -28,7 +28,7 @@ from tocsin.matching.le_subscribe.state import (
     State,
 )
 from tocsin.structures import hash_index
-from tocsin.structures.chunked_lists import CAPACITY, FILL, HEAD, LARGEST, NEXT, OFFSET, OLDER, TOTAL, WIDTH
+from tocsin.structures.chunked_lists import LARGEST, Chunk, ListRow
 from tocsin.structures.jit import helper, kernel, prefetch
 
 _LINE: Final = 16  # slots in a cache line
@@ -136,19 +136,21 @@ def _fetch_ahead(state: State, visits: int) -> None:
     clusters = state.clusters
     for v in range(visits):
         cluster = state.access.entries.keys[state.scratch[v], CLUSTER]
-        prefetch(clusters.chunks, np.int64(clusters.rows[cluster, HEAD]) * clusters.chunks.shape[1])
+        prefetch(clusters.chunks, np.int64(clusters.rows[cluster, ListRow.HEAD]) * clusters.chunks.shape[1])
     for v in range(visits):
         cluster = state.access.entries.keys[state.scratch[v], CLUSTER]
-        chunk = np.int64(clusters.rows[cluster, HEAD])
-        if clusters.rows[cluster, WIDTH] > 1:
-            prefetch(clusters.words, clusters.chunks[chunk, OFFSET] + clusters.chunks[chunk, CAPACITY])
+        chunk = np.int64(clusters.rows[cluster, ListRow.HEAD])
+        if clusters.rows[cluster, ListRow.WIDTH] > 1:
+            prefetch(
+                clusters.words, clusters.chunks[chunk, Chunk.OFFSET] + clusters.chunks[chunk, Chunk.CAPACITY]
+            )
 
 
 @helper
 def _fetch_column(state: State, chunk: int) -> None:
     """Ask for the beginning of a chunk's first column: what follows, the processor foresees by itself."""
-    capacity = state.clusters.chunks[chunk, CAPACITY]
-    first = state.clusters.chunks[chunk, OFFSET] + capacity
+    capacity = state.clusters.chunks[chunk, Chunk.CAPACITY]
+    first = state.clusters.chunks[chunk, Chunk.OFFSET] + capacity
     for word in range(first, first + min(capacity, _AHEAD), _LINE):
         prefetch(state.clusters.words, word)
 
@@ -159,22 +161,22 @@ def _visit(state: State, entry: int, prefetching: bool, count: int, found: NDArr
     rows, chunks = state.clusters.rows, state.clusters.chunks
     cluster = state.access.entries.keys[entry, CLUSTER]
     while cluster >= 0:
-        columns = max(np.int64(rows[cluster, WIDTH]) - SLOTS, np.int64(0))
-        chunk = np.int64(rows[cluster, HEAD])
-        fill = np.int64(rows[cluster, FILL])
-        state.totals[CHECKS] += rows[cluster, TOTAL]
+        columns = max(np.int64(rows[cluster, ListRow.WIDTH]) - SLOTS, np.int64(0))
+        chunk = np.int64(rows[cluster, ListRow.HEAD])
+        fill = np.int64(rows[cluster, ListRow.FILL])
+        state.totals[CHECKS] += rows[cluster, ListRow.TOTAL]
         state.totals[VISITS] += 1.0
         while chunk >= 0:
             if count + LARGEST > found.shape[0]:
                 return np.int64(-1)
-            older = chunks[chunk, OLDER]
+            older = chunks[chunk, Chunk.OLDER]
             if prefetching and older >= 0 and columns > 0:
                 _fetch_column(state, older)
             count = _scan(state, chunk, columns, fill, count, found)
             chunk = older
             if chunk >= 0:
-                fill = chunks[chunk, CAPACITY]
-        cluster = np.int64(rows[cluster, NEXT])
+                fill = chunks[chunk, Chunk.CAPACITY]
+        cluster = np.int64(rows[cluster, ListRow.NEXT])
     return count
 
 
@@ -187,12 +189,12 @@ def _scan(state: State, chunk: int, columns: int, fill: int, count: int, found: 
     bits, the hint holds the first two, and what passes the first is in the cache already for the second.
     """
     words, vector = state.clusters.words, state.predicates.marks.value
-    base = state.clusters.chunks[chunk, OFFSET]
+    base = state.clusters.chunks[chunk, Chunk.OFFSET]
     if columns == 0:
         for j in range(fill):
             found[count + j] = words[base + j]
         return count + fill
-    step = np.uint64(state.clusters.chunks[chunk, CAPACITY])
+    step = np.uint64(state.clusters.chunks[chunk, Chunk.CAPACITY])
     column = np.uint64(base) + step
     left = state.scratch.shape[0] - LARGEST
     end = np.uint64(left)
@@ -231,11 +233,11 @@ def _scan(state: State, chunk: int, columns: int, fill: int, count: int, found: 
 def settle(state: State, chunk: int, columns: int, j: int, count: int, found: NDArray[np.int64]) -> int:
     """Decide a conjunction whose first columns did not fail: look at the rest, and ask what was not told."""
     words, vector = state.clusters.words, state.predicates.marks.value
-    first = state.clusters.chunks[chunk, OFFSET] + j
-    word = first + state.clusters.chunks[chunk, CAPACITY]  # behind the hint
+    first = state.clusters.chunks[chunk, Chunk.OFFSET] + j
+    word = first + state.clusters.chunks[chunk, Chunk.CAPACITY]  # behind the hint
     later = np.int64(0)
     for _ in range(columns):
-        word += state.clusters.chunks[chunk, CAPACITY]
+        word += state.clusters.chunks[chunk, Chunk.CAPACITY]
         slot = np.int64(words[word])
         said = vector[slot]
         if said == TRUE:

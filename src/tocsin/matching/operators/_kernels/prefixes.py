@@ -1,43 +1,54 @@
-"""Which held strings a string begins or ends with: hashed prefixes, one look-up for each length there is.
+"""The constants that a string begins or ends with: hashed prefixes, one look-up for each length of a constant.
 
-A suffix is a prefix of the string read backwards; `backwards` says so. The bytes of a hit are compared, so that
-two strings with one hash are told apart.
+A suffix is a prefix of the string read backwards; `backwards` selects that. The bytes of a hit are compared, since two strings
+may have one hash.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching.operators.index import Passed, TextBytes
+from tocsin.matching.operators.index import PassedTests, TextBytes
 from tocsin.structures import hash_index
-from tocsin.structures.hash_index import HashIndex
+from tocsin.structures.hash_index import HashCounter, HashIndex
 from tocsin.structures.jit import helper, kernel, wrapping_helper
 
-# Beside a constant's key
-LENGTH: Final = 2  # -1 if the entry is free
-CODE: Final = 3
-OFFSET: Final = 4
+
+class Constant(IntEnum):
+    """Columns of a constant's entry."""
+
+    ATTRIBUTE = 0
+    HASH = 1
+    LENGTH = 2  # -1 if the entry is free
+    CODE = 3
+    OFFSET = 4  # of its first byte
+
+
+class Bytes(IntEnum):
+    """Positions in the counters of bytes."""
+
+    USED = 0
+    IDLE = 1  # of removed constants
 
 
 class Prefixes(NamedTuple):
-    """The constants of all attributes, and which lengths there are."""
+    """The constants of all attributes, and their lengths."""
 
-    entries: (
-        HashIndex  # keys: attribute, hash of a constant; beside them its length, code and place in `data`
-    )
+    entries: HashIndex  # Constant; its key is the attribute and the hash
     data: NDArray[np.uint8]  # [bytes] the constants, in the order in which their bytes are read
     lengths: HashIndex  # keys: attribute, length
-    held: NDArray[np.int32]  # by entry of `lengths`: how many constants have it
-    longer: NDArray[np.int32]  # by entry of `lengths`: the next longer one of its attribute, or -1
+    held: NDArray[np.int32]  # by entry of `lengths`: the number of its constants
+    longer: NDArray[np.int32]  # by entry of `lengths`: the attribute's next longer one, or -1
     shortest: NDArray[np.int32]  # by attribute: the entry of its shortest length, or -1
-    counters: NDArray[np.int64]  # bytes of `data` that are used, and how many of them nobody needs any more
+    bytes: NDArray[np.int64]  # [Bytes] of `data`
 
 
 @kernel
-def enter(
+def insert(
     state: Prefixes,
     attributes: NDArray[np.int64],
     codes: NDArray[np.int64],
@@ -45,14 +56,14 @@ def enter(
     backwards: bool,
     start: int,
 ) -> int:
-    """Enter constants from `start` on; return how many were done: fewer than all if there was no room."""
+    """Insert constants from `start` on; return the number done, fewer than all if there was no room."""
     entries, lengths = state.entries, state.lengths
     for i in range(start, codes.shape[0]):
         length = constants.offsets[i + 1] - constants.offsets[i]
-        used = state.counters[0]
+        used = state.bytes[Bytes.USED]
         if (
-            entries.counters[1] + 1 >= entries.chain.shape[0]
-            or lengths.counters[1] + 1 >= state.held.shape[0]
+            not hash_index.has_room(entries, 1)
+            or not hash_index.has_room(lengths, 1)
             or used + length > state.data.shape[0]
         ):
             return i
@@ -62,16 +73,16 @@ def enter(
             state.data[used + k] = byte
             hashed = _extended(hashed, byte)
         entry = hash_index.insert(entries, attributes[i], _key(hashed), 0)
-        entries.keys[entry, LENGTH], entries.keys[entry, CODE] = length, codes[i]
-        entries.keys[entry, OFFSET] = used
-        state.counters[0] += length
+        entries.keys[entry, Constant.LENGTH], entries.keys[entry, Constant.CODE] = length, codes[i]
+        entries.keys[entry, Constant.OFFSET] = used
+        state.bytes[Bytes.USED] += length
         _count_length(state, attributes[i], length)
     return codes.shape[0]
 
 
 @kernel
-def leave(state: Prefixes, attributes: NDArray[np.int64], constants: TextBytes, backwards: bool) -> None:
-    """Take out constants that are held."""
+def remove(state: Prefixes, attributes: NDArray[np.int64], constants: TextBytes, backwards: bool) -> None:
+    """Remove constants; each must be present."""
     for i in range(attributes.shape[0]):
         length = constants.offsets[i + 1] - constants.offsets[i]
         hashed = np.uint64(0)
@@ -79,25 +90,25 @@ def leave(state: Prefixes, attributes: NDArray[np.int64], constants: TextBytes, 
             hashed = _extended(hashed, _byte(constants, i, k, backwards))
         entry = _find(state, attributes[i], hashed, length, constants, i, backwards)
         hash_index.remove(state.entries, entry)
-        state.entries.keys[entry, LENGTH] = -1
-        state.counters[1] += length
+        state.entries.keys[entry, Constant.LENGTH] = -1
+        state.bytes[Bytes.IDLE] += length
         _uncount_length(state, attributes[i], length)
 
 
 @kernel
 def pack(state: Prefixes, data: NDArray[np.uint8]) -> None:
-    """Copy the bytes of the constants into `data`, without those that nobody needs."""
+    """Copy the bytes of the constants into `data`, without those of removed ones."""
     keys = state.entries.keys
     used = np.int64(0)
-    for entry in range(state.entries.counters[1]):
-        if keys[entry, LENGTH] < 0:
+    for entry in range(state.entries.counters[HashCounter.TOP]):
+        if keys[entry, Constant.LENGTH] < 0:
             continue
-        offset = keys[entry, OFFSET]
-        keys[entry, OFFSET] = used
-        for k in range(keys[entry, LENGTH]):
+        offset = keys[entry, Constant.OFFSET]
+        keys[entry, Constant.OFFSET] = used
+        for k in range(keys[entry, Constant.LENGTH]):
             data[used] = state.data[offset + k]
             used += 1
-    state.counters[0], state.counters[1] = used, 0
+    state.bytes[Bytes.USED], state.bytes[Bytes.IDLE] = used, 0
 
 
 @kernel
@@ -107,12 +118,12 @@ def begins_with(
     texts: TextBytes,
     backwards: bool,
     start: int,
-    found: Passed,
+    found: PassedTests,
 ) -> int:
     """Write the codes of the constants that each string from `start` on begins with.
 
-    Costs a look-up for each length that its attribute's constants have. Returns how many strings were done: fewer
-    than all if `found.codes` is full.
+    Costs a look-up for each length of its attribute's constants. Return the number of strings done, fewer than all if
+    `found.codes` is full.
     """
     entries, lengths = state.entries, state.lengths
     count = found.offsets[start]
@@ -130,7 +141,7 @@ def begins_with(
             if entry >= 0:
                 if count >= found.codes.shape[0]:
                     return i
-                found.codes[count] = entries.keys[entry, CODE]
+                found.codes[count] = entries.keys[entry, Constant.CODE]
                 count += 1
             node = np.int64(state.longer[node])
         found.offsets[i + 1] = count
@@ -139,7 +150,7 @@ def begins_with(
 
 @helper
 def _byte(texts: TextBytes, i: int, k: int, backwards: bool) -> int:
-    """Return the byte that is read as number `k` of a string."""
+    """Return byte `k` of a string in reading order."""
     return texts.data[texts.offsets[i + 1] - 1 - k] if backwards else texts.data[texts.offsets[i] + k]
 
 
@@ -160,17 +171,17 @@ def _key(hashed: int) -> int:
 def _find(
     state: Prefixes, attribute: int, hashed: int, length: int, texts: TextBytes, i: int, backwards: bool
 ) -> int:
-    """Return the entry of the constant that string `i` begins with, of this length and with this hash, or -1."""
+    """Return the entry of the constant of this length and hash that string `i` begins with, or -1."""
     entries = state.entries
     key = _key(hashed)
     entry = np.int64(entries.heads[hash_index.bucket_of(entries, attribute, key, 0)])
     while entry >= 0:
         if (
-            entries.keys[entry, 1] == key
-            and entries.keys[entry, 0] == attribute
-            and entries.keys[entry, LENGTH] == length
+            entries.keys[entry, Constant.HASH] == key
+            and entries.keys[entry, Constant.ATTRIBUTE] == attribute
+            and entries.keys[entry, Constant.LENGTH] == length
         ):
-            offset = entries.keys[entry, OFFSET]
+            offset = entries.keys[entry, Constant.OFFSET]
             same = True
             for k in range(length):
                 same &= state.data[offset + k] == _byte(texts, i, k, backwards)
@@ -182,7 +193,7 @@ def _find(
 
 @helper
 def _count_length(state: Prefixes, attribute: int, length: int) -> None:
-    """Count one more constant of a length; a new length goes into its place among its attribute's."""
+    """Count one more constant of a length; a new length is inserted into its attribute's ascending list."""
     lengths = state.lengths
     node = hash_index.find(lengths, attribute, length, 0)
     if node >= 0:

@@ -1,4 +1,4 @@
-"""How many predicates hold a test of an attribute, and whether the test is in its operator's index."""
+"""Counts of the predicates that use a test of an attribute, and whether the test is in its operator's index."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from tocsin.structures import hash_index
 from tocsin.structures.hash_index import HashIndex
 from tocsin.structures.jit import kernel
 
-# What becomes of a test of which a use is taken back
+# The state of a test after a use of it ended
 STAYS: Final = 0
-UNSEEN: Final = 1  # it is held no longer, and was in no index
-GONE: Final = 2  # it is held no longer, and is to be taken out of its index
+UNSEEN: Final = 1  # removed, and it was in no index
+GONE: Final = 2  # removed, and to be removed from its index
 
 
 class Uses(NamedTuple):
-    """Tests that are held. By entry."""
+    """Tests by entry."""
 
     entries: HashIndex  # keys: attribute, code
-    count: NDArray[np.int32]  # predicates that hold it
+    count: NDArray[np.int32]  # predicates that use it
     indexed: NDArray[np.uint8]  # whether it is in an index
 
 
@@ -33,7 +33,7 @@ def add_uses(
     more: NDArray[np.int64],
     fresh: NDArray[np.uint8],
 ) -> None:
-    """Count so many more uses of each test, and mark in `fresh` which were not held; there is room for all."""
+    """Count `more` uses of each test and mark the new ones in `fresh`; there must be room for all."""
     for i in range(codes.shape[0]):
         entry = hash_index.find(uses.entries, attributes[i], codes[i], 0)
         if entry < 0:
@@ -48,7 +48,7 @@ def add_uses(
 def take_uses(
     uses: Uses, attributes: NDArray[np.int64], codes: NDArray[np.int64], fate: NDArray[np.uint8]
 ) -> None:
-    """Take back one use of each test, and write what becomes of it."""
+    """Count one use less of each test and write its state to `fate`."""
     for i in range(codes.shape[0]):
         entry = hash_index.find(uses.entries, attributes[i], codes[i], 0)
         uses.count[entry] -= 1
@@ -62,7 +62,7 @@ def take_uses(
 def claim(
     uses: Uses, attributes: NDArray[np.int64], codes: NDArray[np.int64], wanted: NDArray[np.uint8]
 ) -> None:
-    """Mark those of these tests that are held and in no index, and note that they are from now on."""
+    """Mark the tests that are present and in no index, and set them to be in one."""
     for i in range(codes.shape[0]):
         entry = hash_index.find(uses.entries, attributes[i], codes[i], 0)
         wanted[i] = entry >= 0 and not uses.indexed[entry]

@@ -10,7 +10,7 @@ from tocsin.matching.conjunction_store.state import StoreCounter
 from tocsin.matching.points.state import INNER, LIVE, ROOT, WIDTH, PointColumn, State
 from tocsin.structures import hash_index
 from tocsin.structures.jit import kernel
-from tocsin.structures.point_index.state import COUNT
+from tocsin.structures.point_index.state import Link
 
 
 @kernel
@@ -52,7 +52,7 @@ def leave(
             state.store.counters[StoreCounter.PREDICATES] -= state.shapes[shape, WIDTH]
             entry = np.int64(state.store.rows[number, PointColumn.TREE])
             root = state.trees.keys[entry, ROOT]
-            if root >= 0 and links[root, COUNT] == 0:
+            if root >= 0 and links[root, Link.COUNT] == 0:
                 felled[gone] = root
                 gone += 1
                 state.trees.keys[entry, ROOT] = -1  # others of these numbers may have had it too

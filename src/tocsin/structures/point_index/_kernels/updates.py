@@ -1,4 +1,4 @@
-"""Points that come and go one after another."""
+"""Inserting and removing points one by one."""
 
 from __future__ import annotations
 
@@ -9,23 +9,10 @@ from numpy.typing import NDArray
 
 from tocsin.structures.blocks import class_of, size_of
 from tocsin.structures.jit import helper, kernel
-from tocsin.structures.point_index._kernels.memory import give_block, give_pair, take_block
-from tocsin.structures.point_index.state import (
-    AXIS,
-    BLOCK,
-    CHILD,
-    CLASS,
-    COUNT,
-    LEAF,
-    MERGED,
-    NONE,
-    PARENT,
-    POINTS,
-    TOP_SLOT,
-    State,
-)
+from tocsin.structures.point_index._kernels.allocation import give_block, give_pair, take_block
+from tocsin.structures.point_index.state import LEAF, MERGED, NONE, Link, State, Top
 
-_SMALL: Final = 4 * LEAF  # points for which balance is of no account
+_SMALL: Final = 4 * LEAF  # points up to which a node is never rebalanced
 _SHARE: Final = 0.7  # of a node's points that one child may have
 
 
@@ -38,38 +25,38 @@ def insert(
     x2: NDArray[np.float64],
     start: int,
 ) -> tuple[int, int]:
-    """Insert points from `start` on, each into its root's tree; no id is held.
+    """Insert points from `start` on, each into its root's tree; no id is in the index.
 
-    Return how many are done, and a node that must be rebuilt first, because it is out of balance or a full leaf; NONE
-    if there is no more room for a block, or nothing is left to do.
+    Return the number done and a node that must be rebuilt before the next, because it is out of balance or a full leaf;
+    NONE if there is no room for a block, or all are done.
     """
     for i in range(start, ids.shape[0]):
-        if state.tops[TOP_SLOT] + LEAF > state.ids.shape[0]:
+        if state.tops[Top.SLOT] + LEAF > state.ids.shape[0]:
             return np.int64(i), np.int64(NONE)
         node, uneven = roots[i], np.int64(NONE)
         while True:
             link = state.links[node]
-            _widen(state.boxes[node], x1[i], x2[i], link[COUNT] == 0)
-            link[COUNT] += 1
-            child = np.int64(link[CHILD])
+            _widen(state.boxes[node], x1[i], x2[i], link[Link.COUNT] == 0)
+            link[Link.COUNT] += 1
+            child = np.int64(link[Link.CHILD])
             if child < 0:
                 break
-            value = x1[i] if link[AXIS] == 0 else x2[i]
-            sizes = state.links[child, COUNT], state.links[child + 1, COUNT]
+            value = x1[i] if link[Link.AXIS] == 0 else x2[i]
+            sizes = state.links[child, Link.COUNT], state.links[child + 1, Link.COUNT]
             side = (
                 1
                 if value > state.splits[node] or (value == state.splits[node] and sizes[1] < sizes[0])
                 else 0
             )
             most = max(sizes[side] + 1, sizes[1 - side])
-            if uneven < 0 and link[COUNT] > _SMALL and most > _SHARE * link[COUNT]:
+            if uneven < 0 and link[Link.COUNT] > _SMALL and most > _SHARE * link[Link.COUNT]:
                 uneven = node
             node = child + side
         _put(state, node, ids[i], x1[i], x2[i])
-        state.tops[POINTS] += 1
+        state.tops[Top.POINTS] += 1
         if uneven >= 0:
             return np.int64(i + 1), uneven
-        if state.links[node, COUNT] == LEAF:
+        if state.links[node, Link.COUNT] == LEAF:
             return np.int64(i + 1), node
     return ids.shape[0], np.int64(NONE)
 
@@ -87,20 +74,20 @@ def _widen(box: NDArray[np.float64], x1: float, x2: float, is_first: bool) -> No
 
 @helper
 def _put(state: State, node: int, id_: int, x1: float, x2: float) -> None:
-    """Put a point into a leaf that counts it already, and is not full; its block grows if it must."""
+    """Put a point into a leaf that is not full and counts it already; its block grows if it must."""
     link = state.links[node]
-    last = np.int64(link[COUNT]) - 1
+    last = np.int64(link[Link.COUNT]) - 1
     if last == 0:
-        link[CLASS] = 0
-        link[BLOCK] = take_block(state, np.int64(0))
-    elif last == size_of(np.int64(link[CLASS])):
-        class_ = np.int64(link[CLASS]) + 1
+        link[Link.CLASS] = 0
+        link[Link.BLOCK] = take_block(state, np.int64(0))
+    elif last == size_of(np.int64(link[Link.CLASS])):
+        class_ = np.int64(link[Link.CLASS]) + 1
         first = take_block(state, class_)
-        _copy(state, np.int64(link[BLOCK]), first, last)
+        _copy(state, np.int64(link[Link.BLOCK]), first, last)
         give_block(state, node)
-        link[BLOCK] = first
-        link[CLASS] = class_
-    slot = np.int64(link[BLOCK]) + last
+        link[Link.BLOCK] = first
+        link[Link.CLASS] = class_
+    slot = np.int64(link[Link.BLOCK]) + last
     state.x1[slot], state.x2[slot], state.ids[slot] = x1, x2, id_
     state.where[id_] = node
 
@@ -115,20 +102,20 @@ def _copy(state: State, source: int, target: int, count: int) -> None:
 
 @kernel
 def remove(state: State, ids: NDArray[np.int64], start: int) -> tuple[int, int]:
-    """Remove the points of ids from `start` on; ids that are not held are passed over.
+    """Remove the points of ids from `start` on; unknown ids are skipped.
 
-    Return how many are done, and a node that must be rebuilt first, because it is out of balance; NONE if there is no
-    more room for a block, or nothing is left to do.
+    Return the number done and a node that must be rebuilt before the next, because it is out of balance; NONE if there
+    is no room for a block, or all are done.
     """
     for i in range(start, ids.shape[0]):
         id_ = ids[i]
         if id_ < 0 or id_ >= state.where.shape[0] or state.where[id_] < 0:
             continue
-        if state.tops[TOP_SLOT] + LEAF > state.ids.shape[0]:
+        if state.tops[Top.SLOT] + LEAF > state.ids.shape[0]:
             return np.int64(i), np.int64(NONE)
         node = np.int64(state.where[id_])
         state.where[id_] = NONE
-        state.tops[POINTS] -= 1
+        state.tops[Top.POINTS] -= 1
         uneven = _follow_up(state, node, _take(state, node, id_))
         if uneven >= 0:
             return np.int64(i + 1), uneven
@@ -137,17 +124,17 @@ def remove(state: State, ids: NDArray[np.int64], start: int) -> tuple[int, int]:
 
 @helper
 def _take(state: State, node: int, id_: int) -> bool:
-    """Take a point out of its leaf; tell whether the leaf's box may have become smaller."""
+    """Remove a point from its leaf; tell whether the leaf's box may have become smaller."""
     link, box = state.links[node], state.boxes[node]
-    first = np.int64(link[BLOCK])
+    first = np.int64(link[Link.BLOCK])
     slot = first
     while state.ids[slot] != id_:
         slot += 1
     x1, x2 = state.x1[slot], state.x2[slot]
-    link[COUNT] -= 1
-    last = first + link[COUNT]
+    link[Link.COUNT] -= 1
+    last = first + link[Link.COUNT]
     state.x1[slot], state.x2[slot], state.ids[slot] = state.x1[last], state.x2[last], state.ids[last]
-    if link[COUNT] == 0:
+    if link[Link.COUNT] == 0:
         give_block(state, node)
         return True
     if box[0] < x1 < box[1] and box[2] < x2 < box[3]:
@@ -159,35 +146,35 @@ def _take(state: State, node: int, id_: int) -> bool:
 
 @helper
 def _follow_up(state: State, leaf: int, is_smaller: bool) -> int:
-    """Tell the nodes above that a leaf has one point less; return the highest that is out of balance, or NONE.
+    """Update the nodes above a leaf that lost a point; return the highest that is out of balance, or NONE.
 
-    A node with few points becomes a leaf: both its children are leaves then, since inner nodes have more.
+    A node with few points becomes a leaf; both its children are leaves, since inner nodes have more points.
     """
-    uneven, node = np.int64(NONE), np.int64(state.links[leaf, PARENT])
+    uneven, node = np.int64(NONE), np.int64(state.links[leaf, Link.PARENT])
     while node >= 0:
         link = state.links[node]
-        link[COUNT] -= 1
-        child = np.int64(link[CHILD])
+        link[Link.COUNT] -= 1
+        child = np.int64(link[Link.CHILD])
         if is_smaller:
             is_smaller = _unite(state, node, child)
-        if link[COUNT] <= MERGED:
+        if link[Link.COUNT] <= MERGED:
             _merge(state, node, child)
-        elif link[COUNT] > _SMALL:
-            most = max(state.links[child, COUNT], state.links[child + 1, COUNT])
-            if most > _SHARE * link[COUNT]:
+        elif link[Link.COUNT] > _SMALL:
+            most = max(state.links[child, Link.COUNT], state.links[child + 1, Link.COUNT])
+            if most > _SHARE * link[Link.COUNT]:
                 uneven = node
-        node = np.int64(link[PARENT])
+        node = np.int64(link[Link.PARENT])
     return uneven
 
 
 @helper
 def _unite(state: State, node: int, child: int) -> bool:
-    """Let a node's box enclose its children's; tell whether it has changed."""
+    """Set a node's box to enclose its children's; tell whether it has changed."""
     box, is_changed = state.boxes[node], False
     for side in range(4):
-        if state.links[child, COUNT] == 0:
+        if state.links[child, Link.COUNT] == 0:
             value = state.boxes[child + 1, side]
-        elif state.links[child + 1, COUNT] == 0:
+        elif state.links[child + 1, Link.COUNT] == 0:
             value = state.boxes[child, side]
         elif side % 2 == 0:
             value = min(state.boxes[child, side], state.boxes[child + 1, side])
@@ -200,20 +187,20 @@ def _unite(state: State, node: int, child: int) -> bool:
 
 @helper
 def _merge(state: State, node: int, child: int) -> None:
-    """Put the points of two leaves into their parent, a leaf from then on."""
+    """Move the points of two leaves into their parent, which becomes a leaf."""
     link = state.links[node]
-    class_, first, count = class_of(np.int64(link[COUNT])), np.int64(NONE), np.int64(0)
-    if link[COUNT] > 0:
+    class_, first, count = class_of(np.int64(link[Link.COUNT])), np.int64(NONE), np.int64(0)
+    if link[Link.COUNT] > 0:
         first = take_block(state, class_)
     for leaf in range(child, child + 2):
-        size = np.int64(state.links[leaf, COUNT])
-        _copy(state, np.int64(state.links[leaf, BLOCK]), first + count, size)
+        size = np.int64(state.links[leaf, Link.COUNT])
+        _copy(state, np.int64(state.links[leaf, Link.BLOCK]), first + count, size)
         count += size
         give_block(state, leaf)
-        state.links[leaf, COUNT] = 0
+        state.links[leaf, Link.COUNT] = 0
     for i in range(first, first + count):
         state.where[state.ids[i]] = node
     give_pair(state, child)
-    link[CHILD] = NONE
-    link[BLOCK] = first
-    link[CLASS] = class_
+    link[Link.CHILD] = NONE
+    link[Link.BLOCK] = first
+    link[Link.CLASS] = class_

@@ -1,4 +1,4 @@
-"""Nodes and blocks: taken when they are needed, and given back."""
+"""Allocation of nodes and of blocks of points."""
 
 from __future__ import annotations
 
@@ -8,51 +8,41 @@ from numpy.typing import NDArray
 from tocsin.structures import free_lists
 from tocsin.structures.blocks import class_of, size_of
 from tocsin.structures.jit import helper, kernel
-from tocsin.structures.point_index.state import (
-    BLOCK,
-    CHILD,
-    CLASS,
-    COUNT,
-    FREE_PAIR,
-    FREE_ROOT,
-    NONE,
-    PARENT,
-    TOP_NODE,
-    TOP_SLOT,
-    State,
-)
+from tocsin.structures.point_index.state import NONE, Link, State, Top
 
 
 @helper
 def _clear(state: State, node: int, parent: int) -> None:
     """Make a node a leaf without points."""
     link = state.links[node]
-    link[CHILD] = NONE
-    link[COUNT] = 0
-    link[PARENT] = parent
-    link[CLASS] = NONE
+    link[Link.CHILD] = NONE
+    link[Link.COUNT] = 0
+    link[Link.PARENT] = parent
+    link[Link.CLASS] = NONE
 
 
 @kernel
 def new_roots(state: State, roots: NDArray[np.int64]) -> None:
     """Write the roots of new trees; there must be room for as many nodes."""
     for i in range(roots.shape[0]):
-        root = free_lists.take(state.links[:, PARENT], state.tops, FREE_ROOT, TOP_NODE)
+        root = free_lists.take(state.links[:, Link.PARENT], state.tops, Top.FREE_ROOT, Top.NODE)
         _clear(state, root, NONE)
         roots[i] = root
 
 
 @kernel
 def give_roots(state: State, roots: NDArray[np.int64]) -> None:
-    """Take back the roots of trees without points."""
+    """Give back the roots of trees without points."""
     for i in range(roots.shape[0]):
-        free_lists.give(state.links[:, PARENT], state.tops, FREE_ROOT, roots[i])
+        free_lists.give(state.links[:, Link.PARENT], state.tops, Top.FREE_ROOT, roots[i])
 
 
 @helper
 def take_pair(state: State, parent: int) -> int:
     """Return the first of two new leaves; there must be room."""
-    first = free_lists.take_run(state.links[:, PARENT], state.tops, FREE_PAIR, state.tops, TOP_NODE, 2)
+    first = free_lists.take_run(
+        state.links[:, Link.PARENT], state.tops, Top.FREE_PAIR, state.tops, Top.NODE, 2
+    )
     _clear(state, first, parent)
     _clear(state, first + 1, parent)
     return first
@@ -60,44 +50,44 @@ def take_pair(state: State, parent: int) -> int:
 
 @helper
 def give_pair(state: State, first: int) -> None:
-    """Take back two neighbours; their other links stay as they are until they are taken."""
-    free_lists.give(state.links[:, PARENT], state.tops, FREE_PAIR, first)
+    """Give back two neighbours; their other links stay until they are taken again."""
+    free_lists.give(state.links[:, Link.PARENT], state.tops, Top.FREE_PAIR, first)
 
 
 @helper
 def take_block(state: State, class_: int) -> int:
-    """Return the first slot of a block that nobody uses; there must be room."""
-    return free_lists.take_run(state.ids, state.free, class_, state.tops, TOP_SLOT, size_of(class_))
+    """Return the first slot of a block that is not in use; there must be room."""
+    return free_lists.take_run(state.ids, state.free, class_, state.tops, Top.SLOT, size_of(class_))
 
 
 @helper
 def give_block(state: State, node: int) -> None:
-    """Take back the block of a leaf, if it has one."""
+    """Give back the block of a leaf, if it has one."""
     link = state.links[node]
-    if link[CLASS] >= 0:
-        first = np.int64(link[BLOCK])
-        free_lists.give(state.ids, state.free, link[CLASS], first)
-        link[CLASS] = NONE
+    if link[Link.CLASS] >= 0:
+        first = np.int64(link[Link.BLOCK])
+        free_lists.give(state.ids, state.free, link[Link.CLASS], first)
+        link[Link.CLASS] = NONE
 
 
 @kernel
 def compact(state: State, x1: NDArray[np.float64], x2: NDArray[np.float64], ids: NDArray[np.int32]) -> None:
     """Copy every leaf's points to new slots, in blocks no larger than they need; there must be room.
 
-    The free blocks are forgotten: the new slots are the index's from then on.
+    The free lists of blocks are emptied, since the caller replaces the old slots by the new ones.
     """
     end = np.int64(0)
-    for node in range(state.tops[TOP_NODE]):
+    for node in range(state.tops[Top.NODE]):
         link = state.links[node]
-        if link[CHILD] >= 0 or link[COUNT] == 0:  # free nodes count none
+        if link[Link.CHILD] >= 0 or link[Link.COUNT] == 0:  # free nodes count none
             continue
-        first, count = np.int64(link[BLOCK]), np.int64(link[COUNT])
+        first, count = np.int64(link[Link.BLOCK]), np.int64(link[Link.COUNT])
         for i in range(count):
             x1[end + i] = state.x1[first + i]
             x2[end + i] = state.x2[first + i]
             ids[end + i] = state.ids[first + i]
-        link[BLOCK] = end
-        link[CLASS] = class_of(count)
-        end += size_of(np.int64(link[CLASS]))
+        link[Link.BLOCK] = end
+        link[Link.CLASS] = class_of(count)
+        end += size_of(np.int64(link[Link.CLASS]))
     state.free[:] = NONE
-    state.tops[TOP_SLOT] = end
+    state.tops[Top.SLOT] = end
