@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tocsin.language import parse
+from tocsin.language import Template, parse
 from tocsin.model import Event, Subscription, View
 from tocsin.model.errors import EventError, SubscriptionError, TocsinError
 from tocsin.model.event import DELETIONS
@@ -20,7 +20,7 @@ from tocsin.views.runtime import ViewRuntime
 
 
 def view_of(text: str) -> View:
-    view = parse(text)
+    view = Template(text).query if ":" in text else parse(text)
     assert isinstance(view, View)
     return view
 
@@ -39,7 +39,7 @@ def new_runtime(*texts: str) -> ViewRuntime:
 
 
 def add(runtime: ViewRuntime, number: int, text: str, **columns: Sequence[Any]) -> None:
-    arrays = {name: np.array(column) for name, column in columns.items()}
+    arrays = {name: np.array(column, dtype=object) for name, column in columns.items()}
     size = len(next(iter(arrays.values()))) if arrays else 1
     compiled = runtime.compile(view_of(text), "v", arrays)
     runtime.add(np.arange(number, number + size), compiled, arrays, "v")
