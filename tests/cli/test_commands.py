@@ -61,9 +61,9 @@ def test_check_against_events_warns_of_what_they_cannot_answer(tmp_path: Path) -
     )  # fmt: skip
     assert done.returncode == 0
     assert done.stderr.splitlines() == [
-        "warning: -s:1: subscription `s1`: no event has an attribute `symbl`; did you mean `symbol`?",
-        "warning: -s:2: subscription `s2`: `price = '100'` never holds: `price` is a number in the events, not a string",
-        "warning: -s:5: subscription `s5`: no event has an attribute `pric`; did you mean `price`?",
+        "warning: -s:1: subscription `s1`: no event has the attribute `symbl`; did you mean `symbol`?",
+        "warning: -s:2: subscription `s2`: `price = '100'` never matches: `price` is a number in the events, not a string",
+        "warning: -s:5: subscription `s5`: no event has the attribute `pric`; did you mean `price`?",
         "5 subscriptions: 0 at fault, 3 warnings",
     ]
 
@@ -163,7 +163,7 @@ def test_a_damaged_book_is_not_overwritten(tmp_path: Path) -> None:
     book.write_text("broken\n")
     done = tocsin("apply", wanted, "--to", book, "--yes")
     assert done.returncode == 2
-    assert "is damaged; mend it first" in done.stderr
+    assert "has subscriptions that cannot be read and would be lost; correct them first" in done.stderr
     assert book.read_text() == "broken\n"
 
 
@@ -233,7 +233,10 @@ def test_a_book_has_one_format_and_keeps_its_link_and_mode(tmp_path: Path) -> No
     wanted, book, link = tmp_path / "w.txt", tmp_path / "book.jsonl", tmp_path / "link.jsonl"
     wanted.write_text("x: a = 1\n")
     refused = tocsin("apply", wanted, "--to", tmp_path / "book.csv", "--yes")
-    assert (refused.returncode, refused.stderr) == (2, f"a book is a file of JSON lines; call it {book}\n")
+    assert (refused.returncode, refused.stderr) == (
+        2,
+        f"stored subscriptions are JSON lines; name the file {book}\n",
+    )
     book.write_text("")
     book.chmod(0o640)
     link.symlink_to(book)

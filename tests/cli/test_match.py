@@ -126,11 +126,11 @@ def test_a_template_with_parameters(tmp_path: Path) -> None:
     done = tocsin("match", "--template", template, "--parameters", parameters, "--id", "{s}-{row}", stdin=IBM)
     assert [note["subscription"] for note in lines(done.stdout)] == ["IBM-0"]
     assert done.returncode == 1
-    assert f"{parameters}:3: parameter `:s`: null is no value" in done.stderr
+    assert f"{parameters}:3: parameter `:s`: null is not a value" in done.stderr
     alone = tocsin("match", "--template", "a = :s", stdin=IBM)
     assert (alone.returncode, alone.stderr) == (
         2,
-        "--template and --parameters go together: a text, and the rows that fill it\n",
+        "--template and --parameters go together: a text, and the rows with its values\n",
     )
 
 
@@ -249,7 +249,7 @@ def test_only_the_best_are_told(tmp_path: Path) -> None:
         ("high", 2.5),
     ]
     for arguments, reason in [
-        (("--weight", "size=4"), "--weight says what an attribute is worth to --top; give that, too"),
+        (("--weight", "size=4"), "--weight sets the weights for --top; give --top, too"),
         (("--top", "1", "--weight", "size"), "attribute=number, such as price=2.5, not 'size'"),
         (("--top", "1", "--weight", "size=-1"), "a weight is a finite number, 0 or more, not -1.0"),
     ]:

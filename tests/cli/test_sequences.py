@@ -82,7 +82,7 @@ def test_match_takes_templates_of_sequences(events: Path, tmp_path: Path) -> Non
         *AS_STOCK,
     )
     assert [msgspec.json.decode(line)["subscription"] for line in done.stdout.splitlines()] == ["IBM"]
-    assert done.stderr == f"{rows}:4: parameter `:f`: a number is needed here\n"
+    assert done.stderr == f"{rows}:4: parameter `:f`: its value must be a number\n"
 
 
 def test_test_tells_how_often_a_sequence_would_have_fired(events: Path) -> None:

@@ -115,7 +115,7 @@ def test_one_subscription_per_row(engine: Engine) -> None:
     made = engine.subscribe_many("symbol = :s and price > :p", rows, id="{s}-{row}")
     assert made.ids == ("IBM-0", "MSFT-1", "X-3")
     assert [str(e) for e in made.errors] == [
-        "row 2, parameter `:s`: null is no value and equals nothing; ask for `is missing` or `is present` instead"
+        "row 2, parameter `:s`: null is not a value and equals nothing; use `is missing` or `is present` instead"
     ]
     assert told(engine.publish({"symbol": "MSFT", "price": 26})) == ["MSFT-1"]
     engine.unsubscribe("MSFT-1")
@@ -174,7 +174,7 @@ def test_a_filter_on_a_stream_hears_that_stream_only(engine: Engine) -> None:
     assert told(engine.publish({"a": 1}, stream="s")) == ["s", "any"]
     assert told(engine.publish({"a": 1}, stream="t")) == ["any"]
     assert told(engine.publish({"a": 1})) == ["any"]
-    with pytest.raises(EventError, match="that name is Tocsin's own"):
+    with pytest.raises(EventError, match="the name is reserved"):
         engine.publish({"$stream": "s"})
 
 

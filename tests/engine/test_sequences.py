@@ -318,7 +318,7 @@ def test_templates_whose_parameters_need_a_look_at_each_row() -> None:
         text, {"names": [["A"], ["B"], ["C"]], "p": ["x%y_", "%", 5], "n": ["one", "two", "three"]}, id="n"
     )
     assert done.ids == ("one", "two")
-    assert [str(error) for error in done.errors] == ["row 2, parameter `:p`: a string is needed here"]
+    assert [str(error) for error in done.errors] == ["row 2, parameter `:p`: its value must be a string"]
     notes = list(made.publish_many([stock(1, "Z", 1), stock(2, "A", 2)]))
     assert [note.subscription for note in notes] == ["one", "two"]
 

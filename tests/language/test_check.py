@@ -11,7 +11,7 @@ from tocsin.language import check
         ("a in ()", ("it can never match: its condition is false",)),
         ("a between 5 and 3", ("it can never match: no value of a satisfies `a between 5 and 3`",)),
         ("from s a where a.x = 1 and a.x = 2 next s b", ("it can never match: no value of a.x satisfies `a.x = 1 and a.x = 2`",)),
-        ("from s a next s b on b.x is missing and b.y > b.x", ("it can never match: `b.y > b.x` needs b.x, which is to be missing",)),
+        ("from s a next s b on b.x is missing and b.y > b.x", ("it can never match: `b.y > b.x` needs b.x, which must be missing",)),
         ("from s a next s b on b.x is missing and a.x > 1", ()),
         ("from s r next (from s a where a.x > 2 and a.x < 1 next s b) t", ("it can never match: no value of a.x satisfies `a.x > 2 and a.x < 1`",)),
         ("select min(p) from table t where x > 3 and x < 2", ("it can never match: no value of x satisfies `x > 3 and x < 2`",)),

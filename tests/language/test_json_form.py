@@ -71,9 +71,9 @@ def test_a_faulty_form_is_refused_with_the_path_to_the_fault(form: object, messa
     ("form", "reason"),
     [
         ({"=": [A, {"parameter": ["p"]}]}, "the parameter `:p` needs a template"),
-        ({"=": [{"attribute": ["x", "b"]}, 1]}, "holds more than its text can say"),
-        ({"filter": {"where": True, "select": [A]}}, "holds more than its text can say"),
-        ({"view": {"tables": ["t"], "on": {"=": [A, 1]}}}, "holds more than its text can say"),
+        ({"=": [{"attribute": ["x", "b"]}, 1]}, "has parts that the language cannot express"),
+        ({"filter": {"where": True, "select": [A]}}, "has parts that the language cannot express"),
+        ({"view": {"tables": ["t"], "on": {"=": [A, 1]}}}, "has parts that the language cannot express"),
         ({"~": [A, "("]}, "the regular expression is refused"),
         ({"=": [A, {"avg": [A]}]}, "an aggregate needs a table"),
         (
@@ -91,8 +91,8 @@ def test_what_the_language_does_not_allow_is_refused_in_json_too(form: object, r
     ("form", "reason"),
     [
         ({"=": [A, {"parameter": ["p or b = 2"]}]}, "a parameter's name is one word, not `p or b = 2`"),
-        ({"=": [A, {"parameters": ["p"]}]}, "holds more than its text can say"),
-        ({"in": [A, {"parameters": ["p"]}, 1]}, "holds more than its text can say"),
+        ({"=": [A, {"parameters": ["p"]}]}, "has parts that the language cannot express"),
+        ({"in": [A, {"parameters": ["p"]}, 1]}, "has parts that the language cannot express"),
     ],
 )
 def test_a_template_in_json_cannot_smuggle_text(form: object, reason: str) -> None:

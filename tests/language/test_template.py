@@ -49,7 +49,7 @@ def test_arrow_tables_keep_integers_exact(template: Template) -> None:
     bound = template.bind_many(table)
     assert conjunctions(template, table) == [["symbol = 'a'", f"price > {2**60 + 1}"]]
     assert [str(e) for e in bound.errors] == [
-        "row 1, parameter `:p`: null is no value and equals nothing; ask for `is missing` or `is present` instead"
+        "row 1, parameter `:p`: null is not a value and equals nothing; use `is missing` or `is present` instead"
     ]
 
 
@@ -94,18 +94,18 @@ def test_a_parameter_may_stand_for_a_list() -> None:
     [
         ("a > :v", float("nan"), "NaN is not a number"),
         ("a > :v", float("inf"), "must be finite"),
-        ("a > :v", None, "null is no value"),
+        ("a > :v", None, "null is not a value"),
         ("a > :v", {"x": 1}, "dict is neither a number"),
         ("a > :v", datetime(2026, 1, 1), "has no time zone"),  # noqa: DTZ001 - that is the point
         ("a > :v", "\ud800", "not valid Unicode"),
         ("a ~ :v", "(", r"the pattern is refused: missing \): \("),
         ("a like :v", "x\\", "lone backslash"),
-        ("a like :v", 5, "a string is needed here"),
-        ("a starts with :v", 5, "a string is needed here"),
-        ("a > 2 * :v", "x", "a number is needed here"),
-        ("a > 2 * :v", True, "a number is needed here"),
+        ("a like :v", 5, "its value must be a string"),
+        ("a starts with :v", 5, "its value must be a string"),
+        ("a > 2 * :v", "x", "its value must be a number"),
+        ("a > 2 * :v", True, "its value must be a number"),
         ("a in :v", "abc", "takes a list of values, not str"),
-        ("a in :v", [1, None], "null is no value"),
+        ("a in :v", [1, None], "null is not a value"),
     ],
 )
 def test_a_faulty_row_is_reported_and_loses_nothing_else(text: str, value: object, reason: str) -> None:
@@ -134,7 +134,7 @@ def test_rows_that_can_never_match_are_found_for_all_at_once() -> None:
 @pytest.mark.parametrize(
     ("rows", "reason"),
     [
-        ({"s": ["x"]}, "parameter `:p`: no column gives it a value"),
+        ({"s": ["x"]}, "parameter `:p`: no column has values for it"),
         ({"s": ["x", "y"], "p": [1]}, "the columns differ in length"),
         ([1, 2], "rows are mappings"),
         ({"s": ["x"], "p": np.zeros((1, 2))}, "one value a row"),
@@ -150,10 +150,10 @@ def test_a_row_that_lacks_a_parameter_is_reported_and_the_rest_is_made(template:
     bound = template.bind_many([{"s": "x", "p": 1}, {"s": "y"}, {"p": 2}])
     assert bound.rows.tolist() == [0]
     assert [str(e) for e in bound.errors] == [
-        "row 1, parameter `:p`: the row does not give it",
-        "row 2, parameter `:s`: the row does not give it",
+        "row 1, parameter `:p`: the row has no value for it",
+        "row 2, parameter `:s`: the row has no value for it",
     ]
-    assert "does not give it" in str(Template("a in :v").bind_many([{"v": [1]}, {}]).errors[0])
+    assert "has no value for it" in str(Template("a in :v").bind_many([{"v": [1]}, {}]).errors[0])
 
 
 def test_no_rows_make_no_subscriptions(template: Template) -> None:
@@ -166,7 +166,7 @@ def test_a_template_needs_a_parameter_and_a_good_text() -> None:
         Template("a = 1")
     with pytest.raises(LanguageError, match="did you mean `>=`"):
         Template("a => :x")
-    with pytest.raises(TemplateError, match="stands for a list after `in`, and for one value elsewhere"):
+    with pytest.raises(TemplateError, match="is a list after `in` and a single value elsewhere"):
         Template("a in :x or b = :x")
 
 

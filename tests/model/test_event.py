@@ -24,7 +24,7 @@ def test_null_is_absence_and_arrays_are_dropped_and_told() -> None:
     ("data", "message"),
     [
         ({"a": {"b": float("nan")}}, "attribute `a.b`: NaN is not a number that can be compared; leave the attribute out, or send null"),
-        ({"a.b": 1, "a": {"b": 2}}, "attribute `a.b`: given twice, once nested and once with a dot in its name"),
+        ({"a.b": 1, "a": {"b": 2}}, "attribute `a.b`: the path is given twice, once nested and once with a dot in its name"),
         ({1: 2}, "an attribute's name is a string of valid Unicode, not 1"),
         ({"a": object()}, "attribute `a`: an object is neither a number, a string, a boolean nor a timestamp"),
     ],
@@ -72,7 +72,7 @@ def test_the_times_of_an_event_made_by_hand_are_ticks_in_order() -> None:
         (-(2**63) - 1, 0, "`start`: the time -9223372036854775809 does not fit"),
         (1.5, 2, "`start`: a time is a whole number of ticks"),
         (None, 2, "`start`: a time is a whole number of ticks"),
-        (0, "2026-01-01T00:00:00Z", "`end`: an `Event` made by hand counts ticks of its stream"),
+        (0, "2026-01-01T00:00:00Z", "`end`: an `Event` object takes ticks of its stream"),
     ]
     for start, end, words in wrong:
         with pytest.raises(EventError, match=words):

@@ -13,7 +13,7 @@ from tocsin.language import Template, parse
 from tocsin.language.template.binding import bind_query
 from tocsin.language.template.template import bindings_at
 from tocsin.model import Value, View, kind_of
-from tocsin.model.subscription import Answer, Told
+from tocsin.model.subscription import Answer, AnswerItem
 from tocsin.views.answer_changes import AnswerChanges
 from tocsin.views.changes import Row, RowChange
 from tocsin.views.compilation import compile_view
@@ -198,7 +198,7 @@ def canonical(answer: Answer) -> object:
     return answer
 
 
-def _key(told: Told) -> Hashable:
+def _key(told: AnswerItem) -> Hashable:
     if isinstance(told, Mapping):
         return frozenset(
             (name, None if value is None else (kind_of(value), value)) for name, value in told.items()

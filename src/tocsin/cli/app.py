@@ -1,6 +1,6 @@
-"""The commands, and how they end.
+"""The commands and their exit codes.
 
-As with `grep` and `diff`: 0 for yes or all well, 1 for no or for something left out, 2 for trouble; 130 after Ctrl-C.
+As with `grep` and `diff`: 0 for yes or success, 1 for no or skipped input, 2 for an error; 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def version() -> None:
     typer.echo(f"tocsin {__version__}")
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(requested: bool) -> None:
+    if requested:
         version()
         raise typer.Exit
 
@@ -63,7 +63,7 @@ def _options(
         typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version),
     ] = False,
 ) -> None:
-    """Leave standing questions behind, and hear at once and exactly what events answer them."""
+    """Match every event against stored subscriptions: filters, sequences of events, and queries over tables."""
     show_log()
 
 

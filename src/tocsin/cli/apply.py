@@ -1,4 +1,4 @@
-"""`tocsin apply`: make a book of subscriptions equal to a set."""
+"""`tocsin apply`: make a file of stored subscriptions equal to another file."""
 
 from __future__ import annotations
 
@@ -26,66 +26,69 @@ from tocsin.model.values import read_time
 
 
 def apply(
-    wanted: Annotated[Path, typer.Argument(help="The subscriptions as they should be.")],
+    wanted: Annotated[Path, typer.Argument(help="A file with the subscriptions as they should be.")],
     to: Annotated[
         Path,
         typer.Option(
             "--to",
-            help="The book they are kept in, a file of JSON lines that `match -f` reads.",
+            help="The file that stores the subscriptions: JSON lines, which `match -f` reads.",
             dir_okay=False,
         ),
     ],
-    owner: Annotated[str, typer.Option(help="Whose subscriptions in the book are meant.")] = "default",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    owner: Annotated[str, typer.Option(help="The owner whose subscriptions are replaced.")] = "default",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Apply without asking.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the difference and change nothing.")
     ] = False,
 ) -> None:
-    """Make an owner's subscriptions in a book equal to a file: show the difference, ask, then change it at once.
+    """Make an owner's stored subscriptions equal to a file: show the difference, ask, then apply it at once.
 
-    Nothing is changed if any subscription is at fault. Ends with 0 if the book is as wanted, with 1 if not.
+    Nothing is changed if any subscription is at fault. Ends with 0 if the stored subscriptions equal the file, with
+    1 if not.
     """
     if to.suffix not in (".jsonl", ".ndjson"):
-        raise TocsinError(f"a book is a file of JSON lines; call it {to.with_suffix('.jsonl')}")
-    engine = Engine(matcher="oracle", clock=EventClock())  # nothing is matched: no index is needed
+        raise TocsinError(f"stored subscriptions are JSON lines; name the file {to.with_suffix('.jsonl')}")
+    engine = Engine(matcher="oracle", clock=EventClock())  # nothing is matched, so no index is needed
     if to.is_file():
         _declare(engine, _queries(to))
     if to.is_file() and load_entries(engine, to, complain, Format.JSONL).bad:
-        raise TocsinError(f"the book {to} is damaged; mend it first, for what cannot be read would be lost")
-    sought = _read(wanted)
-    _declare(engine, (one.query for one in sought))  # the file may be a pipe, which is read once
-    difference = engine.apply(sought, owner=owner, dry_run=True)
-    _show(difference, engine, {one.id: _shown(one) for one in sought})
+        raise TocsinError(f"{to} has subscriptions that cannot be read and would be lost; correct them first")
+    wanted_set = _read(wanted)
+    _declare(engine, (one.query for one in wanted_set))  # the file may be a pipe, which is read once
+    difference = engine.apply(wanted_set, owner=owner, dry_run=True)
+    _show(difference, engine, {one.id: _shown(one) for one in wanted_set})
     if not difference:
         return
     if dry_run:
         raise typer.Exit(1)
     if not yes:
         if not sys.stdin.isatty():
-            raise TocsinError("nobody is there to be asked; give --yes to apply the difference")
+            raise TocsinError(
+                "standard input is no terminal to confirm at; give --yes to apply the difference"
+            )
         if not typer.confirm(f"Apply to {to}?"):
             raise typer.Exit(1)
-    engine.apply(sought, owner=owner)
+    engine.apply(wanted_set, owner=owner)
     _write(engine, to)
-    note(f"{to} holds {counted(len(engine), 'subscription')}")
+    note(f"{to} has {counted(len(engine), 'subscription')}")
 
 
 def _declare(engine: Engine, queries: Iterable[Query]) -> None:
-    """Declare the tables that views read: a book says nothing of them, and none of them is needed for it."""
+    """Declare the tables that views read; their keys do not matter here, since no event is published."""
     for query in queries:
         for table in query.tables if isinstance(query, View) else ():
             engine.table(table.name, key="key")
 
 
-def _queries(book: Path) -> Iterator[Query]:
-    """Return what a book's subscriptions ask; what is wrong with others is told when they are read."""
-    for entry in read_subscriptions(book, Format.JSONL):
+def _queries(stored: Path) -> Iterator[Query]:
+    """Return the queries of stored subscriptions; faulty ones are reported when they are loaded."""
+    for entry in read_subscriptions(stored, Format.JSONL):
         with suppress(TocsinError):
             yield check_entry(entry).query
 
 
 def _read(path: Path) -> list[Subscription]:
-    """Return all subscriptions of a file, or tell every error and raise."""
+    """Return all subscriptions of a file, or print every error and raise."""
     found = []
     bad = 0
     for entry in read_subscriptions(path):
@@ -93,8 +96,8 @@ def _read(path: Path) -> list[Subscription]:
             checked = check_entry(entry)
             assert not isinstance(entry, SubscriptionError)  # noqa: S101 - raised by `check_entry`
             period = _ticks(entry.valid_from), _ticks(entry.valid_until)
-            told = entry.weight, entry.witness
-            found.append(Subscription(entry.id, checked.query, *period, *told))  # type: ignore[arg-type]
+            rest = entry.weight, entry.witness
+            found.append(Subscription(entry.id, checked.query, *period, *rest))  # type: ignore[arg-type]
         except TocsinError as error:
             bad += 1
             complain(str(error))
@@ -131,9 +134,9 @@ def _shown(one: Subscription) -> str:
     return to_text(one.query) + (f"  (valid {' '.join(period)})" if period else "") + weight + witness
 
 
-def _write(engine: Engine, book: Path) -> None:
-    """Write the book whole, then put it in the old one's place."""
-    path = book.resolve()  # a link stays one
+def _write(engine: Engine, stored: Path) -> None:
+    """Write all subscriptions to a new file, then replace the old one by it."""
+    path = stored.resolve()  # a symbolic link stays a link
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with aside.open("wb") as file:

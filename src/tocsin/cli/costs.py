@@ -1,4 +1,4 @@
-"""What strategies cost, as a table: figures down the side, strategies across."""
+"""A table of the costs of strategies: one row per figure, one column per strategy."""
 
 from __future__ import annotations
 

@@ -15,21 +15,21 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from tocsin.cli import demo_spark
+from tocsin.cli.demo_spark import replay_on_spark
 from tocsin.cli.flights import COUNT, SEQUENCES, SUBSCRIPTIONS, TABLE, VIEWS, flights
-from tocsin.cli.terminal import shown, told
+from tocsin.cli.terminal import notification_text, shortened
 from tocsin.engine import Engine, EventClock
 from tocsin.language.printer import value_text
 from tocsin.model import Event, Notification, Value
 
-_ASKED = SUBSCRIPTIONS | SEQUENCES | VIEWS
+_QUERIES = SUBSCRIPTIONS | SEQUENCES | VIEWS
 _NEWEST = 8
 _BAR = 16
 _FRAMES = 8  # a second
 
 
 class _Replay:
-    """What has been replayed so far, and how it looks."""
+    """The progress of the replay, as a live display."""
 
     def __init__(self, total: int) -> None:
         self.total = total
@@ -68,41 +68,41 @@ class _Replay:
 
 def demo(
     flights_to_replay: Annotated[
-        int, typer.Option("--flights", min=1, help="How many flights to replay.")
+        int, typer.Option("--flights", min=1, help="The number of flights to replay.")
     ] = COUNT,
     spark: Annotated[
-        bool, typer.Option("--spark/--no-spark", help="Whether to match them on Spark too, as a second act.")
+        bool, typer.Option("--spark/--no-spark", help="Match the same flights on Spark, too, and compare.")
     ] = True,
 ) -> None:
     """Replay a year of flights out of New York against a dozen filters, a sequence of two flights and a view.
 
-    A live view shows the rate, the newest notifications and the count per subscription; a summary ends it. The
-    second act matches the same flights with the same filters on Spark, and compares the notifications.
+    A live display shows the rate, the newest notifications and the count per subscription. Then the same flights
+    are matched against the same filters on Spark, and the notifications are compared.
     """
     console = Console(highlight=False)
     engine = Engine(clock=EventClock())
     engine.table("flights", key=TABLE)
-    for name, text in _ASKED.items():
+    for name, text in _QUERIES.items():
         engine.subscribe(text, id=name)
     total = min(flights_to_replay, COUNT)
     replay = _Replay(total)
     incoming = replay.watch(event for event, _ in zip(flights(), range(total), strict=False))
     with Live(replay, console=console, refresh_per_second=_FRAMES, transient=True) as live:
         live.auto_refresh = console.is_terminal
-        heard = set()
+        notified = set()
         for note in engine.publish_many(incoming, batch_size=256):
             replay.take(note)
             if note.witness is None and not note.view:
-                heard.add((note.subscription, note.event_ids[0]))
+                notified.add((note.subscription, note.event_ids[0]))
     console.print(counts_table(replay.counts))
     console.print(
         f"[bold]{replay.seen:,}[/] flights of 2013 against [bold]{len(engine)}[/] subscriptions: "
         f"[bold green]{replay.counts.total():,}[/] notifications at {replay.rate:,.0f} events/s."
     )
     if spark:
-        demo_spark.play(console, total, heard)
+        replay_on_spark(console, total, notified)
     console.print(
-        'Ask your own question:  echo \'{"symbol": "IBM", "price": 101.5}\' | tocsin match -s "symbol = \'IBM\' and price > 100"',
+        'Try your own subscription:  echo \'{"symbol": "IBM", "price": 101.5}\' | tocsin match -s "symbol = \'IBM\' and price > 100"',
         style="dim",
         markup=False,
         soft_wrap=True,
@@ -110,14 +110,14 @@ def demo(
 
 
 def counts_table(counts: Counter[str]) -> Table:
-    """Return how often each subscription fired, as bars."""
+    """Return the notifications per subscription, as bars."""
     table = Table(box=None, pad_edge=False, expand=True)
-    table.add_column("subscription", style="green", width=max(map(len, _ASKED)))
+    table.add_column("subscription", style="green", width=max(map(len, _QUERIES)))
     table.add_column("fired", justify="right", width=6)
     table.add_column("", width=_BAR)
-    table.add_column("what it asks", style="dim", no_wrap=True, overflow="ellipsis", ratio=1)
+    table.add_column("query", style="dim", no_wrap=True, overflow="ellipsis", ratio=1)
     most = max(counts.values(), default=1)
-    for name, text in _ASKED.items():
+    for name, text in _QUERIES.items():
         bar = "▇" * max(1 if counts[name] else 0, round(_BAR * counts[name] / most))
         table.add_row(name, f"{counts[name]:,}", Text(bar, style="cyan"), text)
     return table
@@ -125,14 +125,14 @@ def counts_table(counts: Counter[str]) -> Table:
 
 def _line(note: Notification) -> Text:
     if note.view:
-        values = told(note)
+        values = notification_text(note)
     else:
         shown_values = note.values if note.values is not None else _interesting(note.events[0])
         values = ", ".join(
             f"{name} {'-' if value is None else value_text(value)}" for name, value in shown_values.items()
         )
     return Text.assemble(
-        (f"{note.subscription:<28} ", "green"), shown(values, 110), no_wrap=True, overflow="ellipsis"
+        (f"{note.subscription:<28} ", "green"), shortened(values, 110), no_wrap=True, overflow="ellipsis"
     )
 
 

@@ -1,4 +1,4 @@
-"""The demo's second act: the same flights and subscriptions on Spark."""
+"""The part of the demo that runs on Spark: the same flights and subscriptions."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from tocsin.cli.flights import SUBSCRIPTIONS, flights_table
 from tocsin.model.errors import SparkError, TocsinError
 
 
-def play(console: Console, count: int, told: set[tuple[str, str]]) -> None:
-    """Match the first `count` flights on Spark, and say whether the notifications are those that the engine told."""
+def replay_on_spark(console: Console, count: int, expected: set[tuple[str, str]]) -> None:
+    """Match the first `count` flights on Spark, and compare the notifications with the engine's."""
     try:
         from tocsin.spark.session import local_session  # noqa: PLC0415 - part of an extra
 
-        with console.status("The second act: starting Spark"):
+        with console.status("Starting Spark"):
             spark = local_session(2)
     except SparkError as fault:
-        console.print(f"No second act: {fault}", style="dim", markup=False)
+        console.print(f"The part on Spark is left out: {fault}", style="dim", markup=False)
         return
     from tocsin.spark import match  # noqa: PLC0415
 
     try:
-        with console.status("The second act: the same flights and subscriptions on Spark"):
+        with console.status("The same flights and subscriptions on Spark"):
             table = flights_table().slice(0, count)
             names = pa.array([f"flight-{number}" for number in range(1, count + 1)])
             events = spark.createDataFrame(table.append_column("event_id", names))
@@ -34,11 +34,9 @@ def play(console: Console, count: int, told: set[tuple[str, str]]) -> None:
     finally:
         spark.stop()
     found = {(note["subscription"], note["event_id"]) for note in notes}
-    if found != told or len(found) != len(notes):
-        missing, more = len(told - found), len(notes) - len(told & found)
-        raise TocsinError(
-            f"Spark tells otherwise: {missing:,} notifications are missing, {more:,} are too many"
-        )
+    if found != expected or len(found) != len(notes):
+        missing, extra = len(expected - found), len(notes) - len(expected & found)
+        raise TocsinError(f"Spark's notifications differ: {missing:,} are missing, {extra:,} are too many")
     console.print(
         f"On Spark, the same [bold]{count:,}[/] flights at {count / seconds:,.0f} events/s: both gave "
         f"[bold green]the same {len(found):,}[/] notifications."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import chain
 from typing import Annotated
 
@@ -10,22 +9,30 @@ import typer
 from rich.console import Console
 
 from tocsin.cli import options
-from tocsin.cli.terminal import FaultLog, counted, note, progress, shown, told, warn, watched
-from tocsin.engine import Engine
-from tocsin.model import Notification
+from tocsin.cli.terminal import (
+    FaultLog,
+    counted,
+    flushed,
+    note,
+    notification_text,
+    progress,
+    shortened,
+    warn,
+    watched,
+)
 
 
 @options.with_option_groups
 def dry_run(
     subscription: Annotated[str, typer.Argument(help="A subscription.")],
     events: options.EventsArgument = "-",
-    limit: Annotated[int, typer.Option(min=0, help="How many of the events to show.")] = 10,
+    limit: Annotated[int, typer.Option(min=0, help="The number of notifications to show.")] = 10,
     faults: options.Faults = None,
     quiet: options.Quiet = False,
     *,
     replay: options.ReplayOptions,
 ) -> None:
-    """Tell how often a subscription would have fired, without subscribing.
+    """Count how often a subscription would have fired, without subscribing, and show the first notifications.
 
     Ends with 0 if it would have fired, with 1 if not.
     """
@@ -39,11 +46,13 @@ def dry_run(
         incoming = watched(source, bar, "testing", source)
         size = 1 if source.path is None else 256
         notes = engine.publish_many(incoming, on_error=log, batch_size=size)
-        for one in chain(notes, _flushed(engine)):
+        for one in chain(notes, flushed(engine)):
             fired += 1
             if fired <= limit:
                 events_of = ", ".join(one.event_ids)
-                console.print(f"{events_of}: {shown(told(one), 200)}", markup=False, soft_wrap=True)
+                console.print(
+                    f"{events_of}: {shortened(notification_text(one), 200)}", markup=False, soft_wrap=True
+                )
     examined = engine.stats().published
     if fired > limit:
         console.print(f"… and {fired - limit:,} more")
@@ -53,8 +62,3 @@ def dry_run(
         note(f"{counted(log.count, 'record')} refused or late")
     if not fired:
         raise typer.Exit(1)
-
-
-def _flushed(engine: Engine) -> Iterator[Notification]:
-    """Return the notifications of buffered events, only once all others have been taken."""
-    yield from engine.flush()

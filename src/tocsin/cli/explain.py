@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from tocsin.cli import options
 from tocsin.cli.explanations import automaton_tree, reason_tree, tested_value
-from tocsin.cli.terminal import FaultLog, counted, note, shown, shown_answer, warn
+from tocsin.cli.terminal import FaultLog, answer_text, counted, note, shortened, warn
 from tocsin.engine import Engine, EventClock, ViewExplanation
 from tocsin.formats import EventFile, EventReader, Fault
 from tocsin.formats.files import is_readable
@@ -124,7 +124,7 @@ def _explain_view(engine: Engine, source: EventFile, log: FaultLog) -> None:
     assert isinstance(why, ViewExplanation)  # noqa: S101 - the subscription is a view
     console = Console(highlight=False)
     console.print(escape(why.followed), soft_wrap=True)
-    answer = shown(shown_answer(why.answer), 500)
+    answer = shortened(answer_text(why.answer), 500)
     console.print(f"after {counted(engine.stats().published, 'event')}: {escape(answer)}", soft_wrap=True)
     if why.before is not None:
         console.print("the row that it replaces:")
@@ -135,7 +135,7 @@ def _explain_view(engine: Engine, source: EventFile, log: FaultLog) -> None:
     for outside in why.outside:
         console.print(f"[red]✗[/] {escape(outside)}")
     if why.matched:
-        new = shown(shown_answer(why.then), 500)
+        new = shortened(answer_text(why.then), 500)
         console.print(f"[green]it changes the answer to[/] {escape(new)}", soft_wrap=True)
     else:
         console.print("[red]it does not change the answer[/]")
@@ -151,7 +151,7 @@ def _one_event(text: str, stream: str | None) -> Event:
     else:
         path = Path(text)
         if not is_readable(path):
-            raise EventError(f"`{shown(text, 60)}` is neither an event in JSON nor a file")
+            raise EventError(f"`{shortened(text, 60)}` is neither an event in JSON nor a file")
         raw = path.read_bytes()
     line, record = next(json_array(raw.strip()), (1, UnreadableRecord("there is no event")))
     read = EventReader(stream=stream, clock=lambda: 0).event(record, "event", line)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.markup import escape
 from rich.tree import Tree
 
-from tocsin.cli.terminal import counted, shown
+from tocsin.cli.terminal import counted, shortened
 from tocsin.language.explanation import Reason
 from tocsin.language.printer import term_text, value_text
 from tocsin.sequences.algebra import HIDDEN
@@ -35,7 +35,7 @@ def tested_value(reason: Reason) -> str:
         is_absent = reason.truth is None or "missing" in reason.text or "present" in reason.text
         return "absent" if is_absent else ""
     caveat = ", not comparable" if reason.truth is None else ""
-    return f"it is {shown(value_text(reason.value), _WIDTH)}{caveat}"
+    return f"it is {shortened(value_text(reason.value), _WIDTH)}{caveat}"
 
 
 def automaton_tree(why: SequenceExplanation) -> Tree:
@@ -64,24 +64,24 @@ def _add_node(tree: Tree, node: NodeExplanation) -> None:
             branch.add(f"[yellow]{escape(line)}[/]")
 
 
-def _condition(asked: TestText, word: str) -> str:
+def _condition(condition: TestText, word: str) -> str:
     """Return a condition with the parts that an index evaluates and the parts evaluated per instance."""
-    if asked.whole == "true":
+    if condition.whole == "true":
         return ""
-    if asked.static is not None and asked.dynamic is not None:
-        found = f"by index: {asked.static}; by instance: {asked.dynamic}"
+    if condition.static is not None and condition.dynamic is not None:
+        found = f"by index: {condition.static}; by instance: {condition.dynamic}"
     else:
-        found = "by instance" if asked.static is None else "by index"
-    return f" {word} {escape(asked.whole)}  [dim]{escape(found)}[/]"
+        found = "by instance" if condition.static is None else "by index"
+    return f" {word} {escape(condition.whole)}  [dim]{escape(found)}[/]"
 
 
 def _instance(instance: Instance) -> str:
     held = ", ".join(
-        f"{term_text(name, sequence=True)} = {'absent' if value is None else shown(value_text(value), _WIDTH)}"
+        f"{term_text(name, sequence=True)} = {'absent' if value is None else shortened(value_text(value), _WIDTH)}"
         for name, value in instance.values
         if not name.path.startswith(HIDDEN)
     )
-    events = ", ".join(shown(event.id, _WIDTH) for event in instance.events)
+    events = ", ".join(shortened(event.id, _WIDTH) for event in instance.events)
     return f"since {instance.start}, last at {instance.end}" + "".join(
         f"; {one}" for one in (events, held) if one
     )

@@ -30,7 +30,7 @@ SUBSCRIPTIONS = {
     "Christmas delays": "time between timestamp '2013-12-24T00:00:00Z' and timestamp '2013-12-26T23:59:59Z' and dep_delay > 90",
     "small airlines, big trouble": "carrier in ('OO', 'HA', 'YV', 'F9', 'AS') and (dep_delay > 180 or arr_delay > 180)",
 }
-"""A dozen questions that a traveller, a dispatcher or a planner might leave behind."""
+"""A dozen filters that a traveller, a dispatcher or a planner might subscribe to."""
 
 SEQUENCES = {
     "late, and late again": (
@@ -42,7 +42,7 @@ SEQUENCES = {
 """A question about several flights: the next one of the same aircraft."""
 
 TABLE = ("carrier", "flight")
-"""What makes the flights a table: the last one of each number."""
+"""The key of the table of flights: it keeps the last flight of each number."""
 
 VIEWS = {
     "worst of JFK to Los Angeles": (
@@ -67,7 +67,7 @@ def flights() -> Iterator[Event]:
 
 
 def flights_table() -> pa.Table:
-    """Return the flights as a table in the same order; what is NA is null."""
+    """Return the flights as an Arrow table in the same order; NA is null."""
     with ZipFile(_file()) as archive, archive.open("flights.csv") as file:
         options = pa.csv.ConvertOptions(null_values=["NA", ""], strings_can_be_null=True)
         table = pa.csv.read_csv(file, convert_options=options)

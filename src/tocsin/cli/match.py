@@ -1,13 +1,13 @@
-"""`tocsin match`: which subscription does each event satisfy?"""
+"""`tocsin match`: notifications for events from a file or a pipe."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
-from types import TracebackType
 from typing import Annotated
 
 import typer
@@ -16,7 +16,17 @@ from rich.text import Text
 
 from tocsin.cli import options
 from tocsin.cli.subscription_loading import Loaded, load_entries, load_template, load_texts
-from tocsin.cli.terminal import FaultLog, counted, errors, note, progress, shown, told, watched
+from tocsin.cli.terminal import (
+    FaultLog,
+    counted,
+    errors,
+    flushed,
+    note,
+    notification_text,
+    progress,
+    shortened,
+    watched,
+)
 from tocsin.engine import Engine
 from tocsin.engine.answers import first_answer
 from tocsin.formats.notifications import JsonNotifications, ParquetNotifications
@@ -29,7 +39,7 @@ _BATCH = 256
 
 
 class OutputFormat(StrEnum):
-    """How notifications are written."""
+    """The format of notifications."""
 
     TABLE = "table"
     JSONL = "jsonl"
@@ -47,7 +57,8 @@ def match(
     format: Annotated[
         OutputFormat | None,
         typer.Option(
-            "--format", help="Table at a terminal, JSON lines otherwise, unless the output's name says."
+            "--format",
+            help="The output's format; without it by file name, else table at a terminal and JSON lines in a pipe.",
         ),
     ] = None,
     output: Annotated[
@@ -56,17 +67,21 @@ def match(
     matcher: Annotated[
         str | None,
         typer.Option(
-            help=f"The index to match with: {', '.join(registered_matchers())}.", show_default="dynamic"
+            help=f"The matcher that indexes the filters: {', '.join(registered_matchers())}.",
+            show_default="dynamic",
         ),
     ] = None,
     top: Annotated[
         int | None,
-        typer.Option(help="Tell of each event only so many: the best by their weights.", min=1),
+        typer.Option(
+            help="Print at most this many notifications per event: the subscriptions with the highest scores.",
+            min=1,
+        ),
     ] = None,
     weight: Annotated[
         list[str] | None,
         typer.Option(
-            help="What an attribute weighs in that, as price=2.5; may be given several times.",
+            help="The weight of an attribute in the scores of --top, as price=2.5; may be given several times.",
             metavar="ATTRIBUTE=NUMBER",
         ),
     ] = None,
@@ -85,9 +100,9 @@ def match(
     *,
     replay: options.ReplayOptions,
 ) -> None:
-    """Match events against subscriptions and print a notification for each that is satisfied, completed or changed.
+    """Match events against subscriptions, and print a notification for each match, sequence or changed answer.
 
-    Ends with 0; with 1 if a record or a subscription of a file had to be left out; with 2 if nothing could be done.
+    Ends with 0; with 1 if a record or a subscription of a file was left out; with 2 if nothing could be done.
     """
     weights = _weights(weight or [], top)
     with ExitStack() as stack:
@@ -100,21 +115,17 @@ def match(
         writer = _writer(output, format, live=source.path is None)
         stack.enter_context(writer)
         bar = stack.enter_context(progress("events", quiet=quiet))
-        count = 0
-        for notification in _first_answers(engine) if load_tables is not None else ():
-            writer.write(notification)
-            count += 1
-        # From a pipe events come one by one, and each is answered before the next is waited for.
+        # A pipe delivers events one by one, and each is matched before the next one is read.
         batch = 1 if source.path is None else _BATCH
         incoming = watched(source, bar, "matching", source)
-        for notification in engine.publish_many(
-            incoming, on_error=log, batch_size=batch, top=top, weights=weights
-        ):
+        notifications = chain(
+            _first_answers(engine) if load_tables is not None else (),
+            engine.publish_many(incoming, on_error=log, batch_size=batch, top=top, weights=weights),
+            flushed(engine),
+        )
+        count = 0
+        for count, notification in enumerate(notifications, 1):  # noqa: B007 - counted
             writer.write(notification)
-            count += 1
-        for notification in engine.flush():
-            writer.write(notification)
-            count += 1
         if save_tables is not None:
             engine.save_tables(save_tables)
     stats = engine.stats()
@@ -127,7 +138,7 @@ def match(
             f"{counted(count, 'notification')}"
         )
         if source.reader.dropped:
-            names = ", ".join(shown(name, 40) for name in list(source.reader.dropped)[:5])
+            names = ", ".join(shortened(name, 40) for name in list(source.reader.dropped)[:5])
             note(f"{counted(source.reader.dropped.total(), 'array')} left out ({names})")
     if log.count:
         raise typer.Exit(1)
@@ -141,9 +152,9 @@ def _first_answers(engine: Engine) -> Iterator[Notification]:
 
 
 def _weights(texts: list[str], top: int | None) -> dict[str, float]:
-    """Return the weights of attributes that are written as `price=2.5`."""
+    """Return the weights of attributes, which are written as `price=2.5`."""
     if texts and top is None:
-        raise TocsinError("--weight says what an attribute is worth to --top; give that, too")
+        raise TocsinError("--weight sets the weights for --top; give --top, too")
     found = {}
     for text in texts:
         name, _, number = text.rpartition("=")
@@ -166,7 +177,7 @@ def _load(
 ) -> Loaded:
     text, parameters, id_rule = template
     if (text is None) is not (parameters is None):
-        raise TocsinError("--template and --parameters go together: a text, and the rows that fill it")
+        raise TocsinError("--template and --parameters go together: a text, and the rows with its values")
     if not texts and not files and text is None:
         raise TocsinError("nothing is subscribed: give -s TEXT, -f FILE, or --template and --parameters")
     load_texts(engine, texts or [])
@@ -182,7 +193,7 @@ def _load(
 
 def _writer(
     output: Path | None, format: OutputFormat | None, *, live: bool
-) -> JsonNotifications | ParquetNotifications | _Table:
+) -> JsonNotifications | ParquetNotifications | _NotificationTable:
     if format is None:
         if output is not None and output.suffix in (".parquet", ".pq"):
             format = OutputFormat.PARQUET
@@ -200,11 +211,11 @@ def _writer(
         return ParquetNotifications(output)
     if format is OutputFormat.JSONL:
         return JsonNotifications(sys.stdout.buffer if output is None else output.open("wb"), live=live)
-    return _Table(output)
+    return _NotificationTable(output)
 
 
-class _Table:
-    """Writes notifications as lines of a table, each as it comes."""
+class _NotificationTable(AbstractContextManager["_NotificationTable"]):
+    """Writes notifications as lines of a table, each at once."""
 
     def __init__(self, output: Path | None) -> None:
         self._file = None if output is None else output.open("w", encoding="utf-8")
@@ -216,17 +227,12 @@ class _Table:
         if not self._begun:
             self._console.print(f"{'SUBSCRIPTION':<20} {'EVENT':<20} VALUES", style="bold", soft_wrap=True)
             self._begun = True
-        line = Text(f"{shown(note.subscription, 40):<20} ", style="green")
+        line = Text(f"{shortened(note.subscription, 40):<20} ", style="green")
         last = note.event_ids[-1] if note.event_ids else "-"
-        line.append(f"{shown(last, 40):<20} ", style="dim")
-        line.append(told(note), style="default")
+        line.append(f"{shortened(last, 40):<20} ", style="dim")
+        line.append(notification_text(note), style="default")
         self._console.print(line, soft_wrap=True)
 
-    def __enter__(self) -> _Table:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._file is not None:
             self._file.close()

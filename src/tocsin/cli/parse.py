@@ -1,4 +1,4 @@
-"""`tocsin parse`: what a subscription means, in each of its forms."""
+"""`tocsin parse`: a subscription as canonical text, JSON or normal form."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tocsin.model.errors import TocsinError
 
 
 class Form(StrEnum):
-    """The forms in which a subscription can be shown."""
+    """The output forms of a subscription."""
 
     TEXT = "text"
     JSON = "json"
@@ -33,7 +33,7 @@ def parse(
         typer.Option(help="Canonical text, JSON, or a filter's normal form; `normal` is the smaller one."),
     ] = Form.TEXT,
 ) -> None:
-    """Show how a subscription is understood, or where it cannot be."""
+    """Show a subscription as it was parsed, or the position of its error."""
     checked = check(sys.stdin.read() if text == "-" else text)
     for warning in checked.warnings:
         warn(warning)
@@ -46,7 +46,7 @@ def _shown(query: Query, form: Form) -> str:
     if form is Form.JSON:
         return msgspec.json.format(msgspec.json.encode(to_json(query)), indent=2).decode()
     if not isinstance(query, Filter):
-        raise TocsinError("only filters have a normal form; sequences and views are compiled otherwise")
+        raise TocsinError("only filters have a normal form; sequences and views are compiled in other ways")
     if form is Form.DNF:
         return _lines(to_dnf(query.condition))
     if form is Form.CNF:

@@ -1,4 +1,4 @@
-"""Bringing subscriptions from the command line and from files into an engine."""
+"""Loading subscriptions from the command line and from files into an engine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tocsin.views.compiled import CompiledRowView
 
 
 class Loaded(Struct):
-    """How many subscriptions came in, and how many did not."""
+    """The numbers of subscriptions that were loaded and refused."""
 
     good: int = 0
     bad: int = 0
@@ -43,7 +43,7 @@ class Loaded(Struct):
 
 
 def load_texts(engine: Engine, texts: list[str]) -> None:
-    """Subscribe to texts as `s1`, `s2`, …; the first that is faulty is raised."""
+    """Subscribe to texts as `s1`, `s2`, …; raise the error of the first faulty one."""
     for number, text in enumerate(texts, 1):
         _warn(f"s{number}", engine.subscribe(text, id=f"s{number}").warnings)
 
@@ -51,7 +51,7 @@ def load_texts(engine: Engine, texts: list[str]) -> None:
 def load_entries(
     engine: Engine, path: Path, report: Callable[[object], None], format: Format | None = None
 ) -> Loaded:
-    """Subscribe to what a file holds; what is faulty is reported, and the rest goes on."""
+    """Subscribe to the subscriptions of a file; report faulty ones and go on."""
     loaded = Loaded()
     for entry in read_subscriptions(path, format):
         try:
@@ -76,9 +76,9 @@ def load_entries(
 
 
 def check_entry(entry: Entry | SubscriptionError) -> Checked:
-    """Return an entry's query with its warnings, or raise what is wrong with it as one `TocsinError`.
+    """Return an entry's query with its warnings, or raise its error as a `TocsinError`.
 
-    What only some matchers can hold is warned of.
+    A query that only some matchers can index gets a warning.
     """
     if isinstance(entry, SubscriptionError):
         raise entry
@@ -92,19 +92,19 @@ def check_entry(entry: Entry | SubscriptionError) -> Checked:
         if isinstance(checked.query, Sequence):
             compile_sequence(checked.query, Ticks())
         if isinstance(checked.query, View):
-            to_normal(_kept_by(checked.query, entry.id))
+            to_normal(_row_condition(checked.query, entry.id))
     except TocsinError as error:
         raise TocsinError(_described(error, entry)) from None
     return Checked(checked.query, (*checked.warnings, *_too_large(checked, entry.id)), checked.normal)
 
 
 def _too_large(checked: Checked, id_: str) -> tuple[str, ...]:
-    """Return the warning that a filter or view is too large for matchers that hold conjunctions only."""
+    """Return a warning if a filter or view is too large for matchers that index conjunctions only."""
     try:
         if isinstance(checked.query, Filter):
             normal_form(checked.query, id_, checked.normal)
         if isinstance(checked.query, View):
-            to_dnf(_kept_by(checked.query, id_))
+            to_dnf(_row_condition(checked.query, id_))
     except SubscriptionError as fault:
         return (f"most matchers refuse it: {fault.reason}",)
     except NormalFormError as fault:
@@ -112,10 +112,10 @@ def _too_large(checked: Checked, id_: str) -> tuple[str, ...]:
     return ()
 
 
-def _kept_by(view: View, id_: str) -> Condition:
-    """Return the condition by which a view's rows are kept, or raise `SubscriptionError` if it cannot be followed."""
-    plan = compile_view(view, id_)
-    return plan.condition if isinstance(plan, CompiledRowView) else TRUE
+def _row_condition(view: View, id_: str) -> Condition:
+    """Return the condition on a view's rows, or raise `SubscriptionError` if the view is not supported."""
+    compiled = compile_view(view, id_)
+    return compiled.condition if isinstance(compiled, CompiledRowView) else TRUE
 
 
 def load_template(
@@ -144,13 +144,13 @@ def load_template(
 
 
 def template_text(template: str) -> str:
-    """Return a template that is given as a text, or as the name of a file that holds one."""
+    """Return the text of a template, which is given as a text or as the name of a file."""
     file = Path(template)
     return file.read_text(encoding="utf-8") if is_readable(file) else template
 
 
 def parameter_rows(path: Path) -> Iterator[tuple[int, object]]:
-    """Return a template's rows with their lines, or what is wrong with one."""
+    """Return a template's rows with their line numbers."""
     if not is_readable(path):
         raise TemplateError(f"there is no file {path}")
     yield from raw_records(path, format_of(path))

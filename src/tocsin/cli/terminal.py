@@ -1,12 +1,11 @@
-"""What the commands share at the terminal: consoles, progress, faults that are told but not drowned in."""
+"""Terminal output that the commands share: messages, progress, fault logs, notifications as text."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Protocol, TypeVar
 
 from rich.console import Console
@@ -22,39 +21,40 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from tocsin.engine import Engine
 from tocsin.language.printer import value_text
 from tocsin.model import Notification
-from tocsin.model.subscription import Answer, Told
+from tocsin.model.subscription import Answer, AnswerItem
 
 Item = TypeVar("Item")
 
 errors = Console(stderr=True, highlight=False)
 
 _SHOWN = 20
-_STEP = 256  # items between two looks at the progress
+_STEP = 256  # items between two updates of the progress
 
 
 class Sized(Protocol):
-    """Something that is read: how much there is, and how much has been read."""
+    """A source with a size and a reading position."""
 
     @property
     def size(self) -> int | None:
-        """Return how much there is, if that is known."""
+        """Return the size of the source, if it is known."""
 
     @property
     def position(self) -> int:
         """Return how much has been read."""
 
 
-class FaultLog:
-    """Tells the first faults at the terminal and counts the rest; `file` takes them all."""
+class FaultLog(AbstractContextManager["FaultLog"]):
+    """Prints the first faults and counts all of them; `file` receives them all."""
 
     def __init__(self, file: Path | None = None) -> None:
         self.count = 0
         self._file: IO[str] | None = file.open("w", encoding="utf-8") if file else None
 
     def __call__(self, fault: object) -> None:
-        """Take a fault."""
+        """Log a fault."""
         self.count += 1
         if self._file is not None:
             self._file.write(f"{fault}\n")
@@ -65,43 +65,43 @@ class FaultLog:
                 "further faults are counted only" + ("" if self._file else "; --faults FILE writes them all")
             )
 
-    def __enter__(self) -> FaultLog:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._file is not None:
             self._file.close()
 
 
 def complain(text: object) -> None:
-    """Tell an error."""
+    """Print an error."""
     errors.print(str(text), style="red", markup=False, soft_wrap=True)
 
 
 def warn(text: str) -> None:
-    """Tell a warning."""
+    """Print a warning."""
     errors.print(f"warning: {text}", style="yellow", markup=False, soft_wrap=True)
 
 
 def note(text: str) -> None:
-    """Tell something in passing."""
+    """Print a remark."""
     errors.print(text, style="dim", markup=False, soft_wrap=True)
 
 
-def counted(count: int, what: str) -> str:
-    """Return a number of things in words: `1 event`, `2 events`."""
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun: `1 event`, `2 events`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def shown(text: str, width: int) -> str:
-    """Return a text cut to a width, with a mark where it was cut."""
+def shortened(text: str, width: int) -> str:
+    """Return a text cut to a width, with an ellipsis where it was cut."""
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def told(notification: Notification) -> str:
-    """Return what a notification tells, in one line: a view's answers, the selected values, or else the event."""
+def flushed(engine: Engine) -> Iterator[Notification]:
+    """Return the notifications of buffered events; the buffer is flushed when the first one is taken."""
+    yield from engine.flush()
+
+
+def notification_text(notification: Notification) -> str:
+    """Return a notification in one line: a view's answers, the selected values, or the event's attributes."""
     if notification.view:
         return _answers(notification)
     values = notification.events[-1].attributes if notification.values is None else notification.values
@@ -109,28 +109,28 @@ def told(notification: Notification) -> str:
 
 
 def _answers(note: Notification) -> str:
-    """Return how an answer changed; of several values or rows, those that went and those that came."""
+    """Return the change of an answer; of a list of values or rows, the removed and added ones."""
     if note.removed or note.added:
-        parts = [f"- {shown_answer(one)}" for one in note.removed]
-        return ", ".join([*parts, *(f"+ {shown_answer(one)}" for one in note.added)])
-    new = shown_answer(note.new)
-    return f"{shown_answer(note.old)} → {new}" if note.event_ids else new
+        parts = [f"- {answer_text(one)}" for one in note.removed]
+        return ", ".join([*parts, *(f"+ {answer_text(one)}" for one in note.added)])
+    new = answer_text(note.new)
+    return f"{answer_text(note.old)} → {new}" if note.event_ids else new
 
 
-def shown_answer(answer: Answer | Told) -> str:
+def answer_text(answer: Answer | AnswerItem) -> str:
     """Return an answer, or one of its values or rows, in one line."""
     if answer is None:
         return "null"
     if isinstance(answer, tuple):
-        return f"({', '.join(map(shown_answer, answer))})"
+        return f"({', '.join(map(answer_text, answer))})"
     if isinstance(answer, Mapping):
-        return f"{{{', '.join(f'{name}={shown_answer(one)}' for name, one in answer.items())}}}"
+        return f"{{{', '.join(f'{name}={answer_text(one)}' for name, one in answer.items())}}}"
     return value_text(answer)
 
 
 @contextmanager
 def progress(what: str, *, quiet: bool = False) -> Iterator[Progress]:
-    """Show progress on standard error, if somebody is looking: a bar, the rate, the time left."""
+    """Show progress on standard error if it is a terminal: a bar, the rate, the time left."""
     bar = Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -147,7 +147,7 @@ def progress(what: str, *, quiet: bool = False) -> Iterator[Progress]:
 
 
 def watched(items: Iterable[Item], bar: Progress, description: str, source: Sized) -> Iterator[Item]:
-    """Go through `items` and show how far `source` has been read."""
+    """Return `items`, and show the reading position of `source` while they are taken."""
     task = bar.add_task(description, total=None, count=0)
     count = 0
     for item in items:
@@ -159,7 +159,7 @@ def watched(items: Iterable[Item], bar: Progress, description: str, source: Size
 
 
 class _Rate(ProgressColumn):
-    """How many things there were, and how many a second."""
+    """The count of items, and the rate per second."""
 
     def __init__(self, what: str) -> None:
         super().__init__()
@@ -173,16 +173,16 @@ class _Rate(ProgressColumn):
         return Text(f"{count:,} {self._what}{rate}", style="cyan")
 
 
-class _Notes(logging.Handler):
-    """Shows what the library has to say as notes."""
+class _LogPrinter(logging.Handler):
+    """Prints the library's log messages."""
 
     def emit(self, record: logging.LogRecord) -> None:
         note(record.getMessage())
 
 
 def show_log() -> None:
-    """Show what the library tells of long work, such as compiling."""
+    """Print the library's log messages about long work, such as compiling."""
     log = logging.getLogger("tocsin")
-    if not any(isinstance(handler, _Notes) for handler in log.handlers):
-        log.addHandler(_Notes())
+    if not any(isinstance(handler, _LogPrinter) for handler in log.handlers):
+        log.addHandler(_LogPrinter())
         log.setLevel(logging.INFO)

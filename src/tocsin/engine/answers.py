@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from tocsin.model import Event, Notification
-from tocsin.model.subscription import Answer, Told
+from tocsin.model.subscription import Answer, AnswerItem
 from tocsin.views.answer_changes import differences
 
 
@@ -16,8 +16,8 @@ class ViewChange(Struct, frozen=True):
     number: int
     old: Answer
     new: Answer
-    removed: tuple[Told, ...] = ()
-    added: tuple[Told, ...] = ()
+    removed: tuple[AnswerItem, ...] = ()
+    added: tuple[AnswerItem, ...] = ()
 
 
 class Altered(Struct, frozen=True):

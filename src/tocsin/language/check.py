@@ -10,7 +10,7 @@ from msgspec import Struct
 from tocsin.language.build.expressions import Clause
 from tocsin.language.build.queries import StreamBuilder, TableBuilder
 from tocsin.language.json_form import from_json
-from tocsin.language.normal import Cnf, Dnf, dnf_unless_far
+from tocsin.language.normal import Cnf, Dnf, dnf_unless_larger
 from tocsin.language.parsing.parser import canonical, read
 from tocsin.language.printer import condition_text
 from tocsin.model.conditions import TRUE, And, Condition, Constant, Not, Operator, Or, Predicate, leaves
@@ -23,10 +23,10 @@ QuerySource: TypeAlias = (
 
 
 class Checked(Struct, frozen=True):
-    """A query, and what its writer should be warned of.
+    """A query with its warnings.
 
-    `normal` is a normal form of a filter's condition, unless that is too large: the disjunctive one, or the
-    conjunctive one where that is by far the smaller.
+    `normal` is the normal form of a filter's condition, or None if it is too large: the disjunctive form, or the
+    conjunctive form where that is much smaller.
     """
 
     query: Query
@@ -35,7 +35,7 @@ class Checked(Struct, frozen=True):
 
 
 def check(text: str, *, template: bool = False) -> Checked:
-    """Return the query that `text` says, with warnings; raise `LanguageError` where it cannot be read.
+    """Return the query of `text` with its warnings; raise `LanguageError` if it cannot be parsed.
 
     >>> check("a between 5 and 3 or a = 1").warnings
     ('one of its alternatives can never match: no value of a satisfies `a between 5 and 3`',)
@@ -70,20 +70,20 @@ def read_query(source: QuerySource) -> Checked:
 
 
 def check_query(query: Query, warnings: tuple[str, ...] = ()) -> Checked:
-    """Return a query with `warnings` and those of conditions, or alternatives in them, that can never hold."""
+    """Return a query with `warnings`, and with a warning for each condition or alternative that can never match."""
     found = list(warnings)
     normal = None
     for condition in _conditions(query):
         try:
-            normal = dnf_unless_far(condition)
+            normal = dnf_unless_larger(condition)
         except NormalFormError:
-            continue  # whoever needs that normal form raises the error
+            continue  # the caller that needs the normal form raises the error
         if isinstance(normal, Dnf) and not normal.conjunctions:
             found.append(f"it can never match: {'; '.join(normal.never) or 'its condition is false'}")
         else:
             reasons = [
                 *normal.never,
-                *(f"nothing is in the empty list of `{p}`" for p in _empty_lists(condition)),
+                *(f"the list of `{p}` is empty" for p in _empty_lists(condition)),
             ]
             found += [f"one of its alternatives can never match: {reason}" for reason in reasons]
     return Checked(query, tuple(found), normal if isinstance(query, Filter) else None)

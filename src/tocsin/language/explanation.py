@@ -1,4 +1,4 @@
-"""Why a condition holds for an event or does not, part by part."""
+"""The truth of a condition for an event, part by part."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tocsin.model.values import Value
 
 
 class Reason(Struct, frozen=True):
-    """A part of a condition and its truth over one event; None means unknown.
+    """A part of a condition and its truth for one event; None means unknown.
 
-    A predicate's `value` is what it looked at, None if that is absent. `parts` are those of `and`, `or`, `not`.
+    `value` is the value of a predicate's subject, None if it is absent. `parts` are the operands of `connective`.
     """
 
     text: str
@@ -31,7 +31,7 @@ class Reason(Struct, frozen=True):
         )
 
     def failed(self) -> tuple[Reason, ...]:
-        """Return the predicates to blame for a miss: those that would have to change; none if it holds."""
+        """Return the predicates that must change for the condition to become true; none if it is true."""
         return _blamed(self, wanted=True)
 
 

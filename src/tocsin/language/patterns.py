@@ -12,9 +12,9 @@ from tocsin.model.conditions import NEGATED, Operator, Predicate
 from tocsin.model.terms import Literal, Term
 from tocsin.model.values import Kind
 
-_MEMORY: Final = 8 << 20  # bytes one regular expression's program and automata may take
+_MEMORY: Final = 8 << 20  # bytes for the program and automata of one regular expression
 _SPECIAL: Final = re.compile(r"[%_]|\\.?", re.DOTALL)  # wildcards and escapes
-_TWINS: Final = {
+_EQUIVALENT: Final = {
     (False, True): Operator.STARTS_WITH,
     (True, False): Operator.ENDS_WITH,
     (True, True): Operator.CONTAINS,
@@ -31,7 +31,7 @@ class Pattern(Protocol):
 
 @lru_cache(maxsize=4096)
 def compile_regex(pattern: str) -> Pattern:
-    """Return `pattern` compiled; raise `ValueError` with RE2's reason where it refuses it."""
+    """Return `pattern` compiled; raise `ValueError` with RE2's reason if RE2 refuses it."""
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _MEMORY
@@ -46,12 +46,12 @@ def compile_regex(pattern: str) -> Pattern:
 
 @lru_cache(maxsize=4096)
 def compile_like(pattern: str) -> Pattern:
-    """Return the `like` pattern compiled; raise `ValueError` where it ends within an escape."""
+    """Return the `like` pattern compiled; raise `ValueError` if it ends within an escape."""
     return compile_regex(regex_of_like(pattern))
 
 
 def regex_of_like(pattern: str) -> str:
-    r"""Return the regular expression that says the same as `like pattern`.
+    r"""Return the regular expression that is equivalent to `like pattern`.
 
     >>> print(regex_of_like("a_c%"))
     (?s)\Aa.c.*\z
@@ -64,7 +64,7 @@ def regex_of_like(pattern: str) -> str:
 
 
 def plain_like(pattern: str) -> tuple[Operator, str] | None:
-    """Return the simpler predicate that says the same as `like pattern`, or None where there is none.
+    """Return the simpler operator and text that are equivalent to `like pattern`, or None.
 
     >>> plain_like("ab%"), plain_like("%yz"), plain_like("%mid%"), plain_like("a_c")
     ((<Operator.STARTS_WITH: 'starts with'>, 'ab'), (<Operator.ENDS_WITH: 'ends with'>, 'yz'),
@@ -85,20 +85,20 @@ def plain_like(pattern: str) -> tuple[Operator, str] | None:
     fixed = "".join(piece for piece, _ in middle)
     if not middle and wild:
         return Operator.STARTS_WITH, ""
-    return _TWINS[first > 0, last < len(pieces)], fixed
+    return _EQUIVALENT[first > 0, last < len(pieces)], fixed
 
 
 def like(subject: Term, pattern: str, *, negated: bool) -> Predicate:
-    """Return `subject like pattern` as the simplest predicate that says it; raise `ValueError` if it is faulty."""
+    """Return the simplest predicate for `subject like pattern`; raise `ValueError` if the pattern is faulty."""
     plain = plain_like(pattern)
     if plain is None:
-        compile_like(pattern)  # which refuses what is too large
+        compile_like(pattern)  # raises if the pattern is too large
     operator, text = plain or (Operator.LIKE, pattern)
     return Predicate(subject, NEGATED[operator] if negated else operator, (Literal(text, Kind.STRING),))
 
 
 def _pieces(pattern: str) -> list[tuple[str, bool]]:
-    """Return the parts of `pattern`, each with whether it is a wildcard; a backslash escapes the next character."""
+    """Return the parts of `pattern` and whether each is a wildcard; a backslash escapes the next character."""
     pieces: list[tuple[str, bool]] = []
     done = 0
     for special in _SPECIAL.finditer(pattern):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from tocsin.language.parsing.cursor import HABITS
+from tocsin.language.parsing.cursor import FOREIGN_SYNTAX
 from tocsin.language.parsing.tokens import BARE_NAME, RESERVED
 from tocsin.model.conditions import TRUE, And, Condition, Constant, Not, Operator, Or, Predicate
 from tocsin.model.queries import (
@@ -232,6 +232,6 @@ def _table(table: Table) -> str:
     # Without quotes, `left` and the like before `join` read as SQL's keywords.
     return (
         f'{name} "{table.alias}"'
-        if table.alias.lower() in HABITS
+        if table.alias.lower() in FOREIGN_SYNTAX
         else f"{name} {name_text(table.alias, dots=False)}"
     )

@@ -1,4 +1,4 @@
-"""What events have been seen to hold, and which questions they can never answer."""
+"""A schema inferred from events, and warnings for queries that no such event can match."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tocsin.model.values import Kind, kind_of
 
 
 class ObservedSchema:
-    """The attributes of events, by stream, with the kinds of value they had."""
+    """The attributes of events by stream, with the kinds of their values."""
 
     def __init__(self) -> None:
         self._kinds: defaultdict[str | None, defaultdict[str, set[Kind]]] = defaultdict(
@@ -26,7 +26,7 @@ class ObservedSchema:
         self.events = 0
 
     def add(self, event: Event) -> None:
-        """Take note of an event."""
+        """Add the attributes of an event."""
         self.events += 1
         for stream in {event.stream, None}:
             kinds = self._kinds[stream]
@@ -34,40 +34,40 @@ class ObservedSchema:
                 kinds[path].add(kind_of(value))
 
     def warnings(self, query: Query) -> tuple[str, ...]:
-        """Return what of `query` the events seen so far cannot answer: unknown attributes, kinds that never match."""
+        """Return a warning for each unknown attribute, and for each predicate whose kind no event has."""
         found: dict[str, None] = {}
         for stream, predicate in _predicates(query):
-            # A stream that none of the events was said to be of tells nothing; all of them together do.
+            # If no event names the query's stream, the attributes of all events serve as its schema.
             kinds = self._kinds[stream if stream in self._kinds else None]
             for attribute in sorted(attributes_of(predicate), key=lambda a: a.path):
                 if attribute.path not in kinds and predicate.operator is not Operator.MISSING:
                     near = closest(attribute.path, tuple(kinds))
                     hint = f"; did you mean `{near}`?" if near else ""
-                    found[f"no event has an attribute `{attribute.path}`{hint}"] = None
-            warning = _never_of_kind(predicate, kinds)
+                    found[f"no event has the attribute `{attribute.path}`{hint}"] = None
+            warning = _kind_mismatch(predicate, kinds)
             if warning:
                 found[warning] = None
         return tuple(found)
 
 
-def _never_of_kind(predicate: Predicate, seen: defaultdict[str, set[Kind]]) -> str | None:
+def _kind_mismatch(predicate: Predicate, schema: defaultdict[str, set[Kind]]) -> str | None:
     subject = predicate.subject
-    if not isinstance(subject, Attribute) or subject.path not in seen or not predicate.operands:
+    if not isinstance(subject, Attribute) or subject.path not in schema or not predicate.operands:
         return None
     if not all(isinstance(operand, Literal) for operand in predicate.operands):
         return None
-    had = seen[subject.path]
+    observed = schema[subject.path]
     wanted = admitted_kinds(predicate)
-    if had & wanted or not wanted:
+    if observed & wanted or not wanted:
         return None
     return (
-        f"`{condition_text(predicate)}` never holds: `{subject.path}` is a {' or '.join(sorted(had))} in the events, "
+        f"`{condition_text(predicate)}` never matches: `{subject.path}` is a {' or '.join(sorted(observed))} in the events, "
         f"not a {' or '.join(sorted(wanted))}"
     )
 
 
 def _predicates(query: Query) -> Iterator[tuple[str | None, Predicate]]:
-    """Return each predicate with the stream that its attributes are of, where that is known."""
+    """Return each predicate with the stream of its attributes, where that is known."""
     if isinstance(query, Filter):
         for predicate in leaves(query.condition):
             yield query.stream, predicate
@@ -78,15 +78,15 @@ def _predicates(query: Query) -> Iterator[tuple[str | None, Predicate]]:
             alias = subject.alias if isinstance(subject, Attribute) else None
             yield names[alias] if alias in names else query.tables[0].name, predicate
     else:
-        yield from _of_a_sequence(query)
+        yield from _sequence_predicates(query)
 
 
-def _of_a_sequence(query: Sequence) -> Iterator[tuple[str | None, Predicate]]:
-    """Return the predicates that compare an event of a named stream with constants; others depend on more."""
+def _sequence_predicates(query: Sequence) -> Iterator[tuple[str | None, Predicate]]:
+    """Return the predicates that compare an event of a named stream with constants."""
     streams: dict[str | None, str] = {}
     for step in query.steps:
         if isinstance(step.source, Sequence):
-            yield from _of_a_sequence(step.source)
+            yield from _sequence_predicates(step.source)
         elif step.alias is not None:
             streams[step.alias] = step.source
         for condition in conditions_of(step):

@@ -1,4 +1,4 @@
-"""Events, and the door through which they come in."""
+"""Events, and the checks that every event passes."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from tocsin.model.ticks import StreamTicks
 from tocsin.model.values import Value, read_value
 
 STREAM: Final = "$stream"
-"""The attribute by which matchers know an event's stream, so that a filter on one stream is indexed by it."""
+"""The attribute that holds an event's stream inside matchers, so that filters can be indexed by stream."""
 
 DELETIONS: Final = ("$delete", "_deleted")
 """The attributes of which one is true in an event that deletes a row."""
 
-_WIDE = 2**63  # what is within needs no further look
-_MICROSECONDS: Final = StreamTicks()  # no stream has declared anything
+_WIDE = 2**63  # integers within 64 bits need no further check
+_MICROSECONDS: Final = StreamTicks()  # the default tick of every stream
 
 
 class Event(Struct, frozen=True):
-    """Something that happened: flat attributes by dotted path, and the ticks at which it started and ended.
+    """An event: flat attributes by dotted path, and the ticks at which it started and ended.
 
-    An event with `valid_until` is kept until then, so that later subscriptions meet it too.
-    Nobody changes `attributes` after the event is made.
+    An event with `valid_until` is kept until then and matched against later subscriptions. `attributes` must not
+    change after the event is made.
     """
 
     id: str
@@ -52,10 +52,10 @@ def read_event(
     dropped: Callable[[str], None] | None = None,
     ticks: StreamTicks | None = None,
 ) -> Event:
-    """Return `data` as an event, or raise `EventError` naming the attribute that cannot be kept.
+    """Return `data` as an event, or raise `EventError` with the attribute at fault.
 
-    `time` is when the event ended, and when it started unless `start` is given; `ticks` says what its stream counts,
-    microseconds if it says nothing. Arrays are dropped; `dropped` is told each one's path.
+    `time` is the end of the event, and its start unless `start` is given. `ticks` holds the length of each stream's
+    tick, by default a microsecond. Arrays are dropped, and `dropped` is called with the path of each.
 
     >>> read_event({"symbol": "IBM", "data": {"price": 101.5, "note": None}}, id="e1", time=17)
     Event(id='e1', attributes={'symbol': 'IBM', 'data.price': 101.5}, stream=None, start=17, end=17, ...)
@@ -70,9 +70,7 @@ def read_event(
         raise EventError(f"the event starts at {begin}, after its end at {end}")
     attributes = flatten(data, dropped)
     if STREAM in attributes:
-        raise EventError(
-            "that name is Tocsin's own; an event's stream is given beside its attributes", STREAM
-        )
+        raise EventError("the name is reserved; give an event's stream beside its attributes", STREAM)
     return Event(
         id=_ids.make() if id is None else id,
         attributes=attributes,
@@ -84,9 +82,9 @@ def read_event(
 
 
 def check_event(event: Event, dropped: Callable[[str], None] | None = None) -> Event:
-    """Return an event that was made by hand with its attributes as `read_event` makes them, or raise `EventError`.
+    """Return a given `Event` with its attributes as `read_event` makes them, or raise `EventError`.
 
-    One that needs no change is returned itself.
+    An event that needs no change is returned itself.
 
     >>> check_event(Event("e1", {"a": 1, "b": {"c": "x", "d": None}})).attributes
     {'a': 1, 'b.c': 'x'}
@@ -107,21 +105,19 @@ def check_event(event: Event, dropped: Callable[[str], None] | None = None) -> E
 def matchable(event: Event) -> Event:
     """Return the event as matchers see it: with its stream among its attributes."""
     if STREAM in event.attributes:
-        raise EventError(
-            "that name is Tocsin's own; an event's stream is given beside its attributes", STREAM
-        )
+        raise EventError("the name is reserved; give an event's stream beside its attributes", STREAM)
     if event.stream is None:
         return event
     return Event(event.id, {**event.attributes, STREAM: event.stream}, event.stream, event.start, event.end)
 
 
 def is_deletion(event: Event) -> bool:
-    """Tell whether an event deletes a row; such an event reaches no filter and no sequence."""
+    """Return whether an event deletes a row; such an event reaches no filter and no sequence."""
     return any(event.attributes.get(name) is True for name in DELETIONS)
 
 
 def _is_timed(event: Event) -> bool:
-    """Tell, in little time, that an event's times are ticks in order; False says nothing."""
+    """Return True if a quick check proves the times valid; after False they need the full check."""
     start, end = event.start, event.end
     return (
         type(start) is int
@@ -132,7 +128,7 @@ def _is_timed(event: Event) -> bool:
 
 
 def _timed(event: Event) -> Event:
-    """Return an event with times that are Python's integers, or raise `EventError` for what are no ticks in order."""
+    """Return an event with its times as Python integers, or raise `EventError` if they are invalid."""
     given = {name: getattr(event, name) for name in ("start", "end", "valid_until")}
     times = {
         name: _ticks(raw, name) for name, raw in given.items() if raw is not None or name != "valid_until"
@@ -144,12 +140,12 @@ def _timed(event: Event) -> Event:
 
 def _ticks(raw: object, name: str) -> int:
     if isinstance(raw, (str, datetime)):
-        raise EventError(f"`{name}`: an `Event` made by hand counts ticks of its stream, {raw!r} is none")
+        raise EventError(f"`{name}`: an `Event` object takes ticks of its stream, not {raw!r}")
     return _moment(raw, name, None, _MICROSECONDS)
 
 
 def check_times(ticks: StreamTicks, stream: str | None, **given: object) -> None:
-    """Raise `EventError` for times that were given as integers where it cannot be known how long their ticks are."""
+    """Raise `EventError` for times that are integers in a stream whose tick must be declared first."""
     for name, raw in given.items():
         try:
             ticks.check(raw, stream)
@@ -199,10 +195,9 @@ def flatten(data: Mapping[str, object], dropped: Callable[[str], None] | None = 
 
 
 def is_plain(data: Mapping[Any, Any]) -> bool:
-    """Tell, in little time, that flattening would make nothing else of these attributes; False says nothing.
+    """Return True if a quick check proves that `flatten` changes nothing; after False it may or may not.
 
-    They are plain if the names are ASCII, and the values ASCII strings, booleans, floats but NaN, or integers of
-    64 bits.
+    Names must be ASCII; values must be ASCII strings, booleans, floats other than NaN, or 64-bit integers.
     """
     for name, value in data.items():
         kind = type(value)
@@ -231,7 +226,7 @@ def _is_unicode(name: str) -> bool:
 
 
 def _is_plain_value(raw: Any, kind: type) -> bool:
-    """Tell whether a value can be kept without a further look, as most can."""
+    """Return whether a value needs no further check, as most do not."""
     if kind is str:
         return bool(raw.isascii())
     if kind is int:
@@ -250,24 +245,24 @@ def _keep(flat: dict[str, Value], path: str, value: object) -> None:
     if value is None:
         return
     if path in flat:
-        raise EventError("given twice, once nested and once with a dot in its name", path)
+        raise EventError("the path is given twice, once nested and once with a dot in its name", path)
     flat[path] = value  # type: ignore[assignment]
 
 
 class _Ids:
-    """Ids that no other process makes: one random beginning a process, and a count."""
+    """Ids that no other process makes: a random prefix per process, and a counter."""
 
     def __init__(self) -> None:
         self.renew()
-        if hasattr(os, "register_at_fork"):  # where there is no fork, none is needed
+        if hasattr(os, "register_at_fork"):  # a platform without fork needs none
             os.register_at_fork(after_in_child=self.renew)
 
     def renew(self) -> None:
-        self._beginning = uuid4().hex[:20]
+        self._prefix = uuid4().hex[:20]
         self._count = count(1)
 
     def make(self) -> str:
-        return f"{self._beginning}-{next(self._count)}"
+        return f"{self._prefix}-{next(self._count)}"
 
 
 _ids = _Ids()

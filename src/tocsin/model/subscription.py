@@ -1,4 +1,4 @@
-"""A standing question and whom it belongs to, and what its subscriber is told."""
+"""Subscriptions and notifications."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from tocsin.model.event import Event
 from tocsin.model.queries import Query
 from tocsin.model.values import Value
 
-Told: TypeAlias = Value | Mapping[str, Value | None]
-"""A value, or a row by the names of what a view selects."""
+AnswerItem: TypeAlias = Value | Mapping[str, Value | None]
+"""An item of an answer: a value, or a row by the names of its columns."""
 
-Answer: TypeAlias = Value | tuple[Told, ...] | None
-"""What a view answers: a number or null, the distinct values in order, or the rows in the order they came."""
+Answer: TypeAlias = Value | tuple[AnswerItem, ...] | None
+"""The answer of a view: a number or null, the distinct values in order, or the rows in order of arrival."""
 
 
 class Subscription(Struct, frozen=True):
     """A query with an id. It applies to an event iff `valid_from <= event.end < valid_until`, in ticks.
 
-    `weight` is what its predicates are worth in a ranking: all the same, or by attribute. With `witness="full"` a
-    sequence tells all events of each step, else the first and the last.
+    `weight` is the weight of its predicates in a ranking: one for all, or by attribute. With `witness="full"` the
+    notifications of a sequence name all events of each step, otherwise the first and the last.
     """
 
     id: str
@@ -33,7 +33,7 @@ class Subscription(Struct, frozen=True):
     witness: Literal["full"] | None = None
 
     def outside_validity(self, event: Event) -> list[str]:
-        """Return why the subscription does not apply to an event that ended when this one did; empty if it does."""
+        """Return the reasons why the subscription does not apply to an event at its end; none if it applies."""
         reasons = []
         if self.valid_from is not None and event.end < self.valid_from:
             reasons.append(f"it is valid from {self.valid_from}, the event ended at {event.end}")
@@ -43,9 +43,9 @@ class Subscription(Struct, frozen=True):
 
 
 class Witnessed(Struct, frozen=True):
-    """One step of a sequence that was completed: its name, and the ids of its first and its last event.
+    """One step of a completed sequence: its alias, and the ids of its first and last event.
 
-    `chain` are those of all its events, if the subscription asked for the full witness.
+    `chain` holds the ids of all its events, if the subscription has `witness="full"`.
     """
 
     alias: str
@@ -55,12 +55,12 @@ class Witnessed(Struct, frozen=True):
 
 
 class Notification(Struct, frozen=True):
-    """What one subscription is told about one event, one sequence of events, or one change of an answer.
+    """A message to one subscriber about one event, one completed sequence, or one change of an answer.
 
-    `values` holds what the query selected or, of a sequence that selects nothing, what it computed; `witness` the
-    steps of a sequence. Of a `view`, `old` and `new` are the answers before and after, and where these are several
-    values or rows, `removed` and `added` the difference; its first answer has no event and no `old`. `generation` is
-    the state of the subscriptions that was matched, `score` what it is worth if it was ranked.
+    `values` holds the selected values, or the computed values of a sequence that selects nothing. `witness` holds the
+    steps of a sequence. For a `view`, `old` and `new` are the answers before and after; if they are lists of values
+    or rows, `removed` and `added` are the difference; a first answer has no event and no `old`. `generation` is the
+    version of the subscriptions, `score` the score of a ranked notification.
     """
 
     subscription: str
@@ -75,5 +75,5 @@ class Notification(Struct, frozen=True):
     score: float | None = None
     witness: tuple[Witnessed, ...] | None = None
     view: bool = False
-    removed: tuple[Told, ...] = ()
-    added: tuple[Told, ...] = ()
+    removed: tuple[AnswerItem, ...] = ()
+    added: tuple[AnswerItem, ...] = ()

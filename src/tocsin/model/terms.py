@@ -12,11 +12,11 @@ from msgspec import Struct
 from tocsin.model.errors import KindError
 from tocsin.model.values import Kind, Value, kind_of, read_value
 
-_WRITTEN_OUT: Final = 1e22  # from here on a whole float is not written as its digits
+_WRITTEN_OUT: Final = 1e22  # a larger whole float is not written as an integer
 
 
 class Attribute(Struct, frozen=True, gc=False):
-    """An attribute by its dotted path; `alias` says of which event, where a query has several."""
+    """An attribute by its dotted path; `alias` names its event, where a query has several."""
 
     path: str
     alias: str | None = None
@@ -60,7 +60,7 @@ class Negative(Struct, frozen=True, gc=False):
 
 
 class Elapsed(Struct, frozen=True, gc=False):
-    """`duration` in a sequence: end - start + 1 ticks of what has matched so far."""
+    """`duration` in a sequence: end - start + 1 ticks of the match so far."""
 
 
 class SpanUnit(StrEnum):
@@ -133,8 +133,8 @@ def map_operands(term: Term, change: Callable[[Term], Term]) -> Term:
 def literal(value: Value) -> Literal:
     """Return the constant `value`, which has passed `read_value`.
 
-    A whole float becomes the integer it equals, so that equal constants are the same in arithmetic too, where
-    Python tells 1 from 1.0 beyond 2**53.
+    A whole float becomes the integer it equals, so that equal constants give equal results in arithmetic, where
+    Python's 1 and 1.0 differ beyond 2**53.
     """
     if type(value) is float and value.is_integer() and abs(value) < _WRITTEN_OUT:
         return Literal(int(value), Kind.NUMBER)
@@ -142,10 +142,10 @@ def literal(value: Value) -> Literal:
 
 
 def constant(raw: object) -> Literal:
-    """Return `raw` as a constant, or raise `KindError` for what a subscription cannot hold."""
+    """Return `raw` as a constant, or raise `KindError` if a subscription cannot contain it."""
     value = read_value(raw)
     if value is None:
-        raise KindError("null is no value and equals nothing; ask for `is missing` or `is present` instead")
+        raise KindError("null is not a value and equals nothing; use `is missing` or `is present` instead")
     if isinstance(value, float) and math.isinf(value):
         raise KindError("a constant must be finite")
     return literal(value)

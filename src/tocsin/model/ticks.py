@@ -1,4 +1,4 @@
-"""How long a tick is, stream by stream, and the times of events in ticks."""
+"""The length of each stream's tick, and times in ticks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SPAN: Final = re.compile(r"\s*(?:([0-9]{1,18})\s+)?([a-z]+)\s*", re.IGNORECASE)
 
 
 def read_tick(raw: Tick) -> int:
-    """Return the microseconds of a tick, or raise `KindError` for what is no length of time.
+    """Return the length of a tick in microseconds, or raise `KindError` if it is not a length of time.
 
     >>> read_tick("1 second"), read_tick("day"), read_tick(timedelta(milliseconds=5))
     (1000000, 86400000000, 5000)
@@ -51,10 +51,11 @@ def read_tick(raw: Tick) -> int:
 
 
 class StreamTicks:
-    """The lengths of the ticks that streams were declared to have, in microseconds; others count microseconds.
+    """The declared tick lengths of streams, in microseconds; the default is one microsecond.
 
-    A stream that somebody asks about in minutes or hours has to be declared before its times may be integers; so has one
-    whose events lead to such a stream, because what is published to that is made of them: `leads_to` says which.
+    A stream whose subscriptions use units of time (`within 10 minutes`) must be declared before its times may be
+    integers. So must a stream that feeds it through published sequences: `leads_to` returns the streams that a
+    stream feeds.
     """
 
     def __init__(self) -> None:
@@ -67,23 +68,23 @@ class StreamTicks:
         return 1 if stream is None else self.lengths.get(stream, 1)
 
     def ask(self, streams: Iterable[str], by: int = 1) -> None:
-        """Take note that so many more subscriptions ask about these streams in units of time."""
+        """Add `by` to the number of subscriptions that use units of time on these streams."""
         for stream in streams:
             self._asked[stream] += by
 
     def is_open(self, stream: str | None) -> bool:
-        """Tell whether somebody asks in units of time about a stream whose ticks nobody has declared."""
+        """Return whether a subscription uses units of time on a stream whose tick is not declared."""
         if stream is None or stream in self.lengths:
             return False
         return any(self._asked[reached] > 0 for reached in self.leads_to(stream))
 
     def read(self, raw: object, stream: str | None) -> int:
-        """Return a time in a stream's ticks, or raise `KindError`; an integer counts them already."""
+        """Return a time in a stream's ticks, or raise `KindError`; an integer is in ticks already."""
         ticks = read_time(raw)
         return ticks if _is_counted(raw) else ticks // self.length(stream)
 
     def check(self, raw: object, stream: str | None) -> None:
-        """Raise `KindError` for an integer that was given as a time, if it cannot be known how long its ticks are."""
+        """Raise `KindError` for a time that is an integer in a stream whose tick must be declared first."""
         if self.is_open(stream) and _is_counted(raw):
             raise KindError(
                 f"stream `{stream}` counts ticks of its own, and a sequence asks about it in units of time; say before "

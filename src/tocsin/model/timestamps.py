@@ -48,5 +48,5 @@ def microseconds(time: datetime) -> int:
 
 
 def from_microseconds(ticks: int) -> datetime:
-    """Return the time that lies so many microseconds after 1970-01-01T00:00:00Z."""
+    """Return the time `ticks` microseconds after 1970-01-01T00:00:00Z."""
     return _EPOCH + ticks * _MICROSECOND

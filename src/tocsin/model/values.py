@@ -1,4 +1,4 @@
-"""Values and their kinds, and the door through which every value comes in."""
+"""Values and their kinds, and the checks that every value passes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tocsin.model.timestamps import microseconds, parse_rfc3339
 Value: TypeAlias = bool | int | float | str | datetime
 
 _TICKS = 2**63
-_DIGITS = 4300  # what Python turns into text, and back
+_DIGITS = 4300  # the longest integer that Python converts to and from text
 HUGE = 10**_DIGITS
 
 
@@ -35,10 +35,10 @@ def kind_of(value: Value) -> Kind:
 
 
 def read_value(raw: object) -> Value | None:
-    """Return `raw` as Tocsin keeps it, or None where it is null; raise `KindError` for what no kind holds.
+    """Return `raw` as a value, or None if it is null; raise `KindError` if it is of no kind.
 
-    Numbers stay as Python has them (a `Decimal` becomes an integer, or the nearest float); a datetime
-    becomes UTC and must say its offset; a date is its first instant in UTC.
+    Python's numbers stay as they are; a `Decimal` becomes an integer or the nearest float. A datetime needs a time
+    zone and is converted to UTC; a date becomes its first instant in UTC.
 
     >>> read_value(Decimal("2.50")), read_value(7), read_value(None)
     (2.5, 7, None)
@@ -56,7 +56,7 @@ def read_value(raw: object) -> Value | None:
 
 
 def read_time(raw: object) -> int:
-    """Return a time in ticks: a datetime or RFC 3339 text counts microseconds, an integer whatever it counts."""
+    """Return a time in ticks: a datetime or RFC 3339 text in microseconds, an integer unchanged."""
     value = raw.item() if isinstance(raw, np.integer) else raw
     if isinstance(value, str):
         parsed = parse_rfc3339(value)
@@ -113,14 +113,14 @@ def _read_datetime(raw: datetime) -> datetime:
         raise KindError(f"the datetime {raw.isoformat()} has no time zone; give it one, for example UTC")
     try:
         utc = raw.astimezone(UTC)
-        # A subclass (pandas has one) is not kept: the kind of a value is told by its type.
+        # A subclass, such as the one of pandas, is converted: the kind of a value depends on its type.
         return datetime(utc.year, utc.month, utc.day, utc.hour, utc.minute, utc.second, utc.microsecond, UTC)
     except OverflowError:
         raise KindError(f"the datetime {raw.isoformat()} lies outside the years 1 to 9999 in UTC") from None
 
 
 def _read_foreign(raw: object) -> Value | None:
-    """Read what comes from other libraries, and subclasses of what `read_value` knows."""
+    """Return a value of another library, or of a subclass of Python's types."""
     if isinstance(raw, datetime):
         return _read_datetime(raw) if raw == raw else None  # noqa: PLR0124 - pandas' NaT is a null
     if isinstance(raw, date):
@@ -136,7 +136,7 @@ def _read_foreign(raw: object) -> Value | None:
     if isinstance(raw, np.generic):
         return read_value(raw.item())
     if isinstance(raw, str):
-        return _read_string(str.__str__(raw))  # an enum's member is the string it is, not its name
+        return _read_string(str.__str__(raw))  # the string of an enum's member, not its name
     if isinstance(raw, int):
         return _read_integer(int(raw))
     if isinstance(raw, float):

@@ -13,10 +13,10 @@ from msgspec.structs import asdict, replace
 from numpy.typing import NDArray
 
 from tocsin.matching import IdArray
-from tocsin.model.subscription import Answer, Told
+from tocsin.model.subscription import Answer, AnswerItem
 from tocsin.model.values import kind_of
 
-SetDifference: TypeAlias = tuple[tuple[Told, ...], tuple[Told, ...]]
+SetDifference: TypeAlias = tuple[tuple[AnswerItem, ...], tuple[AnswerItem, ...]]
 """The values or rows that a set lost, and those that it gained."""
 
 _NO_DIFFERENCE: Final[SetDifference] = ((), ())
@@ -181,7 +181,7 @@ def differences(old: Answer, new: Answer) -> SetDifference:
     return _minus(old, new), _minus(new, old)
 
 
-def _minus(some: tuple[Told, ...], others: tuple[Told, ...]) -> tuple[Told, ...]:
+def _minus(some: tuple[AnswerItem, ...], others: tuple[AnswerItem, ...]) -> tuple[AnswerItem, ...]:
     left = Counter(map(_identity, others))
     left.subtract(map(_identity, some))  # below 0 by as many as the others lack
     lacking = []
@@ -192,7 +192,7 @@ def _minus(some: tuple[Told, ...], others: tuple[Told, ...]) -> tuple[Told, ...]
     return tuple(reversed(lacking))
 
 
-def _identity(told: Told | None) -> Hashable:
+def _identity(told: AnswerItem | None) -> Hashable:
     if isinstance(told, Mapping):
         return frozenset((name, _identity(value)) for name, value in told.items())
     return None if told is None else (kind_of(told), told)

@@ -14,7 +14,7 @@ from rich.text import Text
 from tocsin.cli import options as common
 from tocsin.cli.spark import options
 from tocsin.cli.spark.options import Asked, Options, matcher_options, opened, subscriptions_of
-from tocsin.cli.terminal import FaultLog, counted, errors, note, shown
+from tocsin.cli.terminal import FaultLog, counted, errors, note, shortened
 
 
 class Plan(StrEnum):
@@ -107,8 +107,8 @@ def _print(notes: Any, log: FaultLog) -> int:
             continue
         if count == 1:
             console.print(f"{'SUBSCRIPTION':<20} {'EVENT':<20} {'TIME':<26} …", style="bold", soft_wrap=True)
-        line = Text(f"{shown(row['subscription'], 40):<20} ", style="green")
-        line.append(f"{shown(str(row['event_id']), 40):<20} {row['time']!s:<26} ", style="dim")
+        line = Text(f"{shortened(row['subscription'], 40):<20} ", style="green")
+        line.append(f"{shortened(str(row['event_id']), 40):<20} {row['time']!s:<26} ", style="dim")
         line.append(" ".join(f"{name}={row[name]}" for name in names[4:]), style="default")
         console.print(line, soft_wrap=True)
     sys.stdout.flush()

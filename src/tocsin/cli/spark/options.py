@@ -98,7 +98,7 @@ def subscriptions_of(asked: Asked, log: FaultLog) -> SubscriptionSource:
             "nothing is subscribed: give -s TEXT, -f FILE, --index FOLDER, or --template and --parameters"
         )
     if (asked.template is None) is not (asked.parameters is None):
-        raise TocsinError("--template and --parameters go together: a text, and the rows that fill it")
+        raise TocsinError("--template and --parameters go together: a text, and the rows with its values")
     for file in asked.files or []:  # told before Spark is started
         if not is_readable(file):
             raise SubscriptionError(f"there is no file {file}")

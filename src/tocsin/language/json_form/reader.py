@@ -1,4 +1,4 @@
-"""The JSON form to the model, with the path to every fault."""
+"""Queries from their JSON form; every error has the path to its fault."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _COUNTS: Final = {Operator.BETWEEN: 2, Operator.NOT_BETWEEN: 2, Operator.MISSING
 
 
 def from_json(form: object, *, template: bool = False) -> Query:
-    """Return the query that a decoded JSON form says, or raise `FormError` with the path to the fault.
+    """Return the query of a decoded JSON form, or raise `FormError` with the path to the fault.
 
     A bare condition is a filter over every stream. Parameters are allowed in a `template` only.
 
@@ -62,15 +62,15 @@ def from_json(form: object, *, template: bool = False) -> Query:
     try:
         return canonical(_read_query(form), template=template)
     except LanguageError as fault:
-        raise FormError(f"the form says what the language does not allow: {fault}") from None
+        raise FormError(f"the language does not allow this form: {fault}") from None
     except RecursionError:
         raise FormError("nested too deeply") from None
 
 
 def predicate_from_json(form: object) -> Predicate:
-    """Return the predicate whose form `predicate_to_json` wrote, exactly as it was.
+    """Return the predicate that `predicate_to_json` wrote, unchanged.
 
-    Unlike `from_json` it rewrites nothing and leaves the rules of the language aside, so it is many times faster.
+    Unlike `from_json` it neither rewrites nor checks the predicate, so it is many times faster.
     """
     word, raw, path = _node(form, "$", "a predicate")
     operator = _OPERATORS.get(word)
@@ -147,7 +147,7 @@ def _read_select(fields: Mapping[str, object], path: str) -> tuple[SelectItem, .
 
 
 def _pairs(fields: Mapping[str, object], key: str, path: str, *, name_first: bool) -> list[tuple[str, Term]]:
-    """Read a list of names and terms; a selected term may stand without a name."""
+    """Read a list of names and terms; a selected term needs no name."""
     pairs: list[tuple[str, Term]] = []
     for i, item in enumerate(_list(fields.get(key, []), f"{path}.{key}")):
         place = f"{path}.{key}[{i}]"

@@ -1,4 +1,4 @@
-"""The smaller of the two normal forms, without making the larger where that can be foreseen."""
+"""The choice of the smaller normal form, by estimates that avoid computing the larger one."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from tocsin.language.normal.negation import to_nnf
 from tocsin.model.conditions import And, Condition, Constant, Or, Predicate
 from tocsin.model.errors import NormalFormError
 
-_FAR: Final = 4  # a form is not made if it may be so many times as large as the other,
-_CHEAP: Final = 256  # unless it has at most so many predicates, which takes no time worth saving
+# A form is not computed if its estimate is both larger than `_CHEAP` predicates and `_RATIO` times the other's.
+_RATIO: Final = 4
+_CHEAP: Final = 256
 
 Form = TypeVar("Form", Dnf, Cnf)
 
@@ -33,9 +34,9 @@ def to_normal(
 ) -> Dnf | Cnf:
     """Return the disjunctive normal form, or the conjunctive one if that has fewer predicates in all.
 
-    How large they would be is told by the condition's shape; both are made only where that leaves it open. What
-    nothing satisfies, or everything, is a `Dnf`. `dnf` is the disjunctive form, if it is known already. Raise
-    `NormalFormError` if both are past their limits.
+    The sizes are estimated first; both forms are computed only if the estimates do not decide. A condition that is
+    always or never true becomes a `Dnf`. `dnf` is the disjunctive form, if it is known already. Raise
+    `NormalFormError` if both forms exceed their limits.
 
     >>> from tocsin.language.parsing.parser import parse_condition
     >>> type(to_normal(parse_condition("a = 1 and b = 2 or c = 3 and d = 4"))).__name__
@@ -51,11 +52,11 @@ def to_normal(
         return dnf
     normal = to_nnf(condition)
     disjunctive, conjunctive = _most_predicates(normal, And), _most_predicates(normal, Or)
-    if dnf is None and not _is_far(disjunctive, conjunctive):
-        dnf = _attempted(conjunctions_of, normal, max_conjunctions)
-    if dnf is not None and (_is_flat(dnf) or _is_far(conjunctive, disjunctive)):
+    if dnf is None and not _is_much_larger(disjunctive, conjunctive):
+        dnf = _try(conjunctions_of, normal, max_conjunctions)
+    if dnf is not None and (_is_flat(dnf) or _is_much_larger(conjunctive, disjunctive)):
         return dnf
-    cnf = _attempted(clauses_of, normal, max_clauses)
+    cnf = _try(clauses_of, normal, max_clauses)
     if cnf is None:
         return _only_dnf(normal, max_conjunctions, max_clauses) if dnf is None else dnf
     if not all(cnf.clauses):
@@ -65,18 +66,18 @@ def to_normal(
     return dnf if dnf is not None and _size(dnf.conjunctions) <= _size(cnf.clauses) else cnf
 
 
-def dnf_unless_far(condition: Condition, max_conjunctions: int = MAX_CONJUNCTIONS) -> Dnf | Cnf:
-    """Return the disjunctive normal form, or what `to_normal` says where it would be by far the larger one."""
+def dnf_unless_larger(condition: Condition, max_conjunctions: int = MAX_CONJUNCTIONS) -> Dnf | Cnf:
+    """Return the disjunctive normal form, or the result of `to_normal` where the disjunctive form is much larger."""
     plain = plain_conjunction(condition)
     if plain is not None:
         return Dnf((plain,))
     normal = to_nnf(condition)
-    if _is_far(_most_predicates(normal, And), _most_predicates(normal, Or)):
+    if _is_much_larger(_most_predicates(normal, And), _most_predicates(normal, Or)):
         return to_normal(normal, max_conjunctions)
     return conjunctions_of(normal, max_conjunctions)
 
 
-def _attempted(make: Callable[[Condition, int], Form], normal: Condition, limit: int) -> Form | None:
+def _try(make: Callable[[Condition, int], Form], normal: Condition, limit: int) -> Form | None:
     try:
         return make(normal, limit)
     except NormalFormError:
@@ -84,7 +85,7 @@ def _attempted(make: Callable[[Condition, int], Form], normal: Condition, limit:
 
 
 def _only_dnf(normal: Condition, max_conjunctions: int, max_clauses: int) -> Dnf:
-    """Return the disjunctive normal form of a condition whose conjunctive one is past its limit."""
+    """Return the disjunctive normal form of a condition whose conjunctive form exceeds its limit."""
     try:
         return conjunctions_of(normal, max_conjunctions)
     except NormalFormError as fault:
@@ -97,12 +98,12 @@ def _only_dnf(normal: Condition, max_conjunctions: int, max_clauses: int) -> Dnf
         ) from None
 
 
-def _is_far(larger: int, smaller: int) -> bool:
-    return larger > _CHEAP and larger > _FAR * smaller
+def _is_much_larger(larger: int, smaller: int) -> bool:
+    return larger > _CHEAP and larger > _RATIO * smaller
 
 
 def _is_flat(dnf: Dnf) -> bool:
-    """Tell whether a form has one conjunction, or single predicates only: no clauses say it in fewer."""
+    """Return whether a form has one conjunction, or single predicates only; no conjunctive form is smaller."""
     return len(dnf.conjunctions) <= 1 or all(len(conjunction) == 1 for conjunction in dnf.conjunctions)
 
 
@@ -111,19 +112,19 @@ def _size(parts: tuple[tuple[Predicate, ...], ...]) -> int:
 
 
 def _most_predicates(normal: Condition, product: type[And] | type[Or]) -> int:
-    """Return how many predicates there are at the most once `product` is multiplied out."""
-    return _counted(normal, product)[1]
+    """Return an upper bound of the predicates after the connective `product` is distributed."""
+    return _size_bounds(normal, product)[1]
 
 
-def _counted(normal: Condition, product: type[And] | type[Or]) -> tuple[int, int]:
-    """Return into how many parts a condition is multiplied out, and how many predicates they have in all."""
+def _size_bounds(normal: Condition, product: type[And] | type[Or]) -> tuple[int, int]:
+    """Return the number of parts after distribution, and the number of predicates in all of them."""
     if not isinstance(normal, (And, Or)):
         return 1, 0 if isinstance(normal, Constant) else 1
-    parts, predicates = _counted(normal.conditions[0], product)
+    parts, predicates = _size_bounds(normal.conditions[0], product)
     for member in normal.conditions[1:]:
-        more, theirs = _counted(member, product)
+        more, added = _size_bounds(member, product)
         if isinstance(normal, product):
-            parts, predicates = parts * more, predicates * more + theirs * parts
+            parts, predicates = parts * more, predicates * more + added * parts
         else:
-            parts, predicates = parts + more, predicates + theirs
+            parts, predicates = parts + more, predicates + added
     return parts, predicates

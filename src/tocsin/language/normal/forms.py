@@ -1,4 +1,4 @@
-"""Disjunctive and conjunctive normal form, with a limit on how far they may grow."""
+"""Disjunctive and conjunctive normal form, with a limit on their size."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from tocsin.language.normal.merge import NeverError, is_plain, is_possible, merge
+from tocsin.language.normal.merge import UnsatisfiableError, is_plain, is_possible, merge
 from tocsin.language.normal.negation import join_equalities, to_nnf, without_repeats
 from tocsin.language.normal.predicates import rewrite
 from tocsin.model.conditions import (
@@ -25,16 +25,18 @@ from tocsin.model.errors import NormalFormError
 
 MAX_CONJUNCTIONS: Final = 1024
 MAX_CLAUSES: Final = 1024
-_MERGED_EARLY: Final = 32  # beyond so many, what cannot match is dropped before it is multiplied further
-_ABSORBED: Final = 256  # up to so many conjunctions each is compared with every other
+_MERGED_EARLY: Final = (
+    32  # with more conjunctions, unsatisfiable ones are dropped before the next distribution
+)
+_ABSORBED: Final = 256  # with more members, absorption would compare too many pairs
 
 Predicates: TypeAlias = tuple[Predicate, ...]
 
 
 class Dnf(Struct, frozen=True):
-    """Any of some conjunctions; none if nothing satisfies it, an empty one if everything does.
+    """A disjunction of conjunctions: without any it is false, with an empty one it is true.
 
-    `never` says of each conjunction that was left out why nothing satisfies it.
+    `never` holds a reason for each conjunction that was dropped because no event can satisfy it.
     """
 
     conjunctions: tuple[Conjunction, ...]
@@ -42,13 +44,13 @@ class Dnf(Struct, frozen=True):
 
 
 class Cnf(Struct, frozen=True):
-    """All of some clauses, each any of some predicates; an empty clause if nothing satisfies it."""
+    """A conjunction of clauses, each a disjunction of predicates; with an empty clause it is false."""
 
     clauses: tuple[Predicates, ...]
     never: tuple[str, ...] = ()
 
     def condition(self) -> Condition:
-        """Return the condition that says the same."""
+        """Return the equivalent condition."""
         return all_of([any_of(list(clause)) for clause in self.clauses])
 
 
@@ -87,19 +89,19 @@ def clauses_of(condition: Condition, max_clauses: int) -> Cnf:
     """Return the conjunctive normal form of a negation normal form."""
     found = _expand(condition, Or, max_clauses, {})
     clauses = [clause for clause in map(_joined, found) if not _is_certain(clause)]
-    # Clauses of one predicate form a conjunction of their own, whose predicates merge.
+    # Clauses of one predicate form a conjunction, and the predicates of a conjunction merge.
     units = tuple(clause[0] for clause in clauses if len(clause) == 1)
     try:
         single = merge(units) if units else ()
-    except NeverError as reason:
+    except UnsatisfiableError as reason:
         return Cnf(((),), (str(reason),))
     return Cnf(tuple(_absorb([*((p,) for p in single), *(c for c in clauses if len(c) != 1)])))
 
 
 def plain_conjunction(condition: Condition) -> Conjunction | None:
-    """Return a conjunction in which nothing interacts, as most filters are; None if something might.
+    """Return the condition as a conjunction without interacting predicates, or None.
 
-    The general way would give the same, more slowly.
+    Most filters are such conjunctions, and this way is faster than the general one.
     """
     found: list[Predicate] = []
     for member in condition.conditions if type(condition) is And else (condition,):
@@ -114,7 +116,7 @@ def plain_conjunction(condition: Condition) -> Conjunction | None:
 def _expand(
     condition: Condition, product: type[And] | type[Or], limit: int, never: dict[str, None]
 ) -> list[Predicates]:
-    """Return a negation normal form as lists of lists; `product` is the connective that multiplies them out."""
+    """Return a negation normal form as lists of predicates; the connective `product` is distributed over the other."""
     if isinstance(condition, Predicate):
         return [(condition,)]
     if isinstance(condition, Constant):
@@ -127,7 +129,7 @@ def _expand(
         return _bounded(found, product, limit, never)
     found = [()]
     for part in sorted(parts, key=len):
-        if len(found) * len(part) > limit * 16:  # too many even to look at
+        if len(found) * len(part) > limit * 16:  # too many to compute and then reduce
             raise _too_large(product, limit)
         found = without_repeats([_united(left, right) for left in found for right in part])
         if len(found) > _MERGED_EARLY:
@@ -143,7 +145,7 @@ def _united(left: Predicates, right: Predicates) -> Predicates:
 def _bounded(
     found: list[Predicates], product: type[And] | type[Or], limit: int, never: dict[str, None]
 ) -> list[Predicates]:
-    """Return `found` if it is within the limit, once what can be left out is left out."""
+    """Return `found`, reduced if it exceeds the limit; raise `NormalFormError` if it still does."""
     if len(found) <= limit:
         return found
     kept = list(_merged(found, never)) if product is And else [c for c in found if not _is_certain(c)]
@@ -169,18 +171,18 @@ def _too_large(product: type[And] | type[Or], limit: int) -> NormalFormError:
 
 
 def _merged(found: Iterable[Predicates], never: dict[str, None]) -> list[Conjunction]:
-    """Return the conjunctions that something can satisfy, each merged and none twice."""
+    """Return the satisfiable conjunctions, merged and without repeats; add the reasons of the others to `never`."""
     kept: list[Conjunction] = []
     for conjunction in found:
         try:
             kept.append(merge(conjunction) if conjunction else ())
-        except NeverError as reason:
+        except UnsatisfiableError as reason:
             never[str(reason)] = None
     return without_repeats(kept)
 
 
 def _absorb(found: list[Predicates]) -> list[Predicates]:
-    """Leave out what a shorter member already says: `a or (a and b)` is `a`."""
+    """Drop members that a shorter one implies: `a or (a and b)` is `a`."""
     if not 1 < len(found) <= _ABSORBED:
         return found
     sets = [frozenset(one) for one in found]
@@ -192,11 +194,11 @@ def _absorb(found: list[Predicates]) -> list[Predicates]:
 
 
 def _joined(clause: Predicates) -> Predicates:
-    """Return a clause with its equalities gathered, without predicates that no value satisfies."""
+    """Return a clause with its equalities joined into lists, and without unsatisfiable predicates."""
     return tuple(join_equalities([p for p in clause if is_possible(p)]))  # type: ignore[arg-type]
 
 
 def _is_certain(clause: Predicates) -> bool:
-    """Tell whether a clause holds for every event, as `a is missing or a is present` does."""
+    """Return whether a clause is true for every event, as `a is missing or a is present` is."""
     missing = {p.subject for p in clause if p.operator is Operator.MISSING}
     return any(p.operator is Operator.PRESENT and p.subject in missing for p in clause)

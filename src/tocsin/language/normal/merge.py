@@ -1,4 +1,4 @@
-"""Merging the predicates of one conjunction that speak of one attribute."""
+"""Merging the predicates of a conjunction that constrain the same attribute."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _ALGEBRA: Final = frozenset(
 )
 
 
-class NeverError(Exception):
-    """A conjunction that no event satisfies; its text says why."""
+class UnsatisfiableError(Exception):
+    """No event can satisfy a conjunction; the text gives the reason."""
 
 
 def merge(conjunction: Conjunction) -> Conjunction:
-    """Return the conjunction with each attribute's predicates merged, or raise `NeverError`.
+    """Return the conjunction with each attribute's predicates merged, or raise `UnsatisfiableError`.
 
     >>> from tocsin.language.parsing.parser import parse_condition
     >>> from tocsin.model.conditions import And
@@ -42,7 +42,7 @@ def merge(conjunction: Conjunction) -> Conjunction:
         return conjunction
     if is_plain(conjunction):
         return conjunction
-    constant, other = _sort_out(conjunction)
+    constant, other = _group_by_attribute(conjunction)
     merged: list[Predicate] = []
     for attribute, group in constant.items():
         merged += group if len(group) == 1 and is_possible(group[0]) else _merge_attribute(attribute, group)
@@ -50,44 +50,44 @@ def merge(conjunction: Conjunction) -> Conjunction:
 
 
 def is_plain(conjunction: Conjunction) -> bool:
-    """Tell whether each predicate has an attribute to itself and can hold, so that nothing merges."""
+    """Return whether each predicate is satisfiable and has an attribute of its own, so that nothing merges."""
     attributes = {
         p.subject for p in conjunction if p.operator not in _PRESENCE and type(p.subject) is Attribute
     }
     return len(attributes) == len(conjunction) and all(is_possible(p) for p in conjunction)
 
 
-def _sort_out(conjunction: Conjunction) -> tuple[dict[Attribute, list[Predicate]], list[Predicate]]:
-    """Return the predicates over constants by attribute, and the rest; presence is settled here."""
+def _group_by_attribute(conjunction: Conjunction) -> tuple[dict[Attribute, list[Predicate]], list[Predicate]]:
+    """Return the predicates over constants by attribute, and the other predicates; presence is resolved here."""
     missing = {p.subject: p for p in conjunction if p.operator is Operator.MISSING}
     constant: dict[Attribute, list[Predicate]] = {}
     other: list[Predicate] = list(missing.values())
     present: list[Predicate] = []
-    spoken_of: set[Attribute] = set()
+    constrained: set[Attribute] = set()
     for predicate in dict.fromkeys(conjunction):
         if predicate.operator is Operator.MISSING:
             continue
         named = attributes_of(predicate)
         if absent := next((attribute for attribute in named if attribute in missing), None):
-            raise NeverError(
-                f"`{condition_text(predicate)}` needs {term_text(absent)}, which is to be missing"
+            raise UnsatisfiableError(
+                f"`{condition_text(predicate)}` needs {term_text(absent)}, which must be missing"
             )
         if predicate.operator is Operator.PRESENT:
             present.append(predicate)
             continue
-        spoken_of |= named
+        constrained |= named
         subject = predicate.subject
         if isinstance(subject, Attribute) and all(isinstance(o, Literal) for o in predicate.operands):
             constant.setdefault(subject, []).append(predicate)
         else:
             other.append(predicate)
-    # A predicate that holds proves its attributes present.
-    other += [p for p in present if not attributes_of(p) <= spoken_of]
+    # A true predicate implies that its attributes are present.
+    other += [p for p in present if not attributes_of(p) <= constrained]
     return constant, other
 
 
 def is_possible(predicate: Predicate) -> bool:
-    """Tell whether some value satisfies a predicate that stands alone."""
+    """Return whether some value satisfies a single predicate."""
     if predicate.operator not in (Operator.BETWEEN, Operator.NOT_BETWEEN):
         return True
     low, high = predicate.operands
@@ -100,7 +100,7 @@ def is_possible(predicate: Predicate) -> bool:
 
 def _refuse(group: Collection[Predicate]) -> NoReturn:
     shown = " and ".join(condition_text(p) for p in list(group)[:4]) + (" and …" if len(group) > 4 else "")
-    raise NeverError(f"no value of {term_text(next(iter(group)).subject)} satisfies `{shown}`")
+    raise UnsatisfiableError(f"no value of {term_text(next(iter(group)).subject)} satisfies `{shown}`")
 
 
 def _merge_attribute(attribute: Attribute, group: list[Predicate]) -> list[Predicate]:
@@ -113,7 +113,7 @@ def _merge_attribute(attribute: Attribute, group: list[Predicate]) -> list[Predi
     algebra = [p for p in relevant if p.operator in _ALGEBRA]
     patterns = [p for p in relevant if p.operator not in _ALGEBRA]
     if len({o.kind for p in algebra for o in p.operands if isinstance(o, Literal)}) > 1:
-        # Text and timestamps may both be asked of one string: each holds in its own order.
+        # A string may be compared both as text and as a timestamp, and the two orders differ.
         return list(dict.fromkeys(relevant))
     if not algebra:
         return patterns
@@ -138,7 +138,7 @@ def admitted_kinds(predicate: Predicate) -> frozenset[Kind]:
 
 
 def _restrict(predicate: Predicate, kinds: frozenset[Kind]) -> Predicate:
-    """Leave out the members of a list that no value of these kinds is compared with."""
+    """Drop the members of a list that cannot be compared with a value of these kinds."""
     if predicate.operator not in (Operator.IN, Operator.NOT_IN):
         return predicate
     kept = tuple(o for o in members(predicate.operands) if _admitted_by(o) & kinds)
@@ -146,7 +146,7 @@ def _restrict(predicate: Predicate, kinds: frozenset[Kind]) -> Predicate:
 
 
 class _Region:
-    """The values of one kind that a set of predicates over constants leaves."""
+    """The values of one kind that satisfy a set of predicates over constants."""
 
     def __init__(self, predicates: list[Predicate]) -> None:
         self.kind = predicates[0].operands[0].kind  # type: ignore[union-attr]
@@ -155,12 +155,12 @@ class _Region:
         self.high: tuple[Value, bool] | None = None
         self.excluded: set[Value] = set()
         self.gaps: list[tuple[Value, Value]] = []
-        self.free: list[Predicate] = []  # hold for every value of the kind
+        self.free: list[Predicate] = []  # true for every value of the kind
         for predicate in predicates:
             self._add(predicate)
 
     def predicates(self, attribute: Attribute) -> list[Predicate] | None:
-        """Return the fewest predicates that say the same, or None if no value is left."""
+        """Return the fewest equivalent predicates, or None if no value is left."""
         if self.chosen is not None:
             left = tuple(Literal(v, self.kind) for v in self.chosen if self._allows(v))
             return [membership(attribute, members(left))] if left else None
@@ -220,7 +220,7 @@ class _Region:
         return not self._below(self.low[0]) if not self.low[1] else self.low[0] >= self.high[0]  # type: ignore[operator]
 
     def _tighten(self) -> None:
-        """Move the bounds past gaps and excluded values that touch them; drop those that lie outside."""
+        """Move the bounds past gaps and excluded values that touch them; drop gaps and values outside the bounds."""
         for low, high in sorted(self.gaps):
             if self.low is not None and low <= self.low[0] <= high:  # type: ignore[operator]
                 self._raise_low(high, strict=True)

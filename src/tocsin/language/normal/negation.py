@@ -1,4 +1,4 @@
-"""Negation normal form: `not` at the leaves only, where it is an operator of its own."""
+"""Negation normal form: `not` becomes part of the operators of predicates."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Item = TypeVar("Item")
 
 
 def to_nnf(condition: Condition) -> Condition:
-    """Return a condition without `not` that holds for exactly the same events.
+    """Return a condition without `not` that is true for exactly the same events.
 
-    Nested `and` and `or` are flattened, constants and repeats removed, and alternatives for one attribute
-    gathered: `a = 1 or a = 2` becomes `a in (1, 2)`.
+    Nested `and` and `or` are flattened, constants and repeats removed, and equalities of one attribute joined:
+    `a = 1 or a = 2` becomes `a in (1, 2)`.
 
     >>> from tocsin.language.parsing.parser import parse_condition
     >>> from tocsin.language.printer import condition_text
@@ -54,8 +54,8 @@ def _conjunction(conditions: list[Condition]) -> Condition:
     flat = _flatten(conditions, And)
     if FALSE in flat:
         return FALSE
-    # Exclusions of one attribute are gathered by the same rule as alternatives are, but only for constants
-    # of one kind: `a not in (1, 'x')` holds for 'y', `a != 1 and a != 'x'` for nothing.
+    # Inequalities of one attribute are joined like equalities, but only for constants of one kind:
+    # `a not in (1, 'x')` is true for 'y', `a != 1 and a != 'x'` for nothing.
     return all_of(_join(flat, Operator.NE, Operator.NOT_IN, mixed=False))
 
 
@@ -65,12 +65,12 @@ def _disjunction(conditions: list[Condition]) -> Condition:
 
 
 def join_equalities(alternatives: list[Condition]) -> list[Condition]:
-    """Return `alternatives` with the equalities of one subject gathered into one list each."""
+    """Return `alternatives` with the equalities of each subject joined into one list."""
     return _join(alternatives, Operator.EQ, Operator.IN, mixed=True)
 
 
 def _flatten(conditions: list[Condition], kind: type[And] | type[Or]) -> list[Condition]:
-    """Return the members in order, without repeats and without the constant that changes nothing."""
+    """Return the members in order, without repeats and without the connective's neutral constant."""
     neutral = TRUE if kind is And else FALSE
     flat: list[Condition] = []
     for condition in conditions:
@@ -82,7 +82,7 @@ def _flatten(conditions: list[Condition], kind: type[And] | type[Or]) -> list[Co
 
 
 def without_repeats(items: list[Item]) -> list[Item]:
-    """Return the different items in order; a few are compared faster than they are hashed."""
+    """Return the items in order without repeats; comparing a few is faster than hashing them."""
     if len(items) > 8:
         return list(dict.fromkeys(items))
     return [item for i, item in enumerate(items) if item not in items[:i]]

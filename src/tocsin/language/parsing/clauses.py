@@ -1,11 +1,11 @@
-"""Reading the clauses that queries share: select lists, conditions, computed values, names."""
+"""The clauses that queries share: select lists, conditions, computed values, names."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from tocsin.language.parsing.conditions import ConditionReader
-from tocsin.language.parsing.cursor import HABITS, closest
+from tocsin.language.parsing.cursor import FOREIGN_SYNTAX, closest
 from tocsin.language.parsing.terms import Scope
 from tocsin.language.parsing.tokens import END, NAME, NUMBER, PARAMETER, QUOTED, RESERVED, STRING
 from tocsin.language.printer import default_name
@@ -13,7 +13,18 @@ from tocsin.model.conditions import TRUE, Condition
 from tocsin.model.queries import Computation, SelectItem
 from tocsin.model.terms import Span, Term
 
-_CLAUSES: Final = ("where", "next", "fold", "within", "select", "publish", "compute", "on", "while", "join")
+CLAUSE_WORDS: Final = (
+    "where",
+    "next",
+    "fold",
+    "within",
+    "select",
+    "publish",
+    "compute",
+    "on",
+    "while",
+    "join",
+)
 _VALUES: Final = (NAME, QUOTED, NUMBER, STRING, PARAMETER)
 
 
@@ -26,10 +37,10 @@ class ClauseReader(ConditionReader):
 
     def condition_after(self, word: str) -> Condition:
         """Read `word` and the condition after it; without it, `true`."""
-        return self.condition(f"what follows `{word}`") if self.accept(word) else TRUE
+        return self.condition(f"the condition of `{word}`") if self.accept(word) else TRUE
 
     def items(self, selected: int) -> tuple[SelectItem, ...]:
-        """Read the select list that begins at token `selected`, and come back to where the reader was."""
+        """Read the select list that begins at token `selected`, and return to the present position."""
         back, self.at = self.at, selected
         items = self.select_list()
         if self.words[self.at] != "from":
@@ -100,18 +111,18 @@ class ClauseReader(ConditionReader):
             return None
         alias = self.name("an alias")
         if alias.lower() == "last":
-            raise self.fail("`last` means the iteration before, so it cannot be an alias", at=at)
+            raise self.fail("`last` means the previous iteration and cannot be an alias", at=at)
         if alias in scope.aliases:
             raise self.fail(
                 f"the alias `{alias}` is given twice", at=at, suggestion="give each event its own alias"
             )
         goes_on = self.words[self.at] not in RESERVED and self.kinds[self.at] in _VALUES
         if not named and kind == NAME and (goes_on or self.words[self.at] == "join"):
-            hint = HABITS.get(self.words[at])
+            hint = FOREIGN_SYNTAX.get(self.words[at])
             if hint:
-                raise self.fail(f"`{alias}` cannot stand here", at=at, suggestion=hint)
-        # A mistyped clause reads as an alias; what follows it gives it away.
-        meant = closest(alias, _CLAUSES, 0.75) if goes_on and kind == NAME and not named else None
+                raise self.fail(f"`{alias}` is not allowed here", at=at, suggestion=hint)
+        # A mistyped clause reads as an alias; the value after it shows the mistake.
+        meant = closest(alias, CLAUSE_WORDS, 0.75) if goes_on and kind == NAME and not named else None
         if meant:
-            raise self.fail(f"`{alias}` is no clause", at=at, suggestion=f"did you mean `{meant}`?")
+            raise self.fail(f"`{alias}` is not a clause", at=at, suggestion=f"did you mean `{meant}`?")
         return alias

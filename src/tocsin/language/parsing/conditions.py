@@ -1,4 +1,4 @@
-"""Reading conditions: predicates, `and`, `or`, `not`."""
+"""Conditions: predicates, `and`, `or`, `not`."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class ConditionReader(TermReader):
     """Reads conditions, over the terms that `TermReader` reads."""
 
     def condition(self, what: str) -> Condition:
-        """Read a condition, or raise an error that says `what` is not one."""
+        """Read a condition; `what` names it in an error."""
         at = self.at
         return self._as_condition(self.disjunction(), at, what)
 
     def disjunction(self) -> Parsed:
-        """Read conditions joined by `or`, or whatever single thing stands there."""
+        """Read conditions joined by `or`, or a single condition or term."""
         at = self.at
         first = self._conjunction()
         if self.words[self.at] != "or":
@@ -77,7 +77,7 @@ class ConditionReader(TermReader):
         at = self.at
         self.enter(at)
         self.at += 1
-        inner = self._as_condition(self._negation(), at + 1, "what follows `not`")
+        inner = self._as_condition(self._negation(), at + 1, "the operand of `not`")
         self.depth -= 1
         return Not(inner)
 
@@ -113,7 +113,7 @@ class ConditionReader(TermReader):
         return predicate
 
     def _is_simple(self, at: int) -> bool:
-        """Tell whether `name = constant` and nothing more stands at token `at`, as it does most often."""
+        """Return whether token `at` begins `name = constant` and nothing more, the most frequent predicate."""
         return (
             (self.kinds[at + 2] is NUMBER or self.kinds[at + 2] is STRING)
             and self.words[at + 3] in _AFTER_PREDICATE
@@ -231,7 +231,7 @@ class ConditionReader(TermReader):
 
     def _text_operand(self, operator: Operator) -> Term:
         at = self.at
-        term = self.term(f"what `{operator}` looks for")
+        term = self.term(f"the operand of `{operator}`")
         if isinstance(term, (Attribute, Parameter)) or (
             isinstance(term, Literal) and term.kind is Kind.STRING
         ):
@@ -253,14 +253,12 @@ class ConditionReader(TermReader):
             suggestion = (
                 f"a boolean is compared: = {word}" if word in ("true", "false") else _ABSENT.get(word)
             )
-            raise self.unexpected(
-                "`is` asks for presence only", ("missing", "present", "null"), (), suggestion
-            )
+            raise self.unexpected("`is` tests presence only", ("missing", "present", "null"), (), suggestion)
         self.at += 1
         return Predicate(subject, NEGATED[operator] if negated else operator)
 
     def _checked(self, predicate: Predicate, at: int) -> Predicate:
-        """Return `predicate`, unless it compares a length of time with something else."""
+        """Return `predicate`, or raise if it compares a length of time with anything but `duration`."""
         if not self.timed:
             return predicate
         terms = (predicate.subject, *predicate.operands)
@@ -289,7 +287,7 @@ class ConditionReader(TermReader):
         raise self._no_comparison(parsed, at, what)
 
     def _no_comparison(self, parsed: Parsed, at: int, what: str) -> Exception:
-        """Return the error for a value that stands where a condition should, as after a mistyped operator."""
+        """Return the error for a value in the place of a condition, as after a mistyped operator."""
         kind = self.kinds[self.at]
         if kind == NAME and self.words[self.at] not in RESERVED and at == 0 and self.at == 1:
             starter = closest(self.words[0], _STARTERS, 0.75)
@@ -299,7 +297,7 @@ class ConditionReader(TermReader):
                 )
         if self.words[self.at] == "not" and self.words[self.at + 1] in _COMPARISONS:
             return self.fail(
-                "`not` does not stand before a comparison sign",
+                "`not` is not allowed before a comparison sign",
                 suggestion="write `!=`, or `not` before it all",
             )
         if kind == END or self.words[self.at] in RESERVED or self.words[self.at] in (")", ";"):

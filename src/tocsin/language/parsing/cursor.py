@@ -1,4 +1,4 @@
-"""A place in the tokens, and the errors that name it."""
+"""A cursor over tokens, and errors at its position."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tocsin.language.parsing.tokens import END, NAME, QUOTED, RESERVED, STRING, 
 from tocsin.model.errors import LanguageError
 
 MAX_DEPTH: Final = 64
-"""How deep parentheses, `not` and minus signs may nest; flat lists of conditions have no limit."""
+"""The deepest nesting of parentheses, `not` and minus signs; flat lists of conditions have no limit."""
 
 
 def closest(word: str, candidates: list[str] | tuple[str, ...], likeness: float = 0.7) -> str | None:
@@ -23,7 +23,7 @@ def closest(word: str, candidates: list[str] | tuple[str, ...], likeness: float 
 
 
 class Cursor:
-    """The tokens of one text and how far they have been read."""
+    """The tokens of one text, and the position of the next one."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -34,14 +34,14 @@ class Cursor:
         self.depth = 0
 
     def accept(self, word: str) -> bool:
-        """Step over `word` if it comes next."""
+        """Skip `word` if it is the next token; return whether it was."""
         if self.words[self.at] == word:
             self.at += 1
             return True
         return False
 
     def expect(self, word: str, context: str) -> None:
-        """Step over `word`, or raise an error that says what `context` needs."""
+        """Skip `word`, or raise an error that begins with `context`."""
         if self.words[self.at] == word:
             self.at += 1
         else:
@@ -58,7 +58,7 @@ class Cursor:
         if self.words[at] in RESERVED:
             raise self.keyword_as_name(at)
         if "." in self.texts[at]:
-            raise self.fail(f"{what} has no dots; in double quotes it may have", at=at)
+            raise self.fail(f"{what} has no dots; write it in double quotes to keep them", at=at)
         self.at += 1
         return self.texts[at]
 
@@ -87,7 +87,7 @@ class Cursor:
         expected: tuple[str, ...] = (),
         suggestion: str | None = None,
     ) -> LanguageError:
-        """Return the error that `reason` names, with its caret under token `at`, or under the next one."""
+        """Return an error with its caret under token `at`, by default the next one."""
         place = self.at if at is None else at
         return LanguageError(
             reason,
@@ -109,7 +109,7 @@ class Cursor:
         found = self.words[self.at]
         near = closest(found, words, 0.6) if self.kinds[self.at] == NAME else None
         if suggestion is None:
-            suggestion = HABITS.get(found) or (f"did you mean `{near}`?" if near else None)
+            suggestion = FOREIGN_SYNTAX.get(found) or (f"did you mean `{near}`?" if near else None)
         expected = (*phrases, *(f"`{w}`" for w in words))
         return self.fail(f"{context}, found {self.found()}", expected=expected, suggestion=suggestion)
 
@@ -122,10 +122,10 @@ class Cursor:
         return f"the string {shown}" if kind == STRING else f"`{shown}`"
 
     def keyword_as_name(self, at: int) -> LanguageError:
-        """Return the error for a reserved word where a name should stand."""
+        """Return the error for a reserved word in the place of a name."""
         word = self.texts[at]
         return self.fail(
-            f"`{word}` is a keyword, so it cannot stand here",
+            f"`{word}` is a keyword and not allowed here",
             at=at,
             suggestion=f'if it is a name, write it in double quotes: "{word}"',
         )
@@ -139,7 +139,7 @@ class Cursor:
             ) from None
 
 
-HABITS: Final = {
+FOREIGN_SYNTAX: Final = {
     "==": "equality is written `=`",
     "=>": "did you mean `>=`?",
     "=<": "did you mean `<=`?",
@@ -158,7 +158,7 @@ HABITS: Final = {
     "%": "the operations on numbers are + - * /",
     "^": "the operations on numbers are + - * /",
     "distinct": "the different values are a view: select distinct sector from table stock",
-    "having": "Tocsin has no `having`: each change of an answer is told, whatever it is",
+    "having": "Tocsin has no `having`: every change of an answer is notified",
     "group": "Tocsin has no `group by`: leave one subscription per group, from a template",
     "order": "Tocsin has no `order by`: notifications come in the order of events",
     "limit": "Tocsin has no `limit`: narrow the condition, or ask for `min` or `max`",
@@ -171,4 +171,4 @@ HABITS: Final = {
     "followed": "did you mean `next`?",
     "union": "a union is several subscriptions that `publish as` one name",
 }
-"""What people write out of habit, and what they should."""
+"""Syntax of other languages, with its counterpart in this one."""

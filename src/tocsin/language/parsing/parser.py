@@ -1,4 +1,4 @@
-"""Text to the model."""
+"""Queries from text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tocsin.model.queries import Filter, Query, Sequence, View
 
 
 def parse(text: str) -> Query:
-    """Return the query that `text` says, or raise `LanguageError` at the place where it cannot be read.
+    """Return the query of `text`, or raise `LanguageError` with the position of the fault.
 
     >>> parse("symbol = 'IBM' and price > 100").condition.conditions[1]
     Predicate(subject=Attribute(path='price', alias=None), operator=<Operator.GT: '>'>,
@@ -20,23 +20,27 @@ def parse(text: str) -> Query:
 
 
 def parse_condition(text: str) -> Condition:
-    """Return the condition that `text` says; a whole query is refused."""
+    """Return the condition of `text`; raise `LanguageError` for any other query."""
     query = parse(text)
     if isinstance(query, Filter) and query.stream is None and not query.select:
         return query.condition
-    raise LanguageError("a condition alone is needed here", text=text, offset=len(text) - len(text.lstrip()))
+    raise LanguageError(
+        "only a condition is allowed here, without `from` and `select`",
+        text=text,
+        offset=len(text) - len(text.lstrip()),
+    )
 
 
 def parse_template(text: str) -> tuple[Query, tuple[str, ...]]:
-    """Return the query that `text` says and the names of its parameters, in order of appearance."""
+    """Return the query of `text` and the names of its parameters, in order of appearance."""
     reader = read(text, template=True)
     return reader.result, tuple(reader.parameters or ())
 
 
 def canonical(query: Query, *, template: bool = False) -> Query:
-    """Return `query` as its own text is read.
+    """Return `query` printed and parsed again.
 
-    So every rule of the language holds for it, whatever it was made from; a `LanguageError` shows that text.
+    So a query from any source follows every rule of the language; a `LanguageError` shows the printed text.
     """
     try:
         text = to_text(query)
@@ -45,20 +49,20 @@ def canonical(query: Query, *, template: bool = False) -> Query:
     result = read(text, template=template).result
     if result != query and not _is_folded(query):
         raise LanguageError(
-            "the query holds more than its text can say", text=text, offset=0, length=len(text)
+            "the query has parts that the language cannot express", text=text, offset=0, length=len(text)
         )
     return result
 
 
 def _is_folded(query: Query) -> bool:
-    """Tell whether the text of `query` is read as something simpler: a filter, or a table without its alias."""
+    """Return whether the text of `query` parses to a simpler query: a filter, or a table without its alias."""
     if isinstance(query, Sequence):
         return len(query.steps) == 1
     return isinstance(query, View) and len(query.tables) == 1 and query.tables[0].alias is not None
 
 
 def read(text: str, *, template: bool = False) -> QueryReader:
-    """Return the reader of `text` with its result, its parameters and its warnings."""
+    """Return a reader that has read `text`, with its result, parameters and warnings."""
     reader = QueryReader(text, template=template)
     try:
         reader.result = reader.query()

@@ -1,13 +1,13 @@
-"""Reading whole queries: filters, sequences and views."""
+"""Whole queries: filters, sequences and views."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from tocsin.language.parsing.clauses import ClauseReader
+from tocsin.language.parsing.clauses import CLAUSE_WORDS, ClauseReader
 from tocsin.language.parsing.cursor import closest
 from tocsin.language.parsing.terms import COMPARISON_SIGNS, Scope
-from tocsin.language.parsing.tokens import END, NAME, NUMBER, PARAMETER, QUOTED, RESERVED, STRING
+from tocsin.language.parsing.tokens import END, NAME, NUMBER, PARAMETER, QUOTED, RESERVED
 from tocsin.model.conditions import TRUE, Condition
 from tocsin.model.queries import (
     Computation,
@@ -26,15 +26,13 @@ from tocsin.model.queries import (
 from tocsin.model.terms import Literal, Parameter, Span, SpanUnit
 from tocsin.model.values import Kind
 
-_OF_A_SEQUENCE: Final = frozenset(("next", "fold", "within", "publish", "compute"))
-_CLAUSES: Final = ("where", "next", "fold", "within", "select", "publish", "compute", "on", "while", "join")
-_NO_BEGINNING: Final = frozenset(("where", "on", "while", "join", *_OF_A_SEQUENCE))
-_VALUES: Final = (NAME, QUOTED, NUMBER, STRING, PARAMETER)
+_SEQUENCE_WORDS: Final = frozenset(("next", "fold", "within", "publish", "compute"))
+_NOT_FIRST: Final = frozenset(("where", "on", "while", "join", *_SEQUENCE_WORDS))
 _NO_AGGREGATE: Final = "aggregates belong to a fold's `compute`"
 
 
 class QueryReader(ClauseReader):
-    """Reads one query, to the end of the text; `result` is there once it has been read."""
+    """Reads one query, to the end of the text; `result` is set by `read`."""
 
     result: Query
 
@@ -50,7 +48,7 @@ class QueryReader(ClauseReader):
 
     def _query(self) -> Query:
         word = self.words[self.at]
-        if word in _NO_BEGINNING and self.words[self.at + 1] not in COMPARISON_SIGNS:
+        if word in _NOT_FIRST and self.words[self.at + 1] not in COMPARISON_SIGNS:
             raise self.fail(f"no subscription begins with `{word}`", suggestion=self._misplaced(word))
         if word == "select":
             return self._selecting()
@@ -58,7 +56,7 @@ class QueryReader(ClauseReader):
             return self._view(None) if self._is_table(self.at + 1) else self._from(None)
         return Filter(self.condition("a subscription"))
 
-    # select first: what its names mean is known only after `from`, so it is read second
+    # `select` is written first but read second, since its names are resolved by the sources after `from`
 
     def _selecting(self) -> Query:
         selected = self.at + 1
@@ -90,7 +88,7 @@ class QueryReader(ClauseReader):
         start = self.at
         if selected is not None and self.words[selected] == "distinct":
             raise self.fail(
-                "`distinct` asks about a table, not a stream",
+                "`distinct` needs a table, not a stream",
                 at=selected,
                 suggestion="did you mean `from table`?",
             )
@@ -121,7 +119,7 @@ class QueryReader(ClauseReader):
         scope.aggregates = "an aggregate needs a table: select min(price) from table stock"
         self.at += 1
         stream = self.dotted_name("the name of a stream")
-        scope.stripped = self.alias(scope) or stream
+        scope.single = self.alias(scope) or stream
         where = self.where()
         select = self._tail_select(selected)
         return Filter(where, stream, select)
@@ -166,14 +164,14 @@ class QueryReader(ClauseReader):
         scope.last = False
         where = self.where()
         if self.words[self.at] in ("on", "while", "compute"):
-            raise self.fail("a fold's clauses come in this order: `on`, `while`, `compute`, `where`")
+            raise self.fail("the clauses of `fold` have the order `on`, `while`, `compute`, `where`")
         return Fold(source, alias, on, while_, compute, where)
 
     def _within(self) -> Span | Parameter:
         at = self.at
         if self.kinds[at] == PARAMETER:
             return self._parameter(at)
-        term = self.term("what follows `within`")
+        term = self.term("the length after `within`")
         if isinstance(term, Literal) and isinstance(term.value, int) and term.kind is Kind.NUMBER:
             term = Span(term.value, SpanUnit.TICKS)
         if not isinstance(term, Span) or term.amount <= 0:
@@ -231,7 +229,7 @@ class QueryReader(ClauseReader):
         for at in range(start, len(self.words)):
             word = self.words[at]
             depth += (word == "(") - (word == ")")
-            if depth == 0 and word in _OF_A_SEQUENCE:
+            if depth == 0 and word in _SEQUENCE_WORDS:
                 return True
         return self.words[start + 1] == "("
 
@@ -246,7 +244,7 @@ class QueryReader(ClauseReader):
     def _view(self, selected: int | None) -> View:
         if selected is None:
             raise self.fail(
-                "a view says what it selects", suggestion="write: select min(price) from table …, or select *"
+                "a view needs `select`", suggestion="write: select min(price) from table …, or select *"
             )
         self.at += 1
         scope = self.scope = Scope()
@@ -259,10 +257,10 @@ class QueryReader(ClauseReader):
             tables.append(self._table(scope))
             on = self._join(tables, scope)
         else:
-            scope.stripped = tables[0].alias or tables[0].name
+            scope.single = tables[0].alias or tables[0].name
             tables = [Table(tables[0].name)]
         where = self.where()
-        if self.words[self.at] in _OF_A_SEQUENCE:
+        if self.words[self.at] in _SEQUENCE_WORDS:
             raise self.fail(
                 "a view has no steps", suggestion="a sequence reads a stream: leave out the word `table`"
             )
@@ -290,7 +288,7 @@ class QueryReader(ClauseReader):
         scope.aggregates = None
         items = self.items(selected + distinct)
         if distinct and not items:
-            raise self.fail("`select distinct` needs the attribute whose values are told", at=selected + 1)
+            raise self.fail("`select distinct` needs the attributes whose values it selects", at=selected + 1)
         return distinct, items
 
     def _leftover(self) -> Exception:
@@ -312,15 +310,15 @@ class QueryReader(ClauseReader):
             )
         if word in RESERVED and word not in ("and", "or"):
             return self.fail(
-                f"`{word}` cannot stand here",
+                f"`{word}` is not allowed here",
                 expected=("the end of the text", "`and`", "`or`"),
                 suggestion=self._misplaced(word),
             )
         if self.kinds[self.at - 1] == NUMBER and self.words[self.at][:1] == "_":
             return self.fail("a number ends before `_`", suggestion="numbers have no separators: 12000")
-        before = "the condition" if self.words[0] not in ("from", "select") else "what stands"
+        before = "the condition" if self.words[0] not in ("from", "select") else "the query"
         error = self.unexpected(f"{before} before is complete", ("and", "or"), ("the end of the text",))
-        clause = closest(word, _CLAUSES, 0.75) if self.words[0] in ("from", "select") else None
+        clause = closest(word, CLAUSE_WORDS, 0.75) if self.words[0] in ("from", "select") else None
         if clause is not None:
             error.suggestion = f"did you mean `{clause}`?"
         error.suggestion = error.suggestion or "two conditions are joined with `and` or `or`"
@@ -328,11 +326,11 @@ class QueryReader(ClauseReader):
 
     def _misplaced(self, word: str) -> str | None:
         if self.words[0] in ("from", "select") and word in ("where", "on", "while", "compute"):
-            return "in `from`, clauses come in the order `where`, `compute`; in `fold`, `on`, `while`, `compute`, `where`"
+            return "clauses have an order: `where`, `compute` in `from`; `on`, `while`, `compute`, `where` in `fold`"
         if word == "where":
             return "a bare condition needs no `where`; with it, begin with `from` and a stream"
         if word == "join":
             return "a view joins two tables, both after the word `table`: from table a join table b on …"
-        if word in _OF_A_SEQUENCE:
+        if word in _SEQUENCE_WORDS:
             return "a sequence begins with `from`, and its clauses end with `within`, `select`, `publish`"
         return None

@@ -1,4 +1,4 @@
-"""Reading terms: names, constants, parameters and arithmetic."""
+"""Terms: names, constants, parameters and arithmetic."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tocsin.model.timestamps import parse_rfc3339
 from tocsin.model.values import Kind
 
 Parsed: TypeAlias = Term | Condition
-"""What parentheses may hold: which of the two it is shows only once it has been read."""
+"""The content of parentheses, whose type is known only once it has been read."""
 
 COMPARISON_SIGNS: Final = frozenset(("=", "!=", "<>", "<", "<=", ">", ">="))
 
@@ -50,48 +50,48 @@ _CONDITIONS: Final = frozenset((Predicate, And, Or, Not, Constant))
 
 
 def is_condition(parsed: Parsed) -> bool:
-    """Tell whether `parsed` is a condition, rather than a value."""
+    """Return whether `parsed` is a condition, rather than a term."""
     return type(parsed) in _CONDITIONS
 
 
 @dataclass(slots=True)
 class Scope:
-    """What names mean at the place that is being read."""
+    """The names that are known at the current position."""
 
     aliases: list[str] = field(default_factory=list)
     sequence: bool = False
-    joined: bool = False  # every name must say its table
-    stripped: str | None = None  # a single source's own alias or name, which names the event itself
+    joined: bool = False  # every name needs the alias of its table
+    single: str | None = None  # the alias or name of the only source, which may precede any attribute
     unnamed: list[str] = field(default_factory=list)  # streams of a sequence whose events have no alias
-    last: bool = False  # `last.x` has a meaning
-    elapsed: bool = False  # `duration` has a meaning
+    last: bool = False  # `last.x` is allowed
+    elapsed: bool = False  # `duration` is allowed
     aggregates: str | None = "an aggregate needs a table: select min(price) from table stock"
 
 
 class TermReader(Cursor):
-    """Reads terms. `parameters` is None where the text is no template; else it collects their names."""
+    """Reads terms. `parameters` collects the names of parameters, and is None if the text is not a template."""
 
     def __init__(self, text: str, *, template: bool = False) -> None:
         super().__init__(text)
         self.scope = Scope()
         self.parameters: dict[str, None] | None = {} if template else None
-        self.operations = 0  # how many arithmetic ones the term that is being read has so far
+        self.operations = 0  # arithmetic operations in the present term so far
         self.warnings: list[str] = []
         self.timed = False  # whether a length of time has been read
 
     def disjunction(self) -> Parsed:
-        """Read a whole expression; conditions are read by a subclass."""
+        """Read a whole expression; a subclass reads conditions."""
         return self.sum()
 
     def term(self, what: str) -> Term:
-        """Read a term, or raise an error that says `what` is not one."""
+        """Read a term; `what` names it in an error."""
         at = self.at
         if (self.kinds[at] is NUMBER or self.kinds[at] is STRING) and self.words[at + 1] not in _ARITHMETIC:
             return self._atom()  # type: ignore[return-value]
         return self.as_term(self.sum(), at, what)
 
     def as_term(self, parsed: Parsed, at: int, what: str) -> Term:
-        """Return `parsed` if it is a term; `at` is where it began."""
+        """Return `parsed`, or raise at token `at` if it is a condition."""
         if type(parsed) in _CONDITIONS:
             raise self.fail(f"{what} must be a value, but this is a condition", at=at)
         return parsed  # type: ignore[return-value]
@@ -116,7 +116,7 @@ class TermReader(Cursor):
         return left
 
     def count_operation(self, at: int) -> None:
-        """Count one more operation; a term is as deep as it has operations."""
+        """Count one more operation, and raise if the term has too many: each makes it deeper."""
         self.operations += 1
         if self.operations > MAX_OPERATIONS:
             raise self.fail(f"more than {MAX_OPERATIONS} operations in one term", at=at)
@@ -160,7 +160,7 @@ class TermReader(Cursor):
             "a value is missing",
             (),
             ("a value", "a name"),
-            f"`{before}{self.words[at]}` is no comparison; there are = != < <= > >=" if doubled else None,
+            f"`{before}{self.words[at]}` is not a comparison; use one of = != < <= > >=" if doubled else None,
         )
 
     def _word(self, at: int) -> Term:
@@ -174,7 +174,7 @@ class TermReader(Cursor):
         if word == "duration" and self.scope.sequence:
             if not self.scope.elapsed:
                 raise self.fail(
-                    "`duration` may stand in `on`, `while` and `where` only",
+                    "`duration` is allowed in `on`, `while` and `where` only",
                     at=at,
                     suggestion='an attribute of that name is written in double quotes: "duration"',
                 )
@@ -285,7 +285,7 @@ class TermReader(Cursor):
             return self._number(self.at, -1)
         self.enter(at)
         self.count_operation(at)
-        inner = self.as_term(self._atom(), at + 1, "what follows a minus sign")
+        inner = self.as_term(self._atom(), at + 1, "the operand of a minus sign")
         self.depth -= 1
         if isinstance(inner, Span) or (isinstance(inner, Literal) and inner.kind is not Kind.NUMBER):
             raise self.fail("only a number can have a minus sign", at=at)
@@ -296,13 +296,13 @@ class TermReader(Cursor):
         if word not in _FUNCTIONS:
             near = closest(word, _FUNCTIONS)
             raise self.fail(
-                f"there is no function `{self.texts[at]}`",
+                f"there is not a function `{self.texts[at]}`",
                 at=at,
                 expected=tuple(f"`{f}`" for f in _FUNCTIONS),
                 suggestion=f"did you mean `{near}`?" if near else None,
             )
         if self.scope.aggregates is not None:
-            raise self.fail(f"`{word}` cannot stand here: {self.scope.aggregates}", at=at)
+            raise self.fail(f"`{word}` is not allowed here: {self.scope.aggregates}", at=at)
         self.at += 2
         function = AggregateFunction(word)
         if self.words[self.at] == "*":
@@ -318,7 +318,7 @@ class TermReader(Cursor):
         return Aggregate(function, argument)
 
     def attribute(self) -> Attribute:
-        """Read an attribute's name and say of which event it is."""
+        """Read an attribute's name, and resolve its alias."""
         at = self.at
         parts = [self.unquoted(at)] if self.kinds[at] == QUOTED else self.texts[at].split(".")
         self.at += 1
@@ -335,14 +335,14 @@ class TermReader(Cursor):
         head = parts[0]
         if len(parts) > 1:
             rest = ".".join(parts[1:])
-            if head == scope.stripped:
+            if head == scope.single:
                 return Attribute(rest)
             if head in scope.aliases:
                 return Attribute(rest, head)
             if scope.sequence and head.lower() == "last":
                 if not scope.last:
                     raise self.fail(
-                        f"`last.{rest}` has a meaning in a fold's `on`, `while` and `compute` only", at=at
+                        f"`last.{rest}` is allowed in the `on`, `while` and `compute` of a fold only", at=at
                     )
                 return Attribute(rest, "last")
             if scope.joined or (scope.sequence and scope.aliases):
@@ -353,17 +353,17 @@ class TermReader(Cursor):
                     at=at,
                     suggestion=f"give them one, such as `{head} a`, and write `a.{rest}`",
                 )
-            if scope.stripped is not None and head.lower() == scope.stripped.lower():
+            if scope.single is not None and head.lower() == scope.single.lower():
                 self.warnings.append(
-                    f"`{head}.{rest}` is an attribute of that name; the alias is written `{scope.stripped}`"
+                    f"`{head}.{rest}` is an attribute of that name; the alias is written `{scope.single}`"
                 )
         elif scope.joined:
             raise self.fail(
-                f"say of which table `{head}` is",
+                f"`{head}` needs the alias of its table",
                 at=at,
                 expected=tuple(f"`{alias}.{head}`" for alias in scope.aliases),
             )
-        # A million subscriptions name few attributes: one string serves them all.
+        # A million subscriptions name few attributes, so they share interned strings.
         return Attribute(intern(".".join(parts)))
 
     def _unknown_alias(self, head: str, at: int) -> Exception:

@@ -1,4 +1,4 @@
-"""Rows of parameters, from wherever they come, as one checked array per parameter."""
+"""The rows of a template as one checked array per parameter."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Rows: TypeAlias = Any
 """A mapping of columns, a pandas or Arrow table, or an iterable of mappings."""
 
 Faults: TypeAlias = dict[int, TemplateError]
-"""The first fault of each faulty row."""
+"""The first error of each faulty row."""
 
 _EXACT: Final = 2**53  # up to here every integer is a float
 _NO_ROWS: Final = "rows are mappings of parameter to value, or a table"
@@ -27,25 +27,24 @@ _INFINITE: Final = "a constant must be finite"
 
 
 def as_table(rows: Rows) -> Rows:
-    """Return rows that can be gone through more than once."""
+    """Return rows that can be iterated more than once."""
     is_table = isinstance(rows, (Mapping, list, tuple)) or hasattr(rows, "num_rows") or hasattr(rows, "iloc")
     return rows if is_table else list(rows)
 
 
 def values_of(rows: Rows, name: str) -> list[object]:
-    """Return one column of a table as it is, whether or not it is a parameter."""
+    """Return one column of a table unchecked, whether or not it is a parameter."""
     column = _raw_columns(rows, [name])[0][name]
     values = column.tolist() if isinstance(column, np.ndarray) else list(column)
-    if values and all(value is _NOT_GIVEN for value in values):
-        raise TemplateError("no row gives it a value", parameter=name)
-    return [None if value is _NOT_GIVEN else value for value in values]
+    if values and all(value is _ABSENT for value in values):
+        raise TemplateError("no row has a value for it", parameter=name)
+    return [None if value is _ABSENT else value for value in values]
 
 
 def read_columns(rows: Rows, names: Mapping[str, bool]) -> tuple[dict[str, Column], int, Faults]:
-    """Return one array per parameter, the number of rows, and the fault of each row that has one.
+    """Return one array per parameter, the number of rows, and the error of each faulty row.
 
-    `names` says of each parameter whether it stands for a whole list. Where a value is at fault its place in
-    the array is not to be read.
+    `names` maps each parameter to whether it is a list. The cells of a faulty row are undefined.
     """
     raw, size = _raw_columns(rows, list(names))
     faults: Faults = {}
@@ -71,20 +70,20 @@ def _raw_columns(rows: Rows, names: list[str]) -> tuple[dict[str, Any], int]:
         return _transposed(rows, names)
     missing = [name for name in names if name not in found]
     if missing:
-        raise TemplateError("no column gives it a value", parameter=missing[0])
+        raise TemplateError("no column has values for it", parameter=missing[0])
     if len(sizes) > 1:
         raise TemplateError(f"the columns differ in length: {sorted(sizes)}")
     return found, sizes.pop() if sizes else 0
 
 
 def _column(name: str, raw: Any) -> Any:
-    """Return what a mapping holds under a parameter's name, if it is a column."""
+    """Return a mapping's value if it is a column, or raise `TemplateError`."""
     if isinstance(raw, (pa.Array, pa.ChunkedArray)):
         return _from_arrow(raw)
     if hasattr(raw, "to_numpy"):  # a pandas series
         return _from_pandas(raw)
     if isinstance(raw, np.ma.MaskedArray):
-        return raw.tolist()  # what is masked is null
+        return raw.tolist()  # masked values are nulls
     if isinstance(raw, np.ndarray) and raw.ndim:
         return raw
     if isinstance(raw, (str, bytes, Mapping)) or not isinstance(raw, Sequence):
@@ -96,18 +95,18 @@ def _column(name: str, raw: Any) -> Any:
 
 
 def _from_pandas(series: Any) -> Any:
-    """Return a pandas series; what has nulls of its own must not turn them into NaN."""
+    """Return a pandas series as an array; nulls of extension types do not become NaN."""
     return series.to_numpy() if isinstance(series.dtype, np.dtype) else series.to_numpy(dtype=object)
 
 
 def _from_arrow(column: Any) -> Any:
-    """Return an Arrow column; nulls and whatever NumPy does not hold as it is become Python objects."""
+    """Return an Arrow column as an array, or as Python objects if it has nulls or a type that NumPy lacks."""
     kind = column.type
     plain = pa.types.is_integer(kind) or pa.types.is_floating(kind)
     if plain and not column.null_count:
         return column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy()
     values = column.to_pylist()
-    if pa.types.is_timestamp(kind) and kind.tz is None:  # taken to be UTC, as in tables of events
+    if pa.types.is_timestamp(kind) and kind.tz is None:  # UTC, as in tables of events
         return [None if value is None else value.replace(tzinfo=UTC) for value in values]
     return values
 
@@ -122,17 +121,17 @@ def _transposed(rows: Any, names: list[str]) -> tuple[dict[str, Any], int]:
         try:
             columns[name] = [row[name] for row in listed]
         except KeyError:
-            columns[name] = [row.get(name, _NOT_GIVEN) for row in listed]
+            columns[name] = [row.get(name, _ABSENT) for row in listed]
         except (TypeError, IndexError, ValueError):
             raise TemplateError(_NO_ROWS) from None
     return columns, len(listed)
 
 
-class _NotGiven:
-    """Stands for a value that a row does not give."""
+class _Absent:
+    """Marks a value that a row lacks."""
 
 
-_NOT_GIVEN = _NotGiven()
+_ABSENT = _Absent()
 
 
 def _checked(name: str, raw: Any, many: bool, faults: Faults) -> Column:
@@ -150,7 +149,8 @@ def _checked(name: str, raw: Any, many: bool, faults: Faults) -> Column:
         raise TemplateError("its times have no time zone; convert them, for example to UTC", parameter=name)
     if kind not in "UO":
         raise TemplateError(
-            f"its values, of type {array.dtype}, are of no kind that Tocsin keeps", parameter=name
+            f"its values, of type {array.dtype}, are neither numbers, strings, booleans nor timestamps",
+            parameter=name,
         )
     return _objects(name, array.astype(object, copy=False), faults)
 
@@ -174,13 +174,13 @@ def _objects(name: str, array: NDArray[np.object_], faults: Faults) -> Column:
         try:
             return array.astype(np.int64)
         except OverflowError:
-            pass  # beyond 64 bits an integer stays as Python has it
+            pass  # integers beyond 64 bits stay Python objects
     if kinds == {int, float} and all(type(v) is float or abs(v) <= _EXACT for v in values):
         return _floats(name, array.astype(np.float64), faults)
     read = np.empty(len(values), dtype=object)
     for row, value in enumerate(values):
-        if value is _NOT_GIVEN:
-            _fault(faults, row, name, "the row does not give it")
+        if value is _ABSENT:
+            _fault(faults, row, name, "the row has no value for it")
             continue
         try:
             read[row] = constant(value).value
@@ -192,8 +192,8 @@ def _objects(name: str, array: NDArray[np.object_], faults: Faults) -> Column:
 def _lists(name: str, raw: Any, faults: Faults) -> Column:
     read = np.empty(len(raw), dtype=object)
     for row, members in enumerate(raw):
-        if members is _NOT_GIVEN:
-            _fault(faults, row, name, "the row does not give it")
+        if members is _ABSENT:
+            _fault(faults, row, name, "the row has no value for it")
             continue
         if isinstance(members, (str, bytes, Mapping)) or not isinstance(members, Iterable):
             _fault(faults, row, name, f"`in :{name}` takes a list of values, not {type(members).__name__}")

@@ -1,4 +1,4 @@
-"""A text with parameters, and its rows as columns."""
+"""A template: a text with parameters, and its rows as columns."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _COMPILERS: Final[dict[Role, Callable[[str], object]]] = {Role.LIKE: compile_lik
 
 
 class TemplateRows(Struct, frozen=True):
-    """Many filters, sequences or views of one shape: the query with parameters, and a column of constants for each.
+    """Many queries from one template: the query with parameters, and a column of constants for each parameter.
 
-    `normal` is a filter's normal form; sequences and views have none. `rows` are the numbers of the rows that are kept, in the order they were given; `errors` say what is wrong
-    with the others, and `never` are the rows that no event can satisfy.
+    `normal` is a filter's normal form; sequences and views have none. `rows` are the numbers of the valid rows, in
+    the order they were given; `errors` are the errors of faulty rows, and `never` the rows that can never match.
     """
 
     query: Query
@@ -49,16 +49,16 @@ class TemplateRows(Struct, frozen=True):
         return len(self.rows)
 
     def without(self, rows: Collection[int]) -> TemplateRows:
-        """Return these without some rows, given by their numbers."""
+        """Return the queries without the rows of these numbers."""
         return self.take(np.flatnonzero(~np.isin(self.rows, list(rows))))
 
     def take(self, positions: NDArray[np.int64]) -> TemplateRows:
-        """Return only those at these positions."""
+        """Return the queries at these positions."""
         columns = {name: column[positions] for name, column in self.columns.items()}
         return TemplateRows(self.query, self.normal, columns, self.rows[positions], self.errors, self.never)
 
     def conjunctions(self, position: int) -> Iterator[Conjunction]:
-        """Return the conjunctions of the filter of the kept row at `position`, with its constants in place."""
+        """Return the conjunctions of the filter at `position`, with its constants."""
         values = bindings_at(self.columns, position)
         form = self.form()
         normal = form if isinstance(form, Dnf) else to_dnf(form.condition())
@@ -66,14 +66,14 @@ class TemplateRows(Struct, frozen=True):
             yield tuple(bind_predicate(predicate, values) for predicate in conjunction)
 
     def form(self) -> Dnf | Cnf:
-        """Return the normal form of the filters, or raise `TemplateError` for what has none."""
+        """Return the normal form of the filters; raise `TemplateError` for sequences and views."""
         if self.normal is None:
-            raise TemplateError("these are no filters: they have no normal form, and no matcher holds them")
+            raise TemplateError("only filters have a normal form; sequences and views have none")
         return self.normal
 
 
 class Template:
-    """A text with parameters such as `:price`, parsed once for all the rows that give them values.
+    """A text with parameters such as `:price`, parsed once for all rows of values.
 
     >>> template = Template("symbol = :s and price > :p")
     >>> template.parameters
@@ -82,7 +82,7 @@ class Template:
     symbol = 'IBM' and price > 100
     >>> rows = template.bind_many({"s": ["IBM", "MSFT", None], "p": [100, 25.5, 1]})
     >>> len(rows), str(rows.errors[0])
-    (2, 'row 2, parameter `:s`: null is no value and equals nothing; ask for `is missing` or `is present` instead')
+    (2, 'row 2, parameter `:s`: null is not a value and equals nothing; use `is missing` or `is present` instead')
     """
 
     def __init__(
@@ -104,15 +104,13 @@ class Template:
         self._many = {name: Role.MANY in self._roles[name] for name in self.parameters}
         for name in self.parameters:
             if self._many[name] and len(self._roles[name]) > 1:
-                raise TemplateError(
-                    "it stands for a list after `in`, and for one value elsewhere", parameter=name
-                )
+                raise TemplateError("it is a list after `in` and a single value elsewhere", parameter=name)
 
     def __repr__(self) -> str:
         return f"Template({to_text(self.query)!r})"
 
     def bind(self, row: Mapping[str, object]) -> Query:
-        """Return the query that one row makes, or raise `TemplateError`."""
+        """Return the query of one row, or raise `TemplateError`."""
         given = {name: row[name] for name in self.parameters if name in row}
         spans = {name: value for name, value in given.items() if isinstance(value, timedelta)}
         for name in spans:
@@ -129,13 +127,13 @@ class Template:
         try:
             return canonical(bind_query(self.query, values))
         except LanguageError as fault:
-            raise TemplateError(f"the row makes a text that the language does not allow: {fault}") from None
+            raise TemplateError(f"the language does not allow the text of this row: {fault}") from None
 
     def bind_many(self, rows: Rows, *, clauses: bool = False) -> TemplateRows:
-        """Return the filters, sequences or views that all rows make, as columns; faulty rows are left out and reported.
+        """Return the queries of all rows as columns; faulty rows are left out and reported in `errors`.
 
-        `rows` is a mapping of columns, a pandas or Arrow table, or an iterable of mappings. The text is
-        normalised once, so that a row costs array work only; with `clauses`, to the smaller normal form.
+        `rows` is a mapping of columns, a pandas or Arrow table, or an iterable of mappings. The text is normalised
+        once for all rows: to disjunctive normal form, or with `clauses` to the smaller normal form.
         """
         columns, size, faults = read_columns(rows, self._many)
         self._check_roles(columns, faults)
@@ -159,13 +157,13 @@ class Template:
         )
 
     def _check_roles(self, columns: Mapping[str, Column], faults: Faults) -> None:
-        """Find the rows whose value is of a kind that cannot stand in its place."""
+        """Add an error for each row with a value of a kind that its parameter's role does not allow."""
         for name, column in columns.items():
             roles = self._roles[name]
             if roles & _TEXTUAL:
-                _check(name, column, faults, str, "a string is needed here")
+                _check(name, column, faults, str, "its value must be a string")
             if roles & {Role.NUMBER, Role.SPAN, Role.WITHIN}:
-                _check(name, column, faults, (int, float), "a number is needed here")
+                _check(name, column, faults, (int, float), "its value must be a number")
             if Role.WITHIN in roles:
                 _check_lengths(name, column, faults)
             for role, compiler in _COMPILERS.items():
@@ -174,9 +172,9 @@ class Template:
 
 
 def _for_bounds(normal: Dnf | Cnf, query: Filter) -> Dnf | Cnf:
-    """Return the form to look for empty rows in: the disjunctive one if there is one, for it shows the most.
+    """Return the form to find unsatisfiable rows in: the disjunctive one unless it is too large.
 
-    So the same rows are left out, whichever form is kept.
+    So the same rows are dropped, whichever form is kept.
     """
     if isinstance(normal, Dnf):
         return normal
@@ -192,7 +190,7 @@ def bindings_at(columns: Mapping[str, Column], row: int) -> dict[str, Value | tu
 
 
 def constant_at(column: Column, row: int) -> Value | tuple[Value, ...]:
-    """Return the constant in one row of a column, as Python has it."""
+    """Return the constant in one row of a column as a Python value."""
     raw = column[row]
     return (
         cast("Value", raw.item()) if isinstance(raw, np.generic) else cast("Value | tuple[Value, ...]", raw)

@@ -1,4 +1,4 @@
-"""Which rows of a template can never match, found for all rows at once."""
+"""The rows of a template that can never match, found for all rows at once."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _UPPER: Final = {Operator.LT: True, Operator.LE: False, Operator.EQ: False, Oper
 
 
 def empty_rows(normal: Dnf | Cnf, columns: Mapping[str, Column], size: int) -> NDArray[np.bool_]:
-    """Return which rows leave no number between the bounds on some attribute, whatever alternative is taken.
+    """Return the rows whose bounds on some attribute leave no number, in every alternative.
 
-    Only numeric columns are looked at: of the rest, a row that can never match simply never does. Of clauses,
-    those of one predicate are looked at together, the others each by itself.
+    Only numeric columns are checked; any other row that can never match is kept and never matches. The clauses of
+    one predicate are checked together, other clauses one by one.
     """
     if isinstance(normal, Dnf):
         return _all_empty(normal.conjunctions, columns, size)
@@ -66,7 +66,7 @@ def _empty(conjunction: Conjunction, columns: Mapping[str, Column], size: int) -
 
 
 def _exact(column: Column) -> bool:
-    """Tell whether these numbers stay what they are when compared with numbers of another type."""
+    """Return whether NumPy compares these numbers exactly with numbers of another type."""
     return (
         column.dtype.kind == "f"
         or not column.size
