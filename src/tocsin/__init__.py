@@ -1,4 +1,4 @@
-"""Tocsin: leave standing questions behind, and hear at once and exactly what events answer them."""
+"""Tocsin matches every event against stored subscriptions: filters, sequences of events, and views of tables."""
 
 from tocsin.engine import Engine
 from tocsin.language import (
