@@ -131,9 +131,14 @@ class Session(MatcherSession):
         self.record("nodes", contender, at, (float(stats.nodes), ""), **levels)
         for name in ("ends", "active_nodes", "instances"):
             self.record(name.replace("_", " "), contender, at, (float(getattr(stats, name)), ""))
-        for name in ("visited_nodes", "looked_at", "matched_predicates"):
+        counts = {
+            "visited_nodes": "visited nodes",
+            "examined": "looked at",
+            "matched_predicates": "matched predicates",
+        }
+        for name, series in counts.items():
             grown = getattr(stats, name) - getattr(before, name)
-            self.record(name.replace("_", " "), contender, at, (grown / events, "an event"))
+            self.record(series, contender, at, (grown / events, "an event"))
 
     def _record_loading(self, contender: Contender, at: float | str, loading: Loading) -> None:
         self.record(

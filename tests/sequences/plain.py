@@ -24,13 +24,14 @@ from tocsin.model import Event
 from tocsin.model.conditions import Condition
 from tocsin.model.terms import AggregateFunction, ArithmeticOperator, Literal, Parameter
 from tocsin.model.values import Value, kind_of
+from tocsin.sequences._kernels.instructions import FAIL, MODE_BITS, Do, Mode
 from tocsin.sequences.arithmetic import accumulate, combine
 from tocsin.sequences.automaton import Automaton, Edge, Node, Output, Test
 from tocsin.sequences.binding import bind_expression, bound_names
 from tocsin.sequences.compilation import CompiledSequence
 from tocsin.sequences.compiling import compile_expression, parameters_in_programs
 from tocsin.sequences.matches import SequenceMatch, SequenceMatches, Step, published_event
-from tocsin.sequences.programs import FAIL, MODE_BITS, Column, Do, Mode, Program
+from tocsin.sequences.programs import Column, Program
 from tocsin.sequences.timed_batch import TimedBatch
 
 Slot = Value | Event | tuple[Event, ...] | None

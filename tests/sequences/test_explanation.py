@@ -88,7 +88,7 @@ def test_an_event_that_begins_it() -> None:
 def test_what_an_event_would_do_to_an_instance(event: Event, told: str, matched: bool) -> None:
     why = explained(event, folding(1, 1, 100, 100, 1), NodeState(0))
     (effect,) = why.nodes[0].effects
-    assert (effect.told, why.matched, effect.moves) == (told, matched, matched)
+    assert (effect.text, why.matched, effect.moves) == (told, matched, matched)
 
 
 def test_what_is_computed_anew_is_seen_by_the_edge_onward() -> None:
@@ -103,7 +103,7 @@ def test_counts_and_reasons_come_through() -> None:
     waiting = NodeState(7, (), ((EndReason.BROKEN, 3),), (EndReason.BROKEN, stock(4, 100)))
     why = explained(None, waiting, NodeState(2))
     assert why.instances == 9
-    assert why.nodes[0].waiting == waiting
+    assert why.nodes[0].state == waiting
     assert "3 ended: `while` failed" in why.drawing(title="it")
 
 
@@ -123,19 +123,19 @@ def test_the_engine_tells_where_instances_stand_and_why_others_ended() -> None:
     made.publish(stock(5, 90, vol=20000))
     for name in ("s", "m98"):
         fold, rebound = made.explain(name).nodes
-        assert fold.waiting is not None
-        assert rebound.waiting is not None
-        assert (fold.waiting.instances, [one.start for one in fold.waiting.samples]) == (1, [5])
-        assert dict(fold.waiting.samples[0].values)[Attribute("price", "last")] == 90
-        assert [event.id for event in fold.waiting.samples[0].events] == ["e5"]
-        assert dict(fold.waiting.ended)[EndReason.BROKEN] == 1
-        assert fold.waiting.last is not None
-        assert fold.waiting.last[1] == stock(4, 101)
+        assert fold.state is not None
+        assert rebound.state is not None
+        assert (fold.state.instances, [one.start for one in fold.state.samples]) == (1, [5])
+        assert dict(fold.state.samples[0].values)[Attribute("price", "last")] == 90
+        assert [event.id for event in fold.state.samples[0].events] == ["e5"]
+        assert dict(fold.state.ended)[EndReason.BROKEN] == 1
+        assert fold.state.last is not None
+        assert fold.state.last[1] == stock(4, 101)
     why = made.explain("s", stock(8, 80))
     assert isinstance(why, SequenceExplanation)
-    assert [effect.told for effect in why.nodes[0].effects] == ["it goes round again and it goes on"]
+    assert [effect.text for effect in why.nodes[0].effects] == ["it goes round again and it goes on"]
     made.publish(stock(8, 80))
-    assert [node.waiting and node.waiting.instances for node in made.explain("s").nodes] == [1, 1]
+    assert [node.state and node.state.instances for node in made.explain("s").nodes] == [1, 1]
 
 
 def test_the_engine_explains_a_sequence_with_and_without_an_event() -> None:
@@ -175,6 +175,6 @@ def test_a_sequence_whose_time_is_over_but_that_is_still_held_stands_nowhere() -
         made.publish(stock(end, 1))
     why = made.explain("x", stock(21, 1))
     assert isinstance(why, SequenceExplanation)
-    assert (why.standing, why.begins, why.matched) == (None, None, False)
+    assert (why.state, why.begins, why.matched) == (None, None, False)
     assert why.outside == ("it is valid until 10, the event ended at 21",)
-    assert made.explain("x").standing is None
+    assert made.explain("x").state is None

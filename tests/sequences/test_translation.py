@@ -15,8 +15,18 @@ from tocsin.model import (
     Predicate,
     literal,
 )
-from tocsin.sequences.algebra import Expression, Iterate, Next, Project, Rename, Select, Stream
-from tocsin.sequences.contents import Telling, reads_of, telling_of
+from tocsin.sequences.algebra import (
+    Expression,
+    Iterate,
+    Next,
+    OutputValues,
+    Project,
+    Rename,
+    Select,
+    Stream,
+    output_values,
+    reads_of,
+)
 from tocsin.sequences.ticks import Ticks
 from tocsin.sequences.translation import expression_of
 
@@ -148,16 +158,19 @@ def test_equal_sequences_in_parentheses_have_one_name() -> None:
 @pytest.mark.parametrize(
     ("text", "telling"),
     [
-        ("from stock a next stock b", Telling((), False)),
+        ("from stock a next stock b", OutputValues((), False)),
         (
             "from stock a compute n = 1 fold stock b compute mean = avg(price), n = count(*)",
-            Telling(("n", "mean"), False),
+            OutputValues(("n", "mean"), False),
         ),
-        ("from stock a next stock b select a.price, b.price as later", Telling(("price", "later"), True)),
+        (
+            "from stock a next stock b select a.price, b.price as later",
+            OutputValues(("price", "later"), True),
+        ),
     ],
 )
-def test_what_is_told(text: str, telling: Telling) -> None:
-    assert telling_of(_expression(text)) == telling
+def test_what_is_told(text: str, telling: OutputValues) -> None:
+    assert output_values(_expression(text)) == telling
 
 
 def test_arithmetic_of_constants_is_done_by_the_rules_of_sequences() -> None:

@@ -11,7 +11,7 @@ from tocsin.cli.terminal import counted, shortened
 from tocsin.language.explanation import Reason
 from tocsin.language.printer import term_text, value_text
 from tocsin.sequences.algebra import HIDDEN
-from tocsin.sequences.explanation import NodeExplanation, SequenceExplanation, TestText
+from tocsin.sequences.explanation import ConditionText, NodeExplanation, SequenceExplanation
 from tocsin.sequences.inspection import Instance, NodeState
 
 _WIDTH = 60  # of a value
@@ -49,22 +49,22 @@ def automaton_tree(why: SequenceExplanation) -> Tree:
 
 
 def _add_node(tree: Tree, node: NodeExplanation) -> None:
-    waiting = "" if node.waiting is None else f": [cyan]{counted(node.waiting.instances, 'instance')}[/]"
-    branch = tree.add(f"waits for [bold]{escape(node.stream)} {escape(node.alias)}[/]{waiting}")
+    instances = "" if node.state is None else f": [cyan]{counted(node.state.instances, 'instance')}[/]"
+    branch = tree.add(f"waits for [bold]{escape(node.stream)} {escape(node.alias)}[/]{instances}")
     branch.add(f"takes the next event{_condition(node.on, 'with')}")
     if node.longest is not None:
         branch.add(f"for {node.longest:,} ticks at most")
     if node.again is not None:
         branch.add(f"goes round again{_condition(node.again, 'while')}")
     branch.add(f"goes on{_condition(node.onward, 'if')}")
-    if node.waiting is not None:
-        for instance in node.waiting.samples:
+    if node.state is not None:
+        for instance in node.state.samples:
             branch.add(f"[cyan]•[/] {escape(_instance(instance))}")
-        for line in _ended(node.waiting):
+        for line in _ended(node.state):
             branch.add(f"[yellow]{escape(line)}[/]")
 
 
-def _condition(condition: TestText, word: str) -> str:
+def _condition(condition: ConditionText, word: str) -> str:
     """Return a condition with the parts that an index evaluates and the parts evaluated per instance."""
     if condition.whole == "true":
         return ""
@@ -87,10 +87,10 @@ def _instance(instance: Instance) -> str:
     )
 
 
-def _ended(waiting: NodeState) -> Iterator[str]:
-    for reason, count in waiting.ended:
+def _ended(state: NodeState) -> Iterator[str]:
+    for reason, count in state.ended:
         if count:
-            last = waiting.last
+            last = state.last
             at = (
                 f"; the last one at {last[1].id}"
                 if last and last[1] is not None and last[0] is reason

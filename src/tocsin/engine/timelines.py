@@ -83,7 +83,7 @@ class Timelines:
         self._publishers: Counter[str] = Counter()
         self._lent: set[str] = set()  # published names whose ticks nobody declared, as long as they are used
         self._ways = Dependencies()
-        ticks.leads_to = self._ways.reached
+        ticks.leads_to = self._ways.reachable
         self._let_go: list[_Run] = []
         self._heard: dict[str | None, int] = {}
         self.next_mark = 0

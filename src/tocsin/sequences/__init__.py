@@ -13,7 +13,7 @@ __all__ = ["MODES", "AutomatonMatcher", "Optimisations", "SequenceStats"]
 
 
 def __getattr__(name: str) -> Any:
-    """Return what runs sequences once somebody asks for it: it brings the compiler, which takes its time."""
+    """Import the matcher on first use: it imports Numba, which takes its time."""
     if name not in ("SequenceStats", "AutomatonMatcher"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from tocsin.sequences.running import matcher  # noqa: PLC0415

@@ -1,11 +1,12 @@
-"""Cayuga's algebra: what a sequence means, before anything is said of how it is found.
+"""Cayuga's algebra: the meaning of a sequence, independent of how it is found.
 
-An occurrence is something that happened, from `start` to `end`, with data by name. A name is an `Attribute`: of an
-event of the alias it says, or, without an alias, a value that was computed or selected.
+An occurrence has a `start`, an `end`, and data by name. A name is an `Attribute`: with an alias, of an event of that
+step; without one, a computed or selected value.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -14,17 +15,17 @@ from tocsin.model.conditions import TRUE, Condition
 from tocsin.model.terms import AggregateFunction, Term
 
 LAST: Final = "last"
-"""The alias under which an iteration knows the event before."""
+"""The alias of the event before, in an iteration."""
 
 HIDDEN: Final = "#"
-"""How the name of a computed value begins that is needed on the way alone, and never told."""
+"""The prefix of the names of intermediate values, which are never shown."""
 
 
 class Accumulated(Struct, frozen=True):
-    """An aggregate so far, `old`, after one more value, `new`; a value that is absent changes nothing.
+    """An aggregate so far, `old`, after one more value, `new`; an absent value changes nothing.
 
-    SUM adds numbers, MIN and MAX keep the lesser or greater of two comparable values, COUNT counts the values there
-    are; `old` may be absent too, and is None where the aggregate begins.
+    SUM adds numbers, MIN and MAX keep the lesser or greater of two comparable values, COUNT counts the values that are
+    present. `old` may be absent too; it is None where the aggregate begins.
     """
 
     function: AggregateFunction
@@ -36,18 +37,18 @@ Item: TypeAlias = Term | Accumulated
 
 
 class Computed(Struct, frozen=True):
-    """A value under a name of its own."""
+    """A named value."""
 
     name: str
     term: Item
 
 
 class Stream(Struct, frozen=True):
-    """The events of a stream, or what is published under its name; attribute x is called x, without an alias.
+    """The events of a stream, including published ones; their attributes have no alias.
 
     A sequence in parentheses is a stream of its own: `of` is that sequence, and `name` is made of its canonical text,
-    so that equal ones can be shared. Its events have the selected values, or else alias.x as one name `"alias.x"`, and
-    the computed values.
+    so that equal ones are shared. Its events have the selected values, or else attributes named `"alias.x"` and the
+    computed values.
     """
 
     name: str
@@ -62,36 +63,36 @@ class Rename(Struct, frozen=True):
 
 
 class Select(Struct, frozen=True):
-    """Selection: those for which a condition holds; `duration` is their end - start + 1."""
+    """Selection: the occurrences that satisfy a condition; their `duration` is end - start + 1."""
 
     of: Expression
     where: Condition
 
 
 class Compute(Struct, frozen=True):
-    """Aggregate: the same occurrences with values computed of their data, all of them of the data as it was before."""
+    """Aggregate: the same occurrences with values computed from their data, all from the data as it was before."""
 
     of: Expression
     values: tuple[Computed, ...]
 
 
 class Project(Struct, frozen=True):
-    """Projection and renaming: the same occurrences with these values alone, under new names."""
+    """Projection and renaming: the same occurrences with only these values, under new names."""
 
     of: Expression
     values: tuple[Computed, ...]
 
 
 class Union(Struct, frozen=True):
-    """Union: the occurrences of all, each as often as it is in them."""
+    """Union of bags: the occurrences of all members, duplicates included."""
 
     of: tuple[Expression, ...]
 
 
 class Next(Struct, frozen=True):
-    """Conditional sequence: each of `left` with the next of `right` for which `on` holds.
+    """Conditional sequence: each occurrence of `left` with the next ones of `right` that satisfy `on`.
 
-    The next are all those that end first, among those that start after it ended and for which the condition holds.
+    The next ones start after `left` has ended and satisfy the condition; among these, they are all that end first.
     """
 
     left: Expression
@@ -100,13 +101,13 @@ class Next(Struct, frozen=True):
 
 
 class Iterate(Struct, frozen=True):
-    """Iteration: each of `left` with the next of `right`, again and again.
+    """Iteration: each occurrence of `left` with the next ones of `right`, again and again.
 
-    An iteration for which `while_` fails is none, and nothing follows it. All others are told and go on: the data of
-    `left`, the event of this iteration under its alias, and the computed values anew. `last.x` is x of the iteration
-    before; at first, of the nearest of `lefts` (aliases, nearest first) whose data has x. A computed value, in `on`,
-    `while_` and `compute`, is its value before this iteration. `begin` are values computed of the data of `left` before
-    the first iteration: what aggregates begin with.
+    An iteration that fails `while_` ends the occurrence. Every other one is a result and continues, with the data of
+    `left`, the event of this iteration under its alias, and the computed values renewed. `last.x` is x of the iteration
+    before; in the first one, of the nearest of `lefts` (aliases, nearest first) whose data has x. In `on`, `while_` and
+    `compute`, a computed value is its value before this iteration. `begin` are the values that aggregates begin with,
+    computed from the data of `left`.
     """
 
     left: Expression
@@ -120,3 +121,62 @@ class Iterate(Struct, frozen=True):
 
 
 Expression: TypeAlias = Stream | Rename | Select | Compute | Project | Union | Next | Iterate
+
+
+class OutputValues(Struct, frozen=True):
+    """The names of the values in a sequence's matches, and whether `select` chose them."""
+
+    names: tuple[str, ...]
+    selected: bool
+
+
+def reads_of(expression: Expression) -> frozenset[str]:
+    """Return the streams that an expression reads, including those of sequences in parentheses."""
+    return frozenset(
+        name
+        for stream in streams_in(expression)
+        for name in ([stream.name] if stream.of is None else reads_of(stream.of))
+    )
+
+
+def streams_in(expression: Expression) -> Iterator[Stream]:
+    """Return the streams of an expression from left to right; a sequence in parentheses is one stream."""
+    if isinstance(expression, Stream):
+        yield expression
+    elif isinstance(expression, (Next, Iterate)):
+        yield from streams_in(expression.left)
+        yield from streams_in(expression.right)
+    elif isinstance(expression, Union):
+        for member in expression.of:
+            yield from streams_in(member)
+    else:
+        yield from streams_in(expression.of)
+
+
+def output_values(expression: Expression) -> OutputValues:
+    """Return the names of the values that an expression selects, or else computes."""
+    if isinstance(expression, Project):
+        return OutputValues(tuple(value.name for value in expression.values), True)
+    names = dict.fromkeys(name for values in _computed(expression) for name in _shown(values))
+    return OutputValues(tuple(names), False)
+
+
+def _computed(expression: Expression) -> Iterator[tuple[Computed, ...]]:
+    """Return the computed values of an expression from left to right, but not those in parentheses."""
+    if isinstance(expression, (Rename, Select)):
+        yield from _computed(expression.of)
+    elif isinstance(expression, Compute):
+        yield from _computed(expression.of)
+        yield expression.values
+    elif isinstance(expression, Next):
+        yield from _computed(expression.left)
+    elif isinstance(expression, Iterate):
+        yield from _computed(expression.left)
+        yield expression.compute
+    elif isinstance(expression, Union):
+        for member in expression.of:
+            yield from _computed(member)
+
+
+def _shown(values: tuple[Computed, ...]) -> tuple[str, ...]:
+    return tuple(value.name for value in values if not value.name.startswith(HIDDEN))

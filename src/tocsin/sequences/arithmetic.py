@@ -1,7 +1,7 @@
-"""Numbers in sequences: 64 bits, whatever computes with them.
+"""Arithmetic of sequences, on 64 bits, the same in Python and in kernels.
 
-Integers are exact as long as the result fits into 64 bits; where it does not, the nearest floats are computed with
-instead. An event's integer that does not fit takes part as the nearest float. A quotient is that of the nearest floats.
+Integers are exact as long as the result fits into 64 bits; otherwise the nearest floats are used. An event's integer
+that does not fit counts as the nearest float. A quotient is the quotient of the nearest floats.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _EXACT: Final[dict[ArithmeticOperator, Callable[[Any, Any], int | float]]] = {
 
 
 def combine(operator: ArithmeticOperator, left: Value | None, right: Value | None) -> int | float | None:
-    """Return two numbers combined; None for anything else, for division by zero and where no number comes out.
+    """Combine two numbers; return None for other kinds, for division by zero, and if the result is NaN.
 
     >>> combine(ArithmeticOperator.ADD, 2**62, 2**62), combine(ArithmeticOperator.DIVIDE, 7, 2)
     (9.223372036854776e+18, 3.5)
@@ -40,7 +40,7 @@ def combine(operator: ArithmeticOperator, left: Value | None, right: Value | Non
 
 
 def accumulate(function: AggregateFunction, old: Value | None, new: Value | None) -> Value | None:
-    """Return an aggregate so far, `old`, after one more value, `new`; what it cannot take changes nothing.
+    """Return an aggregate so far, `old`, after one more value, `new`; a value of the wrong kind changes nothing.
 
     >>> accumulate(AggregateFunction.SUM, None, 2), accumulate(AggregateFunction.SUM, 2, "dear")
     (2, 2)
@@ -61,7 +61,7 @@ def accumulate(function: AggregateFunction, old: Value | None, new: Value | None
 
 
 def _number(value: Value | None) -> int | float | None:
-    """Return a value as arithmetic takes it, or None where it is no number."""
+    """Return a value as an operand of arithmetic, or None if it is no number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return value if isinstance(value, float) else _fitting(value)

@@ -1,7 +1,7 @@
-"""An automaton: what a sequence is compiled to, before it is merged with others and run.
+"""The automaton that a sequence is compiled to, before it is merged with others.
 
-It is left-deep: a chain of nodes, each entered by one edge, the first of them from the start node, and one more edge
-that leads to the end. A template's automaton has parameters in its conditions and constants.
+It is left-deep: a chain of nodes, each entered by one edge, the first from the start node, and one more edge to the end.
+A template's automaton has parameters in its conditions and constants.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from tocsin.sequences.programs import NOTHING, Program
 class Test(Struct, frozen=True):
     """A condition in two parts that must both hold, and the whole as it was written.
 
-    `static` asks about the event alone (attributes without an alias), so that a matcher can hold it; `program` tests
-    the rest. `whole` tests both, where it can be asked without looking at more than values.
+    `static` is about the event alone (attributes without an alias), so that a matcher can index it; `program` tests
+    the rest. `whole` tests both, if it needs no residual predicates.
     """
 
     __test__ = False
@@ -29,7 +29,7 @@ class Test(Struct, frozen=True):
 
 
 class Edge(Struct, frozen=True):
-    """A way from one node to the next, or, if it rebinds, back to the same.
+    """An edge from one node to the next, or, if it rebinds, back to the same node.
 
     `assign` stores every slot of the instance it makes, or of the output.
     """
@@ -39,7 +39,7 @@ class Edge(Struct, frozen=True):
 
 
 class Guard(Struct, frozen=True):
-    """What makes an event the next one of an instance.
+    """The condition that makes an event the next one of an instance.
 
     `keys` are equalities that must hold, an attribute of the event with a slot of the instance; `rest` is the
     program of `test` without them.
@@ -51,10 +51,10 @@ class Guard(Struct, frozen=True):
 
 
 class Node(Struct, frozen=True):
-    """Where instances wait for their next event.
+    """A node, at which instances wait for their next event.
 
-    An instance whose duration has come to exceed `longest` ticks can be dropped. `slots` says what each of its values
-    is; what is needed for the witness alone has no name.
+    An instance that has lasted more than `longest` ticks can be dropped. `slots` has the name of each of its values;
+    values that only a match needs have none.
     """
 
     stream: str
@@ -66,7 +66,7 @@ class Node(Struct, frozen=True):
 
 
 class Part(Struct, frozen=True):
-    """One step of a witness: the slots of its first and of its last event, and of the chain of all of them."""
+    """One step of a match: the slots of its first and last event, and of the chain of all its events."""
 
     alias: str
     source: str
@@ -76,9 +76,9 @@ class Part(Struct, frozen=True):
 
 
 class Output(Struct, frozen=True):
-    """What an output's slots hold: the events of each step, and the selected or computed values by name.
+    """The layout of an output's slots: the events of each step, and the selected or computed values by name.
 
-    `selected` tells whether the values are all there is to say: what is published then has no other attributes.
+    If the values were `selected`, a published event has no other attributes.
     """
 
     width: int
@@ -88,11 +88,11 @@ class Output(Struct, frozen=True):
 
 
 class Automaton(Struct, frozen=True):
-    """A chain of nodes; `edges` has one more: that into each of them, and the last one to the end.
+    """A chain of nodes; `edges` has one more: the edge into each node, and the last one to the end.
 
-    `inner` are the automata of sequences in parentheses, by the name of the stream that they publish to this one.
-    The same sequence has the same name wherever it stands. `by_row` tells that a template's rows have to be compiled
-    one by one, because a parameter stands where no program can take it.
+    `inner` are the automata of sequences in parentheses, by the name of the stream that they publish to this one;
+    equal sequences have equal names. With `by_row` the rows of a template have to be compiled one by one, because a
+    parameter stands where no program can read it.
     """
 
     stream: str

@@ -5,10 +5,9 @@ from __future__ import annotations
 from msgspec import Struct
 
 from tocsin.model.queries import Sequence
-from tocsin.sequences.algebra import Expression
+from tocsin.sequences.algebra import Expression, reads_of
 from tocsin.sequences.automaton import Automaton
 from tocsin.sequences.compiling import compile_expression
-from tocsin.sequences.contents import reads_of
 from tocsin.sequences.ticks import Ticks
 from tocsin.sequences.translation import expression_of
 

@@ -1,17 +1,18 @@
-"""Who reads what others publish: an order in which streams can be worked through, and no way round in it."""
+"""Dependencies between streams: what subscriptions read and publish, without cycles."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from graphlib import TopologicalSorter
 
 from tocsin.model.errors import SubscriptionError
 
 
 class Dependencies:
-    """The streams that subscriptions read, and those that they publish what they find to.
+    """The streams that subscriptions read, and the streams that they publish to.
 
-    What a subscription finds must never come back to it, by whatever way: within one moment that would have no end.
+    No subscription may read its own results, directly or by way of others: within one epoch that would never end.
 
     >>> dependencies = Dependencies()
     >>> dependencies.add({"stock"}, "falls")
@@ -24,7 +25,7 @@ class Dependencies:
     """
 
     def __init__(self) -> None:
-        self._ways: dict[str, Counter[str]] = {}  # by stream, how many that read it publish to each other one
+        self._targets: dict[str, Counter[str]] = {}  # stream -> streams that its readers publish to
         self._read: Counter[str] = Counter()
         self._ranks: Mapping[str, int] | None = None
 
@@ -32,10 +33,10 @@ class Dependencies:
         """Add subscriptions, or raise `SubscriptionError` naming the cycle that they would close."""
         streams = frozenset(reads)
         if publishes is not None:
-            cycle = self._way(publishes, streams)
-            if cycle is not None:
+            path = self._path(publishes, streams)
+            if path is not None:
                 raise SubscriptionError(
-                    f"what it publishes as `{publishes}` comes back to it: {' -> '.join((*cycle, publishes))}; "
+                    f"what it publishes as `{publishes}` comes back to it: {' -> '.join((*path, publishes))}; "
                     "publish it under another name"
                 )
         self._change(streams, publishes, count)
@@ -44,71 +45,64 @@ class Dependencies:
         """Remove subscriptions that were added before."""
         self._change(frozenset(reads), publishes, -count)
 
-    def reached(self, stream: str) -> Iterator[str]:
-        """Return a stream, and all that what comes by it may be published to."""
-        found = {stream: None}
-        waiting = [stream]
-        while waiting:
-            at = waiting.pop()
-            yield at
-            following = [one for one in tuple(self._ways.get(at, ())) if one not in found]
-            found |= dict.fromkeys(following)
-            waiting += following
+    def reachable(self, stream: str) -> Iterator[str]:
+        """Return a stream, and all streams that its events may lead to."""
+        return iter(self._sources(stream))
 
     def ranks(self) -> Mapping[str, int]:
-        """Return a number for each stream that is read or published to, higher than those of what it is made of.
+        """Return a number for each stream that is read or published to, higher than those of its sources.
 
-        Events of one moment are whole if streams are worked through in this order.
+        If the streams are processed in this order, all events of an epoch are seen.
         """
         if self._ranks is None:
-            self._ranks = self._ranked()
+            self._ranks = self._find_ranks()
         return self._ranks
 
     def _change(self, streams: frozenset[str], publishes: str | None, count: int) -> None:
         for stream in streams:
             _count(self._read, stream, count)
             if publishes is not None:
-                ways = self._ways.setdefault(stream, Counter())
-                _count(ways, publishes, count)
-                if not ways:
-                    del self._ways[stream]
+                targets = self._targets.setdefault(stream, Counter())
+                _count(targets, publishes, count)
+                if not targets:
+                    del self._targets[stream]
         self._ranks = None
 
-    def _way(self, start: str, targets: frozenset[str]) -> list[str] | None:
-        """Return the streams on the way from one to the first of others that it leads to, if it leads to any."""
-        before: dict[str, str | None] = {start: None}
-        waiting = [start]
-        while waiting:
-            stream = waiting.pop()
-            if stream in targets:
-                way: list[str] = []
-                at: str | None = stream
-                while at is not None:
-                    way.append(at)
-                    at = before[at]
-                return way[::-1]
-            for following in self._ways.get(stream, ()):
-                if following not in before:
-                    before[following] = stream
-                    waiting.append(following)
-        return None
+    def _sources(self, start: str) -> dict[str, str | None]:
+        """Return the streams that can be reached, each with the stream before it on the way."""
+        found: dict[str, str | None] = {start: None}
+        pending = [start]
+        while pending:
+            stream = pending.pop()
+            for target in self._targets.get(stream, ()):
+                if target not in found:
+                    found[target] = stream
+                    pending.append(target)
+        return found
 
-    def _ranked(self) -> Mapping[str, int]:
-        """Return each stream's rank, which it gets after all that lead to it; there is no cycle."""
-        open_ways = Counter(following for ways in self._ways.values() for following in ways)
-        streams = dict.fromkeys((*sorted(self._read), *sorted(open_ways)))
+    def _path(self, start: str, ends: frozenset[str]) -> list[str] | None:
+        """Return the streams on a path from one to any of `ends`, if there is a path."""
+        sources = self._sources(start)
+        stream: str | None = next((end for end in sources if end in ends), None)
+        path: list[str] = []
+        while stream is not None:
+            path.append(stream)
+            stream = sources[stream]
+        return path[::-1] or None
+
+    def _find_ranks(self) -> Mapping[str, int]:
+        sorter = TopologicalSorter[str](dict.fromkeys(self._read, ()))
+        for stream, targets in self._targets.items():
+            for target in targets:
+                sorter.add(target, stream)
+        sorter.prepare()
         ranks: dict[str, int] = {}
-        waiting = [stream for stream in streams if not open_ways[stream]]
         rank = 0
-        while waiting:
-            ranks |= dict.fromkeys(sorted(waiting), rank)
-            following: list[str] = []
-            for stream in waiting:
-                for other in self._ways.get(stream, ()):
-                    open_ways[other] -= 1
-                    if not open_ways[other]:
-                        following.append(other)
-            waiting, rank = following, rank + 1
+        while sorter.is_active():
+            ready = sorter.get_ready()
+            ranks |= dict.fromkeys(sorted(ready), rank)
+            sorter.done(*ready)
+            rank += 1
         return ranks
 
 

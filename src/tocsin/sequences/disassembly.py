@@ -1,4 +1,4 @@
-"""Programs and automata as text that a person can read."""
+"""Programs and automata as readable text."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Final
 
 from tocsin.language.printer import condition_text, name_text, term_text
 from tocsin.model.conditions import TRUE, Condition, Predicate
-from tocsin.model.terms import Attribute
+from tocsin.model.terms import Attribute, Parameter
+from tocsin.sequences._kernels.instructions import FAIL, MODE_BITS, Do, Mode
 from tocsin.sequences.automaton import Automaton, Edge, Node, Test
-from tocsin.sequences.programs import FAIL, MODE_BITS, Column, Do, Mode, Program
+from tocsin.sequences.programs import Column, Program
 
 _SIGNS: Final = {
     Do.ADD: "+",
@@ -28,7 +29,7 @@ _FUNCTIONS: Final = (Do.SUM, Do.LEAST, Do.GREATEST, Do.COUNT, Do.FIRST)
 
 
 def automaton_lines(automaton: Automaton) -> list[str]:
-    """Return an automaton line by line: its edges, and the nodes between them with all they hold and ask."""
+    """Return an automaton line by line: its edges, and the nodes between them with their slots and tests."""
     lines = [f"start: {automaton.stream} {automaton.alias}"]
     nodes: Sequence[Node] = automaton.nodes
     for number, edge in enumerate(automaton.edges):
@@ -49,10 +50,11 @@ def program_lines(
     before: Sequence[Attribute | str | None] = (),
     after: Sequence[Attribute | str | None] = (),
 ) -> list[str]:
-    """Return a program, one instruction a line; `before` and `after` are what the slots are called that it has to do with.
+    """Return a program, one instruction a line; `before` and `after` are the names of the slots it reads and writes.
 
     >>> import numpy as np
-    >>> from tocsin.sequences.programs import Mode, operand
+    >>> from tocsin.sequences._kernels.instructions import Mode
+    >>> from tocsin.sequences.programs import operand
     >>> event, slot = operand(Mode.EVENT), operand(Mode.BOUND)
     >>> code = np.array([(Do.EQ, FAIL, event, slot), (Do.STORE, 0, event, 0)], dtype=np.int32)
     >>> program_lines(Program(code, ("name",)), [Attribute("name", "a")], [Attribute("name", "b")])
@@ -65,7 +67,7 @@ def program_lines(
 
 
 def slot_text(slot: Attribute | str | None, number: int) -> str:
-    """Return what a slot is called."""
+    """Return the name of a slot."""
     if slot is None:
         return f"#{number}"
     return slot if isinstance(slot, str) else term_text(slot, sequence=True)
@@ -93,13 +95,7 @@ def _node_lines(number: int, node: Node) -> Iterator[str]:
 
 
 def _bound(node: Node) -> str:
-    return (
-        str(node.longest)
-        if isinstance(node.longest, int)
-        else f":{node.longest.name}"
-        if node.longest
-        else ""
-    )
+    return f":{node.longest.name}" if isinstance(node.longest, Parameter) else str(node.longest)
 
 
 def _test_lines(test: Test, program: Program, slots: Sequence[Attribute | None]) -> Iterator[str]:
@@ -141,8 +137,8 @@ def _instruction(
     if do < Do.STORE:
         made = f"{do.name.lower()}({left}, {right})" if do in _FUNCTIONS else f"{left} {_SIGNS[do]} {right}"
         return f"${a} := {made}"
-    asked = f"{left} {_ALONE[do]}" if do in _ALONE else f"{left} {_sign(do)} {right}"
-    return asked if a == FAIL else f"{asked}, else go to {a}"
+    test = f"{left} {_ALONE[do]}" if do in _ALONE else f"{left} {_sign(do)} {right}"
+    return test if a == FAIL else f"{test}, else go to {a}"
 
 
 def _sign(do: Do) -> str:

@@ -1,4 +1,4 @@
-"""An automaton as a drawing: nodes in a row, the loop that passes events over above, that of an iteration below."""
+"""Drawing an automaton: nodes in a row, the loop that skips events above, the loop of an iteration below."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _HEAD: Final = (
 
 
 class _Row(Struct, frozen=True):
-    """One automaton with its texts broken into lines, and how much room they need."""
+    """One automaton with its texts wrapped, and the room they need."""
 
     title: list[str]
     edges: list[list[str]]
@@ -66,7 +66,7 @@ class _Row(Struct, frozen=True):
     above: list[list[str]]
     below: list[list[str]]
     again: list[bool]
-    waiting: list[NodeState | None]
+    states: list[NodeState | None]
 
     @property
     def rise(self) -> int:
@@ -99,91 +99,83 @@ class _Row(Struct, frozen=True):
         return max(4 * _DOT + boxes * _BOX + (boxes + 1) * _GAP, title)
 
 
-def draw(automaton: Automaton, standing: SequenceState | None = None, *, title: str = "") -> str:
-    """Return a drawing in SVG, with what waits at each node and why others ended, if that is known.
+def draw(automaton: Automaton, state: SequenceState | None = None, *, title: str = "") -> str:
+    """Return a drawing in SVG, with the instances at each node and why others ended, if `state` is given.
 
-    Sequences in parentheses are drawn below the one they stand in.
+    Sequences in parentheses are drawn below the sequence that reads them.
     """
-    rows = list(_rows(automaton, standing, title))
+    rows = list(_rows(automaton, state, title))
     width = max(row.width for row in rows) + 2 * _MARGIN
     height = sum(row.height for row in rows) + _MARGIN * (len(rows) + 1)
     size = f'width="{width}" height="{height}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" {size} role="img">',
-        f"<title>{_written(title or 'a sequence')}</title>",
+        f"<title>{_escaped(title or 'a sequence')}</title>",
         f"<style>{_STYLE}</style>",
         f"<defs>{_HEAD}</defs>",
         f'<rect class="paper" {size}/>',
     ]
     top = _MARGIN
     for row in rows:
-        parts += _drawn(row, top)
+        parts += _draw_row(row, top)
         top += row.height + _MARGIN
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _rows(automaton: Automaton, standing: SequenceState | None, title: str) -> Iterator[_Row]:
+def _rows(automaton: Automaton, state: SequenceState | None, title: str) -> Iterator[_Row]:
     count = len(automaton.nodes)
-    waiting: list[NodeState | None] = [None] * count if standing is None else list(standing.nodes)
-    first = [f"{automaton.stream} {automaton.alias}", *_asked(automaton.edges[0].test.condition)]
-    onward = [_asked(edge.test.condition) for edge in automaton.edges[1:]]
+    states: list[NodeState | None] = [None] * count if state is None else list(state.nodes)
+    first = [f"{automaton.stream} {automaton.alias}", *_text_of(automaton.edges[0].test.condition)]
+    onward = [_text_of(edge.test.condition) for edge in automaton.edges[1:]]
     yield _Row(
-        title=_broken([title], 110),
-        edges=[_broken(lines, _CHARACTERS) for lines in (first, *onward)],
+        title=_wrapped([title], 110),
+        edges=[_wrapped(lines, _CHARACTERS) for lines in (first, *onward)],
         boxes=[
-            _broken(["waits for", f"{node.stream} {node.alias}"], _BOX_CHARACTERS) for node in automaton.nodes
+            _wrapped(["waits for", f"{node.stream} {node.alias}"], _BOX_CHARACTERS)
+            for node in automaton.nodes
         ],
-        above=[_broken(_passing(node), _LOOP_CHARACTERS) for node in automaton.nodes],
+        above=[_wrapped(_skipping(node), _LOOP_CHARACTERS) for node in automaton.nodes],
         below=[
-            _broken([*_again(node), *_ended(one)], _LOOP_CHARACTERS)
-            for node, one in zip(automaton.nodes, waiting, strict=True)
+            _wrapped([*_again(node), *_ended(one)], _LOOP_CHARACTERS)
+            for node, one in zip(automaton.nodes, states, strict=True)
         ],
         again=[node.rebind is not None for node in automaton.nodes],
-        waiting=waiting,
+        states=states,
     )
-    within = {} if standing is None else dict(standing.inner)
+    within = {} if state is None else dict(state.inner)
     for name, inner in automaton.inner:
         yield from _rows(inner, within.get(name), name)
 
 
-def _asked(condition: Condition) -> list[str]:
+def _text_of(condition: Condition) -> list[str]:
     return [] if condition == TRUE else [condition_text(condition, sequence=True)]
 
 
-def _passing(node: Node) -> list[str]:
-    on = _asked(node.guard.test.condition)
-    longest = node.longest
-    ticks = (
-        f":{longest.name}"
-        if isinstance(longest, Parameter)
-        else f"{longest:,}"
-        if longest is not None
-        else ""
-    )
-    return [
-        *(f"passes over events unless {text}" for text in on),
-        *([f"for {ticks} ticks at most"] if ticks else []),
-    ]
+def _skipping(node: Node) -> list[str]:
+    on = _text_of(node.guard.test.condition)
+    lines = [f"passes over events unless {text}" for text in on]
+    if node.longest is not None:
+        longest = f":{node.longest.name}" if isinstance(node.longest, Parameter) else f"{node.longest:,}"
+        lines.append(f"for {longest} ticks at most")
+    return lines
 
 
 def _again(node: Node) -> list[str]:
     if node.rebind is None:
         return []
-    return [f"again while {text}" for text in _asked(node.rebind.test.condition)] or ["again"]
+    return [f"again while {text}" for text in _text_of(node.rebind.test.condition)] or ["again"]
 
 
-def _ended(waiting: NodeState | None) -> list[str]:
-    return (
-        [] if waiting is None else [f"{count:,} ended: {reason}" for reason, count in waiting.ended if count]
-    )
+def _ended(state: NodeState | None) -> list[str]:
+    return [] if state is None else [f"{count:,} ended: {reason}" for reason, count in state.ended if count]
 
 
-def _broken(texts: Iterable[str], width: int) -> list[str]:
-    """Return texts in lines of a width; a word that is longer is broken, nothing is left out."""
+def _wrapped(texts: Iterable[str], width: int) -> list[str]:
+    """Return texts wrapped at a width; longer words are broken."""
     return [line for text in texts for line in wrap(text, width, break_on_hyphens=False)]
 
 
-def _drawn(row: _Row, top: int) -> Iterator[str]:
+def _draw_row(row: _Row, top: int) -> Iterator[str]:
     middle = top + row.middle
     yield from _text(row.title, _MARGIN, top + _LINE, "name", anchor="start")
     x = _MARGIN + 2 * _DOT
@@ -216,16 +208,16 @@ def _node(row: _Row, place: int, left: int, middle: int) -> Iterator[str]:
     yield from _text(lines[:1], centre, middle - _LINE * (len(lines) - 1) // 2 + 4, "quiet")
     yield from _text(lines[1:], centre, middle - _LINE * (len(lines) - 1) // 2 + 4 + _LINE, "name")
     yield from _text(row.below[place], centre, below)
-    waiting = row.waiting[place]
-    if waiting is not None:
-        count = f"{waiting.instances:,}"
+    state = row.states[place]
+    if state is not None:
+        count = f"{state.instances:,}"
         wide = 8 * len(count) + 14
         yield f'<rect class="badge" x="{left + _BOX - wide + 8}" y="{upper - 10}" width="{wide}" height="20" rx="10"/>'
         yield from _text([count], left + _BOX - wide // 2 + 8, upper + 4, "count")
 
 
 def _loop(centre: int, edge: int, reach: int) -> str:
-    """Return the way from a node back to it, which reaches so far below it, or above."""
+    """Return the loop from a node back to it, which reaches so far below (or, if negative, above) it."""
     bend = edge + round(reach * 1.3)
     begin, end = centre - 26, centre + 26
     return (
@@ -237,9 +229,9 @@ def _loop(centre: int, edge: int, reach: int) -> str:
 def _text(lines: list[str], x: int, y: int, kind: str = "", anchor: str = "middle") -> Iterator[str]:
     named = f' class="{kind}"' if kind else ""
     for number, line in enumerate(lines):
-        yield f'<text{named} x="{x}" y="{y + number * _LINE}" text-anchor="{anchor}">{_written(line)}</text>'
+        yield f'<text{named} x="{x}" y="{y + number * _LINE}" text-anchor="{anchor}">{_escaped(line)}</text>'
 
 
-def _written(text: str) -> str:
-    """Return a text as XML has it; characters that XML cannot have are shown as one that stands for any."""
+def _escaped(text: str) -> str:
+    """Return a text escaped for XML; characters that XML does not allow are replaced."""
     return escape(_IMPOSSIBLE.sub("\N{REPLACEMENT CHARACTER}", text))

@@ -1,4 +1,4 @@
-"""Why a sequence was or was not completed: its automaton, where it stands, and what an event would do."""
+"""Explaining why a sequence was or was not completed: its automaton, its state, and the effect of an event."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from tocsin.sequences.algebra import (
     Rename,
     Stream,
     Union,
+    streams_in,
 )
 from tocsin.sequences.automaton import Automaton, Edge, Node, Test
-from tocsin.sequences.contents import streams_in
 from tocsin.sequences.drawing import draw
 from tocsin.sequences.inspection import Instance, NodeState, SequenceState
 from tocsin.sequences.oracle.evaluation import value_of
 from tocsin.sequences.substitution import in_condition
 
-_Computing: TypeAlias = tuple[tuple[Computed, ...], ...]
+_Computed: TypeAlias = tuple[tuple[Computed, ...], ...]
 
 
-class TestText(Struct, frozen=True):
-    """A condition of an automaton: the whole, what is asked of the event alone, and what of the instance with it."""
+class ConditionText(Struct, frozen=True):
+    """A condition of an automaton: the whole, the part on the event alone, and the part that needs the instance."""
 
     whole: str
     static: str | None
@@ -41,87 +41,89 @@ class TestText(Struct, frozen=True):
 
 
 class Effect(Struct, frozen=True):
-    """What an event would do to an instance: `told` in words, and each condition it comes to, with its truth.
+    """The effect that an event would have on an instance: in words, and the truth of each condition tested.
 
-    `on` makes it the next event; if so, `again` takes the loop of an iteration, and `onward` the edge to what follows.
+    `on` makes it the next event; then `again` takes the loop of an iteration, and `onward` the edge to the next step.
     """
 
     instance: Instance
-    told: str
+    text: str
     on: Reason
     again: Reason | None = None
     onward: Reason | None = None
 
     @property
     def moves(self) -> bool:
-        """Tell whether the instance would go on, round again or to what follows."""
-        return any(way is not None and way.truth is True for way in (self.again, self.onward))
+        """Tell whether the instance would take an edge."""
+        return any(edge is not None and edge.truth is True for edge in (self.again, self.onward))
 
 
 class NodeExplanation(Struct, frozen=True):
-    """A node: what it waits for, the ways on from there, what waits there, and what an event would do to that."""
+    """A node: its conditions, its instances, and the effects of an event on them."""
 
     alias: str
     stream: str
-    on: TestText
-    again: TestText | None
-    onward: TestText
+    on: ConditionText
+    again: ConditionText | None
+    onward: ConditionText
     longest: int | None
-    waiting: NodeState | None
+    state: NodeState | None
     effects: tuple[Effect, ...] = ()
 
 
 class SequenceExplanation(EventExplanation, frozen=True, kw_only=True):
     """A sequence: how it begins, and its nodes in order; `inner` are sequences in parentheses, by their text.
 
-    `begins` is the first end that it will see, if it has not begun. Given an event, `matched` tells whether that would
-    begin it, or move what waits; `reason` is how it would begin with it, and `outside` what keeps the event away.
+    `begins` is the first end that it will see, if it has not begun. Given an event, `matched` tells whether the event
+    would begin it or move an instance; `reason` is the condition to begin, and `outside` why the event is not seen.
     """
 
     alias: str
     stream: str
-    begin: TestText
+    begin: ConditionText
     nodes: tuple[NodeExplanation, ...]
     automaton: Automaton
-    standing: SequenceState | None = None
+    state: SequenceState | None = None
     begins: int | None = None
     inner: tuple[tuple[str, SequenceExplanation], ...] = ()
 
     @property
     def instances(self) -> int:
-        """Return how many instances wait, at all nodes together."""
-        return sum(node.waiting.instances for node in self.nodes if node.waiting is not None)
+        """Return the number of instances at all nodes together."""
+        return sum(node.state.instances for node in self.nodes if node.state is not None)
 
     def drawing(self, *, title: str = "") -> str:
-        """Return the automaton and what stands at its nodes as a drawing, in SVG."""
-        return draw(self.automaton, self.standing, title=title)
+        """Return a drawing of the automaton and its instances, in SVG."""
+        return draw(self.automaton, self.state, title=title)
 
 
 def explain_sequence(
     id_: str,
     automaton: Automaton,
     expression: Expression,
-    standing: SequenceState | None,
+    state: SequenceState | None,
     *,
     begins: int | None = None,
     event: Event | None = None,
     outside: tuple[str, ...] = (),
 ) -> SequenceExplanation:
-    """Return an automaton's conditions, where it stands, and, given an event, what that would do now."""
-    waiting = (None,) * len(automaton.nodes) if standing is None else standing.nodes
-    within = {} if standing is None else dict(standing.inner)
+    """Return an automaton's conditions, its state, and, given an event, the effect that the event would have now."""
+    states = (None,) * len(automaton.nodes) if state is None else state.nodes
+    inner_states = {} if state is None else dict(state.inner)
     seen = None if outside else event
-    begin = _asked(automaton.edges[0].test, automaton.alias)
+    begin = _condition_text(automaton.edges[0].test, automaton.alias)
     start = _start(automaton, seen)
-    computing = _computing(expression)
     nodes = tuple(
-        _node(node, automaton.edges[place + 1], computing[place], waiting[place], seen)
-        for place, node in enumerate(automaton.nodes)
+        _node(node, edge, computed, node_state, seen)
+        for node, edge, computed, node_state in zip(
+            automaton.nodes, automaton.edges[1:], _computed_by_node(expression), states, strict=True
+        )
     )
+    streams = {stream.name: stream.of for stream in streams_in(expression)}
     inner = tuple(
-        (name, explain_sequence(id_, one, of, within.get(name), event=event, outside=outside))
+        (name, explain_sequence(id_, one, of, inner_states.get(name), event=event, outside=outside))
         for name, one in automaton.inner
-        for of in _inner(expression, name)
+        if (of := streams.get(name)) is not None
     )
     moved = any(effect.moves for node in nodes for effect in node.effects)
     return SequenceExplanation(
@@ -134,39 +136,37 @@ def explain_sequence(
         begin=begin,
         nodes=nodes,
         automaton=automaton,
-        standing=standing,
+        state=state,
         begins=begins,
         inner=inner,
     )
 
 
 def _node(
-    node: Node, onward: Edge, computing: _Computing, waiting: NodeState | None, event: Event | None
+    node: Node, onward: Edge, computed: _Computed, state: NodeState | None, event: Event | None
 ) -> NodeExplanation:
-    samples = () if waiting is None else waiting.samples
+    samples = () if state is None or event is None else state.samples
     return NodeExplanation(
         alias=node.alias,
         stream=node.stream,
-        on=_asked(node.guard.test, node.alias),
-        again=None if node.rebind is None else _asked(node.rebind.test, node.alias),
-        onward=_asked(onward.test, node.alias),
+        on=_condition_text(node.guard.test, node.alias),
+        again=None if node.rebind is None else _condition_text(node.rebind.test, node.alias),
+        onward=_condition_text(onward.test, node.alias),
         longest=None if isinstance(node.longest, Parameter) else node.longest,
-        waiting=waiting,
-        effects=()
-        if event is None
-        else tuple(_effect(node, onward, computing, one, event) for one in samples),
+        state=state,
+        effects=tuple(_effect(node, onward, computed, one, event) for one in samples if event is not None),
     )
 
 
-def _asked(test: Test, alias: str) -> TestText:
+def _condition_text(test: Test, alias: str) -> ConditionText:
     parts = _parts(test.condition)
     static = _parts(test.static)
     dynamic = [part for part in parts if not any(_is_about_event(part, alias, one) for one in static)]
-    return TestText(_text(parts), _text(static) if static else None, _text(dynamic) if dynamic else None)
+    return ConditionText(_text(parts), _text(static) if static else None, _text(dynamic) if dynamic else None)
 
 
 def _is_about_event(condition: Condition, alias: str, static: Condition) -> bool:
-    """Tell whether a condition about the event of this alias is what a matcher holds of it."""
+    """Tell whether a condition, without this alias, is the static one."""
     return in_condition(condition, lambda term: _bare(term, alias)) == static
 
 
@@ -191,7 +191,7 @@ def _start(automaton: Automaton, event: Event | None) -> Reason | None:
     return _reason(automaton.edges[0].test.condition, values, event.end - event.start + 1)
 
 
-def _effect(node: Node, onward: Edge, computing: _Computing, instance: Instance, event: Event) -> Effect:
+def _effect(node: Node, onward: Edge, computed: _Computed, instance: Instance, event: Event) -> Effect:
     duration = event.end - instance.start + 1
     values = {**dict(instance.values), **_of_event(event, node.alias)}
     on = _reason(node.guard.test.condition, values, duration)
@@ -203,21 +203,21 @@ def _effect(node: Node, onward: Edge, computing: _Computing, instance: Instance,
         return Effect(instance, f"nothing: the event starts at {event.start}, not after {instance.end}", on)
     if on.truth is not True:
         return Effect(instance, "nothing: the event is passed over", on)
-    forward = _reason(onward.test.condition, _computed(computing, values, duration), duration)
+    forward = _reason(onward.test.condition, _with_computed(computed, values, duration), duration)
     again = None if node.rebind is None else _reason(node.rebind.test.condition, values, duration)
     moves = [("it goes round again", again), ("it goes on", forward)]
-    told = " and ".join(words for words, reason in moves if reason is not None and reason.truth is True)
-    return Effect(instance, told or "it ends: no edge can be taken", on, again, forward)
+    text = " and ".join(words for words, reason in moves if reason is not None and reason.truth is True)
+    return Effect(instance, text or "it ends: no edge can be taken", on, again, forward)
 
 
 def _of_event(event: Event, alias: str) -> dict[Attribute, Value | None]:
     return {Attribute(path, alias): value for path, value in event.attributes.items()}
 
 
-def _computing(expression: Expression) -> list[_Computing]:
-    """Return, for each node, what is computed of the event that it waits for, one set of values after another."""
-    found: list[_Computing] = []
-    after: _Computing = ()
+def _computed_by_node(expression: Expression) -> list[_Computed]:
+    """Return the values that are computed from the event of each node, one set after another."""
+    found: list[_Computed] = []
+    after: _Computed = ()
     at = expression
     while not isinstance(at, (Rename, Stream, Union)):
         if isinstance(at, Compute):
@@ -231,25 +231,19 @@ def _computing(expression: Expression) -> list[_Computing]:
     return found[::-1]
 
 
-def _computed(
-    computing: _Computing, values: Mapping[Attribute, Value | None], duration: int
+def _with_computed(
+    computed: _Computed, values: Mapping[Attribute, Value | None], duration: int
 ) -> dict[Attribute, Value | None]:
-    """Return values with those that are computed of them."""
+    """Return values with the computed ones."""
     data = dict(values)
-    for computed in computing:
+    for values_ in computed:
         before = {name: value for name, value in data.items() if value is not None}
-        data |= {Attribute(one.name): value_of(one.term, before, duration) for one in computed}
+        data |= {Attribute(one.name): value_of(one.term, before, duration) for one in values_}
     return data
 
 
-def _inner(expression: Expression, name: str) -> list[Expression]:
-    """Return the sequence in parentheses that has this name, as a list of one."""
-    of = {stream.name: stream.of for stream in streams_in(expression)}.get(name)
-    return [] if of is None else [of]
-
-
 def _reason(condition: Condition, values: Mapping[Attribute, Value | None], duration: int) -> Reason:
-    """Return each part of a condition with its truth over what an instance holds and an event brings."""
+    """Return each part of a condition with its truth for the values of an instance and an event."""
     known: dict[str, Value] = {"duration": duration}
 
     def flat(term: Term) -> Term:

@@ -1,4 +1,4 @@
-"""Which of its optimisations a runtime uses: the five modes of Cayuga's experiments."""
+"""The optimisations that can be switched off: the five modes of Cayuga's experiments."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from msgspec import Struct
 
 
 class Optimisations(Struct, frozen=True):
-    """What sequences are run with.
+    """The optimisations of an automaton matcher.
 
-    `merging` shares what automata have in common. `edges` is the FR-index, a matcher over the static parts of forward
-    and rebind edges. `instances` are the AN-index, a matcher over those of filters, and the AI-index, a table of the
-    values that instances wait for.
+    `merging` shares the equal prefixes of automata. `edges` is the FR-index, a matcher over the static parts of forward
+    and rebind edges. `instances` are the AN-index, a matcher over the static parts of filters, and the AI-index, a
+    hash table of the values that instances wait for.
     """
 
     merging: bool = True

@@ -1,4 +1,4 @@
-"""Lengths of time as ticks, the units in which streams count."""
+"""Lengths of time in ticks, the units in which streams count."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from msgspec import Struct, field
 from tocsin.language.printer import term_text
 from tocsin.model.conditions import leaves
 from tocsin.model.errors import SubscriptionError
-from tocsin.model.queries import Next, Sequence, conditions_of
-from tocsin.model.terms import Aggregate, Arithmetic, Negative, Span, SpanUnit, Term
+from tocsin.model.queries import Sequence, computations_of, conditions_of
+from tocsin.model.terms import Span, SpanUnit, Term, subterms
 from tocsin.model.ticks import UNITS
 
 LONGEST: Final = 2**63 - 1
@@ -20,15 +20,15 @@ LONGEST: Final = 2**63 - 1
 
 
 class Ticks(Struct, frozen=True):
-    """How many microseconds a tick of each declared stream has; one of any other stream is a microsecond.
+    """The microseconds of a tick of each declared stream; a tick of any other stream is a microsecond.
 
-    What is published under a name counts as the streams do that it was made of, and is declared like them.
+    A published stream counts like the streams it was made of, and is declared like them.
     """
 
     ticks_of: Mapping[str, int] = field(default_factory=dict)
 
     def common(self, streams: Iterable[str]) -> int:
-        """Return the microseconds of a tick that all these streams have, or raise `SubscriptionError`."""
+        """Return the microseconds of the tick that all these streams share, or raise `SubscriptionError`."""
         by_tick: dict[int, str] = {}
         for stream in sorted(streams):
             by_tick.setdefault(self.ticks_of.get(stream, 1), stream)
@@ -42,14 +42,14 @@ class Ticks(Struct, frozen=True):
 
 
 def ticks_in(span: Span, tick: int) -> int:
-    """Return a length of time in ticks of so many microseconds, or raise `SubscriptionError` where it has a fraction.
+    """Return a length of time in ticks of `tick` microseconds, or raise `SubscriptionError` if that is no whole number.
 
     >>> ticks_in(Span(2.5, SpanUnit.MINUTES), 1_000_000)
     150
     """
     if span.unit is SpanUnit.TICKS:
         return int(span.amount)
-    # A float is taken as it was written: 0.1 seconds are 100,000 microseconds.
+    # `repr` gives the float as it was written: 0.1 seconds are exactly 100,000 microseconds.
     length = Fraction(repr(span.amount)) * UNITS[span.unit] / tick
     if length.denominator != 1:
         raise SubscriptionError(
@@ -61,32 +61,19 @@ def ticks_in(span: Span, tick: int) -> int:
 
 def asks_in_units(query: Sequence) -> bool:
     """Tell whether a sequence has a length of time in minutes, hours and the like, not in ticks."""
-    within = () if query.within is None else (query.within,)
+    terms = [] if query.within is None else [query.within]
     return any(
-        isinstance(term, Span) and term.unit is not SpanUnit.TICKS for term in (*within, *_terms(query))
+        isinstance(part, Span) and part.unit is not SpanUnit.TICKS
+        for term in (*terms, *_terms(query))
+        for part in subterms(term)
     ) or any(isinstance(step.source, Sequence) and asks_in_units(step.source) for step in query.steps)
 
 
 def _terms(query: Sequence) -> Iterator[Term]:
-    """Return every term of a sequence's own steps, and the terms inside them."""
+    """Return the terms of a sequence's own steps."""
     for step in query.steps:
         for condition in conditions_of(step):
             for predicate in leaves(condition):
-                for term in (predicate.subject, *predicate.operands):
-                    yield from _subterms(term)
-        if not isinstance(step, Next):
-            for computation in step.compute:
-                yield from _subterms(computation.term)
-    for item in query.select:
-        yield from _subterms(item.term)
-
-
-def _subterms(term: Term) -> Iterator[Term]:
-    yield term
-    if isinstance(term, Arithmetic):
-        yield from _subterms(term.left)
-        yield from _subterms(term.right)
-    elif isinstance(term, Negative):
-        yield from _subterms(term.term)
-    elif isinstance(term, Aggregate) and term.argument is not None:
-        yield from _subterms(term.argument)
+                yield from (predicate.subject, *predicate.operands)
+        yield from (computation.term for computation in computations_of(step))
+    yield from (item.term for item in query.select)

@@ -12,7 +12,7 @@ from tocsin.language import Template
 from tocsin.model import Event, Sequence
 from tocsin.sequences.compilation import compile_sequence
 from tocsin.sequences.running.matcher import AutomatonMatcher
-from tocsin.sequences.running.state import LINKS
+from tocsin.sequences.running.state import StateCounter
 from tocsin.sequences.ticks import Ticks
 from tocsin.sequences.timed_batch import TimedBatch
 
@@ -75,7 +75,7 @@ def test_chains_are_kept_as_long_as_they_are_needed() -> None:
                 range(steps[0].first.end + 7, steps[1].last.end + 1, 7)
             )
     assert found > 20_000
-    assert runner._graph.state.counters[LINKS] < 20_000
+    assert runner._graph.state.counters[StateCounter.LINKS] < 20_000
 
 
 def test_the_memory_limit_drops_the_oldest(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,1 +1,1 @@
-"""The hot loops of sequences."""
+"""The kernels of sequences."""

@@ -1,52 +1,38 @@
-"""Instances: made at a node, found by their keys, and taken away."""
+"""Instances: created at a node, found by their keys (the AI-index), and released."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tocsin.sequences._kernels.instructions import Tag
+from tocsin.sequences._kernels.programs import CurrentEvent
 from tocsin.sequences._kernels.values import key_kind, key_value
 from tocsin.sequences.running.state import (
-    BASE,
-    ENTRY,
-    FILTER,
-    FIRST,
     FOREVER,
-    FORM,
-    FREE,
-    KEY_NEXT,
-    KEY_PREVIOUS,
-    KEYED,
-    LIVE,
-    NEXT,
-    NEXT_ACTIVE,
-    NODE,
     NONE,
-    PREVIOUS,
-    PREVIOUS_ACTIVE,
-    TOP,
-    TOUCHED,
-    WAITING,
+    DeathColumn,
+    InstanceColumn,
+    PlaceColumn,
     State,
+    StateCounter,
 )
-from tocsin.structures import blocks, hash_index
+from tocsin.structures import blocks, free_lists, hash_index
 from tocsin.structures.blocks import class_of
 from tocsin.structures.jit import helper, wrapping_helper
 
 HEAD = 3  # beside a key: its first instance
-_MISSING = 0
 _SEVERAL = 9  # the kind of a key that is made of several values
 
 
 @helper
 def width_of(state: State, place: int) -> int:
     """Return how many slots an instance at a place has."""
-    return np.int64(state.forms.width[state.places.rows[place, FORM]])
+    return np.int64(state.forms.width[state.places.rows[place, PlaceColumn.FORM]])
 
 
 @wrapping_helper
 def duration_of(start: int, end: int) -> int:
-    """Return how many ticks there are from the start of the first to the end of the last, or the most there can be."""
+    """Return how many ticks there are from a start to an end, both included, or FOREVER if 64 bits overflow."""
     duration = end - start + 1
     return duration if duration > 0 else np.int64(FOREVER)
 
@@ -63,7 +49,7 @@ def _mixed(a: int, b: int) -> int:
 @helper
 def _key(count: int, kind: int, value: int, key: tuple[int, int]) -> tuple[int, int]:
     """Return the key of the values so far, after one more; without a value there is none."""
-    if key[0] == NONE or kind == _MISSING:
+    if key[0] == NONE or kind == Tag.MISSING:
         return np.int64(NONE), np.int64(0)
     if count == 1:
         return key_kind(kind, value), key_value(kind, value)
@@ -71,15 +57,15 @@ def _key(count: int, kind: int, value: int, key: tuple[int, int]) -> tuple[int, 
 
 
 @helper
-def find_key(state: State, values: NDArray[np.int64], arrival: int, node: int) -> int:
-    """Return the first instance at a node whose key is that of an event, or NONE."""
+def find_key(state: State, event: CurrentEvent, node: int) -> int:
+    """Return the first instance at a node whose key is that of the event, or NONE."""
     forms = state.forms
-    form = np.int64(state.places.rows[node, FORM])
+    form = np.int64(state.places.rows[node, PlaceColumn.FORM])
     begin, count = np.int64(forms.keys[form]), np.int64(forms.key_count[form])
     key = (np.int64(_SEVERAL), np.int64(0))
     for i in range(begin, begin + count):
         column = np.int64(forms.key_columns[i])
-        key = _key(count, values[arrival, column, 0], values[arrival, column, 1], key)
+        key = _key(count, event.values[event.row, column, 0], event.values[event.row, column, 1], key)
     if key[0] == NONE:
         return np.int64(NONE)
     entry = hash_index.find(state.instances.keys, np.int64(node), key[0], key[1])
@@ -88,119 +74,128 @@ def find_key(state: State, values: NDArray[np.int64], arrival: int, node: int) -
 
 @helper
 def enter_key(state: State, instance: int) -> None:
-    """Make an instance to be found by its key; there must be room."""
+    """Enter an instance in the index of keys; there must be room."""
     forms, rows, keys = state.forms, state.instances.rows, state.instances.keys
-    node = rows[instance, NODE]
-    form = np.int64(state.places.rows[node, FORM])
+    node = rows[instance, InstanceColumn.NODE]
+    form = np.int64(state.places.rows[node, PlaceColumn.FORM])
     begin, count = np.int64(forms.keys[form]), np.int64(forms.key_count[form])
     key = (np.int64(_SEVERAL), np.int64(0))
     slots = state.arena.slots.rows
     for i in range(begin, begin + count):
-        at = rows[instance, BASE] + np.int64(forms.key_slots[i])
+        at = rows[instance, InstanceColumn.BASE] + np.int64(forms.key_slots[i])
         key = _key(count, slots[at, 0], slots[at, 1], key)
-    rows[instance, ENTRY] = NONE
+    rows[instance, InstanceColumn.ENTRY] = NONE
     if key[0] == NONE:
-        return  # no event ever has it for its next
+        return  # no event can be the next one of this instance
     entry = np.int64(hash_index.find(keys, node, key[0], key[1]))
     if entry < 0:
         entry = np.int64(hash_index.insert(keys, node, key[0], key[1]))
         keys.keys[entry, HEAD] = NONE
     head = keys.keys[entry, HEAD]
-    rows[instance, ENTRY] = entry
-    rows[instance, KEY_NEXT] = head
-    rows[instance, KEY_PREVIOUS] = NONE
+    rows[instance, InstanceColumn.ENTRY] = entry
+    rows[instance, InstanceColumn.KEY_NEXT] = head
+    rows[instance, InstanceColumn.KEY_PREVIOUS] = NONE
     if head >= 0:
-        rows[head, KEY_PREVIOUS] = instance
+        rows[head, InstanceColumn.KEY_PREVIOUS] = instance
     keys.keys[entry, HEAD] = instance
 
 
 @helper
 def leave_key(state: State, instance: int) -> None:
-    """Make an instance no longer to be found by its key."""
+    """Remove an instance from the index of keys."""
     rows, keys = state.instances.rows, state.instances.keys
-    entry = rows[instance, ENTRY]
+    entry = rows[instance, InstanceColumn.ENTRY]
     if entry < 0:
         return
-    following, before = rows[instance, KEY_NEXT], rows[instance, KEY_PREVIOUS]
+    following, before = rows[instance, InstanceColumn.KEY_NEXT], rows[instance, InstanceColumn.KEY_PREVIOUS]
     if following >= 0:
-        rows[following, KEY_PREVIOUS] = before
+        rows[following, InstanceColumn.KEY_PREVIOUS] = before
     if before >= 0:
-        rows[before, KEY_NEXT] = following
+        rows[before, InstanceColumn.KEY_NEXT] = following
     else:
         keys.keys[entry, HEAD] = following
         if following < 0:
             hash_index.remove(keys, entry)
-    rows[instance, ENTRY] = NONE
+    rows[instance, InstanceColumn.ENTRY] = NONE
 
 
 @helper
 def new_instance(state: State) -> int:
-    """Return an instance that nobody uses; there must be room for it."""
-    counters, rows = state.counters, state.instances.rows
-    instance = counters[FREE]
-    if instance >= 0:
-        counters[FREE] = rows[instance, NEXT]
-    else:
-        instance = counters[TOP]
-        counters[TOP] += 1
-    counters[LIVE] += 1
-    return instance
+    """Return a free instance; there must be room for it."""
+    counters = state.counters
+    counters[StateCounter.LIVE] += 1
+    links = state.instances.rows[:, InstanceColumn.NEXT]
+    return free_lists.take(links, counters, np.int64(StateCounter.FREE), np.int64(StateCounter.TOP))
+
+
+@helper
+def record_death(state: State, instance: int, reason: int, event: int) -> None:
+    """Count the death of an instance at its node; `event` is the number of the event at which it died, or NONE."""
+    node = state.instances.rows[instance, InstanceColumn.NODE]
+    state.places.deaths[node, reason] += 1
+    state.places.last_death[node, DeathColumn.REASON] = reason
+    state.places.last_death[node, DeathColumn.EVENT] = event
 
 
 @helper
 def place_at(state: State, instance: int, node: int) -> None:
     """Enter an instance, whose slots are written, at its node."""
     places, rows = state.places, state.instances.rows
-    rows[instance, NODE] = node
-    rows[instance, TOUCHED] = 0
-    head = np.int64(places.rows[node, FIRST])
-    rows[instance, NEXT], rows[instance, PREVIOUS] = head, NONE
+    rows[instance, InstanceColumn.NODE] = node
+    rows[instance, InstanceColumn.TOUCHED] = 0
+    head = np.int64(places.rows[node, PlaceColumn.FIRST])
+    rows[instance, InstanceColumn.NEXT], rows[instance, InstanceColumn.PREVIOUS] = head, NONE
     if head >= 0:
-        rows[head, PREVIOUS] = instance
-    places.rows[node, FIRST] = instance
-    places.rows[node, WAITING] += 1
-    if places.rows[node, WAITING] == 1:
-        filter_ = np.int64(places.rows[node, FILTER])
+        rows[head, InstanceColumn.PREVIOUS] = instance
+    places.rows[node, PlaceColumn.FIRST] = instance
+    places.rows[node, PlaceColumn.WAITING] += 1
+    if places.rows[node, PlaceColumn.WAITING] == 1:
+        filter_ = np.int64(places.rows[node, PlaceColumn.FILTER])
         following = np.int64(state.graph.active[filter_])
-        places.rows[node, NEXT_ACTIVE], places.rows[node, PREVIOUS_ACTIVE] = following, NONE
+        places.rows[node, PlaceColumn.NEXT_ACTIVE], places.rows[node, PlaceColumn.PREVIOUS_ACTIVE] = (
+            following,
+            NONE,
+        )
         if following >= 0:
-            places.rows[following, PREVIOUS_ACTIVE] = node
+            places.rows[following, PlaceColumn.PREVIOUS_ACTIVE] = node
         state.graph.active[filter_] = node
-    rows[instance, ENTRY] = NONE
-    if state.forms.key_count[places.rows[node, FORM]] > 0:
+    rows[instance, InstanceColumn.ENTRY] = NONE
+    if state.forms.key_count[places.rows[node, PlaceColumn.FORM]] > 0:
         places.upkeep[node] += 1
-        if places.rows[node, KEYED]:
+        if places.rows[node, PlaceColumn.KEYED]:
             enter_key(state, instance)
 
 
 @helper
 def release(state: State, instance: int) -> None:
-    """Take an instance away from its node, and give back its memory."""
+    """Remove an instance from its node, and free its memory."""
     places, rows, counters = state.places, state.instances.rows, state.counters
-    node = rows[instance, NODE]
+    node = rows[instance, InstanceColumn.NODE]
     leave_key(state, instance)
-    following, before = rows[instance, NEXT], rows[instance, PREVIOUS]
+    following, before = rows[instance, InstanceColumn.NEXT], rows[instance, InstanceColumn.PREVIOUS]
     if following >= 0:
-        rows[following, PREVIOUS] = before
+        rows[following, InstanceColumn.PREVIOUS] = before
     if before >= 0:
-        rows[before, NEXT] = following
+        rows[before, InstanceColumn.NEXT] = following
     else:
-        places.rows[node, FIRST] = following
-    places.rows[node, WAITING] -= 1
-    if places.rows[node, WAITING] == 0:
-        ahead, behind = np.int64(places.rows[node, NEXT_ACTIVE]), np.int64(places.rows[node, PREVIOUS_ACTIVE])
+        places.rows[node, PlaceColumn.FIRST] = following
+    places.rows[node, PlaceColumn.WAITING] -= 1
+    if places.rows[node, PlaceColumn.WAITING] == 0:
+        ahead, behind = (
+            np.int64(places.rows[node, PlaceColumn.NEXT_ACTIVE]),
+            np.int64(places.rows[node, PlaceColumn.PREVIOUS_ACTIVE]),
+        )
         if ahead >= 0:
-            places.rows[ahead, PREVIOUS_ACTIVE] = behind
+            places.rows[ahead, PlaceColumn.PREVIOUS_ACTIVE] = behind
         if behind >= 0:
-            places.rows[behind, NEXT_ACTIVE] = ahead
+            places.rows[behind, PlaceColumn.NEXT_ACTIVE] = ahead
         else:
-            state.graph.active[places.rows[node, FILTER]] = ahead
+            state.graph.active[places.rows[node, PlaceColumn.FILTER]] = ahead
     width = width_of(state, node)
     if width > 0:
-        blocks.give(state.arena.slots, rows[instance, BASE], class_of(width))
-    if rows[instance, TOUCHED] > 0:
-        state.instances.touched[rows[instance, TOUCHED] - 1] = NONE
-    rows[instance, NODE] = NONE
-    rows[instance, NEXT] = counters[FREE]
-    counters[FREE] = instance
-    counters[LIVE] -= 1
+        blocks.give(state.arena.slots, rows[instance, InstanceColumn.BASE], class_of(width))
+    if rows[instance, InstanceColumn.TOUCHED] > 0:
+        state.instances.touched[rows[instance, InstanceColumn.TOUCHED] - 1] = NONE
+    rows[instance, InstanceColumn.NODE] = NONE
+    free_lists.give(rows[:, InstanceColumn.NEXT], counters, np.int64(StateCounter.FREE), instance)
+    counters[StateCounter.LIVE] -= 1

@@ -7,18 +7,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.sequences._kernels.instructions import Do, Tag
 from tocsin.sequences.running.state import Bigs, Texts
 from tocsin.structures.jit import helper
 
 UNKNOWN: Final = 2
-MISSING: Final = 0
-INTEGER: Final = 1
-FLOAT: Final = 2
-STRING: Final = 3
-BIG: Final = 6
-_ADD: Final = 0
-_SUBTRACT: Final = 1
-_MULTIPLY: Final = 2
 _LIMIT: Final = 9223372036854775808.0
 
 
@@ -67,45 +60,45 @@ def _text_order(texts: Texts, a: int, b: int) -> int:
 def compare(texts: Texts, bigs: Bigs, kind: int, a: int, other: int, b: int) -> int:
     """Return -1, 0 or 1 as the first value is less, equal or greater; UNKNOWN if they cannot be compared."""
     if kind == other:
-        if kind == FLOAT:
+        if kind == Tag.FLOAT:
             return _sign(_float(a), _float(b))
-        if kind == STRING:
+        if kind == Tag.STRING:
             return _text_order(texts, a, b)
-        if kind == MISSING:
+        if kind == Tag.MISSING:
             return np.int64(UNKNOWN)
-        if kind == BIG:
+        if kind == Tag.BIG:
             a, b = bigs.rank[a], bigs.rank[b]
         return np.int64(a > b) - np.int64(a < b)
-    if kind == INTEGER:
-        if other == FLOAT:
+    if kind == Tag.INTEGER:
+        if other == Tag.FLOAT:
             return _integer_beside_float(a, _float(b))
-        if other == BIG:
+        if other == Tag.BIG:
             return np.int64(1) if bigs.low[b] < 0.0 else np.int64(-1)
-    elif kind == FLOAT:
-        if other == INTEGER:
+    elif kind == Tag.FLOAT:
+        if other == Tag.INTEGER:
             return -_integer_beside_float(b, _float(a))
-        if other == BIG:
+        if other == Tag.BIG:
             return np.int64(1) if _float(a) >= bigs.high[b] else np.int64(-1)
-    elif kind == BIG:
-        if other == INTEGER:
+    elif kind == Tag.BIG:
+        if other == Tag.INTEGER:
             return np.int64(-1) if bigs.low[a] < 0.0 else np.int64(1)
-        if other == FLOAT:
+        if other == Tag.FLOAT:
             return np.int64(-1) if _float(b) >= bigs.high[a] else np.int64(1)
     return np.int64(UNKNOWN)
 
 
 @helper
 def is_number(kind: int) -> bool:
-    """Tell whether one can compute with it."""
-    return kind in (INTEGER, FLOAT, BIG)
+    """Tell whether a value of this kind is a number."""
+    return kind == Tag.INTEGER or kind == Tag.FLOAT or kind == Tag.BIG  # noqa: PLR1714 - Numba compiles this to less
 
 
 @helper
 def number_of(bigs: Bigs, kind: int, value: int) -> float:
     """Return the nearest float of a number."""
-    if kind == INTEGER:
+    if kind == Tag.INTEGER:
         return np.float64(value)
-    if kind == FLOAT:
+    if kind == Tag.FLOAT:
         return _float(value)
     return bigs.nearest[value]
 
@@ -113,14 +106,14 @@ def number_of(bigs: Bigs, kind: int, value: int) -> float:
 @helper
 def _fits(operation: int, a: int, b: int, result: int) -> bool:
     """Tell whether 64 bits hold the result of an operation on integers, which was computed by wrapping around."""
-    if operation == _ADD:
+    if operation == Do.ADD:
         return ((a ^ result) & (b ^ result)) >= 0
-    if operation == _SUBTRACT:
+    if operation == Do.SUBTRACT:
         return ((a ^ b) & (a ^ result)) >= 0
     about = np.float64(a) * np.float64(b)
     if about >= _LIMIT * 1.5 or about <= -_LIMIT * 1.5:
         return False
-    # Between, the sign tells whether it wrapped around: less than twice the range away, it must have changed.
+    # In between, the product has wrapped around at most once, which changes its sign.
     return abs(about) < _LIMIT * 0.5 or ((result >= 0) == (about >= 0.0))
 
 
@@ -128,30 +121,30 @@ def _fits(operation: int, a: int, b: int, result: int) -> bool:
 def computed(bigs: Bigs, operation: int, kind: int, a: int, other: int, b: int) -> tuple[int, int]:
     """Return the kind and value of two values added, subtracted, multiplied or divided."""
     if not (is_number(kind) and is_number(other)):
-        return np.int64(MISSING), np.int64(0)
-    if kind == INTEGER and other == INTEGER and operation <= _MULTIPLY:
-        if operation == _ADD:
+        return np.int64(Tag.MISSING), np.int64(0)
+    if kind == Tag.INTEGER and other == Tag.INTEGER and operation <= Do.MULTIPLY:
+        if operation == Do.ADD:
             result = a + b
-        elif operation == _SUBTRACT:
+        elif operation == Do.SUBTRACT:
             result = a - b
         else:
             result = a * b
         if _fits(operation, a, b, result):
-            return np.int64(INTEGER), result
+            return np.int64(Tag.INTEGER), result
     x, y = number_of(bigs, kind, a), number_of(bigs, other, b)
-    if operation == _ADD:
+    if operation == Do.ADD:
         number = x + y
-    elif operation == _SUBTRACT:
+    elif operation == Do.SUBTRACT:
         number = x - y
-    elif operation == _MULTIPLY:
+    elif operation == Do.MULTIPLY:
         number = x * y
     else:
         if y == 0.0:
-            return np.int64(MISSING), np.int64(0)
+            return np.int64(Tag.MISSING), np.int64(0)
         number = x / y
     if number != number:  # noqa: PLR0124 - NaN differs from itself
-        return np.int64(MISSING), np.int64(0)
-    return np.int64(FLOAT), _bits(number)
+        return np.int64(Tag.MISSING), np.int64(0)
+    return np.int64(Tag.FLOAT), _bits(number)
 
 
 @helper
@@ -179,17 +172,17 @@ def is_found(texts: Texts, text: int, part: int, where: int) -> bool:
 @helper
 def key_kind(kind: int, value: int) -> int:
     """Return the kind of a value's key: equal values have equal keys."""
-    if kind == FLOAT:
+    if kind == Tag.FLOAT:
         number = _float(value)
         if -_LIMIT <= number < _LIMIT and np.float64(np.int64(number)) == number:
-            return np.int64(INTEGER)
+            return np.int64(Tag.INTEGER)
     return np.int64(kind)
 
 
 @helper
 def key_value(kind: int, value: int) -> int:
     """Return a value's key: equal values have equal keys."""
-    if kind == FLOAT:
+    if kind == Tag.FLOAT:
         number = _float(value)
         if -_LIMIT <= number < _LIMIT and np.float64(np.int64(number)) == number:
             return np.int64(number)

@@ -1,8 +1,8 @@
 """The compiler: a sequence's expression becomes an automaton.
 
-A chain of steps is read from the expression; every name becomes the value it stands for, of the event at hand or held
-from before; conditions move to the earliest place where they mean the same; and what each node has to hold follows,
-from the end backwards, from what comes after it.
+An expression is read as a chain of steps. Every name becomes a value: of the event at hand, or held by the instance.
+Conditions are pushed down to the earliest step where they mean the same. Then the automaton is built from its end
+backwards, because the values that a node holds are those that the later steps need.
 """
 
 from tocsin.sequences.compiling.compiler import compile_expression

@@ -1,4 +1,4 @@
-"""An expression as a chain of steps, each with its questions over values."""
+"""An expression as a chain of steps, each with formulas over values."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from tocsin.sequences.algebra import (
     Stream,
     Union,
 )
-from tocsin.sequences.compiling.questions import Question, conjuncts_of, values_in
+from tocsin.sequences.compiling.formulas import Formula, conjuncts_of, values_in
 from tocsin.sequences.compiling.scopes import Scope
 from tocsin.sequences.compiling.values import DURATION
 
 
 class Link(Struct):
-    """One step: the event that is waited for, and the questions about it and about what is held.
+    """One step: the event it waits for, and the formulas about the event and the values held.
 
-    `guard` makes an event the next one, `going` lets an iteration go on, and `where` lets the whole go on; each is a
-    list of questions that must all hold. `before` is the scope of the event before, in which what is held here is
-    made, `again` that of an iteration, in which it is made anew, and `after` the one in which this step ends.
+    `guard` makes an event the next one, `going` continues an iteration, and `where` leaves the step; each is a list of
+    formulas that must all hold. The values held here are made in the scope `before`, of the event before, and made anew
+    in the scope `again`, of an iteration; the step ends in the scope `after`.
     """
 
     stream: Stream
@@ -36,9 +36,9 @@ class Link(Struct):
     after: Scope
     before: Scope | None = None
     again: Scope | None = None
-    guard: list[Question] = field(default_factory=list)
-    going: list[Question] = field(default_factory=list)
-    where: list[Question] = field(default_factory=list)
+    guard: list[Formula] = field(default_factory=list)
+    going: list[Formula] = field(default_factory=list)
+    where: list[Formula] = field(default_factory=list)
     renewed: frozenset[str] = frozenset()  # computed values that an iteration changes
     on: Condition = TRUE
     while_: Condition = TRUE
@@ -46,14 +46,14 @@ class Link(Struct):
 
 
 class Chain(Struct):
-    """The steps in order, and what is selected in the end, if anything is."""
+    """The steps in order, and the values of `select`, if there is one."""
 
     links: list[Link]
     selected: tuple[Computed, ...] | None = None
 
 
 def chain_of(expression: Expression) -> Chain:
-    """Return an expression as a chain, or raise `SubscriptionError` where it is none."""
+    """Return an expression as a chain, or raise `SubscriptionError` if it is not left-deep."""
     if isinstance(expression, Project):
         return Chain(_links(expression.of), expression.values)
     return Chain(_links(expression))
@@ -112,14 +112,14 @@ def _iterated(before: Scope, expression: Iterate) -> Link:
 
 
 def _right(expression: Expression) -> tuple[Stream, str, Condition, tuple[Computed, ...]]:
-    """Return a right operand's stream and alias, and what is asked and computed of each of its events."""
+    """Return a right operand's stream and alias, its condition on each event, and the values computed from it."""
     if isinstance(expression, Rename):
         return _stream(expression), expression.alias, TRUE, ()
     if isinstance(expression, Select):
         stream, alias, filtered, computed = _right(expression.of)
         own = Scope(alias).computing(computed)
         asked = [
-            value for question in conjuncts_of(expression.where, own.value) for value in values_in(question)
+            value for formula in conjuncts_of(expression.where, own.value) for value in values_in(formula)
         ]
         if DURATION in asked:
             raise SubscriptionError(
@@ -140,7 +140,7 @@ def _stream(expression: Rename) -> Stream:
 
 
 def both(one: Condition, other: Condition) -> Condition:
-    """Return the condition that two conditions make together."""
+    """Return the conjunction of two conditions."""
     members = [
         part
         for condition in (one, other)

@@ -1,4 +1,4 @@
-"""Putting an automaton together, from its end to its beginning."""
+"""Building an automaton, from its end to its beginning."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from msgspec.structs import replace
 
 from tocsin.model.conditions import TRUE, Condition, Operator
 from tocsin.model.terms import Attribute, Parameter
-from tocsin.sequences.algebra import Expression
+from tocsin.sequences.algebra import Expression, output_values
 from tocsin.sequences.automaton import Automaton, Edge, Guard, Node, Output, Part, Test
+from tocsin.sequences.compiling.assembly import assign_program, test_program
 from tocsin.sequences.compiling.chains import Chain, Link, both, chain_of
+from tocsin.sequences.compiling.checks import checks_of
+from tocsin.sequences.compiling.formulas import Atom, Formula
 from tocsin.sequences.compiling.parameters import needs_rows
-from tocsin.sequences.compiling.pushing import bound, push
-from tocsin.sequences.compiling.questions import Atom, Question
-from tocsin.sequences.compiling.splitting import split
-from tocsin.sequences.compiling.truths import checks_of
+from tocsin.sequences.compiling.pushdown import bound, push
+from tocsin.sequences.compiling.static_parts import split
 from tocsin.sequences.compiling.values import (
     Checks,
     Held,
@@ -29,8 +30,6 @@ from tocsin.sequences.compiling.values import (
     parts_of,
     read_item,
 )
-from tocsin.sequences.compiling.writing import assignment, examination
-from tocsin.sequences.contents import telling_of
 from tocsin.sequences.programs import Program
 
 
@@ -42,29 +41,29 @@ def compile_expression(
     full: bool = False,
     publish: str | None = None,
 ) -> Automaton:
-    """Return the automaton of an expression, or raise `SubscriptionError` where it has none.
+    """Return the automaton of an expression, or raise `SubscriptionError` if it cannot be compiled.
 
-    Without `index_edges` or `index_filters`, the conditions of edges, or of guards, are wholly in their programs. With
-    `full`, every step's chain of events is held as well as its first and last. `publish` is the stream it feeds.
+    Without `index_edges` (or `index_filters`) the conditions of edges (or of guards) stay whole in their programs. With
+    `full`, instances also hold the chain of all events of each step. `publish` is the stream it feeds.
     """
     chain = chain_of(expression)
     links = chain.links
     push(links)
     longest = bound(links)
-    output, wanted = _output(chain, telling_of(expression).names, full=full)
+    output, wanted = _output(chain, output_values(expression).names, full=full)
     nodes: list[Node] = []
     edges: list[Edge] = []
     for place in range(len(links) - 1, 0, -1):
         link = links[place]
-        asked = _asked(link, edges=index_edges, filters=index_filters)
-        keys = _keys(link, asked, wanted)
+        tests = _step_tests(link, edges=index_edges, filters=index_filters)
+        keys = _keys(link, tests, wanted)
         slots = {key: slot for slot, key in enumerate(keys)}
-        edges.append(Edge(asked.ending.test(slots), assignment(wanted, slots)))
-        nodes.append(_node(link, asked, slots, longest[place - 1]))
+        edges.append(Edge(tests.ending.test(slots), assign_program(wanted, slots)))
+        nodes.append(_node(link, tests, slots, longest[place - 1]))
         assert link.before is not None  # noqa: S101 - there is a step before
         wanted = [link.before.of(key) for key in keys]
-    first = _asked(links[0], edges=index_edges, filters=index_filters)
-    edges.append(Edge(first.ending.test({}), assignment(wanted, {})))
+    first = _step_tests(links[0], edges=index_edges, filters=index_filters)
+    edges.append(Edge(first.ending.test({}), assign_program(wanted, {})))
     inner = {
         link.stream.name: compile_expression(
             link.stream.of,
@@ -88,64 +87,64 @@ def compile_expression(
     return replace(automaton, by_row=needs_rows(automaton, parenthesised))
 
 
-class _Asked(Struct, frozen=True):
-    """A test before it is known where things are held."""
+class _Tests(Struct, frozen=True):
+    """A test whose slots are not known yet."""
 
     condition: Condition
     static: Condition
     checks: tuple[Checks, ...]
-    all_checks: tuple[Checks, ...]  # those of the static part among them
+    all_checks: tuple[Checks, ...]  # including those of the static part
 
     def test(self, slots: Mapping[Key, int]) -> Test:
-        return Test(self.condition, self.static, examination(self.checks, slots), self._whole(slots))
+        return Test(self.condition, self.static, test_program(self.checks, slots), self._whole(slots))
 
     def _whole(self, slots: Mapping[Key, int]) -> Program | None:
         if self.static == TRUE:
             return None
-        program = examination(self.all_checks, slots)
+        program = test_program(self.all_checks, slots)
         return program if all(isinstance(column, str) for column in program.columns) else None
 
 
 class _Step(Struct, frozen=True):
-    """All that is asked at one step: of the next event, of an iteration, and in the end."""
+    """The tests of one step: for the next event, for an iteration, and for leaving it."""
 
-    guard: _Asked
-    going: _Asked
-    ending: _Asked
-    equal: tuple[tuple[str, Attribute], ...]  # an attribute of the event, and what it equals
+    guard: _Tests
+    going: _Tests
+    ending: _Tests
+    equal: tuple[tuple[str, Attribute], ...]  # an attribute of the event, and the held value it equals
     rest: tuple[Checks, ...]
 
 
-def _asked(link: Link, *, edges: bool, filters: bool) -> _Step:
-    guard, questions = _part(link.on, link.guard, indexed=filters)
+def _step_tests(link: Link, *, edges: bool, filters: bool) -> _Step:
+    guard, formulas = _part(link.on, link.guard, indexed=filters)
     going, _ = _part(link.while_, link.going, indexed=edges)
     ending, _ = _part(both(link.while_, link.selected), [*link.going, *link.where], indexed=edges)
-    equal = [(question, found) for question in questions if (found := _equality(question)) is not None]
-    keyed = [question for question, _ in equal]
-    rest = tuple(checks_of(question) for question in questions if question not in keyed)
+    equal = [(formula, found) for formula in formulas if (found := _equality(formula)) is not None]
+    keyed = [formula for formula, _ in equal]
+    rest = tuple(checks_of(formula) for formula in formulas if formula not in keyed)
     return _Step(guard, going, ending, tuple(found for _, found in equal), rest)
 
 
-def _part(condition: Condition, questions: list[Question], *, indexed: bool) -> tuple[_Asked, list[Question]]:
-    static, dynamic = split(questions) if indexed else (TRUE, questions)
-    checks, whole = (tuple(checks_of(question) for question in asked) for asked in (dynamic, questions))
-    return _Asked(condition, static, checks, whole), dynamic
+def _part(condition: Condition, formulas: list[Formula], *, indexed: bool) -> tuple[_Tests, list[Formula]]:
+    static, dynamic = split(formulas) if indexed else (TRUE, formulas)
+    checks, whole = (tuple(checks_of(formula) for formula in some) for some in (dynamic, formulas))
+    return _Tests(condition, static, checks, whole), dynamic
 
 
-def _equality(question: Question) -> tuple[str, Attribute] | None:
-    """Return the attribute of the event, and what is held, that a question asks to be equal, if it does."""
-    if not isinstance(question, Atom) or question.operator is not Operator.EQ:
+def _equality(formula: Formula) -> tuple[str, Attribute] | None:
+    """Return the event's attribute and the held value, if a formula is their equality."""
+    if not isinstance(formula, Atom) or formula.operator is not Operator.EQ:
         return None
-    for one, other in ((question.subject, question.operands[0]), (question.operands[0], question.subject)):
+    for one, other in ((formula.subject, formula.operands[0]), (formula.operands[0], formula.subject)):
         if isinstance(one, Read) and isinstance(one.column, str) and isinstance(other, Held):
-            assert isinstance(other.key, Attribute)  # noqa: S101 - a question names nothing else
+            assert isinstance(other.key, Attribute)  # noqa: S101 - formulas name attributes
             return one.column, other.key
     return None
 
 
-def _keys(link: Link, asked: _Step, wanted: Sequence[Value]) -> list[Key]:
-    """Return what an instance has to hold while it waits at a step: what is asked there, and what comes after."""
-    waiting = list(_held((*asked.guard.checks, *asked.going.checks, *asked.ending.checks, *wanted)))
+def _keys(link: Link, tests: _Step, wanted: Sequence[Value]) -> list[Key]:
+    """Return the keys that an instance at a step holds: for the tests there, and for the later steps."""
+    waiting = list(_held((*tests.guard.checks, *tests.going.checks, *tests.ending.checks, *wanted)))
     found: dict[Key, None] = {}
     while waiting:
         key = waiting.pop()
@@ -164,7 +163,7 @@ def _held(values: Iterable[Value | Checks]) -> Iterator[Key]:
 
 
 def _order(key: Key) -> tuple[int, str, str, str]:
-    """Equal nodes hold equal things in one order, whatever asked for them: named values first."""
+    """Return a sort key, so that nodes with equal slots have them in equal order: named values first."""
     if isinstance(key, Attribute):
         return (0, key.alias or "", key.path, "")
     if isinstance(key, Truth):
@@ -172,18 +171,18 @@ def _order(key: Key) -> tuple[int, str, str, str]:
     return (2, key.alias, str(int(key.mark)), "")
 
 
-def _node(link: Link, asked: _Step, slots: Mapping[Key, int], longest: int | Parameter | None) -> Node:
+def _node(link: Link, tests: _Step, slots: Mapping[Key, int], longest: int | Parameter | None) -> Node:
     rebind = None
-    test = asked.guard.test(slots)
+    test = tests.guard.test(slots)
     if link.again is not None:
-        rebind = Edge(asked.going.test(slots), assignment([link.again.of(key) for key in slots], slots))
+        rebind = Edge(tests.going.test(slots), assign_program([link.again.of(key) for key in slots], slots))
     return Node(
         link.stream.name,
         link.alias,
         Guard(
             test,
-            tuple((path, slots[attribute]) for path, attribute in asked.equal),
-            examination(asked.rest, slots) if asked.equal else test.program,
+            tuple((path, slots[attribute]) for path, attribute in tests.equal),
+            test_program(tests.rest, slots) if tests.equal else test.program,
         ),
         tuple(key if isinstance(key, Attribute) else None for key in slots),
         longest,
@@ -192,13 +191,13 @@ def _node(link: Link, asked: _Step, slots: Mapping[Key, int], longest: int | Par
 
 
 def _output(chain: Chain, names: tuple[str, ...], *, full: bool) -> tuple[Output, list[Value]]:
-    """Return what is told in the end, values by these names among it, and the value of each of its slots."""
+    """Return the output, with values of these names, and the value of each of its slots."""
     after = chain.links[-1].after
     if chain.selected is None:
         values = [after.value(Attribute(name)) for name in names]
     else:
         values = [read_item(computed.term, after.value) for computed in chain.selected]
-    told = tuple((name, place) for place, name in enumerate(names))
+    named = tuple((name, place) for place, name in enumerate(names))
     parts: list[Part] = []
     for link in chain.links:
         marks = [Mark.FIRST] * (link.again is not None) + [Mark.LAST] + [Mark.CHAIN] * full
@@ -208,4 +207,4 @@ def _output(chain: Chain, names: tuple[str, ...], *, full: bool) -> tuple[Output
         parts.append(
             Part(link.alias, link.stream.name, places.get(Mark.FIRST, last), last, places.get(Mark.CHAIN))
         )
-    return Output(len(values), tuple(parts), told, chain.selected is not None), values
+    return Output(len(values), tuple(parts), named, chain.selected is not None), values

@@ -1,4 +1,4 @@
-"""Parameters in automata: where a template's rows can share one, and where they cannot."""
+"""Parameters in automata: whether the rows of a template can share one automaton."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tocsin.sequences.programs import Program
 def needs_rows(automaton: Automaton, inner: Iterable[Expression]) -> bool:
     """Tell whether the rows of a template have to be compiled one by one.
 
-    They do where a parameter is in a truth that a column holds, and where it is anywhere in one of `inner`, the sequences
-    in parentheses: these are shared by their names, and each row's has a name of its own.
+    They do if a parameter is in a residual predicate, or anywhere in one of `inner`, the sequences in parentheses: these
+    are shared by their names, and each row's has a name of its own.
     """
     in_columns = any(
         isinstance(column, Predicate) and _has_parameters(column)
@@ -30,8 +30,8 @@ def needs_rows(automaton: Automaton, inner: Iterable[Expression]) -> bool:
 def parameters_in_programs(automaton: Automaton) -> frozenset[str]:
     """Return the parameters that are constants of programs.
 
-    A row that gives one of them a timestamp has to be compiled by itself: a text beside a timestamp constant is read
-    as a timestamp, which no program does.
+    A row with a timestamp for one of them has to be compiled by itself: a text beside a timestamp constant is read as a
+    timestamp, which no program does.
     """
     return frozenset(
         constant.name

@@ -1,4 +1,4 @@
-"""What names stand for at one place of a chain."""
+"""The values of names at one step of a chain."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from msgspec import Struct
 
 from tocsin.model.errors import SubscriptionError
 from tocsin.model.terms import Attribute
+from tocsin.sequences._kernels.instructions import Do
 from tocsin.sequences.algebra import LAST, Computed
-from tocsin.sequences.compiling.truths import truth_of
+from tocsin.sequences.compiling.checks import truth_of
 from tocsin.sequences.compiling.values import (
     ITSELF,
     NOTHING,
@@ -25,15 +26,14 @@ from tocsin.sequences.compiling.values import (
     made,
     read_item,
 )
-from tocsin.sequences.programs import Do
 
 
 class Scope(Struct, frozen=True):
-    """What names stand for when an event is at hand, and an instance that holds what was before.
+    """The values of names for an event and an instance.
 
     `held` are the aliases of earlier steps, `named` the values that were computed before, and `computed` those that are
-    computed with this event. The event is one of many of its step if it is `folded`. `lefts` are the aliases, nearest
-    first, of which `last` is the first that has a name; where there are none, the instance holds it.
+    computed with this event. A `folded` event is one of many of its step. `last` stands for the first of the aliases
+    `lefts`, nearest first, that has the name; if `lefts` is None, the instance holds it.
     """
 
     alias: str
@@ -44,7 +44,7 @@ class Scope(Struct, frozen=True):
     lefts: tuple[str, ...] | None = None
 
     def value(self, attribute: Attribute) -> Value:
-        """Return what a name stands for; nothing if it has been computed nowhere."""
+        """Return the value of a name; NOTHING if it was never computed."""
         path, alias = attribute.path, attribute.alias
         if alias is None:
             if path in self.computed:
@@ -59,7 +59,7 @@ class Scope(Struct, frozen=True):
         raise SubscriptionError(f"`{alias}.{path}` is of no step so far; there are {self._aliases()}")
 
     def of(self, key: Key) -> Value:
-        """Return what is to be held under a key by the instance that this event makes."""
+        """Return the value of a key in the instance that this event makes."""
         if isinstance(key, Attribute):
             return self.value(key)
         if isinstance(key, Truth):
@@ -67,17 +67,17 @@ class Scope(Struct, frozen=True):
         return self._marked(key)
 
     def computing(self, values: tuple[Computed, ...]) -> Scope:
-        """Return the scope after values have been computed, all of them of what was before."""
+        """Return the scope after values were computed, all from the data as it was before."""
         new = {computed.name: read_item(computed.term, self.value) for computed in values}
         return Scope(self.alias, self.held, self.named, {**self.computed, **new}, self.folded, self.lefts)
 
     def beginning(self, lefts: tuple[str, ...], values: tuple[Computed, ...]) -> Scope:
-        """Return the scope in which an iteration begins, after this one; `values` may speak of `last`."""
+        """Return the scope in which an iteration begins, after this one; `values` may refer to `last`."""
         begun = Scope(self.alias, self.held, self.named, self.computed, self.folded, lefts)
         return begun.computing(values)
 
     def names(self) -> tuple[str, ...]:
-        """Return all computed values there are so far, in the order in which they were first computed."""
+        """Return the names of all computed values so far, in the order in which they were first computed."""
         return tuple(dict.fromkeys((*self.named, *self.computed)))
 
     def _last(self, path: str) -> Value:

@@ -1,4 +1,4 @@
-"""Values as the compiler sees them: where they come from and what is made of them."""
+"""Values in the compiler: where they come from, and what is computed from them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from tocsin.model.terms import (
     Term,
 )
 from tocsin.model.values import Kind
+from tocsin.sequences._kernels.instructions import Do
 from tocsin.sequences.algebra import Accumulated, Item
-from tocsin.sequences.programs import Column, Do
+from tocsin.sequences.programs import Column
 
 
 class Mark(IntEnum):
-    """What a witness holds of a step."""
+    """The events of a step that an instance holds for its match."""
 
     FIRST = 0
     LAST = 1
@@ -41,7 +42,7 @@ class Marked(Struct, frozen=True):
 
 
 class Truth(Struct, frozen=True):
-    """Whether a question that no program can answer held for what has a name."""
+    """Whether a residual predicate held for a named value."""
 
     of: Attribute
     operator: Operator
@@ -49,7 +50,7 @@ class Truth(Struct, frozen=True):
 
 
 Key: TypeAlias = Attribute | Truth | Marked
-"""What an instance can hold."""
+"""The name of a value that an instance can hold."""
 
 
 class Read(Struct, frozen=True):
@@ -59,7 +60,7 @@ class Read(Struct, frozen=True):
 
 
 class Held(Struct, frozen=True):
-    """What the instance holds under a key."""
+    """A value that the instance holds."""
 
     key: Key
 
@@ -71,7 +72,7 @@ class Given(Struct, frozen=True):
 
 
 class Made(Struct, frozen=True):
-    """Something made of two values by one instruction."""
+    """The result of one instruction on two values."""
 
     do: Do
     left: Value
@@ -79,7 +80,7 @@ class Made(Struct, frozen=True):
 
 
 class OneOf(Struct, frozen=True):
-    """One value where checks hold, another elsewhere."""
+    """One value if checks hold, else another."""
 
     where: Checks
     then: Value
@@ -93,7 +94,7 @@ class Linked(Struct, frozen=True):
 
 
 class Plain(IntEnum):
-    """Values that need no more words."""
+    """Values without parts."""
 
     DURATION = 0
     ITSELF = 1  # the event's number
@@ -101,7 +102,7 @@ class Plain(IntEnum):
 
 
 class Check(Struct, frozen=True):
-    """One test as an instruction makes it; of one value alone, `right` is nothing."""
+    """One test of an instruction; a test of one value has no `right`."""
 
     do: Do
     left: Value
@@ -143,7 +144,7 @@ _AGGREGATES: Final = {
 
 
 def read_item(item: Item, named: Callable[[Attribute], Value]) -> Value:
-    """Return the value of a term or aggregate; `named` says what the names in it stand for."""
+    """Return the value of a term or aggregate; `named` returns the value of a name."""
     if isinstance(item, Attribute):
         return named(item)
     if isinstance(item, (Literal, Parameter)):
@@ -161,14 +162,14 @@ def read_item(item: Item, named: Callable[[Attribute], Value]) -> Value:
 
 
 def made(do: Do, left: Value, right: Value) -> Value:
-    """Return what an instruction makes of two values, the simplest that is the same where one is never there."""
+    """Return the result of an instruction on two values, simplified if one of them is always absent."""
     if do is Do.FIRST or do is Do.LEAST or do is Do.GREATEST:
         if left is NOTHING or right is NOTHING or left == right:
             return right if left is NOTHING else left
     elif do is Do.SUM or do is Do.COUNT:
         if right is NOTHING:
             return _ZERO if do is Do.COUNT and left is NOTHING else left
-        if left is NOTHING:  # the first number, and none of what is no number; or the first to be counted
+        if left is NOTHING:  # the first value: adding to zero leaves out what is not a number
             return Made(Do.ADD if do is Do.SUM else Do.COUNT, _ZERO, right)
     elif left is NOTHING or right is NOTHING:
         return NOTHING
@@ -176,7 +177,7 @@ def made(do: Do, left: Value, right: Value) -> Value:
 
 
 def parts_of(value: Value | Checks) -> Iterator[Value]:
-    """Return a value and all that it is made of, or the values that checks speak of."""
+    """Return a value and the values it is made of, or the values in checks."""
     if isinstance(value, Check):
         yield from parts_of(value.left)
         yield from parts_of(value.right)

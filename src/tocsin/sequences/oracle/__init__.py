@@ -1,6 +1,6 @@
-"""The slow, obvious evaluator of the algebra, by which everything that runs sequences is judged."""
+"""The oracle: a slow, obvious evaluator of the algebra, to which every sequence matcher is compared."""
 
+from tocsin.sequences.oracle.matcher import OracleSequenceMatcher
 from tocsin.sequences.oracle.occurrences import Occurrence, Taken, occurrences
-from tocsin.sequences.oracle.runner import OracleSequenceMatcher
 
 __all__ = ["Occurrence", "OracleSequenceMatcher", "Taken", "occurrences"]

@@ -1,6 +1,6 @@
-"""Everything an expression finds in a finite stream, by the definitions of its operators.
+"""All occurrences of an expression in a finite stream, by the definitions of the operators.
 
-An occurrence is worked out anew for every question, from all events: this says what is right, not how it is found.
+This defines the right answer; every call computes it anew from all events.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from tocsin.sequences.algebra import (
     Select,
     Stream,
     Union,
+    output_values,
 )
-from tocsin.sequences.contents import telling_of
 from tocsin.sequences.matches import SequenceMatch, Step, published_event
 from tocsin.sequences.oracle.evaluation import Data, holds, value_of
 
 
 class Taken(Struct, frozen=True):
-    """What one step took: its events in order, of which only a fold has several."""
+    """The events of one step, in order; only a fold has several."""
 
     alias: str
     events: tuple[Event, ...]
 
 
 class Occurrence(Struct, frozen=True):
-    """Something that happened, from `start` to `end`.
+    """An occurrence from `start` to `end`.
 
-    `place` is that of the event that completed it, and `began` the end of its first one, in parentheses too.
+    `place` is the position of the event that completed it, and `began` the end of its first event, in parentheses too.
     """
 
     data: Mapping[Attribute, Value]
@@ -57,7 +57,7 @@ class Occurrence(Struct, frozen=True):
 
 
 def occurrences(expression: Expression, events: Sequence[Event]) -> list[Occurrence]:
-    """Return all that `expression` finds in `events`, which may be in any order; what was published is among them."""
+    """Return all occurrences of `expression` in `events`, which may be in any order and include published ones."""
     if isinstance(expression, Stream):
         return _stream(expression, events)
     if isinstance(expression, Union):
@@ -79,13 +79,13 @@ def occurrences(expression: Expression, events: Sequence[Event]) -> list[Occurre
 
 
 def match_of(expression: Expression, found: Occurrence, *, full: bool = False) -> SequenceMatch:
-    """Return what there is to tell of an occurrence; with `full`, every event of its steps."""
+    """Return an occurrence as a match; with `full`, it has every event of its steps."""
     steps = tuple(
         Step(step.alias, step.events[0], step.events[-1], step.events if full else None)
         for step in found.steps
     )
     return SequenceMatch(
-        steps, {name: found.data.get(Attribute(name)) for name in telling_of(expression).names}
+        steps, {name: found.data.get(Attribute(name)) for name in output_values(expression).names}
     )
 
 
@@ -96,7 +96,7 @@ def _stream(stream: Stream, events: Sequence[Event]) -> list[Occurrence]:
             for place, event in enumerate(events)
             if event.stream == stream.name
         ]
-    selected = telling_of(stream.of).selected
+    selected = output_values(stream.of).selected
     return [
         _of_event(
             published_event(
@@ -143,9 +143,9 @@ def _by_end(found: list[Occurrence]) -> list[Occurrence]:
 def _following(
     rights: list[Occurrence], after: int, start: int, on: Condition, data: Data
 ) -> list[Occurrence]:
-    """Return, of those that start after a moment and for which a condition holds, all that end first.
+    """Return all occurrences that end first, of those that start later than `after` and satisfy a condition.
 
-    `rights` are in the order of their end; the whole began at `start`.
+    `rights` are in the order of their end; the left occurrence began at `start`.
     """
     found: list[Occurrence] = []
     for right in rights:
@@ -157,7 +157,7 @@ def _following(
 
 
 class _Partial(Struct, frozen=True):
-    """How far an iteration has come: the data of its left with the values computed so far, and the event before."""
+    """An unfinished iteration: the data of its left with the values computed so far, and the event before."""
 
     data: Data
     last: Data
@@ -171,7 +171,7 @@ def _iterate(expression: Iterate, events: Sequence[Event]) -> list[Occurrence]:
     for left in occurrences(expression.left, events):
         last = {
             Attribute(name.path, LAST): value
-            for alias in reversed(expression.lefts)  # the nearest comes last, and counts
+            for alias in reversed(expression.lefts)  # the nearest comes last, and overrides
             for name, value in left.data.items()
             if name.alias == alias
         }
@@ -197,7 +197,7 @@ def _iterate(expression: Iterate, events: Sequence[Event]) -> list[Occurrence]:
 def _iterations(
     expression: Iterate, start: int, partial: _Partial, rights: list[Occurrence]
 ) -> Iterator[tuple[Occurrence, _Partial]]:
-    """Return one more iteration of a partial: the event of each that is one, and how far that has come."""
+    """Return each possible next iteration of a partial: its event, and the new partial."""
     before = {**partial.data, **partial.last}
     for right in _following(rights, partial.end, start, expression.on, before):
         data, duration = {**before, **right.data}, right.end - start + 1
@@ -212,7 +212,7 @@ def _with(found: Occurrence, data: Data) -> Occurrence:
 
 
 def _replaced(before: Data, values: tuple[Computed, ...], data: Data, duration: int) -> Data:
-    """Return `before` with values computed of `data`; one that is absent takes away what had its name."""
+    """Return `before` with values computed from `data`; an absent value removes the name."""
     after = dict(before)
     for value in values:
         name, computed = Attribute(value.name), value_of(value.term, data, duration)

@@ -1,1 +1,1 @@
-"""Running sequences: automata merged into one graph, their instances, and the indexes over both."""
+"""Running sequences: the merged graph of automata, their instances, and the indexes over both."""

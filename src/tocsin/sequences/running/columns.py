@@ -1,4 +1,4 @@
-"""What programs read of events: one column for each attribute, and for each predicate that only Python can tell."""
+"""The columns that programs read of events: one for each attribute, and for each residual predicate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.matching.encoding.columns import distinct_texts, in_microseconds, is_text, leaves, plain_values
 from tocsin.model.conditions import Predicate
 from tocsin.model.values import read_value
-from tocsin.sequences.programs import Column, Tag
+from tocsin.sequences._kernels.instructions import Tag
+from tocsin.sequences.programs import Column
 from tocsin.sequences.running.values import ValueCodec, float_bits
 from tocsin.sequences.timed_batch import TimedBatch
 from tocsin.structures.interning import InterningTable
@@ -23,52 +24,52 @@ _FLOAT: Final = int(Tag.FLOAT)
 
 
 class Columns:
-    """The columns that programs speak of, by number; a number is given again when no program uses its column."""
+    """The columns that programs read, by number; a number is reused once no program uses its column."""
 
-    def __init__(self, words: ValueCodec) -> None:
+    def __init__(self, codec: ValueCodec) -> None:
         self.table: InterningTable[Column] = InterningTable()
-        self._words = words
+        self._codec = codec
 
-    def values(self, arrivals: TimedBatch) -> NDArray[np.int64]:
-        """Return, per arrival, the tag and integer of each column."""
-        values = np.zeros((len(arrivals), max(1, self.table.top), 2), dtype=np.int64)
+    def encode(self, events: TimedBatch) -> NDArray[np.int64]:
+        """Return, per event, the tag and integer of each column."""
+        values = np.zeros((len(events), max(1, self.table.top), 2), dtype=np.int64)
         paths = [(code, column) for code, column in self.table if isinstance(column, str)]
-        asked = [(code, column) for code, column in self.table if not isinstance(column, str)]
-        batch = arrivals.batch
+        residual = [(code, column) for code, column in self.table if not isinstance(column, str)]
+        batch = events.batch
         if paths and isinstance(batch, ArrowEvents):
             self._by_column(batch, paths, values)
         elif paths:
-            self._by_row(arrivals, paths, values)
-        if asked:
-            self._truths(arrivals, asked, values)
+            self._by_row(events, paths, values)
+        if residual:
+            self._evaluate_residual(events, residual, values)
         return values
 
-    def _by_row(self, arrivals: TimedBatch, paths: list[tuple[int, str]], values: NDArray[np.int64]) -> None:
-        encoded = self._words.encoded
-        batch = arrivals.batch
+    def _by_row(self, events: TimedBatch, paths: list[tuple[int, str]], values: NDArray[np.int64]) -> None:
+        encode = self._codec.encode
+        batch = events.batch
         for code, path in paths:
             tags: list[int] = []
             rest: list[int] = []
-            for place in range(len(arrivals)):
-                value = batch.attributes(place).get(path)
+            for row in range(len(events)):
+                value = batch.attributes(row).get(path)
                 if type(value) is float:
                     tags.append(_FLOAT)
                     rest.append(float_bits(value))
                 else:
-                    tag, integer = encoded(value)
+                    tag, integer = encode(value)
                     tags.append(tag)
                     rest.append(integer)
             values[:, code, 0] = tags
             values[:, code, 1] = rest
 
-    def _truths(
-        self, arrivals: TimedBatch, asked: list[tuple[int, Predicate]], values: NDArray[np.int64]
+    def _evaluate_residual(
+        self, events: TimedBatch, residual: list[tuple[int, Predicate]], values: NDArray[np.int64]
     ) -> None:
-        for place in range(len(arrivals)):
-            attributes = arrivals.batch.attributes(place)
-            for code, predicate in asked:
+        for row in range(len(events)):
+            attributes = events.batch.attributes(row)
+            for code, predicate in residual:
                 if truth(predicate, attributes):
-                    values[place, code, 0], values[place, code, 1] = Tag.BOOLEAN, 1
+                    values[row, code, 0], values[row, code, 1] = Tag.BOOLEAN, 1
 
     def _by_column(self, batch: ArrowEvents, paths: list[tuple[int, str]], values: NDArray[np.int64]) -> None:
         wanted = {path: code for code, path in paths}
@@ -85,7 +86,7 @@ class Columns:
             done += piece.num_rows
 
     def _leaf(self, leaf: Any) -> Iterator[tuple[int, NDArray[np.bool_], NDArray[np.int64]]]:
-        """Return a leaf's values by tag: where they are, and their integers."""
+        """Return the values of an Arrow leaf by tag: in which rows they are, and their integers."""
         kind = leaf.type
         if leaf.null_count == len(leaf):
             return
@@ -94,7 +95,7 @@ class Columns:
         elif pa.types.is_dictionary(kind) or is_text(kind):
             texts, places, named = distinct_texts(leaf)
             codes = np.array(
-                [0 if text is None else self._words.code(text) for text in texts], dtype=np.int64
+                [0 if text is None else self._codec.code(text) for text in texts], dtype=np.int64
             )
             yield Tag.STRING, _mask(named, leaf), codes[places]
         elif pa.types.is_uint64(kind):
@@ -111,12 +112,12 @@ class Columns:
                 yield Tag.INTEGER, _mask(held, leaf), numbers.astype(np.int64)
 
     def _objects(self, leaf: Any) -> Iterator[tuple[int, NDArray[np.bool_], NDArray[np.int64]]]:
-        pairs = [self._words.encoded(read_value(value)) for value in leaf.to_pylist()]
+        pairs = [self._codec.encode(read_value(value)) for value in leaf.to_pylist()]
         table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
         for tag in np.unique(table[:, 0]).tolist():
             yield tag, table[:, 0] == tag, table[:, 1]
 
 
 def _mask(held: NDArray[np.bool_] | None, leaf: Any) -> NDArray[np.bool_]:
-    """Return where a leaf has a value."""
+    """Return in which rows a leaf has a value."""
     return np.ones(len(leaf), dtype=np.bool_) if held is None else held

@@ -1,7 +1,7 @@
-"""Digests of conditions and constants: equal ones have equal digests, by which places are shared.
+"""Digests of conditions and constants: places with equal digests are shared.
 
-A digest is two numbers of 64 bits. Of what is the same in every row of a template it is two integers, of what differs
-two arrays, a number for each row.
+A digest is two numbers of 64 bits: two integers for a part that all rows of a template share, or else two arrays with a
+number for each row.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def plain(number: int) -> Digest:
 
 
 def combined(digests: Sequence[Digest]) -> Digest:
-    """Return the digest of several things in this order."""
+    """Return the digest of several digests in this order."""
     lanes: list[Word] = []
     for lane in (0, 1):
         result: Word = len(digests)
@@ -49,7 +49,7 @@ def combined(digests: Sequence[Digest]) -> Digest:
 
 
 def digest_of_value(term: Literal | Parameter, columns: Mapping[str, Column]) -> Digest:
-    """Return the digest of a constant, which a parameter may give; of numbers, their value alone counts."""
+    """Return the digest of a constant or parameter; equal numbers have equal digests, whatever their type."""
     if isinstance(term, Literal):
         return plain(_word(term.value))
     column = columns[term.name]
@@ -61,7 +61,7 @@ def digest_of_value(term: Literal | Parameter, columns: Mapping[str, Column]) ->
 
 
 def digest_of_normal(normal: Dnf | Cnf, columns: Mapping[str, Column]) -> Digest:
-    """Return the digest of a normal form; the order of its parts does not count."""
+    """Return the digest of a normal form; the order of its parts makes no difference."""
     is_dnf = isinstance(normal, Dnf)
     groups = normal.conjunctions if isinstance(normal, Dnf) else normal.clauses
     parts = [_unordered([_of_predicate(p, columns) for p in group]) for group in groups]
@@ -78,7 +78,7 @@ def _of_predicate(predicate: Predicate, columns: Mapping[str, Column]) -> Digest
     return _of_bound(predicate) if not columns else _digest(predicate, columns)
 
 
-@lru_cache(maxsize=1 << 14)  # the same predicates come again and again
+@lru_cache(maxsize=1 << 14)  # templates repeat the same predicates
 def _of_bound(predicate: Predicate) -> Digest:
     return _digest(predicate, {})
 
@@ -133,7 +133,7 @@ def _unsigned(word: Word) -> Any:
 
 
 def _word(value: Value | tuple[Any, ...]) -> int:
-    # Python's hash of an integer is its remainder, the same for many: their digits are hashed instead.
+    # Python hashes an integer to a remainder, so many integers collide: their digits are hashed instead.
     if isinstance(value, tuple):
         return hash(tuple(str(_word(member)) for member in value)) & _MASK
     if isinstance(value, float) or (type(value) is int and -_EXACT <= value <= _EXACT):

@@ -1,4 +1,4 @@
-"""What nobody needs any more: instances that have expired, strings, events and links of chains."""
+"""Garbage collection: expired instances, and strings, events and links that no instance refers to."""
 
 from __future__ import annotations
 
@@ -8,93 +8,90 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.sequences._kernels import expanding
-from tocsin.sequences.programs import Tag
-from tocsin.sequences.running.events import KeptEvents
+from tocsin.sequences._kernels import garbage_collection as kernels
+from tocsin.sequences._kernels.instructions import Tag
+from tocsin.sequences.running.events import EventStore
 from tocsin.sequences.running.state import (
-    BASE,
-    FORM,
-    LINKS,
-    LIVE,
-    NODE,
     NONE,
-    START,
-    TOP,
+    InstanceColumn,
+    LinkColumn,
+    PlaceColumn,
     State,
+    StateCounter,
 )
 from tocsin.sequences.running.values import ValueCodec
 
-_FEWEST: Final = 4096  # instances, or links, below which none are looked for that could go
+_FEWEST: Final = 4096  # instances, or links, below which no garbage is collected
 _log = logging.getLogger("tocsin")
 
 
 class GarbageCollector:
-    """Looks through all instances whenever there are twice as many of something as there were the last time.
+    """Scans all instances whenever something has doubled since the last scan.
 
-    `limit` is how many bytes instances and what they hold may take; beyond, the oldest are dropped, and counted.
+    `limit` is how many bytes instances and their values may take; beyond it the oldest are dropped, and counted.
     """
 
-    def __init__(self, words: ValueCodec, events: KeptEvents, limit: int | None) -> None:
-        self._words = words
+    def __init__(self, codec: ValueCodec, events: EventStore, limit: int | None) -> None:
+        self._codec = codec
         self._events = events
         self._limit = limit
         self._instances = self._links = _FEWEST
-        self._told = False
+        self._has_warned = False
 
     def collect(self, state: State) -> None:
-        """Let go of what nobody needs, if enough has come since the last time."""
-        if state.counters[LIVE] > self._instances:
+        """Free what is no longer needed, if enough has come since the last time."""
+        if state.counters[StateCounter.LIVE] > self._instances:
             self._expire(state)
         if self._limit is not None and self.bytes(state) > self._limit:
             self._expire(state)
             self._collect_all(state)
-            # Were only what is above the limit dropped, the next event would let all be looked through again.
+            # If only the excess were dropped, the very next event would cause another full scan.
             if self.bytes(state) > self._limit - self._limit // 8:
-                self._drop(state)
+                self._drop_oldest(state)
                 self._collect_all(state)
-        if state.counters[LINKS] > self._links:
+        if state.counters[StateCounter.LINKS] > self._links:
             self._collect_links(state)
-        self._collect_references(state, words=self._words.is_full, events=self._events.is_full)
+        self._collect_references(state, strings=self._codec.is_full, events=self._events.is_full)
 
     def bytes(self, state: State) -> int:
-        """Return about how many bytes the instances and what they hold take."""
-        live, most = int(state.counters[LIVE]), int(state.counters[TOP])
-        slots = (
-            int(state.arena.slots.top[0]) * live // max(1, most)
-        )  # it counts those of the time of the most
-        used = live * state.instances.rows.itemsize * state.instances.rows.shape[1] + slots * 16
-        return int(used + state.counters[LINKS] * 16 + self._words.passing_bytes + 400 * len(self._events))
+        """Return about how many bytes the instances and their values take."""
+        live, top = int(state.counters[StateCounter.LIVE]), int(state.counters[StateCounter.TOP])
+        # Both tops are of the time with the most instances.
+        slots = int(state.arena.slots.top[0]) * live // max(1, top)
+        used = live * state.instances.rows.itemsize * len(InstanceColumn) + slots * 16
+        links = int(state.counters[StateCounter.LINKS])
+        return used + links * 16 + self._codec.passing_bytes + 400 * len(self._events)
 
     def _expire(self, state: State) -> None:
-        expanding.expire(state, int(state.counters[TOP]))
-        self._instances = max(_FEWEST, 2 * int(state.counters[LIVE]))
+        kernels.expire(state, int(state.counters[StateCounter.TOP]))
+        self._instances = max(_FEWEST, 2 * int(state.counters[StateCounter.LIVE]))
 
     def _collect_all(self, state: State) -> None:
         self._collect_links(state)
-        self._collect_references(state, words=True, events=True)
+        self._collect_references(state, strings=True, events=True)
 
-    def _collect_references(self, state: State, *, words: bool, events: bool) -> None:
-        """Let go of strings, or of events, that no instance refers to."""
-        if not (words or events):
+    def _collect_references(self, state: State, *, strings: bool, events: bool) -> None:
+        """Free strings, or events, that no instance refers to."""
+        if not (strings or events):
             return
-        values = state.arena.slots.rows[_slots(state)]
-        if words:
-            self._words.collect(values)
+        values = state.arena.slots.rows[_live_slots(state)]
+        if strings:
+            self._codec.collect(values)
         if events:
-            linked = state.arena.links[: state.counters[LINKS], 0]
+            linked = state.arena.links[: state.counters[StateCounter.LINKS], LinkColumn.EVENT]
             referred = values[values[:, 0] == Tag.EVENT, 1]
             self._events.collect(np.unique(np.concatenate([referred, linked])))
 
-    def _drop(self, state: State) -> None:
-        """Drop a quarter of all instances: those that began first."""
-        rows = state.instances.rows[: state.counters[TOP]]
-        live = np.flatnonzero(rows[:, NODE] != NONE)
+    def _drop_oldest(self, state: State) -> None:
+        """Drop the oldest quarter of all instances."""
+        rows = state.instances.rows[: state.counters[StateCounter.TOP]]
+        live = np.flatnonzero(rows[:, InstanceColumn.NODE] != NONE)
         if not len(live):
             return
-        oldest = live[np.argsort(rows[live, START], kind="stable")][: max(1, len(live) // 4)]
-        expanding.release_all(state, oldest)
-        if not self._told:
-            self._told = True
+        by_age = live[np.argsort(rows[live, InstanceColumn.START], kind="stable")]
+        kernels.drop(state, by_age[: max(1, len(live) // 4)])
+        if not self._has_warned:
+            self._has_warned = True
             _log.warning(
                 "sequences have reached their memory limit of %s bytes: the oldest partial matches are dropped; bound "
                 "them with `within`, or raise the limit",
@@ -102,22 +99,24 @@ class GarbageCollector:
             )
 
     def _collect_links(self, state: State) -> None:
-        count = int(state.counters[LINKS])
+        count = int(state.counters[StateCounter.LINKS])
         slots = state.arena.slots.rows
-        places = _slots(state)
-        chained = places[slots[places, 0] == Tag.CHAIN]
+        live = _live_slots(state)
+        chained = live[slots[live, 0] == Tag.CHAIN]
         marks = np.zeros(count, dtype=np.uint8)
         moved = np.full(count, NONE, dtype=np.int64)
-        expanding.mark_links(state.arena.links, slots[chained, 1], marks)
-        state.counters[LINKS] = expanding.move_links(state.arena.links, marks, moved)
+        kernels.mark_links(state.arena.links, slots[chained, 1], marks)
+        state.counters[StateCounter.LINKS] = kernels.move_links(state.arena.links, marks, moved)
         slots[chained, 1] = moved[slots[chained, 1]]
-        self._links = max(_FEWEST, 2 * int(state.counters[LINKS]))
+        self._links = max(_FEWEST, 2 * int(state.counters[StateCounter.LINKS]))
 
 
-def _slots(state: State) -> NDArray[np.int64]:
-    """Return the places of all instances' slots."""
-    rows = state.instances.rows[: state.counters[TOP]]
-    live = rows[rows[:, NODE] != NONE]
-    widths = state.forms.width[state.places.rows[live[:, NODE], FORM]].astype(np.int64)
+def _live_slots(state: State) -> NDArray[np.int64]:
+    """Return the positions of all instances' slots."""
+    rows = state.instances.rows[: state.counters[StateCounter.TOP]]
+    live = rows[rows[:, InstanceColumn.NODE] != NONE]
+    forms = state.places.rows[live[:, InstanceColumn.NODE], PlaceColumn.FORM]
+    widths = state.forms.width[forms].astype(np.int64)
     ends = np.cumsum(widths)
-    return np.asarray(np.repeat(live[:, BASE] - (ends - widths), widths) + np.arange(int(widths.sum())))
+    firsts = np.repeat(live[:, InstanceColumn.BASE] - (ends - widths), widths)
+    return np.asarray(firsts + np.arange(int(widths.sum())))

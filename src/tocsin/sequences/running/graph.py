@@ -1,4 +1,4 @@
-"""The graph of all automata: what comes is merged with what is there, what goes takes along only what is its own."""
+"""The merged graph of all automata: adding shares existing places, removing frees places that nothing shares."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tocsin.matching import IdArray
 from tocsin.model.conditions import TRUE, Condition, all_of
 from tocsin.model.terms import Literal, Parameter
 from tocsin.model.values import Kind
-from tocsin.sequences._kernels import entering
+from tocsin.sequences._kernels import graph as kernels
 from tocsin.sequences.automaton import Automaton, Edge, Node, Output
 from tocsin.sequences.modes import Optimisations
 from tocsin.sequences.programs import Program
@@ -29,30 +29,17 @@ from tocsin.sequences.running.digests import (
     digest_rows,
     plain,
 )
-from tocsin.sequences.running.forms import Form, FormTable, constant_rows, holds_any, programs_of
-from tocsin.sequences.running.predicates import Predicates
-from tocsin.sequences.running.state import (
-    CONSTANTS,
-    FILTER,
-    FOREVER,
-    FORM,
-    KEYED,
-    NONE,
-    REASONS,
-    SOURCE,
-    STATICS,
-    USES,
-    Places,
-    State,
-)
+from tocsin.sequences.running.forms import Form, FormTable, constant_rows, has_any, programs_of
+from tocsin.sequences.running.predicates import PredicateIndex
+from tocsin.sequences.running.state import FOREVER, NONE, Death, PlaceColumn, Places, State
 from tocsin.sequences.running.values import ValueCodec
 from tocsin.structures import blocks, hash_index
 from tocsin.structures.growth import grown
 from tocsin.structures.hash_index import HashIndex
 from tocsin.structures.interning import InterningTable
 
-_NOWHERE: Final = Literal(FOREVER, Kind.NUMBER)
-_FEW: Final = 16  # places that are entered from one without their edges being in an index
+_UNBOUNDED: Final = Literal(FOREVER, Kind.NUMBER)
+_FEW: Final = 16  # successors of a place whose edges are tested directly instead of being in the FR-index
 _EDGE: Final = 1
 _REBIND: Final = 2
 
@@ -60,21 +47,21 @@ _REBIND: Final = 2
 class _Level(Struct, frozen=True):
     """One place of an automaton, for all rows of a template: its form, and the normal forms of its static parts."""
 
-    stream: str  # of the event that leads there
+    stream: str  # of the event that enters it
     edge: Edge
     target: Node | Output
     form: Form
-    direct: Form | None  # of those whose edge is in no index, though it has a static part
+    direct: Form | None  # of places whose edge is in no index, although it has a static part
     enters: Dnf | Cnf | None
     guards: Dnf | Cnf | None = None
     rebinds: Dnf | Cnf | None = None
 
     @property
     def longest(self) -> Literal | Parameter:
-        """Return how many ticks an instance may last there."""
+        """Return how many ticks an instance may last at the place."""
         longest = self.target.longest if isinstance(self.target, Node) else None
         if longest is None:
-            return _NOWHERE
+            return _UNBOUNDED
         return longest if isinstance(longest, Parameter) else Literal(longest, Kind.NUMBER)
 
 
@@ -82,23 +69,26 @@ class GraphWriter:
     """Adds automata to the state and removes them."""
 
     def __init__(
-        self, state: State, words: ValueCodec, edges: Predicates, filters: Predicates, mode: Optimisations
+        self,
+        state: State,
+        codec: ValueCodec,
+        edges: PredicateIndex,
+        filters: PredicateIndex,
+        mode: Optimisations,
     ) -> None:
         self.state = state
-        self._words = words
+        self._codec = codec
         self._mode = mode
         self.edges = edges
         self.filters = filters
-        self.columns = Columns(words)
+        self.columns = Columns(codec)
         self.forms = FormTable(self.columns)
         self.streams: InterningTable[str] = InterningTable()
         self._serial = 0
-        self.deaths = np.zeros(REASONS, dtype=np.int64)  # at places that are no more
-
-    # coming
+        self.deaths = np.zeros(len(Death), dtype=np.int64)  # at places that were removed
 
     def add(self, automaton: Automaton, rows: int, columns: Mapping[str, Column]) -> IdArray:
-        """Add an automaton for each row of a template; return the end of each, which is still to be held."""
+        """Add an automaton for each row of a template; return the end of each, which needs a holder."""
         made: list[IdArray] = []
         levels: list[_Level] = []
         sources = np.full(rows, -1 - self._stream(automaton.stream), dtype=np.int64)
@@ -107,7 +97,7 @@ class GraphWriter:
             for level in levels:
                 sources = self._enter(level, sources, columns, made)
         except BaseException:
-            self._forget(made)
+            self._undo(made)
             raise
         finally:
             forms = [form for level in levels for form in (level.form, level.direct) if form is not None]
@@ -115,10 +105,10 @@ class GraphWriter:
         return sources
 
     def _find_levels(self, automaton: Automaton, columns: Mapping[str, Column], found: list[_Level]) -> None:
-        """Add the places of an automaton to `found`; what can be refused of it is refused here."""
+        """Append the places of an automaton to `found`; an automaton that cannot be added is refused here."""
         streams = [automaton.stream, *(node.stream for node in automaton.nodes)]
         targets: list[Node | Output] = [*automaton.nodes, automaton.output]
-        known: Condition = TRUE  # what holds of an event that concerns an instance at the node before
+        known: Condition = TRUE  # the guard of the node before, which an event has satisfied
         for stream, edge, target in zip(streams, automaton.edges, targets, strict=True):
             enters = self._static(self.edges, stream, edge.test.static, known)
             guards = rebinds = None
@@ -135,15 +125,15 @@ class GraphWriter:
             found.append(_Level(stream, edge, target, form, direct, enters, guards, rebinds))
 
     def _static(
-        self, predicates: Predicates, stream: str, static: Condition, known: Condition
+        self, predicates: PredicateIndex, stream: str, static: Condition, known: Condition
     ) -> Dnf | Cnf | None:
-        """Return the normal form of a static part and of what is known besides, which makes it hold more rarely."""
+        """Return the normal form of a static part with the known condition, which makes it more selective."""
         return None if static == TRUE else predicates.normal(stream, all_of([known, static]))
 
     def _enter(
         self, level: _Level, sources: IdArray, columns: Mapping[str, Column], made: list[IdArray]
     ) -> IdArray:
-        """Return the place that a level of each row is; those that are new are filled, and added to `made`."""
+        """Return the place of a level for each row; new places are filled, and appended to `made`."""
         programs = programs_of(level.edge, level.target, direct=False)
         statics = (level.enters, level.guards, level.rebinds)
         digest = combined(
@@ -162,13 +152,13 @@ class GraphWriter:
         index = hash_index.with_room(graph.entries, len(sources))
         places = grown(self.state.places, Places._fields, hash_index.top_entry(index) + len(sources))
         self.state = self.state._replace(graph=graph._replace(entries=index), places=places)
-        entries, fresh = _found(index, sources, digest)
+        entries, fresh = _find_or_enter(index, sources, digest)
         rows = np.flatnonzero(fresh)
         new = entries[rows]
         if len(new):
             made.append(new)
             direct = np.empty(len(new), dtype=np.bool_)
-            entering.enter_places(self.state.places, new, sources[rows], _FEW, direct)
+            kernels.enter_places(self.state.places, new, sources[rows], _FEW, direct)
             direct &= level.direct is not None
             for form, chosen in ((level.direct, direct), (level.form, ~direct)):
                 if form is not None and chosen.any():
@@ -178,58 +168,58 @@ class GraphWriter:
     def _fill(
         self, level: _Level, form: Form, new: IdArray, rows: IdArray, given: Mapping[str, Column]
     ) -> None:
-        """Give new places what they have of their own: constants, filters, edges."""
+        """Fill new places with their constants, filters and edges."""
         places, direct = self.state.places, form is level.direct
         columns = {name: column[rows] for name, column in given.items()}
-        values = constant_rows(programs_of(level.edge, level.target, direct=direct), given, rows, self._words)
+        values = constant_rows(programs_of(level.edge, level.target, direct=direct), given, rows, self._codec)
         if values.shape[1]:
-            self._words.pin(values)
+            self._codec.pin(values)
             constants = blocks.with_room(self.state.program.constants, 2 * values.shape[0] * values.shape[1])
             self.state = self.state._replace(program=self.state.program._replace(constants=constants))
-            entering.write_constants(self.state.program, places, new, values)
+            kernels.write_constants(self.state.program, places, new, values)
         longest = level.longest
         ticks = np.array([longest.value]) if isinstance(longest, Literal) else columns[longest.name]
         places.longest[new] = _whole(ticks)
-        if places.rows[new[0], SOURCE] < 0:
+        if places.rows[new[0], PlaceColumn.SOURCE] < 0:
             self.streams.retain(np.full(len(new), self.streams.code(level.stream), dtype=np.int64))
         if isinstance(level.target, Node):
             code = self._stream(level.target.stream)
             self.streams.retain(np.full(len(new), code, dtype=np.int64))
-            places.rows[new, FILTER] = self.state.graph.stream_filter[code]
-            places.rows[new, KEYED] = self.state.forms.key_count[form.number] > 0
-        self.forms.hold(form.number, len(new))
-        places.rows[new, FORM] = form.number  # from now on all of it can be given back
+            places.rows[new, PlaceColumn.FILTER] = self.state.graph.stream_filter[code]
+            places.rows[new, PlaceColumn.KEYED] = self.state.forms.key_count[form.number] > 0
+        self.forms.retain(form.number, len(new))
+        places.rows[new, PlaceColumn.FORM] = form.number  # from now on `_free` can undo everything
         if level.enters is None or direct:
-            entering.link_always(places, self.state.graph.stream_always, new)
+            kernels.link_always(places, self.state.graph.stream_always, new)
         if level.guards is not None and isinstance(level.target, Node):
             self._add_filters(level.guards, level.target.stream, new, columns)
         if level.rebinds is not None:
-            places.rows[new, STATICS] |= _REBIND
+            places.rows[new, PlaceColumn.STATICS] |= _REBIND
             self.edges.add(2 * new + 1, level.rebinds, columns)
         if level.enters is not None and not direct:
-            places.rows[new, STATICS] |= _EDGE
+            places.rows[new, PlaceColumn.STATICS] |= _EDGE
             self.edges.add(2 * new, level.enters, columns)
 
     def _add_filters(
         self, guards: Dnf | Cnf, stream: str, new: IdArray, columns: Mapping[str, Column]
     ) -> None:
-        """Give nodes the filter that says the same, a new one where there is none."""
+        """Set the filters of nodes; nodes with equal guards share one."""
         code = self._stream(stream)
         digest = digest_of_normal(guards, columns)
         self._room_for_filters(len(new))
         graph = self.state.graph
-        entries, fresh = _found(graph.filters, np.full(len(new), code, dtype=np.int64), digest)
+        entries, fresh = _find_or_enter(graph.filters, np.full(len(new), code, dtype=np.int64), digest)
         rows = np.flatnonzero(fresh)
         graph.active[entries[rows]] = NONE
         graph.filter_uses[entries[rows]] = 0
         np.add.at(graph.filter_uses, entries, 1)
-        self.state.places.rows[new, FILTER] = entries
+        self.state.places.rows[new, PlaceColumn.FILTER] = entries
         if len(rows):
             taken = {name: column[rows] for name, column in columns.items()}
             self.filters.add(entries[rows], guards, taken)
 
     def _stream(self, name: str) -> int:
-        """Return the code of a stream; a new one has a filter for the nodes that look at every event of it."""
+        """Return the code of a stream; a new stream gets a filter for the nodes that take every event of it."""
         known = name in self.streams.codes
         code = self.streams.code(name)
         if not known:
@@ -248,77 +238,79 @@ class GraphWriter:
         graph = grown(graph, ("active", "filter_uses"), hash_index.top_entry(filters) + more)
         self.state = self.state._replace(graph=graph)
 
-    # going
-
-    def leave(self, holders: IdArray, feeding: IdArray) -> None:
-        """Let holders go, and with them what nobody else uses."""
+    def remove(self, holders: IdArray, feeding: IdArray) -> None:
+        """Remove holders, and the places that nothing else uses."""
         freed = np.empty(hash_index.live_entries(self.state.graph.entries), dtype=np.int64)
-        count = entering.leave_holders(self.state, holders, feeding, freed)
+        count = kernels.leave_holders(self.state, holders, feeding, freed)
         self._free(freed[:count])
 
-    def _forget(self, made: list[IdArray]) -> None:
-        """Take back places that nobody came to hold."""
+    def _undo(self, made: list[IdArray]) -> None:
+        """Remove places that got no holder."""
         for new in reversed(made):
             places = self.state.places
             for place in new.tolist():
-                source = int(places.rows[place, SOURCE])
+                source = int(places.rows[place, PlaceColumn.SOURCE])
                 if source >= 0:
-                    places.rows[source, USES] -= 1
-                if not places.rows[place, STATICS] & _EDGE:
-                    entering.unlink_always(places, self.state.graph.stream_always, place)
+                    places.rows[source, PlaceColumn.USES] -= 1
+                if not places.rows[place, PlaceColumn.STATICS] & _EDGE:
+                    kernels.unlink_always(places, self.state.graph.stream_always, place)
                 hash_index.remove(self.state.graph.entries, place)
-            self._free(new[places.rows[new, FORM] >= 0])
+            self._free(new[places.rows[new, PlaceColumn.FORM] >= 0])
 
     def _free(self, freed: IdArray) -> None:
-        """Give back what places hold that are no longer found."""
+        """Free the contents of places that are no longer found."""
         places = self.state.places
-        forms = places.rows[freed, FORM].astype(np.int64)
+        forms = places.rows[freed, PlaceColumn.FORM].astype(np.int64)
         is_node = self.state.forms.is_end[forms] == 0
-        entering.clear_places(self.state, freed[is_node])
+        kernels.clear_places(self.state, freed[is_node])
         self.deaths += places.deaths[freed].sum(axis=0)
-        self.edges.remove(2 * freed[places.rows[freed, STATICS] & _EDGE > 0])
-        self.edges.remove(2 * freed[places.rows[freed, STATICS] & _REBIND > 0] + 1)
-        self._free_filters(places.rows[freed[is_node], FILTER].astype(np.int64))
-        started = -1 - places.rows[freed, SOURCE][places.rows[freed, SOURCE] < 0].astype(np.int64)
+        self.edges.remove(2 * freed[places.rows[freed, PlaceColumn.STATICS] & _EDGE > 0])
+        self.edges.remove(2 * freed[places.rows[freed, PlaceColumn.STATICS] & _REBIND > 0] + 1)
+        self._free_filters(places.rows[freed[is_node], PlaceColumn.FILTER].astype(np.int64))
+        started = -1 - places.rows[freed, PlaceColumn.SOURCE][
+            places.rows[freed, PlaceColumn.SOURCE] < 0
+        ].astype(np.int64)
         for number in np.unique(forms).tolist():
             form = self.forms[number]
             own = freed[forms == number]
             if form.constants:
-                firsts = places.rows[own, CONSTANTS].astype(np.int64)
+                firsts = places.rows[own, PlaceColumn.CONSTANTS].astype(np.int64)
                 rows = (firsts[:, None] + np.arange(form.constants)).reshape(-1)
-                self._words.let_go(self.state.program.constants.rows[rows])
-                entering.drop_constants(self.state.program, places, own, form.constants)
+                self._codec.unpin(self.state.program.constants.rows[rows])
+                kernels.drop_constants(self.state.program, places, own, form.constants)
             if form.stream is not None:
                 code = self.streams.codes[form.stream]
-                self._let_streams_go(np.full(len(own), code, dtype=np.int64))
+                self._release_streams(np.full(len(own), code, dtype=np.int64))
             self.forms.release(self.state, number, len(own))
-        self._let_streams_go(started)
+        self._release_streams(started)
 
     def _free_filters(self, filters: IdArray) -> None:
         graph = self.state.graph
-        own = (graph.filters.keys[filters, 1:] == 0).all(axis=1)  # those of streams have no digest
-        np.subtract.at(graph.filter_uses, filters[~own], 1)
-        ended = np.unique(filters[~own][graph.filter_uses[filters[~own]] == 0])
+        of_stream = (graph.filters.keys[filters, 1:] == 0).all(
+            axis=1
+        )  # the filters of streams have no digest
+        np.subtract.at(graph.filter_uses, filters[~of_stream], 1)
+        ended = np.unique(filters[~of_stream][graph.filter_uses[filters[~of_stream]] == 0])
         self.filters.remove(ended)
         for entry in ended.tolist():
             hash_index.remove(graph.filters, entry)
 
-    def _let_streams_go(self, codes: IdArray) -> None:
+    def _release_streams(self, codes: IdArray) -> None:
         known = {self.streams.value(code): code for code in np.unique(codes).tolist()}
         for name in self.streams.release(codes):
             hash_index.remove(self.state.graph.filters, int(self.state.graph.stream_filter[known[name]]))
 
 
-def _found(index: HashIndex, first: IdArray, digest: Digest) -> tuple[IdArray, NDArray[np.bool_]]:
-    """Return the entry of each key, which is entered where it is not there, and whether it was not."""
+def _find_or_enter(index: HashIndex, first: IdArray, digest: Digest) -> tuple[IdArray, NDArray[np.bool_]]:
+    """Return the entry of each key, and whether it is new."""
     rows = len(first)
     entries, fresh = np.empty(rows, dtype=np.int64), np.empty(rows, dtype=np.bool_)
-    entering.find_or_enter(index, first, *digest_rows(digest, rows), entries, fresh)
+    kernels.find_or_enter(index, first, *digest_rows(digest, rows), entries, fresh)
     return entries, fresh
 
 
 def _whole(column: Column) -> NDArray[np.int64]:
-    """Return ticks as whole numbers of 64 bits; a part of a tick is none."""
+    """Return ticks as integers of 64 bits, rounded down."""
     if column.dtype.kind in "iu":
         return np.minimum(column, FOREVER).astype(np.int64)
     return np.array(
@@ -327,8 +319,8 @@ def _whole(column: Column) -> NDArray[np.int64]:
 
 
 def _is_plain(program: Program | None, columns: Mapping[str, Column]) -> bool:
-    """Tell whether a program can test a static part; a timestamp that a row gives, only a matcher compares with text."""
+    """Tell whether a program can test a static part; only a matcher compares a row's timestamp with text."""
     if program is None:
         return False
     names = {constant.name for constant in program.constants if isinstance(constant, Parameter)}
-    return not any(holds_any(columns[name], (datetime, tuple)) for name in names)
+    return not any(has_any(columns[name], (datetime, tuple)) for name in names)

@@ -1,4 +1,4 @@
-"""Who holds the ends of automata: subscriptions, and sequences in parentheses that others read."""
+"""The holders of ends: subscriptions, and sequences in parentheses that others read."""
 
 from __future__ import annotations
 
@@ -9,87 +9,73 @@ from msgspec import Struct
 
 from tocsin.matching import IdArray
 from tocsin.sequences.automaton import Automaton
-from tocsin.sequences.running.state import (
-    FEEDS,
-    FIRST,
-    NONE,
-    Holders,
-    State,
-)
+from tocsin.sequences.running.state import Holders, OutputColumn, PlaceColumn, State
 from tocsin.structures.growth import grown
+from tocsin.structures.slots import Slots
 
 
 class Holder(Struct, frozen=True):
-    """Its automaton, under which name it publishes, whether that is one in parentheses, and which of those it reads."""
+    """A subscription or an inner sequence: `inner` names the sequences in parentheses that it reads itself."""
 
     automaton: Automaton
     publish: str | None
-    internal: bool
+    is_inner: bool
     inner: tuple[str, ...]
 
 
 class HolderTable:
-    """Holders by number; subscriptions by theirs, sequences in parentheses by their name."""
+    """Holders by their entry; subscriptions also by number, inner sequences by name."""
 
     def __init__(self) -> None:
-        self.inner: dict[str, int] = {}
+        self.inner: dict[str, int] = {}  # name -> entry
         self.inner_uses: dict[str, int] = {}
-        self._of: dict[int, int] = {}  # subscription -> holder
-        self._numbers: list[int] = []
-        self._infos: list[Holder | None] = []
-        self._free: list[int] = []
+        self._entry_of: dict[int, int] = {}  # subscription -> entry
+        self._by_entry: list[Holder | None] = []
+        self._slots = Slots()
 
     def __len__(self) -> int:
-        return len(self._of)
+        return len(self._entry_of)
 
-    def __contains__(self, number: int) -> bool:
-        return number in self._of
-
-    def of(self, numbers: IdArray) -> IdArray:
-        """Return the holders of those subscriptions that are there."""
-        known = self._of
+    def entries(self, numbers: IdArray) -> IdArray:
+        """Return the entries of these subscriptions; unknown numbers are ignored."""
+        known = self._entry_of
         return np.array([known[number] for number in numbers.tolist() if number in known], dtype=np.int64)
 
-    def info(self, entry: int) -> Holder:
-        """Return what is known of a holder."""
-        found = self._infos[entry]
-        assert found is not None  # noqa: S101 - it is asked for holders that are there
-        return found
+    def holder(self, entry: int) -> Holder:
+        """Return the holder of an entry."""
+        holder = self._by_entry[entry]
+        assert holder is not None  # noqa: S101 - the caller passes entries in use
+        return holder
 
-    def enter(self, holders: Holders, numbers: IdArray, info: Holder, since: int) -> tuple[Holders, IdArray]:
-        """Return the arrays with a new holder for each subscription, or for none where it is -1, and their entries."""
-        count = len(numbers)
-        given = [self._free.pop() for _ in range(min(count, len(self._free)))]
-        fresh = count - len(given)
-        given += range(len(self._infos), len(self._infos) + fresh)
-        self._infos.extend([None] * fresh)
-        self._numbers.extend([NONE] * fresh)
-        entries = np.array(given, dtype=np.int64)
-        holders = grown(holders, Holders._fields, len(self._infos))
+    def add(self, holders: Holders, numbers: IdArray, holder: Holder, since: int) -> tuple[Holders, IdArray]:
+        """Return the arrays with an entry for each number (-1 for an inner sequence), and the entries."""
+        taken = self._slots.take_many(len(numbers))
+        entries = np.array(taken, dtype=np.int64)
+        holders = grown(holders, Holders._fields, self._slots.top)
         holders.number[entries] = numbers
         holders.since[entries] = since
-        for entry, number in zip(given, numbers.tolist(), strict=True):
-            self._infos[entry] = info
-            self._numbers[entry] = number
+        self._by_entry += [None] * (self._slots.top - len(self._by_entry))
+        for entry, number in zip(taken, numbers.tolist(), strict=True):
+            self._by_entry[entry] = holder
             if number >= 0:
-                self._of[number] = entry
+                self._entry_of[number] = entry
         return holders, entries
 
-    def leave(self, entries: IdArray) -> None:
-        """Forget holders."""
-        for entry in entries.tolist():
-            self._of.pop(self._numbers[entry], None)
-            self._infos[entry] = None
-            self._free.append(entry)
+    def remove(self, holders: Holders, entries: IdArray) -> None:
+        """Remove holders."""
+        for entry, number in zip(entries.tolist(), holders.number[entries].tolist(), strict=True):
+            self._entry_of.pop(number, None)
+            self._by_entry[entry] = None
+            self._slots.give(entry)
 
-    def publishers(self, state: State, row: int) -> Iterator[Holder]:
+    def publishers(self, state: State, output: int) -> Iterator[Holder]:
         """Return the holders that publish an output, each as often as its subscriptions do."""
-        end, birth = state.outputs.rows[row, 0], state.outputs.rows[row, 3]
-        if not state.places.rows[end, FEEDS]:
+        end, birth = state.outputs.rows[output, [OutputColumn.END, OutputColumn.BIRTH]].tolist()
+        if not state.places.rows[end, PlaceColumn.FEEDS]:
             return
-        entry = int(state.places.rows[end, FIRST])
+        entry = int(state.places.rows[end, PlaceColumn.FIRST])
         while entry >= 0:
-            info = self.info(entry)
-            if info.publish is not None and (info.internal or state.holders.since[entry] < birth):
-                yield info
+            holder = self.holder(entry)
+            if holder.publish is not None and (holder.is_inner or state.holders.since[entry] < birth):
+                yield holder
             entry = int(state.holders.next[entry])

@@ -1,4 +1,4 @@
-"""The runtime: subscriptions over sequences of events, all of them at once."""
+"""Running all sequences at once, by merged automata."""
 
 from __future__ import annotations
 
@@ -18,42 +18,32 @@ from tocsin.matching.matcher import MatcherStats
 from tocsin.matching.statistics import Statistics
 from tocsin.model.errors import EventError, SubscriptionError
 from tocsin.model.event import Event
-from tocsin.sequences._kernels import entering, expanding, stepping
+from tocsin.sequences._kernels import events as kernels
+from tocsin.sequences._kernels.graph import enter_holders, expand
 from tocsin.sequences.automaton import Automaton
 from tocsin.sequences.binding import bind_expression, bound_names
 from tocsin.sequences.compilation import CompiledSequence
-from tocsin.sequences.compiling import compile_expression
-from tocsin.sequences.compiling.parameters import parameters_in_programs
+from tocsin.sequences.compiling import compile_expression, parameters_in_programs
 from tocsin.sequences.inspection import SequenceState
 from tocsin.sequences.matches import SequenceMatches
 from tocsin.sequences.modes import MODES, Optimisations
-from tocsin.sequences.running import room
-from tocsin.sequences.running.events import KeptEvents
-from tocsin.sequences.running.forms import holds_any
+from tocsin.sequences.running.events import EventStore
+from tocsin.sequences.running.forms import has_any
 from tocsin.sequences.running.garbage_collection import GarbageCollector
 from tocsin.sequences.running.graph import GraphWriter
 from tocsin.sequences.running.holders import Holder, HolderTable
 from tocsin.sequences.running.inspection import Inspector
 from tocsin.sequences.running.instance_index import InstanceIndexTuner
 from tocsin.sequences.running.outputs import OutputReader
-from tocsin.sequences.running.predicates import Predicates
+from tocsin.sequences.running.predicates import PredicateIndex
 from tocsin.sequences.running.state import (
-    EPOCH,
-    FEEDING,
     FOREVER,
-    FORM,
-    KEYED,
-    LIVE,
-    LOOKED,
-    MADE,
-    MATCHED,
-    NUMBER,
-    OUTPUT_ROWS,
-    OUTPUTS,
-    USES,
-    VISITED,
-    WAITING,
+    Death,
+    OutputColumn,
+    PlaceColumn,
+    StateCounter,
     new_state,
+    with_room,
 )
 from tocsin.sequences.running.values import ValueCodec
 from tocsin.sequences.timed_batch import TimedBatch
@@ -66,7 +56,7 @@ _log = logging.getLogger("tocsin")
 
 
 class SequenceStats(Struct, frozen=True):
-    """What sequences hold and what has passed through them; counts of work are since the beginning."""
+    """The size of the automata and their instances; counts of work are since the beginning."""
 
     subscriptions: int
     nodes: int
@@ -78,9 +68,9 @@ class SequenceStats(Struct, frozen=True):
     strings: int
     bytes: int
     events: int
-    witnesses: int
+    matches: int
     visited_nodes: int
-    looked_at: int
+    examined: int
     matched_predicates: int
     made: int
     expired: int
@@ -91,11 +81,11 @@ class SequenceStats(Struct, frozen=True):
 
 
 class AutomatonMatcher:
-    """Runs sequences over events that come in the order of their end.
+    """Runs sequences over events in the order of their end.
 
-    `matcher` names the index that holds the static parts of edges and filters, any that is registered; without it
-    there is none while there is little to do. `mode` says which optimisations are used. `memory_limit` is how many
-    bytes partial matches may take; beyond it the oldest are dropped, counted and told once in the log.
+    `matcher` names the index of the static parts of edges and filters; without it a matcher is chosen by the number of
+    conditions. `mode` says which optimisations are used. `memory_limit` is how many bytes partial matches may take;
+    beyond it the oldest are dropped and counted, and the log has one warning.
     """
 
     def __init__(
@@ -106,44 +96,43 @@ class AutomatonMatcher:
         mode: Optimisations = MODES["cayuga"],
         memory_limit: int | None = None,
     ) -> None:
-        if not is_compiled_before("tocsin.sequences._kernels.stepping"):
-            _log.info("compiling what runs sequences, once on this machine: this takes about 20 seconds")
+        if not is_compiled_before("tocsin.sequences._kernels.events"):
+            _log.info("compiling the kernels of sequences, once on this machine: this takes about 20 seconds")
         self.mode = mode
-        self._words = ValueCodec()
-        self._events = KeptEvents()
-        self._graph = GraphWriter(
-            new_state(), self._words, Predicates(matcher, statistics), Predicates(matcher, statistics), mode
-        )
+        self._codec = ValueCodec()
+        self._events = EventStore()
+        edges, filters = PredicateIndex(matcher, statistics), PredicateIndex(matcher, statistics)
+        self._graph = GraphWriter(new_state(), self._codec, edges, filters, mode)
         self._holders = HolderTable()
-        self._collector = GarbageCollector(self._words, self._events, memory_limit)
-        self._keying = InstanceIndexTuner()
-        self._taken = 0
-        self._told = 0
+        self._collector = GarbageCollector(self._codec, self._events, memory_limit)
+        self._tuner = InstanceIndexTuner()
+        self._processed = 0
+        self._matched = 0
 
     @property
     def epoch(self) -> int | None:
-        """Return the largest end that has come; None if nothing has."""
-        epoch = int(self._graph.state.counters[EPOCH])
+        """Return the largest end processed so far; None if no event was."""
+        epoch = int(self._graph.state.counters[StateCounter.EPOCH])
         return None if epoch == _NEVER else epoch
 
     # subscriptions
 
-    def add(self, numbers: IdArray, prepared: CompiledSequence, columns: Mapping[str, Column]) -> None:
+    def add(self, numbers: IdArray, compiled: CompiledSequence, columns: Mapping[str, Column]) -> None:
         """Add one subscription for each number; those of a template have a row of `columns` each."""
-        in_programs = parameters_in_programs(prepared.automaton)
-        timed = any(holds_any(column, datetime) for name, column in columns.items() if name in in_programs)
-        if not prepared.automaton.by_row and not timed:
-            self._add(np.ascontiguousarray(numbers, dtype=np.int64), prepared.automaton, columns)
+        in_programs = parameters_in_programs(compiled.automaton)
+        timed = any(has_any(column, datetime) for name, column in columns.items() if name in in_programs)
+        if not compiled.automaton.by_row and not timed:
+            self._add(np.ascontiguousarray(numbers, dtype=np.int64), compiled.automaton, columns)
             return
-        # A text is read as a timestamp beside a constant that is one, and that is seen when it is compiled.
+        # The compiler reads a text beside a timestamp constant as a timestamp, so it has to see the constant.
         for row in range(len(numbers)):
             values = bindings_at(columns, row)
             automaton = compile_expression(
-                bind_expression(prepared.expression, values, bound_names(prepared.query, values)),
+                bind_expression(compiled.expression, values, bound_names(compiled.query, values)),
                 index_edges=self.mode.edges,
                 index_filters=self.mode.instances,
-                full=prepared.full,
-                publish=prepared.publishes,
+                full=compiled.full,
+                publish=compiled.publishes,
             )
             try:
                 self._add(np.ascontiguousarray(numbers[row : row + 1], dtype=np.int64), automaton, {})
@@ -155,8 +144,8 @@ class AutomatonMatcher:
         if not len(numbers):
             return
         inner, ends = self._enter(automaton, len(numbers), columns)
-        self._hold(numbers, ends, Holder(automaton, automaton.publish, False, inner))
-        for name in inner:  # each of them holds what is in parentheses
+        self._add_holders(numbers, ends, Holder(automaton, automaton.publish, False, inner))
+        for name in inner:  # each subscription uses the inner sequences
             self._holders.inner_uses[name] += len(numbers) - 1
 
     def _enter(
@@ -165,8 +154,8 @@ class AutomatonMatcher:
         """Return the sequences in parentheses that an automaton reads, and the end of each row; all or nothing."""
         inner: list[str] = []
         try:
-            for name, within in automaton.inner:
-                inner.append(self._hold_inner(name, within))
+            for name, automaton_within in automaton.inner:
+                inner.append(self._acquire_inner(name, automaton_within))
             ends = self._graph.add(automaton, rows, columns)
         except BaseException:
             self._release_inner(inner)
@@ -174,33 +163,33 @@ class AutomatonMatcher:
         return tuple(inner), ends
 
     def remove(self, numbers: IdArray) -> None:
-        """Remove subscriptions; those that are not there are passed over."""
-        entries = self._holders.of(np.unique(numbers))
+        """Remove subscriptions; unknown numbers are ignored."""
+        entries = self._holders.entries(np.unique(numbers))
         if not len(entries):
             return
-        gone = [self._holders.info(entry) for entry in entries.tolist()]
-        self._leave(entries)
-        self._release_inner([name for holder in gone for name in holder.inner])
+        removed = [self._holders.holder(entry) for entry in entries.tolist()]
+        self._remove_holders(entries)
+        self._release_inner([name for holder in removed for name in holder.inner])
 
-    def _hold(self, numbers: IdArray, ends: IdArray, holder: Holder) -> IdArray:
+    def _add_holders(self, numbers: IdArray, ends: IdArray, holder: Holder) -> IdArray:
         state = self._graph.state
-        holders, entries = self._holders.enter(state.holders, numbers, holder, int(state.counters[EPOCH]))
+        since = int(state.counters[StateCounter.EPOCH])
+        holders, entries = self._holders.add(state.holders, numbers, holder, since)
         self._graph.state = state._replace(holders=holders)
-        entering.enter_holders(self._graph.state, entries, ends, int(holder.publish is not None))
+        enter_holders(self._graph.state, entries, ends, int(holder.publish is not None))
         return entries
 
-    def _leave(self, entries: IdArray) -> None:
-        feeding = np.array(
-            [self._holders.info(entry).publish is not None for entry in entries.tolist()], dtype=np.int64
-        )
-        self._graph.leave(entries, feeding)
-        self._holders.leave(entries)
+    def _remove_holders(self, entries: IdArray) -> None:
+        publishes = [self._holders.holder(entry).publish is not None for entry in entries.tolist()]
+        self._graph.remove(entries, np.array(publishes, dtype=np.int64))
+        self._holders.remove(self._graph.state.holders, entries)
 
-    def _hold_inner(self, name: str, automaton: Automaton) -> str:
-        """Hold a sequence in parentheses, once for all who read it."""
+    def _acquire_inner(self, name: str, automaton: Automaton) -> str:
+        """Add a sequence in parentheses, or one more use of it."""
         if name not in self._holders.inner:
             inner, ends = self._enter(automaton, 1, {})
-            entries = self._hold(np.array([-1], dtype=np.int64), ends, Holder(automaton, name, True, inner))
+            holder = Holder(automaton, name, True, inner)
+            entries = self._add_holders(np.array([-1], dtype=np.int64), ends, holder)
             self._holders.inner[name] = int(entries[0])
             self._holders.inner_uses[name] = 0
         self._holders.inner_uses[name] += 1
@@ -212,77 +201,81 @@ class AutomatonMatcher:
             if self._holders.inner_uses[name] == 0:
                 del self._holders.inner_uses[name]
                 entry = self._holders.inner.pop(name)
-                within = self._holders.info(entry).inner
-                self._leave(np.array([entry], dtype=np.int64))
+                within = self._holders.holder(entry).inner
+                self._remove_holders(np.array([entry], dtype=np.int64))
                 self._release_inner(list(within))
 
     # events
 
-    def process(self, arrivals: TimedBatch) -> SequenceMatches:
-        """Take further events, which end no earlier than those before, and return what they completed."""
-        self._check(arrivals)
+    def process(self, events: TimedBatch) -> SequenceMatches:
+        """Process further events, which end no earlier than those before, and return the sequences they complete."""
+        self._check_order(events.ends)
         state = self._graph.state
         self._collector.collect(state)
-        state = self._graph.state = self._keying.review(state)
-        state.counters[OUTPUTS] = state.counters[OUTPUT_ROWS] = 0
+        state = self._graph.state = self._tuner.tune(state)
+        state.counters[StateCounter.OUTPUTS] = state.counters[StateCounter.OUTPUT_SLOTS] = 0
         published: list[tuple[int, Event]] = []
-        self._run(arrivals, arrivals.ends, np.arange(len(arrivals)), published)
-        self._taken += len(arrivals)
-        return self._witnesses(published)
+        self._run(events, events.ends, np.arange(len(events)), published)
+        self._processed += len(events)
+        return self._matches(published)
 
-    def _check(self, arrivals: TimedBatch) -> None:
-        ends = arrivals.ends
-        if len(ends) and (ends[0] < self._graph.state.counters[EPOCH] or (ends[1:] < ends[:-1]).any()):
+    def _check_order(self, ends: NDArray[np.int64]) -> None:
+        if len(ends) and (
+            ends[0] < self._graph.state.counters[StateCounter.EPOCH] or (ends[1:] < ends[:-1]).any()
+        ):
             raise EventError("events reach sequences in the order of their end; this one comes too late")
 
     def _run(
         self,
-        arrivals: TimedBatch,
+        events: TimedBatch,
         births: NDArray[np.int64],
         origins: NDArray[np.int64],
         published: list[tuple[int, Event]],
     ) -> None:
-        """Take arrivals, and what comes of them; `origins` are the arrivals of `advance` that they come of."""
-        if not len(arrivals):
+        """Run the automata over events, and over the events these publish.
+
+        `births` are the ends of the first events that each was made of, `origins` the rows of `process`.
+        """
+        if not len(events):
             return
-        first = self._events.keep(arrivals)
-        edges = stepping.Held(*self._graph.edges.matched(arrivals.batch))
-        filters = stepping.Held(*self._graph.filters.matched(arrivals.batch))
-        times = stepping.Times(arrivals.starts, arrivals.ends, births)
-        values = self._graph.columns.values(arrivals)
-        streams = self._streams(arrivals)
-        self._graph.state = self._words.into(self._graph.state)
-        done = int(self._graph.state.counters[OUTPUTS])
-        at, status = 0, stepping.ROOM
-        while status != stepping.DONE:
+        first = self._events.keep(events)
+        edges = kernels.Satisfied(*self._graph.edges.match(events.batch))
+        filters = kernels.Satisfied(*self._graph.filters.match(events.batch))
+        times = kernels.Times(events.starts, events.ends, births)
+        values = self._graph.columns.encode(events)
+        streams = self._streams(events)
+        self._graph.state = self._codec.into(self._graph.state)
+        done = int(self._graph.state.counters[StateCounter.OUTPUTS])
+        row, status = 0, kernels.ROOM
+        while status != kernels.DONE:
             state = self._graph.state
-            state.counters[NUMBER] = first
-            status, at = stepping.step(state, values, times, streams, edges, filters, at)
-            if status == stepping.ROOM:
-                self._graph.state = room.given(state)
+            state.counters[StateCounter.NUMBER] = first
+            status, row = kernels.process(state, values, times, streams, edges, filters, row)
+            if status == kernels.ROOM:
+                self._graph.state = with_room(state)
                 continue
-            reached = int(state.counters[OUTPUTS])
-            rows = state.outputs.rows[done:reached]
-            rows[:, 1] = origins[rows[:, 1]]
-            if state.counters[FEEDING]:
-                state.counters[FEEDING] = 0
+            reached = int(state.counters[StateCounter.OUTPUTS])
+            rows = state.outputs.rows[done:reached, OutputColumn.EVENT]
+            rows[:] = origins[rows]
+            if state.counters[StateCounter.FEEDING]:
+                state.counters[StateCounter.FEEDING] = 0
                 self._feed(done, reached, published)
-                reached = int(self._graph.state.counters[OUTPUTS])
+                reached = int(self._graph.state.counters[StateCounter.OUTPUTS])
             done = reached
 
     def _feed(self, begin: int, finish: int, published: list[tuple[int, Event]]) -> None:
-        """Take what sequences publish as events of the same epoch."""
+        """Run the automata over the outputs that are published, as events of the same epoch."""
         made: list[Event] = []
         births: list[int] = []
         origins: list[int] = []
-        teller = self._teller()
-        for row in range(begin, finish):
-            for holder in self._holders.publishers(self._graph.state, row):
-                event, birth, origin = teller.published(row, holder)
+        reader = self._output_reader()
+        for output in range(begin, finish):
+            for holder in self._holders.publishers(self._graph.state, output):
+                event, birth, origin = reader.published(output, holder)
                 made.append(event)
                 births.append(birth)
                 origins.append(origin)
-                if not holder.internal:
+                if not holder.is_inner:
                     published.append((origin, event))
         self._run(
             TimedBatch.of(made),
@@ -291,85 +284,85 @@ class AutomatonMatcher:
             published,
         )
 
-    def _streams(self, arrivals: TimedBatch) -> NDArray[np.int32]:
-        """Return the code of each arrival's stream, or -1 where nothing reads it."""
+    def _streams(self, events: TimedBatch) -> NDArray[np.int32]:
+        """Return the code of each event's stream, or -1 if nothing reads it."""
         codes = self._graph.streams.codes
-        one = arrivals.single_stream
-        if one is not None:
-            return np.full(len(arrivals), codes.get(one, -1), dtype=np.int32)
+        single = events.single_stream
+        if single is not None:
+            return np.full(len(events), codes.get(single, -1), dtype=np.int32)
         return np.array(
-            [codes.get(arrivals.stream(i) or "", -1) for i in range(len(arrivals))], dtype=np.int32
+            [codes.get(events.stream(row) or "", -1) for row in range(len(events))], dtype=np.int32
         )
 
-    def _teller(self) -> OutputReader:
-        return OutputReader(self._graph.state, self._graph.forms, self._words, self._events)
+    def _output_reader(self) -> OutputReader:
+        return OutputReader(self._graph.state, self._graph.forms, self._codec, self._events)
 
-    def _witnesses(self, published: list[tuple[int, Event]]) -> SequenceMatches:
+    def _matches(self, published: list[tuple[int, Event]]) -> SequenceMatches:
         state = self._graph.state
-        count = int(state.counters[OUTPUTS])
+        count = int(state.counters[StateCounter.OUTPUTS])
         if not count:
             none = np.empty(0, dtype=np.int64)
-            return SequenceMatches(none, none, none, none, self._teller().match, tuple(published))
+            return SequenceMatches(none, none, none, none, self._output_reader().match, tuple(published))
         numbers = np.empty(2 * count + 64, dtype=np.int64)
         outputs = np.empty_like(numbers)
-        found = expanding.expand(state, 0, count, numbers, outputs)
+        found = expand(state, numbers, outputs)
         if found > len(numbers):
             numbers, outputs = np.empty(found, dtype=np.int64), np.empty(found, dtype=np.int64)
-            expanding.expand(state, 0, count, numbers, outputs)
+            expand(state, numbers, outputs)
         numbers, outputs = numbers[:found], outputs[:found]
+        order = np.lexsort((numbers, state.outputs.rows[outputs, OutputColumn.EVENT]))
+        numbers, outputs = numbers[order], outputs[order]
         rows = state.outputs.rows[outputs]
-        order = np.lexsort((numbers, rows[:, 1]))
-        numbers, outputs, rows = numbers[order], outputs[order], rows[order]
-        teller = self._teller().settled()
-        self._told += found
+        reader = self._output_reader().detached()
+        self._matched += found
         return SequenceMatches(
             numbers,
-            rows[:, 1].copy(),
-            rows[:, 2].copy(),
-            teller.ends(outputs),
-            lambda place: teller.match(int(outputs[place])),
+            rows[:, OutputColumn.EVENT].copy(),
+            rows[:, OutputColumn.STARTED].copy(),
+            rows[:, OutputColumn.ENDED].copy(),
+            lambda i: reader.match(int(outputs[i])),
             tuple(published),
-            lambda: teller.values(outputs),
+            lambda: reader.values(outputs),
         )
 
-    # what is held
+    # inspection
 
     def inspect(self, number: int, samples: int = 3) -> SequenceState:
-        """Return where a subscription stands, with up to so many instances of each node, the newest first."""
-        entries = self._holders.of(np.array([number], dtype=np.int64))
+        """Return the state of a subscription, with up to `samples` instances of each node, the newest first."""
+        entries = self._holders.entries(np.array([number], dtype=np.int64))
         if not len(entries):
             raise SubscriptionError(f"no sequence has the number {number}")
-        viewer = Inspector(self._graph.state, self._holders, self._words, self._events)
-        return viewer.standing(int(entries[0]), samples)
+        inspector = Inspector(self._graph.state, self._holders, self._codec, self._events)
+        return inspector.sequence(int(entries[0]), samples)
 
     def stats(self) -> SequenceStats:
-        """Return what is held and what has passed through."""
+        """Return how much is stored and how much work was done."""
         state = self._graph.state
         top = hash_index.top_entry(state.graph.entries)
-        counters = state.counters
         edges, filters = self._graph.edges.matcher.stats(), self._graph.filters.matcher.stats()
-        live = np.flatnonzero(state.places.rows[:top, USES] > 0)
-        is_end = state.forms.is_end[state.places.rows[live, FORM]] > 0
-        deaths = self._graph.deaths + state.places.deaths[live].sum(axis=0)
+        live = np.flatnonzero(state.places.rows[:top, PlaceColumn.USES] > 0)
+        is_end = state.forms.is_end[state.places.rows[live, PlaceColumn.FORM]] > 0
+        deaths = (self._graph.deaths + state.places.deaths[live].sum(axis=0)).tolist()
+        counters = state.counters.tolist()
         return SequenceStats(
             subscriptions=len(self._holders),
             nodes=int((~is_end).sum()),
             ends=int(is_end.sum()),
-            active_nodes=int((state.places.rows[live, WAITING] > 0).sum()),
-            keyed_nodes=int((state.places.rows[live, KEYED] > 0).sum()),
-            instances=int(counters[LIVE]),
+            active_nodes=int((state.places.rows[live, PlaceColumn.WAITING] > 0).sum()),
+            keyed_nodes=int((state.places.rows[live, PlaceColumn.KEYED] > 0).sum()),
+            instances=counters[StateCounter.LIVE],
             kept_events=len(self._events),
-            strings=len(self._words.codes),
-            bytes=bytes_of(state) + self._words.bytes + edges.bytes + filters.bytes,
-            events=self._taken,
-            witnesses=self._told,
-            visited_nodes=int(counters[VISITED]),
-            looked_at=int(counters[LOOKED]),
-            matched_predicates=int(counters[MATCHED]),
-            made=int(counters[MADE]),
-            expired=int(deaths[0]),
-            stopped=int(deaths[1]),
-            dropped=int(deaths[2]),
+            strings=len(self._codec.strings),
+            bytes=bytes_of(state) + self._codec.bytes + edges.bytes + filters.bytes,
+            events=self._processed,
+            matches=self._matched,
+            visited_nodes=counters[StateCounter.VISITED],
+            examined=counters[StateCounter.EXAMINED],
+            matched_predicates=counters[StateCounter.MATCHED],
+            made=counters[StateCounter.MADE],
+            expired=deaths[Death.EXPIRED],
+            stopped=deaths[Death.STOPPED],
+            dropped=deaths[Death.DROPPED],
             edges=edges,
             filters=filters,
         )

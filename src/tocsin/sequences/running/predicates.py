@@ -17,8 +17,8 @@ from tocsin.model.event import STREAM
 from tocsin.model.terms import Attribute, literal
 
 
-class Predicates:
-    """Conditions over single events, each under a number, in a matcher of any kind."""
+class PredicateIndex:
+    """Conditions over single events, each under a number, in a matcher."""
 
     def __init__(self, matcher: str | None, statistics: Statistics | None) -> None:
         known = {} if statistics is None else {"statistics": statistics}
@@ -26,27 +26,30 @@ class Predicates:
             StartingMatcher(statistics=statistics) if matcher is None else create_matcher(matcher, **known)
         )
         self._normal = to_normal if takes_clauses(self.matcher) else to_dnf
-        self.held = 0
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
 
     def normal(self, stream: str, condition: Condition) -> Dnf | Cnf:
-        """Return the normal form of a condition over the events of a stream, as the matcher takes it."""
+        """Return a normal form, of a kind that the matcher takes, of a condition over the events of a stream."""
         of_stream = Predicate(Attribute(STREAM), Operator.EQ, (literal(stream),))
         return self._normal(all_of([of_stream, condition]))
 
     def add(self, ids: IdArray, normal: Dnf | Cnf, columns: Mapping[str, Column]) -> None:
         """Add a condition under each number, with its own row of constants."""
-        self.held += len(ids)  # first: whoever fails to add them removes them
+        self._count += len(ids)  # first, because a caller that fails to add them removes them
         self.matcher.add(ConjunctionBatch.of_shapes(ids, normal, columns))
 
     def remove(self, ids: IdArray) -> None:
         """Remove conditions."""
         if len(ids):
             self.matcher.remove(ids)
-            self.held -= len(ids)
+            self._count -= len(ids)
 
-    def matched(self, events: EventBatch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the numbers of the conditions that each event satisfies, and where each event's begin."""
-        if not self.held:
+    def match(self, events: EventBatch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the offsets of each event, and the numbers of the conditions that it satisfies."""
+        if not self._count:
             return np.zeros(len(events) + 1, dtype=np.int64), np.empty(0, dtype=np.int64)
         found = self.matcher.match(events)
         return found.offsets, found.ids

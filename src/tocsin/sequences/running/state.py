@@ -1,12 +1,13 @@
-"""What the kernels of sequences work on, all of it arrays.
+"""The arrays that the kernels of sequences work on.
 
-A *place* is a node or an end. Every place is entered by one edge, so an edge is known by the place it enters, and a
-place by the place it is entered from: automata that begin alike share their places. What the places of many
-subscriptions have in common, all but constants, is a *form*.
+A *place* is a state of the merged automata: a node or an end. One edge enters each place, so an edge
+is named by the place it enters, and automata with equal prefixes share their places. Places that differ only in their
+constants share a *form*. The AI-index finds the instances at a node by a key, the values that an equality demands.
 """
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -14,95 +15,144 @@ from numpy.typing import NDArray
 
 from tocsin.structures import blocks, hash_index
 from tocsin.structures.blocks import Blocks
+from tocsin.structures.growth import grown
 from tocsin.structures.hash_index import HashIndex
 
 NONE: Final = -1
 FOREVER: Final = 2**63 - 1
 
-# the programs of a form, and of each where it begins, where it ends and where its constants are
-TEST: Final = 0
-ASSIGN: Final = 1
-GUARD: Final = 2
-REST: Final = 3
-REBIND: Final = 4
-REBIND_ASSIGN: Final = 5
-PROGRAMS: Final = 6
-BEGIN: Final = 0
-FINISH: Final = 1
-CONSTANT: Final = 2
 
-# the columns of a place
-SOURCE: Final = 0  # the place it is entered from; a start node is -1 - its stream
-FORM: Final = 1
-CONSTANTS: Final = 2  # where those of its programs begin
-FILTER: Final = 3
-ALWAYS: Final = 4  # the first of the places it leads to whose edge has no static part
-NEXT_ALWAYS: Final = 5
-FIRST: Final = 6  # instance; of an end, its first holder
-WAITING: Final = 7  # how many instances
-NEXT_ACTIVE: Final = 8  # of the nodes that have instances and its filter
-PREVIOUS_ACTIVE: Final = 9
-KEYED: Final = 10  # whether its instances are found by their keys
-SATISFIED: Final = 11  # the first of the places it leads to whose static part holds now
-NEXT_SATISFIED: Final = 12
-FEEDS: Final = 13  # of an end: how many publish what comes out
-STATICS: Final = 14  # 1 if its edge has a static part, 2 if its rebind edge has, or both
-USES: Final = 15  # places that it leads to, or subscriptions that it ends
-PLACE: Final = 16
+class FormProgram(IntEnum):
+    """The programs of a form."""
 
-# the columns of an instance
-NODE: Final = 0
-START: Final = 1
-END: Final = 2
-BIRTH: Final = 3  # when the first event of its first step ended
-BASE: Final = 4  # its first slot
-NEXT: Final = 5  # at its node
-PREVIOUS: Final = 6
-KEY_NEXT: Final = 7  # among those with its key
-KEY_PREVIOUS: Final = 8
-ENTRY: Final = 9  # of its key, or NONE
-TOUCHED: Final = 10  # its number among those that go when the epoch ends, from 1, or 0
-INSTANCE: Final = 11
+    TEST = 0
+    ASSIGN = 1
+    GUARD = 2
+    REST = 3  # the guard without the equalities that the AI-index has decided
+    REBIND = 4
+    REBIND_ASSIGN = 5
 
-# why an instance died
-EXPIRED: Final = 0  # it has lasted too long
-STOPPED: Final = 1  # its next event let it take no edge
-DROPPED: Final = 2  # there was no memory for it
-REASONS: Final = 3
 
-# the columns of an output
-OUTPUT: Final = 6  # end, arrival, start, birth, first slot, when
+class SpanColumn(IntEnum):
+    """The columns of `Forms.programs`: where a program begins and ends, and where its constants begin."""
 
-# counters
-EPOCH: Final = 0
-LIVE: Final = 1  # instances
-TOP: Final = 2  # instances ever used
-FREE: Final = 3  # the first instance to be used again
-TOUCHED_COUNT: Final = 4
-STAMP: Final = 5  # the event at hand, by a number of its own
-OUTPUTS: Final = 6
-OUTPUT_ROWS: Final = 7
-NUMBER: Final = 8  # the number of the first arrival at hand
-LINKS: Final = 9
-VISITED: Final = 10  # nodes that were looked at
-MATCHED: Final = 11  # static predicates that held
-LOOKED: Final = 12  # instances that were looked at
-MADE: Final = 13  # instances that were made
-FEEDING: Final = 14  # whether an output of this epoch is an event for others
-COUNTERS: Final = 16
+    BEGIN = 0
+    FINISH = 1
+    CONSTANT = 2
 
-# what a kernel needs more room for
-NEED_AFFECTED: Final = 0
-NEED_EXPIRED: Final = 1
-NEED_MOVES: Final = 2
-NEED_TOUCHED: Final = 3
-NEED_INSTANCES: Final = 4
-NEED_SLOTS: Final = 5
-NEED_OUTPUTS: Final = 6
-NEED_OUTPUT_SLOTS: Final = 7
-NEED_LINKS: Final = 8
-NEED_KEYS: Final = 9
-NEEDS: Final = 10
+
+class PlaceColumn(IntEnum):
+    """The columns of `Places.rows`."""
+
+    SOURCE = 0  # the place it is entered from; a start node is -1 - its stream
+    FORM = 1
+    CONSTANTS = 2  # the first constant of its programs
+    FILTER = 3
+    ALWAYS = 4  # the first of the places it leads to whose edge has no static part
+    NEXT_ALWAYS = 5
+    FIRST = 6  # instance; of an end, its first holder
+    WAITING = 7  # how many instances
+    NEXT_ACTIVE = 8  # of the nodes that have instances and its filter
+    PREVIOUS_ACTIVE = 9
+    KEYED = 10  # whether the AI-index finds its instances by their keys
+    SATISFIED = 11  # the first of the places it leads to whose static part holds for this event
+    NEXT_SATISFIED = 12
+    FEEDS = 13  # of an end: how many holders publish its outputs
+    STATICS = 14  # 1 if its edge has a static part, 2 if its rebind edge has, or both
+    USES = 15  # places that it leads to, or holders of an end
+
+
+class InstanceColumn(IntEnum):
+    """The columns of `Instances.rows`."""
+
+    NODE = 0
+    START = 1
+    END = 2
+    BIRTH = 3  # when the first event of its first step ended
+    BASE = 4  # its first slot
+    NEXT = 5  # at its node; of a free row, the next free row
+    PREVIOUS = 6
+    KEY_NEXT = 7  # among those with its key
+    KEY_PREVIOUS = 8
+    ENTRY = 9  # of its key, or NONE
+    TOUCHED = 10  # its number, from 1, among those to be released at the end of the epoch, or 0
+
+
+class Death(IntEnum):
+    """Why an instance died."""
+
+    EXPIRED = 0  # it has lasted too long
+    STOPPED = 1  # its next event satisfied no edge
+    DROPPED = 2  # the memory limit was reached
+
+
+class DeathColumn(IntEnum):
+    """The columns of `Places.last_death`."""
+
+    REASON = 0
+    EVENT = 1
+
+
+class MoveColumn(IntEnum):
+    """The columns of `Scratch.moves`."""
+
+    AFFECTED = 0  # the number of an affected instance, or NONE for a start node
+    PLACE = 1
+    REBINDS = 2
+
+
+class LinkColumn(IntEnum):
+    """The columns of `Arena.links`."""
+
+    EVENT = 0
+    PREVIOUS = 1
+
+
+class OutputColumn(IntEnum):
+    """The columns of `Outputs.rows`."""
+
+    END = 0  # the place
+    EVENT = 1  # its row in the batch
+    STARTED = 2
+    BIRTH = 3
+    BASE = 4  # its first slot
+    ENDED = 5
+
+
+class StateCounter(IntEnum):
+    """The places of `State.counters`."""
+
+    EPOCH = 0  # the end of the event at hand
+    LIVE = 1  # instances
+    TOP = 2  # instance rows ever used
+    FREE = 3  # the first free instance row
+    TOUCHED = 4
+    STAMP = 5  # a number of its own for the event at hand
+    OUTPUTS = 6
+    OUTPUT_SLOTS = 7
+    NUMBER = 8  # of the first event of the batch
+    LINKS = 9
+    VISITED = 10  # nodes visited
+    MATCHED = 11  # static predicates satisfied
+    EXAMINED = 12  # instances examined
+    MADE = 13  # instances made
+    FEEDING = 14  # whether an output of this epoch is an event for other sequences
+
+
+class Need(IntEnum):
+    """The places of `State.needs`: the arrays that a kernel can run out of."""
+
+    AFFECTED = 0
+    EXPIRED = 1
+    MOVES = 2
+    TOUCHED = 3
+    INSTANCES = 4
+    SLOTS = 5
+    OUTPUTS = 6
+    OUTPUT_SLOTS = 7
+    LINKS = 8
+    KEYS = 9
+
 
 SCRATCH: Final = 64  # values that a program may compute on its way
 
@@ -117,7 +167,7 @@ class Program(NamedTuple):
 class Forms(NamedTuple):
     """What places have in common, by form."""
 
-    programs: NDArray[np.int32]  # [forms, PROGRAMS, 3]
+    programs: NDArray[np.int32]  # [forms, FormProgram, SpanColumn]
     width: NDArray[np.int32]  # [forms] slots of an instance, or of an output
     is_end: NDArray[np.uint8]  # [forms]
     rebinds: NDArray[np.uint8]  # [forms] 1 if there is a rebind edge, 2 if it has a static part
@@ -130,15 +180,15 @@ class Forms(NamedTuple):
 class Places(NamedTuple):
     """Nodes and ends, by the number of their entry in the graph's `entries`."""
 
-    rows: NDArray[np.int32]  # [places, PLACE] what every event looks at, side by side
-    longest: NDArray[np.int64]  # ticks that an instance may last here
-    stamp: NDArray[np.int64]  # the last event for which SATISFIED was written
-    rebound: NDArray[np.int64]  # the last event for which the rebind edge's static part held
-    previous_always: NDArray[np.int32]
-    deaths: NDArray[np.int64]  # [places, REASONS]
-    last_death: NDArray[np.int64]  # [places, 4] reason, event, when, start
-    upkeep: NDArray[np.int64]  # changes of its keys, or what they would be
-    spared: NDArray[np.int64]  # instances that were not looked at for their keys
+    rows: NDArray[np.int32]  # [places, PlaceColumn] read for every event: a row fills one cache line
+    longest: NDArray[np.int64]  # [places] ticks that an instance may last here
+    stamp: NDArray[np.int64]  # [places] the last event for which SATISFIED was written
+    rebound: NDArray[np.int64]  # [places] the last event that satisfied the rebind edge's static part
+    previous_always: NDArray[np.int32]  # [places]
+    deaths: NDArray[np.int64]  # [places, Death]
+    last_death: NDArray[np.int64]  # [places, DeathColumn]
+    upkeep: NDArray[np.int64]  # [places] changes of its keys, or how many there would be
+    spared: NDArray[np.int64]  # [places] instances that its keys spared, or would have
 
 
 class Graph(NamedTuple):
@@ -148,49 +198,49 @@ class Graph(NamedTuple):
     filters: HashIndex  # (stream, digest, digest) -> filter
     active: NDArray[np.int32]  # [filters] the first of its nodes that have instances
     filter_uses: NDArray[np.int32]  # [filters]
-    stream_filter: NDArray[np.int32]  # [streams] the filter of nodes that look at every event of it
-    stream_always: NDArray[np.int32]  # [streams] the first place that is entered by every event
+    stream_filter: NDArray[np.int32]  # [streams] the filter of nodes that take every event of it
+    stream_always: NDArray[np.int32]  # [streams] the first place that every event enters
 
 
 class Holders(NamedTuple):
-    """Who holds an end: subscriptions, and sequences that publish to others."""
+    """The holders of ends: subscriptions, and sequences in parentheses that others read."""
 
     number: NDArray[np.int64]  # the subscription, or NONE
     end: NDArray[np.int32]
     next: NDArray[np.int32]
     previous: NDArray[np.int32]
-    since: NDArray[np.int64]  # what began by then is not for it
+    since: NDArray[np.int64]  # the epoch at which it was added; older instances do not concern it
 
 
 class Arena(NamedTuple):
     """The slots of all instances, and chains of events."""
 
     slots: Blocks  # [values, 2]
-    links: NDArray[np.int64]  # [links, 2] an event's number, and the link before
+    links: NDArray[np.int64]  # [links, LinkColumn]
 
 
 class Instances(NamedTuple):
     """Instances, and the index of their keys."""
 
-    rows: NDArray[np.int64]  # [instances, INSTANCE]
-    touched: NDArray[np.int64]  # those that go when the epoch ends
+    rows: NDArray[np.int64]  # [instances, InstanceColumn]
+    touched: NDArray[np.int64]  # those to be released at the end of the epoch
     keys: HashIndex  # (node, kind, value) -> entry, with its first instance
 
 
 class Outputs(NamedTuple):
-    """What the arrivals at hand have completed."""
+    """The sequences that the batch at hand has completed."""
 
-    rows: NDArray[np.int64]  # [outputs, OUTPUT]
+    rows: NDArray[np.int64]  # [outputs, OutputColumn]
     slots: NDArray[np.int64]  # [values, 2]
 
 
 class Scratch(NamedTuple):
-    """What one event needs."""
+    """Working memory of one event."""
 
     values: NDArray[np.int64]  # [SCRATCH, 2]
     affected: NDArray[np.int64]  # [instances]
     expired: NDArray[np.int64]  # [instances]
-    moves: NDArray[np.int64]  # [moves, 3] instance or NONE, place, whether it rebinds
+    moves: NDArray[np.int64]  # [moves, MoveColumn]
 
 
 class Texts(NamedTuple):
@@ -207,11 +257,11 @@ class Bigs(NamedTuple):
     nearest: NDArray[np.float64]
     low: NDArray[np.float64]  # the floats between which it lies
     high: NDArray[np.float64]
-    rank: NDArray[np.int64]  # its place in the order of all
+    rank: NDArray[np.int64]  # its position in the order of all
 
 
 class State(NamedTuple):
-    """All of it."""
+    """The whole state."""
 
     program: Program
     forms: Forms
@@ -224,54 +274,56 @@ class State(NamedTuple):
     scratch: Scratch
     texts: Texts
     bigs: Bigs
-    counters: NDArray[np.int64]  # [COUNTERS]
-    needs: NDArray[np.int64]  # [NEEDS] how much room was needed, by the one who returned for it
+    counters: NDArray[np.int64]  # [StateCounter]
+    needs: NDArray[np.int64]  # [Need] how much room the last event needs, if the kernel returned for it
 
 
 def new_state() -> State:
     """Return the state of no automata."""
+    counters = np.zeros(len(StateCounter), dtype=np.int64)
+    counters[StateCounter.EPOCH] = -FOREVER - 1
+    counters[StateCounter.FREE] = NONE
     return State(
-        Program(np.zeros((0, 4), dtype=np.int32), blocks.new_blocks(2)),
-        Forms(
-            np.zeros((0, PROGRAMS, 3), dtype=np.int32), _i4(), _u1(), _u1(), _i4(), _i4(), _i4(), _i4()
-        ),
+        Program(_i4(0, 4), blocks.new_blocks(2)),
+        Forms(_i4(0, len(FormProgram), len(SpanColumn)), _i4(), _u1(), _u1(), _i4(), _i4(), _i4(), _i4()),
         Places(
-            np.zeros((0, PLACE), dtype=np.int32), _i8(), _i8(), _i8(), _i4(),
-            np.zeros((0, REASONS), dtype=np.int64), np.zeros((0, 4), dtype=np.int64), _i8(), _i8(),
+            _i4(0, len(PlaceColumn)), _i8(), _i8(), _i8(), _i4(), _i8(0, len(Death)), _i8(0, len(DeathColumn)), _i8(), _i8()
         ),
         Graph(hash_index.new_hash_index(3), hash_index.new_hash_index(3), _i4(), _i4(), _i4(), _i4()),
         Holders(_i8(), _i4(), _i4(), _i4(), _i8()),
-        Arena(blocks.new_blocks(2), np.zeros((64, 2), dtype=np.int64)),
-        Instances(
-            np.zeros((64, INSTANCE), dtype=np.int64), np.zeros(64, dtype=np.int64), hash_index.new_hash_index(3, 1)
-        ),
-        Outputs(np.zeros((64, OUTPUT), dtype=np.int64), np.zeros((64, 2), dtype=np.int64)),
-        Scratch(
-            np.zeros((SCRATCH, 2), dtype=np.int64),
-            np.zeros(64, dtype=np.int64),
-            np.zeros(64, dtype=np.int64),
-            np.zeros((64, 3), dtype=np.int64),
-        ),
+        Arena(blocks.new_blocks(2), _i8(64, len(LinkColumn))),
+        Instances(_i8(64, len(InstanceColumn)), _i8(64), hash_index.new_hash_index(3, 1)),
+        Outputs(_i8(64, len(OutputColumn)), _i8(64, 2)),
+        Scratch(_i8(SCRATCH, 2), _i8(64), _i8(64), _i8(64, len(MoveColumn))),
         Texts(_i8(), _i8(), _u1()),
         Bigs(_f8(), _f8(), _f8(), _i8()),
-        _counters(),
-        np.zeros(NEEDS, dtype=np.int64),
+        counters,
+        _i8(len(Need)),
     )  # fmt: skip
 
 
-def _counters() -> NDArray[np.int64]:
-    counters = np.zeros(COUNTERS, dtype=np.int64)
-    counters[EPOCH] = -FOREVER - 1
-    counters[FREE] = NONE
-    return counters
+def with_room(state: State) -> State:
+    """Return the state with room for what its last event needed."""
+    needs = state.needs.tolist()
+    scratch = grown(state.scratch, ("affected",), needs[Need.AFFECTED])
+    scratch = grown(scratch, ("expired",), needs[Need.EXPIRED])
+    scratch = grown(scratch, ("moves",), needs[Need.MOVES])
+    instances = grown(state.instances, ("rows",), needs[Need.INSTANCES])
+    instances = grown(instances, ("touched",), needs[Need.TOUCHED])
+    instances = instances._replace(keys=hash_index.with_room(instances.keys, needs[Need.KEYS]))
+    outputs = grown(state.outputs, ("rows",), needs[Need.OUTPUTS])
+    outputs = grown(outputs, ("slots",), needs[Need.OUTPUT_SLOTS])
+    arena = grown(state.arena, ("links",), needs[Need.LINKS])
+    arena = arena._replace(slots=blocks.with_room(arena.slots, needs[Need.SLOTS]))
+    return state._replace(scratch=scratch, instances=instances, outputs=outputs, arena=arena)
 
 
-def _i4() -> NDArray[np.int32]:
-    return np.zeros(0, dtype=np.int32)
+def _i4(*shape: int) -> NDArray[np.int32]:
+    return np.zeros(shape or 0, dtype=np.int32)
 
 
-def _i8() -> NDArray[np.int64]:
-    return np.zeros(0, dtype=np.int64)
+def _i8(*shape: int) -> NDArray[np.int64]:
+    return np.zeros(shape or 0, dtype=np.int64)
 
 
 def _u1() -> NDArray[np.uint8]:

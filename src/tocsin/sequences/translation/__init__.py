@@ -1,4 +1,4 @@
-"""Text to algebra: a sequence as it was written becomes an expression that says what it means."""
+"""Translation: a sequence as it was written becomes an expression of the algebra."""
 
 from tocsin.sequences.translation.steps import expression_of, parenthesised_name
 

@@ -1,4 +1,4 @@
-"""A fold as an iteration: aggregates become values to begin with, to accumulate, and to finish."""
+"""Translating a fold to an iteration: each aggregate gets an initial value, an update, and a final term."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ _ONE = Literal(1, Kind.NUMBER)
 
 
 def iteration(left: Expression, right: Rename, step: Fold, scope: Scope) -> Expression:
-    """Return a fold over what `right` renames, with its computed values but without its `where`.
+    """Return a fold over `right`, with its computed values but without its `where`.
 
-    An aggregate is kept under its own name. A term of which aggregates are a part, `avg` among them, is kept in hidden
-    parts and put together by a `Compute` around the iteration; in the fold itself, by the parts as they are before.
+    A single aggregate keeps its own name. A term that contains aggregates, also `avg`, is kept in hidden parts, and a
+    `Compute` around the iteration combines them; inside the fold, the parts of the iteration before are combined.
     """
     parts = _Parts(len(scope.aliases))
     finished = {value.name: parts.split(value) for value in step.compute}
-    compute = tuple(Computed(part.name, part.taken(scope, finished)) for part in parts.all)
-    begin = tuple(Computed(part.name, part.begun(scope, finished)) for part in parts.all if part.begins)
+    compute = tuple(Computed(part.name, part.update(scope, finished)) for part in parts.all)
+    begin = tuple(Computed(part.name, part.initial(scope, finished)) for part in parts.all if part.begins)
     on, while_ = scope.condition(step.on, finished), scope.condition(step.while_, finished)
     lefts = tuple(reversed(scope.aliases[:-1]))
     expression: Expression = Iterate(left, right, right.alias, lefts, on, while_, compute, begin)
@@ -54,20 +54,20 @@ def iteration(left: Expression, right: Rename, step: Fold, scope: Scope) -> Expr
 
 @dataclass
 class _Part:
-    """One value that an iteration keeps: a term of the fold's, or an aggregate of one."""
+    """One value that an iteration keeps: a term of the fold, or an aggregate of a term."""
 
     name: str
     term: Term
     function: AggregateFunction | None
     begins: bool
 
-    def taken(self, scope: Scope, finished: dict[str, Term]) -> Item:
-        """Return what an iteration makes of it."""
+    def update(self, scope: Scope, finished: dict[str, Term]) -> Item:
+        """Return its value after an iteration."""
         term = scope.term(self.term, finished)
         return term if self.function is None else Accumulated(self.function, Attribute(self.name), term)
 
-    def begun(self, scope: Scope, folded: Iterable[str]) -> Item:
-        """Return what it is before the first iteration."""
+    def initial(self, scope: Scope, folded: Iterable[str]) -> Item:
+        """Return its value before the first iteration."""
         term = scope.beginning(self.term, folded)
         return term if self.function is None else Accumulated(self.function, None, term)
 
@@ -80,7 +80,7 @@ class _Parts:
     all: list[_Part] = field(default_factory=list)
 
     def split(self, value: Computation) -> Term:
-        """Add the parts of a computed value, and return what makes it of them."""
+        """Add the parts of a computed value, and return the term that combines them."""
         term = value.term
         if isinstance(term, Aggregate) and term.function is not AggregateFunction.AVG:
             return self._add(value.name, term.argument, term.function, begins=True)

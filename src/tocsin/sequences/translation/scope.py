@@ -1,4 +1,4 @@
-"""What the names in a sequence mean."""
+"""Resolving the names in a sequence."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tocsin.sequences.ticks import ticks_in
 
 @dataclass(frozen=True)
 class Carried:
-    """The attributes that the events of a sequence in parentheses can have: these, and any of these aliases."""
+    """The attributes that the events of a sequence in parentheses can have: these names, and any of these aliases."""
 
     names: tuple[str, ...]
     aliases: tuple[str, ...]
@@ -31,7 +31,7 @@ class Carried:
 
 @dataclass
 class Scope:
-    """The names that mean something at the step which is being translated."""
+    """The names that are visible at the step being translated."""
 
     tick: int
     aliases: list[str] = field(default_factory=list)  # of the steps so far, this one's the last
@@ -39,20 +39,20 @@ class Scope:
     carried: dict[str, Carried] = field(default_factory=dict)  # by alias, where that is known
 
     def condition(self, condition: Condition, so_far: Mapping[str, Term] | None = None) -> Condition:
-        """Return a condition whose names say of which event they are; `so_far` as in `term`."""
+        """Return a condition whose names all have an alias; `so_far` as in `term`."""
         return in_condition(condition, lambda leaf: self._leaf(leaf, so_far))
 
     def term(self, term: Term, so_far: Mapping[str, Term] | None = None) -> Term:
-        """Return a term whose names say of which event they are.
+        """Return a term whose names all have an alias.
 
-        In a fold, `so_far` are the values that it computes, as they are before this iteration.
+        In a fold, `so_far` are the terms of its computed values before this iteration.
         """
         return in_term(term, lambda leaf: self._leaf(leaf, so_far))
 
     def beginning(self, term: Term, folded: Iterable[str]) -> Term:
-        """Return a fold's term as it is before the first iteration, where `last` stands for the folded event.
+        """Return a fold's term before the first iteration, with `last` for the alias of the fold.
 
-        `folded` are the names that the fold computes: as yet they have the values, if any, that they had to the left.
+        `folded` are the names that the fold computes; at this point they have their values from the left, if any.
         """
         so_far = {name: Attribute(name) for name in folded}
 
@@ -65,7 +65,7 @@ class Scope:
         return in_term(term, leaf)
 
     def compute(self, values: tuple[Computation, ...]) -> None:
-        """Take note of computed values, which all that follows can name."""
+        """Make computed values visible to later steps."""
         for value in values:
             if value.name.startswith(HIDDEN):
                 raise SubscriptionError(
@@ -102,7 +102,7 @@ class Scope:
         known = (*carried.names, *(f"{alias}.…" for alias in carried.aliases), *self.computed)
         near = closest(name.path, known)
         hint = f"; did you mean `{near}`?" if near else ""
-        told = ", ".join(f"`{path}`" for path in known) or "nothing"
+        listed = ", ".join(f"`{path}`" for path in known) or "nothing"
         return SubscriptionError(
-            f"there is no `{term_text(name, sequence=True)}`: what the sequence in parentheses finds has {told}{hint}"
+            f"there is no `{term_text(name, sequence=True)}`: what the sequence in parentheses finds has {listed}{hint}"
         )

@@ -1,4 +1,4 @@
-"""A sequence, step by step, as an expression of the algebra."""
+"""Translating a sequence, step by step, to an expression of the algebra."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from tocsin.sequences.algebra import (
     Computed,
     Expression,
     Next,
+    OutputValues,
     Project,
     Rename,
     Select,
     Stream,
+    output_values,
 )
-from tocsin.sequences.contents import Telling, telling_of
 from tocsin.sequences.ticks import LONGEST, Ticks, ticks_in
 from tocsin.sequences.translation.folds import iteration
 from tocsin.sequences.translation.scope import Carried, Scope
 
 
 def expression_of(query: Sequence, ticks: Ticks) -> Expression:
-    """Return what a sequence means, or raise `SubscriptionError` naming what in it means nothing.
+    """Return a sequence as an expression, or raise `SubscriptionError` naming the part that has no meaning.
 
-    `query` is as its own text is read. Parameters stay where they stand; one beside `duration` or after `within`
-    counts ticks.
+    Parameters stay where they are; one beside `duration` or after `within` counts ticks.
 
     >>> from tocsin.language import parse
     >>> expression_of(parse("from stock a next stock b on b.price > a.price within 5 ticks"), Ticks())
@@ -41,12 +41,12 @@ def expression_of(query: Sequence, ticks: Ticks) -> Expression:
     """
     expression = _sequence(query, ticks.common(_sources(query)))
     if query.publish is not None:
-        _check_names(telling_of(expression))
+        _check_names(output_values(expression))
     return expression
 
 
 def parenthesised_name(query: Sequence) -> str:
-    """Return the name of the stream that a sequence in parentheses is; equal ones have the same.
+    """Return the name of the stream of a sequence in parentheses; equal sequences have equal names.
 
     >>> from tocsin.language import parse
     >>> parenthesised_name(parse("from stock a next stock b"))
@@ -95,28 +95,28 @@ def _select(expression: Expression, where: Condition) -> Expression:
 
 
 def _source(source: Source, alias: str, scope: Scope) -> Stream:
-    """Return what a step reads, and take note of what its events can have, where that is known."""
+    """Return the stream that a step reads, and note which attributes its events can have, if that is known."""
     if isinstance(source, str):
         return Stream(source)
     inner = _sequence(source, scope.tick)
-    telling = telling_of(inner)
-    _check_names(telling)
-    scope.carried[alias] = Carried(telling.names, () if telling.selected else tuple(_aliases(source.steps)))
+    outputs = output_values(inner)
+    _check_names(outputs)
+    scope.carried[alias] = Carried(outputs.names, () if outputs.selected else tuple(_aliases(source.steps)))
     return Stream(parenthesised_name(source), inner)
 
 
-def _check_names(telling: Telling) -> None:
-    """Refuse a name that an event's own attributes cannot have."""
-    if STREAM in telling.names:
+def _check_names(outputs: OutputValues) -> None:
+    """Refuse a name that no attribute of an event can have."""
+    if STREAM in outputs.names:
         raise SubscriptionError(
             f"what it finds becomes an event, which has no `{STREAM}`; select it under another name"
         )
 
 
 def _aliases(steps: tuple[Step, ...]) -> list[str]:
-    """Return the name by which each step's event is known: its alias, or else the name of its stream.
+    """Return the name of each step's event: its alias, or else the name of its stream.
 
-    Where that is taken, the step's number stands behind it.
+    If that is taken, the step's number is appended.
     """
     taken = {step.alias for step in steps if step.alias is not None}
     names: list[str] = []

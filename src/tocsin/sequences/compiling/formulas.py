@@ -1,4 +1,4 @@
-"""Conditions whose names have become values."""
+"""Conditions whose names were replaced by values."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ class Atom(Struct, frozen=True):
 
 
 class All(Struct, frozen=True):
-    """All of some questions."""
+    """All of some formulas."""
 
-    of: tuple[Question, ...]
+    of: tuple[Formula, ...]
 
 
 class Any(Struct, frozen=True):
-    """At least one of some questions."""
+    """At least one of some formulas."""
 
-    of: tuple[Question, ...]
+    of: tuple[Formula, ...]
 
 
-Question: TypeAlias = Atom | All | Any
+Formula: TypeAlias = Atom | All | Any
 
 ALWAYS: Final = All(())
 NEVER: Final = Any(())
@@ -52,27 +52,27 @@ _PRESENCE: Final = (Operator.MISSING, Operator.PRESENT)
 _LISTS: Final = (Operator.IN, Operator.NOT_IN)
 
 
-def conjuncts_of(condition: Condition, named: Callable[[Attribute], Value]) -> list[Question]:
-    """Return the questions that must all hold for a condition to hold; `named` says what its names stand for."""
-    return _flat(_question(to_nnf(condition), named))
+def conjuncts_of(condition: Condition, named: Callable[[Attribute], Value]) -> list[Formula]:
+    """Return the formulas whose conjunction is a condition; `named` returns the value of a name."""
+    return _flat(_formula(to_nnf(condition), named))
 
 
-def rewritten(question: Question, change: Callable[[Held], Value]) -> list[Question]:
-    """Return a question with what is held replaced, as questions that must all hold."""
-    return _flat(_rewritten(question, change))
+def rewritten(formula: Formula, change: Callable[[Held], Value]) -> list[Formula]:
+    """Return a formula with its held values replaced, as a list of conjuncts."""
+    return _flat(_rewritten(formula, change))
 
 
-def values_in(question: Question) -> Iterator[Value]:
-    """Return all values that a question speaks of, and what they are made of."""
-    if isinstance(question, Atom):
-        for value in (question.subject, *question.operands):
+def values_in(formula: Formula) -> Iterator[Value]:
+    """Return all values in a formula, and the values they are made of."""
+    if isinstance(formula, Atom):
+        for value in (formula.subject, *formula.operands):
             yield from parts_of(value)
     else:
-        for member in question.of:
+        for member in formula.of:
             yield from values_in(member)
 
 
-def _question(condition: Condition, named: Callable[[Attribute], Value]) -> Question:
+def _formula(condition: Condition, named: Callable[[Attribute], Value]) -> Formula:
     if isinstance(condition, Predicate):
         subject = read_item(condition.subject, named)
         return _atom(
@@ -81,14 +81,14 @@ def _question(condition: Condition, named: Callable[[Attribute], Value]) -> Ques
     if isinstance(condition, Constant):
         return ALWAYS if condition.truth else NEVER
     if isinstance(condition, And):
-        return _all([_question(member, named) for member in condition.conditions])
+        return _all([_formula(member, named) for member in condition.conditions])
     if isinstance(condition, Or):
-        return _any([_question(member, named) for member in condition.conditions])
+        return _any([_formula(member, named) for member in condition.conditions])
     raise TypeError("a negation normal form has no `not`")
 
 
-def _atom(subject: Value, operator: Operator, operands: tuple[Value, ...]) -> Question:
-    """Return the question, settled where something in it is never there, with a constant on the right."""
+def _atom(subject: Value, operator: Operator, operands: tuple[Value, ...]) -> Formula:
+    """Return a simplified atom: decided if a value is always absent, and with a constant on the right."""
     if operator in _PRESENCE:
         if subject is NOTHING:
             return ALWAYS if operator is Operator.MISSING else NEVER
@@ -103,36 +103,34 @@ def _atom(subject: Value, operator: Operator, operands: tuple[Value, ...]) -> Qu
     return Atom(subject, operator, operands)
 
 
-def _all(questions: list[Question]) -> Question:
-    flat = [part for question in questions for part in _flat(question)]
+def _all(formulas: list[Formula]) -> Formula:
+    flat = [part for formula in formulas for part in _flat(formula)]
     if NEVER in flat:
         return NEVER
     return flat[0] if len(flat) == 1 else All(tuple(flat))
 
 
-def _any(questions: list[Question]) -> Question:
-    flat = [
-        part for question in questions for part in (question.of if isinstance(question, Any) else (question,))
-    ]
+def _any(formulas: list[Formula]) -> Formula:
+    flat = [part for formula in formulas for part in (formula.of if isinstance(formula, Any) else (formula,))]
     if ALWAYS in flat:
         return ALWAYS
     return flat[0] if len(flat) == 1 else Any(tuple(flat))
 
 
-def _flat(question: Question) -> list[Question]:
-    return list(question.of) if isinstance(question, All) else [question]
+def _flat(formula: Formula) -> list[Formula]:
+    return list(formula.of) if isinstance(formula, All) else [formula]
 
 
-def _rewritten(question: Question, change: Callable[[Held], Value]) -> Question:
-    if isinstance(question, Atom):
-        operands = tuple(_changed(operand, change) for operand in question.operands)
-        return _atom(_changed(question.subject, change), question.operator, operands)
-    members = [_rewritten(member, change) for member in question.of]
-    return _all(members) if isinstance(question, All) else _any(members)
+def _rewritten(formula: Formula, change: Callable[[Held], Value]) -> Formula:
+    if isinstance(formula, Atom):
+        operands = tuple(_changed(operand, change) for operand in formula.operands)
+        return _atom(_changed(formula.subject, change), formula.operator, operands)
+    members = [_rewritten(member, change) for member in formula.of]
+    return _all(members) if isinstance(formula, All) else _any(members)
 
 
 def _changed(value: Value, change: Callable[[Held], Value]) -> Value:
-    """Return a value with what is held replaced; what is made of checks and chains is in no question."""
+    """Return a value with its held values replaced; formulas contain no `OneOf` and no `Linked`."""
     if isinstance(value, Held):
         return change(value)
     if isinstance(value, Made):

@@ -1,4 +1,4 @@
-"""Writing programs: checks and values as instructions."""
+"""Assembling programs: checks and values as instructions."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from tocsin.model.terms import Literal, Parameter
 from tocsin.model.values import Kind
+from tocsin.sequences._kernels.instructions import FAIL, Do, Mode
 from tocsin.sequences.compiling.values import (
     DURATION,
     ITSELF,
@@ -26,8 +27,8 @@ from tocsin.sequences.compiling.values import (
     Value,
     parts_of,
 )
-from tocsin.sequences.programs import FAIL, Column, Do, Mode, Program, operand
 from tocsin.sequences.programs import NOTHING as EMPTY
+from tocsin.sequences.programs import Column, Program, operand
 
 Slots = Mapping[Key, int]
 
@@ -35,16 +36,16 @@ _TEXTS: Final = frozenset(range(Do.CONTAINS, Do.NOT_ENDS_WITH + 1))
 _ZERO: Final = Literal(0, Kind.NUMBER)
 
 
-def examination(checks: Sequence[Checks], slots: Slots) -> Program:
-    """Return the program that holds where all these checks do, the cheapest first; `slots` says where things are held."""
+def test_program(checks: Sequence[Checks], slots: Slots) -> Program:
+    """Return the program that tests all these checks, the cheapest first; `slots` has the slot of each key."""
     writer = _Writer(slots)
     for check in sorted(checks, key=_cost):
         writer.check(check, _Label(FAIL))
     return writer.program()
 
 
-def assignment(values: Sequence[Value], slots: Slots) -> Program:
-    """Return the program that stores these values, each in the slot of its place."""
+def assign_program(values: Sequence[Value], slots: Slots) -> Program:
+    """Return the program that stores these values in slots 0, 1, ...."""
     writer = _Writer(slots)
     for slot, value in enumerate(values):
         writer.store(slot, value)
@@ -52,7 +53,7 @@ def assignment(values: Sequence[Value], slots: Slots) -> Program:
 
 
 def _cost(checks: Checks) -> int:
-    """Return about how much work a check is: text is looked into last."""
+    """Return about how much work a check is; searches in strings come last."""
     if isinstance(checks, Check):
         work = 100 if checks.do in _TEXTS else 1 if checks.do in (Do.TRUE, Do.PRESENT, Do.MISSING) else 2
         return work + 2 * sum(isinstance(part, (Made, OneOf)) for part in parts_of(checks))
@@ -60,7 +61,7 @@ def _cost(checks: Checks) -> int:
 
 
 class _Label:
-    """A place in a program that is not known yet where it is first spoken of."""
+    """A jump target, whose instruction may not be known yet."""
 
     def __init__(self, at: int | None = None) -> None:
         self.at = at
@@ -72,7 +73,7 @@ class _Writer:
         self._code: list[tuple[int, int | _Label, int, int]] = []
         self._columns: dict[Column, int] = {}
         self._constants: dict[Literal | Parameter, int] = {}
-        self._made: dict[Value, int] = {}  # what has been computed wherever the program has come so far
+        self._made: dict[Value, int] = {}  # results computed on every path so far
         self._scratch = 0
 
     def program(self) -> Program:
@@ -84,7 +85,7 @@ class _Writer:
         return Program(array, tuple(self._columns), tuple(self._constants), self._scratch)
 
     def check(self, checks: Checks, failed: _Label) -> None:
-        """Write checks that go on at `failed` where they do not hold."""
+        """Write checks that jump to `failed` if they do not hold."""
         if isinstance(checks, Check):
             left, right = self._operand(checks.left), 0
             if checks.right is not NOTHING:
@@ -114,7 +115,7 @@ class _Writer:
         held.at = len(self._code)
 
     def _apart(self, checks: Checks, failed: _Label) -> None:
-        """Write checks that the program may pass by: what they compute is not there afterwards."""
+        """Write checks that may be skipped, so that later instructions cannot use their results."""
         before = dict(self._made)
         self.check(checks, failed)
         self._made = before
@@ -146,9 +147,9 @@ class _Writer:
             return self._into_scratch(value.do, left, right)
         if isinstance(value, OneOf):
             return self._choose(value)
-        assert value is NOTHING  # noqa: S101 - all others are operands, and chains are stored
+        assert value is NOTHING  # noqa: S101 - all others are operands, or chains
         zero = self._constant(_ZERO)
-        return self._into_scratch(Do.DIVIDE, zero, zero)  # which gives nothing
+        return self._into_scratch(Do.DIVIDE, zero, zero)  # which is absent
 
     def _into_scratch(self, do: Do, left: int, right: int) -> int:
         number = self._scratch

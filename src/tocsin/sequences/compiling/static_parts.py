@@ -1,4 +1,4 @@
-"""The static part of questions: what can be asked of the event alone, so that a matcher holds it."""
+"""The static part of formulas: the conditions on the event alone, which a matcher indexes."""
 
 from __future__ import annotations
 
@@ -8,34 +8,33 @@ from typing import Final
 
 from tocsin.model.conditions import FALSE, TRUE, And, Condition, Or, Predicate, all_of
 from tocsin.model.terms import Attribute, Literal, Parameter
-from tocsin.sequences.compiling.questions import All, Atom, Question
+from tocsin.sequences.compiling.formulas import All, Atom, Formula
 from tocsin.sequences.compiling.values import Given, Read
 
-_MOST: Final = (
-    32  # conjunctions of one static part: a guard's and an edge's together are within what a matcher takes
-)
+# Conjunctions of one static part; those of a guard and an edge, multiplied, are within the limit of a matcher.
+_MOST: Final = 32
 
 
-def split(questions: Iterable[Question]) -> tuple[Condition, list[Question]]:
-    """Return the static part of questions that must all hold, and those that have more to them.
+def split(formulas: Iterable[Formula]) -> tuple[Condition, list[Formula]]:
+    """Return the static part of a conjunction of formulas, and the formulas that a program has to test.
 
-    A question that mixes both is among the second; what it says of the event alone, whatever the rest may be, is in
-    the first as well. So is one that would make the first have too many alternatives for an index.
+    A formula that mixes event and instance is tested by the program, and the condition on the event that it implies is
+    also in the static part. A formula with too many alternatives for an index is only tested by the program.
     """
     static: list[Condition] = []
-    dynamic: list[Question] = []
+    dynamic: list[Formula] = []
     alternatives = 1
-    for question in questions:
-        relaxed, whole = _relaxed(question)
+    for formula in formulas:
+        relaxed, whole = _relaxed(formula)
         grown = alternatives * _alternatives(relaxed)
         if grown > _MOST:
-            dynamic.append(question)
+            dynamic.append(formula)
             continue
         alternatives = max(grown, 1)
         if relaxed != TRUE:
             static += relaxed.conditions if isinstance(relaxed, And) else (relaxed,)
         if not whole:
-            dynamic.append(question)
+            dynamic.append(formula)
     return FALSE if FALSE in static else all_of(list(dict.fromkeys(static))), dynamic
 
 
@@ -48,15 +47,15 @@ def _alternatives(condition: Condition) -> int:
     return 1
 
 
-def _relaxed(question: Question) -> tuple[Condition, bool]:
-    """Return a condition on the event alone that holds wherever a question does, and whether it is all of it."""
-    if isinstance(question, Atom):
-        predicate = _predicate(question)
+def _relaxed(formula: Formula) -> tuple[Condition, bool]:
+    """Return a condition on the event alone that a formula implies, and whether the two are equivalent."""
+    if isinstance(formula, Atom):
+        predicate = _predicate(formula)
         return (TRUE, False) if predicate is None else (predicate, True)
-    members = [_relaxed(member) for member in question.of]
+    members = [_relaxed(member) for member in formula.of]
     whole = all(member[1] for member in members)
     conditions = [member[0] for member in members]
-    if isinstance(question, All):
+    if isinstance(formula, All):
         return _all(conditions), whole
     if not conditions:
         return FALSE, True
@@ -70,7 +69,7 @@ def _all(conditions: list[Condition]) -> Condition:
 
 
 def _predicate(atom: Atom) -> Predicate | None:
-    """Return a question that compares an attribute of the event with constants as a predicate."""
+    """Return an atom as a predicate, if it compares an attribute of the event with constants."""
     if not isinstance(atom.subject, Read) or not isinstance(atom.subject.column, str):
         return None
     operands: list[Literal | Parameter] = []

@@ -1,4 +1,4 @@
-"""Questions as the tests that instructions make, and those that no instruction can make as truths in columns."""
+"""Formulas as checks, one per instruction; tests that no instruction makes become residual predicates."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from tocsin.language.semantics import truth
 from tocsin.model.conditions import FLIPPED, Operator, Predicate
 from tocsin.model.terms import Attribute, Literal, Parameter, Term
 from tocsin.model.values import Kind
-from tocsin.sequences.compiling.questions import All, Atom, Question
+from tocsin.sequences._kernels.instructions import Do
+from tocsin.sequences.compiling.formulas import All, Atom, Formula
 from tocsin.sequences.compiling.values import (
     NOTHING,
     Check,
@@ -24,9 +25,8 @@ from tocsin.sequences.compiling.values import (
     Truth,
     Value,
 )
-from tocsin.sequences.programs import Do
 
-FEW: Final = 8  # so many members of a list are compared one by one
+FEW: Final = 8  # up to so many members of a list are compared one by one
 
 _TRUE: Final = Given(Literal(True, Kind.BOOLEAN))
 _COMPARISONS: Final = {
@@ -45,35 +45,35 @@ _TEXTS: Final = {
     Operator.ENDS_WITH: Do.ENDS_WITH,
     Operator.NOT_ENDS_WITH: Do.NOT_ENDS_WITH,
 }
-_APART: Final = (Kind.NUMBER, Kind.BOOLEAN)  # kinds that are compared with none but their own
+_APART: Final = (Kind.NUMBER, Kind.BOOLEAN)  # kinds that are never compared with another kind
 
 
-def checks_of(question: Question) -> Checks:
-    """Return the checks that hold where a question holds."""
-    if isinstance(question, Atom):
-        return _atom(question)
-    members = tuple(checks_of(member) for member in question.of)
-    return Every(members) if isinstance(question, All) else Some(members)
+def checks_of(formula: Formula) -> Checks:
+    """Return the checks that are equivalent to a formula."""
+    if isinstance(formula, Atom):
+        return _atom(formula)
+    members = tuple(checks_of(member) for member in formula.of)
+    return Every(members) if isinstance(formula, All) else Some(members)
 
 
 def truth_of(value: Value, operator: Operator, operands: tuple[Term, ...]) -> Value:
-    """Return a value that is true where a question about another value holds, and nothing elsewhere.
+    """Return a value that is true if a residual predicate on another value holds, and absent otherwise.
 
-    The question is about strings and timestamps, unless the value is an attribute of an event. With a parameter in
-    it, what comes back says no more than that there is one: such a template is compiled row by row.
+    The predicate is about strings and timestamps, unless the value is an attribute of an event. With a parameter in
+    it, the result only marks that there is one: such a template is compiled row by row.
     """
     if isinstance(value, Given) and isinstance(value.constant, Parameter):
         return Read(Predicate(value.constant, operator, operands))
     if any(isinstance(operand, Parameter) for operand in operands):
         return Read(Predicate(Attribute("value"), operator, operands))
     if isinstance(value, Read):
-        assert isinstance(value.column, str)  # noqa: S101 - no question is asked about a truth
+        assert isinstance(value.column, str)  # noqa: S101 - there are no predicates about truths
         return Read(Predicate(Attribute(value.column), operator, operands))
     if isinstance(value, Held):
-        assert isinstance(value.key, Attribute)  # noqa: S101 - nor about what a witness holds
+        assert isinstance(value.key, Attribute)  # noqa: S101 - nor about the events of a match
         return Held(Truth(value.key, operator, operands))
     if isinstance(value, Given):
-        assert isinstance(value.constant, Literal)  # noqa: S101 - parameters were above
+        assert isinstance(value.constant, Literal)  # noqa: S101 - parameters are handled above
         name = Attribute("value")
         holds = truth(Predicate(name, operator, operands), {name.path: value.constant.value})
         return _TRUE if holds else NOTHING
@@ -98,11 +98,11 @@ def _atom(atom: Atom) -> Checks:
         return _listed(subject, operator, [_constant(operand) for operand in operands])
     if operator is Operator.BETWEEN or operator is Operator.NOT_BETWEEN:
         return _ranged(subject, operator, operands)
-    return _told(subject, operator, [_constant(operand) for operand in operands])  # a pattern
+    return _residual(subject, operator, [_constant(operand) for operand in operands])  # a pattern
 
 
 def _constant(value: Value) -> Literal | Parameter:
-    assert isinstance(value, Given)  # noqa: S101 - the language has constants alone in lists and patterns
+    assert isinstance(value, Given)  # noqa: S101 - lists and patterns of the language are constant
     return value.constant
 
 
@@ -114,16 +114,14 @@ def _is_timestamp(value: Value) -> bool:
     )
 
 
-def _told(subject: Value, operator: Operator, operands: Iterable[Term]) -> Checks:
-    told = truth_of(subject, operator, tuple(operands))
-    return Some(()) if told is NOTHING else Check(Do.TRUE, told)
+def _residual(subject: Value, operator: Operator, operands: Iterable[Term]) -> Checks:
+    value = truth_of(subject, operator, tuple(operands))
+    return Some(()) if value is NOTHING else Check(Do.TRUE, value)
 
 
 def _compared(left: Value, operator: Operator, right: Value) -> Checks:
-    if _is_timestamp(right) and not isinstance(
-        left, Given
-    ):  # a text is read as one, which no instruction does
-        return _told(left, operator, [_constant(right)])
+    if _is_timestamp(right) and not isinstance(left, Given):  # no instruction reads a text as a timestamp
+        return _residual(left, operator, [_constant(right)])
     return Check(_COMPARISONS[operator], left, right)
 
 
@@ -135,32 +133,34 @@ def _listed(subject: Value, operator: Operator, members: list[Literal | Paramete
     timed = any(member.kind is Kind.TIMESTAMP for member in literals)
     many = any(isinstance(member, Parameter) and member.many for member in members)
     if many or (of_event and (timed or len(members) > FEW)):
-        return _told(subject, operator, members)
+        return _residual(subject, operator, members)
     if operator is Operator.IN:
         return Some(tuple(_compared(subject, Operator.EQ, Given(member)) for member in members))
     if len(literals) < len(members):
-        return _told(subject, operator, members)
-    # Kinds by which a value is known not to be in the list are each an alternative.
+        return _residual(subject, operator, members)
+    # A value is not in the list if it differs from all members of its own kind.
     kinds: list[Checks] = [
         Every(tuple(Check(Do.NE, subject, Given(member)) for member in literals if member.kind is kind))
         for kind in ((*_APART,) if timed else Kind)
         if any(member.kind is kind for member in literals)
     ]
     if timed:  # a text may be one of the texts, or, read as a timestamp, one of the timestamps
-        kinds.append(_told(subject, operator, [member for member in literals if member.kind not in _APART]))
+        kinds.append(
+            _residual(subject, operator, [member for member in literals if member.kind not in _APART])
+        )
     return Some(tuple(kinds))
 
 
 def _ranged(subject: Value, operator: Operator, operands: tuple[Value, ...]) -> Checks:
     if all(isinstance(operand, Given) for operand in operands) and any(map(_is_timestamp, operands)):
-        return _told(subject, operator, [_constant(operand) for operand in operands])
+        return _residual(subject, operator, [_constant(operand) for operand in operands])
     low, high = operands
     if operator is Operator.BETWEEN:
         return Every((_between(subject, Operator.GE, low), _between(subject, Operator.LE, high)))
     below, above = _between(subject, Operator.LT, low), _between(subject, Operator.GT, high)
     if _of_one_kind(low, high):
         return Some((below, above))
-    # With one end that it cannot be compared with, nothing is known of the range.
+    # If one end cannot be compared with the subject, the truth is unknown.
     return Some((Every((below, _comparable(subject, high))), Every((above, _comparable(subject, low)))))
 
 

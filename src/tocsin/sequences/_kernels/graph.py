@@ -1,0 +1,218 @@
+"""Adding automata to the graph and removing them; automata with equal prefixes share places."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.sequences._kernels.instances import enter_key, leave_key, release
+from tocsin.sequences.running.state import (
+    NONE,
+    InstanceColumn,
+    OutputColumn,
+    PlaceColumn,
+    Places,
+    Program,
+    State,
+    StateCounter,
+)
+from tocsin.structures import blocks, hash_index
+from tocsin.structures.blocks import class_of
+from tocsin.structures.hash_index import HashIndex
+from tocsin.structures.jit import kernel
+
+
+@kernel
+def find_or_enter(
+    index: HashIndex,
+    first: NDArray[np.int64],
+    second: NDArray[np.int64],
+    third: NDArray[np.int64],
+    found: NDArray[np.int64],
+    fresh: NDArray[np.bool_],
+) -> None:
+    """Write the entry of each key, and whether it is new; there must be room for all."""
+    for i in range(first.shape[0]):
+        entry = np.int64(hash_index.find(index, first[i], second[i], third[i]))
+        fresh[i] = entry < 0
+        if entry < 0:
+            entry = np.int64(hash_index.insert(index, first[i], second[i], third[i]))
+        found[i] = entry
+
+
+@kernel
+def enter_places(
+    places: Places,
+    entries: NDArray[np.int64],
+    sources: NDArray[np.int64],
+    few: int,
+    direct: NDArray[np.bool_],
+) -> None:
+    """Clear new places, and count each as a use of its source.
+
+    Write to `direct` whether a place is one of the first `few` of its source.
+    """
+    for i in range(entries.shape[0]):
+        place, source = entries[i], sources[i]
+        places.rows[place, PlaceColumn.SOURCE], places.rows[place, PlaceColumn.FORM] = source, NONE
+        direct[i] = source >= 0 and places.rows[source, PlaceColumn.USES] < few
+        if source >= 0:
+            places.rows[source, PlaceColumn.USES] += 1
+        places.rows[place, PlaceColumn.ALWAYS] = places.rows[place, PlaceColumn.NEXT_ALWAYS] = NONE
+        places.rows[place, PlaceColumn.FIRST] = places.previous_always[place] = NONE
+        places.rows[place, PlaceColumn.NEXT_ACTIVE] = places.rows[place, PlaceColumn.PREVIOUS_ACTIVE] = NONE
+        places.rows[place, PlaceColumn.SATISFIED] = places.rows[place, PlaceColumn.NEXT_SATISFIED] = NONE
+        places.rows[place, PlaceColumn.WAITING] = places.rows[place, PlaceColumn.USES] = 0
+        places.rows[place, PlaceColumn.STATICS] = places.rows[place, PlaceColumn.KEYED] = 0
+        places.rows[place, PlaceColumn.FEEDS] = 0
+        places.stamp[place] = places.rebound[place] = 0
+        places.deaths[place] = 0
+        places.last_death[place] = NONE
+        places.upkeep[place] = places.spared[place] = 0
+
+
+@kernel
+def link_always(places: Places, heads: NDArray[np.int32], entries: NDArray[np.int64]) -> None:
+    """Add places whose edge has no static part to the list of their source; `heads` has the lists of start nodes."""
+    for i in range(entries.shape[0]):
+        place = entries[i]
+        source = np.int64(places.rows[place, PlaceColumn.SOURCE])
+        following = (
+            np.int64(places.rows[source, PlaceColumn.ALWAYS]) if source >= 0 else np.int64(heads[-1 - source])
+        )
+        places.rows[place, PlaceColumn.NEXT_ALWAYS], places.previous_always[place] = following, NONE
+        if following >= 0:
+            places.previous_always[following] = place
+        if source >= 0:
+            places.rows[source, PlaceColumn.ALWAYS] = place
+        else:
+            heads[-1 - source] = place
+
+
+@kernel
+def unlink_always(places: Places, heads: NDArray[np.int32], place: int) -> None:
+    """Remove a place whose edge has no static part from its list, if it is there."""
+    source = np.int64(places.rows[place, PlaceColumn.SOURCE])
+    following, before = (
+        np.int64(places.rows[place, PlaceColumn.NEXT_ALWAYS]),
+        np.int64(places.previous_always[place]),
+    )
+    if following >= 0:
+        places.previous_always[following] = before
+    if before >= 0:
+        places.rows[before, PlaceColumn.NEXT_ALWAYS] = following
+    elif source >= 0 and places.rows[source, PlaceColumn.ALWAYS] == place:
+        places.rows[source, PlaceColumn.ALWAYS] = following
+    elif source < 0 and heads[-1 - source] == place:
+        heads[-1 - source] = following
+
+
+@kernel
+def write_constants(
+    program: Program, places: Places, entries: NDArray[np.int64], values: NDArray[np.int64]
+) -> None:
+    """Store the constants of new places, a row of `values` each; there must be room."""
+    count = values.shape[1]
+    for i in range(entries.shape[0]):
+        first = blocks.take(program.constants, class_of(count))
+        places.rows[entries[i], PlaceColumn.CONSTANTS] = first
+        for j in range(count):
+            program.constants.rows[first + j, 0] = values[i, j, 0]
+            program.constants.rows[first + j, 1] = values[i, j, 1]
+
+
+@kernel
+def drop_constants(program: Program, places: Places, entries: NDArray[np.int64], count: int) -> None:
+    """Free the constants of places that have `count` each."""
+    for i in range(entries.shape[0]):
+        blocks.give(
+            program.constants, np.int64(places.rows[entries[i], PlaceColumn.CONSTANTS]), class_of(count)
+        )
+
+
+@kernel
+def enter_holders(state: State, entries: NDArray[np.int64], ends: NDArray[np.int64], feeding: int) -> None:
+    """Add holders to the lists of their ends."""
+    holders, places = state.holders, state.places
+    for i in range(entries.shape[0]):
+        holder, end = entries[i], ends[i]
+        head = np.int64(places.rows[end, PlaceColumn.FIRST])
+        holders.end[holder] = end
+        holders.next[holder], holders.previous[holder] = head, NONE
+        if head >= 0:
+            holders.previous[head] = holder
+        places.rows[end, PlaceColumn.FIRST] = holder
+        places.rows[end, PlaceColumn.USES] += 1
+        places.rows[end, PlaceColumn.FEEDS] += feeding
+
+
+@kernel
+def leave_holders(
+    state: State, entries: NDArray[np.int64], feeding: NDArray[np.int64], freed: NDArray[np.int64]
+) -> int:
+    """Remove holders, and write the places that are no longer used; return how many these are.
+
+    They are no longer found, but the caller still has to free their contents. `freed` must have room for all places.
+    """
+    holders, places = state.holders, state.places
+    count = np.int64(0)
+    for i in range(entries.shape[0]):
+        holder = entries[i]
+        place = np.int64(holders.end[holder])
+        following, before = np.int64(holders.next[holder]), np.int64(holders.previous[holder])
+        if following >= 0:
+            holders.previous[following] = before
+        if before >= 0:
+            holders.next[before] = following
+        else:
+            places.rows[place, PlaceColumn.FIRST] = following
+        places.rows[place, PlaceColumn.FEEDS] -= feeding[i]
+        while place >= 0:
+            places.rows[place, PlaceColumn.USES] -= 1
+            if places.rows[place, PlaceColumn.USES] > 0:
+                break
+            if places.rows[place, PlaceColumn.STATICS] & 1 == 0:
+                unlink_always(places, state.graph.stream_always, place)
+            hash_index.remove(state.graph.entries, place)
+            freed[count] = place
+            count += 1
+            place = np.int64(places.rows[place, PlaceColumn.SOURCE])
+    return count
+
+
+@kernel
+def clear_places(state: State, entries: NDArray[np.int64]) -> None:
+    """Release all instances at some nodes."""
+    for i in range(entries.shape[0]):
+        while state.places.rows[entries[i], PlaceColumn.WAITING] > 0:
+            release(state, np.int64(state.places.rows[entries[i], PlaceColumn.FIRST]))
+
+
+@kernel
+def rekey(state: State, node: int, keyed: int) -> None:
+    """Switch the index of keys on or off for the instances at a node; there must be room."""
+    instance = np.int64(state.places.rows[node, PlaceColumn.FIRST])
+    while instance >= 0:
+        if keyed:
+            enter_key(state, instance)
+        else:
+            leave_key(state, instance)
+        instance = state.instances.rows[instance, InstanceColumn.NEXT]
+    state.places.rows[node, PlaceColumn.KEYED] = keyed
+
+
+@kernel
+def expand(state: State, numbers: NDArray[np.int64], outputs: NDArray[np.int64]) -> int:
+    """Write the subscription and the output of each match; return how many there are, even if not all fit."""
+    holders, rows = state.holders, state.outputs.rows
+    count = np.int64(0)
+    for row in range(state.counters[StateCounter.OUTPUTS]):
+        holder = np.int64(state.places.rows[rows[row, OutputColumn.END], PlaceColumn.FIRST])
+        while holder >= 0:
+            if holders.number[holder] >= 0 and holders.since[holder] < rows[row, OutputColumn.BIRTH]:
+                if count < numbers.shape[0]:
+                    numbers[count] = holders.number[holder]
+                    outputs[count] = row
+                count += 1
+            holder = np.int64(holders.next[holder])
+    return count

@@ -1,0 +1,110 @@
+"""Running sequences by evaluating the algebra anew for every batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from msgspec import Struct
+
+from tocsin.language.template.columns import Column
+from tocsin.language.template.template import bindings_at
+from tocsin.matching import IdArray
+from tocsin.model.event import Event
+from tocsin.sequences.algebra import Expression, output_values
+from tocsin.sequences.binding import bind_expression, bound_names
+from tocsin.sequences.compilation import CompiledSequence
+from tocsin.sequences.dependencies import Dependencies
+from tocsin.sequences.matches import SequenceMatch, SequenceMatches, published_event
+from tocsin.sequences.oracle.occurrences import Occurrence, match_of, occurrences
+from tocsin.sequences.timed_batch import TimedBatch
+
+
+class _Added(Struct, frozen=True):
+    """A subscription, and the largest end processed before it was added."""
+
+    expression: Expression
+    compiled: CompiledSequence
+    since: int | None
+
+
+class OracleSequenceMatcher:
+    """Evaluates every subscription over all events, and returns the matches that the latest events completed.
+
+    It keeps every event, and its cost grows with their number: it is the reference for tests.
+    """
+
+    def __init__(self) -> None:
+        self._added: dict[int, _Added] = {}
+        self._events: list[Event] = []  # including published ones
+        self._now: int | None = None
+        self._dependencies = Dependencies()
+
+    def add(self, numbers: IdArray, compiled: CompiledSequence, columns: Mapping[str, Column]) -> None:
+        """Add one subscription for each number; those of a template have a row of `columns` each."""
+        self._dependencies.add(compiled.reads, compiled.publishes, len(numbers))
+        for row, number in enumerate(numbers.tolist()):
+            values = bindings_at(columns, row)
+            expression = bind_expression(compiled.expression, values, bound_names(compiled.query, values))
+            self._added[number] = _Added(expression, compiled, self._now)
+
+    def remove(self, numbers: IdArray) -> None:
+        """Remove subscriptions; unknown numbers are ignored."""
+        for number in numbers.tolist():
+            held = self._added.pop(number, None)
+            if held is not None:
+                self._dependencies.remove(held.compiled.reads, held.compiled.publishes)
+
+    def process(self, events: TimedBatch) -> SequenceMatches:
+        """Process further events, which end no earlier than those before, and return the sequences they complete."""
+        known = len(self._events)
+        rows = list(range(len(events)))  # of the new events, including published ones
+        self._events += [events.event(place) for place in rows]
+        if len(events):
+            self._now = int(events.ends[-1])
+        found: list[tuple[int, int, Occurrence]] = []
+        for number in self._in_order():
+            held = self._added[number]
+            new = [
+                each
+                for each in occurrences(held.expression, self._events)
+                if each.place >= known and (held.since is None or each.began > held.since)
+            ]
+            found += [(rows[each.place - known], number, each) for each in new]
+            if held.compiled.publishes is not None:
+                self._events += [_published(held, held.compiled.publishes, each) for each in new]
+                rows += [rows[each.place - known] for each in new]
+        made = [(place, event) for place, event in zip(rows, self._events[known:], strict=True)]
+        return self._matches(sorted(found, key=lambda each: each[:2]), tuple(made[len(events) :]))
+
+    def _matches(
+        self, found: list[tuple[int, int, Occurrence]], published: tuple[tuple[int, Event], ...]
+    ) -> SequenceMatches:
+        held = dict(self._added)
+
+        def match(i: int) -> SequenceMatch:
+            _, number, occurrence = found[i]
+            subscription = held[number]
+            return match_of(subscription.expression, occurrence, full=subscription.compiled.full)
+
+        return SequenceMatches(
+            np.array([number for _, number, _ in found], dtype=np.int64),
+            np.array([place for place, _, _ in found], dtype=np.int64),
+            np.array([each.start for _, _, each in found], dtype=np.int64),
+            np.array([each.end for _, _, each in found], dtype=np.int64),
+            match,
+            tuple(sorted(published, key=lambda each: each[0])),
+        )
+
+    def _in_order(self) -> list[int]:
+        """Return the subscriptions' numbers, each after the publishers of its streams."""
+        ranks = self._dependencies.ranks()
+        return sorted(
+            self._added, key=lambda number: max(ranks[name] for name in self._added[number].compiled.reads)
+        )
+
+
+def _published(held: _Added, name: str, found: Occurrence) -> Event:
+    selected = output_values(held.expression).selected
+    told = match_of(held.expression, found)
+    return published_event(name, told, selected=selected, start=found.start, end=found.end)
