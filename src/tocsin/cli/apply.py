@@ -141,13 +141,18 @@ def _write(engine: Engine, stored: Path) -> None:
     try:
         with aside.open("wb") as file:
             for owner, one in _owned(engine):
-                record = {"id": one.id, "text": to_text(one.query), "owner": owner}
-                record |= {"valid_from": one.valid_from, "valid_until": one.valid_until}  # type: ignore[dict-item]
-                record |= {"weight": None if one.weight == 1.0 else one.weight}  # type: ignore[dict-item]
-                record |= {"witness": one.witness}
+                record: dict[str, object] = {
+                    "id": one.id,
+                    "text": to_text(one.query),
+                    "owner": owner,
+                    "valid_from": one.valid_from,
+                    "valid_until": one.valid_until,
+                    "weight": None if one.weight == 1.0 else one.weight,
+                    "witness": one.witness,
+                }
                 file.write(msgspec.json.encode({k: v for k, v in record.items() if v is not None}) + b"\n")
             file.flush()
-            os.fsync(file.fileno())
+            os.fsync(file.fileno())  # the rename below must not reach the disk before the contents
         if path.exists():
             shutil.copymode(path, aside)
         aside.replace(path)

@@ -18,7 +18,14 @@ from tocsin.model import Event
 from tocsin.model.errors import KindError, TocsinError
 from tocsin.model.ticks import StreamTicks
 
-_EVENT_FIELDS = "Event fields"
+
+def _event_field(flag: str, text: str) -> Any:
+    return typer.Option(flag, help=text, rich_help_panel="Event fields")
+
+
+def _repeated(flag: str, text: str, metavar: str | None = None) -> Any:
+    return typer.Option(flag, help=f"{text}; may be given several times.", metavar=metavar)
+
 
 EventsArgument: TypeAlias = Annotated[
     str,
@@ -56,36 +63,20 @@ InputFormat: TypeAlias = Annotated[
 Stream: TypeAlias = Annotated[str | None, typer.Option(help="The stream of events that name none.")]
 TimeField: TypeAlias = Annotated[
     str | None,
-    typer.Option(
-        "--time-field",
-        help="The attribute with the time at which an event ended; without it, now.",
-        rich_help_panel=_EVENT_FIELDS,
-    ),
+    _event_field("--time-field", "The attribute with the time at which an event ended; without it, now."),
 ]
 StartField: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--start-field",
-        help="The attribute with the time at which an event started.",
-        rich_help_panel=_EVENT_FIELDS,
-    ),
+    str | None, _event_field("--start-field", "The attribute with the time at which an event started.")
 ]
-IdField: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--id-field", help="The attribute with an event's id.", rich_help_panel=_EVENT_FIELDS),
-]
+IdField: TypeAlias = Annotated[str | None, _event_field("--id-field", "The attribute with an event's id.")]
 StreamField: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--stream-field", help="The attribute with an event's stream.", rich_help_panel=_EVENT_FIELDS
-    ),
+    str | None, _event_field("--stream-field", "The attribute with an event's stream.")
 ]
 ValidUntilField: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    _event_field(
         "--valid-until-field",
-        help="The attribute with the time until which an event is kept for later subscriptions.",
-        rich_help_panel=_EVENT_FIELDS,
+        "The attribute with the time until which an event is kept for later subscriptions.",
     ),
 ]
 Disorder: TypeAlias = Annotated[
@@ -98,19 +89,11 @@ Disorder: TypeAlias = Annotated[
 ]
 StreamTick: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
-        "--tick",
-        help="The length of a stream's tick, such as 'stock=1 second'; may be given several times.",
-        metavar="STREAM=LENGTH",
-    ),
+    _repeated("--tick", "The length of a stream's tick, such as 'stock=1 second'", "STREAM=LENGTH"),
 ]
 Tables: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
-        "--table",
-        help="Keep a stream as a table with this key, such as stock=symbol; may be given several times.",
-        metavar="STREAM=KEY[,KEY]",
-    ),
+    _repeated("--table", "Keep a stream as a table with this key, such as stock=symbol", "STREAM=KEY[,KEY]"),
 ]
 Faults: TypeAlias = Annotated[
     Path | None,

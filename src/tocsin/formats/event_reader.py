@@ -61,7 +61,7 @@ class EventReader:
         self.read = 0
         self.refused = 0
         self.dropped: Counter[str] = Counter()
-        self._counting = Lock()
+        self._counting = Lock()  # several threads may publish through one engine, and so one reader
 
     def event(
         self,

@@ -14,7 +14,7 @@ from tocsin.model.event import Event
 from tocsin.model.subscription import Notification, Witnessed
 
 _encode: Final = msgspec.json.Encoder().encode
-_ROWS: Final = 50_000
+_ROWS: Final = 50_000  # of a row group: enough to compress well, few enough to hold in memory
 _SCHEMA: Final = pa.schema(
     [
         ("subscription", pa.string()),

@@ -106,7 +106,7 @@ def csv_rows(text: IO[str], *, typed: bool = True) -> Records:
 
 
 def _csv_value(field: str) -> object:
-    if _INTEGER.fullmatch(field) and len(field) <= 4000:
+    if _INTEGER.fullmatch(field) and len(field) <= 4000:  # Python refuses to convert more than 4,300 digits
         return int(field)
     if _DECIMAL.fullmatch(field):
         return float(field)

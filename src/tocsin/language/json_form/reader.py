@@ -59,6 +59,7 @@ def from_json(form: object, *, template: bool = False) -> Query:
     Traceback (most recent call last):
     tocsin.model.errors.FormError: `attribute` takes 1 to 2 arguments, got 0 - at `$.filter.where.>[1].attribute`
     """
+    # The reader checks the form; the rules of the language are checked once, by the parser.
     try:
         return canonical(_read_query(form), template=template)
     except LanguageError as fault:

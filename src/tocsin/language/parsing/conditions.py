@@ -83,6 +83,7 @@ class ConditionReader(TermReader):
 
     def _comparison(self) -> Parsed:
         at = self.at
+        # Most filters consist of such predicates, which then skip the levels of arithmetic.
         if self.kinds[at] is NAME and self.words[at + 1] in _COMPARISONS and self._is_simple(at):
             return self._simple(at)
         before = self.operations
@@ -104,7 +105,7 @@ class ConditionReader(TermReader):
             if worded is None:
                 return left
             predicate = worded
-        self.operations = before
+        self.operations = before  # the limit on operations is one of terms, not of conditions
         if self.words[self.at] in _COMPARISONS:
             raise self.fail(
                 "comparisons do not chain",

@@ -106,6 +106,7 @@ class Cursor:
         suggestion: str | None = None,
     ) -> LanguageError:
         """Return the error for a next token that is none of `words` (keywords, signs) nor any of `phrases`."""
+        # A known counterpart from another language is a better hint than a similar word.
         found = self.words[self.at]
         near = closest(found, words, 0.6) if self.kinds[self.at] == NAME else None
         if suggestion is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC
 from typing import Any, Final, TypeAlias
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tocsin.model.errors import KindError, TemplateError
 from tocsin.model.terms import constant
+from tocsin.model.values import Value
 
 Column: TypeAlias = NDArray[Any]
 Rows: TypeAlias = Any
@@ -177,34 +178,31 @@ def _objects(name: str, array: NDArray[np.object_], faults: Faults) -> Column:
             pass  # integers beyond 64 bits stay Python objects
     if kinds == {int, float} and all(type(v) is float or abs(v) <= _EXACT for v in values):
         return _floats(name, array.astype(np.float64), faults)
-    read = np.empty(len(values), dtype=object)
-    for row, value in enumerate(values):
-        if value is _ABSENT:
-            _fault(faults, row, name, "the row has no value for it")
-            continue
-        try:
-            read[row] = constant(value).value
-        except KindError as fault:
-            _fault(faults, row, name, str(fault))
-    return read
+    return _read_cells(name, values, faults, lambda value: constant(value).value)
 
 
 def _lists(name: str, raw: Any, faults: Faults) -> Column:
-    read = np.empty(len(raw), dtype=object)
-    for row, members in enumerate(raw):
-        if members is _ABSENT:
-            _fault(faults, row, name, "the row has no value for it")
-            continue
+    def read(members: object) -> tuple[Value, ...]:
         if isinstance(members, (str, bytes, Mapping)) or not isinstance(members, Iterable):
-            _fault(faults, row, name, f"`in :{name}` takes a list of values, not {type(members).__name__}")
-            continue
+            raise KindError(f"`in :{name}` takes a list of values, not {type(members).__name__}")
         try:
-            read[row] = tuple(constant(member).value for member in members)
+            return tuple(constant(member).value for member in members)
         except TypeError:
-            _fault(faults, row, name, f"`in :{name}` takes a list of values")
+            raise KindError(f"`in :{name}` takes a list of values") from None
+
+    return _read_cells(name, raw, faults, read)
+
+
+def _read_cells(name: str, raw: Any, faults: Faults, read: Callable[[object], object]) -> Column:
+    cells = np.empty(len(raw), dtype=object)
+    for row, value in enumerate(raw):
+        try:
+            if value is _ABSENT:
+                raise KindError("the row has no value for it")
+            cells[row] = read(value)
         except KindError as fault:
             _fault(faults, row, name, str(fault))
-    return read
+    return cells
 
 
 def _fault(faults: Faults, row: int, name: str, reason: str) -> None:

@@ -45,6 +45,7 @@ def roles_of(query: Query) -> dict[str, set[Role]]:
 def _collect(term: Term, role: Role, roles: dict[str, set[Role]]) -> None:
     if isinstance(term, Parameter):
         roles.setdefault(term.name, set()).add(Role.MANY if term.many else role)
+    # Within an aggregate a parameter may be of any kind; within arithmetic it must be a number.
     for operand in operands_of(term):
         _collect(operand, Role.VALUE if isinstance(term, Aggregate) else Role.NUMBER, roles)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import timedelta
-from typing import Final, cast
+from functools import cache, partial
+from typing import Any, Final, cast
 
 import numpy as np
 from msgspec import Struct
@@ -27,6 +28,7 @@ from tocsin.model.queries import Filter, Query
 from tocsin.model.values import Value
 
 _TEXTUAL: Final = {Role.TEXT, Role.LIKE, Role.REGEX}
+_NUMERIC: Final = {Role.NUMBER, Role.SPAN, Role.WITHIN}
 _LONGEST: Final = 2**63 - 1  # the longest duration, in ticks
 _COMPILERS: Final[dict[Role, Callable[[str], object]]] = {Role.LIKE: compile_like, Role.REGEX: compile_regex}
 
@@ -161,14 +163,14 @@ class Template:
         for name, column in columns.items():
             roles = self._roles[name]
             if roles & _TEXTUAL:
-                _check(name, column, faults, str, "its value must be a string")
-            if roles & {Role.NUMBER, Role.SPAN, Role.WITHIN}:
-                _check(name, column, faults, (int, float), "its value must be a number")
+                _check(name, column, faults, _text_problem)
+            if roles & _NUMERIC and column.dtype.kind not in "iuf":
+                _check(name, column, faults, _number_problem)
             if Role.WITHIN in roles:
-                _check_lengths(name, column, faults)
+                _check(name, column, faults, _length_problem)
             for role, compiler in _COMPILERS.items():
                 if role in roles:
-                    _check_patterns(name, column, faults, compiler)
+                    _check(name, column, faults, cache(partial(_pattern_problem, compiler)))
 
 
 def _for_bounds(normal: Dnf | Cnf, query: Filter) -> Dnf | Cnf:
@@ -197,37 +199,31 @@ def constant_at(column: Column, row: int) -> Value | tuple[Value, ...]:
     )
 
 
-def _check(name: str, column: Column, faults: Faults, wanted: type | tuple[type, ...], reason: str) -> None:
-    numbers = wanted is not str
-    if column.dtype.kind != "O":
-        if (column.dtype.kind in "iuf") is not numbers:
-            for row in range(len(column)):
-                faults.setdefault(row, TemplateError(reason, row=row, parameter=name))
-        return
+def _check(name: str, column: Column, faults: Faults, problem: Callable[[Any], str | None]) -> None:
+    """Add an error for each row without one whose value has a problem."""
     for row, value in enumerate(column.tolist()):
-        if row not in faults and (not isinstance(value, wanted) or (numbers and isinstance(value, bool))):
+        if row not in faults and (reason := problem(value)) is not None:
             faults[row] = TemplateError(reason, row=row, parameter=name)
 
 
-def _check_lengths(name: str, column: Column, faults: Faults) -> None:
-    reason = f"`within` takes a whole number of ticks from 1 to {_LONGEST:,}"
-    for row, value in enumerate(column.tolist()):
-        if row not in faults and (not 1 <= value <= _LONGEST or value != int(value)):
-            faults[row] = TemplateError(f"{reason}, not {value}", row=row, parameter=name)
+def _text_problem(value: object) -> str | None:
+    return None if isinstance(value, str) else "its value must be a string"
 
 
-def _check_patterns(name: str, column: Column, faults: Faults, compiler: Callable[[str], object]) -> None:
-    refused: dict[str, str | None] = {}
-    for row, pattern in enumerate(column.tolist()):
-        if row in faults:
-            continue
-        if pattern not in refused:
-            try:
-                compiler(pattern)
-                refused[pattern] = None
-            except ValueError as refusal:
-                refused[pattern] = str(refusal)
-        if refused[pattern] is not None:
-            faults[row] = TemplateError(
-                f"the pattern is refused: {refused[pattern]}", row=row, parameter=name
-            )
+def _number_problem(value: object) -> str | None:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return None if is_number else "its value must be a number"
+
+
+def _length_problem(value: float) -> str | None:
+    if 1 <= value <= _LONGEST and value == int(value):
+        return None
+    return f"`within` takes a whole number of ticks from 1 to {_LONGEST:,}, not {value}"
+
+
+def _pattern_problem(compiler: Callable[[str], object], pattern: str) -> str | None:
+    try:
+        compiler(pattern)
+    except ValueError as refusal:
+        return f"the pattern is refused: {refusal}"
+    return None
