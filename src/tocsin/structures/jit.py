@@ -177,8 +177,17 @@ class _KernelFiles(IndexDataCacheFile):
             return None
 
     def _name(self, key: Any) -> str:
-        digest = hashlib.sha256("\n".join(map(str, key)).encode()).hexdigest()[:16]
+        signature, *rest = key
+        text = "\n".join([*map(_type_text, signature), *map(str, rest)])
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
         return f"{self._index_name.removesuffix('.nbi')}.{digest}.nbc"
+
+
+def _type_text(type_: Any) -> str:
+    """Return a text that tells a type from others: two tuples or enums may share a name, but not a module too."""
+    owner = getattr(type_, "instance_class", None)
+    qualified = "" if owner is None else f"{owner.__module__}.{owner.__qualname__}"
+    return f"{type_} {qualified}({', '.join(map(_type_text, getattr(type_, 'types', ())))})"
 
 
 class _KernelCache(FunctionCache):
