@@ -7,53 +7,29 @@ from collections import Counter
 from tocsin.matching.amkh.matcher import Amkh
 from tocsin.matching.amkh.state import (
     BOTH,
-    BOUNDS,
-    CHAINS,
-    CLASS_COUNT,
-    CLASSES,
-    CLAUSE_CLASS,
-    CLAUSE_ID,
-    CLAUSE_USES,
-    COORDINATES,
-    EQUALITIES,
-    FIELD,
-    FREE_COUNT,
     HAS_LOWER,
     HAS_UPPER,
     HIGHEST,
-    HOME,
-    IN_BUCKET,
-    LIST,
-    LIST_COUNT,
-    LIVE,
-    LIVE_POINTS,
     LOOSE,
     LOWER,
     LOWER_STRICT,
     LOWEST,
-    MEMBERS,
-    NEXT_POINT,
-    OF_SCHEMA,
-    OTHERS,
-    POINT,
-    POSITION,
     RANGE,
-    RANKED,
-    SCHEMA_PIVOT,
-    SCHEMA_PLACES,
-    SCHEMA_POINTS,
-    SCHEMA_POSITION,
-    SCHEMA_SIZE,
     SHAPES,
     SINGLE,
-    SIZE,
     SIZE_BITS,
-    STALE,
-    TOP_ID,
-    TOP_PLACE,
     UPPER,
     UPPER_STRICT,
+    BucketColumn,
+    ChainColumn,
+    ClauseColumn,
+    HashedColumn,
+    HashPointColumn,
+    HashSetting,
     Index,
+    IndexTop,
+    PlaceColumn,
+    SchemaColumn,
 )
 from tocsin.matching.conjunction_store.state import ConjunctionStore, StoreColumn, StoreCounter
 from tocsin.structures import hash_index
@@ -75,47 +51,47 @@ def _check_index(store: ConjunctionStore, index: Index, home: int) -> None:
     buckets: Counter[int] = Counter()
     points = 0
     for number in range(int(store.counters[StoreCounter.TOP])):
-        if store.owner[number] < 0 or store.rows[number, HOME] != home:
+        if store.owner[number] < 0 or store.rows[number, HashedColumn.HOME] != home:
             continue
-        point = int(store.rows[number, POINT])
+        point = int(store.rows[number, HashedColumn.POINT])
         while point >= 0:
             points += 1
             row = index.points[point].tolist()
-            schema = index.schemas.keys[row[OF_SCHEMA]].tolist()
-            schemas[row[OF_SCHEMA]] += 1
-            buckets[row[IN_BUCKET]] += 1
-            bucket = index.buckets.keys[row[IN_BUCKET]].tolist()
-            assert row[POSITION] < bucket[SIZE] >> SIZE_BITS
-            word = int(index.members.rows[bucket[MEMBERS] + row[POSITION], 1])
+            schema = index.schemas.keys[row[HashPointColumn.SCHEMA]].tolist()
+            schemas[row[HashPointColumn.SCHEMA]] += 1
+            buckets[row[HashPointColumn.BUCKET]] += 1
+            bucket = index.buckets.keys[row[HashPointColumn.BUCKET]].tolist()
+            assert row[HashPointColumn.POSITION] < bucket[BucketColumn.SIZE] >> SIZE_BITS
+            word = int(index.members.rows[bucket[BucketColumn.MEMBERS] + row[HashPointColumn.POSITION], 1])
             assert (word >> 32, word & 0xFFFFFFFF) == (store.rows[number, StoreColumn.RECORD], point)
-            for k in range(schema[SCHEMA_SIZE]):
-                at = row[COORDINATES]
-                clause = at if schema[SCHEMA_SIZE] == 1 else int(index.coordinates.rows[at + k, 0])
+            for k in range(schema[SchemaColumn.SIZE]):
+                at = row[HashPointColumn.COORDINATES]
+                clause = at if schema[SchemaColumn.SIZE] == 1 else int(index.coordinates.rows[at + k, 0])
                 uses[clause] += 1
-                place = int(index.schema_places.rows[schema[SCHEMA_PLACES] + k, 0])
-                assert int(index.clauses.keys[clause, 0]) & _MASK == index.places[place, FIELD]
-            point = row[NEXT_POINT]
-    assert points == index.tops[LIVE_POINTS]
+                place = int(index.schema_places.rows[schema[SchemaColumn.PLACES] + k, 0])
+                assert int(index.clauses.keys[clause, 0]) & _MASK == index.places[place, PlaceColumn.FIELD]
+            point = row[HashPointColumn.NEXT]
+    assert points == index.tops[IndexTop.LIVE_POINTS]
     assert len(buckets) == hash_index.live_entries(index.buckets)
-    assert all(index.buckets.keys[entry, SIZE] >> SIZE_BITS == n for entry, n in buckets.items())
+    assert all(index.buckets.keys[entry, BucketColumn.SIZE] >> SIZE_BITS == n for entry, n in buckets.items())
     assert len(schemas) == hash_index.live_entries(index.schemas)
-    assert all(index.schemas.keys[entry, SCHEMA_POINTS] == n for entry, n in schemas.items())
+    assert all(index.schemas.keys[entry, SchemaColumn.POINTS] == n for entry, n in schemas.items())
     assert len(uses) == hash_index.live_entries(index.clauses)
-    assert all(index.clauses.keys[entry, CLAUSE_USES] == n for entry, n in uses.items())
+    assert all(index.clauses.keys[entry, ClauseColumn.USES] == n for entry, n in uses.items())
     _check_lists(index, set(schemas))
     _check_clauses(index, set(uses))
 
 
 def _check_lists(index: Index, schemas: set[int]) -> None:
     listed = set()
-    for place in range(int(index.tops[TOP_PLACE])):
+    for place in range(int(index.tops[IndexTop.TOP_PLACE])):
         row = index.places[place].tolist()
-        assert (row[LIST] >= 0) == (row[LIST_COUNT] > 0)
-        for position in range(row[LIST_COUNT]):
-            word = int(index.schema_lists.rows[row[LIST] + position, 1])
+        assert (row[PlaceColumn.LIST] >= 0) == (row[PlaceColumn.LIST_COUNT] > 0)
+        for position in range(row[PlaceColumn.LIST_COUNT]):
+            word = int(index.schema_lists.rows[row[PlaceColumn.LIST] + position, 1])
             schema = index.schemas.keys[word % SINGLE].tolist()
-            assert (schema[SCHEMA_PIVOT], schema[SCHEMA_POSITION]) == (place, position)
-            assert (word >= SINGLE) == (schema[SCHEMA_SIZE] == 1)
+            assert (schema[SchemaColumn.PIVOT], schema[SchemaColumn.POSITION]) == (place, position)
+            assert (word >= SINGLE) == (schema[SchemaColumn.SIZE] == 1)
             listed.add(word % SINGLE)
     assert listed == schemas
 
@@ -125,28 +101,33 @@ def _check_clauses(index: Index, entries: set[int]) -> None:
     for entry in entries:
         row = index.clauses.keys[entry].tolist()
         by_place.setdefault(int(index.place[row[0] & _MASK]), []).append(row)
-    for place in range(int(index.tops[TOP_PLACE])):
+    for place in range(int(index.tops[IndexTop.TOP_PLACE])):
         row, held = index.places[place].tolist(), by_place.get(place, [])
-        ids = [clause[CLAUSE_ID] for clause in held]
-        assert len(set(ids)) == len(ids) == row[EQUALITIES] + row[OTHERS] == row[TOP_ID] - row[FREE_COUNT]
-        assert sum(clause[CLAUSE_CLASS] < 0 for clause in held) == row[EQUALITIES]
-        for class_ in range(row[CLASSES]):
-            mine = [clause for clause in held if clause[CLAUSE_CLASS] == class_]
-            chain = index.chains.rows[row[CHAINS] + class_].tolist()
-            assert chain[LIVE] == len(mine)
-            _check_bounds(index, row, class_, mine, is_exact=chain[STALE] == 0)
+        ids = [clause[ClauseColumn.ID] for clause in held]
+        assert (
+            len(set(ids))
+            == len(ids)
+            == row[PlaceColumn.EQUALITIES] + row[PlaceColumn.OTHERS]
+            == row[PlaceColumn.TOP_ID] - row[PlaceColumn.FREE_COUNT]
+        )
+        assert sum(clause[ClauseColumn.CLASS] < 0 for clause in held) == row[PlaceColumn.EQUALITIES]
+        for class_ in range(row[PlaceColumn.CLASSES]):
+            mine = [clause for clause in held if clause[ClauseColumn.CLASS] == class_]
+            chain = index.chains.rows[row[PlaceColumn.CHAINS] + class_].tolist()
+            assert chain[ChainColumn.LIVE] == len(mine)
+            _check_bounds(index, row, class_, mine, is_exact=chain[ChainColumn.STALE] == 0)
 
 
 def _check_bounds(
     index: Index, row: list[int], class_: int, clauses: list[list[int]], *, is_exact: bool
 ) -> None:
     """Check a class's bounds against all its clauses: never too narrow, and exact if none has gone since."""
-    ranked = bool(index.settings[RANKED])
+    ranked = bool(index.settings[HashSetting.RANKED])
     for shape in range(SHAPES):
-        if ranked and class_ // int(index.settings[CLASS_COUNT]) != shape:
+        if ranked and class_ // int(index.settings[HashSetting.CLASS_COUNT]) != shape:
             assert not any(_shape(clause) == shape for clause in clauses)
             continue
-        at = row[BOUNDS] + (class_ if ranked else SHAPES * class_ + shape)
+        at = row[PlaceColumn.BOUNDS] + (class_ if ranked else SHAPES * class_ + shape)
         found, wanted = index.bounds.rows[at].tolist(), _bounds(shape, clauses)
         if is_exact or shape == LOOSE:
             assert found == wanted

@@ -23,7 +23,7 @@ from tocsin.matching.encoding.codes import FIELDS, Field
 from tocsin.matching.le_subscribe.dynamic import Dynamic
 from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
 from tocsin.matching.le_subscribe.propagation import PropagationWithPrefetch
-from tocsin.matching.le_subscribe.state import EVENTS
+from tocsin.matching.le_subscribe.state import ClusterTotal
 from tocsin.matching.le_subscribe.static import Static
 from tocsin.matching.statistics import candidate_groups
 from tocsin.structures import hash_index
@@ -131,7 +131,9 @@ def slot_of(matcher: ClusteredMatcher, text: str) -> int:
 
 def expectation(matcher: ClusteredMatcher, text: str) -> float:
     """Return how probable a matcher takes an equality to be, but for its initial doubt."""
-    return float(matcher._state.predicates.hits[slot_of(matcher, text)] / matcher._state.totals[EVENTS])
+    return float(
+        matcher._state.predicates.hits[slot_of(matcher, text)] / matcher._state.totals[ClusterTotal.EVENTS]
+    )
 
 
 def test_equalities_are_expected_as_often_as_the_statistics_say_whenever_they_come() -> None:
@@ -153,7 +155,7 @@ def test_equalities_are_expected_as_often_as_the_statistics_say_whenever_they_co
     for text, probability in texts.items():
         for matcher in (before, after):
             assert expectation(matcher, text) == pytest.approx(probability), text
-    assert after._state.totals[EVENTS] == 800
+    assert after._state.totals[ClusterTotal.EVENTS] == 800
 
 
 def test_what_arrives_outweighs_what_was_expected() -> None:
@@ -179,7 +181,7 @@ def test_access_predicates_of_a_table_are_expected_as_often_as_their_combination
     for entry in entries[::40]:
         keys = matcher._state.predicates.entries.keys[_slots_of_key(matcher, entry)].tolist()
         asked = [matcher.vocabulary.decode(*key) for key in keys]
-        counted = float(access.hits[entry] / matcher._state.totals[EVENTS])
+        counted = float(access.hits[entry] / matcher._state.totals[ClusterTotal.EVENTS])
         assert counted == pytest.approx(statistics.joint_probability(asked))
 
 
@@ -218,7 +220,7 @@ def test_tests_on_strings_are_expected_as_often_as_the_frequent_strings_pass_the
     matcher = PropagationWithPrefetch(statistics=statistics)
     texts = ["city starts with 'c1'", "city ends with '7'", "kind ~ 'k[0-4]'", "unheard contains 'x'"]
     matcher.add(ConjunctionBatch.of((i, to_dnf(parse_condition(text))) for i, text in enumerate(texts)))
-    expected = matcher._state.predicates.hits[: len(texts)] / matcher._state.totals[EVENTS]
+    expected = matcher._state.predicates.hits[: len(texts)] / matcher._state.totals[ClusterTotal.EVENTS]
     assert expected.tolist() == pytest.approx(
         [statistics.probability(parse_condition(text)) for text in texts]  # type: ignore[arg-type]
     )

@@ -13,7 +13,7 @@ from tocsin.matching.le_subscribe._kernels.greedy import Candidates, Sample, cho
 from tocsin.matching.le_subscribe.dynamic import Dynamic
 from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
 from tocsin.matching.le_subscribe.propagation import PropagationWithPrefetch
-from tocsin.matching.le_subscribe.state import CLUSTER, PENDING
+from tocsin.matching.le_subscribe.state import CLUSTER, ClusterTotal
 from tocsin.matching.le_subscribe.tables import Costs, add_table, new_sample
 from tocsin.structures.chunked_lists import ListRow
 from tocsin.structures.hash_index import new_hash_index
@@ -193,10 +193,13 @@ def test_the_benefit_margin_is_how_often_times_how_many() -> None:
     match(matcher, *({"a": int(value)} for value in np.tile(values, 100)))
     add(matcher, *(["a = 1"] * 9_000))
     matcher.sweep()
-    assert (matcher.rounds, matcher._state.totals[PENDING]) == (0, 0)  # 90 checks per event are tolerated
+    assert (matcher.rounds, matcher._state.totals[ClusterTotal.PENDING]) == (
+        0,
+        0,
+    )  # 90 checks per event are tolerated
     matcher.adaptive = False
     add(matcher, *(["a = 1"] * 14_333), first=20_000)
-    assert matcher._state.totals[PENDING] == pytest.approx(233.3, rel=0.01)  # 233 are not
+    assert matcher._state.totals[ClusterTotal.PENDING] == pytest.approx(233.3, rel=0.01)  # 233 are not
     matcher.maintain()
     assert matcher.rounds == 1
 

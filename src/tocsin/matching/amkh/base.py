@@ -16,17 +16,7 @@ from tocsin.matching.amkh._kernels.placing import place, withdraw
 from tocsin.matching.amkh._kernels.uses import forget, keep
 from tocsin.matching.amkh.scheme import Scheme
 from tocsin.matching.amkh.staleness import Staleness
-from tocsin.matching.amkh.state import (
-    EVENTS,
-    HOME,
-    RESUME,
-    ROOM,
-    SEEN,
-    SHARE,
-    SUMS,
-    Index,
-    State,
-)
+from tocsin.matching.amkh.state import HashedColumn, HashTotal, Index, IndexTop, State, StateTop
 from tocsin.matching.base import SLICE
 from tocsin.matching.batches import IdArray
 from tocsin.matching.conjunction_store.state import Expressions, StoreCounter
@@ -94,7 +84,7 @@ class HashedMatcher(StoredMatcher):
             return
         end = min(self._moved + count, int(store.counters[StoreCounter.TOP]))
         numbers = np.arange(self._moved, end)
-        here = (store.owner[numbers] >= 0) & (store.rows[numbers, HOME] == self._home)
+        here = (store.owner[numbers] >= 0) & (store.rows[numbers, HashedColumn.HOME] == self._home)
         for expressions in self._placeable(numbers[here]):
             self._moving = expressions
             self._finish_pending()
@@ -107,7 +97,7 @@ class HashedMatcher(StoredMatcher):
         """Move or remove what is under way, however far an exception let it come."""
         if self._moving is not None and self._next is not None:
             self._withdraw(self._moving)
-            self._store.rows[self._moving.numbers, HOME] = 1 - self._home
+            self._store.rows[self._moving.numbers, HashedColumn.HOME] = 1 - self._home
             self._place(self._moving)
             self._moving = None
         super()._finish_pending()
@@ -133,10 +123,12 @@ class HashedMatcher(StoredMatcher):
 
     def _keep(self, ids: IdArray, expressions: Expressions) -> None:
         keep(self._state, ids, expressions)
-        self._store.rows[expressions.numbers, HOME] = self._home if self._next is None else 1 - self._home
+        self._store.rows[expressions.numbers, HashedColumn.HOME] = (
+            self._home if self._next is None else 1 - self._home
+        )
         self._grew(expressions)
         if self._next is not None:
-            self._store.rows[expressions.numbers, HOME] = 1 - self._home
+            self._store.rows[expressions.numbers, HashedColumn.HOME] = 1 - self._home
 
     def _forget(self, expressions: Expressions) -> None:
         forget(self._state, with_lists(self.vocabulary, expressions))
@@ -159,12 +151,12 @@ class HashedMatcher(StoredMatcher):
     def _withdraw(self, expressions: Expressions) -> None:
         """Take conjunctions out of the index that each is in."""
         numbers = expressions.numbers
-        self._index.tops[RESUME] = 0
+        self._index.tops[IndexTop.RESUME] = 0
         if self._next is None:
             withdraw(self._state, self._index, numbers)
             return
-        self._next.tops[RESUME] = 0
-        here = self._store.rows[numbers, HOME] == self._home
+        self._next.tops[IndexTop.RESUME] = 0
+        here = self._store.rows[numbers, HashedColumn.HOME] == self._home
         withdraw(self._state, self._index, numbers[here])
         withdraw(self._state, self._next, numbers[~here])
 
@@ -187,14 +179,14 @@ class HashedMatcher(StoredMatcher):
         if self._next is not None:
             self._next = arrays.with_hashing(self._next, self.vocabulary.names.top)
             found, offsets = _merged((found, offsets), self._match(self._next, events))
-            state.totals[SEEN] -= count
+            state.totals[HashTotal.SEEN] -= count
         totals = state.totals
-        totals[SHARE] /= 0.5 ** (count / MEMORY)
-        if totals[SHARE] > 1e100:
-            state.fields.seen[:] /= totals[SHARE]
-            state.fields.since[:] /= totals[SHARE]
-            totals[EVENTS] /= totals[SHARE]
-            totals[SHARE] = 1.0
+        totals[HashTotal.SHARE] /= 0.5 ** (count / MEMORY)
+        if totals[HashTotal.SHARE] > 1e100:
+            state.fields.seen[:] /= totals[HashTotal.SHARE]
+            state.fields.since[:] /= totals[HashTotal.SHARE]
+            totals[HashTotal.EVENTS] /= totals[HashTotal.SHARE]
+            totals[HashTotal.SHARE] = 1.0
         return found, offsets
 
     def _match(self, index: Index, events: EncodedEvents) -> tuple[Keys, Keys]:
@@ -207,12 +199,12 @@ class HashedMatcher(StoredMatcher):
         while done < count:
             done = match(self._state, index, events, done, found, offsets)
             if done < count:
-                if tops[ROOM] > 0:
-                    more = np.empty(max(2 * len(found), int(tops[ROOM])), dtype=np.int64)
+                if tops[StateTop.ROOM] > 0:
+                    more = np.empty(max(2 * len(found), int(tops[StateTop.ROOM])), dtype=np.int64)
                     more[: offsets[done]] = found[: offsets[done]]
                     found = more
                 self._state = self._state._replace(
-                    scratch=arrays.with_pairs(self._state.scratch, 0, int(tops[SUMS]))
+                    scratch=arrays.with_pairs(self._state.scratch, 0, int(tops[StateTop.SUMS]))
                 )
         return found[: offsets[-1]], offsets
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.matching.amkh.choice import Coordinate, Figures
-from tocsin.matching.amkh.state import EVENTS, MOST_MEMBERS, SHARE, State
+from tocsin.matching.amkh.state import MOST_MEMBERS, HashTotal, State
 from tocsin.matching.conjunction_store.state import Expressions, StoreCounter
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Keys, Op
 from tocsin.matching.encoding.events import EncodedEvents
@@ -101,9 +101,9 @@ def _average(chances: list[float], otherwise: float) -> float:
 
 def _presence(state: State) -> NDArray[np.float64]:
     """Return the share of events that have each field since it is asked for; while these are few, of conjunctions."""
-    events = state.totals[EVENTS] - state.fields.since
+    events = state.totals[HashTotal.EVENTS] - state.fields.since
     asked = state.fields.uses / max(int(state.store.counters[StoreCounter.LIVE]), 1)
-    known = events >= _KNOWN * state.totals[SHARE]
+    known = events >= _KNOWN * state.totals[HashTotal.SHARE]
     return np.asarray(np.minimum(np.where(known, state.fields.seen / np.maximum(events, 1e-9), asked), 1.0))
 
 

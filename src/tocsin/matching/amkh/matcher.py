@@ -20,18 +20,14 @@ from tocsin.matching.amkh.figures import clauses_of, cuts_of, figures_of, recent
 from tocsin.matching.amkh.scheme import ALL_CLASSES, Hashing, Scheme
 from tocsin.matching.amkh.staleness import COUNTS
 from tocsin.matching.amkh.state import (
-    EPOCH,
-    EVENTS,
-    LIVE_POINTS,
-    MEMBERS,
     MOST_HASHED,
-    PROBED,
     PROBES,
-    SHARE,
-    SIZE,
     SIZE_BITS,
-    STAMP,
+    BucketColumn,
+    HashTotal,
     Index,
+    IndexTop,
+    StateTop,
 )
 from tocsin.matching.batches import ConjunctionBatch, EventBatch
 from tocsin.matching.conjunction_store.state import (
@@ -192,13 +188,15 @@ class Amkh(HashedMatcher):
         if self._next is not None or (live < _FEW and self.general is None):
             return
         best, better = self._choose()
-        empty = self._index.tops[LIVE_POINTS] == 0
+        empty = self._index.tops[IndexTop.LIVE_POINTS] == 0
         if not (better or empty):
             return
         index = self._new_index(best, self._sample(_CUT_SAMPLE))
         self._scheme = best
         self._pause = _FIRST_PAUSE
-        self._staleness.excess = None if state.totals[EVENTS] >= KNOWN * state.totals[SHARE] else 1.0
+        self._staleness.excess = (
+            None if state.totals[HashTotal.EVENTS] >= KNOWN * state.totals[HashTotal.SHARE] else 1.0
+        )
         if empty:
             self._index = index
             self._staleness.begin(state.totals, live)
@@ -219,7 +217,7 @@ class Amkh(HashedMatcher):
             fields = np.unique(fields_of(expressions))
             fields = fields[state.fields.seen[fields] == 0]
             state.fields.since[fields] = 0.0
-            self._expect(fields, float(state.totals[EVENTS]))
+            self._expect(fields, float(state.totals[HashTotal.EVENTS]))
         if self._store.counters[StoreCounter.LIVE] >= _GROWTH * self._considered:
             self._consider()
         if self.weights:
@@ -247,8 +245,8 @@ class Amkh(HashedMatcher):
             self._state = arrays.with_fields(self._state, self.vocabulary.names.top)
             state = self._state
             events = min(statistics.events, MEMORY) if weight is None else weight
-            events *= float(state.totals[SHARE])
-            state.totals[EVENTS] += events
+            events *= float(state.totals[HashTotal.SHARE])
+            state.totals[HashTotal.EVENTS] += events
             self._expect(np.flatnonzero(state.fields.uses), events)
             self._pause = 0
 
@@ -280,11 +278,11 @@ class Amkh(HashedMatcher):
             self._settle()
             encoded = encode_events(EventBatch.of([event]), self.vocabulary)
             state = self._state
-            before = int(state.totals[PROBED])
+            before = int(state.totals[HashTotal.PROBED])
             self.match_encoded(encoded)
-            probed = int(state.totals[PROBED]) - before
+            probed = int(state.totals[HashTotal.PROBED]) - before
             opened = self._buckets()
-            opened = opened[opened[:, STAMP] == self._state.tops[EPOCH]]
+            opened = opened[opened[:, BucketColumn.STAMP] == self._state.tops[StateTop.EPOCH]]
             is_complete = probed <= PROBES  # else the first that were asked for are overwritten
             asked = self._state.scratch.probe[:probed] if is_complete else opened[:, 0].astype(np.uint64)
             buckets = asked % np.uint64(self.buckets) if self.buckets else asked
@@ -300,12 +298,12 @@ class Amkh(HashedMatcher):
     def _buckets(self) -> Keys:
         """Return the rows of all buckets that are not empty."""
         keys = self._index.buckets.keys[: hash_index.top_entry(self._index.buckets)]
-        return np.asarray(keys[keys[:, SIZE] >> SIZE_BITS > 0])
+        return np.asarray(keys[keys[:, BucketColumn.SIZE] >> SIZE_BITS > 0])
 
     def _members(self, bucket: Keys) -> list[int]:
         """Return the ids of the subscriptions in a bucket."""
-        state, first = self._state, int(bucket[MEMBERS])
-        words = self._index.members.rows[first : first + int(bucket[SIZE] >> SIZE_BITS), 1]
+        state, first = self._state, int(bucket[BucketColumn.MEMBERS])
+        words = self._index.members.rows[first : first + int(bucket[BucketColumn.SIZE] >> SIZE_BITS), 1]
         numbers = state.records.rows[words >> 32, 0] % NEEDS_RESIDUAL
         return [int(id_) for id_ in state.store.ids.keys[state.store.owner[numbers], 0]]
 
@@ -325,7 +323,7 @@ class Amkh(HashedMatcher):
         cost, scheme = self.examined(), self._scheme
         events = max(cost.events, 1)
         buckets = sum(hash_index.live_entries(index.buckets) for index in indexes)
-        points = sum(int(index.tops[LIVE_POINTS]) for index in indexes)
+        points = sum(int(index.tops[IndexTop.LIVE_POINTS]) for index in indexes)
         return {
             "general attributes hashed": -1 if scheme.general is None else len(scheme.general),
             "classes": scheme.classes,

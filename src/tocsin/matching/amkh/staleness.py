@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.matching.amkh.choice import Cost
-from tocsin.matching.amkh.state import EXAMINED, LOOKED_AT, MATCHED, PROBED, SEEN
+from tocsin.matching.amkh.state import HashTotal
 
-COUNTS: Final = [SEEN, LOOKED_AT, PROBED, EXAMINED, MATCHED]
+COUNTS: Final = [HashTotal.SEEN, HashTotal.LOOKED_AT, HashTotal.PROBED, HashTotal.EXAMINED, HashTotal.MATCHED]
 """The places in `State.totals` of what events cost."""
 
 _ENOUGH: Final = 256  # events by which an index is judged

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -31,40 +32,51 @@ LOWER_STRICT: Final = 2
 HAS_UPPER: Final = 4
 UPPER_STRICT: Final = 8
 
-# Columns of a conjunction's row, behind SIBLING and RECORD
-POINT: Final = 2  # its first point, or -1
-HOME: Final = 3  # which of two indexes it is in, while all are moved from one to the other
 
-# Columns of a clause, behind its three of key
-CLAUSE_ID: Final = 3  # unique on its attribute, from 1
-CLAUSE_USES: Final = 4  # points that have it for a coordinate
-CLAUSE_CLASS: Final = 5  # -1 of an equality
-CLAUSE_NEXT: Final = 6  # in its class
-CLAUSE_BEFORE: Final = 7
+class HashedColumn(IntEnum):
+    """Columns of `State.store.rows` behind SIBLING and RECORD."""
 
-# Columns of a hashed attribute's row: first what matching looks at
-WEIGHT: Final = 0
-CLASS_WEIGHT: Final = 1
-EQUALITIES: Final = 2  # clauses
-OTHERS: Final = 3
-UNEQUALS: Final = 4  # of those, `!=`
-BOUNDS: Final = 5  # the first row of its classes' bounds, or -1
-CLASSES: Final = 6  # how many classes it has
-LIST: Final = 7  # the first row of the schemas of which it is the rarest attribute, or -1
-LIST_COUNT: Final = 8
-MET: Final = 9  # the last event with a matched clause,
-ADDENDS: Final = 10  # and where in `Scratch.sums` what it adds is,
-ADDEND_COUNT: Final = 11  # and how many there are
-FIELD: Final = 12
-TOP_ID: Final = 13  # ids ever given
-FREE_IDS: Final = 14  # the first row of the ids to be given again, -1 if there is no room for any
-FREE_COUNT: Final = 15
-FREE_CLASS: Final = 16
-CHAINS: Final = 17  # the first row of its classes' clauses
-CHAINS_CLASS: Final = 18
-BOUNDS_CLASS: Final = 19
-LIST_CLASS: Final = 20
-CUTS: Final = 21  # the row of constants by which classes are told
+    POINT = 2  # its first point, or -1
+    HOME = 3  # which of two indexes it is in, while all are moved from one to the other
+
+
+class ClauseColumn(IntEnum):
+    """Columns of a clause, behind its three of key."""
+
+    ID = 3  # unique on its attribute, from 1
+    USES = 4  # points that have it for a coordinate
+    CLASS = 5  # -1 of an equality
+    NEXT = 6  # in its class
+    BEFORE = 7
+
+
+class PlaceColumn(IntEnum):
+    """Columns of a hashed attribute: first those that matching reads."""
+
+    WEIGHT = 0
+    CLASS_WEIGHT = 1
+    EQUALITIES = 2  # clauses
+    OTHERS = 3
+    UNEQUALS = 4  # of those, `!=`
+    BOUNDS = 5  # the first row of its classes' bounds, or -1
+    CLASSES = 6  # how many classes it has
+    LIST = 7  # the first row of the schemas of which it is the rarest attribute, or -1
+    LIST_COUNT = 8
+    MET = 9  # the last event with a matched clause,
+    ADDENDS = 10  # and where in `Scratch.sums` what it adds is,
+    ADDEND_COUNT = 11  # and how many there are
+    FIELD = 12
+    TOP_ID = 13  # ids ever given
+    FREE_IDS = 14  # the first row of the ids to be given again, -1 if there is no room for any
+    FREE_COUNT = 15
+    FREE_CLASS = 16
+    CHAINS = 17  # the first row of its classes' clauses
+    CHAINS_CLASS = 18
+    BOUNDS_CLASS = 19
+    LIST_CLASS = 20
+    CUTS = 21  # the row of constants by which classes are told
+
+
 PLACE_COLUMNS: Final = 22
 
 # A class of clauses is known by its extreme constants, so that one look tells whether any is satisfied: a row of two for
@@ -75,84 +87,116 @@ BOTH: Final = 2  # the least lower and the greatest upper bound
 LOOSE: Final = 3  # how many are `!=`, and how many any value of the kind may satisfy
 SHAPES: Final = 4
 
-# Columns of a class's chain of clauses
-HEAD: Final = 0  # its first clause, or -1
-LIVE: Final = 1  # its clauses
-STALE: Final = 2  # clauses that have gone since its extremes were found
 
-# Columns of a bucket, behind its coordinate
-MEMBERS: Final = 1  # its first row, or -1
-SIZE: Final = 2  # members, above eight bits for the class of their block
-STAMP: Final = 3  # the last event that came here
-SCHEMA: Final = 4
-BUCKET_NEXT: Final = 5  # of the same schema
-BUCKET_BEFORE: Final = 6
+class ChainColumn(IntEnum):
+    """Columns of a class's chain of clauses."""
+
+    HEAD = 0  # its first clause, or -1
+    LIVE = 1  # its clauses
+    STALE = 2  # clauses that have gone since its extremes were found
+
+
+class BucketColumn(IntEnum):
+    """Columns of a bucket, behind its coordinate."""
+
+    MEMBERS = 1  # its first row, or -1
+    SIZE = 2  # members, above eight bits for the class of their block
+    STAMP = 3  # the last event that came here
+    SCHEMA = 4
+    NEXT = 5  # of the same schema
+    BEFORE = 6
+
+
 SIZE_BITS: Final = 8
 
-# Columns of a schema, behind its two of key
-SCHEMA_POINTS: Final = 2
-SCHEMA_PLACES: Final = 3  # the first row of its attributes
-SCHEMA_SIZE: Final = 4
-SCHEMA_PIVOT: Final = 5  # its rarest attribute
-SCHEMA_POSITION: Final = 6  # in that attribute's list
-SCHEMA_BUCKET: Final = 7  # its first bucket, or -1
-SCHEMA_BUCKETS: Final = 8
+
+class SchemaColumn(IntEnum):
+    """Columns of a schema, behind its two of key."""
+
+    POINTS = 2
+    PLACES = 3  # the first row of its attributes
+    SIZE = 4
+    PIVOT = 5  # its rarest attribute
+    POSITION = 6  # in that attribute's list
+    BUCKET = 7  # its first bucket, or -1
+    BUCKETS = 8
+    SHARED = 9  # whether it shares a bucket with another, so that its own are not all it has
+
+
 SINGLE: Final = 1 << 62  # added to a schema in a list if it has one attribute
-SCHEMA_SHARED: Final = 9  # whether it shares a bucket with another, so that its own are not all it has
 
-# Columns of a point
-IN_BUCKET: Final = 0
-POSITION: Final = 1
-NEXT_POINT: Final = 2  # of the same conjunction, or of the free ones
-COORDINATES: Final = 3  # the first row of its clauses; if there is just one, the clause itself
-OF_SCHEMA: Final = 4
 
-# Places in `State.tops`
-EPOCH: Final = 0  # the number of the event at hand
-ROOM: Final = 1  # conjunctions that an event may satisfy, if there was no room for them
-SUMS: Final = 2  # coordinates of one attribute each, likewise
+class HashPointColumn(IntEnum):
+    """Columns of a point."""
 
-# Places in `Index.tops`
-TOP_PLACE: Final = 0
-TOP_POINT: Final = 1
-FREE_POINT: Final = 2
-LIVE_POINTS: Final = 3
-LARGEST_BUCKET: Final = 4
-LARGEST_LIST: Final = 5
-LARGEST_IDS: Final = 6
-LARGEST_CLASSES: Final = 7  # that any attribute has, or is about to have
-RESUME: Final = 8  # points of a conjunction that were placed before room ran out,
-DRAFTED: Final = 9  # and its clauses that are hashed,
-POINTS: Final = 10  # and the points that it is to have
+    BUCKET = 0
+    POSITION = 1
+    NEXT = 2  # of the same conjunction, or of the free ones
+    COORDINATES = 3  # the first row of its clauses; if there is just one, the clause itself
+    SCHEMA = 4
 
-# Places in `Index.settings`
-CLASS_COUNT: Final = 0  # B; 0 is as many as there are ids
-BUCKET_COUNT: Final = 1  # M; 0 is as many as there are coordinates
-SPLIT: Final = 2  # whether equalities, classes and schemas have weights of their own
-RANKED: Final = 3  # whether classes are told by constants, not by ids
-WIDTH: Final = 4  # clauses that are hashed of one subscription
-DEFAULT: Final = 5  # what is hashed of attributes that came later
 
-# Places in `State.totals`
-EVENTS: Final = 0  # decayed number of events seen
-SHARE: Final = 1  # what the next event adds
-SEEN: Final = 2  # events matched since the counts were reset
-EXAMINED: Final = 3
-MATCHED: Final = 4
-PROBED: Final = 5
-LOOKED_AT: Final = 6  # schemas
+class StateTop(IntEnum):
+    """Places in `State.tops`."""
+
+    EPOCH = 0  # the number of the event at hand
+    ROOM = 1  # conjunctions that an event may satisfy, if there was no room for them
+    SUMS = 2  # coordinates of one attribute each, likewise
+
+
+class IndexTop(IntEnum):
+    """Places in `Index.tops`."""
+
+    TOP_PLACE = 0
+    TOP_POINT = 1
+    FREE_POINT = 2
+    LIVE_POINTS = 3
+    LARGEST_BUCKET = 4
+    LARGEST_LIST = 5
+    LARGEST_IDS = 6
+    LARGEST_CLASSES = 7  # that any attribute has, or is about to have
+    RESUME = 8  # points of a conjunction that were placed before room ran out,
+    DRAFTED = 9  # and its clauses that are hashed,
+    POINTS = 10  # and the points that it is to have
+
+
+class HashSetting(IntEnum):
+    """Places in `Index.settings`."""
+
+    CLASS_COUNT = 0  # B; 0 is as many as there are ids
+    BUCKET_COUNT = 1  # M; 0 is as many as there are coordinates
+    SPLIT = 2  # whether equalities, classes and schemas have weights of their own
+    RANKED = 3  # whether classes are told by constants, not by ids
+    WIDTH = 4  # clauses that are hashed of one subscription
+    DEFAULT = 5  # what is hashed of attributes that came later
+
+
+class HashTotal(IntEnum):
+    """Places in `State.totals`."""
+
+    EVENTS = 0  # decayed number of events seen
+    SHARE = 1  # what the next event adds
+    SEEN = 2  # events matched since the counts were reset
+    EXAMINED = 3
+    MATCHED = 4
+    PROBED = 5
+    LOOKED_AT = 6  # schemas
+
 
 PROBES: Final = 1024  # buckets that are asked for before any is opened
 CANDIDATES: Final = 1024  # subscriptions that are asked for before any is verified
 
-# Places in `Scratch.cursor`
-VISIT: Final = 0
-ROW: Final = 1
-LEFT: Final = 2  # products of the schema at hand that are still to be written
-AT_SCHEMA: Final = 3
-WALK: Final = 4  # the bucket of the schema at hand that is next, where all are gone through; or -1
-SWEEP: Final = 5  # likewise of all buckets
-ASKED: Final = 6  # coordinates so far of schemas that share buckets
+
+class ProbeCursor(IntEnum):
+    """Places in `Scratch.cursor`."""
+
+    VISIT = 0
+    ROW = 1
+    LEFT = 2  # products of the schema at hand that are still to be written
+    AT_SCHEMA = 3
+    WALK = 4  # the bucket of the schema at hand that is next, where all are gone through; or -1
+    SWEEP = 5  # likewise of all buckets
+    ASKED = 6  # coordinates so far of schemas that share buckets
 
 
 class Scratch(NamedTuple):
@@ -176,7 +220,7 @@ class Scratch(NamedTuple):
     clauses: Keys  # [MOST_HASHED] of a point
 
 
-class FieldState(NamedTuple):
+class FieldUse(NamedTuple):
     """By field: its use in conjunctions, and its frequency among events."""
 
     uses: NDArray[np.int32]  # predicates that look at it
@@ -216,7 +260,7 @@ class State(NamedTuple):
     lists: (
         HashIndex  # keys: the code of a list, a field, a key; beside them how many conjunctions have the list
     )
-    fields: FieldState
+    fields: FieldUse
     tops: NDArray[np.int64]  # [3]
     totals: NDArray[np.float64]  # [7]
     scratch: Scratch
@@ -225,13 +269,13 @@ class State(NamedTuple):
 def new_state() -> State:
     """Return the state of a matcher without conjunctions."""
     totals = np.zeros(7, dtype=np.float64)
-    totals[SHARE] = 1.0
+    totals[HashTotal.SHARE] = 1.0
     counts, shares = np.zeros((3, 64), dtype=np.int32), np.zeros((2, 64), dtype=np.float64)
     return State(
         conjunction_store.new_store(4),
         blocks.new_blocks(2),
         hash_index.new_hash_index(3, 1),
-        FieldState(counts[0], counts[1], shares[0], shares[1], counts[2]),
+        FieldUse(counts[0], counts[1], shares[0], shares[1], counts[2]),
         np.zeros(3, dtype=np.int64),
         totals,
         new_scratch(),
@@ -241,10 +285,12 @@ def new_state() -> State:
 def new_index(settings: NDArray[np.int64], cuts: NDArray[np.int64]) -> Index:
     """Return an index without points."""
     tops = np.zeros(11, dtype=np.int64)
-    tops[FREE_POINT] = -1
-    tops[TOP_PLACE] = 1
+    tops[IndexTop.FREE_POINT] = -1
+    tops[IndexTop.TOP_PLACE] = 1
     places = np.zeros((64, PLACE_COLUMNS), dtype=np.int64)
-    places[0, [FIELD, FREE_IDS, BOUNDS, LIST, MET]] = (
+    places[
+        0, [PlaceColumn.FIELD, PlaceColumn.FREE_IDS, PlaceColumn.BOUNDS, PlaceColumn.LIST, PlaceColumn.MET]
+    ] = (
         ALWAYS,
         -1,
         -1,
@@ -252,7 +298,7 @@ def new_index(settings: NDArray[np.int64], cuts: NDArray[np.int64]) -> Index:
         -1,
     )  # for the schema without attributes
     return Index(
-        np.full(64, settings[DEFAULT], dtype=np.uint8),
+        np.full(64, settings[HashSetting.DEFAULT], dtype=np.uint8),
         np.full(64, -1, dtype=np.int32),
         places,
         hash_index.new_hash_index(3, 5),
@@ -295,7 +341,7 @@ def new_scratch(pairs: int = 256, sums: int = 1024, predicates: int = 64) -> Scr
 
 def with_fields(state: State, attributes: int) -> State:
     """Return the state with room for so many attributes."""
-    return state._replace(fields=grown(state.fields, FieldState._fields, attributes * FIELDS))
+    return state._replace(fields=grown(state.fields, FieldUse._fields, attributes * FIELDS))
 
 
 def with_hashing(index: Index, attributes: int) -> Index:
@@ -305,7 +351,7 @@ def with_hashing(index: Index, attributes: int) -> Index:
         return index
     index = grown(index, ("hashing", "place"), attributes * FIELDS)
     index.place[old:] = -1
-    index.hashing[old:] = index.settings[DEFAULT]
+    index.hashing[old:] = index.settings[HashSetting.DEFAULT]
     return index
 
 
@@ -323,19 +369,21 @@ def with_points(index: Index, conjunctions: int, width: int) -> Index:
     tops = index.tops
     more = min(conjunctions, 4096)
     wide = min(width, MOST_HASHED)
-    classes = wide * (3 * int(tops[LARGEST_CLASSES]) + 4 * int(index.settings[CLASS_COUNT]) + 8)
-    index = grown(index, ("places",), int(tops[TOP_PLACE]) + wide + 64)
-    index = grown(index, ("points",), int(tops[TOP_POINT]) + more + 1)
+    classes = wide * (
+        3 * int(tops[IndexTop.LARGEST_CLASSES]) + 4 * int(index.settings[HashSetting.CLASS_COUNT]) + 8
+    )
+    index = grown(index, ("places",), int(tops[IndexTop.TOP_PLACE]) + wide + 64)
+    index = grown(index, ("points",), int(tops[IndexTop.TOP_POINT]) + more + 1)
     return index._replace(
         clauses=hash_index.with_room(index.clauses, wide + more),
-        ids=blocks.with_room(index.ids, wide * (3 * int(tops[LARGEST_IDS]) + 4) + more),
+        ids=blocks.with_room(index.ids, wide * (3 * int(tops[IndexTop.LARGEST_IDS]) + 4) + more),
         bounds=blocks.with_room(index.bounds, SHAPES * classes + more),
         chains=blocks.with_room(index.chains, classes + more),
         schemas=hash_index.with_room(index.schemas, 1 + more),
         schema_places=blocks.with_room(index.schema_places, 2 * wide + 2 + more),
-        schema_lists=blocks.with_room(index.schema_lists, 3 * int(tops[LARGEST_LIST]) + 4 + more),
+        schema_lists=blocks.with_room(index.schema_lists, 3 * int(tops[IndexTop.LARGEST_LIST]) + 4 + more),
         buckets=hash_index.with_room(index.buckets, 1 + more),
-        members=blocks.with_room(index.members, 3 * int(tops[LARGEST_BUCKET]) + 4 + more),
+        members=blocks.with_room(index.members, 3 * int(tops[IndexTop.LARGEST_BUCKET]) + 4 + more),
         coordinates=blocks.with_room(index.coordinates, 2 * wide + 2 + more),
     )
 

@@ -16,15 +16,14 @@ from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.le_subscribe import state as arrays
 from tocsin.matching.le_subscribe._kernels.adaptation import (
-    DONE,
-    NO_ROOM,
+    Cursor,
     examine_reached,
     redistribute,
     sample_suspects,
     sweep,
 )
 from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
-from tocsin.matching.le_subscribe.state import CALM, FALLBACK, PENDING, SUSPECT, SUSPECTS, TOLERANCE
+from tocsin.matching.le_subscribe.state import CALM, FALLBACK, SUSPECT, ClusterTotal
 from tocsin.matching.le_subscribe.tables import (
     EAGER,
     Costs,
@@ -77,7 +76,7 @@ class Dynamic(ClusteredMatcher):
         self.adaptive = adaptive
         self.costs = read_costs(costs)
         self.tolerance = tolerance
-        self._state.totals[TOLERANCE] = tolerance
+        self._state.totals[ClusterTotal.TOLERANCE] = tolerance
         self._queue: list[int] = []  # access predicates to be redistributed
         self._repair: NDArray[np.int32] = np.zeros(
             0, dtype=np.int32
@@ -122,8 +121,8 @@ class Dynamic(ClusteredMatcher):
             state.access.mood[:] = CALM
             state.access.settled[:] = 0.0
             state.tables.width[:] = np.abs(state.tables.width)
-            state.totals[SUSPECTS] = state.totals[PENDING] = 0.0
-            state.totals[TOLERANCE] = self.tolerance
+            state.totals[ClusterTotal.SUSPECTS] = state.totals[ClusterTotal.PENDING] = 0.0
+            state.totals[ClusterTotal.TOLERANCE] = self.tolerance
 
     @classmethod
     def _eager(cls) -> Dynamic:
@@ -171,7 +170,7 @@ class Dynamic(ClusteredMatcher):
         self.maintain(8 * int(work) + 64)
 
     def _is_worth_a_round(self) -> bool:
-        return bool(self._state.totals[PENDING] >= self.costs.create * self.costs.of(2))
+        return bool(self._state.totals[ClusterTotal.PENDING] >= self.costs.create * self.costs.of(2))
 
     def _start_round(self) -> None:
         """Choose tables for what suspect and settled access predicates hold, and queue whom they may concern.
@@ -181,8 +180,8 @@ class Dynamic(ClusteredMatcher):
         """
         state = self._state
         mood, members = state.access.mood, state.access.members
-        suspects = state.suspects[: int(state.totals[SUSPECTS])].copy()
-        state.totals[SUSPECTS] = state.totals[PENDING] = 0.0
+        suspects = state.suspects[: int(state.totals[ClusterTotal.SUSPECTS])].copy()
+        state.totals[ClusterTotal.SUSPECTS] = state.totals[ClusterTotal.PENDING] = 0.0
         repair = np.unique(np.concatenate([self._repair, suspects]))
         self._repair = repair = repair[(mood[repair] != CALM) & (members[repair] > 0)]
         suspects = repair[mood[repair] == SUSPECT]
@@ -218,10 +217,10 @@ class Dynamic(ClusteredMatcher):
         entry = self._queue[-1]
         if self._state.access.mood[entry] != SUSPECT or self._state.access.members[entry] <= 0:
             done = 1
-            self._cursor[DONE] = 1
+            self._cursor[Cursor.DONE] = 1
         else:
             done = self._move_from(entry, budget)
-        if self._cursor[DONE]:
+        if self._cursor[Cursor.DONE]:
             self._queue.pop()
             self._cursor[:] = 0
         return max(done, 1)
@@ -229,7 +228,7 @@ class Dynamic(ClusteredMatcher):
     def _move_from(self, entry: int, budget: int) -> int:
         self._state = arrays.with_room(self._state, min(budget, _STEP), 1, self._widest)
         done = redistribute(self._state, entry, budget, self._cursor)
-        self._cursor[NO_ROOM] = 0  # there is room again the next time
+        self._cursor[Cursor.NO_ROOM] = 0  # there is room again the next time
         return done
 
     def _empty(self, budget: int) -> int:
@@ -247,7 +246,7 @@ class Dynamic(ClusteredMatcher):
             return len(window) // 16 + 1
         self._closing_at += int(held[0])
         done = self._move_from(self._closing_at, budget)
-        if self._cursor[DONE]:
+        if self._cursor[Cursor.DONE]:
             self._cursor[:] = 0
             self._closing_at += 1
         return max(done, 1)

@@ -13,7 +13,7 @@ from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Keys, Op, 
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.le_subscribe._kernels.greedy import Sample
 from tocsin.matching.le_subscribe._kernels.predicates import PRIOR
-from tocsin.matching.le_subscribe.state import EVENTS, NO_SLOT, WEIGHT, WIDEST, State
+from tocsin.matching.le_subscribe.state import NO_SLOT, WIDEST, ClusterTotal, State
 from tocsin.matching.le_subscribe.tables import Schema
 from tocsin.matching.statistics import Statistics
 from tocsin.matching.statistics.distribution import Distribution
@@ -100,7 +100,9 @@ def known_correlations(
     places = np.arange(0, int(sample.count[0]), step)
     attributes = sample.fields[places] // FIELDS
     attributes[np.arange(attributes.shape[1]) >= sample.equalities[places, None]] = -1
-    trust = state.totals[EVENTS] / (state.totals[EVENTS] + PRIOR * state.totals[WEIGHT])
+    trust = state.totals[ClusterTotal.EVENTS] / (
+        state.totals[ClusterTotal.EVENTS] + PRIOR * state.totals[ClusterTotal.WEIGHT]
+    )
     constants: dict[int, Literal] = {}
     sums: dict[Schema, tuple[float, float]] = {}
     for group in statistics.groups:

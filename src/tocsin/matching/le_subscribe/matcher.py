@@ -26,7 +26,7 @@ from tocsin.matching.le_subscribe.expectations import (
     joint_probabilities,
     known_correlations,
 )
-from tocsin.matching.le_subscribe.state import CHECKS, EVENTS, SEEN, VISITS, WEIGHT, State, new_state
+from tocsin.matching.le_subscribe.state import ClusterTotal, State, new_state
 from tocsin.matching.le_subscribe.tables import Correlations, new_sample, with_correlations
 from tocsin.matching.saved import MatcherParts
 from tocsin.matching.statistics import Statistics
@@ -94,7 +94,7 @@ class ClusteredMatcher(IndexedMatcher):
             self.vocabulary.retain(batch.tags[new], batch.lows[new])
             if self._statistics is not None:
                 fresh = new & (ops == Op.EQ)
-                self._expect(-1 - slots[fresh], self._state.totals[EVENTS])
+                self._expect(-1 - slots[fresh], self._state.totals[ClusterTotal.EVENTS])
             lists = new & ((ops == Op.IN) | (ops == Op.NOT_IN))
             for slot, code in zip((-1 - slots[lists]).tolist(), batch.lows[lists].tolist(), strict=True):
                 fields, keys = self.vocabulary.members(code)
@@ -114,11 +114,11 @@ class ClusteredMatcher(IndexedMatcher):
             self._statistics = statistics
             state = self._state
             number = min(statistics.events, _MEMORY) if weight is None else weight
-            events = number * state.totals[WEIGHT]
+            events = number * state.totals[ClusterTotal.WEIGHT]
             held = state.predicates.uses[: hash_index.top_entry(state.predicates.entries)] > 0
             tags = state.predicates.entries.keys[: len(held), 0]
             self._expect(np.flatnonzero(held & (tags >> FIELD_BITS == Op.EQ)), events)
-            state.totals[EVENTS] += events
+            state.totals[ClusterTotal.EVENTS] += events
             with_correlations(state, self._correlations(self._sample()))
             expect(state, events, joint_probabilities(statistics, self.vocabulary, state))
 
@@ -193,14 +193,14 @@ class ClusteredMatcher(IndexedMatcher):
 
     def _details(self) -> dict[str, int | float]:
         state = self._state
-        seen = max(float(state.totals[SEEN]), 1.0)
+        seen = max(float(state.totals[ClusterTotal.SEEN]), 1.0)
         return {
             "distinct predicates": hash_index.live_entries(state.predicates.entries),
             "access predicates": hash_index.live_entries(state.access.entries) - 1,
             "clusters": int(state.clusters.counters[5]),
             "tables": int(np.count_nonzero(state.tables.width)),
-            "checks per event": float(state.totals[CHECKS]) / seen,
-            "clusters per event": float(state.totals[VISITS]) / seen,
+            "checks per event": float(state.totals[ClusterTotal.CHECKS]) / seen,
+            "clusters per event": float(state.totals[ClusterTotal.VISITS]) / seen,
         }
 
     # saving

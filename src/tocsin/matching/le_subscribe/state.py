@@ -31,17 +31,21 @@ HINTED: Final = 1 << 16  # while there are no more slots than this, a hint holds
 WIDEST: Final = 4  # attributes in a table's schema: their slots fill a key of two integers
 NO_SLOT: Final = 0xFFFFFFFF
 
-# Places in `State.totals`
-EVENTS: Final = 0  # decayed number of events seen
-WEIGHT: Final = 1  # what the next event adds
-STAMP: Final = 2  # a number that each event has for itself
-CHECKS: Final = 3  # conjunctions looked at, ever
-SEEN: Final = 4  # events matched, ever
-VISITS: Final = 5  # clusters looked at, ever
-REACHED: Final = 6  # access predicates that the last event satisfied; they are in `scratch`
-SUSPECTS: Final = 7  # how many there are
-PENDING: Final = 8  # their benefit margins
-TOLERANCE: Final = 9  # the benefit margin from which an access predicate is suspect
+
+class ClusterTotal(IntEnum):
+    """Places in `State.totals`."""
+
+    EVENTS = 0  # decayed number of events seen
+    WEIGHT = 1  # what the next event adds
+    STAMP = 2  # a number that each event has for itself
+    CHECKS = 3  # conjunctions looked at, ever
+    SEEN = 4  # events matched, ever
+    VISITS = 5  # clusters looked at, ever
+    REACHED = 6  # access predicates that the last event satisfied; they are in `scratch`
+    SUSPECTS = 7  # how many there are
+    PENDING = 8  # their benefit margins
+    TOLERANCE = 9  # the benefit margin from which an access predicate is suspect
+
 
 # Places in an access predicate's mood
 CALM: Final = 0
@@ -176,8 +180,8 @@ def new_state(scratch: int = 4096) -> State:
         np.zeros(10, dtype=np.float64),
         np.zeros(scratch, dtype=np.int64),
     )
-    state.totals[WEIGHT] = 1.0
-    state.totals[TOLERANCE] = np.inf
+    state.totals[ClusterTotal.WEIGHT] = 1.0
+    state.totals[ClusterTotal.TOLERANCE] = np.inf
     hash_index.insert(state.access.entries, -1, -1, 0)  # entry 0 is FALLBACK
     state.access.entries.keys[FALLBACK, CLUSTER] = -1
     state.access.table[FALLBACK] = -1

@@ -12,10 +12,10 @@ from tocsin.matching.encoding.codes import Keys
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.le_subscribe import state as arrays
-from tocsin.matching.le_subscribe._kernels.adaptation import DONE, NO_ROOM, redistribute, sample_all
+from tocsin.matching.le_subscribe._kernels.adaptation import Cursor, redistribute, sample_all
 from tocsin.matching.le_subscribe.expectations import joint_probabilities
 from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
-from tocsin.matching.le_subscribe.state import EVENTS, FALLBACK
+from tocsin.matching.le_subscribe.state import FALLBACK, ClusterTotal
 from tocsin.matching.le_subscribe.tables import EAGER, Costs, add_table, new_sample, read_costs, schemas_for
 from tocsin.matching.registry import register
 from tocsin.matching.saved import MatcherParts
@@ -117,16 +117,16 @@ class Static(ClusteredMatcher):
             access = self._state.access
             probability = joint_probabilities(self._statistics, self.vocabulary, self._state)
             known = (probability >= 0.0) & np.isin(access.table, list(tables))
-            access.hits[known] = probability[known] * self._state.totals[EVENTS]
+            access.hits[known] = probability[known] * self._state.totals[ClusterTotal.EVENTS]
 
     def _move_all(self) -> None:
         """Redistribute every access predicate that there is now."""
         top = hash_index.top_entry(self._state.access.entries)
         cursor = np.zeros(4, dtype=np.int64)
         for entry in range(FALLBACK + 1, top):
-            while self._state.access.members[entry] > 0 and not cursor[DONE]:
+            while self._state.access.members[entry] > 0 and not cursor[Cursor.DONE]:
                 members = int(self._state.access.members[entry])
                 self._state = arrays.with_room(self._state, min(_STEP, members), 1, self._widest)
                 redistribute(self._state, entry, _STEP, cursor)
-                cursor[NO_ROOM] = 0  # there is room again the next time
+                cursor[Cursor.NO_ROOM] = 0  # there is room again the next time
             cursor[:] = 0

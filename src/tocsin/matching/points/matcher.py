@@ -29,14 +29,14 @@ from tocsin.matching.points.shapes import Shape, alike, numbers_of, shapes_of
 from tocsin.matching.points.state import (
     BETWEEN,
     INNER,
-    LIVE,
     MOST_EQUALS,
     MOST_PREDICATES,
     MOST_SHAPES,
     ROOT,
     PointColumn,
+    PointTotal,
+    ShapeColumn,
     State,
-    Total,
     Values,
     new_state,
 )
@@ -112,7 +112,9 @@ class Points(IndexedMatcher):
         felled = np.empty(len(numbers), dtype=np.int64)
         gone = leave(self._state, numbers, self._index.state.links, felled)
         self._index.fell(felled[:gone])
-        self._shapes = {shape: row for shape, row in self._shapes.items() if self._state.shapes[row, LIVE]}
+        self._shapes = {
+            shape: row for shape, row in self._shapes.items() if self._state.shapes[row, ShapeColumn.LIVE]
+        }
 
     def _sorted(self, batch: EncodedConjunctions) -> tuple[list[tuple[Shape, Keys]], Keys]:
         """Return the conjunctions that are points, by shape, and those that are not, by their places."""
@@ -141,7 +143,7 @@ class Points(IndexedMatcher):
                 return None
             row = self._shapes[shape] = min(free)
             self._state.shapes[row] = shape.row()
-            self._state.totals[Total.SHAPES] = max(self._state.totals[Total.SHAPES], row + 1)
+            self._state.totals[PointTotal.SHAPES] = max(self._state.totals[PointTotal.SHAPES], row + 1)
         return row
 
     def _enter(
@@ -178,12 +180,12 @@ class Points(IndexedMatcher):
         join(points, ends, others, other_ends, owner, keys, found)
         residual = others[others >= NEEDS_RESIDUAL] - NEEDS_RESIDUAL
         self._inner_numbers = dict(zip(keys[owner[residual], 0].tolist(), residual.tolist(), strict=True))
-        self._state.totals[Total.EVENTS] += len(ends) - 1
+        self._state.totals[PointTotal.EVENTS] += len(ends) - 1
         return found, ends + other_ends
 
     def _match_points(self, events: EncodedEvents) -> tuple[Keys, Keys]:
         """Return the conjunctions that are points and that each event satisfies, and where each event's begin."""
-        count, shapes = len(events.offsets) - 1, int(self._state.totals[Total.SHAPES])
+        count, shapes = len(events.offsets) - 1, int(self._state.totals[PointTotal.SHAPES])
         if not self._shapes:
             return np.empty(0, dtype=np.int64), np.zeros(count + 1, dtype=np.int64)
         values = _values(events.lows)
@@ -199,7 +201,7 @@ class Points(IndexedMatcher):
             found, offsets = self._index.find(Rectangles._make(column[:questions] for column in asked))
             np.add.at(sizes, which[:questions] + 1, np.diff(offsets))
             parts.append(found)
-            self._state.totals[Total.RECTANGLES] += questions
+            self._state.totals[PointTotal.RECTANGLES] += questions
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64), np.cumsum(sizes)
 
     def _maintain(self, events: int) -> None:
@@ -253,7 +255,8 @@ class Points(IndexedMatcher):
             "points": len(self._index),
             "shapes": len(self._shapes),
             "trees": hash_index.live_entries(self._state.trees),
-            "rectangles per event": float(totals[Total.RECTANGLES]) / max(float(totals[Total.EVENTS]), 1.0),
+            "rectangles per event": float(totals[PointTotal.RECTANGLES])
+            / max(float(totals[PointTotal.EVENTS]), 1.0),
         }
 
     # saving
@@ -294,7 +297,7 @@ class Points(IndexedMatcher):
         with self._lock:
             super().restore(parts)
             self._inner.restore(MatcherParts({}, _inner_of(parts.arrays), _inner_of(parts.documents)))
-            used = np.flatnonzero(self._state.shapes[:, LIVE]).tolist()
+            used = np.flatnonzero(self._state.shapes[:, ShapeColumn.LIVE]).tolist()
             self._shapes = {Shape.of_row(self._state.shapes[row]): row for row in used}
 
     @classmethod

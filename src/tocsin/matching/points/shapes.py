@@ -13,16 +13,11 @@ from numpy.typing import NDArray
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Keys, Op
 from tocsin.matching.points.state import (
     BETWEEN,
-    EQUALS,
     FIRST_AXIS,
-    MEANT,
     MOST_EQUALS,
     MOST_PREDICATES,
     NO_FIELD,
-    ROLES,
-    SIDES,
-    TAGS,
-    WIDTH,
+    ShapeColumn,
 )
 
 _FIELD: Final = (1 << FIELD_BITS) - 1
@@ -72,25 +67,28 @@ class Shape(Struct, frozen=True):
 
     def row(self) -> NDArray[np.int64]:
         """Return the shape as the kernels read it; nobody has it yet."""
-        row = np.zeros(SIDES + 8, dtype=np.int64)
-        row[WIDTH] = len(self.tags)
-        row[TAGS : TAGS + len(self.tags)] = self.tags
-        row[ROLES : ROLES + len(self.roles)] = self.roles
+        row = np.zeros(ShapeColumn.SIDES + 8, dtype=np.int64)
+        row[ShapeColumn.WIDTH] = len(self.tags)
+        row[ShapeColumn.TAGS : ShapeColumn.TAGS + len(self.tags)] = self.tags
+        row[ShapeColumn.ROLES : ShapeColumn.ROLES + len(self.roles)] = self.roles
         meant = [self.tags[place] & _FIELD for place in self.equalities]
-        row[EQUALS] = len(meant)
-        row[MEANT : MEANT + len(meant)] = meant
-        row[SIDES : SIDES + 8 : 2] = NO_FIELD
+        row[ShapeColumn.EQUALS] = len(meant)
+        row[ShapeColumn.FIELDS : ShapeColumn.FIELDS + len(meant)] = meant
+        row[ShapeColumn.SIDES : ShapeColumn.SIDES + 8 : 2] = NO_FIELD
         for tag, role in zip(self.tags, self.roles, strict=True):
             for axis, is_above, is_equal in _sides(Op(tag >> FIELD_BITS), role):
-                side = SIDES + 4 * axis + (0 if is_above else 2)
+                side = ShapeColumn.SIDES + 4 * axis + (0 if is_above else 2)
                 row[side], row[side + 1] = tag & _FIELD, is_equal
         return row
 
     @classmethod
     def of_row(cls, row: NDArray[np.int64]) -> Shape:
         """Return the shape that gave this row."""
-        width = int(row[WIDTH])
-        return cls(tuple(row[TAGS : TAGS + width].tolist()), tuple(row[ROLES : ROLES + width].tolist()))
+        width = int(row[ShapeColumn.WIDTH])
+        return cls(
+            tuple(row[ShapeColumn.TAGS : ShapeColumn.TAGS + width].tolist()),
+            tuple(row[ShapeColumn.ROLES : ShapeColumn.ROLES + width].tolist()),
+        )
 
 
 def _sides(op: Op, role: int) -> Iterator[tuple[int, bool, bool]]:

@@ -20,17 +20,22 @@ MOST_EQUALS: Final = 2  # of a conjunction that is a point
 MOST_PREDICATES: Final = 6  # of such a one: those, and two comparisons of each coordinate
 MOST_SHAPES: Final = 256  # every event is asked about each
 
-# shapes
-LIVE: Final = 0  # conjunctions that have it
-WIDTH: Final = 1  # predicates
-EQUALS: Final = 2  # equalities
-TAGS: Final = 3  # of the predicates, in the order they were given
-ROLES: Final = TAGS + MOST_PREDICATES  # which equality, or coordinate, each is
-MEANT: Final = ROLES + MOST_PREDICATES  # the fields of the equalities
-SIDES: Final = (
-    MEANT + MOST_EQUALS
-)  # of each coordinate the field below and whether it may be equal, and that above
-_COLUMNS: Final = SIDES + 8
+
+class ShapeColumn(IntEnum):
+    """Columns of a shape."""
+
+    LIVE = 0  # conjunctions that have it
+    WIDTH = 1  # predicates
+    EQUALS = 2  # equalities
+    TAGS = 3  # of the predicates, in the order they were given
+    ROLES = TAGS + MOST_PREDICATES  # which equality, or coordinate, each is
+    FIELDS = ROLES + MOST_PREDICATES  # the fields of the equalities
+    SIDES = (
+        FIELDS + MOST_EQUALS
+    )  # of each coordinate the field below and whether it may be equal, and that above
+
+
+_COLUMNS: Final = ShapeColumn.SIDES + 8
 
 # roles: an equality is 0 or 1
 FIRST_AXIS: Final = MOST_EQUALS  # and the next one
@@ -47,7 +52,7 @@ class PointColumn(IntEnum):
     TREE = 2  # the entry of its tree
 
 
-class Total(IntEnum):
+class PointTotal(IntEnum):
     """Places in `State.totals`."""
 
     SHAPES = 0  # rows of shapes ever in use
@@ -78,7 +83,7 @@ def new_state() -> State:
         conjunction_store.new_store(3),
         np.zeros((MOST_SHAPES, _COLUMNS), dtype=np.int64),
         hash_index.new_hash_index(3, extra=1),
-        np.zeros(len(Total), dtype=np.int64),
+        np.zeros(len(PointTotal), dtype=np.int64),
     )
 
 

@@ -13,35 +13,23 @@ from numpy.typing import NDArray
 
 from tocsin.matching.amkh.state import (
     BOTH,
-    BOUNDS,
-    BOUNDS_CLASS,
-    CHAINS,
-    CHAINS_CLASS,
-    CLASS_COUNT,
-    CLASSES,
-    CLAUSE_BEFORE,
-    CLAUSE_CLASS,
-    CLAUSE_ID,
-    CLAUSE_NEXT,
-    CUTS,
     HAS_LOWER,
     HAS_UPPER,
-    HEAD,
     HIGHEST,
-    LARGEST_CLASSES,
-    LIVE,
     LOOSE,
     LOWER,
     LOWER_STRICT,
     LOWEST,
     RANGE,
-    RANKED,
     SHAPES,
-    STALE,
-    UNEQUALS,
     UPPER,
     UPPER_STRICT,
+    ChainColumn,
+    ClauseColumn,
+    HashSetting,
     Index,
+    IndexTop,
+    PlaceColumn,
 )
 from tocsin.matching.encoding.codes import FIELD_BITS, Op
 from tocsin.structures import blocks
@@ -67,17 +55,17 @@ def _shape(op: int) -> int:
 @helper
 def _class_for(index: Index, place: int, entry: int) -> int:
     """Return the class of a clause other than an equality."""
-    count, keys = index.settings[CLASS_COUNT], index.clauses.keys
+    count, keys = index.settings[HashSetting.CLASS_COUNT], index.clauses.keys
     if count == 0:
-        return keys[entry, CLAUSE_ID]
-    if index.settings[RANKED] == 0:
-        return keys[entry, CLAUSE_ID] % count
+        return keys[entry, ClauseColumn.ID]
+    if index.settings[HashSetting.RANKED] == 0:
+        return keys[entry, ClauseColumn.ID] % count
     shape = _shape(keys[entry, 0] >> FIELD_BITS)
     if shape == LOOSE:
         return LOOSE * count
     low, high = keys[entry, 1], keys[entry, 2]
     constant = low if shape == LOWER else high if shape == UPPER else (low >> 1) + (high >> 1)
-    first = (LOOSE * index.places[place, CUTS] + shape) * (count - 1)
+    first = (LOOSE * index.places[place, PlaceColumn.CUTS] + shape) * (count - 1)
     rank = np.int64(0)
     while rank < count - 1 and index.cuts[first + rank] < constant:
         rank += 1
@@ -87,8 +75,8 @@ def _class_for(index: Index, place: int, entry: int) -> int:
 @helper
 def _bounds_row(index: Index, place: int, class_: int, shape: int) -> int:
     """Return the row of bounds for the clauses of one shape in a class."""
-    first = index.places[place, BOUNDS]
-    return first + class_ if index.settings[RANKED] else first + SHAPES * class_ + shape
+    first = index.places[place, PlaceColumn.BOUNDS]
+    return first + class_ if index.settings[HashSetting.RANKED] else first + SHAPES * class_ + shape
 
 
 @helper
@@ -104,12 +92,12 @@ def _clear(rows: NDArray[np.int64], at: int, shape: int) -> None:
 def _make_classes(index: Index, place: int, class_: int) -> None:
     """Make rows for an attribute's classes, up to this one, if there are none."""
     row, settings = index.places[place], index.settings
-    old = row[CLASSES]
+    old = row[PlaceColumn.CLASSES]
     if class_ < old:
         return
-    per_class = np.int64(1 if settings[RANKED] else SHAPES)
-    count = settings[CLASS_COUNT]
-    if settings[RANKED]:
+    per_class = np.int64(1 if settings[HashSetting.RANKED] else SHAPES)
+    count = settings[HashSetting.CLASS_COUNT]
+    if settings[HashSetting.RANKED]:
         count = LOOSE * count + 1
     elif count == 0:
         count = size_of(class_of(class_ + 1))
@@ -118,31 +106,39 @@ def _make_classes(index: Index, place: int, class_: int) -> None:
     for i in range(per_class * count):
         at = bounds + i
         if i < per_class * old:
-            index.bounds.rows[at, 0] = index.bounds.rows[row[BOUNDS] + i, 0]
-            index.bounds.rows[at, 1] = index.bounds.rows[row[BOUNDS] + i, 1]
+            index.bounds.rows[at, 0] = index.bounds.rows[row[PlaceColumn.BOUNDS] + i, 0]
+            index.bounds.rows[at, 1] = index.bounds.rows[row[PlaceColumn.BOUNDS] + i, 1]
         else:
-            _clear(index.bounds.rows, at, i // settings[CLASS_COUNT] if settings[RANKED] else i % SHAPES)
+            _clear(
+                index.bounds.rows,
+                at,
+                i // settings[HashSetting.CLASS_COUNT] if settings[HashSetting.RANKED] else i % SHAPES,
+            )
     for i in range(count):
-        for column in range(STALE + 1):
+        for column in range(ChainColumn.STALE + 1):
             index.chains.rows[chains + i, column] = 0
             if i < old:
-                index.chains.rows[chains + i, column] = index.chains.rows[row[CHAINS] + i, column]
+                index.chains.rows[chains + i, column] = index.chains.rows[row[PlaceColumn.CHAINS] + i, column]
         if i >= old:
-            index.chains.rows[chains + i, HEAD] = -1
+            index.chains.rows[chains + i, ChainColumn.HEAD] = -1
     forget_classes(index, place)
-    row[CHAINS], row[CHAINS_CLASS], row[CLASSES] = chains, chains_class, count
-    row[BOUNDS], row[BOUNDS_CLASS] = bounds, bounds_class
-    index.tops[LARGEST_CLASSES] = max(index.tops[LARGEST_CLASSES], count)
+    row[PlaceColumn.CHAINS], row[PlaceColumn.CHAINS_CLASS], row[PlaceColumn.CLASSES] = (
+        chains,
+        chains_class,
+        count,
+    )
+    row[PlaceColumn.BOUNDS], row[PlaceColumn.BOUNDS_CLASS] = bounds, bounds_class
+    index.tops[IndexTop.LARGEST_CLASSES] = max(index.tops[IndexTop.LARGEST_CLASSES], count)
 
 
 @helper
 def forget_classes(index: Index, place: int) -> None:
     """Give back the rows of an attribute's classes."""
     row = index.places[place]
-    if row[CLASSES] > 0:
-        blocks.give(index.chains, row[CHAINS], row[CHAINS_CLASS])
-        blocks.give(index.bounds, row[BOUNDS], row[BOUNDS_CLASS])
-    row[CLASSES], row[BOUNDS], row[CHAINS] = 0, -1, -1
+    if row[PlaceColumn.CLASSES] > 0:
+        blocks.give(index.chains, row[PlaceColumn.CHAINS], row[PlaceColumn.CHAINS_CLASS])
+        blocks.give(index.bounds, row[PlaceColumn.BOUNDS], row[PlaceColumn.BOUNDS_CLASS])
+    row[PlaceColumn.CLASSES], row[PlaceColumn.BOUNDS], row[PlaceColumn.CHAINS] = 0, -1, -1
 
 
 @helper
@@ -151,7 +147,7 @@ def _widen(index: Index, place: int, entry: int) -> None:
     keys, rows = index.clauses.keys, index.bounds.rows
     op = keys[entry, 0] >> FIELD_BITS
     shape, low, high = _shape(op), keys[entry, 1], keys[entry, 2]
-    at = _bounds_row(index, place, keys[entry, CLAUSE_CLASS], shape)
+    at = _bounds_row(index, place, keys[entry, ClauseColumn.CLASS], shape)
     if shape == BOTH:
         rows[at, 0], rows[at, 1] = min(rows[at, 0], low), max(rows[at, 1], high)
     elif shape == LOWER:
@@ -167,9 +163,9 @@ def _count_loose(index: Index, place: int, entry: int, change: int) -> None:
     keys = index.clauses.keys
     op = keys[entry, 0] >> FIELD_BITS
     if op < RANGE:
-        at = _bounds_row(index, place, keys[entry, CLAUSE_CLASS], np.int64(LOOSE))
+        at = _bounds_row(index, place, keys[entry, ClauseColumn.CLASS], np.int64(LOOSE))
         index.bounds.rows[at, 0 if op == _NE else 1] += change
-        index.places[place, UNEQUALS] += change if op == _NE else 0
+        index.places[place, PlaceColumn.UNEQUALS] += change if op == _NE else 0
 
 
 @helper
@@ -177,44 +173,47 @@ def enter_class(index: Index, place: int, entry: int) -> None:
     """Put a clause into its class; there must be room."""
     keys = index.clauses.keys
     class_ = _class_for(index, place, entry)
-    keys[entry, CLAUSE_CLASS] = class_
+    keys[entry, ClauseColumn.CLASS] = class_
     _make_classes(index, place, class_)
     _widen(index, place, entry)
     _count_loose(index, place, entry, 1)
-    chain = index.chains.rows[index.places[place, CHAINS] + class_]
-    chain[LIVE] += 1
-    keys[entry, CLAUSE_NEXT] = chain[HEAD]
-    keys[entry, CLAUSE_BEFORE] = -1
-    if chain[HEAD] >= 0:
-        keys[chain[HEAD], CLAUSE_BEFORE] = entry
-    chain[HEAD] = entry
+    chain = index.chains.rows[index.places[place, PlaceColumn.CHAINS] + class_]
+    chain[ChainColumn.LIVE] += 1
+    keys[entry, ClauseColumn.NEXT] = chain[ChainColumn.HEAD]
+    keys[entry, ClauseColumn.BEFORE] = -1
+    if chain[ChainColumn.HEAD] >= 0:
+        keys[chain[ChainColumn.HEAD], ClauseColumn.BEFORE] = entry
+    chain[ChainColumn.HEAD] = entry
 
 
 @helper
 def leave_class(index: Index, place: int, entry: int) -> None:
     """Take a clause out of its class, and find the class's extremes anew if many have gone."""
-    keys, class_ = index.clauses.keys, index.clauses.keys[entry, CLAUSE_CLASS]
+    keys, class_ = index.clauses.keys, index.clauses.keys[entry, ClauseColumn.CLASS]
     _count_loose(index, place, entry, -1)
-    chain = index.chains.rows[index.places[place, CHAINS] + class_]
-    before, following = keys[entry, CLAUSE_BEFORE], keys[entry, CLAUSE_NEXT]
+    chain = index.chains.rows[index.places[place, PlaceColumn.CHAINS] + class_]
+    before, following = keys[entry, ClauseColumn.BEFORE], keys[entry, ClauseColumn.NEXT]
     if before >= 0:
-        keys[before, CLAUSE_NEXT] = following
+        keys[before, ClauseColumn.NEXT] = following
     else:
-        chain[HEAD] = following
+        chain[ChainColumn.HEAD] = following
     if following >= 0:
-        keys[following, CLAUSE_BEFORE] = before
-    chain[LIVE] -= 1
-    chain[STALE] += 1
-    if chain[LIVE] > _FEW and chain[STALE] * _PART < chain[LIVE]:
+        keys[following, ClauseColumn.BEFORE] = before
+    chain[ChainColumn.LIVE] -= 1
+    chain[ChainColumn.STALE] += 1
+    if chain[ChainColumn.LIVE] > _FEW and chain[ChainColumn.STALE] * _PART < chain[ChainColumn.LIVE]:
         return
-    chain[STALE] = 0
+    chain[ChainColumn.STALE] = 0
     for shape in range(LOOSE):
-        if index.settings[RANKED] == 0 or class_ // index.settings[CLASS_COUNT] == shape:
+        if (
+            index.settings[HashSetting.RANKED] == 0
+            or class_ // index.settings[HashSetting.CLASS_COUNT] == shape
+        ):
             _clear(index.bounds.rows, _bounds_row(index, place, class_, shape), shape)
-    other = chain[HEAD]
+    other = chain[ChainColumn.HEAD]
     while other >= 0:
         _widen(index, place, other)
-        other = keys[other, CLAUSE_NEXT]
+        other = keys[other, ClauseColumn.NEXT]
 
 
 @helper

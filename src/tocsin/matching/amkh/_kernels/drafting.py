@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Final
 
 import numpy as np
 
 from tocsin.matching.amkh.state import (
-    EQUALITIES,
-    EVENTS,
     HAS_LOWER,
     HAS_UPPER,
     LOWER_STRICT,
@@ -16,10 +15,11 @@ from tocsin.matching.amkh.state import (
     MOST_MEMBERS,
     MOST_POINTS,
     RANGE,
-    SHARE,
     UPPER_STRICT,
-    WIDTH,
+    HashSetting,
+    HashTotal,
     Index,
+    PlaceColumn,
     State,
 )
 from tocsin.matching.conjunction_store.state import Expressions, StoreCounter
@@ -36,14 +36,18 @@ _BETWEEN, _IN, _PRESENT = int(Op.BETWEEN), int(Op.IN), int(Op.PRESENT)
 _RESIDUAL, _MISSING = int(Op.RESIDUAL), int(Op.MISSING)
 _EVERYTHING: Final = 2
 
-# Columns of a drafted coordinate
-D_FIELD: Final = 0
-D_KIND: Final = 1  # the larger, the fewer values it lets pass
-D_TAG: Final = 2
-D_LOW: Final = 3
-D_HIGH: Final = 4
-D_LIST: Final = 5  # the list whose members are its values, or -1
-D_TAKEN: Final = 6
+
+class DraftColumn(IntEnum):
+    """Columns of a drafted coordinate."""
+
+    FIELD = 0
+    KIND = 1  # the larger, the fewer values it lets pass
+    TAG = 2
+    LOW = 3
+    HIGH = 4
+    LIST = 5  # the list whose members are its values, or -1
+    TAKEN = 6
+
 
 _LOOSE: Final = 1
 _RANGED: Final = 2
@@ -54,8 +58,8 @@ _EQUAL: Final = 4
 @helper
 def frequency(state: State, field: int) -> float:
     """Return the share of events that have a field since it is asked for; while these are few, of conjunctions."""
-    events = state.totals[EVENTS] - state.fields.since[field]
-    if events >= KNOWN * state.totals[SHARE]:
+    events = state.totals[HashTotal.EVENTS] - state.fields.since[field]
+    if events >= KNOWN * state.totals[HashTotal.SHARE]:
         return state.fields.seen[field] / events
     return min(state.fields.uses[field] / max(state.store.counters[StoreCounter.LIVE], np.int64(1)), 1.0)
 
@@ -75,32 +79,32 @@ def draft(state: State, expressions: Expressions, i: int) -> int:
         kind = _kind_of(expressions, q)
         field, low, high, list_ = _constants(expressions, q, kind)
         at = np.int64(0)
-        while at < count and rows[at, D_FIELD] != field:
+        while at < count and rows[at, DraftColumn.FIELD] != field:
             at += 1
         if at == count:
             if count == min(np.int64(_MOST), rows.shape[0]):
                 continue
-            rows[at, D_FIELD], rows[at, D_KIND], rows[at, D_TAKEN] = field, 0, 0
+            rows[at, DraftColumn.FIELD], rows[at, DraftColumn.KIND], rows[at, DraftColumn.TAKEN] = field, 0, 0
             count += 1
-        if kind == _RANGED and rows[at, D_KIND] == _RANGED:
+        if kind == _RANGED and rows[at, DraftColumn.KIND] == _RANGED:
             _narrow(state, at, op, low, high)
         elif (
             kind == _EQUAL
-            and rows[at, D_KIND] == _EQUAL
-            and rows[at, D_LOW] != low
+            and rows[at, DraftColumn.KIND] == _EQUAL
+            and rows[at, DraftColumn.LOW] != low
             and field % FIELDS != _TEXT
         ):
             return np.int64(-1)  # two values at once
-        elif kind > rows[at, D_KIND]:
-            rows[at, D_KIND], rows[at, D_LIST] = kind, list_
-            rows[at, D_LOW], rows[at, D_HIGH] = low, high
+        elif kind > rows[at, DraftColumn.KIND]:
+            rows[at, DraftColumn.KIND], rows[at, DraftColumn.LIST] = kind, list_
+            rows[at, DraftColumn.LOW], rows[at, DraftColumn.HIGH] = low, high
             if kind == _RANGED:
-                rows[at, D_TAG] = 0
+                rows[at, DraftColumn.TAG] = 0
                 _narrow(state, at, op, low, high)
             else:
-                rows[at, D_TAG] = op if kind == _LOOSE else _EQ
+                rows[at, DraftColumn.TAG] = op if kind == _LOOSE else _EQ
     for at in range(count):
-        if rows[at, D_KIND] == _RANGED and not _settle_range(state, at):
+        if rows[at, DraftColumn.KIND] == _RANGED and not _settle_range(state, at):
             return np.int64(-1)
     return count
 
@@ -153,36 +157,42 @@ def _hull(expressions: Expressions, list_: int) -> tuple[int, int]:
 def _narrow(state: State, at: int, op: int, low: int, high: int) -> None:
     """Let a drafted range fulfil one predicate more."""
     row = state.scratch.draft[at]
-    flags = row[D_TAG]
+    flags = row[DraftColumn.TAG]
     if op in (_GT, _GE, _BETWEEN, _IN):
         strict = op == _GT
-        if flags & HAS_LOWER == 0 or low > row[D_LOW] or (low == row[D_LOW] and strict):
-            row[D_LOW] = low
+        if flags & HAS_LOWER == 0 or low > row[DraftColumn.LOW] or (low == row[DraftColumn.LOW] and strict):
+            row[DraftColumn.LOW] = low
             flags = (flags & ~LOWER_STRICT) | HAS_LOWER | (LOWER_STRICT if strict else 0)
     if op in (_LT, _LE, _BETWEEN, _IN):
         strict = op == _LT
-        if flags & HAS_UPPER == 0 or high < row[D_HIGH] or (high == row[D_HIGH] and strict):
-            row[D_HIGH] = high
+        if (
+            flags & HAS_UPPER == 0
+            or high < row[DraftColumn.HIGH]
+            or (high == row[DraftColumn.HIGH] and strict)
+        ):
+            row[DraftColumn.HIGH] = high
             flags = (flags & ~UPPER_STRICT) | HAS_UPPER | (UPPER_STRICT if strict else 0)
-    row[D_TAG] = flags
+    row[DraftColumn.TAG] = flags
 
 
 @helper
 def _settle_range(state: State, at: int) -> bool:
     """Make a drafted range the clause that it is; return False if no value is in it."""
     row = state.scratch.draft[at]
-    flags, both = row[D_TAG], HAS_LOWER | HAS_UPPER
-    row[D_TAG] = RANGE + flags
+    flags, both = row[DraftColumn.TAG], HAS_LOWER | HAS_UPPER
+    row[DraftColumn.TAG] = RANGE + flags
     if flags & both != both:
         if flags & HAS_LOWER:
-            row[D_HIGH] = 0
+            row[DraftColumn.HIGH] = 0
         else:
-            row[D_LOW] = 0
+            row[DraftColumn.LOW] = 0
         return True
-    if row[D_LOW] > row[D_HIGH] or (row[D_LOW] == row[D_HIGH] and flags != both):
+    if row[DraftColumn.LOW] > row[DraftColumn.HIGH] or (
+        row[DraftColumn.LOW] == row[DraftColumn.HIGH] and flags != both
+    ):
         return False
-    if row[D_LOW] == row[D_HIGH] and row[D_FIELD] % FIELDS != _STRING:
-        row[D_TAG], row[D_KIND], row[D_LIST] = _EQ, _EQUAL, -1
+    if row[DraftColumn.LOW] == row[DraftColumn.HIGH] and row[DraftColumn.FIELD] % FIELDS != _STRING:
+        row[DraftColumn.TAG], row[DraftColumn.KIND], row[DraftColumn.LIST] = _EQ, _EQUAL, -1
     return True
 
 
@@ -193,23 +203,23 @@ def choose(state: State, index: Index, expressions: Expressions, count: int) -> 
     They are those that fewest events have, as many as the scheme allows, in the order of their attributes.
     """
     rows, chosen = state.scratch.draft, state.scratch.chosen
-    width, points = min(index.settings[WIDTH], np.int64(MOST_HASHED)), np.int64(1)
+    width, points = min(index.settings[HashSetting.WIDTH], np.int64(MOST_HASHED)), np.int64(1)
     taken = np.int64(0)
     while taken < width:
         best, least = np.int64(-1), np.inf
         for at in range(count):
-            if rows[at, D_TAKEN] == 0 and _is_hashed(
-                index, expressions, rows[at, D_FIELD], at, state, points
+            if rows[at, DraftColumn.TAKEN] == 0 and _is_hashed(
+                index, expressions, rows[at, DraftColumn.FIELD], at, state, points
             ):
                 cost = _share(state, index, expressions, at)
                 if cost < least:
                     best, least = np.int64(at), cost
         if best < 0:
             break
-        rows[best, D_TAKEN] = 1
-        points *= _values(expressions, rows[best, D_LIST])
+        rows[best, DraftColumn.TAKEN] = 1
+        points *= _values(expressions, rows[best, DraftColumn.LIST])
         at = taken
-        while at > 0 and rows[chosen[at - 1], D_FIELD] > rows[best, D_FIELD]:
+        while at > 0 and rows[chosen[at - 1], DraftColumn.FIELD] > rows[best, DraftColumn.FIELD]:
             chosen[at] = chosen[at - 1]
             at -= 1
         chosen[at] = best
@@ -228,11 +238,11 @@ def _is_hashed(
 ) -> bool:
     row = state.scratch.draft[at]
     if index.hashing[field] == _EVERYTHING:
-        return points * _values(expressions, row[D_LIST]) <= MOST_POINTS
+        return points * _values(expressions, row[DraftColumn.LIST]) <= MOST_POINTS
     return (
         index.hashing[field] > 0
-        and row[D_KIND] >= _LISTED
-        and points * _values(expressions, row[D_LIST]) <= MOST_POINTS
+        and row[DraftColumn.KIND] >= _LISTED
+        and points * _values(expressions, row[DraftColumn.LIST]) <= MOST_POINTS
     )
 
 
@@ -240,10 +250,10 @@ def _is_hashed(
 def _share(state: State, index: Index, expressions: Expressions, at: int) -> float:
     """Return about which share of the events leads to a drafted coordinate."""
     row = state.scratch.draft[at]
-    share = frequency(state, row[D_FIELD])
-    if row[D_KIND] >= _LISTED:
-        place = np.int64(index.place[row[D_FIELD]])
-        known = index.places[place, EQUALITIES] if place >= 0 else np.int64(0)
-        any_ = row[D_FIELD] % FIELDS == _ANY
-        return share if any_ else share * _values(expressions, row[D_LIST]) / (8.0 + known)
-    return share * (0.6 if row[D_KIND] == _RANGED else 1.0)
+    share = frequency(state, row[DraftColumn.FIELD])
+    if row[DraftColumn.KIND] >= _LISTED:
+        place = np.int64(index.place[row[DraftColumn.FIELD]])
+        known = index.places[place, PlaceColumn.EQUALITIES] if place >= 0 else np.int64(0)
+        any_ = row[DraftColumn.FIELD] % FIELDS == _ANY
+        return share if any_ else share * _values(expressions, row[DraftColumn.LIST]) / (8.0 + known)
+    return share * (0.6 if row[DraftColumn.KIND] == _RANGED else 1.0)

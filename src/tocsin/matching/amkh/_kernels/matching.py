@@ -12,56 +12,24 @@ from tocsin.matching.amkh._kernels.clauses import class_addend, equality_addend
 from tocsin.matching.amkh._kernels.table import bit_of, bucket_key, schema_addend
 from tocsin.matching.amkh._kernels.verifying import holds
 from tocsin.matching.amkh.state import (
-    ADDEND_COUNT,
-    ADDENDS,
-    ASKED,
-    AT_SCHEMA,
-    BOUNDS,
-    BUCKET_NEXT,
     CANDIDATES,
-    CLASS_COUNT,
-    CLASSES,
-    CLAUSE_CLASS,
-    CLAUSE_ID,
-    EPOCH,
-    EQUALITIES,
-    EVENTS,
-    EXAMINED,
-    LEFT,
-    LIST,
-    LIST_COUNT,
-    LOOKED_AT,
     LOOSE,
-    MATCHED,
-    MEMBERS,
-    MET,
     NO_KEY,
-    OTHERS,
     PLACE_COLUMNS,
-    PROBED,
     PROBES,
-    RANKED,
-    ROOM,
-    ROW,
-    SCHEMA_BUCKET,
-    SCHEMA_BUCKETS,
-    SCHEMA_PLACES,
-    SCHEMA_SHARED,
-    SCHEMA_SIZE,
-    SEEN,
     SHAPES,
-    SHARE,
     SINGLE,
-    SIZE,
     SIZE_BITS,
-    STAMP,
-    SUMS,
-    SWEEP,
-    UNEQUALS,
-    VISIT,
-    WALK,
+    BucketColumn,
+    ClauseColumn,
+    HashSetting,
+    HashTotal,
     Index,
+    PlaceColumn,
+    ProbeCursor,
+    SchemaColumn,
     State,
+    StateTop,
 )
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
 from tocsin.matching.encoding.events import EncodedEvents
@@ -90,16 +58,18 @@ def match(
     """
     scratch = state.scratch
     for event in range(start, events.offsets.shape[0] - 1):
-        state.tops[EPOCH] += 1
-        state.tops[ROOM] = state.tops[SUMS] = 0
+        state.tops[StateTop.EPOCH] += 1
+        state.tops[StateTop.ROOM] = state.tops[StateTop.SUMS] = 0
         pairs, signature = _unfold(state, events, event)
         count = offsets[event]
         probed = examined = np.int64(0)
         if _find_clauses(state, index, pairs):
             visits, available = _visits(state, index, pairs)
-            scratch.cursor[VISIT] = scratch.cursor[ROW] = scratch.cursor[LEFT] = 0
-            scratch.cursor[WALK] = scratch.cursor[SWEEP] = -1
-            scratch.cursor[ASKED] = 0
+            scratch.cursor[ProbeCursor.VISIT] = scratch.cursor[ProbeCursor.ROW] = scratch.cursor[
+                ProbeCursor.LEFT
+            ] = 0
+            scratch.cursor[ProbeCursor.WALK] = scratch.cursor[ProbeCursor.SWEEP] = -1
+            scratch.cursor[ProbeCursor.ASKED] = 0
             while True:
                 probes = _coordinates(state, index, visits, available)
                 if probes == 0:
@@ -112,7 +82,7 @@ def match(
                     break
         for i in range(pairs):
             state.fields.slot[scratch.field[i]] = 0
-        if count < 0 or state.tops[SUMS] > 0:
+        if count < 0 or state.tops[StateTop.SUMS] > 0:
             return event
         _note(state, pairs, probed, examined, count - offsets[event])
         offsets[event + 1] = count
@@ -122,15 +92,15 @@ def match(
 @helper
 def _note(state: State, pairs: int, probed: int, examined: int, matched: int) -> None:
     """Count an event that is done."""
-    totals, share = state.totals, state.totals[SHARE]
+    totals, share = state.totals, state.totals[HashTotal.SHARE]
     for i in range(pairs):
         if i == 0 or state.scratch.field[i] != state.scratch.field[i - 1]:
             state.fields.seen[state.scratch.field[i]] += share
-    totals[EVENTS] += share
-    totals[SEEN] += 1.0
-    totals[PROBED] += probed
-    totals[EXAMINED] += examined
-    totals[MATCHED] += matched
+    totals[HashTotal.EVENTS] += share
+    totals[HashTotal.SEEN] += 1.0
+    totals[HashTotal.PROBED] += probed
+    totals[HashTotal.EXAMINED] += examined
+    totals[HashTotal.MATCHED] += matched
 
 
 @helper
@@ -175,7 +145,7 @@ def _find_clauses(state: State, index: Index, pairs: int) -> bool:
     of which it satisfies any.
     """
     scratch, places = state.scratch, index.places
-    epoch, sums = state.tops[EPOCH], np.int64(0)
+    epoch, sums = state.tops[StateTop.EPOCH], np.int64(0)
     for i in range(pairs):
         place = max(np.int64(index.place[scratch.field[i]]), np.int64(0))
         scratch.place[i] = place  # row 0 has no clauses
@@ -184,39 +154,43 @@ def _find_clauses(state: State, index: Index, pairs: int) -> bool:
     for i in range(pairs):
         place = scratch.place[i]
         row = places[place]
-        sums += 1 + (row[CLASSES] if _asks_classes(state, i) else 0)
-        if row[EQUALITIES] > 0:
+        sums += 1 + (row[PlaceColumn.CLASSES] if _asks_classes(state, i) else 0)
+        if row[PlaceColumn.EQUALITIES] > 0:
             tag, key = (_EQ << FIELD_BITS) | scratch.field[i], scratch.key[i]
             scratch.head[i] = hash_index.bucket_of(index.clauses, tag, key, key)
             prefetch(index.clauses.heads, scratch.head[i])
-        if row[OTHERS] > 0:
-            prefetch(index.bounds.rows, 2 * row[BOUNDS])
-            prefetch(index.bounds.rows, 2 * row[BOUNDS] + 8)
-        if row[LIST] >= 0:
-            prefetch(index.schema_lists.rows, 2 * row[LIST])
+        if row[PlaceColumn.OTHERS] > 0:
+            prefetch(index.bounds.rows, 2 * row[PlaceColumn.BOUNDS])
+            prefetch(index.bounds.rows, 2 * row[PlaceColumn.BOUNDS] + 8)
+        if row[PlaceColumn.LIST] >= 0:
+            prefetch(index.schema_lists.rows, 2 * row[PlaceColumn.LIST])
     if sums > scratch.sums.shape[0]:
-        state.tops[SUMS] = sums
+        state.tops[StateTop.SUMS] = sums
         return False
     for i in range(pairs):
-        if places[scratch.place[i], EQUALITIES] > 0:
+        if places[scratch.place[i], PlaceColumn.EQUALITIES] > 0:
             head = max(np.int64(index.clauses.heads[scratch.head[i]]), np.int64(0))
             prefetch(index.clauses.keys, head * index.clauses.keys.shape[1])
     sums = np.int64(0)
     for i in range(pairs):
         begin, place = sums, scratch.place[i]
         row = places[place]
-        if row[EQUALITIES] > 0:
+        if row[PlaceColumn.EQUALITIES] > 0:
             tag, key = (_EQ << FIELD_BITS) | scratch.field[i], scratch.key[i]
             entry = hash_index.find_in(index.clauses, scratch.head[i], tag, key, key)
             if entry >= 0:
-                scratch.sums[sums] = equality_addend(index, place, index.clauses.keys[entry, CLAUSE_ID])
+                scratch.sums[sums] = equality_addend(index, place, index.clauses.keys[entry, ClauseColumn.ID])
                 sums += 1
-        if row[OTHERS] > 0 and _asks_classes(state, i):
+        if row[PlaceColumn.OTHERS] > 0 and _asks_classes(state, i):
             sums = _find_classes(state, index, place, i, sums)
         if sums > begin:
-            if row[MET] != epoch:
-                row[MET], row[ADDENDS], row[ADDEND_COUNT] = epoch, begin, 0
-            row[ADDEND_COUNT] += sums - begin
+            if row[PlaceColumn.MET] != epoch:
+                row[PlaceColumn.MET], row[PlaceColumn.ADDENDS], row[PlaceColumn.ADDEND_COUNT] = (
+                    epoch,
+                    begin,
+                    0,
+                )
+            row[PlaceColumn.ADDEND_COUNT] += sums - begin
     return True
 
 
@@ -229,21 +203,21 @@ def _asks_classes(state: State, i: int) -> bool:
 @helper
 def _find_classes(state: State, index: Index, place: int, i: int, sums: int) -> int:
     """Write the addends of the classes of which a value satisfies any clause; return how many there are in all."""
-    scratch, row, ranked = state.scratch, index.places[place], index.settings[RANKED] != 0
+    scratch, row, ranked = state.scratch, index.places[place], index.settings[HashSetting.RANKED] != 0
     refuted = np.int64(-1)
-    if row[UNEQUALS] > 0:
+    if row[PlaceColumn.UNEQUALS] > 0:
         tag, key = (_NE << FIELD_BITS) | scratch.field[i], scratch.key[i]
         entry = hash_index.find(index.clauses, tag, key, key)
         if entry >= 0:
-            refuted = index.clauses.keys[entry, CLAUSE_CLASS]
-    value, at, classes = (scratch.low[i], scratch.high[i]), row[BOUNDS], row[CLASSES]
+            refuted = index.clauses.keys[entry, ClauseColumn.CLASS]
+    value, at, classes = (scratch.low[i], scratch.high[i]), row[PlaceColumn.BOUNDS], row[PlaceColumn.CLASSES]
     if not ranked:
         for class_ in range(classes):
             if is_any_matched(index, at + SHAPES * class_, value, np.int64(refuted == class_)):
                 scratch.sums[sums] = class_addend(index, place, class_)
                 sums += 1
         return sums
-    count, class_ = index.settings[CLASS_COUNT], np.int64(0)
+    count, class_ = index.settings[HashSetting.CLASS_COUNT], np.int64(0)
     for shape in range(SHAPES):
         for _ in range(count if shape < LOOSE else 1):
             if is_matched(index, at + class_, shape, value, np.int64(refuted == class_)):
@@ -259,17 +233,17 @@ def _visits(state: State, index: Index, pairs: int) -> tuple[int, int]:
 
     Also returned is a signature of all attributes with matched clauses.
     """
-    scratch, epoch = state.scratch, state.tops[EPOCH]
+    scratch, epoch = state.scratch, state.tops[StateTop.EPOCH]
     count, available = np.int64(0), np.uint64(0)
-    if index.places[0, LIST] >= 0:  # the schema without attributes
+    if index.places[0, PlaceColumn.LIST] >= 0:  # the schema without attributes
         scratch.visits[count] = 0
         count += 1
     for i in range(pairs):
         place = scratch.place[i]
-        if index.places[place, MET] != epoch or state.fields.slot[scratch.field[i]] != i + 1:
+        if index.places[place, PlaceColumn.MET] != epoch or state.fields.slot[scratch.field[i]] != i + 1:
             continue
         available |= bit_of(place)
-        if index.places[place, LIST] >= 0:
+        if index.places[place, PlaceColumn.LIST] >= 0:
             scratch.visits[count] = place
             count += 1
     return count, available
@@ -285,44 +259,52 @@ def _coordinates(state: State, index: Index, visits: int, available: int) -> int
     scratch, cursor = state.scratch, state.scratch.cursor
     probes = np.int64(0)
     while probes < PROBES:
-        if cursor[LEFT] > 0:
-            cursor[LEFT] -= 1
-            if cursor[AT_SCHEMA] >= SINGLE:
-                place = scratch.visits[cursor[VISIT]]
-                addend = scratch.sums[index.places[place, ADDENDS] + cursor[LEFT]]
-                scratch.probe[probes] = _sum(schema_addend(index, cursor[AT_SCHEMA] - SINGLE), addend)
+        if cursor[ProbeCursor.LEFT] > 0:
+            cursor[ProbeCursor.LEFT] -= 1
+            if cursor[ProbeCursor.AT_SCHEMA] >= SINGLE:
+                place = scratch.visits[cursor[ProbeCursor.VISIT]]
+                addend = scratch.sums[index.places[place, PlaceColumn.ADDENDS] + cursor[ProbeCursor.LEFT]]
+                scratch.probe[probes] = _sum(
+                    schema_addend(index, cursor[ProbeCursor.AT_SCHEMA] - SINGLE), addend
+                )
             else:
                 scratch.probe[probes] = _product(state, index)
             scratch.entry[probes] = -1
             probes += 1
-        elif cursor[WALK] >= 0:
-            scratch.entry[probes] = cursor[WALK]
-            scratch.probe[probes] = np.uint64(index.buckets.keys[cursor[WALK], 0])
+        elif cursor[ProbeCursor.WALK] >= 0:
+            scratch.entry[probes] = cursor[ProbeCursor.WALK]
+            scratch.probe[probes] = np.uint64(index.buckets.keys[cursor[ProbeCursor.WALK], 0])
             probes += 1
-            cursor[WALK] = index.buckets.keys[cursor[WALK], BUCKET_NEXT]
-        elif cursor[SWEEP] == index.buckets.counters[1]:
-            state.totals[LOOKED_AT] += cursor[ROW]
-            cursor[SWEEP], cursor[VISIT] = -1, visits  # nothing is left to be asked for
-        elif cursor[SWEEP] >= 0:
-            if index.buckets.keys[cursor[SWEEP], SIZE] >> SIZE_BITS > 0:
-                scratch.entry[probes] = cursor[SWEEP]
-                scratch.probe[probes] = np.uint64(index.buckets.keys[cursor[SWEEP], 0])
+            cursor[ProbeCursor.WALK] = index.buckets.keys[cursor[ProbeCursor.WALK], BucketColumn.NEXT]
+        elif cursor[ProbeCursor.SWEEP] == index.buckets.counters[1]:
+            state.totals[HashTotal.LOOKED_AT] += cursor[ProbeCursor.ROW]
+            cursor[ProbeCursor.SWEEP], cursor[ProbeCursor.VISIT] = (
+                -1,
+                visits,
+            )  # nothing is left to be asked for
+        elif cursor[ProbeCursor.SWEEP] >= 0:
+            if index.buckets.keys[cursor[ProbeCursor.SWEEP], BucketColumn.SIZE] >> SIZE_BITS > 0:
+                scratch.entry[probes] = cursor[ProbeCursor.SWEEP]
+                scratch.probe[probes] = np.uint64(index.buckets.keys[cursor[ProbeCursor.SWEEP], 0])
                 probes += 1
-            cursor[SWEEP] += 1
-        elif cursor[VISIT] == visits:
+            cursor[ProbeCursor.SWEEP] += 1
+        elif cursor[ProbeCursor.VISIT] == visits:
             break
         else:
-            row = index.places[scratch.visits[cursor[VISIT]]]
-            if cursor[ROW] == row[LIST_COUNT]:
-                state.totals[LOOKED_AT] += row[LIST_COUNT]
-                cursor[VISIT] += 1
-                cursor[ROW] = 0
+            row = index.places[scratch.visits[cursor[ProbeCursor.VISIT]]]
+            if cursor[ProbeCursor.ROW] == row[PlaceColumn.LIST_COUNT]:
+                state.totals[HashTotal.LOOKED_AT] += row[PlaceColumn.LIST_COUNT]
+                cursor[ProbeCursor.VISIT] += 1
+                cursor[ProbeCursor.ROW] = 0
                 continue
-            at = row[LIST] + cursor[ROW]
-            cursor[ROW] += 1
+            at = row[PlaceColumn.LIST] + cursor[ProbeCursor.ROW]
+            cursor[ProbeCursor.ROW] += 1
             schema = index.schema_lists.rows[at, 1]
             if schema >= SINGLE:
-                cursor[LEFT], cursor[AT_SCHEMA] = row[ADDEND_COUNT], schema
+                cursor[ProbeCursor.LEFT], cursor[ProbeCursor.AT_SCHEMA] = (
+                    row[PlaceColumn.ADDEND_COUNT],
+                    schema,
+                )
             elif np.uint64(index.schema_lists.rows[at, 0]) & ~available == np.uint64(0):
                 _begin_schema(state, index, schema)
     return probes
@@ -331,27 +313,27 @@ def _coordinates(state: State, index: Index, visits: int, available: int) -> int
 @helper
 def _begin_schema(state: State, index: Index, schema: int) -> None:
     """Set out on the coordinates of a schema, if the event has matched clauses of all its attributes."""
-    row, cursor, epoch = index.schemas.keys[schema], state.scratch.cursor, state.tops[EPOCH]
+    row, cursor, epoch = index.schemas.keys[schema], state.scratch.cursor, state.tops[StateTop.EPOCH]
     products = np.int64(1)
-    for k in range(row[SCHEMA_SIZE]):
-        place = index.places[index.schema_places.rows[row[SCHEMA_PLACES] + k, 0]]
-        if place[MET] != epoch:
+    for k in range(row[SchemaColumn.SIZE]):
+        place = index.places[index.schema_places.rows[row[SchemaColumn.PLACES] + k, 0]]
+        if place[PlaceColumn.MET] != epoch:
             return
         state.scratch.digits[k] = 0
-        if products < _MOST_PRODUCTS // place[ADDEND_COUNT]:
-            products *= place[ADDEND_COUNT]
+        if products < _MOST_PRODUCTS // place[PlaceColumn.ADDEND_COUNT]:
+            products *= place[PlaceColumn.ADDEND_COUNT]
         else:
             products = np.int64(_MOST_PRODUCTS)
-    if row[SCHEMA_SHARED] == 0:
-        if products > row[SCHEMA_BUCKETS]:
-            cursor[WALK] = row[SCHEMA_BUCKET]
+    if row[SchemaColumn.SHARED] == 0:
+        if products > row[SchemaColumn.BUCKETS]:
+            cursor[ProbeCursor.WALK] = row[SchemaColumn.BUCKET]
             return
     else:
-        cursor[ASKED] += products
-        if cursor[ASKED] > max(index.buckets.counters[1], np.int64(PROBES)):
-            cursor[SWEEP] = 0
+        cursor[ProbeCursor.ASKED] += products
+        if cursor[ProbeCursor.ASKED] > max(index.buckets.counters[1], np.int64(PROBES)):
+            cursor[ProbeCursor.SWEEP] = 0
             return
-    cursor[LEFT], cursor[AT_SCHEMA] = products, schema
+    cursor[ProbeCursor.LEFT], cursor[ProbeCursor.AT_SCHEMA] = products, schema
 
 
 @wrapping_helper
@@ -362,14 +344,14 @@ def _sum(one: int, other: int) -> int:
 @wrapping_helper
 def _product(state: State, index: Index) -> int:
     """Return the coordinate at hand of the schema at hand, and go on to the next."""
-    digits, schema = state.scratch.digits, state.scratch.cursor[AT_SCHEMA]
-    first = index.schemas.keys[schema, SCHEMA_PLACES]
+    digits, schema = state.scratch.digits, state.scratch.cursor[ProbeCursor.AT_SCHEMA]
+    first = index.schemas.keys[schema, SchemaColumn.PLACES]
     coordinate, carry = schema_addend(index, schema), np.int64(1)
-    for k in range(index.schemas.keys[schema, SCHEMA_SIZE]):
+    for k in range(index.schemas.keys[schema, SchemaColumn.SIZE]):
         place = index.places[index.schema_places.rows[first + k, 0]]
-        coordinate += state.scratch.sums[place[ADDENDS] + digits[k]]
+        coordinate += state.scratch.sums[place[PlaceColumn.ADDENDS] + digits[k]]
         digits[k] += carry
-        carry = np.int64(digits[k] == place[ADDEND_COUNT])
+        carry = np.int64(digits[k] == place[PlaceColumn.ADDEND_COUNT])
         digits[k] *= 1 - carry
     return coordinate
 
@@ -381,7 +363,7 @@ def _open(state: State, index: Index, probes: int) -> int:
     Returns how many there are. One that the event came to before is left out.
     """
     scratch, buckets = state.scratch, index.buckets
-    keys, epoch, columns = buckets.keys, state.tops[EPOCH], buckets.keys.shape[1]
+    keys, epoch, columns = buckets.keys, state.tops[StateTop.EPOCH], buckets.keys.shape[1]
     for i in range(probes):
         if scratch.entry[i] < 0:
             key = bucket_key(index, scratch.probe[i])
@@ -398,11 +380,11 @@ def _open(state: State, index: Index, probes: int) -> int:
         entry = scratch.entry[i]
         if entry < 0:
             entry = hash_index.find(buckets, bucket_key(index, scratch.probe[i]), 0, 0)
-        if entry >= 0 and keys[entry, STAMP] != epoch:
-            keys[entry, STAMP] = epoch
+        if entry >= 0 and keys[entry, BucketColumn.STAMP] != epoch:
+            keys[entry, BucketColumn.STAMP] = epoch
             scratch.entry[opened] = entry
             opened += 1
-            prefetch(index.members.rows, 2 * keys[entry, MEMBERS])
+            prefetch(index.members.rows, 2 * keys[entry, BucketColumn.MEMBERS])
     return opened
 
 
@@ -421,9 +403,9 @@ def _examine(
         candidates = np.int64(0)
         while at_bucket < opened and candidates < CANDIDATES:
             bucket = index.buckets.keys[scratch.entry[at_bucket]]
-            size = bucket[SIZE] >> SIZE_BITS
+            size = bucket[BucketColumn.SIZE] >> SIZE_BITS
             while position < size and candidates < CANDIDATES:
-                at = bucket[MEMBERS] + position
+                at = bucket[BucketColumn.MEMBERS] + position
                 position += 1
                 scratch.candidate[candidates] = rows[at, 1] >> 32
                 if np.uint64(rows[at, 0]) & ~signature == np.uint64(0):
@@ -434,7 +416,7 @@ def _examine(
                 position = np.int64(0)
                 at_bucket += 1
         if count + candidates > found.shape[0]:
-            state.tops[ROOM] = count + candidates
+            state.tops[StateTop.ROOM] = count + candidates
             return np.int64(-1), examined
         for i in range(candidates):
             at = scratch.candidate[i]

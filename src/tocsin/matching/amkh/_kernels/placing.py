@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from tocsin.matching.amkh._kernels.clauses import place_of, release_clause, use_clause
-from tocsin.matching.amkh._kernels.drafting import D_FIELD, D_HIGH, D_LIST, D_LOW, D_TAG, choose, draft
+from tocsin.matching.amkh._kernels.drafting import DraftColumn, choose, draft
 from tocsin.matching.amkh._kernels.table import (
     bit_of,
     bucket_key,
@@ -18,41 +18,24 @@ from tocsin.matching.amkh._kernels.table import (
     use_schema,
 )
 from tocsin.matching.amkh.state import (
-    CLASS_COUNT,
-    CLASS_WEIGHT,
-    COORDINATES,
-    CUTS,
-    DRAFTED,
-    FREE_POINT,
-    IN_BUCKET,
-    LARGEST_BUCKET,
-    LARGEST_CLASSES,
-    LARGEST_IDS,
-    LARGEST_LIST,
-    LIVE_POINTS,
-    NEXT_POINT,
-    OF_SCHEMA,
-    POINT,
-    POINTS,
-    POSITION,
-    RESUME,
-    SCHEMA_PLACES,
-    SCHEMA_SIZE,
     SHAPES,
-    TOP_ID,
-    TOP_PLACE,
-    TOP_POINT,
-    WEIGHT,
+    HashedColumn,
+    HashPointColumn,
+    HashSetting,
     Index,
+    IndexTop,
+    PlaceColumn,
+    SchemaColumn,
     State,
 )
 from tocsin.matching.conjunction_store.state import HIGH_ROW, Expressions, StoreColumn
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Keys, Op
-from tocsin.structures import blocks
+from tocsin.structures import blocks, free_lists
 from tocsin.structures.blocks import class_of
 from tocsin.structures.jit import helper, kernel, wrapping_helper
 
 _MASK: Final = (1 << FIELD_BITS) - 1
+_NEXT, _FREE, _TOP = int(HashPointColumn.NEXT), int(IndexTop.FREE_POINT), int(IndexTop.TOP_POINT)
 _EQ, _RESIDUAL, _MISSING = int(Op.EQ), int(Op.RESIDUAL), int(Op.MISSING)
 
 
@@ -65,20 +48,20 @@ def place(state: State, index: Index, expressions: Expressions, start: int) -> i
     """
     tops = index.tops
     for i in range(start, expressions.numbers.shape[0]):
-        if tops[RESUME] == 0:
+        if tops[IndexTop.RESUME] == 0:
             count = draft(state, expressions, i)
             if count < 0:
                 continue
-            tops[DRAFTED], tops[POINTS] = choose(state, index, expressions, count)
-            _foresee_classes(state, index, tops[DRAFTED])
-        width, points = tops[DRAFTED], tops[POINTS]
+            tops[IndexTop.DRAFTED], tops[IndexTop.POINTS] = choose(state, index, expressions, count)
+            _foresee_classes(state, index, tops[IndexTop.DRAFTED])
+        width, points = tops[IndexTop.DRAFTED], tops[IndexTop.POINTS]
         signature = _signature(state, expressions.numbers[i])
-        for number in range(tops[RESUME], points):
+        for number in range(tops[IndexTop.RESUME], points):
             if not _has_room(index, width):
-                tops[RESUME] = number
+                tops[IndexTop.RESUME] = number
                 return i
             _add_point(state, index, expressions, i, (width, number), signature)
-        tops[RESUME] = 0
+        tops[IndexTop.RESUME] = 0
     return expressions.numbers.shape[0]
 
 
@@ -87,9 +70,9 @@ def prepare(index: Index, field: int, weight: int, cuts: int) -> None:
     """Say by which constants the clauses of a field are classed, and its weight unless that is 0."""
     row = index.places[place_of(index, field)]
     if cuts >= 0:
-        row[CUTS] = cuts
+        row[PlaceColumn.CUTS] = cuts
     if weight != 0:
-        row[WEIGHT] = row[CLASS_WEIGHT] = weight
+        row[PlaceColumn.WEIGHT] = row[PlaceColumn.CLASS_WEIGHT] = weight
 
 
 @helper
@@ -98,32 +81,35 @@ def _foresee_classes(state: State, index: Index, width: int) -> None:
 
     The first one on an attribute makes a class for each id that its equalities were given.
     """
-    if index.settings[CLASS_COUNT] > 0:
+    if index.settings[HashSetting.CLASS_COUNT] > 0:
         return
     for k in range(width):
         row = state.scratch.draft[state.scratch.chosen[k]]
-        place_ = np.int64(index.place[row[D_FIELD]])
-        if row[D_TAG] != _EQ and place_ >= 0:
-            index.tops[LARGEST_CLASSES] = max(index.tops[LARGEST_CLASSES], index.places[place_, TOP_ID])
+        place_ = np.int64(index.place[row[DraftColumn.FIELD]])
+        if row[DraftColumn.TAG] != _EQ and place_ >= 0:
+            index.tops[IndexTop.LARGEST_CLASSES] = max(
+                index.tops[IndexTop.LARGEST_CLASSES], index.places[place_, PlaceColumn.TOP_ID]
+            )
 
 
 @helper
 def _has_room(index: Index, width: int) -> bool:
     """Tell whether there is room for one more point, whatever has to grow for it."""
     tops = index.tops
-    classes = width * (3 * tops[LARGEST_CLASSES] + 4 * index.settings[CLASS_COUNT] + 8)
+    classes = width * (3 * tops[IndexTop.LARGEST_CLASSES] + 4 * index.settings[HashSetting.CLASS_COUNT] + 8)
     return (
-        tops[TOP_PLACE] + width <= index.places.shape[0]
-        and tops[TOP_POINT] < index.points.shape[0]
+        tops[IndexTop.TOP_PLACE] + width <= index.places.shape[0]
+        and tops[IndexTop.TOP_POINT] < index.points.shape[0]
         and index.clauses.counters[1] + width < index.clauses.chain.shape[0]
-        and index.ids.top[0] + width * (3 * tops[LARGEST_IDS] + 4) <= index.ids.rows.shape[0]
+        and index.ids.top[0] + width * (3 * tops[IndexTop.LARGEST_IDS] + 4) <= index.ids.rows.shape[0]
         and index.bounds.top[0] + SHAPES * classes <= index.bounds.rows.shape[0]
         and index.chains.top[0] + classes <= index.chains.rows.shape[0]
         and index.schemas.counters[1] + 1 < index.schemas.chain.shape[0]
         and index.schema_places.top[0] + 2 * width + 2 <= index.schema_places.rows.shape[0]
-        and index.schema_lists.top[0] + 3 * tops[LARGEST_LIST] + 4 <= index.schema_lists.rows.shape[0]
+        and index.schema_lists.top[0] + 3 * tops[IndexTop.LARGEST_LIST] + 4
+        <= index.schema_lists.rows.shape[0]
         and index.buckets.counters[1] + 1 < index.buckets.chain.shape[0]
-        and index.members.top[0] + 3 * tops[LARGEST_BUCKET] + 4 <= index.members.rows.shape[0]
+        and index.members.top[0] + 3 * tops[IndexTop.LARGEST_BUCKET] + 4 <= index.members.rows.shape[0]
         and index.coordinates.top[0] + 2 * width + 2 <= index.coordinates.rows.shape[0]
     )
 
@@ -151,38 +137,40 @@ def _add_point(
     coordinate = np.uint64(0)
     for k in range(width):
         row = draft_[chosen[k]]
-        low, high = row[D_LOW], row[D_HIGH]
-        if row[D_LIST] >= 0:
-            first, last = expressions.starts[row[D_LIST]], expressions.starts[row[D_LIST] + 1]
+        low, high = row[DraftColumn.LOW], row[DraftColumn.HIGH]
+        if row[DraftColumn.LIST] >= 0:
+            first, last = (
+                expressions.starts[row[DraftColumn.LIST]],
+                expressions.starts[row[DraftColumn.LIST] + 1],
+            )
             low = high = expressions.keys[first + number % (last - first)]
             number //= last - first
-        places[k] = place_of(index, row[D_FIELD])
+        places[k] = place_of(index, row[DraftColumn.FIELD])
         clauses[k], addend = use_clause(
-            index, places[k], (row[D_TAG] << FIELD_BITS) | row[D_FIELD], low, high
+            index, places[k], (row[DraftColumn.TAG] << FIELD_BITS) | row[DraftColumn.FIELD], low, high
         )
         coordinate += addend
     _sort(places, clauses, width)
     schema = use_schema(state, index, places, width)
     coordinate += schema_addend(index, schema)
-    point = index.tops[FREE_POINT]
-    if point >= 0:
-        index.tops[FREE_POINT] = index.points[point, NEXT_POINT]
-    else:
-        point = index.tops[TOP_POINT]
-        index.tops[TOP_POINT] += 1
-    index.tops[LIVE_POINTS] += 1
+    point = free_lists.take(index.points[:, _NEXT], index.tops, _FREE, _TOP)
+    index.tops[IndexTop.LIVE_POINTS] += 1
     conjunction = state.store.rows[expressions.numbers[i]]
     word = (np.int64(conjunction[StoreColumn.RECORD]) << 32) | point
     bucket, position = put_member(index, schema, bucket_key(index, coordinate), signature, word)
     row_ = index.points[point]
-    row_[IN_BUCKET], row_[POSITION], row_[OF_SCHEMA] = bucket, position, schema
-    row_[NEXT_POINT], row_[COORDINATES] = conjunction[POINT], -1
-    conjunction[POINT] = point
+    row_[HashPointColumn.BUCKET], row_[HashPointColumn.POSITION], row_[HashPointColumn.SCHEMA] = (
+        bucket,
+        position,
+        schema,
+    )
+    row_[HashPointColumn.NEXT], row_[HashPointColumn.COORDINATES] = conjunction[HashedColumn.POINT], -1
+    conjunction[HashedColumn.POINT] = point
     if width == 1:
-        row_[COORDINATES] = clauses[0]
+        row_[HashPointColumn.COORDINATES] = clauses[0]
     elif width > 1:
         at = blocks.take(index.coordinates, class_of(width))
-        row_[COORDINATES] = at
+        row_[HashPointColumn.COORDINATES] = at
         for k in range(width):
             index.coordinates.rows[at + k, 0] = clauses[k]
 
@@ -202,24 +190,26 @@ def _sort(places: Keys, clauses: Keys, width: int) -> None:
 def withdraw(state: State, index: Index, numbers: Keys) -> None:
     """Take all points of conjunctions out of the table."""
     for i in range(numbers.shape[0]):
-        point = np.int64(state.store.rows[numbers[i], POINT])
+        point = np.int64(state.store.rows[numbers[i], HashedColumn.POINT])
         while point >= 0:
             _drop_point(index, point)
-            following = np.int64(index.points[point, NEXT_POINT])
-            index.points[point, NEXT_POINT] = index.tops[FREE_POINT]
-            index.tops[FREE_POINT] = point
-            index.tops[LIVE_POINTS] -= 1
+            following = np.int64(index.points[point, HashPointColumn.NEXT])
+            free_lists.give(index.points[:, _NEXT], index.tops, _FREE, point)
+            index.tops[IndexTop.LIVE_POINTS] -= 1
             point = following
-        state.store.rows[numbers[i], POINT] = -1
+        state.store.rows[numbers[i], HashedColumn.POINT] = -1
 
 
 @helper
 def _drop_point(index: Index, point: int) -> None:
     drop_member(index, point)
     row = index.points[point]
-    schema = np.int64(row[OF_SCHEMA])
-    width, first = index.schemas.keys[schema, SCHEMA_SIZE], index.schemas.keys[schema, SCHEMA_PLACES]
-    at = np.int64(row[COORDINATES])
+    schema = np.int64(row[HashPointColumn.SCHEMA])
+    width, first = (
+        index.schemas.keys[schema, SchemaColumn.SIZE],
+        index.schemas.keys[schema, SchemaColumn.PLACES],
+    )
+    at = np.int64(row[HashPointColumn.COORDINATES])
     for k in range(width):
         clause = at if width == 1 else index.coordinates.rows[at + k, 0]
         release_clause(index, index.schema_places.rows[first + k, 0], clause)

@@ -8,33 +8,15 @@ import numpy as np
 
 from tocsin.matching.amkh._kernels.drafting import frequency
 from tocsin.matching.amkh.state import (
-    BUCKET_BEFORE,
-    BUCKET_COUNT,
-    BUCKET_NEXT,
-    FIELD,
-    IN_BUCKET,
-    LARGEST_BUCKET,
-    LARGEST_LIST,
-    LIST,
-    LIST_CLASS,
-    LIST_COUNT,
-    MEMBERS,
-    POSITION,
-    SCHEMA,
-    SCHEMA_BUCKET,
-    SCHEMA_BUCKETS,
-    SCHEMA_PIVOT,
-    SCHEMA_PLACES,
-    SCHEMA_POINTS,
-    SCHEMA_POSITION,
-    SCHEMA_SHARED,
-    SCHEMA_SIZE,
     SINGLE,
-    SIZE,
     SIZE_BITS,
-    SPLIT,
-    STAMP,
+    BucketColumn,
+    HashPointColumn,
+    HashSetting,
     Index,
+    IndexTop,
+    PlaceColumn,
+    SchemaColumn,
     State,
 )
 from tocsin.matching.encoding.codes import Keys
@@ -63,13 +45,13 @@ def bit_of(number: int) -> int:
 @helper
 def schema_addend(index: Index, schema: int) -> int:
     """Return what a schema adds to the coordinates of its subscriptions: nothing, in the paper's form."""
-    return _mixed(schema) if index.settings[SPLIT] else np.uint64(0)
+    return _mixed(schema) if index.settings[HashSetting.SPLIT] else np.uint64(0)
 
 
 @helper
 def bucket_key(index: Index, coordinate: int) -> int:
     """Return the number of the bucket for a coordinate."""
-    count = index.settings[BUCKET_COUNT]
+    count = index.settings[HashSetting.BUCKET_COUNT]
     return np.int64(coordinate % np.uint64(count)) if count > 0 else np.int64(coordinate)
 
 
@@ -88,28 +70,30 @@ def use_schema(state: State, index: Index, places: Keys, size: int) -> int:
     hashed, salt = _hash_of(places, size), np.int64(0)
     entry = hash_index.find(index.schemas, hashed, salt, 0)
     while entry >= 0:
-        same = keys[entry, SCHEMA_SIZE] == size
+        same = keys[entry, SchemaColumn.SIZE] == size
         for i in range(size):
-            same = same and rows[keys[entry, SCHEMA_PLACES] + i, 0] == places[i]
+            same = same and rows[keys[entry, SchemaColumn.PLACES] + i, 0] == places[i]
         if same:
-            keys[entry, SCHEMA_POINTS] += 1
+            keys[entry, SchemaColumn.POINTS] += 1
             return entry
         salt += 1  # should the hash be the same by chance
         entry = hash_index.find(index.schemas, hashed, salt, 0)
     entry = hash_index.insert(index.schemas, hashed, salt, 0)
     row = keys[entry]
-    row[SCHEMA_POINTS], row[SCHEMA_SIZE] = 1, size
-    row[SCHEMA_BUCKET], row[SCHEMA_BUCKETS] = -1, 0
-    row[SCHEMA_SHARED] = index.settings[SPLIT] == 0 or index.settings[BUCKET_COUNT] > 0
-    row[SCHEMA_PLACES] = blocks.take(index.schema_places, class_of(size))
+    row[SchemaColumn.POINTS], row[SchemaColumn.SIZE] = 1, size
+    row[SchemaColumn.BUCKET], row[SchemaColumn.BUCKETS] = -1, 0
+    row[SchemaColumn.SHARED] = (
+        index.settings[HashSetting.SPLIT] == 0 or index.settings[HashSetting.BUCKET_COUNT] > 0
+    )
+    row[SchemaColumn.PLACES] = blocks.take(index.schema_places, class_of(size))
     signature, pivot, least = np.uint64(0), np.int64(0), np.inf
     for i in range(size):
-        rows[row[SCHEMA_PLACES] + i, 0] = places[i]
+        rows[row[SchemaColumn.PLACES] + i, 0] = places[i]
         signature |= bit_of(places[i])
-        often = frequency(state, index.places[places[i], FIELD])
+        often = frequency(state, index.places[places[i], PlaceColumn.FIELD])
         if often < least:
             pivot, least = places[i], often
-    row[SCHEMA_PIVOT] = pivot
+    row[SchemaColumn.PIVOT] = pivot
     _list(index, pivot, entry + SINGLE if size == 1 else entry, np.int64(signature))
     return entry
 
@@ -119,41 +103,45 @@ def _list(index: Index, pivot: int, schema: int, signature: int) -> None:
     """Put a schema into the list of its rarest attribute; one without attributes is in row 0's."""
     row = index.places[pivot]
     rows = index.schema_lists.rows
-    if row[LIST] < 0:
-        row[LIST_CLASS], row[LIST_COUNT] = 0, 0
-        row[LIST] = blocks.take(index.schema_lists, np.int64(0))
-    elif row[LIST_COUNT] == size_of(row[LIST_CLASS]):
-        first = blocks.take(index.schema_lists, row[LIST_CLASS] + 1)
-        for i in range(row[LIST_COUNT]):
-            rows[first + i, 0] = rows[row[LIST] + i, 0]
-            rows[first + i, 1] = rows[row[LIST] + i, 1]
-        blocks.give(index.schema_lists, row[LIST], row[LIST_CLASS])
-        row[LIST] = first
-        row[LIST_CLASS] += 1
-        index.tops[LARGEST_LIST] = max(index.tops[LARGEST_LIST], size_of(row[LIST_CLASS]))
-    at = row[LIST] + row[LIST_COUNT]
+    if row[PlaceColumn.LIST] < 0:
+        row[PlaceColumn.LIST_CLASS], row[PlaceColumn.LIST_COUNT] = 0, 0
+        row[PlaceColumn.LIST] = blocks.take(index.schema_lists, np.int64(0))
+    elif row[PlaceColumn.LIST_COUNT] == size_of(row[PlaceColumn.LIST_CLASS]):
+        first = blocks.take(index.schema_lists, row[PlaceColumn.LIST_CLASS] + 1)
+        for i in range(row[PlaceColumn.LIST_COUNT]):
+            rows[first + i, 0] = rows[row[PlaceColumn.LIST] + i, 0]
+            rows[first + i, 1] = rows[row[PlaceColumn.LIST] + i, 1]
+        blocks.give(index.schema_lists, row[PlaceColumn.LIST], row[PlaceColumn.LIST_CLASS])
+        row[PlaceColumn.LIST] = first
+        row[PlaceColumn.LIST_CLASS] += 1
+        index.tops[IndexTop.LARGEST_LIST] = max(
+            index.tops[IndexTop.LARGEST_LIST], size_of(row[PlaceColumn.LIST_CLASS])
+        )
+    at = row[PlaceColumn.LIST] + row[PlaceColumn.LIST_COUNT]
     rows[at, 0], rows[at, 1] = signature, schema
-    index.schemas.keys[schema & _SCHEMA, SCHEMA_POSITION] = row[LIST_COUNT]
-    row[LIST_COUNT] += 1
+    index.schemas.keys[schema & _SCHEMA, SchemaColumn.POSITION] = row[PlaceColumn.LIST_COUNT]
+    row[PlaceColumn.LIST_COUNT] += 1
 
 
 @helper
 def release_schema(index: Index, schema: int) -> None:
     """Count one point less of a schema, and forget it with the last."""
     keys = index.schemas.keys
-    keys[schema, SCHEMA_POINTS] -= 1
-    if keys[schema, SCHEMA_POINTS] > 0:
+    keys[schema, SchemaColumn.POINTS] -= 1
+    if keys[schema, SchemaColumn.POINTS] > 0:
         return
-    row, rows = index.places[keys[schema, SCHEMA_PIVOT]], index.schema_lists.rows
-    row[LIST_COUNT] -= 1
-    position, last = keys[schema, SCHEMA_POSITION], row[LIST] + row[LIST_COUNT]
-    rows[row[LIST] + position, 0] = rows[last, 0]
-    rows[row[LIST] + position, 1] = rows[last, 1]
-    keys[rows[last, 1] & _SCHEMA, SCHEMA_POSITION] = position
-    if row[LIST_COUNT] == 0:
-        blocks.give(index.schema_lists, row[LIST], row[LIST_CLASS])
-        row[LIST] = -1
-    blocks.give(index.schema_places, keys[schema, SCHEMA_PLACES], class_of(keys[schema, SCHEMA_SIZE]))
+    row, rows = index.places[keys[schema, SchemaColumn.PIVOT]], index.schema_lists.rows
+    row[PlaceColumn.LIST_COUNT] -= 1
+    position, last = keys[schema, SchemaColumn.POSITION], row[PlaceColumn.LIST] + row[PlaceColumn.LIST_COUNT]
+    rows[row[PlaceColumn.LIST] + position, 0] = rows[last, 0]
+    rows[row[PlaceColumn.LIST] + position, 1] = rows[last, 1]
+    keys[rows[last, 1] & _SCHEMA, SchemaColumn.POSITION] = position
+    if row[PlaceColumn.LIST_COUNT] == 0:
+        blocks.give(index.schema_lists, row[PlaceColumn.LIST], row[PlaceColumn.LIST_CLASS])
+        row[PlaceColumn.LIST] = -1
+    blocks.give(
+        index.schema_places, keys[schema, SchemaColumn.PLACES], class_of(keys[schema, SchemaColumn.SIZE])
+    )
     hash_index.remove(index.schemas, schema)
 
 
@@ -164,30 +152,30 @@ def put_member(index: Index, schema: int, key: int, signature: int, word: int) -
     entry = hash_index.find(index.buckets, key, 0, 0)
     if entry < 0:
         entry = hash_index.insert(index.buckets, key, 0, 0)
-        keys[entry, STAMP], keys[entry, SCHEMA] = -1, -1
-        keys[entry, MEMBERS] = blocks.take(index.members, np.int64(0))
-        keys[entry, SIZE] = 0
-        if index.schemas.keys[schema, SCHEMA_SHARED] == 0:
+        keys[entry, BucketColumn.STAMP], keys[entry, BucketColumn.SCHEMA] = -1, -1
+        keys[entry, BucketColumn.MEMBERS] = blocks.take(index.members, np.int64(0))
+        keys[entry, BucketColumn.SIZE] = 0
+        if index.schemas.keys[schema, SchemaColumn.SHARED] == 0:
             _link(index, schema, entry)
     bucket = keys[entry]
-    if bucket[SCHEMA] != schema:
-        index.schemas.keys[schema, SCHEMA_SHARED] = 1
-        if bucket[SCHEMA] >= 0:  # two coordinates are the same by chance
-            index.schemas.keys[bucket[SCHEMA], SCHEMA_SHARED] = 1
+    if bucket[BucketColumn.SCHEMA] != schema:
+        index.schemas.keys[schema, SchemaColumn.SHARED] = 1
+        if bucket[BucketColumn.SCHEMA] >= 0:  # two coordinates are the same by chance
+            index.schemas.keys[bucket[BucketColumn.SCHEMA], SchemaColumn.SHARED] = 1
             _unlink(index, entry)
-    count, class_ = bucket[SIZE] >> SIZE_BITS, bucket[SIZE] & _CLASS
+    count, class_ = bucket[BucketColumn.SIZE] >> SIZE_BITS, bucket[BucketColumn.SIZE] & _CLASS
     if count == size_of(class_):
         first = blocks.take(index.members, class_ + 1)
         for i in range(count):
-            rows[first + i, 0] = rows[bucket[MEMBERS] + i, 0]
-            rows[first + i, 1] = rows[bucket[MEMBERS] + i, 1]
-        blocks.give(index.members, bucket[MEMBERS], class_)
-        bucket[MEMBERS] = first
+            rows[first + i, 0] = rows[bucket[BucketColumn.MEMBERS] + i, 0]
+            rows[first + i, 1] = rows[bucket[BucketColumn.MEMBERS] + i, 1]
+        blocks.give(index.members, bucket[BucketColumn.MEMBERS], class_)
+        bucket[BucketColumn.MEMBERS] = first
         class_ += 1
-        index.tops[LARGEST_BUCKET] = max(index.tops[LARGEST_BUCKET], size_of(class_))
-    rows[bucket[MEMBERS] + count, 0] = signature
-    rows[bucket[MEMBERS] + count, 1] = word
-    bucket[SIZE] = ((count + 1) << SIZE_BITS) | class_
+        index.tops[IndexTop.LARGEST_BUCKET] = max(index.tops[IndexTop.LARGEST_BUCKET], size_of(class_))
+    rows[bucket[BucketColumn.MEMBERS] + count, 0] = signature
+    rows[bucket[BucketColumn.MEMBERS] + count, 1] = word
+    bucket[BucketColumn.SIZE] = ((count + 1) << SIZE_BITS) | class_
     return entry, count
 
 
@@ -195,43 +183,46 @@ def put_member(index: Index, schema: int, key: int, signature: int, word: int) -
 def _link(index: Index, schema: int, entry: int) -> None:
     """Put a bucket on the list of those that are its schema's alone."""
     row, keys = index.schemas.keys[schema], index.buckets.keys
-    keys[entry, SCHEMA], keys[entry, BUCKET_BEFORE] = schema, -1
-    keys[entry, BUCKET_NEXT] = row[SCHEMA_BUCKET]
-    if row[SCHEMA_BUCKET] >= 0:
-        keys[row[SCHEMA_BUCKET], BUCKET_BEFORE] = entry
-    row[SCHEMA_BUCKET] = entry
-    row[SCHEMA_BUCKETS] += 1
+    keys[entry, BucketColumn.SCHEMA], keys[entry, BucketColumn.BEFORE] = schema, -1
+    keys[entry, BucketColumn.NEXT] = row[SchemaColumn.BUCKET]
+    if row[SchemaColumn.BUCKET] >= 0:
+        keys[row[SchemaColumn.BUCKET], BucketColumn.BEFORE] = entry
+    row[SchemaColumn.BUCKET] = entry
+    row[SchemaColumn.BUCKETS] += 1
 
 
 @helper
 def _unlink(index: Index, entry: int) -> None:
     bucket, keys = index.buckets.keys[entry], index.buckets.keys
-    row = index.schemas.keys[bucket[SCHEMA]]
-    before, following = bucket[BUCKET_BEFORE], bucket[BUCKET_NEXT]
+    row = index.schemas.keys[bucket[BucketColumn.SCHEMA]]
+    before, following = bucket[BucketColumn.BEFORE], bucket[BucketColumn.NEXT]
     if before >= 0:
-        keys[before, BUCKET_NEXT] = following
+        keys[before, BucketColumn.NEXT] = following
     else:
-        row[SCHEMA_BUCKET] = following
+        row[SchemaColumn.BUCKET] = following
     if following >= 0:
-        keys[following, BUCKET_BEFORE] = before
-    row[SCHEMA_BUCKETS] -= 1
-    bucket[SCHEMA] = -1
+        keys[following, BucketColumn.BEFORE] = before
+    row[SchemaColumn.BUCKETS] -= 1
+    bucket[BucketColumn.SCHEMA] = -1
 
 
 @helper
 def drop_member(index: Index, point: int) -> None:
     """Take a point out of its bucket: the last takes its place. A bucket that is empty is given up."""
     keys, rows = index.buckets.keys, index.members.rows
-    entry, position = np.int64(index.points[point, IN_BUCKET]), np.int64(index.points[point, POSITION])
+    entry, position = (
+        np.int64(index.points[point, HashPointColumn.BUCKET]),
+        np.int64(index.points[point, HashPointColumn.POSITION]),
+    )
     bucket = keys[entry]
-    count, class_ = (bucket[SIZE] >> SIZE_BITS) - 1, bucket[SIZE] & _CLASS
-    last, at = bucket[MEMBERS] + count, bucket[MEMBERS] + position
+    count, class_ = (bucket[BucketColumn.SIZE] >> SIZE_BITS) - 1, bucket[BucketColumn.SIZE] & _CLASS
+    last, at = bucket[BucketColumn.MEMBERS] + count, bucket[BucketColumn.MEMBERS] + position
     rows[at, 0], rows[at, 1] = rows[last, 0], rows[last, 1]
-    index.points[rows[at, 1] & _POINT, POSITION] = position
-    bucket[SIZE] = (count << SIZE_BITS) | class_
+    index.points[rows[at, 1] & _POINT, HashPointColumn.POSITION] = position
+    bucket[BucketColumn.SIZE] = (count << SIZE_BITS) | class_
     if count > 0:
         return
-    blocks.give(index.members, bucket[MEMBERS], class_)
-    if bucket[SCHEMA] >= 0:
+    blocks.give(index.members, bucket[BucketColumn.MEMBERS], class_)
+    if bucket[BucketColumn.SCHEMA] >= 0:
         _unlink(index, entry)
     hash_index.remove(index.buckets, entry)

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching.amkh.state import EVENTS, MOST_MEMBERS, State
+from tocsin.matching.amkh.state import MOST_MEMBERS, HashTotal, State
 from tocsin.matching.conjunction_store._kernels.records import free_all, store_all
 from tocsin.matching.conjunction_store.state import Expressions
 from tocsin.matching.encoding.codes import FIELD_BITS, Op
@@ -69,5 +69,5 @@ def _count(state: State, expressions: Expressions, change: int) -> None:
 def _use(state: State, field: int, change: int) -> None:
     """Count a use of a field; of one that nobody asked for before, it is not known which events had it."""
     if state.fields.uses[field] == 0:
-        state.fields.seen[field], state.fields.since[field] = 0.0, state.totals[EVENTS]
+        state.fields.seen[field], state.fields.since[field] = 0.0, state.totals[HashTotal.EVENTS]
     state.fields.uses[field] += change

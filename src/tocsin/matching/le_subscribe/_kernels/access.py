@@ -16,17 +16,14 @@ from tocsin.matching.le_subscribe.state import (
     ASK,
     CALM,
     CLUSTER,
-    EVENTS,
     FALLBACK,
     LATER,
     NO_SLOT,
-    PENDING,
     SETTLED,
     SLOTS,
     SUSPECT,
-    SUSPECTS,
-    TOLERANCE,
     WIDEST,
+    ClusterTotal,
     ConjunctionColumn,
     State,
 )
@@ -54,8 +51,8 @@ def place(
         a, b, table, probability = choose(state, size)
         entry = attach(state, number, size, a, b, table)
         if state.access.mood[entry] == SUSPECT:
-            state.totals[PENDING] += probability
-        elif probability * state.access.members[entry] > state.totals[TOLERANCE]:
+            state.totals[ClusterTotal.PENDING] += probability
+        elif probability * state.access.members[entry] > state.totals[ClusterTotal.TOLERANCE]:
             suspect(state, entry, probability * state.access.members[entry])
     return ids.shape[0]
 
@@ -104,8 +101,8 @@ def choose(state: State, size: int) -> tuple[int, int, int, float]:
     scratch, fields, keys = state.scratch, state.fields, state.predicates.entries.keys
     best = 1.0
     chosen = np.int64(-1)
-    state.totals[2] += 1.0  # a stamp of our own
-    stamp = np.int64(state.totals[2])
+    state.totals[ClusterTotal.STAMP] += 1.0  # a stamp of our own
+    stamp = np.int64(state.totals[ClusterTotal.STAMP])
     equalities = np.int64(0)
     for j in range(size):
         tag = keys[scratch[j], 0]
@@ -215,15 +212,15 @@ def suspect(state: State, entry: int, margin: float) -> None:
     One that was left as it is becomes suspect again when its margin has grown by half.
     """
     access, totals = state.access, state.totals
-    count = np.int64(totals[SUSPECTS])
+    count = np.int64(totals[ClusterTotal.SUSPECTS])
     if entry == FALLBACK or access.mood[entry] == SUSPECT or count >= state.suspects.shape[0]:
         return
     if access.mood[entry] == SETTLED and margin < 1.5 * access.settled[entry]:
         return
-    totals[PENDING] += margin - access.settled[entry]
+    totals[ClusterTotal.PENDING] += margin - access.settled[entry]
     access.mood[entry] = SUSPECT
     state.suspects[count] = entry
-    totals[SUSPECTS] += 1.0
+    totals[ClusterTotal.SUSPECTS] += 1.0
 
 
 @helper
@@ -236,7 +233,7 @@ def _entry_for(state: State, a: int, b: int, table: int) -> int:
         access.entries.keys[entry, CLUSTER] = -1
         access.members[entry] = 0
         access.table[entry] = table
-        access.hits[entry] = expected(state, entry) * state.totals[EVENTS]
+        access.hits[entry] = expected(state, entry) * state.totals[ClusterTotal.EVENTS]
         access.mood[entry] = CALM
         access.settled[entry] = 0.0
         if b == -1 and (a & NO_SLOT) == NO_SLOT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Final
 
 import numpy as np
@@ -18,41 +19,36 @@ from tocsin.matching.le_subscribe._kernels.access import (
 )
 from tocsin.matching.le_subscribe._kernels.greedy import Sample, draw
 from tocsin.matching.le_subscribe._kernels.probability import probability_of
-from tocsin.matching.le_subscribe.state import (
-    CALM,
-    CLUSTER,
-    FALLBACK,
-    REACHED,
-    SETTLED,
-    TOLERANCE,
-    State,
-)
+from tocsin.matching.le_subscribe.state import CALM, CLUSTER, FALLBACK, SETTLED, ClusterTotal, State
 from tocsin.structures.chunked_lists import Chunk, ListRow
 from tocsin.structures.jit import helper, kernel
 
 _BETTER: Final = 0.9  # a conjunction moves only to what is more selective by this factor
 
-# Places in a cursor
-WIDE: Final = 0  # clusters of the access predicate that are done
-KEPT: Final = 1  # conjunctions at the end of the cluster that were looked at and stay
-DONE: Final = 2  # whether all clusters are done
-NO_ROOM: Final = 3
+
+class Cursor(IntEnum):
+    """Places in the cursor of `redistribute`."""
+
+    WIDE = 0  # clusters of the access predicate that are done
+    KEPT = 1  # conjunctions at the end of the cluster that were looked at and stay
+    DONE = 2  # whether all clusters are done
+    NO_ROOM = 3
 
 
 @kernel
 def examine_reached(state: State) -> None:
     """Suspect what the last event reached, where it holds too much for how often it is reached."""
-    for i in range(np.int64(state.totals[REACHED])):
+    for i in range(np.int64(state.totals[ClusterTotal.REACHED])):
         _examine(state, state.scratch[i])
 
 
 @helper
 def _examine(state: State, entry: int) -> None:
     members = state.access.members[entry]
-    if entry == FALLBACK or members <= state.totals[TOLERANCE]:
+    if entry == FALLBACK or members <= state.totals[ClusterTotal.TOLERANCE]:
         return  # its margin cannot be beyond tolerance
     margin = probability_of(state, entry) * members
-    if margin > state.totals[TOLERANCE]:
+    if margin > state.totals[ClusterTotal.TOLERANCE]:
         suspect(state, entry, margin)
 
 
@@ -121,29 +117,29 @@ def redistribute(state: State, entry: int, budget: int, cursor: NDArray[np.int64
     """
     looked = np.int64(0)
     while looked < budget:
-        cluster = _nth_cluster(state, entry, cursor[WIDE])
+        cluster = _nth_cluster(state, entry, cursor[Cursor.WIDE])
         if cluster < 0:
-            cursor[DONE] = 1
+            cursor[Cursor.DONE] = 1
             break
-        left = np.int64(state.clusters.rows[cluster, ListRow.TOTAL]) - cursor[KEPT]
+        left = np.int64(state.clusters.rows[cluster, ListRow.TOTAL]) - cursor[Cursor.KEPT]
         if left <= 0:
-            cursor[WIDE] += 1
-            cursor[KEPT] = 0
+            cursor[Cursor.WIDE] += 1
+            cursor[Cursor.KEPT] = 0
             continue
         number = _nth(state, cluster, left - 1)
         moved = _improve(state, entry, number, cursor)
-        if cursor[NO_ROOM]:
+        if cursor[Cursor.NO_ROOM]:
             return looked
         looked += 1
         if not moved:
-            cursor[KEPT] += 1
+            cursor[Cursor.KEPT] += 1
         elif state.access.members[entry] == 0:
-            cursor[DONE] = 1
+            cursor[Cursor.DONE] = 1
             return looked
-    if cursor[DONE] and state.access.members[entry] > 0:
+    if cursor[Cursor.DONE] and state.access.members[entry] > 0:
         margin = probability_of(state, entry) * state.access.members[entry]
-        state.access.mood[entry] = SETTLED if margin > state.totals[TOLERANCE] else CALM
-        state.access.settled[entry] = margin if margin > state.totals[TOLERANCE] else 0.0
+        state.access.mood[entry] = SETTLED if margin > state.totals[ClusterTotal.TOLERANCE] else CALM
+        state.access.settled[entry] = margin if margin > state.totals[ClusterTotal.TOLERANCE] else 0.0
     return looked
 
 
@@ -181,12 +177,12 @@ def _improve(state: State, entry: int, number: int, cursor: NDArray[np.int64]) -
     if not closing and probability > _BETTER * probability_of(state, entry):
         return False
     if not fits(state, size):
-        cursor[NO_ROOM] = 1
+        cursor[Cursor.NO_ROOM] = 1
         return False
     detach(state, number)
     target = attach(state, number, size, a, b, table)
     margin = probability * state.access.members[target]
-    if margin > state.totals[TOLERANCE]:
+    if margin > state.totals[ClusterTotal.TOLERANCE]:
         suspect(state, target, margin)
     return True
 

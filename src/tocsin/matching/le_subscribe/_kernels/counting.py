@@ -11,16 +11,7 @@ from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.le_subscribe._kernels.access import attach, detach, enter, fits, leave, slots_of
 from tocsin.matching.le_subscribe._kernels.matching import settle
 from tocsin.matching.le_subscribe._kernels.predicates import observe
-from tocsin.matching.le_subscribe.state import (
-    CHECKS,
-    FALSE,
-    SEEN,
-    SLOTS,
-    TRUE,
-    VISITS,
-    ConjunctionColumn,
-    State,
-)
+from tocsin.matching.le_subscribe.state import FALSE, SLOTS, TRUE, ClusterTotal, ConjunctionColumn, State
 from tocsin.structures import chunked_lists, marks
 from tocsin.structures.chunked_lists import Chunk, ChunkedLists, ListRow
 from tocsin.structures.jit import helper, kernel
@@ -225,7 +216,7 @@ def match_counting(
         if full or count < 0:
             return event
         offsets[event + 1] = count
-        state.totals[SEEN] += 1.0
+        state.totals[ClusterTotal.SEEN] += 1.0
     return events.offsets.shape[0] - 1
 
 
@@ -234,8 +225,8 @@ def _count_list(state: State, counters: Counters, number: int, touched: int) -> 
     """Count a satisfied predicate for every conjunction that holds it; return how many are touched."""
     holders = counters.holders
     chunk, fill = np.int64(holders.rows[number, ListRow.HEAD]), np.int64(holders.rows[number, ListRow.FILL])
-    state.totals[CHECKS] += holders.rows[number, ListRow.TOTAL]
-    state.totals[VISITS] += 1.0
+    state.totals[ClusterTotal.CHECKS] += holders.rows[number, ListRow.TOTAL]
+    state.totals[ClusterTotal.VISITS] += 1.0
     while chunk >= 0:
         first = holders.chunks[chunk, Chunk.OFFSET]
         for j in range(fill):

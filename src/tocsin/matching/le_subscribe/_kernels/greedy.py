@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -20,15 +21,18 @@ _EQ: Final = int(Op.EQ)
 _TEXT: Final = int(Field.TEXT)
 NO_FIELD: Final = 0x7FFFFFFF
 
-# Places in `costs`, all in units of one check
-PER_TABLE: Final = 0
-PER_ATTRIBUTE: Final = 1
-LEAST_GAIN: Final = 2  # how many times its cost a table must save
-SPACE: Final = 3  # bytes that all new tables may take
-PER_KEY: Final = 4  # bytes of a table's key
-SCALE: Final = 5  # conjunctions for each one that the sample stands for
-MISSES: Final = 6  # the cache misses of a look-up in a table too large for the caches
-CACHED: Final = 7  # keys of a table from which on every look-up misses
+
+class CostPlace(IntEnum):
+    """Places in the costs of `choose_tables`, in units of one check."""
+
+    PER_TABLE = 0
+    PER_ATTRIBUTE = 1
+    LEAST_GAIN = 2  # how many times its cost a table must save
+    SPACE = 3  # bytes that all new tables may take
+    PER_KEY = 4  # bytes of a table's key
+    SCALE = 5  # conjunctions for each one that the sample stands for
+    MISSES = 6  # the cache misses of a look-up in a table too large for the caches
+    CACHED = 7  # keys of a table from which on every look-up misses
 
 
 class Sample(NamedTuple):
@@ -177,23 +181,23 @@ def choose_tables(
         for entry in range(candidates.schemas.counters[1]):
             if candidates.taken[entry]:
                 continue
-            keys = _keys(candidates, entry, costs[SCALE])
-            cost = costs[PER_TABLE] + costs[PER_ATTRIBUTE] * _width(candidates, entry)
-            cost += costs[MISSES] * min(keys / costs[CACHED], 1.0)
-            if candidates.gain[entry] < costs[LEAST_GAIN] * cost:
+            keys = _keys(candidates, entry, costs[CostPlace.SCALE])
+            cost = costs[CostPlace.PER_TABLE] + costs[CostPlace.PER_ATTRIBUTE] * _width(candidates, entry)
+            cost += costs[CostPlace.MISSES] * min(keys / costs[CostPlace.CACHED], 1.0)
+            if candidates.gain[entry] < costs[CostPlace.LEAST_GAIN] * cost:
                 continue
-            keys *= costs[PER_KEY]
+            keys *= costs[CostPlace.PER_KEY]
             worth = (
                 (candidates.gain[entry] - cost) / max(keys, 1.0)
-                if costs[SPACE] < np.inf
+                if costs[CostPlace.SPACE] < np.inf
                 else candidates.gain[entry]
             )
-            if worth > best_worth and space + keys <= costs[SPACE]:
+            if worth > best_worth and space + keys <= costs[CostPlace.SPACE]:
                 best, best_worth = entry, worth
         if best < 0:
             return n
         candidates.taken[best] = 1
-        space += _keys(candidates, best, costs[SCALE]) * costs[PER_KEY]
+        space += _keys(candidates, best, costs[CostPlace.SCALE]) * costs[CostPlace.PER_KEY]
         chosen[n, 0], chosen[n, 1] = candidates.schemas.keys[best, 0], candidates.schemas.keys[best, 1]
         for i in range(sample.count[0]):
             _move(sample, candidates, i, best, widest)

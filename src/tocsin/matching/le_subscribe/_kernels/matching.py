@@ -13,18 +13,13 @@ from tocsin.matching.le_subscribe._kernels.access import table_key
 from tocsin.matching.le_subscribe._kernels.predicates import ask, observe
 from tocsin.matching.le_subscribe.state import (
     ASK,
-    CHECKS,
     CLUSTER,
     FALLBACK,
     HINTED,
     LATER,
-    REACHED,
-    SEEN,
     SLOTS,
-    STAMP,
     TRUE,
-    VISITS,
-    WEIGHT,
+    ClusterTotal,
     State,
 )
 from tocsin.structures import hash_index
@@ -58,8 +53,8 @@ def match(
             if count < 0:
                 return event
         offsets[event + 1] = count
-        state.totals[SEEN] += 1.0
-        state.totals[REACHED] = visits
+        state.totals[ClusterTotal.SEEN] += 1.0
+        state.totals[ClusterTotal.REACHED] = visits
     return events.offsets.shape[0] - 1
 
 
@@ -87,7 +82,7 @@ def _reached(state: State, equalities: int) -> int:
             count += 1
     if state.tables.used[0] > 0:
         count = _look_up(state, count)
-    weight = state.totals[WEIGHT]
+    weight = state.totals[ClusterTotal.WEIGHT]
     for i in range(count):
         state.access.hits[state.scratch[i]] += weight
     return count
@@ -101,7 +96,7 @@ def _look_up(state: State, count: int) -> int:
     step asks for the next one's lines, so that the misses overlap.
     """
     access, fields, tables, scratch = state.access, state.fields, state.tables, state.scratch
-    stamp = np.int64(state.totals[STAMP])
+    stamp = np.int64(state.totals[ClusterTotal.STAMP])
     begin = count + tables.used[0]
     end = begin
     for table in range(tables.used[0]):
@@ -164,8 +159,8 @@ def _visit(state: State, entry: int, prefetching: bool, count: int, found: NDArr
         columns = max(np.int64(rows[cluster, ListRow.WIDTH]) - SLOTS, np.int64(0))
         chunk = np.int64(rows[cluster, ListRow.HEAD])
         fill = np.int64(rows[cluster, ListRow.FILL])
-        state.totals[CHECKS] += rows[cluster, ListRow.TOTAL]
-        state.totals[VISITS] += 1.0
+        state.totals[ClusterTotal.CHECKS] += rows[cluster, ListRow.TOTAL]
+        state.totals[ClusterTotal.VISITS] += 1.0
         while chunk >= 0:
             if count + LARGEST > found.shape[0]:
                 return np.int64(-1)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
 from tocsin.matching.encoding.conjunctions import EncodedConjunctions
 from tocsin.matching.encoding.events import EncodedEvents
-from tocsin.matching.le_subscribe.state import ASK, EVENTS, FALSE, LATER, STAMP, TRUE, WEIGHT, Postings, State
-from tocsin.structures import hash_index, marks, sorted_runs
+from tocsin.matching.le_subscribe.state import ASK, FALSE, LATER, TRUE, ClusterTotal, Postings, State
+from tocsin.structures import free_lists, hash_index, marks, sorted_runs
 from tocsin.structures.jit import helper, kernel
 
 _MASK: Final = (1 << FIELD_BITS) - 1
@@ -19,6 +19,8 @@ _EQ, _NE, _LT, _LE, _GT, _GE = int(Op.EQ), int(Op.NE), int(Op.LT), int(Op.LE), i
 _BETWEEN, _NOT_BETWEEN, _IN, _NOT_IN = int(Op.BETWEEN), int(Op.NOT_BETWEEN), int(Op.IN), int(Op.NOT_IN)
 _PRESENT, _MISSING, _RESIDUAL = int(Op.PRESENT), int(Op.MISSING), int(Op.RESIDUAL)
 _NUMBER, _BIG, _ANY = int(Field.NUMBER), int(Field.BIG), int(Field.ANY)
+
+_TOP, _FREE = 0, 1  # places in `Postings.counters`
 
 WIDE: Final = 1024  # a run with more constants than this is asked, not told
 _NARROW: Final = 256  # and with fewer than this is told again
@@ -68,7 +70,7 @@ def _fits(state: State, tag: int) -> bool:
 @helper
 def _posting_fits(postings: Postings) -> bool:
     return postings.entries.counters[1] + 1 < postings.first.shape[0] and (
-        postings.counters[1] >= 0 or postings.counters[0] < postings.slot.shape[0]
+        postings.counters[_FREE] >= 0 or postings.counters[_TOP] < postings.slot.shape[0]
     )
 
 
@@ -135,12 +137,7 @@ def _post_one(posted: NDArray[np.int32], postings: Postings, slot: int, field: i
     if entry < 0:
         entry = hash_index.insert(postings.entries, field, key, 0)
         postings.first[entry] = -1
-    node = postings.counters[1]
-    if node >= 0:
-        postings.counters[1] = postings.following[node]
-    else:
-        node = postings.counters[0]
-        postings.counters[0] += 1
+    node = free_lists.take(postings.following, postings.counters, _FREE, _TOP)
     postings.slot[node] = slot
     postings.following[node] = postings.first[entry]
     postings.first[entry] = node
@@ -158,8 +155,7 @@ def _unpost_one(posted: NDArray[np.int32], postings: Postings, slot: int, field:
         postings.first[entry] = postings.following[node]
     else:
         postings.following[before] = postings.following[node]
-    postings.following[node] = postings.counters[1]
-    postings.counters[1] = node
+    free_lists.give(postings.following, postings.counters, _FREE, node)
     posted[field] -= 1
     if postings.first[entry] < 0:
         hash_index.remove(postings.entries, entry)
@@ -232,10 +228,10 @@ def observe(state: State, events: EncodedEvents, event: int) -> int:
     """
     predicates, fields, vector = state.predicates, state.fields, state.predicates.marks
     marks.clear(vector)
-    state.totals[STAMP] += 1.0
-    stamp = np.int64(state.totals[STAMP])
-    weight = state.totals[WEIGHT]
-    state.totals[EVENTS] += weight
+    state.totals[ClusterTotal.STAMP] += 1.0
+    stamp = np.int64(state.totals[ClusterTotal.STAMP])
+    weight = state.totals[ClusterTotal.WEIGHT]
+    state.totals[ClusterTotal.EVENTS] += weight
     touched = np.int64(0)
     busy = False
     for j in range(events.offsets[event], events.offsets[event + 1]):
@@ -273,7 +269,7 @@ def _observe_others(state: State, field: int, key: int, low: int, high: int) -> 
         marks.mark(state.predicates.marks, missing, FALSE)
     if kind == _BIG:  # it has a place in the order of numbers, but equals none
         field += _NUMBER - _BIG
-        fields.stamp[field] = np.int64(state.totals[STAMP])
+        fields.stamp[field] = np.int64(state.totals[ClusterTotal.STAMP])
         fields.slot[field] = -1
     if fields.others[field] > 0:
         fields.low[field] = low
@@ -339,7 +335,7 @@ def ask(state: State, slot: int) -> bool:
     keys, fields = state.predicates.entries.keys, state.fields
     tag = keys[slot, 0]
     op, field = tag >> FIELD_BITS, tag & _MASK
-    if fields.stamp[field] != np.int64(state.totals[STAMP]):
+    if fields.stamp[field] != np.int64(state.totals[ClusterTotal.STAMP]):
         return False
     low, high = fields.low[field], fields.high[field]
     if op == _LT:
@@ -365,8 +361,8 @@ def selectivity(state: State, slot: int) -> float:
     """
     field = state.predicates.entries.keys[slot, 0] & _MASK
     assumed = 1.0 / (1.0 + state.fields.equalities[field])
-    doubt = PRIOR * state.totals[WEIGHT]
-    return (state.predicates.hits[slot] + doubt * assumed) / (state.totals[EVENTS] + doubt)
+    doubt = PRIOR * state.totals[ClusterTotal.WEIGHT]
+    return (state.predicates.hits[slot] + doubt * assumed) / (state.totals[ClusterTotal.EVENTS] + doubt)
 
 
 @kernel
@@ -374,12 +370,12 @@ def decay(
     totals: NDArray[np.float64], hits: NDArray[np.float64], reached: NDArray[np.float64], factor: float
 ) -> None:
     """Let what was counted so far weigh less by `factor`. Costs nothing: what comes next weighs more."""
-    totals[WEIGHT] /= factor
-    if totals[WEIGHT] > 1e100:
-        scale = 1.0 / totals[WEIGHT]
+    totals[ClusterTotal.WEIGHT] /= factor
+    if totals[ClusterTotal.WEIGHT] > 1e100:
+        scale = 1.0 / totals[ClusterTotal.WEIGHT]
         for i in range(hits.shape[0]):
             hits[i] *= scale
         for i in range(reached.shape[0]):
             reached[i] *= scale
-        totals[EVENTS] *= scale
-        totals[WEIGHT] = 1.0
+        totals[ClusterTotal.EVENTS] *= scale
+        totals[ClusterTotal.WEIGHT] = 1.0

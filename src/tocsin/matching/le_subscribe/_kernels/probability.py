@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.matching.le_subscribe._kernels.predicates import PRIOR, selectivity
-from tocsin.matching.le_subscribe.state import EVENTS, FALLBACK, NO_SLOT, WEIGHT, WIDEST, State
+from tocsin.matching.le_subscribe.state import FALLBACK, NO_SLOT, WIDEST, ClusterTotal, State
 from tocsin.structures.jit import helper, kernel
 
 
@@ -15,8 +15,10 @@ def probability_of(state: State, entry: int) -> float:
     """Return the probability that an event satisfies an access predicate: counted, from what is expected on."""
     if entry == FALLBACK:
         return 1.0
-    doubt = PRIOR * state.totals[WEIGHT]
-    return (state.access.hits[entry] + doubt * expected(state, entry)) / (state.totals[EVENTS] + doubt)
+    doubt = PRIOR * state.totals[ClusterTotal.WEIGHT]
+    return (state.access.hits[entry] + doubt * expected(state, entry)) / (
+        state.totals[ClusterTotal.EVENTS] + doubt
+    )
 
 
 @helper

@@ -10,17 +10,7 @@ from numpy.typing import NDArray
 from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL
 from tocsin.matching.encoding.codes import FIELDS, Field
 from tocsin.matching.encoding.events import EncodedEvents
-from tocsin.matching.points.state import (
-    EQUALS,
-    LIVE,
-    MEANT,
-    NO_FIELD,
-    ROOT,
-    SIDES,
-    State,
-    Total,
-    Values,
-)
+from tocsin.matching.points.state import NO_FIELD, ROOT, PointTotal, ShapeColumn, State, Values
 from tocsin.structures import hash_index
 from tocsin.structures.jit import helper, kernel
 from tocsin.structures.point_index.state import Rectangles
@@ -43,14 +33,14 @@ def ask(
     Return how many events are done, and how many rectangles there are. An event asks once for each shape of which it
     has all attributes and somebody the equal values. `pairs` has room for every field, with -1 in it.
     """
-    count, shapes = np.int64(0), state.totals[Total.SHAPES]
+    count, shapes = np.int64(0), state.totals[PointTotal.SHAPES]
     for event in range(start, events.offsets.shape[0] - 1):
         if count + shapes > which.shape[0]:
             return np.int64(event), count
         for pair in range(events.offsets[event], events.offsets[event + 1]):
             pairs[events.fields[pair]] = pair
         for shape in range(shapes):
-            if state.shapes[shape, LIVE] == 0:
+            if state.shapes[shape, ShapeColumn.LIVE] == 0:
                 continue
             root = _root(state, shape, events, pairs)
             if root >= 0 and _enclose(state.shapes[shape], values, pairs, asked, count):
@@ -67,13 +57,13 @@ def _root(state: State, shape: int, events: EncodedEvents, pairs: NDArray[np.int
     """Return the root of the tree whose equalities an event satisfies, or -1."""
     row = state.shapes[shape]
     first, second = np.int64(0), np.int64(0)
-    if row[EQUALS] > 0:
-        pair = pairs[row[MEANT]]
+    if row[ShapeColumn.EQUALS] > 0:
+        pair = pairs[row[ShapeColumn.FIELDS]]
         if pair < 0:
             return np.int64(-1)
         first = events.keys[pair]
-    if row[EQUALS] > 1:
-        pair = pairs[row[MEANT + 1]]
+    if row[ShapeColumn.EQUALS] > 1:
+        pair = pairs[row[ShapeColumn.FIELDS + 1]]
         if pair < 0:
             return np.int64(-1)
         second = events.keys[pair]
@@ -89,7 +79,7 @@ def _enclose(
     asked.outer_l[place], asked.inner_l[place] = -np.inf, np.inf
     asked.inner_r[place], asked.outer_r[place] = -np.inf, np.inf
     for side in range(4):
-        field = row[SIDES + 2 * side]
+        field = row[ShapeColumn.SIDES + 2 * side]
         if field == NO_FIELD:
             continue
         pair, is_big = pairs[field], False
@@ -99,16 +89,16 @@ def _enclose(
             return False
         # Of what no float equals, `at` is the float below: whether the comparison is strict is all one then.
         if side == 0:
-            is_at = is_big or row[SIDES + 1] == 0
+            is_at = is_big or row[ShapeColumn.SIDES + 1] == 0
             asked.outer_l[place] = values.at[pair] if is_at else values.below[pair]
         elif side == 1:
-            is_at = is_big or row[SIDES + 3] == 1
+            is_at = is_big or row[ShapeColumn.SIDES + 3] == 1
             asked.inner_l[place] = values.at[pair] if is_at else values.below[pair]
         elif side == 2:
-            is_at = not is_big and row[SIDES + 5] == 1
+            is_at = not is_big and row[ShapeColumn.SIDES + 5] == 1
             asked.inner_r[place] = values.at[pair] if is_at else values.above[pair]
         else:
-            is_at = not is_big and row[SIDES + 7] == 0
+            is_at = not is_big and row[ShapeColumn.SIDES + 7] == 0
             asked.outer_r[place] = values.at[pair] if is_at else values.above[pair]
     return True
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from tocsin.matching.conjunction_store._kernels.numbers import free_number
 from tocsin.matching.conjunction_store.state import StoreCounter
-from tocsin.matching.points.state import INNER, LIVE, ROOT, WIDTH, PointColumn, State
+from tocsin.matching.points.state import INNER, ROOT, PointColumn, ShapeColumn, State
 from tocsin.structures import hash_index
 from tocsin.structures.jit import kernel
 from tocsin.structures.point_index.state import Link
@@ -30,8 +30,8 @@ def tree_all(
             new += 1
         state.store.rows[numbers[i], PointColumn.SHAPE] = shape
         state.store.rows[numbers[i], PointColumn.TREE] = entry
-    state.shapes[shape, LIVE] += numbers.shape[0]
-    state.store.counters[StoreCounter.PREDICATES] += numbers.shape[0] * state.shapes[shape, WIDTH]
+    state.shapes[shape, ShapeColumn.LIVE] += numbers.shape[0]
+    state.store.counters[StoreCounter.PREDICATES] += numbers.shape[0] * state.shapes[shape, ShapeColumn.WIDTH]
     return new
 
 
@@ -48,8 +48,8 @@ def leave(
         number = numbers[i]
         shape = np.int64(state.store.rows[number, PointColumn.SHAPE])
         if shape != INNER:
-            state.shapes[shape, LIVE] -= 1
-            state.store.counters[StoreCounter.PREDICATES] -= state.shapes[shape, WIDTH]
+            state.shapes[shape, ShapeColumn.LIVE] -= 1
+            state.store.counters[StoreCounter.PREDICATES] -= state.shapes[shape, ShapeColumn.WIDTH]
             entry = np.int64(state.store.rows[number, PointColumn.TREE])
             root = state.trees.keys[entry, ROOT]
             if root >= 0 and links[root, Link.COUNT] == 0:
