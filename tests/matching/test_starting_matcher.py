@@ -10,7 +10,7 @@ import pytest
 from tocsin import Engine
 from tocsin.language import parse_condition, to_cnf, to_dnf
 from tocsin.matching import ConjunctionBatch, EventBatch, Oracle, starting_matcher
-from tocsin.matching.starting_matcher import StartingMatcher
+from tocsin.matching.starting_matcher import Compiling, StartingMatcher
 from tocsin.model.errors import NormalFormError
 from tocsin.structures import jit
 
@@ -33,9 +33,8 @@ def test_a_few_subscriptions_are_tried_one_by_one() -> None:
 def test_many_subscriptions_go_into_the_index_with_those_that_were_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(starting_matcher, "_FEW", 50)
     monkeypatch.setattr(jit, "is_compiled_before", lambda _: True)
-    matcher, oracle = StartingMatcher(), Oracle()
+    matcher, oracle = StartingMatcher(few=50), Oracle()
     for first, count in ((0, 10), (10, 30), (40, 100), (140, 10)):
         for each in (matcher, oracle):
             each.add(batch(first, count))
@@ -46,9 +45,8 @@ def test_many_subscriptions_go_into_the_index_with_those_that_were_there(
 
 
 def test_much_work_goes_to_the_index_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(starting_matcher, "_WORTH", 1000)
     monkeypatch.setattr(jit, "is_compiled_before", lambda _: True)
-    matcher = StartingMatcher()
+    matcher = StartingMatcher(worth=1000)
     matcher.add(batch(0, 10))
     expected = matcher.match(EVENTS).to_lists()
     assert matcher.match(EVENTS).to_lists() == expected
@@ -56,9 +54,8 @@ def test_much_work_goes_to_the_index_too(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_clause_forms_are_expanded_or_refused_when_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(starting_matcher, "_WORTH", 1000)
     monkeypatch.setattr(jit, "is_compiled_before", lambda _: True)
-    matcher = StartingMatcher()
+    matcher = StartingMatcher(worth=1000)
     matcher.add(batch(0, 10))
     clauses = to_cnf(parse_condition("(a = 1 or b = 2) and (b > 1 or c = 'x1')"))
     matcher.add(ConjunctionBatch.of([(50, clauses)]))
@@ -72,13 +69,12 @@ def test_clause_forms_are_expanded_or_refused_when_they_come(monkeypatch: pytest
 
 
 def test_what_an_oracle_holds_in_clauses_goes_into_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(starting_matcher, "_FEW", 5)
     monkeypatch.setattr(jit, "is_compiled_before", lambda _: True)
     oracle = Oracle()
     clauses = to_cnf(parse_condition("(a = 1 or b = 2) and (b > 1 or c = 'x1')"))
     oracle.add(ConjunctionBatch.of([(50, clauses)]))
     expected = oracle.match(EVENTS).to_lists()
-    matcher = StartingMatcher(oracle)
+    matcher = StartingMatcher(oracle, few=5)
     matcher.add(batch(0, 10))
     assert type(matcher.current).__name__ == "Dynamic"
     assert [[i for i in ids if i == 50] for ids in matcher.match(EVENTS).to_lists()] == expected
@@ -87,14 +83,13 @@ def test_what_an_oracle_holds_in_clauses_goes_into_the_index(monkeypatch: pytest
 def test_brute_force_goes_on_while_the_index_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     finished = False
 
-    def compile_slowly() -> None:
+    def compile_slowly(_: str) -> None:
         while not finished:
             time.sleep(0.001)
 
-    monkeypatch.setattr(starting_matcher, "_WORTH", 10)
     monkeypatch.setattr(starting_matcher, "_warm_up", compile_slowly)
     monkeypatch.setattr(jit, "is_compiled_before", lambda _: False)
-    matcher = StartingMatcher()
+    matcher = StartingMatcher(worth=10)
     matcher.add(batch(0, 10))
     expected = matcher.match(EVENTS).to_lists()
     assert isinstance(matcher.current, Oracle)
@@ -102,6 +97,23 @@ def test_brute_force_goes_on_while_the_index_is_compiled(monkeypatch: pytest.Mon
     assert matcher._compiling is not None
     matcher._compiling.join()
     assert matcher.match(EVENTS).to_lists() == expected
+    assert type(matcher.current).__name__ == "Dynamic"
+
+
+def test_the_index_to_hand_over_to_can_be_named() -> None:
+    matcher = StartingMatcher(index="static", few=5, compiling=Compiling.AT_ONCE)
+    matcher.add(batch(0, 10))
+    assert type(matcher.current).__name__ == "Static"
+
+
+def test_an_index_that_may_never_be_compiled_here_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = False
+    monkeypatch.setattr(jit, "is_compiled_before", lambda _: compiled)
+    matcher = StartingMatcher(few=5, compiling=Compiling.NEVER)
+    matcher.add(batch(0, 10))
+    assert isinstance(matcher.current, Oracle)
+    compiled = True
+    matcher.add(batch(10, 1))
     assert type(matcher.current).__name__ == "Dynamic"
 
 

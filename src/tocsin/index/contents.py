@@ -47,6 +47,8 @@ class Contents:
         """Hold what was saved: these shards, and nothing else."""
         self.drafts = list(drafts)
         for shard, draft in enumerate(self.drafts):
+            if self._matcher is None:
+                draft.let_grow()
             self.where.update(dict.fromkeys(draft.registry.subscriptions.numbers, shard))
         self.placement = placement if self.where else None  # one that was made for nothing says nothing
 
@@ -165,8 +167,6 @@ class Contents:
                 columns = {name: column[kept] for name, column in group.columns.items()}
                 groups.append(ConjunctionGroup(group.shape, rows[kept], columns))
         batch = ConjunctionBatch(tuple(groups))
-        if self._matcher is None:
-            draft.make_room(len(batch))
         draft.matcher.add(batch)
         self.where.update(dict.fromkeys(ids, shard))
         self.changed.add(shard)

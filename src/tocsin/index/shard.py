@@ -16,14 +16,13 @@ from tocsin.index.shard_registry import WHOLE_EVENT, SavedRegistry, ShardRegistr
 from tocsin.language.semantics import value_of
 from tocsin.matching import EventBatch, IdArray, Matcher, Oracle, create_matcher, open_matcher, save_matcher
 from tocsin.matching.saved import Savable
-from tocsin.matching.starting_matcher import INDEX, INDEX_KERNELS, StartingMatcher, held_by
+from tocsin.matching.starting_matcher import Compiling, StartingMatcher, saving_matcher
 from tocsin.model.conditions import Conjunction
 from tocsin.model.errors import MatcherError
 from tocsin.model.queries import SelectItem
 from tocsin.subscriptions.validity import is_valid_at
 
 _MATCHER: Final = "matcher"
-_FEW: Final = 1_000  # conjunctions that brute force may hold where nothing has been compiled
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -40,7 +39,7 @@ class Shard:
     def __init__(self, folder: Path) -> None:
         matcher = open_matcher(folder / _MATCHER)
         self.matcher: Matcher = (
-            StartingMatcher(matcher, may_compile=False) if isinstance(matcher, Oracle) else matcher
+            StartingMatcher(matcher, compiling=Compiling.NEVER) if isinstance(matcher, Oracle) else matcher
         )
         self.registry: SavedRegistry = open_registry(folder)
         self._items: dict[int, tuple[SelectItem, ...]] = {}
@@ -94,36 +93,32 @@ class ShardDraft:
 
     @classmethod
     def new(cls, matcher: str | None, options: Mapping[str, Any]) -> ShardDraft:
-        """Return an empty shard; without a matcher's name it begins small and grows."""
-        return cls(Oracle() if matcher is None else create_matcher(matcher, **options), ShardRegistry())
+        """Return an empty shard; without a matcher's name it starts with brute force."""
+        return cls(
+            saving_matcher(Oracle()) if matcher is None else create_matcher(matcher, **options),
+            ShardRegistry(),
+        )
 
     @classmethod
     def of(cls, folder: Path) -> ShardDraft:
         """Return a saved shard, to be changed; its files stay as they are."""
         return cls(open_matcher(folder / _MATCHER), ShardRegistry.restore(open_registry(folder)))
 
-    def make_room(self, conjunctions: int) -> None:
-        """Become an index before so many conjunctions are added, if brute force would be slow with them."""
-        if isinstance(self.matcher, Oracle) and len(self.matcher) + conjunctions > _FEW:
-            self.grow()
-
-    def grow(self) -> None:
-        """Become an index, if this is brute force still."""
-        from tocsin.structures.jit import is_compiled_before  # noqa: PLC0415 - it brings the compiler
-
+    def let_grow(self) -> None:
+        """Let a matcher that is brute force become an index when there is more to hold."""
         if isinstance(self.matcher, Oracle):
-            index = create_matcher(INDEX)
-            if not is_compiled_before(INDEX_KERNELS):  # once here, rather than in every worker
-                index.warm_up()  # type: ignore[attr-defined]
-            index.add(held_by(self.matcher))
-            self.matcher = index
+            self.matcher = saving_matcher(self.matcher)
+
+    @property
+    def _current(self) -> Matcher:
+        return self.matcher.current if isinstance(self.matcher, StartingMatcher) else self.matcher
 
     def save(self, folder: Path) -> None:
         """Write the shard to a folder that is not there yet."""
-        assert isinstance(self.matcher, Savable)  # noqa: S101 - all registered matchers are
+        assert isinstance(self._current, Savable)  # noqa: S101 - all registered matchers are
         folder.mkdir(parents=True)
         try:
-            save_matcher(self.matcher, folder / _MATCHER)
+            save_matcher(self._current, folder / _MATCHER)
             self.registry.save(folder)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
@@ -131,12 +126,13 @@ class ShardDraft:
 
     def conjunctions(self) -> dict[int, list[Conjunction]]:
         """Return the conjunctions of every subscription by its number; raise `MatcherError` if they are not told."""
-        if not isinstance(self.matcher, _Telling):
-            raise MatcherError(f"a matcher of kind {type(self.matcher).__name__} does not tell what it holds")
+        matcher = self._current
+        if not isinstance(matcher, _Telling):
+            raise MatcherError(f"a matcher of kind {type(matcher).__name__} does not tell what it holds")
         found: dict[int, list[Conjunction]] = {
             number: [] for number in self.registry.subscriptions.numbers.values()
         }
-        for ids, conjunction in self.matcher.conjunctions():
+        for ids, conjunction in matcher.conjunctions():
             found[int(ids[0])].append(conjunction)
         return found
 

@@ -1,7 +1,9 @@
-"""The engine's own matcher: brute force while there is little to do, an index from then on."""
+"""The default matcher of engine and index: brute force while there is little to do, an index from then on."""
 
 from __future__ import annotations
 
+from enum import Enum, auto
+from math import inf
 from threading import Thread
 from typing import Final
 
@@ -24,30 +26,43 @@ from tocsin.model.event import Event
 INDEX: Final = "dynamic"
 INDEX_KERNELS: Final = "tocsin.matching.le_subscribe._kernels.adaptation"  # compiled wherever it has run
 
-_FEW: Final = 1_000  # conjunctions that brute force may hold
-_WORTH: Final = 300_000  # conjunctions that it may try, over all events, before an index is worth its loading
+FEW: Final = 1_000  # conjunctions that brute force may hold
+WORTH: Final = 300_000  # conjunctions that it may try, over all events, before an index is worth its loading
 _TOO_MANY: Final = 5_000  # conjunctions for which no event waits on brute force while the index is compiled
 
 
-class StartingMatcher:
-    """Begins as the oracle, which costs nothing to start, and becomes the index when there is work for it.
+class Compiling(Enum):
+    """When the index is compiled, if this machine never did it before."""
 
-    Both answer alike. Where the index has never been compiled on this machine, that is done in the background,
-    unless there are so many subscriptions that to wait for it is quicker; if it may not be compiled at all, it is
-    used only where it has been. The engine's lock guards it.
+    IN_BACKGROUND = auto()  # unless there are so many conjunctions that waiting is quicker
+    AT_ONCE = auto()
+    NEVER = auto()  # brute force goes on until another process has compiled it
+
+
+class StartingMatcher:
+    """Starts as the oracle, which costs nothing to load, and hands over to the index when there is work for it.
+
+    Both give the same answers. `few` is how many conjunctions brute force may hold, `worth` how many it may try over
+    all events before the index is worth loading. The caller's lock guards the matcher.
     """
 
     def __init__(
         self,
         oracle: Oracle | None = None,
         *,
-        may_compile: bool = True,
+        index: str = INDEX,
+        compiling: Compiling = Compiling.IN_BACKGROUND,
+        few: int = FEW,
+        worth: float = WORTH,
         statistics: Statistics | None = None,
     ) -> None:
-        self._statistics = statistics
         self._oracle: Oracle | None = oracle or Oracle()
-        self._may_compile = may_compile
         self._index: Matcher | None = None
+        self._index_name = index
+        self._when = compiling
+        self._few = few
+        self._worth = worth
+        self._statistics = statistics
         self._tried = 0
         self._compiling: Thread | None = None
 
@@ -61,11 +76,11 @@ class StartingMatcher:
     def add(self, subscriptions: ConjunctionBatch) -> None:
         """Add conjunctions; any one of those that carry an id satisfies it.
 
-        Clause forms are expanded, or refused, at once: the index could not hold them later.
+        CNFs are expanded, or refused, at once: the index could not hold them later.
         """
         subscriptions = subscriptions.in_conjunctions()
-        if self._oracle is not None and len(self._oracle) + len(subscriptions) > _FEW:
-            self._grow(len(self._oracle) + len(subscriptions))
+        if self._oracle is not None and len(self._oracle) + len(subscriptions) > self._few:
+            self._hand_over(len(self._oracle) + len(subscriptions))
         self.current.add(subscriptions)
 
     def remove(self, ids: IdArray) -> None:
@@ -76,8 +91,8 @@ class StartingMatcher:
         """Return, per event, the ids of the subscriptions it satisfies, ascending and without repeats."""
         if self._oracle is not None:
             self._tried += len(events) * len(self._oracle)
-            if self._tried > _WORTH:
-                self._grow(len(self._oracle))
+            if self._tried > self._worth:
+                self._hand_over(len(self._oracle))
         return self.current.match(events)
 
     def explain(self, event: Event, id: int) -> Explanation:
@@ -85,36 +100,45 @@ class StartingMatcher:
         return self.current.explain(event, id)
 
     def stats(self) -> MatcherStats:
-        """Return what is held and what that costs."""
+        """Return how much is stored and what that costs."""
         return self.current.stats()
 
-    def _grow(self, size: int) -> None:
-        """Become the index, at once if it is compiled or urgent, else as soon as it is compiled."""
-        from tocsin.structures.jit import is_compiled_before  # noqa: PLC0415 - it brings the compiler
-
-        oracle = self._oracle
-        if oracle is None:
+    def _hand_over(self, size: int) -> None:
+        """Replace the oracle by the index, unless that has to be compiled first."""
+        if self._oracle is None or not self._is_compiled(size):
             return
-        if not self._may_compile and not is_compiled_before(INDEX_KERNELS):
-            self._tried = 0  # asked again after as much work
-            return
-        if self._compiling is None and not is_compiled_before(INDEX_KERNELS) and size <= _TOO_MANY:
-            self._compiling = Thread(target=_warm_up, daemon=True)
-            self._compiling.start()
-        if self._compiling is not None and self._compiling.is_alive() and size <= _TOO_MANY:
-            return
-        index = create_matcher(INDEX, statistics=self._statistics)
-        index.add(held_by(oracle))
+        index = create_matcher(self._index_name, statistics=self._statistics)
+        index.add(
+            ConjunctionBatch(
+                tuple(ConjunctionGroup(c, ids, {}) for ids, c in self._oracle.conjunctions()),
+                tuple(ClauseGroup(c, ids, {}) for ids, c in self._oracle.clauses()),
+            )
+        )
         self._index, self._oracle = index, None
 
+    def _is_compiled(self, size: int) -> bool:
+        """Tell whether the index can be used now, for so many conjunctions; have it compiled if not."""
+        from tocsin.structures.jit import is_compiled_before  # noqa: PLC0415 - it brings the compiler
 
-def _warm_up() -> None:
-    create_matcher(INDEX).warm_up()  # type: ignore[attr-defined]
+        if self._compiling is None and not is_compiled_before(INDEX_KERNELS):
+            if self._when is Compiling.NEVER:
+                self._tried = 0  # looked up again after as much work
+                return False
+            if self._when is Compiling.AT_ONCE:
+                _warm_up(self._index_name)
+            elif size <= _TOO_MANY:
+                self._compiling = Thread(target=_warm_up, args=(self._index_name,), daemon=True)
+                self._compiling.start()
+        return self._compiling is None or not self._compiling.is_alive() or size > _TOO_MANY
 
 
-def held_by(oracle: Oracle) -> ConjunctionBatch:
-    """Return all that brute force holds, to be added to an index."""
-    return ConjunctionBatch(
-        tuple(ConjunctionGroup(c, ids, {}) for ids, c in oracle.conjunctions()),
-        tuple(ClauseGroup(c, ids, {}) for ids, c in oracle.clauses()),
-    )
+def saving_matcher(oracle: Oracle) -> StartingMatcher:
+    """Return a starting matcher for subscriptions that are saved, and matched elsewhere.
+
+    It is compiled here, once, rather than by every process that opens what was saved.
+    """
+    return StartingMatcher(oracle, compiling=Compiling.AT_ONCE, worth=inf)
+
+
+def _warm_up(name: str) -> None:
+    create_matcher(name).warm_up()  # type: ignore[attr-defined]
