@@ -1,4 +1,4 @@
-"""A matcher's state, which is arrays in nested tuples, as arrays by name and back."""
+"""A matcher's state, nested tuples of arrays, as arrays by name and back."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def arrays_of(state: tuple[Any, ...] | NDArray[Any], name: str = "") -> dict[str
 def rebuilt(like: Nested, arrays: Mapping[str, NDArray[Any]], name: str = "") -> Nested:
     """Return a state made of the arrays that `arrays_of` named.
 
-    `like` is a state of the same kind, which says what each array is: its dtype, and all but its first length.
+    `like` is a state of the same kind, which has the dtype and all but the first length of each array.
     """
     if isinstance(like, np.ndarray):
         array = arrays.get(name)

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from threading import RLock
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
+from tocsin.language import parse_condition, to_cnf, to_dnf
 from tocsin.language.semantics import truth
 from tocsin.matching._kernels.gathering import DIGITS, NEEDS_RESIDUAL, gather_ids
 from tocsin.matching.arrays import arrays_of, rebuilt
@@ -47,6 +48,20 @@ from tocsin.structures.growth import bytes_of
 
 SLICE: Final = 1 << 16  # expressions that are removed or recalled at a time
 
+# A small workload that reaches every kernel: see `warm_up`.
+_EVENTS: Final[list[dict[str, object]]] = [{"a": 1, "b": 1, "c": 2, "d": 3, "s": "x"}, {"a": 0}]
+_TEXTS: Final = (
+    *(f"a = {i % 4} and b = {i // 4 % 4} and c > {i % 3} and d != {i % 2}" for i in range(200)),
+    *(
+        "a in (1, 2) and e is present",
+        "b between 1 and 2",
+        "(a = 1 or c = 2) and b > 1",
+        "a > 3 and b < 5",
+        "true",
+    ),
+    *("s like '%x'", "s like '%x_'", "s ~ 'x'", "s contains 'x'", "s starts with 'x' and e is missing"),
+)
+
 
 class IndexedMatcher(ABC):
     """A matcher whose expressions and events are arrays, in the codes of its vocabulary.
@@ -63,7 +78,7 @@ class IndexedMatcher(ABC):
 
     _state: Any
 
-    def __init__(self, vocabulary: Vocabulary | None) -> None:
+    def __init__(self, vocabulary: Vocabulary | None = None) -> None:
         self.vocabulary = vocabulary or Vocabulary()
         self._lock = RLock()
         self._statistics: Statistics | None = None
@@ -263,6 +278,24 @@ class IndexedMatcher(ABC):
                     break
         found[open_] = numbers
 
+    @classmethod
+    def warm_up(cls) -> None:
+        """Compile all kernels that are not compiled yet, by using a small matcher of this kind in every way."""
+        matcher, normal = cls._eager(), to_cnf if cls.takes_clauses else to_dnf
+        matcher.add(ConjunctionBatch.of((i, normal(parse_condition(text))) for i, text in enumerate(_TEXTS)))
+        matcher._use(_EVENTS)  # noqa: SLF001 - of this class
+        matcher.remove(np.arange(1, len(_TEXTS)))
+        matcher.match(EventBatch.of_dicts(_EVENTS))
+
+    @classmethod
+    def _eager(cls) -> Self:
+        """Return a matcher that does at once whatever it may ever do."""
+        return cls()
+
+    def _use(self, events: list[dict[str, object]]) -> None:
+        """Match events, and do whatever else compiles a kernel."""
+        self.match(EventBatch.of_dicts(events))
+
     # statistics of the matcher
 
     def stats(self) -> MatcherStats:
@@ -324,6 +357,13 @@ class IndexedMatcher(ABC):
                     self._statistics = Statistics.from_document(document)
                 except SavedStatisticsError as fault:
                     raise SavedMatcherError(f"its statistics: {fault}") from None
+
+
+def longer(found: Keys, used: int, least: int = 0) -> Keys:
+    """Return an array with the first `used` values of `found`, four times as long, or as long as `least`."""
+    more = np.empty(max(4 * len(found), least), dtype=np.int64)
+    more[:used] = found[:used]
+    return more
 
 
 def _joined(one: EncodedConjunctions, many: EncodedClauses) -> EncodedClauses:

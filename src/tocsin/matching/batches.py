@@ -1,4 +1,4 @@
-"""What matchers take and give: normal forms and events in, matches out, all in batches."""
+"""The input and output of matchers, in batches: normal forms and events, and matches."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ConjunctionGroup(Struct, frozen=True):
 
 
 class ClauseGroup(Struct, frozen=True):
-    """Clause forms of one shape: all of some clauses, each any of some predicates, with each row's own constants.
+    """CNFs of one shape: the same clauses, with each row's own constants in columns.
 
     No clause is empty, and some clause has several predicates: else it is a conjunction, or satisfied by nothing.
     """
@@ -60,16 +60,16 @@ class ClauseGroup(Struct, frozen=True):
             yield subscription, bound if values else self.shape
 
     def expanded(self, max_conjunctions: int = MAX_CONJUNCTIONS) -> Iterator[ConjunctionGroup]:
-        """Return the conjunctions that say the same, or raise `NormalFormError` past the limit."""
+        """Return equivalent conjunctions, or raise `NormalFormError` past the limit."""
         for conjunction in to_dnf(Cnf(self.shape).condition(), max_conjunctions).conjunctions:
             yield ConjunctionGroup(conjunction, self.ids, self.columns)
 
 
 class ConjunctionBatch(Struct, frozen=True):
-    """Conjunctions to be added, and clause forms; several may carry one id, and any of them satisfies it.
+    """Conjunctions and CNFs to be added; several may carry one id, and any of them satisfies it.
 
-    A matcher that holds no clause forms takes the batch `in_conjunctions`. `weights` are those of subscriptions that
-    weigh other than 1, by id: a number, or one for each attribute. Only matchers that rank by themselves look at them.
+    A matcher that stores no CNFs takes the batch `in_conjunctions`. `weights` are those of subscriptions whose weight is
+    not 1, by id: a number, or one for each attribute. Only matchers that rank by themselves read them.
     """
 
     groups: tuple[ConjunctionGroup, ...]
@@ -93,7 +93,7 @@ class ConjunctionBatch(Struct, frozen=True):
 
     @classmethod
     def of_rows(cls, ids: IdArray, rows: TemplateRows) -> ConjunctionBatch:
-        """Return the batch of a template's rows, whose subscriptions are `ids`; no row is looked at."""
+        """Return the batch of a template's rows, whose subscriptions are `ids`; rows are not read one by one."""
         if len(ids) != len(rows):
             raise ValueError(f"{len(rows)} rows need as many ids, got {len(ids)}")
         return cls.of_shapes(ids, rows.form(), rows.columns)
@@ -110,18 +110,17 @@ class ConjunctionBatch(Struct, frozen=True):
         return cls(())  # nothing satisfies an empty clause
 
     def in_conjunctions(self, max_conjunctions: int = MAX_CONJUNCTIONS) -> ConjunctionBatch:
-        """Return the same in conjunctions alone; raise `NormalFormError` where a clause form grows past the limit."""
+        """Return the same in conjunctions alone; raise `NormalFormError` where a CNF grows past the limit."""
         if not self.clauses:
             return self
         expanded = (one for group in self.clauses for one in group.expanded(max_conjunctions))
         return ConjunctionBatch((*self.groups, *expanded), (), self.weights)
 
     def __len__(self) -> int:
-        forms = sum(len(group.ids) for group in self.clauses)
-        return forms + sum(len(group.ids) for group in self.groups)
+        return sum(len(ids) for ids in (*(g.ids for g in self.groups), *(g.ids for g in self.clauses)))
 
     def __iter__(self) -> Iterator[tuple[int, Conjunction]]:
-        """Return the conjunctions with their subscriptions' ids; clause forms are not among them."""
+        """Return the conjunctions with their subscriptions' ids; CNFs are not among them."""
         for group in self.groups:
             yield from group
 
@@ -129,7 +128,7 @@ class ConjunctionBatch(Struct, frozen=True):
 class EventBatch:
     """Events to be matched; one event is a batch of one.
 
-    What a matcher makes of a batch, it keeps in `encoded`, so that several matchers share the work.
+    A matcher keeps the encoded batch in `encoded`, so that several matchers share the work.
     """
 
     def __init__(
@@ -141,11 +140,11 @@ class EventBatch:
         self._rows = rows
         self._events = events
         self._faults = faults or {}
-        self.encoded: tuple[object, object] | None = None  # what it was encoded for, and how
+        self.encoded: tuple[object, object] | None = None  # the vocabulary, and the encoded events
 
     @property
     def faults(self) -> Mapping[int, str]:
-        """Return, by its place, what is wrong with each row that is no event."""
+        """Return, by its place, the fault of each row that is not an event."""
         return self._faults
 
     @classmethod
@@ -158,7 +157,7 @@ class EventBatch:
     def of_dicts(cls, rows: Iterable[Mapping[str, object]]) -> EventBatch:
         """Return the batch of plain dicts, nested ones flattened.
 
-        One that is no event (it has a NaN, say) satisfies nothing, and `faults` says by its place what is wrong.
+        A row that is not an event (it has a NaN, say) satisfies nothing, and `faults` has its fault by its place.
         """
         from tocsin.matching.encoding.dicts import DictEvents  # noqa: PLC0415 - it is a batch itself
 
@@ -169,7 +168,7 @@ class EventBatch:
         return self._rows[place]
 
     def is_refused(self, place: int) -> bool:
-        """Tell whether a row is no event, and so satisfies nothing, not even `true`."""
+        """Tell whether a row is not an event: it satisfies nothing, not even `true`."""
         return place in self.faults
 
     def __len__(self) -> int:

@@ -14,7 +14,7 @@ from tocsin.model.values import Value
 
 
 class PredicateTruth(Struct, frozen=True):
-    """A predicate, the value it looked at, and whether it holds; None means unknown, or no value."""
+    """A predicate, the value it was evaluated on, and its truth; None is unknown, or no value."""
 
     predicate: Predicate
     value: Value | None
@@ -22,9 +22,9 @@ class PredicateTruth(Struct, frozen=True):
 
 
 class Explanation(Struct, frozen=True):
-    """Why a subscription matches an event or does not: each conjunction and clause form, predicate by predicate.
+    """Why a subscription matches an event or does not: each conjunction and CNF, predicate by predicate.
 
-    It matches if any of them is satisfied: all predicates of a conjunction, or one predicate of each clause of a form.
+    It matches if any of them is satisfied: all predicates of a conjunction, or one predicate of each clause of a CNF.
     """
 
     id: int
@@ -34,19 +34,19 @@ class Explanation(Struct, frozen=True):
 
     @property
     def failed(self) -> tuple[PredicateTruth, ...]:
-        """Return the predicates that keep what is nearest to a match from it; none if it matched.
+        """Return the predicates that failed in the expression nearest to a match; none if it matched.
 
-        Of a conjunction these are the predicates that do not hold, of a clause form those of the clauses of which
-        none holds. The nearest has the fewest such predicates, or clauses.
+        The nearest expression has the fewest failed predicates, or failed clauses: a clause fails if all its
+        predicates do.
         """
         missed: list[list[tuple[PredicateTruth, ...]]]
         missed = [[(t,) for t in conjunction if t.truth is not True] for conjunction in self.conjunctions]
-        missed += [[c for c in form if all(t.truth is not True for t in c)] for form in self.clauses]
+        missed += [[c for c in cnf if all(t.truth is not True for t in c)] for cnf in self.clauses]
         return tuple(t for clause in min(missed, key=len, default=[]) for t in clause)
 
 
 class MatcherStats(Struct, frozen=True):
-    """What a matcher holds and what that costs; `details` are its own figures."""
+    """How much a matcher stores and what that costs; `details` are its own figures."""
 
     subscriptions: int
     conjunctions: int
@@ -59,7 +59,7 @@ class MatcherStats(Struct, frozen=True):
 class Matcher(Protocol):
     """An index of conjunctions.
 
-    One that holds clause forms too says so by a class attribute, `takes_clauses`; the others add a batch
+    A matcher that stores CNFs as they are has a class attribute `takes_clauses`; the others expand them by
     `in_conjunctions`. Updates are cheap, and a running match never sees half of one.
     """
 
@@ -67,18 +67,18 @@ class Matcher(Protocol):
         """Add conjunctions. An id may be added again, with further conjunctions that satisfy it."""
 
     def remove(self, ids: IdArray) -> None:
-        """Remove all conjunctions of these ids; an id that is not held is passed over."""
+        """Remove all conjunctions of these ids; an id that is not stored is skipped."""
 
     def match(self, events: EventBatch) -> Matches:
         """Return, per event, the ids of the subscriptions it satisfies, ascending and without repeats."""
 
     def explain(self, event: Event, id: int) -> Explanation:
-        """Return why subscription `id` matches `event` or does not; raise `MatcherError` if it is not held."""
+        """Return why subscription `id` matches `event` or does not; raise `MatcherError` if it is not stored."""
 
     def stats(self) -> MatcherStats:
-        """Return what the matcher holds and what that costs."""
+        """Return how much is stored and what that costs."""
 
 
 def takes_clauses(matcher: Matcher) -> bool:
-    """Tell whether a matcher holds clause forms as they are, without expanding them."""
+    """Tell whether a matcher stores CNFs as they are, without expanding them."""
     return bool(getattr(matcher, "takes_clauses", False))

@@ -1,9 +1,9 @@
 """Ranking: the best of the subscriptions that an event satisfies, by their weights and the event's.
 
-A predicate that holds is worth its subscription's weight for the attribute times the event's. A conjunction is worth
-the sum of its predicates, a subscription the most that any of its conjunctions is worth; one in clauses, the sum of
-what the best predicate of each clause is worth. What is negated (`!=`, `not in`, `is missing` and the like) is worth
-nothing, nor is a predicate whose subject is no attribute.
+A satisfied predicate scores its subscription's weight for the attribute times the event's. A conjunction scores the sum of
+its predicates, a CNF the sum of the best predicate of each clause, and a subscription the most that any of its
+conjunctions scores. Negations (`!=`, `not in`, `is missing` and the like) score nothing, nor does a predicate whose
+subject is not an attribute.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Rankings(Struct, frozen=True):
 
 @runtime_checkable
 class RankingMatcher(Protocol):
-    """A matcher that ranks by itself: it knows its subscriptions' weights, and need not find all to find the best."""
+    """A matcher that ranks by itself: it stores weights, and finds the best without finding all matches."""
 
     def rank(self, events: EventBatch, top: int, weights: EventWeights) -> Rankings:
         """Return, per event, the best `top` of the subscriptions that it satisfies."""
@@ -90,15 +90,15 @@ def rank(
     matcher: Matcher,
     events: EventBatch,
     top: int,
-    forms: Callable[[int], Dnf | Cnf],
+    normal_forms: Callable[[int], Dnf | Cnf],
     *,
     weights: Mapping[int, Weight] | None = None,
     event_weights: EventWeights | None = None,
 ) -> Rankings:
     """Return, per event, the best `top` of the subscriptions that it satisfies, with any matcher.
 
-    `forms` gives a subscription's normal form by its id, and `weights` those that do not weigh 1. A matcher that
-    ranks by itself is asked; of any other all matches are found, and then scored.
+    `normal_forms` gives a subscription's normal form by its id, and `weights` those that are not 1. Any matcher but a
+    `RankingMatcher` finds all matches first; they are scored then.
     """
     check_top(top)
     given = {} if event_weights is None else event_weights
@@ -113,7 +113,10 @@ def rank(
                 (
                     id_,
                     score(
-                        forms(id_), events.attributes(place), known.get(id_, 1.0), event_weight(given, place)
+                        normal_forms(id_),
+                        events.attributes(place),
+                        known.get(id_, 1.0),
+                        event_weight(given, place),
                     ),
                 )
                 for id_ in found[place].tolist()
@@ -132,9 +135,9 @@ def best(scored: Iterable[tuple[int, float]], top: int) -> list[tuple[int, float
 def score(
     normal: Dnf | Cnf, attributes: Mapping[str, Value], weight: Weight, event_weights: Mapping[str, float]
 ) -> float:
-    """Return what a subscription that an event satisfies is worth."""
+    """Return the score of a subscription that an event satisfies."""
 
-    def worth(predicate: Predicate) -> float:
+    def score_of(predicate: Predicate) -> float:
         if not counts(predicate):
             return 0.0
         path = predicate.subject.path  # type: ignore[union-attr]
@@ -145,8 +148,8 @@ def score(
 
     if isinstance(normal, Dnf):
         satisfied = [c for c in normal.conjunctions if all(map(holds, c))]
-        return max((_sum(map(worth, conjunction)) for conjunction in satisfied), default=0.0)
-    return _sum(max((worth(p) for p in clause if holds(p)), default=0.0) for clause in normal.clauses)
+        return max((_sum(map(score_of, conjunction)) for conjunction in satisfied), default=0.0)
+    return _sum(max((score_of(p) for p in clause if holds(p)), default=0.0) for clause in normal.clauses)
 
 
 def _sum(values: Iterable[float]) -> float:
@@ -158,14 +161,14 @@ def _sum(values: Iterable[float]) -> float:
 
 
 def counts(predicate: Predicate) -> bool:
-    """Tell whether a predicate that holds is worth anything."""
+    """Tell whether a satisfied predicate scores."""
     operator = predicate.operator
     negated = operator in NEGATIONS or operator is Operator.MISSING
     return type(predicate.subject) is Attribute and not negated
 
 
 def weight_of(weight: Weight, path: str) -> float:
-    """Return what a subscription's weight says of an attribute."""
+    """Return a subscription's weight for an attribute."""
     return weight.get(path, 1.0) if isinstance(weight, Mapping) else weight
 
 
@@ -175,7 +178,7 @@ def event_weight(weights: EventWeights, place: int) -> Mapping[str, float]:
 
 
 def check_top(top: object) -> None:
-    """Raise `MatcherError` unless so many can be the best."""
+    """Raise `MatcherError` unless `top` is a positive integer."""
     if isinstance(top, bool) or not isinstance(top, int) or top < 1:
         raise MatcherError(f"`top` is how many are to be told, 1 or more, not {top!r}")
 

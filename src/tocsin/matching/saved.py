@@ -2,8 +2,8 @@
 
 A folder holds `manifest.json` and the folder of parts that it names: a `.npy` file for each array, a `.json` file
 for each list of words. Parts are never written to again. Saving writes new parts beside the old ones and then
-replaces the manifest, which is one step, so that whoever opens the folder finds either the old matcher or the
-new one, whatever happens meanwhile. Changes to an opened matcher stay in memory until it is saved again.
+replaces the manifest, which is one step: a reader finds either the old matcher or the new one, whatever happens
+meanwhile. Changes to an opened matcher stay in memory until it is saved again.
 """
 
 from __future__ import annotations
@@ -35,18 +35,15 @@ _MANIFEST: Final = "manifest.json"
 _NEW_MANIFEST: Final = "manifest.json.new"
 _PARTS: Final = "parts-"
 _MAPPED: Final = 1 << 16  # a smaller file is read at once: each map keeps a file open
-_NAMES: Final = "vocabulary.names"
-_SYMBOLS: Final = "vocabulary.symbols"
-_PREDICATES: Final = "vocabulary.predicates"
-_PATTERNS: Final = "vocabulary.patterns"
+_INTERNED: Final = ("names", "symbols", "predicates", "patterns")  # tables of a vocabulary
 _TESTS: Final = "vocabulary.tests"
 _REMEDY: Final = "save the matcher anew"
 
 
 class MatcherParts(Struct, frozen=True):
-    """What a matcher is made of.
+    """The parts of a matcher.
 
-    `options` are the keywords that make an empty one like it. `documents` are lists of what JSON can say.
+    `options` are the keywords that create an empty one like it. `documents` are lists of JSON values.
     `vocabulary` holds the matcher's own predicates alone, even if several matchers share one.
     """
 
@@ -61,12 +58,12 @@ class Savable(Protocol):
     """A matcher that can be saved. One with a vocabulary takes it as its keyword `vocabulary`."""
 
     def parts(self) -> AbstractContextManager[MatcherParts]:
-        """Return what the matcher is made of, as it is; nothing changes it until the context is left."""
+        """Return the matcher's parts; nothing changes them until the context is left."""
 
     def restore(self, parts: MatcherParts) -> None:
         """Become the matcher that gave these parts; this one is empty, and was made with the same options.
 
-        The arrays may be written to. Raise `SavedMatcherError` if they are not what this matcher keeps.
+        The arrays may be written to. Raise `SavedMatcherError` if this matcher has other ones.
         """
 
 
@@ -79,14 +76,14 @@ class _Array(Struct, frozen=True):
 
 
 class _Words(Struct, frozen=True):
-    """What a vocabulary counts besides the uses of its words."""
+    """The counts of a vocabulary besides the uses of its words."""
 
     ordered_texts: int
     timed: dict[int, int]
 
 
 class _Heading(Struct, frozen=True):
-    """What every version's manifest says."""
+    """The fields that the manifest of every version has."""
 
     saved: str
     format: int
@@ -169,7 +166,7 @@ def open_matcher(folder: str | os.PathLike[str], *, vocabulary: Vocabulary | Non
 
 
 def _refuse_foreign(home: Path) -> None:
-    """Make sure that a folder may be written to: nothing in it is anybody else's."""
+    """Raise `SavedMatcherError` if a folder has anything but a saved matcher in it."""
     if not home.exists():
         return
     if not home.is_dir():
@@ -187,10 +184,9 @@ def _write_parts(matcher: Matcher, name: str, parts: MatcherParts, place: Path) 
     arrays, documents, words = dict(parts.arrays), dict(parts.documents), None
     if parts.vocabulary is not None:
         words = _Words(parts.vocabulary.ordered_texts, parts.vocabulary.timed)
-        documents[_NAMES], arrays[f"{_NAMES}.uses"] = parts.vocabulary.names.contents()
-        documents[_SYMBOLS], arrays[f"{_SYMBOLS}.uses"] = parts.vocabulary.symbols.contents()
-        documents[_PREDICATES], arrays[f"{_PREDICATES}.uses"] = parts.vocabulary.predicates.contents()
-        documents[_PATTERNS], arrays[f"{_PATTERNS}.uses"] = parts.vocabulary.patterns.contents()
+        for table in _INTERNED:
+            entries, uses = getattr(parts.vocabulary, table).contents()
+            documents[f"vocabulary.{table}"], arrays[f"vocabulary.{table}.uses"] = entries, uses
         arrays[_TESTS] = parts.vocabulary.tests.contents()
     for document, entries in documents.items():
         _write(place / f"{document}.json", msgspec.json.encode(entries))
@@ -227,7 +223,7 @@ def _sync(file: BufferedWriter) -> None:
 
 
 def _sync_folder(path: Path) -> None:
-    """See to it that the names in a folder outlast a power cut, where the system can."""
+    """Make sure that the names in a folder survive a power cut, where the system can."""
     if hasattr(os, "O_DIRECTORY"):
         number = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -273,7 +269,7 @@ def _read_manifest(home: Path) -> _Manifest:
 
 
 def _read_heading(home: Path) -> _Heading:
-    """Return what a manifest of any version says, or raise `SavedMatcherError` if there is none."""
+    """Return the heading of a manifest of any version, or raise `SavedMatcherError` if there is none."""
     if not home.is_dir():
         raise SavedMatcherError("there is no such folder; `save_matcher` makes one", str(home))
     try:
@@ -332,10 +328,9 @@ def _read_vocabulary(
     words = Vocabulary()
     words.ordered_texts, words.timed = counts.ordered_texts, counts.timed
     try:
-        words.names.restore(documents.pop(_NAMES), arrays.pop(f"{_NAMES}.uses"))
-        words.symbols.restore(documents.pop(_SYMBOLS), arrays.pop(f"{_SYMBOLS}.uses"))
-        words.predicates.restore(documents.pop(_PREDICATES), arrays.pop(f"{_PREDICATES}.uses"))
-        words.patterns.restore(documents.pop(_PATTERNS), arrays.pop(f"{_PATTERNS}.uses"))
+        for table in _INTERNED:
+            name = f"vocabulary.{table}"
+            getattr(words, table).restore(documents.pop(name), arrays.pop(f"{name}.uses"))
         words.tests.restore(arrays.pop(_TESTS))
     except KeyError as fault:
         raise SavedMatcherError(f"it has no `{fault.args[0]}`; {_REMEDY}", str(home)) from None

@@ -17,7 +17,7 @@ from tocsin.matching.amkh._kernels.uses import forget, keep
 from tocsin.matching.amkh.scheme import Scheme
 from tocsin.matching.amkh.staleness import Staleness
 from tocsin.matching.amkh.state import HashedColumn, HashTotal, Index, IndexTop, State, StateTop
-from tocsin.matching.base import SLICE
+from tocsin.matching.base import SLICE, longer
 from tocsin.matching.batches import IdArray
 from tocsin.matching.conjunction_store.state import Expressions, StoreCounter
 from tocsin.matching.encoding.codes import FIELD_BITS, Keys, Op
@@ -200,9 +200,7 @@ class HashedMatcher(StoredMatcher):
             done = match(self._state, index, events, done, found, offsets)
             if done < count:
                 if tops[StateTop.ROOM] > 0:
-                    more = np.empty(max(2 * len(found), int(tops[StateTop.ROOM])), dtype=np.int64)
-                    more[: offsets[done]] = found[: offsets[done]]
-                    found = more
+                    found = longer(found, int(offsets[done]), int(tops[StateTop.ROOM]))
                 self._state = self._state._replace(
                     scratch=arrays.with_pairs(self._state.scratch, 0, int(tops[StateTop.SUMS]))
                 )

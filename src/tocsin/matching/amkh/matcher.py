@@ -8,7 +8,6 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from tocsin.language import parse_condition, to_dnf
 from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL
 from tocsin.matching.amkh import state as arrays
 from tocsin.matching.amkh._kernels.drafting import KNOWN
@@ -29,7 +28,7 @@ from tocsin.matching.amkh.state import (
     IndexTop,
     StateTop,
 )
-from tocsin.matching.batches import ConjunctionBatch, EventBatch
+from tocsin.matching.batches import EventBatch
 from tocsin.matching.conjunction_store.state import (
     Expressions,
     StoreCounter,
@@ -338,17 +337,10 @@ class Amkh(HashedMatcher):
             "of those unmatched per event": cost.unmatched / events,
         }
 
-    @classmethod
-    def warm_up(cls) -> None:
-        """Compile what is not compiled yet, by using a small matcher of this kind in every way."""
-        matcher = cls()
-        texts = ["a = 1 and b > 2", "a in (1, 2) and c is present", "s like '%x_'", "true"]
-        conditions = [parse_condition(text) for text in texts]
-        matcher.add(ConjunctionBatch.of((i, to_dnf(one)) for i, one in enumerate(conditions)))
-        matcher.match(EventBatch.of_dicts([{"a": 1, "b": 1, "c": 2, "d": 3, "s": "x"}]))
-        matcher.weights = {"a": 1}
-        matcher._weigh()
-        matcher.remove(np.arange(len(texts)))
+    def _use(self, events: list[dict[str, object]]) -> None:
+        super()._use(events)
+        self.weights = {"a": 1}
+        self._weigh()
 
 
 @register("mkh")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,7 +125,7 @@ class Dynamic(ClusteredMatcher):
             state.totals[ClusterTotal.TOLERANCE] = self.tolerance
 
     @classmethod
-    def _eager(cls) -> Dynamic:
+    def _eager(cls) -> Self:
         return cls(costs=EAGER, tolerance=0.05)
 
     def add_encoded(self, batch: EncodedConjunctions) -> None:

@@ -6,9 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from tocsin.language import parse_condition, to_dnf
-from tocsin.matching.base import SLICE, IndexedMatcher
-from tocsin.matching.batches import ConjunctionBatch, EventBatch
+from tocsin.matching.base import SLICE, IndexedMatcher, longer
 from tocsin.matching.conjunction_store.state import Expressions, StoreCounter
 from tocsin.matching.encoding.codes import FIELD_BITS, Keys, Op
 from tocsin.matching.encoding.conjunctions import EncodedConjunctions
@@ -167,9 +165,7 @@ class ClusteredMatcher(IndexedMatcher):
         while done < count:
             reached = self._match(events, done, found, offsets)
             if reached < count:
-                more = np.empty(4 * len(found), dtype=np.int64)
-                more[: offsets[reached]] = found[: offsets[reached]]
-                found = more
+                found = longer(found, int(offsets[reached]))
             done = reached
         decay(
             self._state.totals, self._state.predicates.hits, self._state.access.hits, 0.5 ** (count / _MEMORY)
@@ -217,27 +213,6 @@ class ClusteredMatcher(IndexedMatcher):
         super().restore(parts)
         self._widest = int(self._state.clusters.rows[:, ListRow.WIDTH].max()) + arrays.WIDEST
 
-    @classmethod
-    def warm_up(cls) -> None:
-        """Compile what is not compiled yet, by using a small matcher of this kind in every way."""
-        matcher = cls._eager()
-        texts = [f"a = {i % 4} and b = {i // 4 % 4} and c > {i % 3} and d != {i % 2}" for i in range(200)]
-        texts += [
-            "a in (1, 2) and e is present",
-            "b between 1 and 2",
-            "s like '%x'",
-            "s like '%x_'",
-            "s ~ 'x'",
-        ]
-        texts += ["s contains 'x'", "s starts with 'x' and e is missing"]
-        matcher.add(ConjunctionBatch.of((i, to_dnf(parse_condition(text))) for i, text in enumerate(texts)))
-        events: list[dict[str, object]] = [{"a": 1, "b": 1, "c": 2, "d": 3, "s": "x"}]
-        matcher.match(EventBatch.of_dicts(events))
-        matcher.use_statistics(Statistics.of(events, groups=[("a", "b")]))
-        matcher.remove(np.arange(1, len(texts)))
-        matcher.match(EventBatch.of_dicts([{"a": 0}]))
-
-    @classmethod
-    def _eager(cls) -> ClusteredMatcher:
-        """Return a matcher that does at once whatever it may ever do."""
-        return cls()
+    def _use(self, events: list[dict[str, object]]) -> None:
+        super()._use(events)
+        self.use_statistics(Statistics.of(events, groups=[("a", "b")]))

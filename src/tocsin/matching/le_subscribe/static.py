@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 
@@ -100,7 +100,7 @@ class Static(ClusteredMatcher):
         self._clustered = int(self._state.store.counters[StoreCounter.LIVE])
 
     @classmethod
-    def _eager(cls) -> Static:
+    def _eager(cls) -> Self:
         return cls(costs=EAGER)
 
     def _schemas(self) -> dict[int, tuple[int, ...]]:

@@ -10,10 +10,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.language import parse_condition, to_dnf
 from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL
 from tocsin.matching.base import IndexedMatcher
-from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch, IdArray
+from tocsin.matching.batches import Clauses, IdArray
 from tocsin.matching.conjunction_store._kernels.numbers import add_numbers, unlink
 from tocsin.matching.conjunction_store.state import Expressions, numbers_in_use
 from tocsin.matching.encoding.codes import FIELDS, Keys, key_of_number
@@ -302,13 +301,9 @@ class Points(IndexedMatcher):
 
     @classmethod
     def warm_up(cls) -> None:
-        """Compile what is not compiled yet, by using a small matcher of this kind in every way."""
+        """Compile all kernels that are not compiled yet, the inner matcher's included."""
         Dynamic.warm_up()
-        matcher = cls()
-        texts = ["a = 1 and b > 2", "a in (1, 2) and c is present", "a > 3 and b < 5", "true"]
-        matcher.add(ConjunctionBatch.of((i, to_dnf(parse_condition(text))) for i, text in enumerate(texts)))
-        matcher.match(EventBatch.of_dicts([{"a": 1, "b": 3, "c": 2}]))
-        matcher.remove(np.arange(len(texts)))
+        super().warm_up()
 
 
 def _inner_of(parts: Mapping[str, Part]) -> dict[str, Part]:
