@@ -376,7 +376,7 @@ def test_a_file_that_is_missing_or_damaged(
     folder: Path, mapped: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(saved, "_MAPPED", mapped)
-    file = parts_of(folder) / "state.first.npy"
+    file = parts_of(folder) / "state.store.newest.npy"
     whole = file.read_bytes()
     file.unlink()
     assert refusal(folder) == f"{file}: the file is missing; save the matcher anew"
@@ -461,7 +461,7 @@ def test_a_save_that_fails_leaves_the_old_matcher(folder: Path, monkeypatch: pyt
 
 def test_what_a_crash_leaves_behind_is_cleared_by_the_next_save(tmp_path: Path) -> None:
     (tmp_path / "parts-dead").mkdir()
-    (tmp_path / "parts-dead" / "state.first.npy").write_bytes(b"half")
+    (tmp_path / "parts-dead" / "state.store.newest.npy").write_bytes(b"half")
     (tmp_path / "manifest.json.new").write_text("{")
     assert "this is not a saved matcher" in refusal(tmp_path)
     save_matcher(Oracle(), tmp_path)
