@@ -36,14 +36,14 @@ def test_every_kernel_that_python_calls_is_compiled_once(matcher: str) -> None:
     assert {name: count for name, count in counted.items() if count > 1} == {}
     called = {name.rpartition(".")[2] for name, count in counted.items() if count}
     assert called >= {
-        "register",
+        "register_predicates",
         "place",
         "post",
         "match",
         "gather_ids",
         "take_out",
         "unpost",
-        "slots_of",
+        "recall_slots",
         "expect",
         "begins_with",
         "contained",

@@ -15,7 +15,6 @@ import numpy as np
 from tocsin.language import parse_condition, to_cnf, to_dnf
 from tocsin.language.semantics import truth
 from tocsin.matching._kernels.gathering import DIGITS, NEEDS_RESIDUAL, gather_ids
-from tocsin.matching.arrays import arrays_of, rebuilt
 from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch, IdArray, Matches
 from tocsin.matching.conjunction_store._kernels.numbers import take_from
 from tocsin.matching.conjunction_store.state import (
@@ -38,7 +37,7 @@ from tocsin.matching.encoding.events import EncodedEvents, encode_events
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.matcher import Explanation, MatcherStats
 from tocsin.matching.oracle import explain_conjunctions
-from tocsin.matching.saved import MatcherParts
+from tocsin.matching.saved import MatcherParts, arrays_of, rebuilt
 from tocsin.matching.statistics import Statistics
 from tocsin.model.conditions import Conjunction
 from tocsin.model.errors import MatcherError, SavedMatcherError, SavedStatisticsError

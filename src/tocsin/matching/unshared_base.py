@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from tocsin.language.semantics import truth
 from tocsin.matching._kernels.gathering import DIGITS, NEEDS_RESIDUAL, gather_ids
-from tocsin.matching.arrays import arrays_of, rebuilt
 from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch, IdArray, Matches
 from tocsin.matching.encoding.codes import Keys
 from tocsin.matching.encoding.conjunctions import (
@@ -25,7 +24,7 @@ from tocsin.matching.encoding.events import EncodedEvents, encode_events
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.matcher import Explanation, MatcherStats
 from tocsin.matching.oracle import explain_conjunctions
-from tocsin.matching.saved import MatcherParts
+from tocsin.matching.saved import MatcherParts, arrays_of, rebuilt
 from tocsin.matching.statistics import Statistics
 from tocsin.model.conditions import Conjunction
 from tocsin.model.errors import MatcherError, SavedMatcherError, SavedStatisticsError

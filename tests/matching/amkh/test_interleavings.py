@@ -29,7 +29,7 @@ from tocsin.matching.amkh import base as module
 from tocsin.matching.amkh import state as arrays
 from tocsin.matching.amkh.matcher import Amkh
 from tocsin.matching.amkh.scheme import ALL_CLASSES, Scheme
-from tocsin.matching.arrays import arrays_of
+from tocsin.matching.saved import arrays_of
 
 LONG = os.environ.get("TOCSIN_TEST_PROFILE") == "long"
 NAMES = "abcdef"

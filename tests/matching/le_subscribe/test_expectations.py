@@ -21,8 +21,7 @@ from tocsin.matching import (
 )
 from tocsin.matching.encoding.codes import FIELDS, Field
 from tocsin.matching.le_subscribe.dynamic import Dynamic
-from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
-from tocsin.matching.le_subscribe.propagation import PropagationWithPrefetch
+from tocsin.matching.le_subscribe.matcher import ClusteredMatcher, PropagationWithPrefetch
 from tocsin.matching.le_subscribe.state import ClusterTotal
 from tocsin.matching.le_subscribe.static import Static
 from tocsin.matching.statistics import candidate_groups

@@ -11,8 +11,7 @@ from tocsin.language import Template, parse_condition, to_dnf
 from tocsin.matching import ConjunctionBatch, EventBatch, Matcher, create_matcher, registered_matchers
 from tocsin.matching.le_subscribe._kernels.greedy import Candidates, Sample, choose_tables
 from tocsin.matching.le_subscribe.dynamic import Dynamic
-from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
-from tocsin.matching.le_subscribe.propagation import PropagationWithPrefetch
+from tocsin.matching.le_subscribe.matcher import ClusteredMatcher, PropagationWithPrefetch
 from tocsin.matching.le_subscribe.state import CLUSTER, ClusterTotal
 from tocsin.matching.le_subscribe.tables import Costs, add_table, new_sample
 from tocsin.structures.chunked_lists import ListRow

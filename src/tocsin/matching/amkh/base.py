@@ -1,4 +1,4 @@
-"""Conjunctions in a hash table under one scheme, and on their way from one scheme to another."""
+"""Conjunctions in a hash table under one scheme, and while they move from one scheme to another."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from tocsin.matching.amkh import state as arrays
 from tocsin.matching.amkh._kernels.matching import match
-from tocsin.matching.amkh._kernels.placing import place, withdraw
+from tocsin.matching.amkh._kernels.placement import place, withdraw
 from tocsin.matching.amkh._kernels.uses import forget, keep
 from tocsin.matching.amkh.scheme import Scheme
 from tocsin.matching.amkh.staleness import Staleness
@@ -33,7 +33,7 @@ _PACE: Final = 20  # conjunctions that are moved to another index for each that 
 
 
 class HashedMatcher(StoredMatcher):
-    """Keeps each conjunction in buckets of a hash table, as a scheme says that was chosen elsewhere.
+    """Keeps each conjunction in buckets of a hash table under a scheme; subclasses choose the scheme.
 
     While all are moved to an index with another scheme, a few at a time, events are matched against both.
     """
@@ -46,11 +46,11 @@ class HashedMatcher(StoredMatcher):
         self._state = arrays.new_state()
         self._scheme = self._first_scheme()
         self._index = self._new_index(self._scheme, None)
-        self._home = 0  # what a conjunction in this index says of where it is
+        self._home = 0  # the HOME of conjunctions in this index
         self._next: Index | None = None  # the index that all are being moved to,
         self._moved = 0  # up to this one,
         self._moving: Expressions | None = None  # and these are under way
-        self._considered = 0  # conjunctions when the scheme was last thought over
+        self._considered = 0  # conjunctions when the scheme was last considered
         self._staleness = Staleness()
 
     @abstractmethod
@@ -59,15 +59,15 @@ class HashedMatcher(StoredMatcher):
 
     @abstractmethod
     def _new_index(self, scheme: Scheme, sample: Expressions | None) -> Index:
-        """Return an empty index for a scheme; a sample tells by which constants clauses are classed."""
+        """Return an empty index for a scheme; the constants that divide classes are chosen by a sample."""
 
     @abstractmethod
     def _grew(self, expressions: Expressions) -> None:
-        """Do what is due when conjunctions are stored and not yet hashed."""
+        """React to conjunctions that are stored and not yet hashed."""
 
     @abstractmethod
     def _remember(self, events: EncodedEvents) -> None:
-        """Take note of events before they are matched."""
+        """Note events before they are matched."""
 
     # moving
 
@@ -94,7 +94,7 @@ class HashedMatcher(StoredMatcher):
             self._staleness.begin(self._state.totals, int(store.counters[StoreCounter.LIVE]))
 
     def _finish_pending(self) -> None:
-        """Move or remove what is under way, however far an exception let it come."""
+        """Finish a move or a removal, however far an exception let it come."""
         if self._moving is not None and self._next is not None:
             self._withdraw(self._moving)
             self._store.rows[self._moving.numbers, HashedColumn.HOME] = 1 - self._home
@@ -164,7 +164,7 @@ class HashedMatcher(StoredMatcher):
         super()._take_out(numbers)
         self._considered = min(self._considered, int(self._store.counters[StoreCounter.LIVE]) + 1)
 
-    # questions
+    # matching
 
     def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
         """Return the conjunctions that each event satisfies, and where each event's begin."""
@@ -217,13 +217,13 @@ class HashedMatcher(StoredMatcher):
         with self._lock:
             self._settle()
             with super().parts() as parts:
-                said = [
+                kept = [
                     msgspec.to_builtins(self._scheme),
                     self._home,
                     self._considered,
                     self._staleness.excess,
                 ]
-                scheme = {"scheme": said}
+                scheme = {"scheme": kept}
                 yield MatcherParts(
                     parts.options, parts.arrays, {**parts.documents, **scheme}, parts.vocabulary
                 )
@@ -241,13 +241,13 @@ class HashedMatcher(StoredMatcher):
 
 
 def fields_of(expressions: Expressions) -> Keys:
-    """Return the fields that predicates look at, each as often as one does."""
+    """Return the field of each predicate that is not residual."""
     named = expressions.tags[expressions.tags >> FIELD_BITS != Op.RESIDUAL]
     return np.asarray(named & ((1 << FIELD_BITS) - 1))
 
 
 def _merged(one: tuple[Keys, Keys], other: tuple[Keys, Keys]) -> tuple[Keys, Keys]:
-    """Return, per event, what two lists hold."""
+    """Return two lists of matches merged by event."""
     found = np.empty(len(one[0]) + len(other[0]), dtype=np.int64)
     found[np.arange(len(one[0])) + np.repeat(other[1][:-1], np.diff(one[1]))] = one[0]
     found[np.arange(len(other[0])) + np.repeat(one[1][1:], np.diff(other[1]))] = other[0]

@@ -1,4 +1,4 @@
-"""Choosing a scheme: by the paper's rules, or by what it would cost.
+"""Choosing a scheme: by the paper's rules, or by its cost.
 
 All that is asked for is plain figures, so that a matcher and a plan for a cluster choose alike.
 """
@@ -14,7 +14,7 @@ from tocsin.matching.amkh.scheme import ALL_CLASSES, Hashing, Scheme
 
 BETTER: Final = 0.8  # a scheme is changed for one that costs at most so much of it
 
-# What it costs, in units of one subscription whose signature is compared.
+# Costs, in units of one comparison of signatures.
 _SCHEMA: Final = 1.0  # to see that an event lacks an attribute of a schema
 _PROBE: Final = 12.0  # to look for a bucket, which waits for memory
 _EXAMINE: Final = 1.0  # to compare a signature, one after the other in memory
@@ -32,7 +32,7 @@ _SHAPES: Final = 2.0  # clauses bounded below, above, or both: each shape has cl
 
 
 class Figures(NamedTuple):
-    """What is known of an attribute."""
+    """The figures of an attribute."""
 
     equalities: float  # clauses that ask for a value
     others: float  # clauses that do not
@@ -42,7 +42,7 @@ class Figures(NamedTuple):
 
     @property
     def is_equality_only(self) -> bool:
-        """Tell whether no clause asks for anything but a value."""
+        """Tell whether all clauses are equalities."""
         return self.others == 0
 
 
@@ -54,9 +54,9 @@ class Coordinate(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """What an event costs, on the average."""
+    """The average cost of an event."""
 
-    schemas: float  # that are looked at because an event has their rarest attribute
+    schemas: float  # visited because an event has their rarest attribute
     probed: float  # buckets
     examined: float  # subscriptions
 
@@ -71,7 +71,7 @@ Sample = Sequence[Sequence[Coordinate]]
 
 
 def general_attributes(attributes: Attributes) -> list[Hashable]:
-    """Return the general attributes, the most worthwhile to hash first (AMKH, 2).
+    """Return the general attributes, the best to hash first (AMKH, 2).
 
     That is by how seldom a clause on it is satisfied: an equality by its share of the events, any other by its
     selectivity, each as often as it is used.
@@ -118,7 +118,7 @@ def candidates(attributes: Attributes, general: int | None = None, classes: int 
 
 
 def cost_of(scheme: Scheme, attributes: Attributes, sample: Sample, population: int) -> Cost:
-    """Return what an event would cost under a scheme, judged by a sample of the subscriptions.
+    """Return the expected cost of an event under a scheme, by a sample of the subscriptions.
 
     Attributes are taken to be independent. How many schemas there are in all is told by how many of the sample are
     alone in theirs.
@@ -173,7 +173,7 @@ def choose(
         return best
     if best.general == ():
         return Scheme((), _CLASSES[0], best.width, best.equalities)
-    # A class takes memory whether anything is in it or not: more of them must be worth it.
+    # A class takes memory even if it is empty: more of them must pay off.
     finest = _clauses_beside(best, attributes)
     counts = [one for one in _CLASSES[1:] if one <= finest] + ([] if general is None else [ALL_CLASSES])
     best = Scheme(best.general, _CLASSES[0], best.width, best.equalities)
@@ -185,7 +185,7 @@ def choose(
 
 
 def is_better(new: Cost, old: Cost) -> bool:
-    """Tell whether a scheme is so much cheaper than another that all subscriptions are worth hashing anew."""
+    """Tell whether a scheme is so much cheaper than another that rehashing all subscriptions pays off."""
     return new.total <= BETTER * old.total
 
 

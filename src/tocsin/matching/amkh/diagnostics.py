@@ -1,4 +1,4 @@
-"""What a matcher tells of its work: what events cost, and where one leads to."""
+"""Diagnostics of AMKH: the cost of events, and the buckets of one event."""
 
 from __future__ import annotations
 
@@ -6,29 +6,27 @@ from msgspec import Struct
 
 
 class Examined(Struct, frozen=True):
-    """What events have cost since it was last forgotten."""
+    """The cost of events since the counts were last reset."""
 
     events: int
-    schemas: int  # looked at
-    probed: int  # buckets looked for
+    schemas: int  # visited
+    probed: int  # buckets
     examined: int  # subscriptions found there, whether they match or not
     matched: int
 
     @property
     def unmatched(self) -> int:
-        """Return how many were examined in vain."""
+        """Return how many examined subscriptions did not match."""
         return self.examined - self.matched
 
 
 class Lookup(Struct, frozen=True):
-    """Where an event leads to.
+    """The buckets that an event probes.
 
-    Where a schema has fewer buckets than the event has coordinates for it, it is these buckets that are asked for.
-    Of an event that asks more than 1,024 times, only the buckets where anything is are told: it is not `is_complete`.
+    A schema with fewer buckets than the event has coordinates for it is scanned bucket by bucket. For an event with more
+    than 1,024 probes only the buckets that are not empty are listed: it is not `is_complete`.
     """
 
-    buckets: tuple[
-        int, ...
-    ]  # that it asks for, ascending; whether anything is there or not, if it is complete
+    buckets: tuple[int, ...]  # ascending; empty ones included, if it is complete
     examined: tuple[int, ...]  # ids of the subscriptions there, ascending
     is_complete: bool

@@ -1,4 +1,4 @@
-"""What a matcher knows of its subscriptions and events, as the figures that a scheme is chosen by."""
+"""Figures of a matcher's subscriptions and events, by which a scheme is chosen."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def clauses_of(expressions: Expressions) -> Clauses:
 def figures_of(
     state: State, clauses: Clauses, count: int, seen: EncodedEvents | None
 ) -> tuple[dict[Hashable, Figures], list[list[Coordinate]]]:
-    """Return the figures of all fields that `count` sampled conjunctions speak of, and their coordinates."""
+    """Return the figures of all fields of `count` sampled conjunctions, and their coordinates."""
     presence = _presence(state)
     chances = _chances(clauses, seen)
     sample: list[dict[Hashable, bool]] = [{} for _ in range(count)]
@@ -100,7 +100,7 @@ def _average(chances: list[float], otherwise: float) -> float:
 
 
 def _presence(state: State) -> NDArray[np.float64]:
-    """Return the share of events that have each field since it is asked for; while these are few, of conjunctions."""
+    """Return the share of events with each field since it is in use; while these are few, of conjunctions."""
     events = state.totals[HashTotal.EVENTS] - state.fields.since
     asked = state.fields.uses / max(int(state.store.counters[StoreCounter.LIVE]), 1)
     known = events >= _KNOWN * state.totals[HashTotal.SHARE]

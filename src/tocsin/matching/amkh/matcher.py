@@ -10,8 +10,8 @@ import numpy as np
 
 from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL
 from tocsin.matching.amkh import state as arrays
-from tocsin.matching.amkh._kernels.drafting import KNOWN
-from tocsin.matching.amkh._kernels.placing import prepare
+from tocsin.matching.amkh._kernels.coordinates import KNOWN
+from tocsin.matching.amkh._kernels.placement import prepare
 from tocsin.matching.amkh.base import MEMORY, HashedMatcher, fields_of
 from tocsin.matching.amkh.choice import choose, cost_of, is_better
 from tocsin.matching.amkh.diagnostics import Examined, Lookup
@@ -46,9 +46,9 @@ from tocsin.model.event import Event
 from tocsin.structures import hash_index
 
 _SAMPLE: Final = 256  # conjunctions by which schemes are compared
-_CUT_SAMPLE: Final = 8192  # conjunctions by which classes are told apart
+_CUT_SAMPLE: Final = 8192  # conjunctions by which classes are divided
 _FEW: Final = 512  # conjunctions up to which there is nothing to choose
-_GROWTH: Final = 4  # times as many conjunctions, and the scheme is thought over
+_GROWTH: Final = 4  # times as many conjunctions, and the scheme is considered again
 _PAUSE: Final = 20_000  # events between two reviews
 _FIRST_PAUSE: Final = 2_000
 _PACE: Final = 20  # conjunctions that are moved to another index for each event
@@ -107,7 +107,7 @@ class Amkh(HashedMatcher):
 
     @property
     def scheme(self) -> Scheme:
-        """Return what is hashed now; attributes are given by the numbers of their fields."""
+        """Return the present scheme; its attributes are field numbers."""
         return self._scheme
 
     def _first_scheme(self) -> Scheme:
@@ -116,10 +116,10 @@ class Amkh(HashedMatcher):
         return _OURS if self.classes is None else Scheme(None, self.classes, 2, equalities=True)
 
     def _choose(self) -> tuple[Scheme, bool]:
-        """Return the best scheme for what is known now, and whether all are worth hashing anew by it.
+        """Return the best scheme by the present figures, and whether rehashing all subscriptions pays off.
 
-        They are if it is so much better than this one, or if events cost far more than they would in a new index: which
-        clauses of a subscription are hashed, and under which attribute, was chosen by what was known when it came.
+        It does if the scheme is much better than this one, or if events cost far more than in a new index: the clauses
+        of a subscription that are hashed were chosen by the figures at the time it was added.
         """
         expressions = self._sample(_SAMPLE)
         count = len(expressions.numbers)
@@ -179,7 +179,7 @@ class Amkh(HashedMatcher):
         return index
 
     def _consider(self) -> None:
-        """Think the scheme over; begin to hash all subscriptions anew if that is worth it."""
+        """Consider the scheme again; begin to rehash all subscriptions if that pays off."""
         state = self._state
         live = int(self._store.counters[StoreCounter.LIVE])
         self._considered = live
@@ -203,14 +203,14 @@ class Amkh(HashedMatcher):
             self._next, self._moved = index, 0
 
     def review(self) -> None:
-        """Choose a scheme by what is known now, and hash all subscriptions anew at once if that is worth it."""
+        """Choose a scheme by the present figures, and rehash all subscriptions at once if that pays off."""
         with self._lock:
             self._settle()
             self._consider()
             self._settle()
 
     def _grew(self, expressions: Expressions) -> None:
-        """Think the scheme over if there are many more conjunctions than when that was done last."""
+        """Consider the scheme if there are many more conjunctions than the last time."""
         state = self._state
         if self._statistics is not None:
             fields = np.unique(fields_of(expressions))
@@ -227,17 +227,17 @@ class Amkh(HashedMatcher):
             self._next = self._weighed(self._next)
         self._index = self._weighed(self._index)
 
-    # what events are like
+    # statistics of events
 
     def _remember(self, events: EncodedEvents) -> None:
-        """Keep some events if the scheme is soon to be thought over."""
+        """Keep some events if the scheme is soon to be considered."""
         if self._pause <= len(events.offsets) - 1:
             self._recent = recent(events)
 
     def use_statistics(self, statistics: Statistics, *, weight: float | None = None) -> None:
-        """Take it that events like those of the statistics have just come: `weight` of them, if it is given.
+        """Count events with these statistics as if they had just been matched: `weight` of them, if it is given.
 
-        Else as many as the statistics tell of, up to the number after which a count weighs half.
+        Else as many as the statistics have, up to the number after which a count weighs half.
         """
         with self._lock:
             self._statistics = statistics
@@ -250,7 +250,7 @@ class Amkh(HashedMatcher):
             self._pause = 0
 
     def _expect(self, fields: Keys, events: float) -> None:
-        """Count so many events towards fields, as many for each as the statistics say."""
+        """Add, to the events that had each field, its share of so many events by the statistics."""
         if self._statistics is None:
             return
         for field in fields.tolist():
@@ -258,7 +258,7 @@ class Amkh(HashedMatcher):
             self._state.fields.seen[field] += events * self._statistics.presence(path)
 
     def _maintain(self, events: int) -> None:
-        """Move some conjunctions to the next index, or think the scheme over when it is time."""
+        """Move some conjunctions to the next index, or consider the scheme when it is time."""
         if self._next is not None:
             self._move(_PACE * events)
             return
@@ -266,10 +266,10 @@ class Amkh(HashedMatcher):
         if self._pause <= 0:
             self._consider()
 
-    # questions
+    # diagnostics
 
     def lookup(self, event: Event) -> Lookup:
-        """Return which buckets an event asks for, and who is there.
+        """Return the buckets that an event probes, and the subscriptions there.
 
         The numbers of buckets are those of the paper where there are a number of `buckets` and no `split_weights`.
         """
@@ -282,7 +282,7 @@ class Amkh(HashedMatcher):
             probed = int(state.totals[HashTotal.PROBED]) - before
             opened = self._buckets()
             opened = opened[opened[:, BucketColumn.STAMP] == self._state.tops[StateTop.EPOCH]]
-            is_complete = probed <= PROBES  # else the first that were asked for are overwritten
+            is_complete = probed <= PROBES  # else the first probes are overwritten
             asked = self._state.scratch.probe[:probed] if is_complete else opened[:, 0].astype(np.uint64)
             buckets = asked % np.uint64(self.buckets) if self.buckets else asked
             ids = {id_ for bucket in opened for id_ in self._members(bucket)}
@@ -307,13 +307,13 @@ class Amkh(HashedMatcher):
         return [int(id_) for id_ in state.store.ids.keys[state.store.owner[numbers], 0]]
 
     def examined(self) -> Examined:
-        """Return what events have cost since that was last forgotten."""
+        """Return the cost of events since the counts were last reset."""
         with self._lock:
             totals = self._state.totals
             return Examined(*(int(totals[i]) for i in COUNTS))
 
     def forget_examined(self) -> None:
-        """Begin anew to count what events cost."""
+        """Reset the counts of what events cost."""
         with self._lock:
             self._staleness.forget(self._state.totals)
 

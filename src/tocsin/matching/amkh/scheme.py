@@ -14,7 +14,7 @@ ALL_CLASSES = 0
 
 
 class Hashing(IntEnum):
-    """What of an attribute is hashed."""
+    """The clauses of an attribute that are hashed."""
 
     NOTHING = 0
     EQUALITIES = 1
@@ -44,7 +44,7 @@ class Scheme(Struct, frozen=True):
             raise MatcherError(f"a subscription has at least 1 hashed clause, not {self.width}")
 
     def hashing(self, attribute: Hashable, *, equality_only: bool) -> Hashing:
-        """Return what of an attribute is hashed."""
+        """Return which clauses of an attribute are hashed."""
         if self.general is None or attribute in self.general:
             return Hashing.EVERYTHING
         return Hashing.EQUALITIES if equality_only or self.equalities else Hashing.NOTHING

@@ -1,4 +1,4 @@
-"""Whether an index is out of date: what events cost, beside what they would cost in one that is hashed anew."""
+"""Whether an index is stale: the cost of events, compared with that in a fresh index."""
 
 from __future__ import annotations
 
@@ -11,23 +11,22 @@ from tocsin.matching.amkh.choice import Cost
 from tocsin.matching.amkh.state import HashTotal
 
 COUNTS: Final = [HashTotal.SEEN, HashTotal.LOOKED_AT, HashTotal.PROBED, HashTotal.EXAMINED, HashTotal.MATCHED]
-"""The places in `State.totals` of what events cost."""
+"""The places in `State.totals` of the costs of events."""
 
 _ENOUGH: Final = 256  # events by which an index is judged
 _STALE: Final = 2.0  # times the cost that is expected
-# To hash a subscription anew costs about 2,000 comparisons of signatures, and should be worth it in a million events.
+# Rehashing a subscription costs about 2,000 comparisons of signatures, which should pay off within a million events.
 _MARGIN: Final = 100.0
 _MARGIN_EACH: Final = 1 / 500
 _FORGOTTEN: Final = 0.98
 
 
 class Staleness:
-    """What events have cost since an index was last judged.
+    """The cost of events since an index was last judged.
 
-    Attributes are not as independent as the model of the cost takes them to be, so that an index may cost more than
-    the model says from its first day on, and would be hashed anew for ever. So the first judgement after all were
-    hashed by what events are like only finds out by how much: that is the `excess`, None until then. It is
-    slowly forgotten, should those events have been unusual.
+    Attributes are less independent than the cost model assumes, so a fresh index may cost more than the model says, and
+    would be rehashed for ever. Therefore the first judgement of a fresh index measures the `excess` over the model, which is
+    None until then. The excess decays, in case those events were unusual.
     """
 
     def __init__(self) -> None:
@@ -46,15 +45,15 @@ class Staleness:
         totals[COUNTS] = 0.0
 
     def judge(self, totals: NDArray[np.float64], population: int, expected: Cost) -> bool:
-        """Tell whether events have cost far more than is expected of an index that is hashed anew.
+        """Tell whether events have cost far more than in a fresh index, and count from 0 again.
 
-        Then, or if not, counting begins anew; while there are too few events, nothing is told and it goes on.
+        After too few events the answer is False, and the count goes on.
         """
         events, schemas, probed, examined, matched = (totals[COUNTS] - self._mark).tolist()
         if events < _ENOUGH:
             return False
         measured = Cost(schemas / events, probed / events, examined / events).total
-        # No index examines fewer than match; and there were more to examine, if many have gone since.
+        # No index examines fewer than match; and there were more to examine, if many were removed since.
         scale = max(self._population / max(population, 1), 1.0)
         least = max(scale * expected.examined, matched / events)
         wanted = expected._replace(examined=least).total + _MARGIN + _MARGIN_EACH * population

@@ -1,4 +1,4 @@
-"""The arrays that AMKH is made of: what subscriptions say, and the hash table that finds them."""
+"""The arrays of AMKH: stored conjunctions, and the hash table that finds them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class PlaceColumn(IntEnum):
     LIST = 7  # the first row of the schemas of which it is the rarest attribute, or -1
     LIST_COUNT = 8
     MET = 9  # the last event with a matched clause,
-    ADDENDS = 10  # and where in `Scratch.sums` what it adds is,
+    ADDENDS = 10  # and where its addends begin in `Scratch.sums`,
     ADDEND_COUNT = 11  # and how many there are
     FIELD = 12
     TOP_ID = 13  # ids ever given
@@ -74,13 +74,13 @@ class PlaceColumn(IntEnum):
     CHAINS_CLASS = 18
     BOUNDS_CLASS = 19
     LIST_CLASS = 20
-    CUTS = 21  # the row of constants by which classes are told
+    CUTS = 21  # the row of constants that divide its classes
 
 
 PLACE_COLUMNS: Final = 22
 
-# A class of clauses is known by its extreme constants, so that one look tells whether any is satisfied: a row of two for
-# each shape of clause. Where classes are told by constants, all clauses of a class have one shape, and it has one row.
+# A class of clauses keeps its extreme constants, so that one comparison decides whether any clause may be satisfied: a row of
+# two for each shape of clause. Where constants divide classes, all clauses of a class have one shape, and it has one row.
 LOWER: Final = 0  # the least constants of `>=` and `>`
 UPPER: Final = 1  # the greatest constants of `<=` and `<`
 BOTH: Final = 2  # the least lower and the greatest upper bound
@@ -93,7 +93,7 @@ class ChainColumn(IntEnum):
 
     HEAD = 0  # its first clause, or -1
     LIVE = 1  # its clauses
-    STALE = 2  # clauses that have gone since its extremes were found
+    STALE = 2  # clauses removed since its extremes were computed
 
 
 class BucketColumn(IntEnum):
@@ -166,16 +166,16 @@ class HashSetting(IntEnum):
     CLASS_COUNT = 0  # B; 0 is as many as there are ids
     BUCKET_COUNT = 1  # M; 0 is as many as there are coordinates
     SPLIT = 2  # whether equalities, classes and schemas have weights of their own
-    RANKED = 3  # whether classes are told by constants, not by ids
+    RANKED = 3  # whether constants divide classes, not ids
     WIDTH = 4  # clauses that are hashed of one subscription
-    DEFAULT = 5  # what is hashed of attributes that came later
+    DEFAULT = 5  # the `Hashing` of attributes that come later
 
 
 class HashTotal(IntEnum):
     """Places in `State.totals`."""
 
     EVENTS = 0  # decayed number of events seen
-    SHARE = 1  # what the next event adds
+    SHARE = 1  # the weight of the next event
     SEEN = 2  # events matched since the counts were reset
     EXAMINED = 3
     MATCHED = 4
@@ -183,8 +183,8 @@ class HashTotal(IntEnum):
     LOOKED_AT = 6  # schemas
 
 
-PROBES: Final = 1024  # buckets that are asked for before any is opened
-CANDIDATES: Final = 1024  # subscriptions that are asked for before any is verified
+PROBES: Final = 1024  # buckets that are prefetched before any is opened
+CANDIDATES: Final = 1024  # subscriptions that are prefetched before any is verified
 
 
 class ProbeCursor(IntEnum):
@@ -194,9 +194,9 @@ class ProbeCursor(IntEnum):
     ROW = 1
     LEFT = 2  # products of the schema at hand that are still to be written
     AT_SCHEMA = 3
-    WALK = 4  # the bucket of the schema at hand that is next, where all are gone through; or -1
+    WALK = 4  # the next bucket of the schema at hand, where all are scanned; or -1
     SWEEP = 5  # likewise of all buckets
-    ASKED = 6  # coordinates so far of schemas that share buckets
+    PRODUCTS = 6  # coordinates so far of schemas that share buckets
 
 
 class Scratch(NamedTuple):
@@ -209,7 +209,7 @@ class Scratch(NamedTuple):
     place: Keys  # its attribute's row
     head: Keys  # where to look for an equality
     visits: Keys  # [pairs] attributes that are the rarest of some schema
-    sums: NDArray[np.uint64]  # what the matched clauses of each attribute add to a coordinate
+    sums: NDArray[np.uint64]  # addends of the matched clauses of each attribute to a coordinate
     digits: Keys  # [MOST_HASHED] which of them is at hand, by attribute of a schema
     cursor: Keys  # [7]
     probe: NDArray[np.uint64]  # [PROBES] coordinates
@@ -223,18 +223,18 @@ class Scratch(NamedTuple):
 class FieldUse(NamedTuple):
     """By field: its use in conjunctions, and its frequency among events."""
 
-    uses: NDArray[np.int32]  # predicates that look at it
-    others: NDArray[np.int32]  # of those, such as do not ask for a value
+    uses: NDArray[np.int32]  # predicates on it
+    others: NDArray[np.int32]  # of those, other than equalities
     seen: NDArray[np.float64]  # decayed number of events that had it,
-    since: NDArray[np.float64]  # of those after so many of EVENTS, when it was first asked for
+    since: NDArray[np.float64]  # EVENTS when its first predicate was added
     slot: NDArray[np.int32]  # its first pair in the event at hand, from 1; 0 if there is none
 
 
 class Index(NamedTuple):
     """Conjunctions as points, hashed under one scheme."""
 
-    hashing: NDArray[np.uint8]  # [fields] what of it is hashed
-    place: NDArray[np.int32]  # [fields] its row among those that are, or -1
+    hashing: NDArray[np.uint8]  # [fields] its `Hashing`
+    place: NDArray[np.int32]  # [fields] its row in `places`, or -1
     places: NDArray[np.int64]  # [places, PLACE_COLUMNS]
     clauses: HashIndex  # keys: operator and field, and two constants
     ids: Blocks  # rows: ids to be given again
@@ -253,7 +253,7 @@ class Index(NamedTuple):
 
 
 class State(NamedTuple):
-    """All arrays but the index. Only who holds the matcher's lock may write."""
+    """All arrays but the index. Written under the matcher's lock alone."""
 
     store: ConjunctionStore  # rows: SIBLING, RECORD, POINT, HOME
     records: Blocks

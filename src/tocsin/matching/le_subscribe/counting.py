@@ -19,10 +19,10 @@ from tocsin.structures.growth import grown
 class Counting(ClusteredMatcher):
     """Counts, for each event, the satisfied predicates of every conjunction that has any.
 
-    `between`, `!=` and `not in` are not counted; they are asked of the conjunctions whose count is complete.
+    `between`, `!=` and `not in` are not counted, but evaluated for the conjunctions whose count is complete.
     """
 
-    asking = False
+    evaluates_wide_runs = False
     saved_states = (*ClusteredMatcher.saved_states, "_counters")
 
     def __init__(self, *, vocabulary: Vocabulary | None = None) -> None:
@@ -40,7 +40,7 @@ class Counting(ClusteredMatcher):
         sizes = np.diff(batch.offsets[begin : end + 1])
         state, counters = self._state, self._counters
         counters = grown(counters, ("chunk", "place"), len(state.clusters.words))
-        counters = grown(counters, ("told", "seen", "touched"), len(state.store.owner) + 1)
+        counters = grown(counters, ("indexed", "seen", "touched"), len(state.store.owner) + 1)
         known = len(counters.of_slot)
         counters = grown(counters, ("of_slot",), len(state.predicates.uses))
         counters.of_slot[known:] = -1

@@ -1,4 +1,4 @@
-"""The dynamic matcher: tables come and go with what is asked and what arrives (Le Subscribe, 4)."""
+"""The dynamic matcher: tables are made and dropped as subscriptions and events change (Le Subscribe, 4)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from tocsin.structures import hash_index
 _SAMPLE: Final = 4096
 _AT_ONCE: Final = 4  # tables that one round may make
 _OWED: Final = 32  # changes, or eight times as many events, after which something is done
-_STEP: Final = 2048  # conjunctions that are looked at in one step of maintenance
+_STEP: Final = 2048  # conjunctions that one step of maintenance examines
 
 
 @register("dynamic")
@@ -80,7 +80,7 @@ class Dynamic(ClusteredMatcher):
         self._queue: list[int] = []  # access predicates to be redistributed
         self._repair: NDArray[np.int32] = np.zeros(
             0, dtype=np.int32
-        )  # those beyond tolerance, some calm again
+        )  # access predicates beyond tolerance, some calm again
         self._cursor = np.zeros(4, dtype=np.int64)
         self._closing: int | None = None  # the table that is being emptied
         self._closing_at = 0
@@ -92,7 +92,7 @@ class Dynamic(ClusteredMatcher):
         self.tables_deleted = 0
 
     def maintain(self, budget: int | None = None) -> bool:
-        """Do maintenance worth `budget` conjunctions, all there is if None; return whether any is left."""
+        """Do maintenance for up to `budget` conjunctions, all there is if None; return whether any is left."""
         with self._lock:
             left = np.inf if budget is None else budget
             while left > 0:
@@ -108,7 +108,7 @@ class Dynamic(ClusteredMatcher):
             return True
 
     def sweep(self) -> None:
-        """Look at every access predicate once, with what is known of the events now, and do what follows from it."""
+        """Examine every access predicate once by the present statistics, and do the maintenance that follows."""
         with self._lock:
             self._sweep_at = self._sweep(0, 1 << 62)
             self.maintain()
@@ -118,7 +118,7 @@ class Dynamic(ClusteredMatcher):
         with self._lock:
             super().restore(parts)
             state = self._state
-            state.access.mood[:] = CALM
+            state.access.status[:] = CALM
             state.access.settled[:] = 0.0
             state.tables.width[:] = np.abs(state.tables.width)
             state.totals[ClusterTotal.SUSPECTS] = state.totals[ClusterTotal.PENDING] = 0.0
@@ -154,7 +154,7 @@ class Dynamic(ClusteredMatcher):
         with self._lock:
             result = super().match_encoded(events)
             if self.adaptive and count and self._owed + count / 8 >= _OWED:
-                examine_reached(self._state)  # while it is known what the last event reached
+                examine_reached(self._state)  # `scratch` still lists what the last event reached
             self._after(count / 8)
             return result
 
@@ -173,28 +173,28 @@ class Dynamic(ClusteredMatcher):
         return bool(self._state.totals[ClusterTotal.PENDING] >= self.costs.create * self.costs.of(2))
 
     def _start_round(self) -> None:
-        """Choose tables for what suspect and settled access predicates hold, and queue whom they may concern.
+        """Choose tables for the conjunctions of suspect and settled access predicates, and queue these for redistribution.
 
-        What one access predicate alone would save is never worth a table. So those that were left as they are count
-        again with each new suspect: together they are the paper's repair set.
+        One access predicate alone never saves the cost of a table. So settled ones count again with each new suspect:
+        together they are the paper's repair set.
         """
         state = self._state
-        mood, members = state.access.mood, state.access.members
+        status, members = state.access.status, state.access.members
         suspects = state.suspects[: int(state.totals[ClusterTotal.SUSPECTS])].copy()
         state.totals[ClusterTotal.SUSPECTS] = state.totals[ClusterTotal.PENDING] = 0.0
         repair = np.unique(np.concatenate([self._repair, suspects]))
-        self._repair = repair = repair[(mood[repair] != CALM) & (members[repair] > 0)]
-        suspects = repair[mood[repair] == SUSPECT]
+        self._repair = repair = repair[(status[repair] != CALM) & (members[repair] > 0)]
+        suspects = repair[status[repair] == SUSPECT]
         if not len(suspects):
             return
         self.rounds += 1
         self._queue = suspects.tolist()
         if self.max_attributes > 1 and self._make_tables(repair):
-            self._state.access.mood[repair] = SUSPECT
+            self._state.access.status[repair] = SUSPECT
             self._queue = repair.tolist()
 
     def _make_tables(self, entries: NDArray[np.int32]) -> int:
-        """Make the tables that are worth it for what these access predicates hold; return how many."""
+        """Make the tables that pay off for the conjunctions of these access predicates; return how many."""
         # The more equalities a conjunction has, the more schemas it adds: fewer are drawn then.
         size = _SAMPLE * 25 // max(25, subsets(self._widest, self.max_attributes))
         sample = new_sample(size)
@@ -213,9 +213,9 @@ class Dynamic(ClusteredMatcher):
         return len(schemas)
 
     def _redistribute(self, budget: int) -> int:
-        """Look at up to `budget` conjunctions of the queued access predicates; return how many."""
+        """Examine up to `budget` conjunctions of the queued access predicates; return how many."""
         entry = self._queue[-1]
-        if self._state.access.mood[entry] != SUSPECT or self._state.access.members[entry] <= 0:
+        if self._state.access.status[entry] != SUSPECT or self._state.access.members[entry] <= 0:
             done = 1
             self._cursor[Cursor.DONE] = 1
         else:
@@ -232,7 +232,7 @@ class Dynamic(ClusteredMatcher):
         return done
 
     def _empty(self, budget: int) -> int:
-        """Move conjunctions out of the table that is given up; return how many were looked at."""
+        """Move conjunctions out of the table that is closing; return how many were examined."""
         state, table = self._state, self._closing
         top = hash_index.top_entry(state.access.entries)
         window = state.access.table[self._closing_at : min(top, self._closing_at + 65_536)]
@@ -259,7 +259,7 @@ class Dynamic(ClusteredMatcher):
         self._closing_at = FALLBACK + 1
 
     def _sweep(self, start: int, count: int) -> int:
-        """Look at some access predicates; at the end of a full turn, see which table saves too little."""
+        """Examine some access predicates; at the end of a full turn, close the table that saves too little."""
         tables = self._state.tables
         if len(self._swept) < len(tables.width):
             self._swept = np.concatenate([self._swept, np.zeros(len(tables.width) - len(self._swept))])
@@ -280,7 +280,7 @@ class Dynamic(ClusteredMatcher):
         return following
 
     def _cost(self, table: int) -> float:
-        """Return what a table costs; its keys are as many as its fields have constants, or it has conjunctions."""
+        """Return the cost of a table, with as many keys as its fields have constants, or it has conjunctions."""
         tables = self._state.tables
         width = int(tables.width[table])
         distinct = self._state.fields.equalities[tables.fields[table, :width]].astype(np.float64)

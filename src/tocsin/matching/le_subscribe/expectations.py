@@ -1,4 +1,4 @@
-"""What statistics make a matcher expect of events: how often its equalities hold, alone and together."""
+"""Probabilities of equalities, alone and together, from statistics of events."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ _KINDS: Final = {
     Field.TEXT: Kind.STRING,
 }
 _OF_TEXTS: Final = 0.1  # of a test on strings, where no frequent string tells better
-_SAMPLED: Final = 16_384  # conjunctions that are looked at for all groups,
+_SAMPLED: Final = 16_384  # conjunctions that are sampled for all groups,
 _ROWS: Final = 128  # and of those for each group
-_LEAST: Final = 1e-6  # a correlation: what never came together may yet
+_LEAST: Final = 1e-6  # a correlation: values never seen together may still meet
 
 
 def equality_probabilities(
     statistics: Statistics, vocabulary: Vocabulary, tags: Keys, keys: Keys
 ) -> NDArray[np.float64]:
-    """Return how probable these equalities are; a test on strings that is held is one, too."""
+    """Return the probabilities of these equalities; a stored test on strings is one, too."""
     found = np.zeros(len(tags), dtype=np.float64)
     for tag in np.unique(tags).tolist():
         path, field = _place(vocabulary, tag)
@@ -58,7 +58,7 @@ def equality_probabilities(
 def _passing(
     texts: Distribution, vocabulary: Vocabulary, attribute: int, codes: Sequence[int]
 ) -> list[float]:
-    """Return how many events pass each of these tests: what holds of the frequent strings is assumed of the rest."""
+    """Return the share of events that pass each of these tests: the rest is assumed to be like the frequent strings."""
     frequent = [str(text) for text in texts.frequent]
     tested = texts.count - texts.rest
     if not tested:
@@ -74,7 +74,7 @@ def _passing(
 
 
 def joint_probabilities(statistics: Statistics, vocabulary: Vocabulary, state: State) -> NDArray[np.float64]:
-    """Return, by access predicate, how probable those are that stand for a frequent combination; -1 for others."""
+    """Return the probability of each access predicate that is a frequent combination; -1 for the others."""
     found = np.full(len(state.access.members), -1.0)
     for row in np.flatnonzero(state.tables.width[: state.tables.used[0]]).tolist():
         schema = tuple(state.tables.fields[row, : abs(int(state.tables.width[row]))].tolist())
@@ -143,7 +143,7 @@ def _constant(vocabulary: Vocabulary, state: State, slot: int, known: dict[int, 
 def _slots(
     vocabulary: Vocabulary, state: State, group: Group, combination: Sequence[Literal]
 ) -> Iterator[tuple[int, int]]:
-    """Return the field and slot of each equality of a combination that is held."""
+    """Return the field and slot of each equality of a stored combination."""
     for path, constant in zip(group, combination, strict=True):
         field = vocabulary.names.codes[path] * FIELDS + field_of(constant.value)
         key = key_of(constant.value)

@@ -1,4 +1,4 @@
-"""What Le Subscribe's matchers have in common: a registry of predicates, and conjunctions in clusters."""
+"""The base of Le Subscribe's matchers: a registry of predicates, and conjunctions in clusters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tocsin.matching.le_subscribe._kernels.access import place, recall_slots, ta
 from tocsin.matching.le_subscribe._kernels.adaptation import sample_all
 from tocsin.matching.le_subscribe._kernels.greedy import Sample
 from tocsin.matching.le_subscribe._kernels.matching import match
-from tocsin.matching.le_subscribe._kernels.predicates import decay, post, register, unpost
+from tocsin.matching.le_subscribe._kernels.predicates import decay, post, register_predicates, unpost
 from tocsin.matching.le_subscribe._kernels.probability import expect
 from tocsin.matching.le_subscribe.expectations import (
     equality_probabilities,
@@ -25,21 +25,22 @@ from tocsin.matching.le_subscribe.expectations import (
     known_correlations,
 )
 from tocsin.matching.le_subscribe.state import ClusterTotal, State, new_state
-from tocsin.matching.le_subscribe.tables import Correlations, new_sample, with_correlations
+from tocsin.matching.le_subscribe.tables import Correlations, new_sample, set_correlations
+from tocsin.matching.registry import register
 from tocsin.matching.saved import MatcherParts
 from tocsin.matching.statistics import Statistics
 from tocsin.structures import hash_index
 from tocsin.structures.chunked_lists import LARGEST, ListRow
 
 _MEMORY: Final = 50_000  # events after which a count weighs half
-_SAMPLE: Final = 4096  # conjunctions by which tables are told how their attributes are correlated
+_SAMPLE: Final = 4096  # conjunctions by which the correlation of tables is estimated
 
 
 class ClusteredMatcher(IndexedMatcher):
     """Keeps each conjunction in one cluster, under an access predicate that an event must satisfy to reach it."""
 
     prefetching = True
-    asking = True  # whether a wide run of ordered predicates may be asked instead of told
+    evaluates_wide_runs = True  # instead of marking all their satisfied predicates for each event
 
     def __init__(self, *, vocabulary: Vocabulary | None = None, statistics: Statistics | None = None) -> None:
         super().__init__(vocabulary)
@@ -75,7 +76,7 @@ class ClusteredMatcher(IndexedMatcher):
             done = reached
 
     def _register(self, batch: EncodedConjunctions) -> Keys:
-        """Return the slot of each predicate; see to the lists and to the vocabulary of new ones."""
+        """Return the slot of each predicate; post the lists of new ones, and hold their words."""
         self._state = arrays.with_fields(self._state, self.vocabulary.names.top)
         slots = np.empty(len(batch.tags), dtype=np.int64)
         ops = batch.tags >> FIELD_BITS
@@ -86,7 +87,7 @@ class ClusteredMatcher(IndexedMatcher):
             held = hash_index.top_entry(self._state.predicates.entries)
             self._state = arrays.with_room(self._state, 0, min(left, 1024 + held // 4), 1)
             self._state = arrays.with_runs(self._state, min(left, indexed, 1024 + held // 4))
-            done = register(self._state, batch, done, self.asking, slots)
+            done = register_predicates(self._state, batch, done, self.evaluates_wide_runs, slots)
         new = slots < 0
         if new.any():
             self.vocabulary.retain(batch.tags[new], batch.lows[new])
@@ -103,10 +104,10 @@ class ClusteredMatcher(IndexedMatcher):
         return slots
 
     def use_statistics(self, statistics: Statistics, *, weight: float | None = None) -> None:
-        """Take it that events like those of the statistics have just come: `weight` of them, if it is given.
+        """Count events with these statistics as if they had just been matched: `weight` of them, if it is given.
 
-        Else as many as the statistics tell of, up to the number after which a count weighs half. They weigh less
-        and less as events come. What is added later is expected to hold as often as the statistics say, too.
+        Else as many as the statistics have, up to the number after which a count weighs half. They weigh less and less
+        as events are matched. Predicates that are added later start with their probability by the statistics, too.
         """
         with self._lock:
             self._statistics = statistics
@@ -117,18 +118,18 @@ class ClusteredMatcher(IndexedMatcher):
             tags = state.predicates.entries.keys[: len(held), 0]
             self._expect(np.flatnonzero(held & (tags >> FIELD_BITS == Op.EQ)), events)
             state.totals[ClusterTotal.EVENTS] += events
-            with_correlations(state, self._correlations(self._sample()))
+            set_correlations(state, self._correlations(self._sample()))
             expect(state, events, joint_probabilities(statistics, self.vocabulary, state))
 
     def _expect(self, slots: Keys, events: float) -> None:
-        """Count so many events towards equalities, as many for each as the statistics say."""
+        """Add, to the hits of equalities, their share of so many events by the statistics."""
         if self._statistics is not None and len(slots):
             keys = self._state.predicates.entries.keys[slots]
             probable = equality_probabilities(self._statistics, self.vocabulary, keys[:, 0], keys[:, 1])
             self._state.predicates.hits[slots] += events * probable
 
     def _correlations(self, sample: Sample) -> Correlations:
-        """Return what the statistics say of the equalities of a sample of conjunctions."""
+        """Return the correlations that the statistics know, of the equalities of a sample of conjunctions."""
         if self._statistics is None or not self._statistics.groups:
             return {}
         return known_correlations(self._statistics, self.vocabulary, self._state, sample)
@@ -145,7 +146,7 @@ class ClusteredMatcher(IndexedMatcher):
         return take_out(self._state, numbers, begin, gone)
 
     def _release(self, gone: Keys) -> None:
-        """Take the lists of slots that are gone out of the index, and their words out of the vocabulary."""
+        """Remove the postings of freed slots, and release their words."""
         if not len(gone):
             return
         ops = gone[:, 1] >> FIELD_BITS
@@ -173,7 +174,7 @@ class ClusteredMatcher(IndexedMatcher):
         return found[: offsets[-1]], offsets
 
     def _prepare(self, events: EncodedEvents) -> None:
-        """Make room for what an event may reach, and for attributes that another matcher has brought."""
+        """Make room for all access predicates of an event, and for attributes that another matcher added."""
         self._state = arrays.with_fields(self._state, self.vocabulary.names.top)
         spare = 4 * int(self._state.tables.used[0]) + 8 + LARGEST
         if len(events.fields) + spare > len(self._state.scratch):
@@ -216,3 +217,15 @@ class ClusteredMatcher(IndexedMatcher):
     def _use(self, events: list[dict[str, object]]) -> None:
         super()._use(events)
         self.use_statistics(Statistics.of(events, groups=[("a", "b")]))
+
+
+@register("propagation")
+class Propagation(ClusteredMatcher):
+    """One equality as access predicate, and no prefetching."""
+
+    prefetching = False
+
+
+@register("propagation-wp")
+class PropagationWithPrefetch(ClusteredMatcher):
+    """One equality as access predicate; the next cache lines are prefetched while the current ones are checked."""

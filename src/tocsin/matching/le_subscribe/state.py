@@ -18,11 +18,11 @@ from tocsin.structures.hash_index import HashIndex
 from tocsin.structures.marks import Marks
 from tocsin.structures.sorted_runs import SortedRuns
 
-# What the predicate vector says of a predicate while an event is looked at.
+# Values of the predicate vector while an event is matched.
 FALSE: Final = 0
 TRUE: Final = 1
-ASK: Final = 2  # not told by the indexes: compare the event's value with the constants
-LATER: Final = 3  # only Python can tell
+EVALUATE: Final = 2  # the indexes do not mark it: compare the event's value with the constants
+RESIDUAL: Final = 3  # evaluated in Python
 
 FALLBACK: Final = 0  # the access predicate of conjunctions without an equality: every event satisfies it
 CLUSTER: Final = 2  # the column, beside an access predicate's key, of its first cluster
@@ -36,18 +36,18 @@ class ClusterTotal(IntEnum):
     """Places in `State.totals`."""
 
     EVENTS = 0  # decayed number of events seen
-    WEIGHT = 1  # what the next event adds
+    WEIGHT = 1  # of the next event
     STAMP = 2  # a number that each event has for itself
-    CHECKS = 3  # conjunctions looked at, ever
+    CHECKS = 3  # conjunctions checked, ever
     SEEN = 4  # events matched, ever
-    VISITS = 5  # clusters looked at, ever
+    VISITS = 5  # clusters visited, ever
     REACHED = 6  # access predicates that the last event satisfied; they are in `scratch`
     SUSPECTS = 7  # how many there are
     PENDING = 8  # their benefit margins
     TOLERANCE = 9  # the benefit margin from which an access predicate is suspect
 
 
-# Places in an access predicate's mood
+# Statuses of an access predicate
 CALM: Final = 0
 SUSPECT: Final = 1
 SETTLED: Final = 2  # maintenance has left it as it is
@@ -64,7 +64,7 @@ class Predicates(NamedTuple):
 
 
 class FieldState(NamedTuple):
-    """What is asked of each field, and what the event at hand has there. By field."""
+    """By field: its predicates, and the value of the event at hand."""
 
     equalities: NDArray[np.int32]  # distinct constants of `=`
     others: NDArray[np.int32]  # distinct other predicates; one on ANY counts in all fields of its attribute
@@ -72,7 +72,7 @@ class FieldState(NamedTuple):
     present: NDArray[np.int32]  # of ANY: the slot of `is present`, or -1
     missing: NDArray[np.int32]  # of ANY: the slot of `is missing`, or -1
     runs: NDArray[np.int32]  # [fields, 4] run of `<`, `<=`, `>`, `>=`, or -1
-    asked: NDArray[np.uint8]  # [fields, 4] whether the run is too wide to be told
+    is_wide: NDArray[np.uint8]  # [fields, 4] whether the run is too wide to be marked for each event
     stamp: NDArray[np.int64]  # the event that last had a value here
     slot: NDArray[
         np.int32
@@ -105,12 +105,12 @@ class Access(NamedTuple):
     members: NDArray[np.int32]  # conjunctions in all its clusters
     hits: NDArray[np.float64]  # decayed number of events that satisfied it
     table: NDArray[np.int32]  # the table it belongs to, or -1
-    mood: NDArray[np.uint8]  # what maintenance thinks of it
-    settled: NDArray[np.float32]  # its benefit margin when maintenance last left it as it is
+    status: NDArray[np.uint8]  # CALM, SUSPECT or SETTLED
+    settled: NDArray[np.float32]  # its benefit margin when maintenance last settled it
 
 
 class Tables(NamedTuple):
-    """Multi-attribute hash tables. By number; those of width 0 are not in use, those below 0 are being emptied."""
+    """Multi-attribute hash tables. By number: width 0 is not in use, a negative one is being emptied."""
 
     fields: NDArray[np.int32]  # [tables, WIDEST] ascending
     width: NDArray[np.int32]
@@ -122,7 +122,7 @@ class Tables(NamedTuple):
 
 
 class State(NamedTuple):
-    """All of a matcher's arrays. Only who holds the matcher's lock may write."""
+    """All of a matcher's arrays. Written under the matcher's lock alone."""
 
     predicates: Predicates
     fields: FieldState
@@ -133,7 +133,7 @@ class State(NamedTuple):
     clusters: ChunkedLists  # columns: conjunctions, hints, the slots still to be checked
     # in a cluster's row: NEXT, the next of the same access predicate, or -1, and TAG, that predicate
     tables: Tables
-    suspects: NDArray[np.int32]  # access predicates that are satisfied too often for what they hold
+    suspects: NDArray[np.int32]  # access predicates satisfied too often for the number of their conjunctions
     totals: NDArray[np.float64]  # [10]
     scratch: NDArray[np.int64]  # room for one conjunction or one event's work
 
@@ -197,7 +197,7 @@ def with_fields(state: State, attributes: int) -> State:
     fields = grown(
         fields,
         (
-            *("equalities", "others", "posted", "present", "missing", "runs", "asked"),
+            *("equalities", "others", "posted", "present", "missing", "runs", "is_wide"),
             *("stamp", "slot", "low", "high"),
         ),
         attributes * FIELDS,
@@ -218,7 +218,7 @@ def with_room(state: State, conjunctions: int, predicates: int, widest: int) -> 
     entries = hash_index.with_room(access.entries, conjunctions)
     access = grown(
         access._replace(entries=entries),
-        ("members", "hits", "table", "mood", "settled"),
+        ("members", "hits", "table", "status", "settled"),
         len(entries.chain),
     )
     clusters = chunked_lists.with_room(state.clusters, conjunctions, widest + SLOTS)

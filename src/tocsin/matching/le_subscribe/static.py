@@ -28,12 +28,12 @@ _STEP: Final = 65_536
 
 @register("static")
 class Static(ClusteredMatcher):
-    """Clusters all conjunctions at once: greedily, by what a table saves for the space it takes.
+    """Clusters all conjunctions at once: greedily, by the checks that a table saves for the space it takes.
 
-    `cluster` does it; a match does it too when the conjunctions have doubled in number since. In between, a new
+    `cluster` does it; a match does it too when the number of conjunctions has doubled since. In between, a new
     conjunction goes under the best access predicate there is. `space` is how many bytes the tables may take for
-    each conjunction. From more than 200,000 conjunctions, every so many are looked at for the choice. With
-    `statistics`, the choice is right before any event has come.
+    each conjunction. Of more than 200,000 conjunctions, a sample
+    decides. With `statistics`, the choice fits before the first event.
     """
 
     saved_options = ("max_attributes", "space", "costs")
@@ -56,7 +56,7 @@ class Static(ClusteredMatcher):
         self._clustered = 0  # conjunctions when they were last clustered
 
     def cluster(self) -> None:
-        """Choose the tables anew for what is held and what is known of the events, and move everything there."""
+        """Choose all tables anew for the stored conjunctions and the present statistics, and move the conjunctions there."""
         with self._lock:
             self._state.tables.width[: self._state.tables.used[0]] *= -1
             sample = new_sample(_SAMPLE)
@@ -112,7 +112,7 @@ class Static(ClusteredMatcher):
         }
 
     def _expect_combinations(self, tables: set[int]) -> None:
-        """Count towards the access predicates of new tables what the statistics say of their combinations."""
+        """Set the hits of new tables' access predicates by the statistics of their combinations."""
         if self._statistics is not None and tables:
             access = self._state.access
             probability = joint_probabilities(self._statistics, self.vocabulary, self._state)

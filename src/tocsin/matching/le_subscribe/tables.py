@@ -35,7 +35,7 @@ _ROOM: Final = 1 << 16  # candidates, to begin with
 
 
 class Costs(Struct, frozen=True):
-    """What a table costs, in checks of one conjunction, and in bytes.
+    """The cost of a table, in checks of one conjunction, and in bytes.
 
     The figures are measured: a check takes a nanosecond; a look-up in a table that fits into the caches a tenth of
     a microsecond, in one that does not, 0.6 to 0.8 microseconds.
@@ -50,12 +50,12 @@ class Costs(Struct, frozen=True):
     key: float = 120.0  # K_e: bytes of an access predicate and its first chunk
 
     def of(self, width: int, keys: float = 0.0) -> float:
-        """Return what a table of this many attributes and keys costs for each event."""
+        """Return the cost per event of a table of this many attributes and keys."""
         return self.table + self.attribute * width + self.misses * min(keys / self.cached, 1.0)
 
 
 EAGER: Final = Costs(table=0.02, attribute=0.02, misses=0.0)
-"""Costs so low that tables come and go at the least cause."""
+"""Costs so low that tables are made and dropped at the least cause."""
 
 
 def read_costs(given: Costs | Mapping[str, float] | None) -> Costs:
@@ -87,7 +87,7 @@ def schemas_for(
     most: int = 64,
     correlations: Correlations = _INDEPENDENT,
 ) -> dict[Schema, float]:
-    """Return up to `most` schemas worth a table for a sample, the best first, each with its correlation.
+    """Return up to `most` schemas whose tables pay off for a sample, the best first, each with its correlation.
 
     `space` bounds what they may take. Schemas that have a table are left out, unless the choice is made `fresh`.
     """
@@ -119,8 +119,8 @@ def schemas_for(
         room *= 4
 
 
-def with_correlations(state: State, correlations: Correlations) -> None:
-    """Tell every table its correlation."""
+def set_correlations(state: State, correlations: Correlations) -> None:
+    """Set the correlation of every table."""
     candidates = _candidates(state, correlations, 2 * len(correlations) + 64)
     rows = np.flatnonzero(state.tables.width[: state.tables.used[0]])
     for row, (a, b) in zip(rows.tolist(), _schema_keys(state).tolist(), strict=True):
@@ -128,7 +128,7 @@ def with_correlations(state: State, correlations: Correlations) -> None:
 
 
 def _candidates(state: State, correlations: Correlations, room: int) -> Candidates:
-    """Return room for so many candidates; those whose correlation is known are entered already."""
+    """Return room for so many candidates; schemas of known correlation are entered already."""
     candidates = Candidates(
         new_hash_index(2, capacity=room),
         np.zeros(room),

@@ -1,1 +1,1 @@
-"""Conjunctions as points in the plane, of which an event asks for those in a rectangle."""
+"""Conjunctions as points in the plane; an event matches the points in a rectangle."""

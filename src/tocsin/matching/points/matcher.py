@@ -1,4 +1,4 @@
-"""The matcher `points`: what compares up to two constants lives in the point index, all else in another matcher."""
+"""The matcher `points`: conjunctions that compare up to two constants are points, all others are in `dynamic`."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.le_subscribe.dynamic import Dynamic
 from tocsin.matching.matcher import MatcherStats
 from tocsin.matching.points import state as arrays
-from tocsin.matching.points._kernels.asking import ask, join
-from tocsin.matching.points._kernels.storing import leave, tree_all
+from tocsin.matching.points._kernels.rectangles import join, rectangles_of
+from tocsin.matching.points._kernels.trees import leave, tree_all
 from tocsin.matching.points.shapes import Shape, alike, numbers_of, shapes_of
 from tocsin.matching.points.state import (
     BETWEEN,
@@ -49,16 +49,16 @@ from tocsin.structures.point_index.state import State as PointState
 Part = TypeVar("Part")
 
 _INNER_PARTS: Final = "inner."
-_ROOM: Final = 1 << 16  # rectangles that are asked at a time
+_ROOM: Final = 1 << 16  # rectangles that are searched at a time
 
 
 @register("points")
 class Points(IndexedMatcher):
-    """Keeps conjunctions as points: their constants are coordinates, and an event asks for all in a rectangle.
+    """Keeps conjunctions as points: their constants are coordinates, and an event matches all points in a rectangle.
 
-    Those are points that have up to two equalities and compare up to two numbers with attributes: `a > 3`, `a > 3
+    A conjunction is a point if it has up to two equalities and compares up to two numbers with attributes: `a > 3`, `a > 3
     and b < 5`, `a between 3 and 5`, and `a < 3 and b >= 3 and c <= 5 and d > 5`, which a reformulated view is. Each
-    shape has a tree for each of the values that the equalities ask for. All else is held by `dynamic`.
+    shape has a tree for each combination of values of its equalities. All other conjunctions are in `dynamic`.
     """
 
     saved_states: ClassVar[tuple[str, ...]] = ("_state", "_points")
@@ -79,7 +79,7 @@ class Points(IndexedMatcher):
     def _points(self, state: PointState) -> None:
         self._index.state = state
 
-    # changes
+    # adding and removing
 
     def add_encoded(self, batch: EncodedConjunctions) -> None:
         """Add conjunctions that are encoded already, with this matcher's vocabulary."""
@@ -116,7 +116,7 @@ class Points(IndexedMatcher):
         }
 
     def _sorted(self, batch: EncodedConjunctions) -> tuple[list[tuple[Shape, Keys]], Keys]:
-        """Return the conjunctions that are points, by shape, and those that are not, by their places."""
+        """Return the places of the conjunctions that are points, by shape, and of the others."""
         sizes = np.diff(batch.offsets)
         groups: list[tuple[Shape, Keys]] = []
         others = [np.flatnonzero((sizes == 0) | (sizes > MOST_PREDICATES))]
@@ -134,7 +134,7 @@ class Points(IndexedMatcher):
         return groups, np.sort(np.concatenate(others))
 
     def _row(self, shape: Shape) -> int | None:
-        """Return the row of a shape, a new one if it is new; None if there are too many to ask an event about."""
+        """Return the row of a shape, a new one if it is new; None if there are too many to search for each event."""
         row = self._shapes.get(shape)
         if row is None:
             free = set(range(MOST_SHAPES)).difference(self._shapes.values())
@@ -153,7 +153,7 @@ class Points(IndexedMatcher):
         lows: NDArray[np.int64],
         highs: NDArray[np.int64],
     ) -> None:
-        """Put conjunctions of one shape into the trees of what they ask to be equal."""
+        """Add conjunctions of one shape to the trees of their equalities' values."""
         keys = np.zeros((len(numbers), MOST_EQUALS), dtype=np.int64)
         keys[:, : len(shape.equalities)] = lows[:, shape.equalities]
         fresh = np.empty(len(numbers), dtype=np.int64)
@@ -167,7 +167,7 @@ class Points(IndexedMatcher):
             self._index.add_scattered(roots, numbers, x1, x2)
         self.vocabulary.retain(tags.reshape(-1), lows.reshape(-1))
 
-    # questions
+    # matching and recall
 
     def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
         """Return the conjunctions that each event satisfies, and where each event's begin."""
@@ -196,7 +196,7 @@ class Points(IndexedMatcher):
         sizes = np.zeros(count + 1, dtype=np.int64)
         done = 0
         while done < count:
-            done, questions = ask(self._state, events, values, done, asked, which, pairs)
+            done, questions = rectangles_of(self._state, events, values, done, asked, which, pairs)
             found, offsets = self._index.find(Rectangles._make(column[:questions] for column in asked))
             np.add.at(sizes, which[:questions] + 1, np.diff(offsets))
             parts.append(found)
@@ -307,7 +307,7 @@ class Points(IndexedMatcher):
 
 
 def _inner_of(parts: Mapping[str, Part]) -> dict[str, Part]:
-    """Return those that are the inner matcher's, under its own names."""
+    """Return the inner matcher's parts, under its own names."""
     return {
         name.removeprefix(_INNER_PARTS): part for name, part in parts.items() if name.startswith(_INNER_PARTS)
     }
@@ -331,7 +331,7 @@ def _part(batch: EncodedConjunctions, places: Keys, ids: IdArray) -> EncodedConj
 
 
 def _values(keys: Keys) -> Values:
-    """Return what pairs are as numbers; of those that are none, something."""
+    """Return the numbers of pairs; pairs that are no numbers get arbitrary ones."""
     at = numbers_of(keys)
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         return Values(at, np.nextafter(at, -np.inf), np.nextafter(at, np.inf))

@@ -29,7 +29,7 @@ _ABOVE: Final = {Op.LT: (True, False), Op.LE: (True, True), Op.GT: (False, False
 
 
 class Shape(Struct, frozen=True):
-    """What the predicates of a conjunction, given by their tags, are to it: an equality, or one of two coordinates."""
+    """The predicates of a conjunction by their tags, and the role of each: an equality, or one of two coordinates."""
 
     tags: tuple[int, ...]
     roles: tuple[int, ...]
@@ -44,7 +44,7 @@ class Shape(Struct, frozen=True):
         return [place for place, role in enumerate(self.roles) if role in (FIRST_AXIS + axis, BETWEEN)]
 
     def fits(self, lows: NDArray[np.int64], highs: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Tell which rows of constants are points: those compared with one coordinate are equal, and all are finite."""
+        """Return which rows of constants are points: all constants of a coordinate are equal, and all are finite."""
         fit = np.ones(len(lows), dtype=np.bool_)
         for axis in (0, 1):
             places = self.on_axis(axis)
@@ -66,7 +66,7 @@ class Shape(Struct, frozen=True):
         return found[0], found[1]
 
     def row(self) -> NDArray[np.int64]:
-        """Return the shape as the kernels read it; nobody has it yet."""
+        """Return the shape as a row for the kernels; no conjunction has it yet."""
         row = np.zeros(ShapeColumn.SIDES + 8, dtype=np.int64)
         row[ShapeColumn.WIDTH] = len(self.tags)
         row[ShapeColumn.TAGS : ShapeColumn.TAGS + len(self.tags)] = self.tags

@@ -1,4 +1,4 @@
-"""The arrays of the matcher `points`: conjunctions under their ids, shapes, and trees by what they must equal."""
+"""The arrays of the matcher `points`: stored conjunctions, their shapes, and trees by the values of equalities."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ INNER: Final = -1  # the shape of a conjunction that is not a point
 NO_FIELD: Final = -1
 
 MOST_EQUALS: Final = 2  # of a conjunction that is a point
-MOST_PREDICATES: Final = 6  # of such a one: those, and two comparisons of each coordinate
-MOST_SHAPES: Final = 256  # every event is asked about each
+MOST_PREDICATES: Final = 6  # of a point: its equalities, and two comparisons of each coordinate
+MOST_SHAPES: Final = 256  # each is searched for every event
 
 
 class ShapeColumn(IntEnum):
@@ -57,11 +57,11 @@ class PointTotal(IntEnum):
 
     SHAPES = 0  # rows of shapes ever in use
     EVENTS = 1
-    RECTANGLES = 2  # that events asked for
+    RECTANGLES = 2  # searched for events
 
 
 class State(NamedTuple):
-    """A conjunction has a number; one that is no point is held by the inner matcher, with its number for an id."""
+    """A conjunction that is not a point is stored in the inner matcher, under its number as id."""
 
     store: ConjunctionStore  # rows: SIBLING, SHAPE, TREE; PREDICATES counts those of points alone
     shapes: NDArray[np.int64]  # [shapes, 25]
@@ -70,7 +70,7 @@ class State(NamedTuple):
 
 
 class Values(NamedTuple):
-    """The numbers of a batch's pairs: each, or the float below what no float equals, and that number's neighbours."""
+    """The numbers of a batch's pairs, or the float below a number that no float equals, and their neighbours."""
 
     at: NDArray[np.float64]
     below: NDArray[np.float64]

@@ -1,7 +1,7 @@
-"""Classes of clauses: whether an event satisfies any clause of a class is told by the class's extreme constants.
+"""Classes of clauses: the extreme constants of a class decide whether an event may satisfy any of its clauses.
 
-An extreme that is too wide costs a look at a bucket, never a match. So a clause that goes leaves the extremes as they
-are until many have gone: then they are found anew, which costs each clause that goes a constant number of steps.
+An extreme that is too wide costs a probe of a bucket, never a match. So removing a clause leaves the extremes as they are
+until many are removed: then they are computed again, at a constant number of steps for each removal.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from tocsin.structures.blocks import class_of, size_of
 from tocsin.structures.jit import helper
 
 _NE: Final = int(Op.NE)
-_FEW: Final = 32  # clauses of a class that are gone through whenever one has gone
-_PART: Final = 8  # of more, when an eighth has gone
+_FEW: Final = 32  # clauses of a class up to which its extremes are computed at every removal
+_PART: Final = 8  # of more, when an eighth is removed
 
 
 @helper
@@ -143,7 +143,7 @@ def forget_classes(index: Index, place: int) -> None:
 
 @helper
 def _widen(index: Index, place: int, entry: int) -> None:
-    """Let a class's extremes take in a clause with bounds."""
+    """Extend a class's extremes to a clause with bounds."""
     keys, rows = index.clauses.keys, index.bounds.rows
     op = keys[entry, 0] >> FIELD_BITS
     shape, low, high = _shape(op), keys[entry, 1], keys[entry, 2]
@@ -170,7 +170,7 @@ def _count_loose(index: Index, place: int, entry: int, change: int) -> None:
 
 @helper
 def enter_class(index: Index, place: int, entry: int) -> None:
-    """Put a clause into its class; there must be room."""
+    """Add a clause to its class; there must be room."""
     keys = index.clauses.keys
     class_ = _class_for(index, place, entry)
     keys[entry, ClauseColumn.CLASS] = class_
@@ -188,7 +188,7 @@ def enter_class(index: Index, place: int, entry: int) -> None:
 
 @helper
 def leave_class(index: Index, place: int, entry: int) -> None:
-    """Take a clause out of its class, and find the class's extremes anew if many have gone."""
+    """Remove a clause from its class, and compute the class's extremes again if many are removed."""
     keys, class_ = index.clauses.keys, index.clauses.keys[entry, ClauseColumn.CLASS]
     _count_loose(index, place, entry, -1)
     chain = index.chains.rows[index.places[place, PlaceColumn.CHAINS] + class_]

@@ -59,13 +59,13 @@ def place_of(index: Index, field: int) -> int:
 
 @wrapping_helper
 def equality_addend(index: Index, place: int, id_: int) -> int:
-    """Return what an equality adds to a coordinate."""
+    """Return the addend of an equality to a coordinate."""
     return np.uint64(index.places[place, PlaceColumn.WEIGHT]) * np.uint64(id_)
 
 
 @wrapping_helper
 def class_addend(index: Index, place: int, class_: int) -> int:
-    """Return what a clause of a class adds to a coordinate; the paper's class 0 adds nothing."""
+    """Return the addend of a class's clauses to a coordinate; the paper's class 0 adds nothing."""
     settings = index.settings
     apart = settings[HashSetting.SPLIT] != 0 and settings[HashSetting.CLASS_COUNT] > 0
     return np.uint64(index.places[place, PlaceColumn.CLASS_WEIGHT]) * np.uint64(
@@ -75,7 +75,7 @@ def class_addend(index: Index, place: int, class_: int) -> int:
 
 @helper
 def use_clause(index: Index, place: int, tag: int, low: int, high: int) -> tuple[int, int]:
-    """Count one more use of a clause, new or not; return its entry, and what it adds to a coordinate."""
+    """Count one more use of a clause, new or not; return its entry, and its addend to a coordinate."""
     keys = index.clauses.keys
     entry = hash_index.find(index.clauses, tag, low, high)
     if entry < 0:
@@ -96,7 +96,7 @@ def use_clause(index: Index, place: int, tag: int, low: int, high: int) -> tuple
 
 @helper
 def _new_id(index: Index, place: int) -> int:
-    """Return an id that no clause of an attribute has, and make sure that all of them can be given back."""
+    """Return an id that no clause of an attribute has, and make room to give all of them back."""
     row = index.places[place]
     if row[PlaceColumn.FREE_COUNT] > 0:
         row[PlaceColumn.FREE_COUNT] -= 1
@@ -133,7 +133,7 @@ def release_clause(index: Index, place: int, entry: int) -> None:
 
 @helper
 def _forget_place(index: Index, place: int) -> None:
-    """Give back what an attribute needs that no hashed clause speaks of any more; its row stays its own."""
+    """Free the blocks of an attribute without hashed clauses; it keeps its row."""
     row = index.places[place]
     blocks.give(index.ids, row[PlaceColumn.FREE_IDS], row[PlaceColumn.FREE_CLASS])
     (

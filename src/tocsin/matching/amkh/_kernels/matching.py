@@ -1,4 +1,4 @@
-"""Which conjunctions an event satisfies: its candidate coordinates, their buckets, and who is there (AMKH, 2)."""
+"""Matching: an event's candidate coordinates, their buckets, and the conjunctions there (AMKH, 2)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tocsin.matching.amkh._kernels.classes import is_any_matched, is_matched
 from tocsin.matching.amkh._kernels.clauses import class_addend, equality_addend
 from tocsin.matching.amkh._kernels.table import bit_of, bucket_key, schema_addend
-from tocsin.matching.amkh._kernels.verifying import holds
+from tocsin.matching.amkh._kernels.verification import holds
 from tocsin.matching.amkh.state import (
     CANDIDATES,
     LOOSE,
@@ -39,7 +39,7 @@ from tocsin.structures.jit import helper, kernel, prefetch, wrapping_helper
 _NUMBER, _BIG, _ANY, _TEXT = int(Field.NUMBER), int(Field.BIG), int(Field.ANY), int(Field.TEXT)
 _EQ, _NE = int(Op.EQ), int(Op.NE)
 _MOST_PRODUCTS: Final = 1 << 62
-_IS_TEXT: Final = -1  # the key that says of a string that it is one
+_IS_TEXT: Final = -1  # the key of the test that any string passes
 
 
 @kernel
@@ -69,7 +69,7 @@ def match(
                 ProbeCursor.LEFT
             ] = 0
             scratch.cursor[ProbeCursor.WALK] = scratch.cursor[ProbeCursor.SWEEP] = -1
-            scratch.cursor[ProbeCursor.ASKED] = 0
+            scratch.cursor[ProbeCursor.PRODUCTS] = 0
             while True:
                 probes = _coordinates(state, index, visits, available)
                 if probes == 0:
@@ -105,7 +105,7 @@ def _note(state: State, pairs: int, probed: int, examined: int, matched: int) ->
 
 @helper
 def _unfold(state: State, events: EncodedEvents, event: int) -> tuple[int, int]:
-    """Write the pairs of an event that any predicate looks at; return how many, and a bit for each attribute.
+    """Write the pairs of an event on which there are predicates; return how many, and a bit for each attribute.
 
     A value is a pair of its field, and one of its attribute's ANY. A number that no float equals has its place
     among the numbers besides.
@@ -139,7 +139,7 @@ def _add_pair(state: State, at: int, field: int, value: tuple[int, int, int]) ->
 
 @helper
 def _find_clauses(state: State, index: Index, pairs: int) -> bool:
-    """Write what the matched clauses of each attribute add to a coordinate; return False if there is no room.
+    """Write the addends of the matched clauses of each attribute; return False if there is no room.
 
     An attribute has an addend for each equality that its value satisfies, and one for each class of other clauses
     of which it satisfies any.
@@ -329,8 +329,8 @@ def _begin_schema(state: State, index: Index, schema: int) -> None:
             cursor[ProbeCursor.WALK] = row[SchemaColumn.BUCKET]
             return
     else:
-        cursor[ProbeCursor.ASKED] += products
-        if cursor[ProbeCursor.ASKED] > max(index.buckets.counters[1], np.int64(PROBES)):
+        cursor[ProbeCursor.PRODUCTS] += products
+        if cursor[ProbeCursor.PRODUCTS] > max(index.buckets.counters[1], np.int64(PROBES)):
             cursor[ProbeCursor.SWEEP] = 0
             return
     cursor[ProbeCursor.LEFT], cursor[ProbeCursor.AT_SCHEMA] = products, schema

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from tocsin.matching.amkh._kernels.drafting import frequency
+from tocsin.matching.amkh._kernels.coordinates import frequency
 from tocsin.matching.amkh.state import (
     SINGLE,
     SIZE_BITS,
@@ -44,7 +44,7 @@ def bit_of(number: int) -> int:
 
 @helper
 def schema_addend(index: Index, schema: int) -> int:
-    """Return what a schema adds to the coordinates of its subscriptions: nothing, in the paper's form."""
+    """Return the addend of a schema to the coordinates of its subscriptions: the paper's is 0."""
     return _mixed(schema) if index.settings[HashSetting.SPLIT] else np.uint64(0)
 
 
@@ -181,7 +181,7 @@ def put_member(index: Index, schema: int, key: int, signature: int, word: int) -
 
 @helper
 def _link(index: Index, schema: int, entry: int) -> None:
-    """Put a bucket on the list of those that are its schema's alone."""
+    """Add a bucket to the list of buckets that only its schema uses."""
     row, keys = index.schemas.keys[schema], index.buckets.keys
     keys[entry, BucketColumn.SCHEMA], keys[entry, BucketColumn.BEFORE] = schema, -1
     keys[entry, BucketColumn.NEXT] = row[SchemaColumn.BUCKET]

@@ -67,7 +67,7 @@ def _count(state: State, expressions: Expressions, change: int) -> None:
 
 @helper
 def _use(state: State, field: int, change: int) -> None:
-    """Count a use of a field; of one that nobody asked for before, it is not known which events had it."""
+    """Count a use of a field; the events with a field are counted from its first use on."""
     if state.fields.uses[field] == 0:
         state.fields.seen[field], state.fields.since[field] = 0.0, state.totals[HashTotal.EVENTS]
     state.fields.uses[field] += change

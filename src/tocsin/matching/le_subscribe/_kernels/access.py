@@ -13,12 +13,12 @@ from tocsin.matching.encoding.codes import FIELD_BITS, Op
 from tocsin.matching.le_subscribe._kernels.predicates import release_slot, selectivity
 from tocsin.matching.le_subscribe._kernels.probability import expected, key_slot
 from tocsin.matching.le_subscribe.state import (
-    ASK,
     CALM,
     CLUSTER,
+    EVALUATE,
     FALLBACK,
-    LATER,
     NO_SLOT,
+    RESIDUAL,
     SETTLED,
     SLOTS,
     SUSPECT,
@@ -50,7 +50,7 @@ def place(
         number, size = enter(state, ids[i], slots[offsets[i] : offsets[i + 1]])
         a, b, table, probability = choose(state, size)
         entry = attach(state, number, size, a, b, table)
-        if state.access.mood[entry] == SUSPECT:
+        if state.access.status[entry] == SUSPECT:
             state.totals[ClusterTotal.PENDING] += probability
         elif probability * state.access.members[entry] > state.totals[ClusterTotal.TOLERANCE]:
             suspect(state, entry, probability * state.access.members[entry])
@@ -148,7 +148,7 @@ def choose(state: State, size: int) -> tuple[int, int, int, float]:
 
 @helper
 def table_key(state: State, table: int) -> tuple[int, int]:
-    """Return the key, within a table, of what `fields.slot` now holds for its schema."""
+    """Return the key, within a table, of the slots in `fields.slot` for its schema."""
     tables, fields = state.tables, state.fields
     width = abs(np.int64(tables.width[table]))
     a = (np.int64(fields.slot[tables.fields[table, 0]]) << 32) | np.int64(
@@ -172,8 +172,8 @@ def hint_of(first: int, second: int) -> int:
 def attach(state: State, number: int, size: int, a: int, b: int, table: int) -> int:
     """Put a conjunction, whose slots and selectivities are in `scratch`, into the cluster of an access predicate.
 
-    The slots of the access predicate are left out of the columns: who reaches the cluster has satisfied them.
-    The others are ordered so that what fails most often is looked at first. The caller has seen to the room.
+    The slots of the access predicate are left out of the columns: an event that reaches the cluster has satisfied them.
+    The others are ordered so that the predicate that fails most often is checked first. The caller has made room.
     Returns the access predicate.
     """
     access, clusters, scratch = state.access, state.clusters, state.scratch
@@ -207,18 +207,18 @@ def attach(state: State, number: int, size: int, a: int, b: int, table: int) -> 
 
 @helper
 def suspect(state: State, entry: int, margin: float) -> None:
-    """Remember an access predicate whose benefit margin is beyond tolerance, unless maintenance knows of it.
+    """Queue an access predicate whose benefit margin is beyond tolerance, unless it is queued already.
 
-    One that was left as it is becomes suspect again when its margin has grown by half.
+    A settled one becomes suspect again when its margin has grown by half.
     """
     access, totals = state.access, state.totals
     count = np.int64(totals[ClusterTotal.SUSPECTS])
-    if entry == FALLBACK or access.mood[entry] == SUSPECT or count >= state.suspects.shape[0]:
+    if entry == FALLBACK or access.status[entry] == SUSPECT or count >= state.suspects.shape[0]:
         return
-    if access.mood[entry] == SETTLED and margin < 1.5 * access.settled[entry]:
+    if access.status[entry] == SETTLED and margin < 1.5 * access.settled[entry]:
         return
     totals[ClusterTotal.PENDING] += margin - access.settled[entry]
-    access.mood[entry] = SUSPECT
+    access.status[entry] = SUSPECT
     state.suspects[count] = entry
     totals[ClusterTotal.SUSPECTS] += 1.0
 
@@ -234,7 +234,7 @@ def _entry_for(state: State, a: int, b: int, table: int) -> int:
         access.members[entry] = 0
         access.table[entry] = table
         access.hits[entry] = expected(state, entry) * state.totals[ClusterTotal.EVENTS]
-        access.mood[entry] = CALM
+        access.status[entry] = CALM
         access.settled[entry] = 0.0
         if b == -1 and (a & NO_SLOT) == NO_SLOT:
             state.predicates.access[a >> 32] = entry
@@ -257,9 +257,9 @@ def _order(state: State, size: int, entry: int) -> int:
             if inside:
                 continue
         rest = state.predicates.marks.rest[slot]
-        if rest == ASK:
+        if rest == EVALUATE:
             weight += np.int64(1) << 60
-        elif rest == LATER:
+        elif rest == RESIDUAL:
             weight += np.int64(1) << 61
         k = kept
         while k > 0 and scratch[size + k - 1] > weight:
@@ -274,7 +274,7 @@ def _order(state: State, size: int, entry: int) -> int:
 
 @kernel
 def slots_of(state: State, number: int) -> int:
-    """Write all slots of a conjunction into `scratch`, those of its access predicate first; return how many."""
+    """Write all slots of a conjunction into `scratch`, its access predicate's first; return how many."""
     clusters, scratch = state.clusters, state.scratch
     chunk = np.int64(state.store.rows[number, ConjunctionColumn.CHUNK])
     cluster = np.int64(clusters.chunks[chunk, Chunk.OWNER])
@@ -363,7 +363,7 @@ def detach(state: State, number: int) -> None:
         a, b = access.entries.keys[entry, 0], access.entries.keys[entry, 1]
         if b == -1 and (a & NO_SLOT) == NO_SLOT:
             state.predicates.access[a >> 32] = -1
-        access.mood[entry] = CALM
+        access.status[entry] = CALM
         hash_index.remove(access.entries, entry)
 
 
@@ -399,7 +399,7 @@ def leave(state: State, number: int, size: int, gone: NDArray[np.int64], count: 
 def take_out(
     state: State, numbers: NDArray[np.int64], start: int, gone: NDArray[np.int64]
 ) -> tuple[int, int]:
-    """Remove conjunctions from `start` on, and write the slots that nobody uses any more, with tag and key, to `gone`.
+    """Remove conjunctions from `start` on, and write the slots that no other uses, with tag and key, to `gone`.
 
     Returns how many conjunctions were done, fewer than all if `gone` was too short, and how many slots were written.
     """

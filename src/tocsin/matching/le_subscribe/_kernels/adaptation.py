@@ -23,21 +23,21 @@ from tocsin.matching.le_subscribe.state import CALM, CLUSTER, FALLBACK, SETTLED,
 from tocsin.structures.chunked_lists import Chunk, ListRow
 from tocsin.structures.jit import helper, kernel
 
-_BETTER: Final = 0.9  # a conjunction moves only to what is more selective by this factor
+_BETTER: Final = 0.9  # a conjunction moves only to an access predicate more selective by this factor
 
 
 class Cursor(IntEnum):
     """Places in the cursor of `redistribute`."""
 
     WIDE = 0  # clusters of the access predicate that are done
-    KEPT = 1  # conjunctions at the end of the cluster that were looked at and stay
+    KEPT = 1  # conjunctions at the end of the cluster that were examined and stay
     DONE = 2  # whether all clusters are done
     NO_ROOM = 3
 
 
 @kernel
 def examine_reached(state: State) -> None:
-    """Suspect what the last event reached, where it holds too much for how often it is reached."""
+    """Suspect the access predicates of the last event that are reached too often for the number of their conjunctions."""
     for i in range(np.int64(state.totals[ClusterTotal.REACHED])):
         _examine(state, state.scratch[i])
 
@@ -110,7 +110,7 @@ def sample_all(state: State, step: int, sample: Sample) -> None:
 
 @kernel
 def redistribute(state: State, entry: int, budget: int, cursor: NDArray[np.int64]) -> int:
-    """Move the conjunctions of an access predicate to better ones, where there are; return how many were looked at.
+    """Move the conjunctions of an access predicate to better ones, where there are; return how many were examined.
 
     Goes on where `cursor` says, and stops after `budget`, or for want of room. When all are done, the access
     predicate is calm, or settled if its margin is still beyond tolerance.
@@ -138,7 +138,7 @@ def redistribute(state: State, entry: int, budget: int, cursor: NDArray[np.int64
             return looked
     if cursor[Cursor.DONE] and state.access.members[entry] > 0:
         margin = probability_of(state, entry) * state.access.members[entry]
-        state.access.mood[entry] = SETTLED if margin > state.totals[ClusterTotal.TOLERANCE] else CALM
+        state.access.status[entry] = SETTLED if margin > state.totals[ClusterTotal.TOLERANCE] else CALM
         state.access.settled[entry] = margin if margin > state.totals[ClusterTotal.TOLERANCE] else 0.0
     return looked
 
@@ -189,10 +189,10 @@ def _improve(state: State, entry: int, number: int, cursor: NDArray[np.int64]) -
 
 @kernel
 def sweep(state: State, start: int, count: int, gains: NDArray[np.float64]) -> int:
-    """Look at `count` access predicates from `start` on; return where to go on, or 0 when all have been seen.
+    """Examine `count` access predicates from `start` on; return where to go on, or 0 at the end.
 
-    Suspects what has become too heavy, and adds to `gains`, by table, what each table saves: for the first
-    conjunction of an access predicate, how much more probable its next best would be.
+    Suspects those that have become too heavy, and adds the savings of each table to `gains`: for the first conjunction of
+    an access predicate, how much more probable its next best would be.
     """
     top = state.access.entries.counters[1]
     end = min(start + count, top)

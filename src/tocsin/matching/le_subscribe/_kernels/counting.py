@@ -18,7 +18,7 @@ from tocsin.structures.jit import helper, kernel
 
 
 class Counters(NamedTuple):
-    """Who holds each predicate, and how many of its predicates each conjunction has seen satisfied.
+    """The conjunctions of each predicate, and the number of satisfied predicates of each conjunction.
 
     A conjunction's own record, with all its slots, is in a cluster of the state; `chunk` and `place` stand
     beside the words of that cluster and say where, in the list of each slot, the conjunction is.
@@ -28,10 +28,10 @@ class Counters(NamedTuple):
     of_slot: NDArray[np.int32]  # [slots] its list, or -1
     chunk: NDArray[np.int32]  # [words of the clusters]
     place: NDArray[np.int32]  # [words of the clusters]
-    told: NDArray[np.int32]  # [conjunctions] predicates that the indexes tell
+    indexed: NDArray[np.int32]  # [conjunctions] predicates that the indexes mark
     seen: NDArray[np.int32]  # [conjunctions] of those, satisfied by the event at hand
     touched: NDArray[np.int32]  # [conjunctions] whose count is not zero
-    untold: NDArray[np.int64]  # [1] the list of conjunctions of which the indexes tell nothing, or -1
+    unindexed: NDArray[np.int64]  # [1] the list of conjunctions without indexed predicates, or -1
 
 
 @kernel
@@ -62,7 +62,7 @@ def _has_room(state: State, counters: Counters, size: int) -> bool:
     return (
         counters.chunk.shape[0] >= state.clusters.words.shape[0]
         and counters.of_slot.shape[0] >= state.predicates.uses.shape[0]
-        and counters.told.shape[0] >= state.store.owner.shape[0]
+        and counters.indexed.shape[0] >= state.store.owner.shape[0]
         and top[0] + 2 * (size + 1) * chunked_lists.LARGEST <= counters.holders.words.shape[0]
         and top[1] + size + 1 < counters.holders.rows.shape[0]
         and top[3] + size + 1 < counters.holders.chunks.shape[0]
@@ -71,7 +71,7 @@ def _has_room(state: State, counters: Counters, size: int) -> bool:
 
 @helper
 def _hold(state: State, counters: Counters, number: int) -> None:
-    """Enter a conjunction into the list of each slot that the indexes tell."""
+    """Enter a conjunction into the list of each slot that the indexes mark."""
     clusters = state.clusters
     chunk = np.int64(state.store.rows[number, ConjunctionColumn.CHUNK])
     word = (
@@ -79,23 +79,23 @@ def _hold(state: State, counters: Counters, number: int) -> None:
         + state.store.rows[number, ConjunctionColumn.PLACE]
         + clusters.chunks[chunk, Chunk.CAPACITY]
     )
-    told = np.int64(0)
+    indexed = np.int64(0)
     for column in range(SLOTS, clusters.rows[clusters.chunks[chunk, Chunk.OWNER], ListRow.WIDTH]):
         word += clusters.chunks[chunk, Chunk.CAPACITY]
         slot = np.int64(clusters.words[word])
         if state.predicates.marks.rest[slot] != FALSE:
             continue
-        told += 1
+        indexed += 1
         if counters.of_slot[slot] < 0:
             counters.of_slot[slot] = chunked_lists.new_list(counters.holders, 2)
         _append(counters, np.int64(counters.of_slot[slot]), number, column, word)
-    counters.told[number] = told
+    counters.indexed[number] = indexed
     counters.seen[number] = 0
-    if told == 0:
-        if counters.untold[0] < 0:
-            counters.untold[0] = chunked_lists.new_list(counters.holders, 2)
+    if indexed == 0:
+        if counters.unindexed[0] < 0:
+            counters.unindexed[0] = chunked_lists.new_list(counters.holders, 2)
         word = clusters.chunks[chunk, Chunk.OFFSET] + state.store.rows[number, ConjunctionColumn.PLACE]
-        _append(counters, counters.untold[0], number, 0, word)
+        _append(counters, counters.unindexed[0], number, 0, word)
 
 
 @helper
@@ -119,7 +119,7 @@ def count_out(
         size = slots_of(state, numbers[i])
         if count + size > gone.shape[0]:
             return np.int64(i), count
-        _let_go(state, counters, numbers[i])
+        _unlist_all(state, counters, numbers[i])
         _carry_spots(state, counters, numbers[i])
         detach(state, numbers[i])
         count = leave(state, numbers[i], size, gone, count)
@@ -127,12 +127,12 @@ def count_out(
 
 
 @helper
-def _let_go(state: State, counters: Counters, number: int) -> None:
-    """Take a conjunction out of the lists of its slots."""
+def _unlist_all(state: State, counters: Counters, number: int) -> None:
+    """Remove a conjunction from the lists of its slots."""
     clusters = state.clusters
     chunk = np.int64(state.store.rows[number, ConjunctionColumn.CHUNK])
     word = clusters.chunks[chunk, Chunk.OFFSET] + state.store.rows[number, ConjunctionColumn.PLACE]
-    if counters.told[number] == 0:
+    if counters.indexed[number] == 0:
         _unlist(state, counters, word)
         return
     word += clusters.chunks[chunk, Chunk.CAPACITY]
@@ -205,14 +205,14 @@ def match_counting(
         full = False
         for i in range(touched):
             number = np.int64(counters.touched[i])
-            if counters.seen[number] == counters.told[number] and not full:
+            if counters.seen[number] == counters.indexed[number] and not full:
                 if count >= found.shape[0]:
                     full = True
                 else:
                     count = _settle_number(state, number, count, found)
             counters.seen[number] = 0
-        if counters.untold[0] >= 0 and not full:
-            count = _settle_untold(state, counters, count, found)
+        if counters.unindexed[0] >= 0 and not full:
+            count = _settle_unindexed(state, counters, count, found)
         if full or count < 0:
             return event
         offsets[event + 1] = count
@@ -253,10 +253,10 @@ def _settle_number(state: State, number: int, count: int, found: NDArray[np.int6
 
 
 @helper
-def _settle_untold(state: State, counters: Counters, count: int, found: NDArray[np.int64]) -> int:
-    """Look at the conjunctions of which the indexes tell nothing; return -1 if `found` is full."""
+def _settle_unindexed(state: State, counters: Counters, count: int, found: NDArray[np.int64]) -> int:
+    """Check the conjunctions without indexed predicates; return -1 if `found` is full."""
     holders = counters.holders
-    number = counters.untold[0]
+    number = counters.unindexed[0]
     if count + holders.rows[number, ListRow.TOTAL] > found.shape[0]:
         return np.int64(-1)
     chunk, fill = np.int64(holders.rows[number, ListRow.HEAD]), np.int64(holders.rows[number, ListRow.FILL])

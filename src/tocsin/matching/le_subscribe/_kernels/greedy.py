@@ -1,4 +1,4 @@
-"""The choice of tables: greedy, by what each saves for a sample of conjunctions (Le Subscribe, 3.2 and 4)."""
+"""The choice of tables: greedy, by the savings of each for a sample of conjunctions (Le Subscribe, 3.2 and 4)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Sample(NamedTuple):
     probability: NDArray[np.float64]  # [size, MOST]
     equalities: NDArray[np.int32]  # [size]
     weight: NDArray[np.float64]  # [size] how many conjunctions this one stands for
-    current: NDArray[np.float64]  # [size] the probability that it is looked at
+    current: NDArray[np.float64]  # [size] the probability that an event checks it
     count: NDArray[np.int64]  # [1]
 
 
@@ -62,7 +62,7 @@ class Candidates(NamedTuple):
 
 @helper
 def draw(state: State, sample: Sample, number: int, probability: float, weight: float) -> None:
-    """Add a conjunction that an event looks at with this probability to the sample, if it has two equalities.
+    """Add a conjunction that an event checks with this probability to the sample, if it has two equalities.
 
     Tests on strings do not count: an event may pass several of one attribute, and a table has one key for each event.
     """
@@ -111,7 +111,7 @@ def _shift(sample: Sample, i: int, old: int, new: int) -> None:
 
 @helper
 def _has(sample: Sample, i: int, count: int, field: int) -> bool:
-    """Tell whether a field is among the first `count` of a conjunction: two constants of one field never hold."""
+    """Tell whether a field is among the first `count` of a conjunction: two equalities on one field are never true."""
     known = False
     for k in range(count):
         known |= sample.fields[i, k] == field
@@ -162,11 +162,11 @@ def choose_tables(
     costs: NDArray[np.float64],
     chosen: NDArray[np.int64],
 ) -> int:
-    """Write the schemas worth a table into `chosen`, the best first; return how many, or -1 for want of room.
+    """Write the schemas whose tables pay off into `chosen`, the best first; return how many, or -1 for want of room.
 
     `tables` are the schemas there are already. Each choice takes the schema that saves most for the space it
-    needs, given those chosen before it; what the others would save is brought up to date for the conjunctions
-    that move, and for no others.
+    needs, given those chosen before it; the savings of the others are updated for the conjunctions that move
+    alone.
     """
     for i in range(sample.count[0]):
         if not _enter_schemas(sample, candidates, i, widest):
@@ -206,7 +206,7 @@ def choose_tables(
 
 @kernel
 def correlation_of(candidates: Candidates, a: int, b: int) -> float:
-    """Return what is known of a schema's correlation; else that of the parts of it that deviate most, or 1."""
+    """Return a schema's correlation if it is known, else that of its parts that deviate most, or 1."""
     entry = hash_index.find(candidates.schemas, a, b, 0)
     if entry >= 0:
         return candidates.correlation[entry]
@@ -271,7 +271,7 @@ def _field_of(a: int, b: int, which: int) -> int:
 
 @helper
 def _enter_schemas(sample: Sample, candidates: Candidates, i: int, widest: int) -> bool:
-    """Count what every subset of a conjunction's equalities would save for it."""
+    """Add a conjunction's savings to every schema that its equalities cover."""
     for mask in range(3, 1 << sample.equalities[i]):
         if not 2 <= _ones(mask) <= widest:
             continue
@@ -291,7 +291,7 @@ def _enter_schemas(sample: Sample, candidates: Candidates, i: int, widest: int) 
 
 @helper
 def _move(sample: Sample, candidates: Candidates, i: int, chosen: int, widest: int) -> None:
-    """If a conjunction is better off under the chosen schema, lower what the others would save for it."""
+    """If a conjunction moves to the chosen schema, lower its savings for the others."""
     mask = _mask_of(sample, candidates, i, chosen)
     if mask == 0:
         return

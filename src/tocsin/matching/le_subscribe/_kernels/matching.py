@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.le_subscribe._kernels.access import table_key
-from tocsin.matching.le_subscribe._kernels.predicates import ask, observe
+from tocsin.matching.le_subscribe._kernels.predicates import evaluate, observe
 from tocsin.matching.le_subscribe.state import (
-    ASK,
     CLUSTER,
+    EVALUATE,
     FALLBACK,
     HINTED,
-    LATER,
+    RESIDUAL,
     SLOTS,
     TRUE,
     ClusterTotal,
@@ -90,7 +90,7 @@ def _reached(state: State, equalities: int) -> int:
 
 @helper
 def _look_up(state: State, count: int) -> int:
-    """Add what the tables hold for the event to the `count` access predicates in `scratch`.
+    """Add the tables' access predicates for the event to the `count` ones in `scratch`.
 
     Each look-up is a chain of cache misses. All tables go through it side by side, a step at a time, and each
     step asks for the next one's lines, so that the misses overlap.
@@ -226,7 +226,7 @@ def _scan(state: State, chunk: int, columns: int, fill: int, count: int, found: 
 
 @helper
 def settle(state: State, chunk: int, columns: int, j: int, count: int, found: NDArray[np.int64]) -> int:
-    """Decide a conjunction whose first columns did not fail: look at the rest, and ask what was not told."""
+    """Decide a conjunction whose first columns did not fail: check the rest, and evaluate what the indexes do not mark."""
     words, vector = state.clusters.words, state.predicates.marks.value
     first = state.clusters.chunks[chunk, Chunk.OFFSET] + j
     word = first + state.clusters.chunks[chunk, Chunk.CAPACITY]  # behind the hint
@@ -237,9 +237,9 @@ def settle(state: State, chunk: int, columns: int, j: int, count: int, found: ND
         said = vector[slot]
         if said == TRUE:
             continue
-        if said == LATER:
+        if said == RESIDUAL:
             later = NEEDS_RESIDUAL
-        elif said != ASK or not ask(state, slot):
+        elif said != EVALUATE or not evaluate(state, slot):
             return count
     found[count] = np.int64(words[first]) + later
     return count + 1

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
 from tocsin.matching.encoding.conjunctions import EncodedConjunctions
 from tocsin.matching.encoding.events import EncodedEvents
-from tocsin.matching.le_subscribe.state import ASK, FALSE, LATER, TRUE, ClusterTotal, Postings, State
+from tocsin.matching.le_subscribe.state import EVALUATE, FALSE, RESIDUAL, TRUE, ClusterTotal, Postings, State
 from tocsin.structures import free_lists, hash_index, marks, sorted_runs
 from tocsin.structures.jit import helper, kernel
 
@@ -22,14 +22,14 @@ _NUMBER, _BIG, _ANY = int(Field.NUMBER), int(Field.BIG), int(Field.ANY)
 
 _TOP, _FREE = 0, 1  # places in `Postings.counters`
 
-WIDE: Final = 1024  # a run with more constants than this is asked, not told
-_NARROW: Final = 256  # and with fewer than this is told again
-PRIOR: Final = 64.0  # how many events' worth of doubt a selectivity begins with
+WIDE: Final = 1024  # a run with more constants than this is evaluated, not marked
+_NARROW: Final = 256  # and with fewer than this is marked again
+PRIOR: Final = 64.0  # the weight, in events, of the assumed selectivity
 
 
 @kernel
-def register(
-    state: State, batch: EncodedConjunctions, start: int, asking: bool, slots: NDArray[np.int64]
+def register_predicates(
+    state: State, batch: EncodedConjunctions, start: int, evaluates_wide: bool, slots: NDArray[np.int64]
 ) -> int:
     """Find or make the slot of each predicate from `start` on, and count its use.
 
@@ -50,7 +50,7 @@ def register(
         state.predicates.uses[slot] = 1
         state.predicates.hits[slot] = 0.0
         state.predicates.access[slot] = -1
-        _enter(state, slot, asking)
+        _enter(state, slot, evaluates_wide)
         slots[i] = -1 - slot
     return batch.tags.shape[0]
 
@@ -75,7 +75,7 @@ def _posting_fits(postings: Postings) -> bool:
 
 
 @helper
-def _enter(state: State, slot: int, asking: bool) -> None:
+def _enter(state: State, slot: int, evaluates_wide: bool) -> None:
     """Put a new slot into the index that its operator asks for."""
     keys = state.predicates.entries.keys
     op, field, key = keys[slot, 0] >> FIELD_BITS, keys[slot, 0] & _MASK, keys[slot, 1]
@@ -89,22 +89,22 @@ def _enter(state: State, slot: int, asking: bool) -> None:
             run = sorted_runs.new_run(state.runs)
             state.fields.runs[field, op - _LT] = run
         sorted_runs.insert(state.runs, run, key, slot)
-        if asking and state.runs.size[run] > WIDE and not state.fields.asked[field, op - _LT]:
-            state.fields.asked[field, op - _LT] = 1
-            _rest_all(state, run, ASK)
-        rest = ASK if state.fields.asked[field, op - _LT] else FALSE
+        if evaluates_wide and state.runs.size[run] > WIDE and not state.fields.is_wide[field, op - _LT]:
+            state.fields.is_wide[field, op - _LT] = 1
+            _rest_all(state, run, EVALUATE)
+        rest = EVALUATE if state.fields.is_wide[field, op - _LT] else FALSE
     elif op == _NE:
         _post_one(state.fields.posted, state.postings, slot, field, key)
-        rest = ASK
+        rest = EVALUATE
     elif op == _PRESENT:
         state.fields.present[field] = slot
     elif op == _MISSING:
         state.fields.missing[field] = slot
         rest = TRUE
     elif op == _RESIDUAL:
-        rest = LATER
+        rest = RESIDUAL
     elif op != _IN:
-        rest = ASK
+        rest = EVALUATE
     marks.set_rest(state.predicates.marks, slot, rest)
 
 
@@ -193,7 +193,7 @@ def unpost(
 
 @helper
 def release_slot(state: State, slot: int) -> bool:
-    """Take back one use of a slot; return True if it was the last, and the slot is gone."""
+    """Give back one use of a slot; return True if it was the last, and the slot is free."""
     predicates = state.predicates
     predicates.uses[slot] -= 1
     if predicates.uses[slot] > 0:
@@ -206,8 +206,8 @@ def release_slot(state: State, slot: int) -> bool:
     elif _LT <= op <= _GE:
         run = np.int64(state.fields.runs[field, op - _LT])
         sorted_runs.delete(state.runs, run, key)
-        if state.fields.asked[field, op - _LT] and state.runs.size[run] < _NARROW:
-            state.fields.asked[field, op - _LT] = 0
+        if state.fields.is_wide[field, op - _LT] and state.runs.size[run] < _NARROW:
+            state.fields.is_wide[field, op - _LT] = 0
             _rest_all(state, run, FALSE)
     elif op == _NE:
         _unpost_one(state.fields.posted, state.postings, slot, field, key)
@@ -221,7 +221,7 @@ def release_slot(state: State, slot: int) -> bool:
 
 @helper
 def observe(state: State, events: EncodedEvents, event: int) -> int:
-    """Set the predicate vector for an event: every told predicate that it satisfies, and what may be asked of it.
+    """Set the predicate vector for an event: mark the satisfied predicates, and keep the values of the others.
 
     Costs one look-up for each pair, and one write for each satisfied predicate. Equalities are counted. Returns how
     many of them the event satisfies: they are the first that the vector lists as touched.
@@ -256,7 +256,7 @@ def observe(state: State, events: EncodedEvents, event: int) -> int:
 
 @helper
 def _observe_others(state: State, field: int, key: int, low: int, high: int) -> None:
-    """Tell the predicates other than equalities that a value satisfies, and keep it for those that ask."""
+    """Mark the predicates other than equalities that a value satisfies, and keep the value for evaluation."""
     fields = state.fields
     if fields.posted[field] > 0:
         _strike(state, field, key)
@@ -274,12 +274,12 @@ def _observe_others(state: State, field: int, key: int, low: int, high: int) -> 
     if fields.others[field] > 0:
         fields.low[field] = low
         fields.high[field] = high
-        _tell_runs(state, field, low, high)
+        _mark_runs(state, field, low, high)
 
 
 @helper
 def _strike(state: State, field: int, key: int) -> None:
-    """Settle the lists that name a value: `in` is true, `not in` and `!=` are false."""
+    """Mark the lists that contain a value: `in` is true, `not in` and `!=` are false."""
     postings, predicates = state.postings, state.predicates
     entry = hash_index.find(postings.entries, field, key, 0)
     if entry < 0:
@@ -293,22 +293,22 @@ def _strike(state: State, field: int, key: int) -> None:
 
 
 @helper
-def _tell_runs(state: State, field: int, low: int, high: int) -> None:
-    """Tell the ordered predicates that hold: a value lies at or between `low` and `high`, which are neighbours."""
+def _mark_runs(state: State, field: int, low: int, high: int) -> None:
+    """Mark the satisfied ordered predicates: a value lies at or between `low` and `high`, which are neighbours."""
     for which in range(4):
         run = np.int64(state.fields.runs[field, which])
-        if run < 0 or state.fields.asked[field, which]:
+        if run < 0 or state.fields.is_wide[field, which]:
             continue
         if which >= _GT - _LT:
             limit = high if which == _GT - _LT else low + 1
-            _tell_below(state, run, limit)
+            _mark_below(state, run, limit)
         else:
             limit = low + 1 if which == 0 else high
-            _tell_from(state, run, limit)
+            _mark_from(state, run, limit)
 
 
 @helper
-def _tell_below(state: State, run: int, limit: int) -> None:
+def _mark_below(state: State, run: int, limit: int) -> None:
     runs, vector = state.runs, state.predicates.marks
     for at in range(runs.leaves[run]):
         leaf = np.int64(runs.words[runs.shelf[run] + at])
@@ -319,7 +319,7 @@ def _tell_below(state: State, run: int, limit: int) -> None:
 
 
 @helper
-def _tell_from(state: State, run: int, limit: int) -> None:
+def _mark_from(state: State, run: int, limit: int) -> None:
     runs, vector = state.runs, state.predicates.marks
     for at in range(runs.leaves[run] - 1, -1, -1):
         leaf = np.int64(runs.words[runs.shelf[run] + at])
@@ -330,8 +330,8 @@ def _tell_from(state: State, run: int, limit: int) -> None:
 
 
 @helper
-def ask(state: State, slot: int) -> bool:
-    """Tell whether the event at hand satisfies a predicate that the indexes do not tell."""
+def evaluate(state: State, slot: int) -> bool:
+    """Return whether the event at hand satisfies a predicate that the indexes do not mark."""
     keys, fields = state.predicates.entries.keys, state.fields
     tag = keys[slot, 0]
     op, field = tag >> FIELD_BITS, tag & _MASK
@@ -350,7 +350,7 @@ def ask(state: State, slot: int) -> bool:
         return low >= keys[slot, 1] and high <= keys[slot, 2]
     if op == _NOT_BETWEEN:
         return low < keys[slot, 1] or high > keys[slot, 2]
-    return True  # `!=` or `not in`: had the value been named, the predicate would be struck
+    return True  # `!=` or `not in`: `_strike` marks it false if its list has the value
 
 
 @helper
@@ -369,7 +369,7 @@ def selectivity(state: State, slot: int) -> float:
 def decay(
     totals: NDArray[np.float64], hits: NDArray[np.float64], reached: NDArray[np.float64], factor: float
 ) -> None:
-    """Let what was counted so far weigh less by `factor`. Costs nothing: what comes next weighs more."""
+    """Let all counts so far weigh less by `factor`, in constant time: the next events weigh more instead."""
     totals[ClusterTotal.WEIGHT] /= factor
     if totals[ClusterTotal.WEIGHT] > 1e100:
         scale = 1.0 / totals[ClusterTotal.WEIGHT]

@@ -12,7 +12,7 @@ from tocsin.structures.jit import helper, kernel
 
 @helper
 def probability_of(state: State, entry: int) -> float:
-    """Return the probability that an event satisfies an access predicate: counted, from what is expected on."""
+    """Return the probability that an event satisfies an access predicate: its hits, which begin at the expected ones."""
     if entry == FALLBACK:
         return 1.0
     doubt = PRIOR * state.totals[ClusterTotal.WEIGHT]

@@ -1,4 +1,4 @@
-"""Whether the event at hand satisfies what a conjunction says."""
+"""Verification: whether the event at hand satisfies a conjunction."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PRESENT, _RESIDUAL, _MISSING = int(Op.PRESENT), int(Op.RESIDUAL), int(Op.MISSIN
 
 @helper
 def holds(state: State, at: int, pairs: int) -> bool:
-    """Tell whether all predicates hold of which the records are behind `at`; those left to Python are passed over."""
+    """Tell whether the event satisfies all predicates of the record at `at`; residual ones are skipped."""
     rows = state.records.rows
     end = at + 1 + rows[at, 1]
     at += 1
@@ -81,7 +81,7 @@ def _compare(state: State, pair: int, tag: int, constants: tuple[int, int]) -> b
 
 @helper
 def _passes(state: State, pair: int, pairs: int, key: int) -> bool:
-    """Tell whether the string whose tests are the pairs from one on passes a test."""
+    """Tell whether a string passes a test; the tests it passes are the pairs from `pair` on."""
     scratch, field = state.scratch, state.scratch.field[pair]
     while pair < pairs and scratch.field[pair] == field:
         if scratch.key[pair] == key:

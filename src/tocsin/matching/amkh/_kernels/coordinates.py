@@ -26,7 +26,7 @@ from tocsin.matching.conjunction_store.state import Expressions, StoreCounter
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
 from tocsin.structures.jit import helper
 
-KNOWN: Final = 1000.0  # events from which on it is they that tell how frequent an attribute is
+KNOWN: Final = 1000.0  # events from which on they decide how frequent an attribute is
 _MOST: Final = 256  # attributes of a conjunction that are considered
 _MASK: Final = (1 << FIELD_BITS) - 1
 _NUMBER, _STRING, _BIG = int(Field.NUMBER), int(Field.STRING), int(Field.BIG)
@@ -57,7 +57,7 @@ _EQUAL: Final = 4
 
 @helper
 def frequency(state: State, field: int) -> float:
-    """Return the share of events that have a field since it is asked for; while these are few, of conjunctions."""
+    """Return the share of events with a field since it is in use; while these are few, of conjunctions."""
     events = state.totals[HashTotal.EVENTS] - state.fields.since[field]
     if events >= KNOWN * state.totals[HashTotal.SHARE]:
         return state.fields.seen[field] / events
@@ -111,7 +111,7 @@ def draft(state: State, expressions: Expressions, i: int) -> int:
 
 @helper
 def _kind_of(expressions: Expressions, q: int) -> int:
-    """Return what kind of coordinate a predicate makes."""
+    """Return the kind of a predicate's coordinate."""
     op, field = expressions.tags[q] >> FIELD_BITS, expressions.tags[q] & _MASK
     if op in (_EQ, _PRESENT):
         return np.int64(_EQUAL)
@@ -155,7 +155,7 @@ def _hull(expressions: Expressions, list_: int) -> tuple[int, int]:
 
 @helper
 def _narrow(state: State, at: int, op: int, low: int, high: int) -> None:
-    """Let a drafted range fulfil one predicate more."""
+    """Narrow a drafted range to one more predicate."""
     row = state.scratch.draft[at]
     flags = row[DraftColumn.TAG]
     if op in (_GT, _GE, _BETWEEN, _IN):
@@ -177,7 +177,7 @@ def _narrow(state: State, at: int, op: int, low: int, high: int) -> None:
 
 @helper
 def _settle_range(state: State, at: int) -> bool:
-    """Make a drafted range the clause that it is; return False if no value is in it."""
+    """Turn a drafted range into its clause; return False if no value is in it."""
     row = state.scratch.draft[at]
     flags, both = row[DraftColumn.TAG], HAS_LOWER | HAS_UPPER
     row[DraftColumn.TAG] = RANGE + flags

@@ -1,4 +1,4 @@
-"""How conjunctions become points of the hash table, and how these are taken out again (AMKH, 2)."""
+"""Placing conjunctions as points of the hash table, and removing them (AMKH, 2)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from tocsin.matching.amkh._kernels.clauses import place_of, release_clause, use_clause
-from tocsin.matching.amkh._kernels.drafting import DraftColumn, choose, draft
+from tocsin.matching.amkh._kernels.coordinates import DraftColumn, choose, draft
 from tocsin.matching.amkh._kernels.table import (
     bit_of,
     bucket_key,
@@ -67,7 +67,7 @@ def place(state: State, index: Index, expressions: Expressions, start: int) -> i
 
 @kernel
 def prepare(index: Index, field: int, weight: int, cuts: int) -> None:
-    """Say by which constants the clauses of a field are classed, and its weight unless that is 0."""
+    """Set the constants that divide a field's classes, and its weight unless that is 0."""
     row = index.places[place_of(index, field)]
     if cuts >= 0:
         row[PlaceColumn.CUTS] = cuts
@@ -77,7 +77,7 @@ def prepare(index: Index, field: int, weight: int, cuts: int) -> None:
 
 @helper
 def _foresee_classes(state: State, index: Index, width: int) -> None:
-    """Where every id is a class, take note of how many classes a clause makes that is not an equality.
+    """Where every id is a class, note how many classes a clause other than an equality makes.
 
     The first one on an attribute makes a class for each id that its equalities were given.
     """
@@ -188,7 +188,7 @@ def _sort(places: Keys, clauses: Keys, width: int) -> None:
 
 @kernel
 def withdraw(state: State, index: Index, numbers: Keys) -> None:
-    """Take all points of conjunctions out of the table."""
+    """Remove all points of conjunctions from the table."""
     for i in range(numbers.shape[0]):
         point = np.int64(state.store.rows[numbers[i], HashedColumn.POINT])
         while point >= 0:

@@ -1,4 +1,4 @@
-"""From events to the rectangles that they ask for, and from what lies there to conjunctions by event."""
+"""From events to rectangles, and from the points there to conjunctions by event."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BIG: Final = int(Field.BIG)
 
 
 @kernel
-def ask(
+def rectangles_of(
     state: State,
     events: EncodedEvents,
     values: Values,
@@ -28,10 +28,10 @@ def ask(
     which: NDArray[np.int64],
     pairs: NDArray[np.int64],
 ) -> tuple[int, int]:
-    """Write the rectangles that events from `start` on ask for, and which event each is of.
+    """Write the rectangles of events from `start` on, and the event of each.
 
-    Return how many events are done, and how many rectangles there are. An event asks once for each shape of which it
-    has all attributes and somebody the equal values. `pairs` has room for every field, with -1 in it.
+    Return how many events are done, and how many rectangles there are. An event has a rectangle for each shape of which it
+    has all attributes, and there is a tree for the values of the equalities. `pairs` has room for every field, with -1 in it.
     """
     count, shapes = np.int64(0), state.totals[PointTotal.SHAPES]
     for event in range(start, events.offsets.shape[0] - 1):
@@ -87,7 +87,7 @@ def _enclose(
             pair, is_big = pairs[field // FIELDS * FIELDS + _BIG], True
         if pair < 0:
             return False
-        # Of what no float equals, `at` is the float below: whether the comparison is strict is all one then.
+        # For a number that no float equals, `at` is the float below, and strictness makes no difference.
         if side == 0:
             is_at = is_big or row[ShapeColumn.SIDES + 1] == 0
             asked.outer_l[place] = values.at[pair] if is_at else values.below[pair]
