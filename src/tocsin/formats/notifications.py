@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tocsin.model.event import Event
-from tocsin.model.subscription import Notification, Witnessed
+from tocsin.model.subscription import Notification, WitnessStep
 
 _encode: Final = msgspec.json.Encoder().encode
 _ROWS: Final = 50_000  # of a row group: enough to compress well, few enough to hold in memory
@@ -110,7 +110,7 @@ def _answers(note: Notification) -> dict[str, Any]:
     return {**old, "new": note.new, **parts}
 
 
-def _step_record(step: Witnessed) -> dict[str, Any]:
+def _step_record(step: WitnessStep) -> dict[str, Any]:
     chain = {} if step.chain is None else {"chain": list(step.chain)}
     return {"alias": step.alias, "first": step.first, "last": step.last, **chain}
 

@@ -1,4 +1,4 @@
-"""Records with their line numbers, from JSON and CSV; a record that cannot be read says why."""
+"""Records with their line numbers, from JSON and CSV; an unreadable record has the reason."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BOOLEANS = {"true": True, "false": False, "True": True, "False": False, "TRUE":
 
 
 class UnreadableRecord(Struct, frozen=True):
-    """A record that cannot be read, and why."""
+    """A record that cannot be read, with the reason."""
 
     reason: str
 

@@ -32,11 +32,11 @@ class Reason(Struct, frozen=True):
 
     def failed(self) -> tuple[Reason, ...]:
         """Return the predicates that must change for the condition to become true; none if it is true."""
-        return _blamed(self, wanted=True)
+        return _failed_predicates(self, wanted=True)
 
 
 class EventExplanation(Struct, frozen=True):
-    """Why a subscription would be notified of an event, or would not.
+    """Whether a subscription matches an event, and the truth of each part of its condition.
 
     `outside` names the reasons why the condition is not evaluated at all: another stream, or outside the validity.
     """
@@ -48,7 +48,7 @@ class EventExplanation(Struct, frozen=True):
 
     @property
     def failed(self) -> tuple[Reason, ...]:
-        """Return the predicates that failed; none if the condition holds."""
+        """Return the predicates that failed; none if the condition is true."""
         return self.reason.failed()
 
 
@@ -74,11 +74,11 @@ def explain_condition(condition: Condition, attributes: Mapping[str, Value]) -> 
     return Reason(text, truth, connective="and" if isinstance(condition, And) else "or", parts=parts)
 
 
-def _blamed(reason: Reason, *, wanted: bool) -> tuple[Reason, ...]:
+def _failed_predicates(reason: Reason, *, wanted: bool) -> tuple[Reason, ...]:
     if reason.truth is wanted:
         return ()
     if reason.connective is None:
         return (reason,)
     if reason.connective == "not":
-        return _blamed(reason.parts[0], wanted=not wanted)
-    return tuple(blamed for part in reason.parts for blamed in _blamed(part, wanted=wanted))
+        return _failed_predicates(reason.parts[0], wanted=not wanted)
+    return tuple(blamed for part in reason.parts for blamed in _failed_predicates(part, wanted=wanted))

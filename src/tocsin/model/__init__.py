@@ -26,7 +26,7 @@ from tocsin.model.queries import (
     Table,
     View,
 )
-from tocsin.model.subscription import Notification, Subscription, Witnessed
+from tocsin.model.subscription import Notification, Subscription, WitnessStep
 from tocsin.model.terms import (
     Aggregate,
     AggregateFunction,
@@ -84,7 +84,7 @@ __all__ = [
     "Term",
     "Value",
     "View",
-    "Witnessed",
+    "WitnessStep",
     "constant",
     "kind_of",
     "literal",

@@ -42,7 +42,7 @@ class Subscription(Struct, frozen=True):
         return reasons
 
 
-class Witnessed(Struct, frozen=True):
+class WitnessStep(Struct, frozen=True):
     """One step of a completed sequence: its alias, and the ids of its first and last event.
 
     `chain` holds the ids of all its events, if the subscription has `witness="full"`.
@@ -73,7 +73,7 @@ class Notification(Struct, frozen=True):
     end: int | None = None
     generation: int = 0
     score: float | None = None
-    witness: tuple[Witnessed, ...] | None = None
+    witness: tuple[WitnessStep, ...] | None = None
     view: bool = False
     removed: tuple[AnswerItem, ...] = ()
     added: tuple[AnswerItem, ...] = ()

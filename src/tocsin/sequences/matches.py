@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from tocsin.matching import IdArray
 from tocsin.model.event import Event
-from tocsin.model.subscription import Notification, Witnessed
+from tocsin.model.subscription import Notification, WitnessStep
 from tocsin.model.values import Value
 
 
@@ -98,6 +98,6 @@ def published_event(stream: str, match: SequenceMatch, *, selected: bool, start:
     return Event(f"{stream}({ids})", attributes, stream, start, end)
 
 
-def _witnessed(step: Step) -> Witnessed:
+def _witnessed(step: Step) -> WitnessStep:
     chain = None if step.chain is None else tuple(event.id for event in step.chain)
-    return Witnessed(step.alias, step.first.id, step.last.id, chain)
+    return WitnessStep(step.alias, step.first.id, step.last.id, chain)

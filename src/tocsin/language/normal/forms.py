@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from tocsin.language.normal.merge import UnsatisfiableError, is_plain, is_possible, merge
+from tocsin.language.normal.merge import UnsatisfiableError, is_plain, is_satisfiable, merge
 from tocsin.language.normal.negation import join_equalities, to_nnf, without_repeats
 from tocsin.language.normal.predicates import rewrite
 from tocsin.model.conditions import (
@@ -195,7 +195,7 @@ def _absorb(found: list[Predicates]) -> list[Predicates]:
 
 def _joined(clause: Predicates) -> Predicates:
     """Return a clause with its equalities joined into lists, and without unsatisfiable predicates."""
-    return tuple(join_equalities([p for p in clause if is_possible(p)]))  # type: ignore[arg-type]
+    return tuple(join_equalities([p for p in clause if is_satisfiable(p)]))  # type: ignore[arg-type]
 
 
 def _is_certain(clause: Predicates) -> bool:

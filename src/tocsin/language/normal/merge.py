@@ -37,15 +37,17 @@ def merge(conjunction: Conjunction) -> Conjunction:
     a between 3 and 9 and b = 1
     """
     if len(conjunction) == 1:
-        if not is_possible(conjunction[0]):
-            _refuse(conjunction)
+        if not is_satisfiable(conjunction[0]):
+            _raise_unsatisfiable(conjunction)
         return conjunction
     if is_plain(conjunction):
         return conjunction
     constant, other = _group_by_attribute(conjunction)
     merged: list[Predicate] = []
     for attribute, group in constant.items():
-        merged += group if len(group) == 1 and is_possible(group[0]) else _merge_attribute(attribute, group)
+        merged += (
+            group if len(group) == 1 and is_satisfiable(group[0]) else _merge_attribute(attribute, group)
+        )
     return (*merged, *other)
 
 
@@ -54,7 +56,7 @@ def is_plain(conjunction: Conjunction) -> bool:
     attributes = {
         p.subject for p in conjunction if p.operator not in _PRESENCE and type(p.subject) is Attribute
     }
-    return len(attributes) == len(conjunction) and all(is_possible(p) for p in conjunction)
+    return len(attributes) == len(conjunction) and all(is_satisfiable(p) for p in conjunction)
 
 
 def _group_by_attribute(conjunction: Conjunction) -> tuple[dict[Attribute, list[Predicate]], list[Predicate]]:
@@ -86,7 +88,7 @@ def _group_by_attribute(conjunction: Conjunction) -> tuple[dict[Attribute, list[
     return constant, other
 
 
-def is_possible(predicate: Predicate) -> bool:
+def is_satisfiable(predicate: Predicate) -> bool:
     """Return whether some value satisfies a single predicate."""
     if predicate.operator not in (Operator.BETWEEN, Operator.NOT_BETWEEN):
         return True
@@ -98,7 +100,7 @@ def is_possible(predicate: Predicate) -> bool:
     return predicate.operator is Operator.NOT_BETWEEN or low.value <= high.value  # type: ignore[operator]
 
 
-def _refuse(group: Collection[Predicate]) -> NoReturn:
+def _raise_unsatisfiable(group: Collection[Predicate]) -> NoReturn:
     shown = " and ".join(condition_text(p) for p in list(group)[:4]) + (" and …" if len(group) > 4 else "")
     raise UnsatisfiableError(f"no value of {term_text(next(iter(group)).subject)} satisfies `{shown}`")
 
@@ -108,7 +110,7 @@ def _merge_attribute(attribute: Attribute, group: list[Predicate]) -> list[Predi
     for predicate in group:
         kinds &= admitted_kinds(predicate)
     if not kinds:
-        _refuse(group)
+        _raise_unsatisfiable(group)
     relevant = [_restrict(predicate, kinds) for predicate in group]
     algebra = [p for p in relevant if p.operator in _ALGEBRA]
     patterns = [p for p in relevant if p.operator not in _ALGEBRA]
@@ -120,7 +122,7 @@ def _merge_attribute(attribute: Attribute, group: list[Predicate]) -> list[Predi
     region = _Region(algebra)
     merged = region.predicates(attribute)
     if merged is None:
-        _refuse(group)
+        _raise_unsatisfiable(group)
     return [*merged, *patterns]
 
 
