@@ -5,6 +5,7 @@ import os
 import random
 from typing import TypeAlias
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,15 +17,18 @@ from tocsin.structures.a2b_tree import (
     A2BTree,
     _Counter,
     add_points,
-    bytes_used,
-    find_ends,
+    follow,
     least_in_ranges,
     new_a2b_tree,
-    number_of_points,
-    take_points,
+    precede,
+    seek,
+    start_left,
+    take,
     with_room,
+    x_at,
 )
 from tocsin.structures.b_trees import NodeHead, Nodes
+from tocsin.structures.growth import bytes_of
 
 LONG = os.environ.get("TOCSIN_TEST_PROFILE") == "long"
 
@@ -42,6 +46,31 @@ FIGURE_5: list[Point] = [
     (130, 1),
     (140, 8),
 ]
+
+
+@numba.njit(nogil=True)
+def take_points(tree: A2BTree, x: NDArray[np.float64], y: NDArray[np.float64]) -> int:
+    """Remove points and return how many were there."""
+    taken = 0
+    for i in range(x.shape[0]):
+        taken += take(tree, x[i], y[i])
+    return taken
+
+
+@numba.njit(nogil=True)
+def find_ends(
+    tree: A2BTree,
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    left: NDArray[np.float64],
+    right: NDArray[np.float64],
+) -> None:
+    """Write, for each point, the nearest x on either side that has a y of at most the point's; infinite if none has."""
+    for i in range(x.shape[0]):
+        exact = seek(tree, x[i], tree.right)
+        start_left(tree, tree.right, exact)
+        left[i] = x_at(tree, tree.left) if precede(tree, y[i]) else -np.inf
+        right[i] = x_at(tree, tree.right) if follow(tree, y[i]) else np.inf
 
 
 class TreeBesideList:
@@ -65,7 +94,7 @@ class TreeBesideList:
 
     def check(self) -> None:
         held = sorted(self.points)
-        assert number_of_points(self.tree) == len(held)
+        assert self.tree.counters[_Counter.POINTS] == len(held)
         assert sorted(points_of(self.tree)) == held
         xs = sorted({x + offset for x, _ in held for offset in (-0.5, 0.0, 0.5)}) or [0.0]
         ys = sorted({y + offset for _, y in held for offset in (-0.5, 0.0)}) or [0.0]
@@ -221,7 +250,7 @@ def test_long_churn_needs_no_more_bytes_and_no_more_levels() -> None:
     for _ in range(rounds):
         beside.take(*chance.sample(beside.points, held // 4))
         beside.add(*((float(chance.randrange(held)), float(chance.randrange(20))) for _ in range(held // 4)))
-        sizes.append((bytes_used(beside.tree), height(beside.tree)))
+        sizes.append((bytes_of(beside.tree), height(beside.tree)))
     assert sorted(points_of(beside.tree)) == sorted(beside.points)
     half = sizes[rounds // 2 :]
     assert max(half)[0] <= 1.25 * max(sizes[: rounds // 2])[0]

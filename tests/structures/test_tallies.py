@@ -3,11 +3,12 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+import numba
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.structures.tallies import COUNT, Window, add_numbers, placed, round_tallies, window_of
+from tocsin.structures.tallies import COUNT, Window, add_numbers, placed, rounded, window_of
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False, width=64)
 AWKWARD = st.sampled_from(
@@ -32,6 +33,11 @@ AWKWARD = st.sampled_from(
 )
 
 
+@numba.njit(nogil=True)
+def round_tally(rows: np.ndarray, row: int, bottom: int) -> float:
+    return rounded(rows, row, bottom)
+
+
 def tallied(numbers: list[float], window: Window) -> np.ndarray:
     rows = np.zeros((1, 1 + window.limbs), dtype=np.int64)
     add_numbers(
@@ -41,9 +47,7 @@ def tallied(numbers: list[float], window: Window) -> np.ndarray:
 
 
 def sums_of(rows: np.ndarray, window: Window) -> list[float]:
-    sums = np.zeros(len(rows))
-    round_tallies(rows, window.bottom, sums)
-    return sums.tolist()
+    return [round_tally(rows, row, window.bottom) for row in range(len(rows))]
 
 
 def exact(numbers: list[float]) -> float:

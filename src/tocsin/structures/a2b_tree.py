@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from tocsin.structures import b_trees
 from tocsin.structures.b_trees import NodeHead, Nodes, PathStep
-from tocsin.structures.growth import bytes_of
 from tocsin.structures.jit import helper, kernel
 
 _LONE: Final = -1  # the link of an x with one y
@@ -63,16 +62,6 @@ def with_room(tree: A2BTree, distinct: int = 0) -> A2BTree:
         level = -(-level // filled)
         nodes += level
     return tree._replace(upper=b_trees.with_room(tree.upper, nodes), lower=b_trees.with_room(tree.lower))
-
-
-def number_of_points(tree: A2BTree) -> int:
-    """Return the number of points."""
-    return int(tree.counters[_Counter.POINTS])
-
-
-def bytes_used(tree: A2BTree) -> int:
-    """Return the bytes of all arrays."""
-    return bytes_of(tree)
 
 
 @helper
@@ -265,31 +254,6 @@ def add_points(tree: A2BTree, x: NDArray[np.float64], y: NDArray[np.float64], st
             return i
         add(tree, x[i], y[i])
     return x.shape[0]
-
-
-@kernel
-def take_points(tree: A2BTree, x: NDArray[np.float64], y: NDArray[np.float64]) -> int:
-    """Remove points and return how many were there."""
-    taken = 0
-    for i in range(x.shape[0]):
-        taken += take(tree, x[i], y[i])
-    return taken
-
-
-@kernel
-def find_ends(
-    tree: A2BTree,
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    left: NDArray[np.float64],
-    right: NDArray[np.float64],
-) -> None:
-    """Write, for each point, the nearest x on either side that has a y of at most the point's; infinite if none has."""
-    for i in range(x.shape[0]):
-        exact = seek(tree, x[i], tree.right)
-        start_left(tree, tree.right, exact)
-        left[i] = x_at(tree, tree.left) if precede(tree, y[i]) else -np.inf
-        right[i] = x_at(tree, tree.right) if follow(tree, y[i]) else np.inf
 
 
 @kernel

@@ -170,15 +170,11 @@ def append(lists: ChunkedLists, number: int) -> tuple[int, int]:
 
 @helper
 def _new_chunk(lists: ChunkedLists, number: int) -> int:
-    counters = lists.counters
+    counters, width = lists.counters, np.int64(lists.rows[number, ListRow.WIDTH])
     size_class, capacity = np.int64(0), np.int64(_SMALLEST)
-    while (
-        capacity < _largest(np.int64(lists.rows[number, ListRow.WIDTH]))
-        and capacity < lists.rows[number, ListRow.TOTAL]
-    ):
+    while capacity < _largest(width) and capacity < lists.rows[number, ListRow.TOTAL]:
         capacity *= 2
         size_class += 1
-    width = np.int64(lists.rows[number, ListRow.WIDTH])
     place = _family(width) * _CLASSES + size_class
     offset = lists.free[place]
     if offset >= 0:

@@ -25,12 +25,7 @@ def take(links: NDArray[Any], heads: NDArray[np.int64], free: int, top: int) -> 
 
 @helper
 def take_run(
-    links: NDArray[Any],
-    heads: NDArray[np.int64],
-    free: int,
-    tops: NDArray[np.int64],
-    top: int,
-    size: int,
+    links: NDArray[Any], heads: NDArray[np.int64], free: int, tops: NDArray[np.int64], top: int, size: int
 ) -> int:
     """Return the first of `size` neighbouring slots that are not in use; a list has runs of one size only."""
     slot = heads[free]

@@ -170,10 +170,3 @@ def add_numbers(
     """Add each number to the tally at its place, or remove it if `sign` is -1."""
     for i in range(places.shape[0]):
         add_number(rows, places[i], bottom, numbers[i], sign)
-
-
-@kernel
-def round_tallies(rows: NDArray[np.int64], bottom: int, sums: NDArray[np.float64]) -> None:
-    """Write the float nearest to each tally's sum."""
-    for i in range(rows.shape[0]):
-        sums[i] = rounded(rows, i, bottom)

@@ -65,14 +65,23 @@ def encode_rows(rows: Iterable[Mapping[str, Value]], vocabulary: Vocabulary) -> 
 
 
 class RowEncoding:
-    """The pairs of the rows encoded so far."""
+    """The pairs of the rows encoded so far.
+
+    Plain numbers are turned into keys all at once by `finish`. A string that no predicate has gets the key -1, which
+    equals nothing.
+    """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.codes = vocabulary.names.codes
         self.fields: list[int] = []
-        self.numbers: list[float] = []  # 0 where the pair is no plain number
+        self.numbers: list[float] = []  # 0 where the pair is not a plain number
         self.offsets = [0]
-        self._rest = OtherPairs(vocabulary)
+        self._vocabulary = vocabulary
+        self._symbols: Mapping[Any, int] = vocabulary.symbols.codes
+        self._texts = TextPairs(vocabulary)
+        self._places: list[int] = []  # of the pairs that are not plain numbers
+        self._keys: list[int] = []
+        self._orders: list[tuple[int, int, int]] = []  # place, low and high, where they are not the key
 
     def add(self, row: Mapping[str, Value]) -> None:
         """Encode a row of flat attributes."""
@@ -88,87 +97,45 @@ class RowEncoding:
                 self.add_other(attribute, value)
         self.offsets.append(len(self.fields))
 
-    def add_other(self, attribute: int, value: Value) -> None:
+    def add_other(self, attribute: int, value: Any) -> None:
         """Encode one value that is not a plain number."""
-        for field in self._rest.add(attribute, value, len(self.fields)):
-            self.fields.append(field)
-            self.numbers.append(0.0)
+        base, place, kind = attribute * FIELDS, len(self.fields), type(value)
+        if kind is str:
+            self._append(base + Field.STRING, self._symbols.get(value, -1))
+            if attribute in self._vocabulary.tests.attributes:
+                self._texts.add(attribute, value, place)
+            if self._vocabulary.ordered_texts > 0:
+                self._orders.append((place, *text_order(value)))
+            if self._vocabulary.is_timed(attribute) and (time := parse_rfc3339(value)) is not None:
+                self._append(base + Field.TIMESTAMP, microseconds(time))
+        elif kind is bool:
+            self._append(base + Field.BOOLEAN, int(value))
+        elif isinstance(value, datetime):
+            self._append(base + Field.TIMESTAMP, microseconds(value))
+        elif is_exact(value):
+            self._append(base + Field.NUMBER, key_of_number(float(value)))
+        else:
+            self._append(base + Field.BIG, self._symbols.get(value, -1))
+            self._orders.append((place, *neighbours(value)))
+
+    def _append(self, field: int, key: int) -> None:
+        self._places.append(len(self.fields))
+        self._keys.append(key)
+        self.fields.append(field)
+        self.numbers.append(0.0)
 
     def finish(self) -> EncodedEvents:
         """Return all pairs as arrays."""
         keys = keys_of_numbers(np.array(self.numbers, dtype=np.float64))
-        lows, highs = self._rest.finish(keys)
-        events = EncodedEvents(
-            np.array(self.offsets, dtype=np.int64), np.array(self.fields, dtype=np.int32), keys, lows, highs
-        )
-        return self._rest.tested.spliced_into(events)
-
-
-class OtherPairs:
-    """The pairs of a batch that are not plain numbers.
-
-    A string that no predicate has gets the key -1, which equals nothing.
-    """
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self._vocabulary = vocabulary
-        self.tested = TextPairs(vocabulary)
-        self._symbols: Mapping[Any, int] = vocabulary.symbols.codes
-        self._ordered = vocabulary.ordered_texts > 0
-        self._tests = vocabulary.tests.attributes
-        self._places: list[int] = []
-        self._keys: list[int] = []
-        self._order_places: list[int] = []
-        self._orders: list[tuple[int, int]] = []
-
-    def add(self, attribute: int, value: Value, place: int) -> tuple[int, ...]:
-        """Encode a value whose pair stands at `place`; return the fields of its pairs, one or two."""
-        base = attribute * FIELDS
-        kind = type(value)
-        self._places.append(place)
-        if kind is str:
-            self._keys.append(self._symbols.get(value, -1))
-            if attribute in self._tests:
-                self.tested.add(attribute, value, place)  # type: ignore[arg-type]
-            if self._ordered:
-                self._order_places.append(place)
-                self._orders.append(text_order(value))  # type: ignore[arg-type]
-            if self._vocabulary.is_timed(attribute):
-                read = parse_rfc3339(value)  # type: ignore[arg-type]
-                if read is not None:
-                    self._places.append(place + 1)
-                    self._keys.append(microseconds(read))
-                    return base + Field.STRING, base + Field.TIMESTAMP
-            return (base + Field.STRING,)
-        if kind is bool:
-            self._keys.append(int(value))  # type: ignore[arg-type]
-            return (base + Field.BOOLEAN,)
-        if isinstance(value, datetime):
-            self._keys.append(microseconds(value))
-            return (base + Field.TIMESTAMP,)
-        return (self._add_integer(base, cast("int", value), place),)
-
-    def _add_integer(self, base: int, value: int, place: int) -> int:
-        """Encode an integer beyond 2**53; a float may still equal it."""
-        if is_exact(value):
-            self._keys.append(key_of_number(float(value)))
-            return base + Field.NUMBER
-        self._keys.append(self._symbols.get(value, -1))
-        self._order_places.append(place)
-        self._orders.append(neighbours(value))
-        return base + Field.BIG
-
-    def finish(self, keys: Keys) -> tuple[Keys, Keys]:
-        """Write the collected keys into `keys` and return the lows and the highs."""
         if self._places:
             keys[self._places] = self._keys
-        if not self._orders:
-            return keys, keys
-        orders = np.array(self._orders, dtype=np.int64)
-        lows, highs = keys.copy(), keys.copy()
-        lows[self._order_places] = orders[:, 0]
-        highs[self._order_places] = orders[:, 1]
-        return lows, highs
+        lows = highs = keys
+        if self._orders:
+            lows, highs = keys.copy(), keys.copy()
+            places, lows_there, highs_there = np.array(self._orders, dtype=np.int64).T
+            lows[places], highs[places] = lows_there, highs_there
+        offsets, fields = np.array(self.offsets, dtype=np.int64), np.array(self.fields, dtype=np.int32)
+        return self._texts.spliced_into(EncodedEvents(offsets, fields, keys, lows, highs))
 
 
 class TextPairs:

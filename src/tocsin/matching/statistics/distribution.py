@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Final
 
 from msgspec import Struct
@@ -14,6 +15,7 @@ from tocsin.model.values import Kind, Value
 Counts = Iterable[tuple[Any, int]]
 """Values with their number of events."""
 
+_by_value, _by_count = itemgetter(0), itemgetter(1)
 _HALFWAY: Final = 0.5  # the assumed place of a value in its bin, where nothing better is known
 
 
@@ -140,11 +142,3 @@ def _share(low: Any, value: Any, high: Any) -> float:
     except OverflowError:  # an integer beyond the floats
         return _HALFWAY
     return min(max(share, 0.0), 1.0) if math.isfinite(share) else _HALFWAY
-
-
-def _by_value(pair: tuple[Any, int]) -> Any:
-    return pair[0]
-
-
-def _by_count(pair: tuple[Any, int]) -> int:
-    return pair[1]

@@ -27,9 +27,7 @@ def merged_joint(parts: Sequence[Joint], *, top: int) -> Joint:
     counts = _frequent(parts)
     frequent = dict(sorted(counts.items(), key=lambda one: (-one[1], str(one[0])))[:top])
     return Joint(
-        sum(part.count for part in parts) - sum(frequent.values()),
-        len(counts) + _distinct(parts),
-        frequent,
+        sum(part.count for part in parts) - sum(frequent.values()), len(counts) + _distinct(parts), frequent
     )
 
 

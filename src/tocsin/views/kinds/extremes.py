@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from tocsin.matching import IdArray, Matches
 from tocsin.structures import a2b_tree
-from tocsin.structures.growth import roomier
+from tocsin.structures.growth import bytes_of, roomier
 from tocsin.views._kernels.answers import ToldRoom, tell_values
 from tocsin.views._kernels.influence import (
     ABSENT,
@@ -87,7 +87,7 @@ class Extremes(Reformulator):
     @property
     def nbytes(self) -> int:
         """Return the bytes of the tree and of the room for messages."""
-        return a2b_tree.bytes_used(self._tree) + sum(column.nbytes for column in self._room)
+        return bytes_of(self._tree) + sum(column.nbytes for column in self._room)
 
     def _heights(self, y: Floats) -> Floats:
         """Return y for the tree, which knows the least only, or what the tree says as y again."""

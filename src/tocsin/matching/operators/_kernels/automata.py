@@ -150,12 +150,7 @@ def _copy(source: Constants, i: int, into: Constants, count: int, used: int) -> 
 
 
 @kernel
-def grow(
-    constants: Constants,
-    forest: Forest,
-    roots: NDArray[np.int32],
-    stretches: NDArray[np.int32],
-) -> int:
+def grow(constants: Constants, forest: Forest, roots: NDArray[np.int32], stretches: NDArray[np.int32]) -> int:
     """Write the nodes and their stretches; return the number of nodes. Linear in the constants' bytes."""
     attributes, offsets, data = constants.attributes, constants.texts.offsets, constants.texts.data
     nodes, i = np.int64(0), np.int64(0)
@@ -328,11 +323,8 @@ def _begin(
     if root < 0:
         return
     lane = lanes[totals[Total.LANES]]
-    lane[Lane.STATE], lane[Lane.PLACE], lane[Lane.NUMBER] = (
-        _state(automaton, root),
-        texts.offsets[number],
-        number,
-    )
+    lane[Lane.STATE], lane[Lane.PLACE] = _state(automaton, root), texts.offsets[number]
+    lane[Lane.NUMBER] = number
     lane[Lane.LAST] = -1
     _report(automaton, np.int64(automaton.forest.nodes[root, Node.ENDING]), lane, totals, found)
     totals[Total.LANES] += 1

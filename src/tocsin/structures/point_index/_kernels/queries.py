@@ -89,12 +89,8 @@ def count(
 def _relation(state: State, node: int, rectangles: Rectangles, q: int) -> tuple[bool, bool]:
     """Tell whether a rectangle may contain points of a node, and whether it contains them all."""
     box = state.boxes[node]
-    outer_l, inner_l, inner_r, outer_r = (
-        rectangles.outer_l[q],
-        rectangles.inner_l[q],
-        rectangles.inner_r[q],
-        rectangles.outer_r[q],
-    )
+    outer_l, inner_l = rectangles.outer_l[q], rectangles.inner_l[q]
+    inner_r, outer_r = rectangles.inner_r[q], rectangles.outer_r[q]
     meets = (
         state.links[node, Link.COUNT] > 0
         and box[1] > outer_l
