@@ -14,7 +14,7 @@ from tocsin.dissemination.network.topology import Topology
 from tocsin.dissemination.simulator import simulate
 from tocsin.dissemination.strategies.registry import STRATEGIES, strategy_named
 from tocsin.dissemination.strategies.strategy import Outcome
-from tocsin.dissemination.traffic import Role, Traffic
+from tocsin.dissemination.traffic import MessageRole, Traffic
 
 
 def in_a_row() -> Overlay:
@@ -31,7 +31,7 @@ def test_lines_are_charged_to_their_event_and_to_the_links_between() -> None:
         (2, 1, 0, 1, 7, 0),
     ]
     event, sender, receiver, messages, size, step = np.array(lines).T
-    sent = Traffic.of(event, sender, receiver, size=size, step=step, role=Role.ASK, messages=messages)
+    sent = Traffic.of(event, sender, receiver, size=size, step=step, role=MessageRole.ASK, messages=messages)
     costs = accounts.add(sent, 3)
     assert costs.overlay_hops.tolist() == [6, 0, 1]
     assert costs.ip_hops.tolist() == [3 * 2 + 1 + 2 * 3, 0, 2]
@@ -42,13 +42,18 @@ def test_lines_are_charged_to_their_event_and_to_the_links_between() -> None:
     assert accounts.costs.size.tolist() == [90, 0, 7, 90, 0, 7]
     assert accounts.messages.tolist() == [[0, 6, 4], [2, 0, 2], [0, 0, 0]]
     assert accounts.size.tolist() == [[0, 60, 100], [14, 0, 20], [0, 0, 0]]
-    assert accounts.size_by_role == {Role.ROUTE: 0, Role.SPREAD: 0, Role.ASK: 194, Role.REPLY: 0}
+    assert accounts.size_by_role == {
+        MessageRole.ROUTE: 0,
+        MessageRole.SPREAD: 0,
+        MessageRole.ASK: 194,
+        MessageRole.REPLY: 0,
+    }
 
 
 def test_lines_stand_in_the_order_of_their_events_and_otherwise_as_given() -> None:
     event, sender = np.array([1, 0, 1, 0, 0]), np.array([1, 2, 0, 1, 0])
     step = np.array([5, 6, 7, 8, 9])
-    sent = Traffic.of(event, sender, np.zeros(5, dtype=np.int64), size=8, step=step, role=Role.SPREAD)
+    sent = Traffic.of(event, sender, np.zeros(5, dtype=np.int64), size=8, step=step, role=MessageRole.SPREAD)
     assert sent.event.tolist() == [0, 0, 1]  # what a node sends to itself is left out
     assert sent.step.tolist() == [6, 8, 5]
     assert Traffic.together([sent, sent]).step.tolist() == [6, 8, 6, 8, 5, 5]

@@ -27,7 +27,7 @@ from tocsin.dissemination.scenarios.walks import in_batches
 from tocsin.dissemination.simulator import simulate
 from tocsin.dissemination.strategies.registry import strategy_named
 from tocsin.dissemination.strategies.strategy import Outcome
-from tocsin.dissemination.traffic import Role
+from tocsin.dissemination.traffic import MessageRole
 from tocsin.views.changes import Floats
 
 PERFORM: Final = f"{__name__}:perform_encoded"
@@ -98,7 +98,7 @@ def _simulated(task: Task) -> tuple[Figure, ...]:
         if task.beside != DECREASING:
             return
         sent = outcome.traffic
-        spreads = sent.role == Role.SPREAD
+        spreads = sent.role == MessageRole.SPREAD
         sizes = np.bincount(sent.event[spreads], weights=sent.size[spreads], minlength=events)
         spread.append(sizes.astype(np.float64))
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from benchmarks.dbnet.views.rivals import RIVALS, missing
 from benchmarks.dbnet.views.session import Followed, Session, follow
 from tocsin.dissemination.scenarios.ranges import Ranges
-from tocsin.dissemination.scenarios.walks import SPIKES, Points, Updates, in_batches
+from tocsin.dissemination.scenarios.walks import SPIKES, TablePoints, Updates, in_batches
 from tocsin.matching import IdArray
 from tocsin.model.errors import MatcherError
 from tocsin.views.changes import Floats, PointChanges
@@ -72,7 +72,7 @@ def databases(session: Session) -> None:
                     session.record(what, session.called(label), rows, (found.average / ours.average, "times"))
 
 
-def _batched(session: Session, points: Points, ranges: Ranges, given: tuple[Updates, Updates]) -> _Times:
+def _batched(session: Session, points: TablePoints, ranges: Ranges, given: tuple[Updates, Updates]) -> _Times:
     """Return what updates take us in batches."""
     held, (spikes, ordinary) = (points.x, points.y), given
     family, scale = session.family(held, ranges), session.scale

@@ -12,7 +12,7 @@ from msgspec import Struct
 from benchmarks.dbnet.views.session import LEAST, Session
 from tocsin.dissemination.scenarios.ranges import Ranges
 from tocsin.dissemination.scenarios.recomputation import Recomputation, sampled
-from tocsin.dissemination.scenarios.walks import KEY, TABLE, Points, Updates, X, Y
+from tocsin.dissemination.scenarios.walks import KEY, TABLE, TablePoints, Updates, X, Y
 from tocsin.engine import Engine
 from tocsin.model.errors import MatcherError
 
@@ -85,7 +85,7 @@ def _one_by_one(held: Engine, rows: pa.Table) -> int:
     return sum(len(held.publish(row, stream=TABLE)) for row in rows.to_pylist())
 
 
-def _check(session: Session, held: Engine, points: Points, ranges: Ranges) -> None:
+def _check(session: Session, held: Engine, points: TablePoints, ranges: Ranges) -> None:
     """Raise `MatcherError` if some answers are not those that are recomputed."""
     now = Recomputation(LEAST, points.x, points.y)
     for number in sampled(len(ranges), session.scale.sample).tolist():

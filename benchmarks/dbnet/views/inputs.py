@@ -11,7 +11,7 @@ from msgspec import Struct
 from benchmarks.dbnet.views.scales import Scale
 from tocsin.dissemination.scenarios.quotes import Trace, make_trace, read_quotes
 from tocsin.dissemination.scenarios.ranges import Ranges, draw_ranges
-from tocsin.dissemination.scenarios.walks import SPIKES, Points, Updates, draw_points, draw_updates
+from tocsin.dissemination.scenarios.walks import SPIKES, TablePoints, Updates, draw_points, draw_updates
 from tocsin.model.errors import TocsinError
 
 _MADE_UP: Final = "made up"
@@ -45,7 +45,7 @@ class Material:
 
     def updates(
         self, rows: int, *, spikes: float = SPIKES, ignorable: float | None = 0.0
-    ) -> tuple[Points, Updates]:
+    ) -> tuple[TablePoints, Updates]:
         """Return points, and updates of them."""
         return self.points(rows), self._updates(rows, spikes, ignorable)
 

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.dbnet.views.session import LEAST, Session, follow
 from benchmarks.runner.agreement import Answers, summary
 from tocsin.dissemination.scenarios.variants import codes, moves, recoded
-from tocsin.dissemination.scenarios.walks import Points, Updates, in_batches
+from tocsin.dissemination.scenarios.walks import TablePoints, Updates, in_batches
 from tocsin.matching.encoding.codes import Keys
 from tocsin.model.errors import TocsinError
 from tocsin.views.changes import Floats, PointChanges
@@ -85,7 +85,7 @@ def by_matcher(session: Session) -> None:
         session.record("memory", contender, at, (listeners.nbytes / len(ranges), "bytes each"))
 
 
-def _variant(kind: str, points: Points, updates: Updates) -> tuple[tuple[Floats, Floats], PointChanges]:
+def _variant(kind: str, points: TablePoints, updates: Updates) -> tuple[tuple[Floats, Floats], PointChanges]:
     """Return the points and the changes for a kind of view: a count is told only of rows that move."""
     if kind == "count":
         return (points.x, np.zeros(len(points))), _without_y(moves(points, updates))

@@ -10,7 +10,7 @@ from benchmarks.dbnet.views.recomputation import check_answers
 from benchmarks.dbnet.views.session import Followed, Session, follow
 from tocsin.dissemination.scenarios.ranges import Ranges
 from tocsin.dissemination.scenarios.recomputation import Recomputation, sampled
-from tocsin.dissemination.scenarios.walks import Points, Updates, in_batches
+from tocsin.dissemination.scenarios.walks import TablePoints, Updates, in_batches
 from tocsin.model.errors import TocsinError
 from tocsin.views.changes import Floats, PointChanges
 from tocsin.views.range_family import RangeFamily
@@ -79,7 +79,7 @@ def _columns(changes: PointChanges) -> tuple[Floats, ...]:
     return changes.old_x, changes.old_y, changes.new_x, changes.new_y
 
 
-def _check(session: Session, family: RangeFamily, points: Points, ranges: Ranges) -> None:
+def _check(session: Session, family: RangeFamily, points: TablePoints, ranges: Ranges) -> None:
     numbers = sampled(len(ranges), session.scale.sample)
     check_answers(family, Recomputation("min", points.x, points.y), ranges, numbers)
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from tocsin.dissemination.scenarios.ranges import Ranges
-from tocsin.dissemination.scenarios.recomputation import Altered, Found, Recomputation, is_same
+from tocsin.dissemination.scenarios.recomputation import AlteredAnswer, Found, Recomputation, is_same
 from tocsin.matching import IdArray
 from tocsin.model.errors import MatcherError
 from tocsin.views.answer_changes import AnswerChanges
@@ -54,13 +54,13 @@ def check_server(server: Reformulator, now: Recomputation, lows: Floats, highs: 
             )
 
 
-def _of(told: AnswerChanges, numbers: IdArray) -> list[Altered]:
+def _of(told: AnswerChanges, numbers: IdArray) -> list[AlteredAnswer]:
     """Return what some subscriptions are told, by change and then by subscription."""
     kept = np.flatnonzero(np.isin(told.numbers, numbers))
     kept = kept[np.lexsort((told.numbers[kept], told.rows[kept]))]
     columns = (told.rows, told.numbers, told.old, told.new)
-    return [Altered(*one) for one in zip(*(column[kept].tolist() for column in columns), strict=True)]
+    return [AlteredAnswer(*one) for one in zip(*(column[kept].tolist() for column in columns), strict=True)]
 
 
-def _is_told(one: Altered, two: Altered) -> bool:
+def _is_told(one: AlteredAnswer, two: AlteredAnswer) -> bool:
     return one[:2] == two[:2] and is_same(one.old, two.old) and is_same(one.new, two.new)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tocsin.dissemination.scenarios.ranges import Ranges
-from tocsin.dissemination.scenarios.walks import Points
+from tocsin.dissemination.scenarios.walks import TablePoints
 from tocsin.matching import IdArray
 from tocsin.views.changes import Floats
 
@@ -34,7 +34,7 @@ class Sqlite:
     all ranges that x is within are asked for, by an R-tree of them in hundredths.
     """
 
-    def __init__(self, points: Points, ranges: Ranges, answers: Floats, *, filtered: bool) -> None:
+    def __init__(self, points: TablePoints, ranges: Ranges, answers: Floats, *, filtered: bool) -> None:
         self._sql = _SQLITE_FILTERED if filtered else _SQLITE
         self._connection = connection = sqlite3.connect(":memory:", isolation_level=None)
         connection.executescript(_SQLITE_TABLES)
@@ -84,7 +84,7 @@ class Sqlite:
 class DuckDb:
     """DuckDB in memory, on one thread: points in the order of x with an index over it, ranges in the order of their ends."""
 
-    def __init__(self, points: Points, ranges: Ranges, answers: Floats, *, filtered: bool) -> None:
+    def __init__(self, points: TablePoints, ranges: Ranges, answers: Floats, *, filtered: bool) -> None:
         duckdb: Any = import_module("duckdb")
         self._sql = _DUCKDB_FILTERED if filtered else _DUCKDB
         self._connection = connection = duckdb.connect(config={"threads": 1})
@@ -155,7 +155,7 @@ _DUCKDB_OF: Final = """
 _DUCKDB: Final = _DUCKDB_OF.format("")
 _DUCKDB_FILTERED: Final = _DUCKDB_OF.format("and r.answer >= $least")
 
-MakeRival = Callable[[Points, Ranges, Floats, bool], Rival]
+MakeRival = Callable[[TablePoints, Ranges, Floats, bool], Rival]
 RIVALS: Final[Mapping[str, tuple[str, MakeRival]]] = {
     "SQLite": (
         "sqlite3",

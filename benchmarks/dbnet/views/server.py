@@ -15,7 +15,7 @@ from benchmarks.dbnet.views.recomputation import check_server
 from benchmarks.dbnet.views.session import LEAST, Session
 from tocsin.dissemination.scenarios.ranges import Ranges, draw_ranges
 from tocsin.dissemination.scenarios.recomputation import Recomputation, sampled
-from tocsin.dissemination.scenarios.walks import Points, Updates, in_batches
+from tocsin.dissemination.scenarios.walks import TablePoints, Updates, in_batches
 from tocsin.matching import Matches
 from tocsin.views.changes import PointChanges
 from tocsin.views.influence import Influence
@@ -189,7 +189,7 @@ def _assembled(messages: Messages, found: Matches) -> NDArray[np.void]:
 
 
 def _check_server(
-    session: Session, server: Reformulator, points: Points, updates: Updates, done: int
+    session: Session, server: Reformulator, points: TablePoints, updates: Updates, done: int
 ) -> None:
     """Raise `MatcherError` if the server's answers after so many updates are not those that are recomputed."""
     after = updates.take(0, done).applied_to(points)

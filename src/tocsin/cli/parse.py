@@ -16,7 +16,7 @@ from tocsin.model.conditions import all_of, any_of
 from tocsin.model.errors import TocsinError
 
 
-class Form(StrEnum):
+class OutputForm(StrEnum):
     """The output forms of a subscription."""
 
     TEXT = "text"
@@ -29,9 +29,9 @@ class Form(StrEnum):
 def parse(
     text: Annotated[str, typer.Argument(help="A subscription, or - to read it from standard input.")],
     form: Annotated[
-        Form,
+        OutputForm,
         typer.Option(help="Canonical text, JSON, or a filter's normal form; `normal` is the smaller one."),
-    ] = Form.TEXT,
+    ] = OutputForm.TEXT,
 ) -> None:
     """Show a subscription as it was parsed, or the position of its error."""
     checked = check(sys.stdin.read() if text == "-" else text)
@@ -40,16 +40,16 @@ def parse(
     typer.echo(_shown(checked.query, form))
 
 
-def _shown(query: Query, form: Form) -> str:
-    if form is Form.TEXT:
+def _shown(query: Query, form: OutputForm) -> str:
+    if form is OutputForm.TEXT:
         return to_text(query)
-    if form is Form.JSON:
+    if form is OutputForm.JSON:
         return msgspec.json.format(msgspec.json.encode(to_json(query)), indent=2).decode()
     if not isinstance(query, Filter):
         raise TocsinError("only filters have a normal form; sequences and views are compiled in other ways")
-    if form is Form.DNF:
+    if form is OutputForm.DNF:
         return _lines(to_dnf(query.condition))
-    if form is Form.CNF:
+    if form is OutputForm.CNF:
         return _lines(to_cnf(query.condition))
     normal = to_normal(query.condition)
     return f"{'cnf' if isinstance(normal, Cnf) else 'dnf'}\n{_lines(normal)}"

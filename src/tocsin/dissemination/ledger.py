@@ -6,7 +6,7 @@ import numpy as np
 
 from tocsin.dissemination._kernels.ledger import EventCosts, PairTotals, SenderCounts, TrafficColumns, charge
 from tocsin.dissemination.network.overlay import Overlay
-from tocsin.dissemination.traffic import Role, Traffic
+from tocsin.dissemination.traffic import MessageRole, Traffic
 from tocsin.matching import IdArray
 
 __all__ = ["EventCosts", "TrafficLedger"]
@@ -20,7 +20,7 @@ class TrafficLedger:
         self._pairs = PairTotals(overlay.hops, *np.zeros((2, nodes, nodes), dtype=np.int64))
         self._senders = SenderCounts(*np.zeros((2, nodes), dtype=np.int64))
         self._costs: list[EventCosts] = []
-        self.size_by_role = dict.fromkeys(Role, 0)
+        self.size_by_role = dict.fromkeys(MessageRole, 0)
 
     def add(self, traffic: Traffic, events: int) -> EventCosts:
         """Charge the traffic of a batch of `events`, and return the costs of each event."""
@@ -29,8 +29,8 @@ class TrafficLedger:
             np.ascontiguousarray(getattr(traffic, name), dtype=np.int64) for name in TrafficColumns._fields
         )
         charge(TrafficColumns(*columns), self._pairs, self._senders, costs)
-        sizes = np.bincount(traffic.role, weights=traffic.size, minlength=len(Role))
-        for role in Role:
+        sizes = np.bincount(traffic.role, weights=traffic.size, minlength=len(MessageRole))
+        for role in MessageRole:
             self.size_by_role[role] += int(sizes[role])
         self._costs.append(costs)
         return costs

@@ -11,7 +11,7 @@ from tocsin.dissemination.ledger import EventCosts, TrafficLedger
 from tocsin.dissemination.network.overlay import LinkLoads, link_loads
 from tocsin.dissemination.query_kinds.base import Changes
 from tocsin.dissemination.strategies.strategy import Outcome, StoredState, Strategy
-from tocsin.dissemination.traffic import Role
+from tocsin.dissemination.traffic import MessageRole
 
 
 class SimulationResult(Struct, frozen=True):
@@ -20,7 +20,7 @@ class SimulationResult(Struct, frozen=True):
     strategy: str
     events: int
     costs: EventCosts
-    size_by_role: Mapping[Role, int]  # bytes
+    size_by_role: Mapping[MessageRole, int]  # bytes
     links: LinkLoads
     outgoing: int  # messages that the server made
     changed_answers: int

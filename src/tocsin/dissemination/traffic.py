@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tocsin.matching import IdArray
 
 
-class Role(IntEnum):
+class MessageRole(IntEnum):
     """The purpose of a message."""
 
     ROUTE = 0  # on its way to the zone from which it spreads
@@ -48,7 +48,7 @@ class Traffic(Struct, frozen=True):
         *,
         size: IdArray | int,
         step: IdArray,
-        role: NDArray[np.int8] | Role,
+        role: NDArray[np.int8] | MessageRole,
         messages: IdArray | int = 1,
     ) -> Traffic:
         """Return lines sorted by event; lines from a node to itself are dropped."""

@@ -66,7 +66,7 @@ class Layout(Struct, frozen=True):
             events = ArrowEvents.by_column(part, stream=stream)
             if events is None:  # a column that has to be read row by row
                 return self._from_rows(arrow_rows([table]), batch, ends, faults)
-            parts.append(Part(events, rows))
+            parts.append(EventPart(events, rows))
         return Decoded(tuple(parts), ends, faults)
 
     def _ends(self, batch: Any, faults: dict[int, str]) -> NDArray[np.int64]:
@@ -160,10 +160,10 @@ class Layout(Struct, frozen=True):
             except EventError as fault:
                 faults[place] = str(fault)
                 rows[place:] = [_NOTHING]
-        return Decoded((Part(EventBatch.of_dicts(rows), None),), ends, faults, frozenset(silent))
+        return Decoded((EventPart(EventBatch.of_dicts(rows), None),), ends, faults, frozenset(silent))
 
 
-class Part(Struct, frozen=True):
+class EventPart(Struct, frozen=True):
     """Events of one batch, and their places in it; None if these are all."""
 
     events: EventBatch
@@ -173,7 +173,7 @@ class Part(Struct, frozen=True):
 class Decoded(Struct, frozen=True):
     """A record batch as events: when each ended, what was found wrong with which row, and which rows reach no filter."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[EventPart, ...]
     ends: NDArray[np.int64]
     faults: Mapping[int, str]
     silent: frozenset[int] = frozenset()

@@ -21,7 +21,7 @@ from tocsin.matching.statistics.joint import Group, joint
 from tocsin.matching.statistics.tally import EVENTS, GROUP, REFUSED, TEXTS, Tally
 from tocsin.matching.statistics.texts import text_of, value_of
 from tocsin.model.values import Kind
-from tocsin.spark.layout import Layout, Part
+from tocsin.spark.layout import EventPart, Layout
 
 COUNTS: Final = "subject string, kind string, value string, events long"
 PARTS: Final = "subject string, kind string, part string, value string, events long"
@@ -111,7 +111,7 @@ def _summarised(top: int, bins: int, batches: Batches) -> Iterator[tuple[str, st
             yield subject, kind, values.count, encode_distribution(values).decode()
 
 
-def _within(part: Part, places: set[int]) -> set[int]:
+def _within(part: EventPart, places: set[int]) -> set[int]:
     """Return which of a part's own places are among these of the batch."""
     if part.rows is None or not places:
         return places

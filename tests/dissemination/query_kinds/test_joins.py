@@ -16,7 +16,7 @@ from tocsin.dissemination.byte_model import ByteModel
 from tocsin.dissemination.can.construction import Splitting, build_can
 from tocsin.dissemination.network.inet import make_topology
 from tocsin.dissemination.network.overlay import place_overlay
-from tocsin.dissemination.query_kinds.join_rows import JoinChanges, JoinRows, Table
+from tocsin.dissemination.query_kinds.join_rows import JoinChanges, JoinRows, JoinSide
 from tocsin.dissemination.query_kinds.joins import JoinQueries
 from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.strategies.registry import strategy_named
@@ -29,7 +29,7 @@ WIDTH, KEYS, HEIGHT = 20, 4, 6
 ABSENT = (math.nan, math.nan)
 
 Row = tuple[float, float]  # key, value
-Change = tuple[Table, int, Row, Row]
+Change = tuple[JoinSide, int, Row, Row]
 
 
 def columns(changes: list[Change]) -> JoinChanges:
@@ -45,16 +45,16 @@ def rows_of(rows: dict[int, Row]) -> JoinRows:
     return JoinRows(np.array(list(rows), dtype=np.int64), table[:, 0].copy(), table[:, 1].copy())
 
 
-def draw_row(random: np.random.Generator, table: Table) -> Row:
-    return float(random.integers(KEYS)), float(random.integers(WIDTH if table is Table.R else HEIGHT))
+def draw_row(random: np.random.Generator, table: JoinSide) -> Row:
+    return float(random.integers(KEYS)), float(random.integers(WIDTH if table is JoinSide.R else HEIGHT))
 
 
 def draw_changes(
-    random: np.random.Generator, tables: dict[Table, dict[int, Row]], events: int
+    random: np.random.Generator, tables: dict[JoinSide, dict[int, Row]], events: int
 ) -> Iterator[Change]:
     """Make changes of every sort: rows come, go, change their key, their value, both or nothing."""
     for _ in range(events):
-        table = Table(int(random.integers(2)))
+        table = JoinSide(int(random.integers(2)))
         rows, way, new = tables[table], random.random(), draw_row(random, table)
         if not rows or way < 0.15:
             id = int(random.integers(50))
@@ -89,7 +89,7 @@ class Definition:
                     rows.id.tolist(), rows.key.tolist(), rows.value.tolist(), strict=True
                 )
             }
-            for table, rows in ((Table.R, queries.r), (Table.S, queries.s))
+            for table, rows in ((JoinSide.R, queries.r), (JoinSide.S, queries.s))
         }
         self.answers = self._paired()
 
@@ -106,8 +106,8 @@ class Definition:
     def _paired(self) -> list[tuple[tuple[int, int], ...]]:
         pairs = [
             (r, s, x, z)
-            for r, (r_key, x) in self._tables[Table.R].items()
-            for s, (s_key, z) in self._tables[Table.S].items()
+            for r, (r_key, x) in self._tables[JoinSide.R].items()
+            for s, (s_key, z) in self._tables[JoinSide.S].items()
             if r_key == s_key
         ]
         return [
@@ -118,13 +118,13 @@ class Definition:
 
 def make_world(seed: int, nodes: int) -> tuple[Setting, JoinQueries, list[Change]]:
     random = np.random.default_rng([seed, 99])
-    tables = {table: {id: draw_row(random, table) for id in range(10)} for table in Table}
+    tables = {table: {id: draw_row(random, table) for id in range(10)} for table in JoinSide}
     ends = np.sort(random.integers(0, WIDTH, (30, 2)), axis=1).astype(np.float64)
     heights = np.sort(random.integers(0, HEIGHT, (30, 2)), axis=1).astype(np.float64)
     heights[::3] = [-np.inf, np.inf]
     queries = JoinQueries(
-        rows_of(tables[Table.R]),
-        rows_of(tables[Table.S]),
+        rows_of(tables[JoinSide.R]),
+        rows_of(tables[JoinSide.S]),
         ends[:, 0].copy(),
         ends[:, 1].copy(),
         z_lows=heights[:, 0].copy(),
@@ -236,28 +236,28 @@ def told(change: Change) -> list[tuple[float, ...]]:
 
 
 def test_a_message_is_a_pair_that_comes_or_goes() -> None:
-    assert told((Table.R, 3, ABSENT, (9.0, 15.0))) == [(15.0, 15.0, 3, 8, 0.6, 1)]
-    assert told((Table.S, 7, (5.0, 0.5), ABSENT)) == [(10.0, 10.0, 1, 7, 0.5, -1)]
-    assert told((Table.S, 7, (5.0, 0.5), (6.0, 0.7))) == [
+    assert told((JoinSide.R, 3, ABSENT, (9.0, 15.0))) == [(15.0, 15.0, 3, 8, 0.6, 1)]
+    assert told((JoinSide.S, 7, (5.0, 0.5), ABSENT)) == [(10.0, 10.0, 1, 7, 0.5, -1)]
+    assert told((JoinSide.S, 7, (5.0, 0.5), (6.0, 0.7))) == [
         (10.0, 10.0, 1, 7, 0.5, -1),
         (20.0, 20.0, 2, 7, 0.7, 1),
     ]
-    assert told((Table.R, 1, (5.0, 10.0), (5.0, 11.0))) == [
+    assert told((JoinSide.R, 1, (5.0, 10.0), (5.0, 11.0))) == [
         (10.0, 10.0, 1, 7, 0.5, -1),
         (11.0, 11.0, 1, 7, 0.5, 1),
     ]
 
 
 def test_what_no_pair_hears_of_makes_no_message() -> None:
-    assert told((Table.R, 2, (6.0, 20.0), ABSENT)) == []
-    assert told((Table.R, 1, (5.0, 10.0), (5.0, 10.0))) == []
-    assert told((Table.S, 9, ABSENT, (1.0, 1.0))) == []
+    assert told((JoinSide.R, 2, (6.0, 20.0), ABSENT)) == []
+    assert told((JoinSide.R, 1, (5.0, 10.0), (5.0, 10.0))) == []
+    assert told((JoinSide.S, 9, ABSENT, (1.0, 1.0))) == []
 
 
 def test_replicas_share_the_rows_they_began_with_but_not_their_changes() -> None:
     queries = small()
     first, other = queries.new_replica(0.0, 15.0), queries.new_replica(0.0, 15.0)
-    gone: Change = (Table.S, 7, (5.0, 0.5), ABSENT)
+    gone: Change = (JoinSide.S, 7, (5.0, 0.5), ABSENT)
     assert len(first.reformulate(columns([gone]))) == 1
     assert len(other.reformulate(columns([gone]))) == 1
     assert queries.new_server().nbytes > 0
@@ -265,28 +265,30 @@ def test_replicas_share_the_rows_they_began_with_but_not_their_changes() -> None
 
 def test_a_row_that_is_not_held_or_held_already_is_named_with_its_change() -> None:
     server = small().new_server()
-    fine: Change = (Table.R, 3, ABSENT, (9.0, 15.0))
+    fine: Change = (JoinSide.R, 3, ABSENT, (9.0, 15.0))
     with pytest.raises(
         PointError, match=r"change 1, table S: row 7 is not held with key 5\.0 and value 0\.1"
     ):
-        server.reformulate(columns([fine, (Table.S, 7, (5.0, 0.1), ABSENT)]))
-    for again in (fine, (Table.R, 3, ABSENT, (5.0, 15.0))):
+        server.reformulate(columns([fine, (JoinSide.S, 7, (5.0, 0.1), ABSENT)]))
+    for again in (fine, (JoinSide.R, 3, ABSENT, (5.0, 15.0))):
         with pytest.raises(PointError, match=r"change 0, table R: row 3 is held already, with key 9\.0"):
             server.reformulate(columns([again]))
     with pytest.raises(PointError, match="change 0, table R: row 4 is not held"):
-        server.reformulate(columns([(Table.R, 4, (9.0, 15.0), (9.0, 15.0))]))
+        server.reformulate(columns([(JoinSide.R, 4, (9.0, 15.0), (9.0, 15.0))]))
     for _ in range(2):
-        server.reformulate(columns([(Table.R, 1, (5.0, 10.0), ABSENT), (Table.R, 1, ABSENT, (5.0, 10.0))]))
+        server.reformulate(
+            columns([(JoinSide.R, 1, (5.0, 10.0), ABSENT), (JoinSide.R, 1, ABSENT, (5.0, 10.0))])
+        )
 
 
 def test_a_change_with_half_a_row_is_refused_before_any_is_made() -> None:
     server = small().new_server()
-    fine: Change = (Table.R, 3, ABSENT, (9.0, 15.0))
+    fine: Change = (JoinSide.R, 3, ABSENT, (9.0, 15.0))
     with pytest.raises(TocsinError, match=r"change 1: .* both finite, or both NaN"):
-        server.reformulate(columns([fine, (Table.R, 4, ABSENT, (9.0, math.nan))]))
+        server.reformulate(columns([fine, (JoinSide.R, 4, ABSENT, (9.0, math.nan))]))
     assert len(server.reformulate(columns([fine]))) == 1
     with pytest.raises(TocsinError, match=r"change 1: .* both finite, or both NaN"):
-        small().check(columns([fine, (Table.R, 4, ABSENT, (9.0, math.nan))]))
+        small().check(columns([fine, (JoinSide.R, 4, ABSENT, (9.0, math.nan))]))
 
 
 def test_what_makes_no_question_is_refused() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec.structs import replace
 
-from tocsin.dissemination.query_kinds.join_rows import Table
+from tocsin.dissemination.query_kinds.join_rows import JoinSide
 from tocsin.dissemination.scenarios.joins import draw_changes, draw_rows, prepare_join
 from tocsin.dissemination.scenarios.ranges import DOMAIN
 from tocsin.dissemination.scenarios.scenario import Scenario
@@ -13,21 +13,21 @@ from tocsin.dissemination.scenarios.walks import in_batches
 
 
 def test_each_change_begins_where_the_one_before_left_its_row() -> None:
-    tables = {table: draw_rows(30, table) for table in Table}
-    changes = draw_changes(tables[Table.R], tables[Table.S], 200)
+    tables = {table: draw_rows(30, table) for table in JoinSide}
+    changes = draw_changes(tables[JoinSide.R], tables[JoinSide.S], 200)
     now = {table: rows.value.copy() for table, rows in tables.items()}
     for place in range(len(changes)):
-        table, row = Table(changes.table[place]), changes.id[place]
+        table, row = JoinSide(changes.table[place]), changes.id[place]
         assert changes.old_value[place] == now[table][row]
         assert changes.old_key[place] == changes.new_key[place] == tables[table].key[row]
         now[table][row] = changes.new_value[place]
-    assert set(changes.table.tolist()) == set(Table)
+    assert set(changes.table.tolist()) == set(JoinSide)
     assert changes.new_value.min() >= DOMAIN[0]
     assert changes.new_value.max() <= DOMAIN[1]
 
 
 def test_batches_are_all_changes_in_order() -> None:
-    changes = draw_changes(draw_rows(5, Table.R), draw_rows(7, Table.S), 10)
+    changes = draw_changes(draw_rows(5, JoinSide.R), draw_rows(7, JoinSide.S), 10)
     parts = list(in_batches(changes, 4))
     assert [len(part) for part in parts] == [4, 4, 2]
     assert np.concatenate([part.id for part in parts]).tolist() == changes.id.tolist()

@@ -12,11 +12,11 @@ from tocsin.dissemination.scenarios.quotes import make_trace, read_quotes
 from tocsin.dissemination.scenarios.ranges import SHORT, draw_ranges
 from tocsin.dissemination.scenarios.scenario import Scenario, prepare
 from tocsin.dissemination.scenarios.variants import moves, recoded
-from tocsin.dissemination.scenarios.walks import Points, Updates, draw_points, draw_updates, in_batches
+from tocsin.dissemination.scenarios.walks import TablePoints, Updates, draw_points, draw_updates, in_batches
 from tocsin.model.errors import TocsinError
 
 
-def ignorable(points: Points, updates: Updates) -> list[bool]:
+def ignorable(points: TablePoints, updates: Updates) -> list[bool]:
     """Return, by its definition, whether each update is ignorable: no range around x is free of lower others."""
     y, found = points.y.copy(), []
     for row, old, new in zip(updates.rows, updates.old_y, updates.new_y, strict=True):

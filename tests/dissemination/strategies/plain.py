@@ -10,14 +10,14 @@ import numpy as np
 
 from tocsin.dissemination.query_kinds.ranges import RangeQueries
 from tocsin.dissemination.setting import Setting
-from tocsin.dissemination.traffic import Role
+from tocsin.dissemination.traffic import MessageRole
 from tocsin.views.changes import PointChanges
 from tocsin.views.kinds.extremes import Extremes
 from tocsin.views.messages import Messages
 
 INF = math.inf
 Row = tuple[float, float]  # x, height
-Line = tuple[Role, int, int, int, int]  # sender, receiver, fields, step
+Line = tuple[MessageRole, int, int, int, int]  # sender, receiver, fields, step
 
 
 class Plain:
@@ -86,18 +86,20 @@ class PlainDistributed(Plain):
             lines += self._walks(new, old, home, is_new=True)
         if new:
             self.rows.append(new)
-        step = max((at + (a != b) for role, a, b, _, at in lines if role == Role.REPLY), default=0)
+        step = max((at + (a != b) for role, a, b, _, at in lines if role == MessageRole.REPLY), default=0)
         absent = (math.nan, math.nan)
         columns = (np.array([number]) for number in (*(old or absent), *(new or absent)))
         messages = self._server.reformulate(PointChanges(*columns))
         for number in range(len(messages)):
             one = messages.take(np.array([number]))
             way = self.route(self.owners[home], float(one.inner_l[0]), float(one.inner_r[0]))
-            lines += [(Role.ROUTE, a, b, 5, step + i) for i, (a, b) in enumerate(pairwise(way))]
+            lines += [(MessageRole.ROUTE, a, b, 5, step + i) for i, (a, b) in enumerate(pairwise(way))]
             begun = step + len(way) - 1
             met = self.spread(one)
             lines += [
-                (Role.SPREAD, parent, zone, 5, begun + depth - 1) for zone, parent, depth in met if depth
+                (MessageRole.SPREAD, parent, zone, 5, begun + depth - 1)
+                for zone, parent, depth in met
+                if depth
             ]
         return lines
 
@@ -134,11 +136,13 @@ class PlainDistributed(Plain):
                         lines.append(self._reply(place, home, found, hop))
                     if is_end:
                         break
-                    lines.append((Role.ASK, self.owners[place], self.owners[place + direction], 3, hop))
+                    lines.append(
+                        (MessageRole.ASK, self.owners[place], self.owners[place + direction], 3, hop)
+                    )
         return [*lines, self._reply(here, home, own, 0)]
 
     def _reply(self, place: int, home: int, rows: int, step: int) -> Line:
-        return Role.REPLY, self.owners[place], self.owners[home], max(3 * rows, 1), step
+        return MessageRole.REPLY, self.owners[place], self.owners[home], max(3 * rows, 1), step
 
 
 class PlainCutoff(Plain):
@@ -180,7 +184,7 @@ class PlainCutoff(Plain):
             if not (self.can.zones.high1[zone] > above and self.can.zones.low2[zone] < below):
                 continue
             if depth:
-                lines.append((Role.SPREAD, parent, zone, 5, depth - 1))
+                lines.append((MessageRole.SPREAD, parent, zone, 5, depth - 1))
             for number in self._at[zone]:
                 low, high = self._ranges[number]
                 least, at = self._kept[number]
@@ -199,14 +203,16 @@ class PlainCutoff(Plain):
             if low <= x <= high and height < self._kept[number][0]:
                 self._kept[number] = (height, x)
         return [
-            (Role.SPREAD, parent, zone, 3, depth - 1) for zone, parent, depth in self._quadrant(x) if depth
+            (MessageRole.SPREAD, parent, zone, 3, depth - 1)
+            for zone, parent, depth in self._quadrant(x)
+            if depth
         ]
 
     def _go(self, x: float, height: float, new: Row | None) -> list[Line]:
         lines: list[Line] = []
         for zone, parent, depth in self._quadrant(x):
             if depth:
-                lines.append((Role.SPREAD, parent, zone, 3, depth - 1))
+                lines.append((MessageRole.SPREAD, parent, zone, 3, depth - 1))
             lost = [number for number in self._at[zone] if self._kept[number] == (height, x)]
             if lost and new != (x, height):
                 lines += self._ask(x, new, zone, depth, lost)
@@ -215,7 +221,7 @@ class PlainCutoff(Plain):
     def _ask(self, x: float, new: Row | None, zone: int, step: int, lost: list[int]) -> list[Line]:
         """Return a zone's queries on its way, and the replies; the subscriptions take what these bring."""
         way = self.route(zone, x, x)
-        lines = [(Role.ASK, a, b, 4, step + i) for i, (a, b) in enumerate(pairwise(way))]
+        lines = [(MessageRole.ASK, a, b, 4, step + i) for i, (a, b) in enumerate(pairwise(way))]
         here, step, peak = self.place(x), step + len(way) - 1, self.lowest().get(x, INF)
         brought = [(peak, 0, x)] if peak < INF else []
         own, is_last = int(peak < INF and new != (x, peak)), False
@@ -235,13 +241,13 @@ class PlainCutoff(Plain):
                 if place == here:
                     own += found
                 elif found or place == final:
-                    lines.append((Role.REPLY, self.owners[place], zone, max(3 * found, 1), step + hop))
+                    lines.append((MessageRole.REPLY, self.owners[place], zone, max(3 * found, 1), step + hop))
                 if place != final:
                     lines.append(
-                        (Role.ASK, self.owners[place], self.owners[place + direction], 4, step + hop)
+                        (MessageRole.ASK, self.owners[place], self.owners[place + direction], 4, step + hop)
                     )
         if own or is_last:
-            lines.append((Role.REPLY, self.owners[here], zone, max(3 * own, 1), step))
+            lines.append((MessageRole.REPLY, self.owners[here], zone, max(3 * own, 1), step))
         for number in lost:
             low, high = self._ranges[number]
             within = ((height, side, at) for height, side, at in brought if low <= at <= high)

@@ -15,7 +15,7 @@ from tocsin.dissemination.byte_model import ByteModel
 from tocsin.dissemination.can.construction import Splitting
 from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.strategies.registry import strategy_named
-from tocsin.dissemination.traffic import Role, Traffic
+from tocsin.dissemination.traffic import MessageRole, Traffic
 
 INF = math.inf
 SIZES = ByteModel(field=4, header=3)
@@ -32,7 +32,7 @@ def worlds(kind: str) -> list[World]:
     return [replace(world, setting=replace(world.setting, byte_model=SIZES)) for world in found]
 
 
-def lines_of(sent: Traffic, role: Role) -> list[Line]:
+def lines_of(sent: Traffic, role: MessageRole) -> list[Line]:
     of = sent.role == role
     columns = (sent.event, sent.sender, sent.receiver, sent.messages, sent.size, sent.step)
     return sorted(zip(*(column[of].tolist() for column in columns), strict=True))
@@ -78,7 +78,7 @@ def test_a_unicast_goes_to_everybody_whose_answer_changes(kind: str) -> None:
                 for node, count in Counter(strategy.gateways[list(told)].tolist()).items():
                     size = count * SIZES.of(3 if kind == "distinct" else 2)
                     expected.append((event, server, node, count, size, 0))
-            assert lines_of(outcome.traffic, Role.SPREAD) == sorted(
+            assert lines_of(outcome.traffic, MessageRole.SPREAD) == sorted(
                 line for line in expected if line[2] != server
             )
             assert outcome.outgoing == altered
@@ -93,7 +93,7 @@ def test_without_a_server_a_change_goes_to_the_quadrants_of_its_x(kind: str) -> 
             for event, x in enumerate(zip(batch.old_x.tolist(), batch.new_x.tolist(), strict=True)):
                 for one in {value for value in x if not math.isnan(value)}:
                     expected += spread_lines(world.setting, event, (-INF, one, one, INF), 3, 0)
-            assert lines_of(strategy.publish(batch).traffic, Role.SPREAD) == sorted(expected)
+            assert lines_of(strategy.publish(batch).traffic, MessageRole.SPREAD) == sorted(expected)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -118,8 +118,8 @@ def test_a_servers_message_goes_to_its_corner_and_over_its_rectangle(kind: str) 
                     (event, *pair, 1, SIZES.of(fields), step) for step, pair in enumerate(pairwise(way))
                 ]
                 spread += spread_lines(world.setting, event, ends, fields, len(way) - 1)
-            assert lines_of(outcome.traffic, Role.ROUTE) == sorted(routed)
-            assert lines_of(outcome.traffic, Role.SPREAD) == sorted(spread)
+            assert lines_of(outcome.traffic, MessageRole.ROUTE) == sorted(routed)
+            assert lines_of(outcome.traffic, MessageRole.SPREAD) == sorted(spread)
             assert outcome.outgoing == len(messages)
 
 

@@ -9,7 +9,7 @@ import pytest
 from tocsin.language import parse_condition, to_dnf
 from tocsin.model.timestamps import microseconds
 from tocsin.model.values import Kind
-from tocsin.spark.join.checks import Check, Checker, NeverError, Places, Question, UndecidedError
+from tocsin.spark.join.checks import Checker, ColumnPlaces, JoinCheck, NeverError, Question, UndecidedError
 
 KINDS = {
     "a": Kind.NUMBER,
@@ -20,9 +20,9 @@ KINDS = {
 }
 
 
-def checks(text: str) -> tuple[Check, ...]:
+def checks(text: str) -> tuple[JoinCheck, ...]:
     (conjunction,) = to_dnf(parse_condition(text)).conjunctions
-    return Checker(Places(KINDS)).checks(conjunction)
+    return Checker(ColumnPlaces(KINDS)).checks(conjunction)
 
 
 def told(text: str) -> list[tuple[Question, tuple[object, ...]]]:
@@ -93,7 +93,7 @@ def test_what_sql_cannot_decide_is_left(text: str) -> None:
 
 
 def test_places_are_numbered_as_they_are_asked_for() -> None:
-    places = Places(KINDS)
+    places = ColumnPlaces(KINDS)
     found = [places.find(path) for path in ("word", "b", "moment", "b", "nowhere", "flag")]
     assert [place and (place.number, place.within) for place in found] == [
         (0, 0),

@@ -14,7 +14,7 @@ import pytest
 from tocsin.model.errors import SparkError
 from tocsin.spark.sinks.folder import (
     Commit,
-    Part,
+    PartFile,
     SinkFolder,
     committed_batches,
     read_committed,
@@ -27,7 +27,7 @@ AT_ONCE = timedelta(seconds=-5)
 
 
 def write(sink: SinkFolder, *ids: int) -> tuple[str, ...]:
-    with Part(sink, SCHEMA) as part:
+    with PartFile(sink, SCHEMA) as part:
         part.write(pa.RecordBatch.from_pydict({"id": ids, "at": [0] * len(ids)}, schema=SCHEMA))
     assert part.rows == len(ids)
     return part.files
@@ -82,7 +82,7 @@ def test_an_empty_batch_has_no_file_but_columns(sink: SinkFolder) -> None:
 
 def test_a_task_that_fails_leaves_nothing(sink: SinkFolder) -> None:
     def fail() -> None:
-        with Part(sink, SCHEMA) as part:
+        with PartFile(sink, SCHEMA) as part:
             part.write(pa.RecordBatch.from_pydict({"id": [1], "at": [0]}, schema=SCHEMA))
             raise ZeroDivisionError
 
@@ -94,7 +94,7 @@ def test_a_task_that_fails_leaves_nothing(sink: SinkFolder) -> None:
 def test_rows_are_brought_to_the_columns_of_the_folder(sink: SinkFolder) -> None:
     sink.claim("q", COLUMNS, SCHEMA)
     rome = pa.schema([pa.field("id", pa.int64(), nullable=False), ("at", pa.timestamp("us", "Europe/Rome"))])
-    with Part(sink, SCHEMA, "zstd") as part:
+    with PartFile(sink, SCHEMA, "zstd") as part:
         part.write(pa.RecordBatch.from_pydict({"id": [1], "at": [7]}, schema=rome))
     sink.publish(Commit(batch=0, files=part.files, rows=1))
     assert read_committed(sink.root).schema == SCHEMA

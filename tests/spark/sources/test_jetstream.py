@@ -12,27 +12,27 @@ from nats.js.api import RetentionPolicy
 
 from tocsin.model.errors import SparkError
 from tocsin.spark.sources import jetstream
-from tocsin.spark.sources.jetstream import Access, Link, Span
+from tocsin.spark.sources.jetstream import Access, MessageSpan, StreamLink
 
 from .conftest import Server, Stream
 
 
-def link_to(stream: Stream, *subjects: str, timeout: float = 5.0) -> Link:
-    return Link(
+def link_to(stream: Stream, *subjects: str, timeout: float = 5.0) -> StreamLink:
+    return StreamLink(
         Access(
             (stream.server.url,), stream.name, tuple(f"{stream.name}.{s}" for s in subjects), timeout=timeout
         )
     )
 
 
-def numbers(link: Link, first: int, end: int, *, strict: bool = True) -> list[int]:
+def numbers(link: StreamLink, first: int, end: int, *, strict: bool = True) -> list[int]:
     return [message.sequence for some in link.read(first, end, strict=strict) for message in some]
 
 
 def test_a_range_is_read_in_order(stream: Stream) -> None:
     stream.publish(*range(20))
     with link_to(stream) as link:
-        assert link.span() == Span(1, 21)
+        assert link.span() == MessageSpan(1, 21)
         assert numbers(link, 1, 21) == list(range(1, 21))
         assert numbers(link, 5, 8) == [5, 6, 7]
         assert numbers(link, 8, 8) == []
@@ -146,15 +146,15 @@ def test_a_work_queue_is_refused(server: Server) -> None:
 
 def test_what_is_not_there_is_named(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     with (
-        Link(Access((server.url,), "missing")) as link,
+        StreamLink(Access((server.url,), "missing")) as link,
         pytest.raises(SparkError, match=rf"stream `missing` at {server.url}: stream not found"),
     ):
         link.span()
     with pytest.raises(SparkError, match=r"stream `any` at nats://127.0.0.1:1: .*Connect call failed"):
-        Link(Access(("nats://127.0.0.1:1",), "any", timeout=5))
+        StreamLink(Access(("nats://127.0.0.1:1",), "any", timeout=5))
     monkeypatch.setitem(sys.modules, "nkeys", None)
     with pytest.raises(SparkError, match=r"pip install 'nats-py\[nkeys\]'"):
-        Link(Access((server.url,), "any", credentials="some.creds"))
+        StreamLink(Access((server.url,), "any", credentials="some.creds"))
 
 
 def test_a_server_that_goes_away_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,10 +192,10 @@ def test_secrets_open_doors_and_are_not_shown(
 ) -> None:
     server = Server(tmp_path / "nats", *flags)
     try:
-        with Link(Access((server.url,), "any", **right)) as link:  # type: ignore[arg-type]
+        with StreamLink(Access((server.url,), "any", **right)) as link:  # type: ignore[arg-type]
             assert not link.is_closed
         with pytest.raises(SparkError, match="Authorization Violation") as caught:
-            Link(Access((server.url,), "any", **wrong))  # type: ignore[arg-type]
+            StreamLink(Access((server.url,), "any", **wrong))  # type: ignore[arg-type]
         assert "gu3ss" not in str(caught.value)
     finally:
         server.stop()
@@ -209,4 +209,4 @@ def test_an_address_is_shown_without_its_secrets() -> None:
 def test_a_missing_client_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "nats", None)
     with pytest.raises(SparkError, match=r"pip install 'tocsin\[nats\]'"):
-        Link(Access(("nats://127.0.0.1:1",), "any"))
+        StreamLink(Access(("nats://127.0.0.1:1",), "any"))

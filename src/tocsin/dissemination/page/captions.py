@@ -9,7 +9,7 @@ import numpy as np
 
 from tocsin.dissemination.page.event_selection import EventKind, Point, ShownEvent
 from tocsin.dissemination.strategies.strategy import Outcome, Strategy
-from tocsin.dissemination.traffic import Role
+from tocsin.dissemination.traffic import MessageRole
 
 
 def title_of(name: str) -> str:
@@ -89,7 +89,7 @@ def _cutoff(strategy: Strategy, outcome: Outcome, event: ShownEvent) -> str:
             f"answers as they are. Beyond these nothing can change, so it goes no farther than "
             f"{_count(_zones_reached(strategy, outcome, event), 'zone')}: {changes}."
         )
-    asked = _messages(outcome, Role.ASK)
+    asked = _messages(outcome, MessageRole.ASK)
     asking = (
         f" Those who lose their answer's row ask for another: {_count(asked, 'message')} along the diagonal."
         if asked
@@ -105,7 +105,7 @@ def _server_content_network(strategy: Strategy, outcome: Outcome, event: ShownEv
     messages = len(event.messages)
     if not messages:
         return f"The server knows no subscription, and need not: {_no_effect(strategy, event)}. It sends nothing."
-    hops = _messages(outcome, Role.ROUTE)
+    hops = _messages(outcome, MessageRole.ROUTE)
     return (
         f"The server knows no subscription, but the rows: {_affected_ranges(event)}. "
         f"{_count(messages, 'message').capitalize()} {_verb(messages, 'goes', 'go')} {_count(hops, 'hop')} to the corner"
@@ -114,7 +114,7 @@ def _server_content_network(strategy: Strategy, outcome: Outcome, event: ShownEv
 
 
 def _distributed_server(strategy: Strategy, outcome: Outcome, event: ShownEvent) -> str:
-    asked = _messages(outcome, Role.ASK)
+    asked = _messages(outcome, MessageRole.ASK)
     owner, *others = _owners(strategy, event)
     asks = f"{_count(asked, 'message')} along the diagonal {_verb(asked, 'asks', 'ask')} for others"
     if others:
@@ -126,7 +126,7 @@ def _distributed_server(strategy: Strategy, outcome: Outcome, event: ShownEvent)
     if not messages:
         end = "Nobody needs to be told" if len(outcome.traffic) else "It sends nothing"
         return f"{knows}: {_no_effect(strategy, event)}. {end}."
-    hops = _messages(outcome, Role.ROUTE)
+    hops = _messages(outcome, MessageRole.ROUTE)
     way = (
         f"{_verb(messages, 'goes', 'go')} {_count(hops, 'hop')}"
         if hops
@@ -155,7 +155,7 @@ _STRATEGIES: Final[Mapping[str, tuple[str, Callable[[Strategy, Outcome, ShownEve
 def _spreading(strategy: Strategy, outcome: Outcome, event: ShownEvent) -> str:
     """Return how far messages spread, and how many answers change."""
     messages = event.messages
-    receivers = outcome.traffic.receiver[outcome.traffic.role == Role.SPREAD]
+    receivers = outcome.traffic.receiver[outcome.traffic.role == MessageRole.SPREAD]
     if not len(receivers):
         return f"and need not spread: {_answers_change(outcome)}"
     corners = strategy.setting.can.locate(messages.inner_l, messages.inner_r)
@@ -228,7 +228,7 @@ def _forwarding(strategy: Strategy, outcome: Outcome, event: ShownEvent) -> str:
 
 def _zones_reached(strategy: Strategy, outcome: Outcome, event: ShownEvent) -> int:
     """Return how many zones an update gets to as it spreads, including those where it begins."""
-    spreading = outcome.traffic.role == Role.SPREAD
+    spreading = outcome.traffic.role == MessageRole.SPREAD
     return len(np.union1d(outcome.traffic.receiver[spreading], _diagonal_zones(strategy, event)))
 
 
@@ -260,7 +260,7 @@ def _at(point: Point | None) -> str:
     return f"({_number(point[0])}, {_number(point[1])})"
 
 
-def _messages(outcome: Outcome, role: Role) -> int:
+def _messages(outcome: Outcome, role: MessageRole) -> int:
     return int(outcome.traffic.messages[outcome.traffic.role == role].sum())
 
 

@@ -18,7 +18,7 @@ from tocsin.dissemination.query_kinds.ranges import RangeQueries
 from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.strategies.registry import strategy_named
 from tocsin.dissemination.strategies.strategy import Outcome, Strategy
-from tocsin.dissemination.traffic import Role
+from tocsin.dissemination.traffic import MessageRole
 from tocsin.model.errors import TocsinError
 from tocsin.views.changes import Floats
 
@@ -121,7 +121,7 @@ def make_scene(
             zip(queries.lows.tolist(), queries.highs.tolist(), strategies[0].gateways.tolist(), strict=True)
         ),
         rows=list(zip(queries.x.tolist(), queries.y.tolist(), strict=True)),
-        roles=[role.name.lower() for role in Role],
+        roles=[role.name.lower() for role in MessageRole],
         strategies=[
             SceneStrategy(one.name, title_of(one.name), one.stored_state.words) for one in strategies
         ],

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tocsin.dissemination.columns import is_run_start
 from tocsin.dissemination.query_kinds.base import Changes
-from tocsin.dissemination.query_kinds.join_rows import JoinChanges, KeyedRows, Table, TableImage
+from tocsin.dissemination.query_kinds.join_rows import JoinChanges, JoinSide, KeyedRows, TableImage
 from tocsin.matching import IdArray, Matches
 from tocsin.model.errors import TocsinError
 from tocsin.views.answer_changes import AnswerChanges
@@ -52,7 +52,7 @@ class PairReformulator(Reformulator):
     """
 
     def __init__(self, r: TableImage, s: TableImage) -> None:
-        self._tables = {Table.R: KeyedRows(Table.R, r), Table.S: KeyedRows(Table.S, s)}
+        self._tables = {JoinSide.R: KeyedRows(JoinSide.R, r), JoinSide.S: KeyedRows(JoinSide.S, s)}
 
     def load(self, x: Floats, y: Floats) -> None:  # noqa: ARG002 - no points can be taken
         """Raise `TocsinError`: a join has two tables, and is made with them."""
@@ -77,7 +77,7 @@ class PairReformulator(Reformulator):
         columns = (getattr(changes, name).tolist() for name in changes.__struct_fields__)
         rows = zip(*columns, strict=True)
         for place, (number, id, old_key, old_value, new_key, new_value) in enumerate(rows):
-            table = Table(number)
+            table = JoinSide(number)
             own = self._tables[table]
             goes, comes = old_key == old_key, new_key == new_key  # noqa: PLR0124 - NaN alone differs from itself
             if goes:
@@ -93,20 +93,20 @@ class PairReformulator(Reformulator):
                 own.add(id, new_key, new_value)
                 yield from ((place, 1, sides) for sides in self._pairs(table, id, new_key, new_value))
 
-    def _pairs(self, table: Table, id: int, key: float, value: float) -> Iterator[_Sides]:
+    def _pairs(self, table: JoinSide, id: int, key: float, value: float) -> Iterator[_Sides]:
         """Yield all pairs of a row with rows of the other table."""
-        if table is Table.R:
-            yield from ((id, value, s, z) for s, z in self._tables[Table.S].of(key).items())
+        if table is JoinSide.R:
+            yield from ((id, value, s, z) for s, z in self._tables[JoinSide.S].of(key).items())
         else:
-            yield from ((r, x, id, value) for r, x in self._tables[Table.R].of(key).items())
+            yield from ((r, x, id, value) for r, x in self._tables[JoinSide.R].of(key).items())
 
     def present(self, lows: Floats, highs: Floats) -> Present:
         """Return all pairs in the order of their x as columns `r`, `s`, `z`; those of range i stand from `begins[i]` to `ends[i]`."""
         found = [
             (x, r, s, z)
-            for key, rows in self._tables[Table.R].all()
+            for key, rows in self._tables[JoinSide.R].all()
             for r, x in rows.items()
-            for s, z in self._tables[Table.S].of(key).items()
+            for s, z in self._tables[JoinSide.S].of(key).items()
         ]
         found.sort()
         x, z = (np.array([one[i] for one in found], dtype=np.float64) for i in (0, 3))

@@ -17,7 +17,7 @@ from tocsin.views.changes import Floats
 from tocsin.views.kinds.kind import PointError
 
 
-class Table(IntEnum):
+class JoinSide(IntEnum):
     """The two tables of a join."""
 
     R = 0  # its value is x, the attribute of ranges
@@ -38,7 +38,7 @@ class JoinRows(Struct, frozen=True):
         """Return some of the rows, given by their positions or by a mask."""
         return JoinRows(self.id[positions], self.key[positions], self.value[positions])
 
-    def check(self, table: Table) -> None:
+    def check(self, table: JoinSide) -> None:
         """Raise `TocsinError` at a row that is not finite, or has the id of another."""
         if len(wrong := np.flatnonzero(~(np.isfinite(self.key) & np.isfinite(self.value)))):
             at = int(wrong[0])
@@ -59,7 +59,7 @@ class JoinChanges(Struct, frozen=True):
     An inserted row has NaN as its old key and value, a deleted one as its new ones. An update may change all but the id.
     """
 
-    table: NDArray[np.int8]  # a `Table`
+    table: NDArray[np.int8]  # a `JoinSide`
     id: IdArray
     old_key: Floats
     old_value: Floats
@@ -76,7 +76,7 @@ class JoinChanges(Struct, frozen=True):
     def check(self) -> None:
         """Raise `TocsinError` at a change whose table is unknown, or whose rows are neither finite nor absent."""
         columns = ((self.old_key, self.old_value), (self.new_key, self.new_value))
-        wrong = ~np.isin(self.table, list(Table))
+        wrong = ~np.isin(self.table, list(JoinSide))
         for key, value in columns:
             wrong |= ~(np.isfinite(key) & np.isfinite(value)) & ~(np.isnan(key) & np.isnan(value))
         if len(found := np.flatnonzero(wrong)):
@@ -101,7 +101,7 @@ _NO_ROWS: Final[Mapping[int, float]] = {}
 class KeyedRows:
     """Rows of one table by key: a shared image, and copies of the keys that changed since."""
 
-    def __init__(self, table: Table, image: TableImage) -> None:
+    def __init__(self, table: JoinSide, image: TableImage) -> None:
         self._table = table
         self._image = image
         # Both override the image; a deleted row has no key.

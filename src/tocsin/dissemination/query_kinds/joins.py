@@ -9,7 +9,7 @@ import numpy as np
 
 from tocsin.dissemination.query_kinds.base import Queries, RangeEnds, Relaxed, check_ranges
 from tocsin.dissemination.query_kinds.join_pairs import ChangedPairs, PairAnswers, PairReformulator
-from tocsin.dissemination.query_kinds.join_rows import JoinChanges, JoinRows, Table, TableImage, image_of
+from tocsin.dissemination.query_kinds.join_rows import JoinChanges, JoinRows, JoinSide, TableImage, image_of
 from tocsin.matching import IdArray
 from tocsin.model.errors import TocsinError
 from tocsin.model.subscription import Answer
@@ -43,8 +43,8 @@ class JoinQueries(Queries):
         z_highs: Floats | None = None,
     ) -> None:
         check_ranges(lows, highs)
-        r.check(Table.R)
-        s.check(Table.S)
+        r.check(JoinSide.R)
+        s.check(JoinSide.S)
         self.r, self.s = r.take(np.argsort(r.value, kind="stable")), s
         self.lows, self.highs = lows, highs
         self.z_lows = np.full(len(lows), -np.inf) if z_lows is None else z_lows
@@ -91,7 +91,7 @@ class JoinQueries(Queries):
         One rectangle contains all subscriptions: its corner has the largest lower end and the least upper end. Zones
         below the diagonal that it meets forward messages without having any subscription.
         """
-        is_r, positions = changes.table == Table.R, np.arange(len(changes))
+        is_r, positions = changes.table == JoinSide.R, np.arange(len(changes))
         was = is_r & ~np.isnan(changes.old_value)
         is_new = is_r & ~np.isnan(changes.new_value) & (changes.new_value != changes.old_value)
         everywhere = ~is_r & (len(self) > 0)
@@ -114,7 +114,7 @@ class JoinQueries(Queries):
         self, changes: JoinChanges, positions: IdArray, low: float, high: float
     ) -> tuple[JoinChanges, IdArray]:
         """Return the changes that a replica sees, and their positions: of S all, of R those within [low, high]."""
-        is_s = changes.table[positions] == Table.S
+        is_s = changes.table[positions] == JoinSide.S
         old, new = changes.old_value[positions], changes.new_value[positions]
         was, will = is_s | ((old >= low) & (old <= high)), is_s | ((new >= low) & (new <= high))
         seen = was | will
@@ -137,7 +137,7 @@ class JoinQueries(Queries):
 
     def gained_rows(self, changes: JoinChanges, ends: RangeEnds) -> int:
         """Return how many more rows that are after changes."""
-        is_r = changes.table == Table.R
+        is_r = changes.table == JoinSide.R
         old, new = changes.old_value, changes.new_value
         of_r = ends.count_containing(new[is_r]) - ends.count_containing(old[is_r])
         came, went = np.isnan(old[~is_r]), np.isnan(new[~is_r])

@@ -12,7 +12,7 @@ from msgspec import Struct
 from tocsin.dissemination.query_kinds.base import Changes
 from tocsin.dissemination.scenarios.definitions import definition_of, known
 from tocsin.dissemination.scenarios.joins import PreparedJoin, prepare_any
-from tocsin.dissemination.scenarios.recomputation import Altered, is_same, sampled
+from tocsin.dissemination.scenarios.recomputation import AlteredAnswer, is_same, sampled
 from tocsin.dissemination.scenarios.scenario import Prepared, Scenario
 from tocsin.dissemination.scenarios.walks import in_batches
 from tocsin.dissemination.simulator import SimulationResult, simulate
@@ -88,7 +88,7 @@ class _AnswerLog:
     def __init__(self, numbers: IdArray) -> None:
         self._numbers = numbers
         self._counts: list[IdArray] = []
-        self.first: list[Altered] = []
+        self.first: list[AlteredAnswer] = []
 
     def add(self, outcome: Outcome, events: int) -> None:
         told = outcome.answer_changes
@@ -96,7 +96,7 @@ class _AnswerLog:
             kept = np.flatnonzero(np.isin(told.numbers, self._numbers))
             kept = kept[np.lexsort((told.numbers[kept], told.rows[kept]))]
             columns = (column[kept].tolist() for column in (told.rows, told.numbers, told.old, told.new))
-            self.first = [Altered(*one) for one in zip(*columns, strict=True)]
+            self.first = [AlteredAnswer(*one) for one in zip(*columns, strict=True)]
         self._counts.append(np.bincount(told.rows, minlength=events))
 
     @property
@@ -136,7 +136,7 @@ class _Checks:
                 )
         self._before = strategy.name, changed.counts
 
-    def _check_first(self, name: str, told: Sequence[Altered]) -> None:
+    def _check_first(self, name: str, told: Sequence[AlteredAnswer]) -> None:
         for meant, found in zip_longest(self._first, told):
             if meant is None or found is None or found[:2] != meant[:2]:
                 # Both lists are sorted, so the lesser entry is missing in the other one.

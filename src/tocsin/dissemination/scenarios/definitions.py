@@ -9,7 +9,7 @@ from tocsin.dissemination.query_kinds.base import Changes
 from tocsin.dissemination.query_kinds.ranges import RangeQueries
 from tocsin.dissemination.scenarios.joins import PreparedJoin
 from tocsin.dissemination.scenarios.pair_recomputation import PairRecomputation
-from tocsin.dissemination.scenarios.recomputation import Altered, Found, Recomputation
+from tocsin.dissemination.scenarios.recomputation import AlteredAnswer, Found, Recomputation
 from tocsin.dissemination.scenarios.scenario import Prepared
 from tocsin.dissemination.strategies.strategy import Strategy
 from tocsin.matching import IdArray
@@ -22,7 +22,7 @@ class Definition(Protocol):
     def change_all(self, changes: Changes) -> None:
         """Make all changes at once."""
 
-    def follow(self, changes: Changes, numbers: IdArray) -> list[Altered]:
+    def follow(self, changes: Changes, numbers: IdArray) -> list[AlteredAnswer]:
         """Make changes one after another, and return which of some subscriptions' answers they alter."""
 
     def answer(self, number: int) -> Found:
@@ -52,7 +52,7 @@ class _Ranges:
     def change_all(self, changes: PointChanges) -> None:
         self._now.change_all(changes)
 
-    def follow(self, changes: PointChanges, numbers: IdArray) -> list[Altered]:
+    def follow(self, changes: PointChanges, numbers: IdArray) -> list[AlteredAnswer]:
         return self._now.follow(changes, self._lows[numbers], self._highs[numbers], numbers)
 
     def answer(self, number: int) -> Found:

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from tocsin.dissemination.query_kinds.join_rows import JoinChanges, JoinRows, Table
+from tocsin.dissemination.query_kinds.join_rows import JoinChanges, JoinRows, JoinSide
 from tocsin.dissemination.query_kinds.joins import JoinQueries
 from tocsin.dissemination.scenarios.ranges import DOMAIN, hundredths
 from tocsin.dissemination.scenarios.scenario import Prepared, Scenario, everybody_of, place, prepare
@@ -35,7 +35,7 @@ def prepare_any(scenario: Scenario) -> Prepared | PreparedJoin:
 def prepare_join(scenario: Scenario) -> PreparedJoin:
     """Return a scenario's network, queries and changes; each table has its rows, and ranges of z are as those of x."""
     scenario.check()
-    r, s = (draw_rows(scenario.rows, table, scenario.seed) for table in Table)
+    r, s = (draw_rows(scenario.rows, table, scenario.seed) for table in JoinSide)
     everybody = everybody_of(scenario, DOMAIN, scenario.seed)
     ranges = everybody.first(scenario.subscriptions)
     of_z = everybody_of(scenario, DOMAIN, scenario.seed + 1).first(scenario.subscriptions)
@@ -44,7 +44,7 @@ def prepare_join(scenario: Scenario) -> PreparedJoin:
     return PreparedJoin(scenario, setting, queries, draw_changes(r, s, scenario.events, scenario.seed))
 
 
-def draw_rows(rows: int, table: Table, seed: int = 1) -> JoinRows:
+def draw_rows(rows: int, table: JoinSide, seed: int = 1) -> JoinRows:
     """Return rows with values uniform in the domain, and keys of which each table has some twice and some not at all."""
     random = np.random.default_rng([seed, 7, table, rows])
     key = random.integers(0, max(rows // _PER_KEY, 1), rows).astype(np.float64)
@@ -55,12 +55,12 @@ def draw_changes(r: JoinRows, s: JoinRows, count: int, seed: int = 1) -> JoinCha
     """Return changes of values, half of them R's and half S's: a random row's goes up or down a little."""
     random = np.random.default_rng([seed, 8, len(r), len(s), count])
     table = random.integers(0, 2, count).astype(np.int8)
-    rows = np.where(table == Table.R, random.integers(0, len(r), count), random.integers(0, len(s), count))
+    rows = np.where(table == JoinSide.R, random.integers(0, len(r), count), random.integers(0, len(s), count))
     ways = random.uniform(-_FAR, _FAR, count).tolist()
     now = (r.value.copy(), s.value.copy())
     old, new = np.empty(count), np.empty(count)
     for place_, (which, row, way) in enumerate(zip(table.tolist(), rows.tolist(), ways, strict=True)):
         old[place_] = now[which][row]
         now[which][row] = new[place_] = round(min(max(old[place_] + way, DOMAIN[0]), DOMAIN[1]), 2)
-    key: Floats = np.where(table == Table.R, r.key[rows % len(r)], s.key[rows % len(s)])
+    key: Floats = np.where(table == JoinSide.R, r.key[rows % len(r)], s.key[rows % len(s)])
     return JoinChanges(table, rows, key, old, key, new)

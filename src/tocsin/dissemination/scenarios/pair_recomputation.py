@@ -6,9 +6,9 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from tocsin.dissemination.query_kinds.join_rows import JoinChanges, Table
+from tocsin.dissemination.query_kinds.join_rows import JoinChanges, JoinSide
 from tocsin.dissemination.query_kinds.joins import JoinQueries
-from tocsin.dissemination.scenarios.recomputation import Altered
+from tocsin.dissemination.scenarios.recomputation import AlteredAnswer
 from tocsin.matching import IdArray
 from tocsin.views.changes import Floats
 
@@ -29,14 +29,14 @@ class PairRecomputation:
 
     def __init__(self, queries: JoinQueries) -> None:
         self._queries = queries
-        self._tables: dict[Table, _Rows] = {
+        self._tables: dict[JoinSide, _Rows] = {
             table: {
                 id: (key, value)
                 for id, key, value in zip(
                     rows.id.tolist(), rows.key.tolist(), rows.value.tolist(), strict=True
                 )
             }
-            for table, rows in ((Table.R, queries.r), (Table.S, queries.s))
+            for table, rows in ((JoinSide.R, queries.r), (JoinSide.S, queries.s))
         }
         self._pairs = self._paired()
 
@@ -57,7 +57,7 @@ class PairRecomputation:
         )
         return tuple(zip(pairs.r[wanted].tolist(), pairs.s[wanted].tolist(), strict=True))
 
-    def follow(self, changes: JoinChanges, numbers: IdArray) -> list[Altered]:
+    def follow(self, changes: JoinChanges, numbers: IdArray) -> list[AlteredAnswer]:
         """Make changes one after another, and return which of some subscriptions' answers they alter."""
         answers = {number: self.answer(number) for number in numbers.tolist()}
         found = []
@@ -66,12 +66,12 @@ class PairRecomputation:
             self._pairs = self._paired()
             for number, before in answers.items():
                 if (after := self.answer(number)) != before:
-                    found.append(Altered(place, number, before, after))
+                    found.append(AlteredAnswer(place, number, before, after))
                     answers[number] = after
         return found
 
     def _change(self, changes: JoinChanges, place: int) -> None:
-        rows, id = self._tables[Table(int(changes.table[place]))], int(changes.id[place])
+        rows, id = self._tables[JoinSide(int(changes.table[place]))], int(changes.id[place])
         key, value = float(changes.new_key[place]), float(changes.new_value[place])
         rows.pop(id, None)
         if key == key:  # noqa: PLR0124 - NaN, of a row that goes, differs from itself
@@ -80,11 +80,11 @@ class PairRecomputation:
     def _paired(self) -> _Pairs:
         """Return all rows of R with all of S that have the same key, in the order of their ids."""
         of_key: dict[float, list[tuple[int, float]]] = {}
-        for id, (key, value) in sorted(self._tables[Table.S].items()):
+        for id, (key, value) in sorted(self._tables[JoinSide.S].items()):
             of_key.setdefault(key, []).append((id, value))
         found = [
             (id, other, value, other_value)
-            for id, (key, value) in sorted(self._tables[Table.R].items())
+            for id, (key, value) in sorted(self._tables[JoinSide.R].items())
             for other, other_value in of_key.get(key, ())
         ]
         numbers, values = [one[:2] for one in found], [one[2:] for one in found]

@@ -15,15 +15,15 @@ from tocsin.views.changes import Floats
 DOMAIN: Final = (0.0, 10_000.0)
 
 
-class Distribution(Struct, frozen=True):
+class RangeDistribution(Struct, frozen=True):
     """The mean and the deviation of ranges' midpoints and lengths, in a domain of [0, 10000]."""
 
     midpoint: tuple[float, float]
     length: tuple[float, float]
 
 
-TABLE_1: Final = Distribution((5_000.0, 1_500.0), (1_000.0, 1_000.0))
-SHORT: Final = Distribution((5_000.0, 10_000.0), (50.0, 10.0))
+TABLE_1: Final = RangeDistribution((5_000.0, 1_500.0), (1_000.0, 1_000.0))
+SHORT: Final = RangeDistribution((5_000.0, 10_000.0), (50.0, 10.0))
 """With these the share of ignorable updates is varied (figure 10)."""
 
 
@@ -53,7 +53,7 @@ class Ranges(Struct, frozen=True):
 
 def draw_ranges(
     count: int,
-    distribution: Distribution = TABLE_1,
+    distribution: RangeDistribution = TABLE_1,
     domain: tuple[float, float] = DOMAIN,
     seed: int = 1,
 ) -> Ranges:

@@ -17,7 +17,7 @@ Found: TypeAlias = "float | tuple[Any, ...]"
 """An answer: a number, NaN for null, or sorted codes of distinct values, or pairs."""
 
 
-class Altered(NamedTuple):
+class AlteredAnswer(NamedTuple):
     """An answer that a change alters."""
 
     change: int
@@ -93,7 +93,9 @@ class Recomputation:
         """Return the answer of a range, both ends included."""
         return self._answer(self._y[(self._x >= low) & (self._x <= high)])
 
-    def follow(self, changes: PointChanges, lows: Floats, highs: Floats, numbers: IdArray) -> list[Altered]:
+    def follow(
+        self, changes: PointChanges, lows: Floats, highs: Floats, numbers: IdArray
+    ) -> list[AlteredAnswer]:
         """Make changes one after another, and return which of some subscriptions' answers they alter; each has a range."""
         found = []
         for place in range(len(changes)):
@@ -105,7 +107,7 @@ class Recomputation:
             self.change(changes, place)
             for i, old in zip(places, before, strict=True):
                 if not is_same(old, new := self.answer(lows[i], highs[i])):
-                    found.append(Altered(place, int(numbers[i]), old, new))
+                    found.append(AlteredAnswer(place, int(numbers[i]), old, new))
         return found
 
 

@@ -18,7 +18,14 @@ from tocsin.dissemination.network.overlay import Overlay, place_overlay
 from tocsin.dissemination.query_kinds.joins import JoinQueries
 from tocsin.dissemination.query_kinds.ranges import RangeQueries
 from tocsin.dissemination.scenarios.quotes import make_trace, read_quotes
-from tocsin.dissemination.scenarios.ranges import DOMAIN, SHORT, TABLE_1, Distribution, Ranges, draw_ranges
+from tocsin.dissemination.scenarios.ranges import (
+    DOMAIN,
+    SHORT,
+    TABLE_1,
+    RangeDistribution,
+    Ranges,
+    draw_ranges,
+)
 from tocsin.dissemination.scenarios.variants import codes, mirrored, moves
 from tocsin.dissemination.scenarios.walks import SPIKES, draw_points, draw_updates
 from tocsin.dissemination.setting import Setting
@@ -125,10 +132,10 @@ def place(scenario: Scenario, ranges: Ranges, rows: Floats, domain: tuple[float,
     return Setting(overlay, can, server, ByteModel(scenario.field, scenario.header), scenario.seed)
 
 
-def _distribution(scenario: Scenario) -> Distribution:
+def _distribution(scenario: Scenario) -> RangeDistribution:
     of = SHORT if scenario.short else TABLE_1
     mean, deviation = of.length
-    return Distribution(of.midpoint, (mean * scenario.lengthened, deviation * scenario.lengthened))
+    return RangeDistribution(of.midpoint, (mean * scenario.lengthened, deviation * scenario.lengthened))
 
 
 @lru_cache(maxsize=2)

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from tocsin.dissemination.scenarios.ranges import DOMAIN, hundredths
-from tocsin.dissemination.scenarios.walks import Points, Updates
+from tocsin.dissemination.scenarios.walks import TablePoints, Updates
 from tocsin.views.changes import Floats, PointChanges
 
 _FAR: Final = 100.0  # how far a row moves from where it began, at the most
@@ -18,7 +18,7 @@ def mirrored(y: Floats) -> Floats:
     return hundredths(DOMAIN[1] - y)
 
 
-def moves(points: Points, updates: Updates, seed: int = 1) -> PointChanges:
+def moves(points: TablePoints, updates: Updates, seed: int = 1) -> PointChanges:
     """Return moves of the updated rows in x; their y stay as they were at first."""
     random = np.random.default_rng([seed, 5, len(updates)])
     rows = updates.rows

@@ -37,7 +37,7 @@ class DrawError(TocsinError):
     """There is no update of the sort that is wanted."""
 
 
-class Points(Struct, frozen=True):
+class TablePoints(Struct, frozen=True):
     """The points of a table's rows, by the rows' numbers."""
 
     x: Floats
@@ -78,11 +78,11 @@ class Updates(Struct, frozen=True):
         """Return them as changes of points."""
         return PointChanges(self.x, self.old_y, self.x, self.new_y)
 
-    def applied_to(self, points: Points) -> Points:
+    def applied_to(self, points: TablePoints) -> TablePoints:
         """Return the points after all updates."""
         y = points.y.copy()
         y[self.rows] = self.new_y  # of several updates of a row, the last one counts
-        return Points(points.x, y)
+        return TablePoints(points.x, y)
 
     def to_arrow(self) -> pa.Table:
         """Return the updated rows as events of the table's stream."""
@@ -95,15 +95,15 @@ def in_batches(changes: Changes, size: int, begin: int = 0) -> Iterator[Changes]
         yield changes.part(first, first + size)
 
 
-def draw_points(rows: int, *, decimals: int = 2, seed: int = 1) -> Points:
+def draw_points(rows: int, *, decimals: int = 2, seed: int = 1) -> TablePoints:
     """Return points uniform in the domain; with fewer decimals of x, more of them share one."""
     random = np.random.default_rng([seed, 2, rows])
     x = np.round(random.uniform(*DOMAIN, rows), decimals)
-    return Points(x, hundredths(random.uniform(_LEAST, DOMAIN[1], rows)))
+    return TablePoints(x, hundredths(random.uniform(_LEAST, DOMAIN[1], rows)))
 
 
 def draw_updates(
-    points: Points,
+    points: TablePoints,
     count: int,
     *,
     spikes: float = SPIKES,
@@ -135,7 +135,7 @@ def draw_updates(
 class _Walk:
     """The rows' present values, and the updates that led to them."""
 
-    def __init__(self, points: Points, random: Generator) -> None:
+    def __init__(self, points: TablePoints, random: Generator) -> None:
         self._random = random
         self._y = array("d", points.y.tobytes())
         self._seen = np.frombuffer(self._y)  # the same memory: numbers one by one are quicker from an `array`

@@ -16,7 +16,7 @@ from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.strategies.content_network import route_traffic, spread_traffic
 from tocsin.dissemination.strategies.ds_cn import diagonal_traffic
 from tocsin.dissemination.strategies.strategy import EXTREMES, Outcome, StoredState, Strategy
-from tocsin.dissemination.traffic import Role, Traffic
+from tocsin.dissemination.traffic import MessageRole, Traffic
 from tocsin.model.subscription import Answer
 from tocsin.views.answer_changes import AnswerChanges, number_answer
 from tocsin.views.changes import Floats
@@ -73,7 +73,7 @@ class CutoffContentNetwork(Strategy):
         requests, messages = broadcast.requests, broadcast.messages
         routes = self.setting.can.route(requests.gateway, requests.x, requests.x)
         routed = route_traffic(
-            self.setting, requests.change, routes, _REQUEST_FIELDS, steps=requests.step, role=Role.ASK
+            self.setting, requests.change, routes, _REQUEST_FIELDS, steps=requests.step, role=MessageRole.ASK
         )
         arrivals = requests.step + np.diff(routes.starts) - 1
         steps = arrivals[messages.cause] + messages.step

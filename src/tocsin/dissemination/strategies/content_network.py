@@ -8,7 +8,7 @@ from tocsin.dissemination.can.state import Routes, SpreadTrees
 from tocsin.dissemination.query_kinds.base import Queries
 from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.strategies.gateways import Gateways
-from tocsin.dissemination.traffic import Role, Traffic
+from tocsin.dissemination.traffic import MessageRole, Traffic
 from tocsin.matching import IdArray
 from tocsin.views.answer_changes import AnswerChanges
 from tocsin.views.messages import Messages
@@ -46,7 +46,7 @@ def route_traffic(
     fields: IdArray | int,
     *,
     steps: IdArray,
-    role: Role = Role.ROUTE,
+    role: MessageRole = MessageRole.ROUTE,
 ) -> Traffic:
     """Return the traffic along routes, given each route's event, number of fields and first step."""
     hops = np.diff(routes.starts) - 1
@@ -77,5 +77,5 @@ def spread_traffic(
         trees.zones[forwarded],
         size=setting.byte_model.of(np.broadcast_to(fields, events.shape)[tree]),
         step=np.broadcast_to(steps, events.shape)[tree] + trees.depths[forwarded] - 1,
-        role=Role.SPREAD,
+        role=MessageRole.SPREAD,
     )

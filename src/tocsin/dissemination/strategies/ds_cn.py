@@ -17,7 +17,7 @@ from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.strategies.content_network import disseminate
 from tocsin.dissemination.strategies.gateways import Gateways
 from tocsin.dissemination.strategies.strategy import EXTREMES, Outcome, StoredState, Strategy
-from tocsin.dissemination.traffic import Role, Traffic
+from tocsin.dissemination.traffic import MessageRole, Traffic
 from tocsin.matching import IdArray
 
 
@@ -76,7 +76,7 @@ def diagonal_traffic(
         messages.receiver,
         size=setting.byte_model.of(messages.fields),
         step=steps,
-        role=np.where(messages.is_reply, Role.REPLY, Role.ASK).astype(np.int8),
+        role=np.where(messages.is_reply, MessageRole.REPLY, MessageRole.ASK).astype(np.int8),
     )
 
 

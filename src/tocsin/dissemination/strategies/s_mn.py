@@ -12,7 +12,7 @@ from tocsin.dissemination.query_kinds.base import Changes, Queries
 from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.strategies.server_side import ServerStrategy
 from tocsin.dissemination.strategies.strategy import EXTREMES, Outcome
-from tocsin.dissemination.traffic import Role, Traffic
+from tocsin.dissemination.traffic import MessageRole, Traffic
 from tocsin.matching import IdArray, Matches
 from tocsin.views.changes import Floats
 
@@ -43,7 +43,7 @@ class ServerMulticast(ServerStrategy):
             delivery.receiver,
             size=self.setting.byte_model.of(1 + delivery.ids),
             step=delivery.step,
-            role=Role.SPREAD,
+            role=MessageRole.SPREAD,
         )
         return Outcome(traffic, changed, seconds, int(np.count_nonzero(np.diff(found.offsets))))
 

@@ -13,7 +13,7 @@ from tocsin.dissemination.columns import offsets_of
 from tocsin.dissemination.query_kinds.base import Changes
 from tocsin.dissemination.strategies.server_side import ServerStrategy
 from tocsin.dissemination.strategies.strategy import EVERY_KIND, Outcome
-from tocsin.dissemination.traffic import Role, Traffic
+from tocsin.dissemination.traffic import MessageRole, Traffic
 from tocsin.matching import IdArray, Matches
 from tocsin.views.answer_changes import AnswerChanges
 
@@ -51,7 +51,7 @@ class ServerUnicast(ServerStrategy):
             messages=counts.counts,
             size=self._sizes(changed, counts),
             step=np.zeros(len(counts.nodes), dtype=np.int64),
-            role=Role.SPREAD,
+            role=MessageRole.SPREAD,
         )
         return Outcome(traffic, changed, seconds, len(outgoing))
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from tocsin.language.parsing.conditions import ConditionReader
 from tocsin.language.parsing.cursor import FOREIGN_SYNTAX, closest
-from tocsin.language.parsing.terms import Scope
+from tocsin.language.parsing.terms import NameScope
 from tocsin.language.parsing.tokens import END, NAME, NUMBER, PARAMETER, QUOTED, RESERVED, STRING
 from tocsin.language.printer import default_name
 from tocsin.model.conditions import TRUE, Condition
@@ -103,7 +103,7 @@ class ClauseReader(ConditionReader):
             return self.texts[at]
         return self.name(what)
 
-    def alias(self, scope: Scope) -> str | None:
+    def alias(self, scope: NameScope) -> str | None:
         """Read a source's alias, if it has one."""
         named = self.accept("as")
         at, kind = self.at, self.kinds[self.at]

@@ -6,7 +6,7 @@ from typing import Final
 
 from tocsin.language.parsing.clauses import CLAUSE_WORDS, ClauseReader
 from tocsin.language.parsing.cursor import closest
-from tocsin.language.parsing.terms import COMPARISON_SIGNS, Scope
+from tocsin.language.parsing.terms import COMPARISON_SIGNS, NameScope
 from tocsin.language.parsing.tokens import END, NAME, NUMBER, PARAMETER, QUOTED, RESERVED
 from tocsin.model.conditions import TRUE, Condition
 from tocsin.model.queries import (
@@ -95,7 +95,7 @@ class QueryReader(ClauseReader):
         is_sequence = nested or self._is_sequence(start)
         outer, self.scope = (
             self.scope,
-            Scope(sequence=is_sequence, elapsed=is_sequence, aggregates=_NO_AGGREGATE),
+            NameScope(sequence=is_sequence, elapsed=is_sequence, aggregates=_NO_AGGREGATE),
         )
         query = (
             self._sequence(selected, self.scope, nested=nested)
@@ -105,7 +105,7 @@ class QueryReader(ClauseReader):
         self.scope = outer
         return query
 
-    def _sequence(self, selected: int | None, scope: Scope, *, nested: bool) -> Sequence:
+    def _sequence(self, selected: int | None, scope: NameScope, *, nested: bool) -> Sequence:
         steps: list[Step] = [self._first(scope)]
         while self.words[self.at] in ("next", "fold"):
             steps.append(self._next(scope) if self.words[self.at] == "next" else self._fold(scope))
@@ -115,7 +115,7 @@ class QueryReader(ClauseReader):
         publish = self._publish(nested=nested) if self.words[self.at] == "publish" else None
         return Sequence(tuple(steps), within, select, publish)
 
-    def _filter(self, selected: int | None, scope: Scope) -> Filter:
+    def _filter(self, selected: int | None, scope: NameScope) -> Filter:
         scope.aggregates = "an aggregate needs a table: select min(price) from table stock"
         self.at += 1
         stream = self.dotted_name("the name of a stream")
@@ -132,7 +132,7 @@ class QueryReader(ClauseReader):
             return self.select_list()
         return () if selected is None else self.items(selected)
 
-    def _first(self, scope: Scope) -> From:
+    def _first(self, scope: NameScope) -> From:
         self.at += 1
         source, alias = self._source(scope)
         where = self.where()
@@ -141,7 +141,7 @@ class QueryReader(ClauseReader):
         scope.elapsed = True
         return From(source, alias, where, compute)
 
-    def _next(self, scope: Scope) -> Next:
+    def _next(self, scope: NameScope) -> Next:
         self.at += 1
         source, alias = self._source(scope)
         on = self.condition_after("on")
@@ -150,7 +150,7 @@ class QueryReader(ClauseReader):
             raise self.fail(f"`next` takes no `{self.words[self.at]}`", suggestion="did you mean `fold`?")
         return Next(source, alias, on, where)
 
-    def _fold(self, scope: Scope) -> Fold:
+    def _fold(self, scope: NameScope) -> Fold:
         self.at += 1
         source, alias = self._source(scope)
         scope.last = True
@@ -190,7 +190,7 @@ class QueryReader(ClauseReader):
         self.expect("as", "`publish` is followed by `as` and a name")
         return self.dotted_name("the published name")
 
-    def _source(self, scope: Scope) -> tuple[Source, str | None]:
+    def _source(self, scope: NameScope) -> tuple[Source, str | None]:
         if self._is_table(self.at):
             raise self.fail("a sequence reads streams, not tables", suggestion="leave out the word `table`")
         if self.words[self.at] == "(":
@@ -247,7 +247,7 @@ class QueryReader(ClauseReader):
                 "a view needs `select`", suggestion="write: select min(price) from table …, or select *"
             )
         self.at += 1
-        scope = self.scope = Scope()
+        scope = self.scope = NameScope()
         tables = [self._table(scope)]
         on: Condition = TRUE
         if self.words[self.at] == "join":
@@ -267,12 +267,12 @@ class QueryReader(ClauseReader):
         distinct, items = self._view_items(selected, scope)
         return View(items, tuple(tables), on, where, distinct)
 
-    def _table(self, scope: Scope) -> Table:
+    def _table(self, scope: NameScope) -> Table:
         self.at += 1
         name = self.dotted_name("the name of a table")
         return Table(name, self.alias(scope))
 
-    def _join(self, tables: list[Table], scope: Scope) -> Condition:
+    def _join(self, tables: list[Table], scope: NameScope) -> Condition:
         names = [table.alias or table.name for table in tables]
         if names[0] == names[1]:
             raise self.fail(
@@ -283,7 +283,7 @@ class QueryReader(ClauseReader):
             raise self.unexpected("a join needs the condition it joins on", ("on",))
         return self.condition_after("on")
 
-    def _view_items(self, selected: int, scope: Scope) -> tuple[bool, tuple[SelectItem, ...]]:
+    def _view_items(self, selected: int, scope: NameScope) -> tuple[bool, tuple[SelectItem, ...]]:
         distinct = self.words[selected] == "distinct"
         scope.aggregates = None
         items = self.items(selected + distinct)

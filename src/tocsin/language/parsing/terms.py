@@ -55,7 +55,7 @@ def is_condition(parsed: Parsed) -> bool:
 
 
 @dataclass(slots=True)
-class Scope:
+class NameScope:
     """The names that are known at the current position."""
 
     aliases: list[str] = field(default_factory=list)
@@ -73,7 +73,7 @@ class TermReader(Cursor):
 
     def __init__(self, text: str, *, template: bool = False) -> None:
         super().__init__(text)
-        self.scope = Scope()
+        self.scope = NameScope()
         self.parameters: dict[str, None] | None = {} if template else None
         self.operations = 0  # arithmetic operations in the present term so far
         self.warnings: list[str] = []

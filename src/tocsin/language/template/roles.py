@@ -11,7 +11,7 @@ from tocsin.model.queries import Filter, Query, Sequence, View, computations_of,
 from tocsin.model.terms import Aggregate, Elapsed, Parameter, Term, operands_of
 
 
-class Role(StrEnum):
+class ParameterRole(StrEnum):
     """The use of a parameter in its query."""
 
     VALUE = "compared with an attribute"
@@ -25,35 +25,35 @@ class Role(StrEnum):
 
 
 _BY_OPERATOR: Final = {
-    Operator.LIKE: Role.LIKE,
-    Operator.REGEX: Role.REGEX,
-    Operator.STARTS_WITH: Role.TEXT,
-    Operator.ENDS_WITH: Role.TEXT,
-    Operator.CONTAINS: Role.TEXT,
+    Operator.LIKE: ParameterRole.LIKE,
+    Operator.REGEX: ParameterRole.REGEX,
+    Operator.STARTS_WITH: ParameterRole.TEXT,
+    Operator.ENDS_WITH: ParameterRole.TEXT,
+    Operator.CONTAINS: ParameterRole.TEXT,
 }
 _OPERATOR_ROLES: Final = _BY_OPERATOR | {NEGATED[operator]: role for operator, role in _BY_OPERATOR.items()}
 
 
-def roles_of(query: Query) -> dict[str, set[Role]]:
+def roles_of(query: Query) -> dict[str, set[ParameterRole]]:
     """Return the roles of each parameter."""
-    roles: dict[str, set[Role]] = {}
+    roles: dict[str, set[ParameterRole]] = {}
     for term, role in _terms(query):
         _collect(term, role, roles)
     return roles
 
 
-def _collect(term: Term, role: Role, roles: dict[str, set[Role]]) -> None:
+def _collect(term: Term, role: ParameterRole, roles: dict[str, set[ParameterRole]]) -> None:
     if isinstance(term, Parameter):
-        roles.setdefault(term.name, set()).add(Role.MANY if term.many else role)
+        roles.setdefault(term.name, set()).add(ParameterRole.MANY if term.many else role)
     # Within an aggregate a parameter may be of any kind; within arithmetic it must be a number.
     for operand in operands_of(term):
-        _collect(operand, Role.VALUE if isinstance(term, Aggregate) else Role.NUMBER, roles)
+        _collect(operand, ParameterRole.VALUE if isinstance(term, Aggregate) else ParameterRole.NUMBER, roles)
 
 
-def _terms(query: Query) -> Iterator[tuple[Term, Role]]:
+def _terms(query: Query) -> Iterator[tuple[Term, ParameterRole]]:
     """Return the terms of a query, each with the role that a parameter has in its place."""
     for item in query.select:
-        yield item.term, Role.VALUE
+        yield item.term, ParameterRole.VALUE
     if isinstance(query, Filter):
         yield from _condition_terms(query.condition)
     elif isinstance(query, View):
@@ -63,21 +63,21 @@ def _terms(query: Query) -> Iterator[tuple[Term, Role]]:
         yield from _sequence_terms(query)
 
 
-def _sequence_terms(query: Sequence) -> Iterator[tuple[Term, Role]]:
+def _sequence_terms(query: Sequence) -> Iterator[tuple[Term, ParameterRole]]:
     if query.within is not None:
-        yield query.within, Role.WITHIN
+        yield query.within, ParameterRole.WITHIN
     for step in query.steps:
         if isinstance(step.source, Sequence):
             yield from _terms(step.source)
         for condition in conditions_of(step):
             yield from _condition_terms(condition)
         for computation in computations_of(step):
-            yield computation.term, Role.VALUE
+            yield computation.term, ParameterRole.VALUE
 
 
-def _condition_terms(condition: Condition) -> Iterator[tuple[Term, Role]]:
+def _condition_terms(condition: Condition) -> Iterator[tuple[Term, ParameterRole]]:
     for predicate in leaves(condition):
         timed = any(isinstance(term, Elapsed) for term in (predicate.subject, *predicate.operands))
-        yield predicate.subject, Role.SPAN if timed else Role.VALUE
-        role = Role.SPAN if timed else _OPERATOR_ROLES.get(predicate.operator, Role.VALUE)
+        yield predicate.subject, ParameterRole.SPAN if timed else ParameterRole.VALUE
+        role = ParameterRole.SPAN if timed else _OPERATOR_ROLES.get(predicate.operator, ParameterRole.VALUE)
         yield from ((operand, role) for operand in predicate.operands)

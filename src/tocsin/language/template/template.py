@@ -20,17 +20,20 @@ from tocsin.language.patterns import compile_like, compile_regex
 from tocsin.language.printer import to_text
 from tocsin.language.template.binding import Bindings, bind_predicate, bind_query
 from tocsin.language.template.columns import Column, Faults, Rows, read_columns
-from tocsin.language.template.roles import Role, roles_of
+from tocsin.language.template.roles import ParameterRole, roles_of
 from tocsin.language.template.unsatisfiable import empty_rows
 from tocsin.model.conditions import Conjunction
 from tocsin.model.errors import LanguageError, NormalFormError, TemplateError
 from tocsin.model.queries import Filter, Query
 from tocsin.model.values import Value
 
-_TEXTUAL: Final = {Role.TEXT, Role.LIKE, Role.REGEX}
-_NUMERIC: Final = {Role.NUMBER, Role.SPAN, Role.WITHIN}
+_TEXTUAL: Final = {ParameterRole.TEXT, ParameterRole.LIKE, ParameterRole.REGEX}
+_NUMERIC: Final = {ParameterRole.NUMBER, ParameterRole.SPAN, ParameterRole.WITHIN}
 _LONGEST: Final = 2**63 - 1  # the longest duration, in ticks
-_COMPILERS: Final[dict[Role, Callable[[str], object]]] = {Role.LIKE: compile_like, Role.REGEX: compile_regex}
+_COMPILERS: Final[dict[ParameterRole, Callable[[str], object]]] = {
+    ParameterRole.LIKE: compile_like,
+    ParameterRole.REGEX: compile_regex,
+}
 
 
 class TemplateRows(Struct, frozen=True):
@@ -103,7 +106,7 @@ class Template:
         if not self.parameters:
             raise TemplateError("a template needs a parameter, such as `:price`; this text has none")
         self._roles = roles_of(self.query)
-        self._many = {name: Role.MANY in self._roles[name] for name in self.parameters}
+        self._many = {name: ParameterRole.MANY in self._roles[name] for name in self.parameters}
         for name in self.parameters:
             if self._many[name] and len(self._roles[name]) > 1:
                 raise TemplateError("it is a list after `in` and a single value elsewhere", parameter=name)
@@ -116,7 +119,7 @@ class Template:
         given = {name: row[name] for name in self.parameters if name in row}
         spans = {name: value for name, value in given.items() if isinstance(value, timedelta)}
         for name in spans:
-            if not self._roles[name] <= {Role.SPAN, Role.WITHIN}:
+            if not self._roles[name] <= {ParameterRole.SPAN, ParameterRole.WITHIN}:
                 raise TemplateError("a timedelta can only be compared with `duration`", parameter=name)
         plain = [name for name in self.parameters if name not in spans]
         columns, _, faults = read_columns([given], {name: self._many[name] for name in plain})
@@ -166,7 +169,7 @@ class Template:
                 _check(name, column, faults, _text_problem)
             if roles & _NUMERIC and column.dtype.kind not in "iuf":
                 _check(name, column, faults, _number_problem)
-            if Role.WITHIN in roles:
+            if ParameterRole.WITHIN in roles:
                 _check(name, column, faults, _length_problem)
             for role, compiler in _COMPILERS.items():
                 if role in roles:

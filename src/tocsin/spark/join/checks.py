@@ -17,7 +17,7 @@ from tocsin.model.values import Kind, Value, kind_of
 Constant = float | str | int
 
 
-class Family(IntEnum):
+class ColumnFamily(IntEnum):
     """What a column's values are compared as."""
 
     NUMBER = 0  # doubles, two for a value that lies between them
@@ -94,25 +94,25 @@ class Place(Struct, frozen=True):
     within: int  # among those of the family
 
     @property
-    def family(self) -> Family:
+    def family(self) -> ColumnFamily:
         """Return what the values are compared as."""
         return _FAMILIES[self.kind]
 
 
 _FAMILIES: Final = {
-    Kind.NUMBER: Family.NUMBER,
-    Kind.STRING: Family.TEXT,
-    Kind.BOOLEAN: Family.WHOLE,
-    Kind.TIMESTAMP: Family.WHOLE,
+    Kind.NUMBER: ColumnFamily.NUMBER,
+    Kind.STRING: ColumnFamily.TEXT,
+    Kind.BOOLEAN: ColumnFamily.WHOLE,
+    Kind.TIMESTAMP: ColumnFamily.WHOLE,
 }
 
 
-class Places:
+class ColumnPlaces:
     """The attributes that events have columns for, by their kinds; one gets its place when it is first asked for."""
 
     def __init__(self, kinds: Mapping[str, Kind]) -> None:
         self._kinds = kinds
-        self._counts = dict.fromkeys(Family, 0)
+        self._counts = dict.fromkeys(ColumnFamily, 0)
         self.used: dict[str, Place] = {}
 
     def find(self, path: str) -> Place | None:
@@ -127,7 +127,7 @@ class Places:
         return self.used[path]
 
 
-class Check(Struct, frozen=True):
+class JoinCheck(Struct, frozen=True):
     """A question about the value at a place, with constants of its family."""
 
     place: Place
@@ -139,9 +139,9 @@ class Check(Struct, frozen=True):
         """Return the values of which the event's must be one; none if other values may do."""
         return self.constants if self.question in (Question.EQ, Question.IN) else ()
 
-    def narrowed(self, value: Constant) -> Check:
+    def narrowed(self, value: Constant) -> JoinCheck:
         """Return the check that the value is just this one."""
-        return Check(self.place, Question.EQ, (value,))
+        return JoinCheck(self.place, Question.EQ, (value,))
 
 
 class NeverError(Exception):
@@ -155,13 +155,13 @@ class UndecidedError(Exception):
 class Checker:
     """Turns conjunctions into checks of the values at places."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: ColumnPlaces) -> None:
         self._places = places
-        self._known: dict[Predicate, tuple[Check, ...] | type[Exception]] = {}
+        self._known: dict[Predicate, tuple[JoinCheck, ...] | type[Exception]] = {}
 
-    def checks(self, conjunction: Conjunction) -> tuple[Check, ...]:
+    def checks(self, conjunction: Conjunction) -> tuple[JoinCheck, ...]:
         """Return the checks that must all hold; raise `NeverError`, or `UndecidedError` if that cannot be told so."""
-        found: list[Check] = []
+        found: list[JoinCheck] = []
         is_never = False
         for predicate in conjunction:
             known = self._known.get(predicate)
@@ -177,30 +177,30 @@ class Checker:
             raise UndecidedError
         return tuple(found)
 
-    def _read(self, predicate: Predicate) -> tuple[Check, ...] | type[Exception]:
+    def _read(self, predicate: Predicate) -> tuple[JoinCheck, ...] | type[Exception]:
         try:
             return self._checks(predicate)
         except (NeverError, UndecidedError) as outcome:
             return type(outcome)
 
-    def _checks(self, predicate: Predicate) -> tuple[Check, ...]:
+    def _checks(self, predicate: Predicate) -> tuple[JoinCheck, ...]:
         operator, subject = predicate.operator, predicate.subject
         if type(subject) is not Attribute:
             raise UndecidedError
         place = self._places.find(subject.path)
         if operator is Operator.MISSING:
-            return () if place is None else (Check(place, Question.MISSING),)
+            return () if place is None else (JoinCheck(place, Question.MISSING),)
         if place is None:
             raise NeverError
         if operator is Operator.PRESENT:
-            return (Check(place, Question.PRESENT),)
+            return (JoinCheck(place, Question.PRESENT),)
         if not all(type(operand) is Literal for operand in predicate.operands):
             raise UndecidedError
         values = [operand.value for operand in predicate.operands if type(operand) is Literal]
         return _compared(place, operator, values)
 
 
-def _compared(place: Place, operator: Operator, values: Sequence[Value]) -> tuple[Check, ...]:
+def _compared(place: Place, operator: Operator, values: Sequence[Value]) -> tuple[JoinCheck, ...]:
     """Return the checks that compare a value with constants, each known to be of the kind that makes sense."""
     if place.kind is Kind.STRING and any(isinstance(value, datetime) for value in values):
         raise UndecidedError  # texts that may be read as timestamps
@@ -209,7 +209,7 @@ def _compared(place: Place, operator: Operator, values: Sequence[Value]) -> tupl
             raise NeverError
         if operator not in _QUESTIONS:
             raise UndecidedError  # patterns
-        return (Check(place, _QUESTIONS[operator], (str(values[0]),)),)
+        return (JoinCheck(place, _QUESTIONS[operator], (str(values[0]),)),)
     alike = [value for value in values if kind_of(value) is place.kind]
     if not alike or (operator not in _LISTS and len(alike) < len(values)):
         raise NeverError  # a comparison across kinds is unknown
@@ -217,10 +217,10 @@ def _compared(place: Place, operator: Operator, values: Sequence[Value]) -> tupl
         tuple(dict.fromkeys(map(_constant, alike))) if operator in _LISTS else tuple(map(_constant, alike))
     )
     if operator is Operator.BETWEEN:
-        return Check(place, Question.GE, constants[:1]), Check(place, Question.LE, constants[1:])
+        return JoinCheck(place, Question.GE, constants[:1]), JoinCheck(place, Question.LE, constants[1:])
     if operator not in _QUESTIONS:
         raise UndecidedError
-    return (Check(place, _QUESTIONS[operator], constants),)
+    return (JoinCheck(place, _QUESTIONS[operator], constants),)
 
 
 def _constant(value: Value) -> Constant:

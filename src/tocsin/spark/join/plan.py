@@ -16,9 +16,9 @@ from tocsin.model.errors import SparkError
 from tocsin.model.event import STREAM
 from tocsin.model.values import Kind
 from tocsin.spark.frames import CLOCK, by_place, pruned, time_type_of
-from tocsin.spark.join.checks import Checker, Family, Places
+from tocsin.spark.join.checks import Checker, ColumnFamily, ColumnPlaces
 from tocsin.spark.join.leaves import Leaf, any_of, fault_of, fields_of, leaves_of, ticks_of
-from tocsin.spark.join.points import Points, points_of
+from tocsin.spark.join.points import PointTable, points_of
 from tocsin.spark.join.schemas import Schema
 from tocsin.spark.join.split import split
 from tocsin.spark.join.verification import Values, is_first, passes
@@ -53,7 +53,7 @@ def join_notifications(
     if not events.isStreaming:
         layout = pruned(events, layout, reader.generation(generation).attributes)
     source = _Source(events, layout)
-    places = Places({path: leaf.kind for path, leaf in source.leaves.items()})
+    places = ColumnPlaces({path: leaf.kind for path, leaf in source.leaves.items()})
     parts = split(reader, generation, Checker(places), may_select=not values)
     points = points_of(parts.decided)
     has_validity = any(one.validity.is_limited for one in parts.decided)
@@ -139,7 +139,9 @@ class _Source:
         return fields_of(self.named(struct), type_) if isinstance(type_, StructType) else []
 
 
-def _asked(source: _Source, places: Places, schemas: Sequence[Schema], keep: Sequence[str]) -> DataFrame:
+def _asked(
+    source: _Source, places: ColumnPlaces, schemas: Sequence[Schema], keep: Sequence[str]
+) -> DataFrame:
     """Return a row for each candidate coordinate of each event, with what is to be checked and told of it."""
     leaves = {place.number: source.leaves[path] for path, place in places.used.items()}
     hashed = sorted({number for schema in schemas for number in schema})
@@ -162,17 +164,17 @@ def _asked(source: _Source, places: Places, schemas: Sequence[Schema], keep: Seq
     return rows.select(*kept, functions.explode(coordinates).alias("coordinate"))
 
 
-def _arrays(source: _Source, places: Places) -> list[Column]:
+def _arrays(source: _Source, places: ColumnPlaces) -> list[Column]:
     """Return the values that may be asked for, by family."""
     found: dict[str, list[Column]] = {name: [] for name in _ARRAYS}
     for path, place in places.used.items():
         leaf = source.leaves[path]
-        if place.family is Family.NUMBER:
+        if place.family is ColumnFamily.NUMBER:
             low, high = leaf.bounds
             found["lows"].append(low)
             found["highs"].append(high)
         else:
-            found["texts" if place.family is Family.TEXT else "wholes"].append(leaf.value)
+            found["texts" if place.family is ColumnFamily.TEXT else "wholes"].append(leaf.value)
     if all(leaf.is_exact for leaf in map(source.leaves.__getitem__, places.used)):
         found["highs"] = []  # the same as the others
     return [
@@ -198,7 +200,7 @@ def _coordinate_of(schema: Column, hashes: Column) -> Column:
     return functions.xxhash64(schema, hashes)
 
 
-def _point_frame(events: DataFrame, points: Points) -> DataFrame:
+def _point_frame(events: DataFrame, points: PointTable) -> DataFrame:
     """Return the points with their coordinates."""
     frame = events.sparkSession.createDataFrame(points.table)
 
@@ -218,7 +220,7 @@ def _point_frame(events: DataFrame, points: Points) -> DataFrame:
     return functions.broadcast(held) if points.table.nbytes <= _BROADCAST else held
 
 
-def _condition(points: Points, *, has_validity: bool) -> Column:
+def _condition(points: PointTable, *, has_validity: bool) -> Column:
     """Return whether a pair of a coordinate's event and a point is a match, and the one that tells it."""
     lows, highs, texts, wholes = (functions.col(name) for name in _ARRAYS)
     values = Values(lows, functions.when(functions.size(highs) > 0, highs).otherwise(lows), texts, wholes)

@@ -10,14 +10,14 @@ from typing import Any, Final
 import pyarrow as pa
 from msgspec import Struct
 
-from tocsin.spark.join.checks import Check, Constant, Family, Question
+from tocsin.spark.join.checks import ColumnFamily, Constant, JoinCheck, Question
 from tocsin.spark.join.schemas import EMPTY, Schema, choose_schemas
 from tocsin.subscriptions.validity import Validity
 
 _MEMBERS: Final = 8  # values of a list that is hashed, a point each
 _POINTS: Final = 64  # that a conjunction has at most
 
-FIELDS: Final = {Family.NUMBER: "number", Family.TEXT: "text", Family.WHOLE: "whole"}
+FIELDS: Final = {ColumnFamily.NUMBER: "number", ColumnFamily.TEXT: "text", ColumnFamily.WHOLE: "whole"}
 _KEY: Final = pa.struct(
     [("place", pa.int32()), ("number", pa.float64()), ("text", pa.string()), ("whole", pa.int64())]
 )
@@ -52,10 +52,10 @@ class Decided(Struct, frozen=True):
 
     id: str
     validity: Validity
-    conjunctions: Sequence[tuple[Check, ...]]
+    conjunctions: Sequence[tuple[JoinCheck, ...]]
 
 
-class Points(Struct, frozen=True):
+class PointTable(Struct, frozen=True):
     """The table, and the schemas that its rows are hashed by; a row's `schema` is a place in them."""
 
     table: Any  # pa.Table
@@ -63,7 +63,7 @@ class Points(Struct, frozen=True):
     has_earlier: bool  # whether some subscription has several conjunctions
 
 
-def points_of(subscriptions: Sequence[Decided]) -> Points:
+def points_of(subscriptions: Sequence[Decided]) -> PointTable:
     """Return the points of subscriptions, each conjunction hashed by the schema that is chosen for its equalities.
 
     A conjunction carries those before it that satisfy the same subscription: an event is told by the first that holds,
@@ -76,7 +76,7 @@ def points_of(subscriptions: Sequence[Decided]) -> Points:
     rows = _Rows()
     found = iter(keyed)
     for one in subscriptions:
-        earlier: list[tuple[Check, ...]] = []
+        earlier: list[tuple[JoinCheck, ...]] = []
         for checks in one.conjunctions:
             keys = next(found)
             schema = chosen[tuple(keys)]
@@ -84,17 +84,17 @@ def points_of(subscriptions: Sequence[Decided]) -> Points:
                 rows.add(one, numbers[schema], point, earlier)
             earlier.append(checks)
     has_earlier = any(len(one.conjunctions) > 1 for one in subscriptions)
-    return Points(rows.table(), schemas, has_earlier)
+    return PointTable(rows.table(), schemas, has_earlier)
 
 
 class _Point(Struct, frozen=True):
-    keys: Sequence[Check]  # equalities, by place
-    checks: Sequence[Check]
+    keys: Sequence[JoinCheck]  # equalities, by place
+    checks: Sequence[JoinCheck]
 
 
-def _keyed(checks: Iterable[Check]) -> dict[int, Check]:
+def _keyed(checks: Iterable[JoinCheck]) -> dict[int, JoinCheck]:
     """Return the checks that a conjunction may be hashed by, by place, ascending."""
-    found: dict[int, Check] = {}
+    found: dict[int, JoinCheck] = {}
     points = 1
     for check in sorted(checks, key=lambda one: (len(one.values), one.place.number)):
         size = len(check.values)
@@ -105,7 +105,7 @@ def _keyed(checks: Iterable[Check]) -> dict[int, Check]:
     return dict(sorted(found.items()))
 
 
-def _distinct(keyed: Iterable[dict[int, Check]]) -> dict[int, int]:
+def _distinct(keyed: Iterable[dict[int, JoinCheck]]) -> dict[int, int]:
     """Return how many values each place is compared with."""
     values: dict[int, set[Constant]] = {}
     for keys in keyed:
@@ -114,7 +114,7 @@ def _distinct(keyed: Iterable[dict[int, Check]]) -> dict[int, int]:
     return {place: len(found) for place, found in values.items()}
 
 
-def _points(checks: Sequence[Check], keys: dict[int, Check], schema: Schema) -> Iterator[_Point]:
+def _points(checks: Sequence[JoinCheck], keys: dict[int, JoinCheck], schema: Schema) -> Iterator[_Point]:
     """Return a conjunction's points: one for each combination of values that its keys allow."""
     hashed = [keys[place] for place in schema]
     for values in product(*(check.values for check in hashed)):
@@ -136,9 +136,9 @@ class _Rows:
         self._earlier: list[int] = []
         self._earlier_ends = [0]
         self._group_ends = [0]
-        self._known: dict[Check, int] = {}
+        self._known: dict[JoinCheck, int] = {}
 
-    def add(self, one: Decided, schema: int, point: _Point, earlier: Iterable[tuple[Check, ...]]) -> None:
+    def add(self, one: Decided, schema: int, point: _Point, earlier: Iterable[tuple[JoinCheck, ...]]) -> None:
         """Add a point."""
         self._ids.append(one.id)
         self._validities.append(one.validity)
@@ -170,7 +170,7 @@ class _Rows:
         ]
         return pa.table(columns, schema=_SCHEMA)
 
-    def _numbers(self, checks: Iterable[Check]) -> list[int]:
+    def _numbers(self, checks: Iterable[JoinCheck]) -> list[int]:
         known = self._known
         return [known.setdefault(check, len(known)) for check in checks]
 
@@ -181,14 +181,14 @@ def _lists(ends: list[int], pool: Any, chosen: list[int]) -> Any:
     return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), values)
 
 
-def _key(check: Check) -> dict[str, Any] | None:
+def _key(check: JoinCheck) -> dict[str, Any] | None:
     """Return an equality as the table holds what a point is hashed by; None of any other check, which is no key."""
     if check.question is not Question.EQ:
         return None
     return {"place": check.place.number, FIELDS[check.place.family]: check.constants[0]}
 
 
-def _cell(check: Check) -> dict[str, Any]:
+def _cell(check: JoinCheck) -> dict[str, Any]:
     """Return a check as the table holds it."""
     cell: dict[str, Any] = {
         "within": check.place.within,

@@ -14,7 +14,7 @@ from tocsin.index.parts import PartBuilder
 from tocsin.index.placement import Placement
 from tocsin.index.shard import ShardDraft
 from tocsin.model.conditions import Conjunction
-from tocsin.spark.join.checks import Check, Checker, NeverError, UndecidedError
+from tocsin.spark.join.checks import Checker, JoinCheck, NeverError, UndecidedError
 from tocsin.spark.join.points import Decided
 
 _CONJUNCTIONS: Final = 16  # each carries those before it
@@ -75,7 +75,7 @@ def rest_index(
     return storage.uri, index.adopt([builder.save(storage)], placement)
 
 
-def _checks(held: Sequence[Conjunction], checker: Checker) -> list[tuple[Check, ...]] | None:
+def _checks(held: Sequence[Conjunction], checker: Checker) -> list[tuple[JoinCheck, ...]] | None:
     """Return the checks of the conjunctions that some event may satisfy, or None if they are left to an index."""
     found = []
     for conjunction in held:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from msgspec import Struct
 from pyspark.sql import Column, functions
 
-from tocsin.spark.join.checks import Family, Question
+from tocsin.spark.join.checks import ColumnFamily, Question
 
 
 class Values(Struct, frozen=True):
@@ -35,8 +35,8 @@ def _passes(values: Values, check: Column) -> Column:
     text = functions.get(values.texts, within)
     whole = functions.get(values.wholes, within)
     told = (
-        functions.when(family == int(Family.NUMBER), _number(low, high, check))
-        .when(family == int(Family.TEXT), _text(text, check))
+        functions.when(family == int(ColumnFamily.NUMBER), _number(low, high, check))
+        .when(family == int(ColumnFamily.TEXT), _text(text, check))
         .otherwise(_whole(whole, check))
     )
     return functions.coalesce(told, functions.lit(False))

@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 
 from tocsin.model.errors import SparkError
 from tocsin.spark.options import check_options
-from tocsin.spark.sinks.folder import Commit, Part, SinkFolder, committed_batches, read_committed, vacuum
+from tocsin.spark.sinks.folder import Commit, PartFile, SinkFolder, committed_batches, read_committed, vacuum
 
 __all__ = ["ArrowSink", "committed_batches", "read_committed", "vacuum"]
 
@@ -99,7 +99,7 @@ class _Writer:
         sink = SinkFolder(self._folder)
         query = self._query()
         sink.check(query, self._columns.jsonValue())
-        with Part(sink, _arrow(self._columns), self._compression) as part:
+        with PartFile(sink, _arrow(self._columns), self._compression) as part:
             for batch in iterator:
                 part.write(batch)
         return _Written(query, part.files, part.rows)

@@ -217,7 +217,7 @@ class SinkFolder:
         return found
 
 
-class Part:
+class PartFile:
     """One task's file: made at its first row, given its name at the end of the `with`, gone if that fails."""
 
     def __init__(self, sink: SinkFolder, schema: pa.Schema, compression: str | None = None) -> None:

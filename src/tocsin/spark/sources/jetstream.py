@@ -54,7 +54,7 @@ class Access(Struct, frozen=True):
     __repr__ = __str__
 
 
-class Span(NamedTuple):
+class MessageSpan(NamedTuple):
     """What a stream holds: messages numbered from `first` up to, but not with, `end`. Some may be gone."""
 
     first: int
@@ -71,7 +71,7 @@ class Message(NamedTuple):
     payload: bytes
 
 
-class Link:
+class StreamLink:
     """A connection to a stream's server. A thread serves it, so that it stays alive while its user is busy."""
 
     def __init__(self, access: Access) -> None:
@@ -109,7 +109,7 @@ class Link:
             self._run(self._client.close())
         self._end_loop()
 
-    def span(self) -> Span:
+    def span(self) -> MessageSpan:
         """Return what the stream holds now, as its leader knows it."""
         return self._run(self._span())
 
@@ -228,7 +228,7 @@ class Link:
             raise
         return client
 
-    async def _span(self) -> Span:
+    async def _span(self) -> MessageSpan:
         from nats.js.api import RetentionPolicy  # noqa: PLC0415
 
         info = await self._stream.stream_info(self._access.stream)
@@ -237,7 +237,7 @@ class Link:
                 f"{self._access} lets go of a message once it was consumed, so a batch could not be read again: "
                 "make a mirror of it whose retention is `limits`, and read that"
             )
-        return Span(max(info.state.first_seq, 1), info.state.last_seq + 1)
+        return MessageSpan(max(info.state.first_seq, 1), info.state.last_seq + 1)
 
     async def _following(self, sequence: int) -> int | None:
         from nats.js.errors import NotFoundError  # noqa: PLC0415

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from tocsin.model.errors import SparkError
 from tocsin.spark.options import check_options
-from tocsin.spark.sources.jetstream import Access, Link, Message, Span, lost
+from tocsin.spark.sources.jetstream import Access, Message, MessageSpan, StreamLink, lost
 
 _Result = TypeVar("_Result")
 _COLUMNS: Final = "sequence long, subject string, time timestamp, headers map<string,string>, payload binary"
@@ -98,7 +98,7 @@ class _Settings(Struct, frozen=True):
             strict=_truth(given, "failOnDataLoss", default=True),
         )
 
-    def first(self, span: Span) -> int:
+    def first(self, span: MessageSpan) -> int:
         """Return the number to start from, in a stream that holds `span`."""
         if isinstance(self.starting, int):
             return max(self.starting, span.first)
@@ -113,7 +113,7 @@ class _Settings(Struct, frozen=True):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the messages of a partition."""
         if isinstance(partition, _Range):
-            with Link(self.access) as link:
+            with StreamLink(self.access) as link:
                 for messages in link.read(partition.first, partition.end, strict=self.strict):
                     yield _rows(messages)
 
@@ -132,7 +132,7 @@ class _BatchReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Return the ranges that make up what the stream holds now."""
-        with Link(self._settings.access) as link:
+        with StreamLink(self._settings.access) as link:
             span = link.span()
         return self._settings.split(self._settings.first(span), span.end)
 
@@ -156,7 +156,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
         """Return where a new query starts."""
-        first = self._settings.first(self._line.ask(Link.span))
+        first = self._settings.first(self._line.ask(StreamLink.span))
         return {"from": first, "to": first}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -166,16 +166,16 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Take the stream's present end as the query's."""
-        self._target = self._line.ask(Link.span).end
+        self._target = self._line.ask(StreamLink.span).end
 
     def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802
         """Return the stream's present end."""
-        end = self._line.ask(Link.span).end
+        end = self._line.ask(StreamLink.span).end
         return {"from": end, "to": end}
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
         """Return the batch that follows `start`, or `start` if there is nothing new."""
-        span = self._line.ask(Link.span)
+        span = self._line.ask(StreamLink.span)
         first = self._next(start["to"], span)
         end = span.end if self._target is None else min(span.end, self._target)
         if first >= end:
@@ -203,7 +203,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Close the connection."""
         self._line.close()
 
-    def _next(self, wanted: int, span: Span) -> int:
+    def _next(self, wanted: int, span: MessageSpan) -> int:
         """Return the number to go on from; raise `SparkError` if messages were lost, unless that is allowed."""
         if wanted > span.end:
             if self._settings.strict:
@@ -248,12 +248,12 @@ class _Line:
 
     def __init__(self, access: Access) -> None:
         self._access = access
-        self._link: Link | None = None
+        self._link: StreamLink | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_access": self._access, "_link": None}
 
-    def ask(self, question: Callable[[Link], _Result]) -> _Result:
+    def ask(self, question: Callable[[StreamLink], _Result]) -> _Result:
         """Return the answer to a question about the stream."""
         if self._link is not None:
             try:
@@ -262,7 +262,7 @@ class _Line:
                 if not self._link.is_closed:
                     raise
                 self.close()
-        self._link = Link(self._access)
+        self._link = StreamLink(self._access)
         return question(self._link)
 
     def close(self) -> None:
