@@ -37,7 +37,7 @@ def test_a_selected_term_needs_no_name() -> None:
         ({"=": [A, 1], "<": [A, 2]}, "a condition is an object with one key, its operator; this has 2 - at `$`"),
         ({"==": [A, 1]}, "there is no operator `==` among conditions - at `$.==`"),
         ({"and": [{"=": [A, 1]}, {"=": [A]}]}, "`=` takes 2 arguments, got 1 - at `$.and[1].=`"),
-        ({"and": [True]}, "`and` takes two or more conditions, got 1 - at `$.and`"),
+        ({"and": [True]}, "`and` takes 2 or more arguments, got 1 - at `$.and`"),
         ({"not": {"=": [A, 1]}}, "expected a list, got an object - at `$.not`"),
         ({"=": [A, None]}, "expected a term, got null - at `$.=[1]`"),
         ({"=": [A, float("nan")]}, "NaN is not a number that can be compared; leave the attribute out, or send null - at `$.=[1]`"),

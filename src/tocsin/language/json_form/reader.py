@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from tocsin.language.parsing.parser import canonical
@@ -47,7 +48,18 @@ from tocsin.model.values import Kind, json_type
 _OPERATORS: Final = {operator.value: operator for operator in Operator}
 _ARITHMETIC: Final = {operator.value: operator for operator in ArithmeticOperator}
 _AGGREGATES: Final = {function.value: function for function in AggregateFunction}
-_COUNTS: Final = {Operator.BETWEEN: 2, Operator.NOT_BETWEEN: 2, Operator.MISSING: 0, Operator.PRESENT: 0}
+
+_CONDITION_ARITIES: Final[Mapping[str, tuple[int, int | None]]] = dict.fromkeys(_OPERATORS, (2, 2)) | {
+    "between": (3, 3), "not between": (3, 3), "in": (1, None), "not in": (1, None),
+    "is missing": (1, 1), "is present": (1, 1), "and": (2, None), "or": (2, None), "not": (1, 1),
+}  # fmt: skip
+_TERM_ARITIES: Final[Mapping[str, tuple[int, int | None]]] = (
+    dict.fromkeys(_ARITHMETIC, (2, 2)) | dict.fromkeys(_AGGREGATES, (1, 1)) | {
+        "count": (0, 1), "negative": (1, 1), "duration": (0, 0), "attribute": (1, 2), "timestamp": (1, 1),
+        "span": (2, 2), "parameter": (1, 1), "parameters": (1, 1),
+    }
+)  # fmt: skip
+"""The fewest and the most arguments of each operator."""
 
 
 def from_json(form: object, *, template: bool = False) -> Query:
@@ -194,24 +206,11 @@ def _clause(fields: Mapping[str, object], key: str, path: str) -> Condition:
 def _read_condition(form: object, path: str) -> Condition:
     if isinstance(form, bool):
         return TRUE if form else FALSE
-    word, raw, path = _node(form, path, "a condition")
-    if word in ("and", "or"):
-        members = tuple(_read_condition(c, f"{path}[{i}]") for i, c in enumerate(raw))
-        if len(members) < 2:
-            raise FormError(f"`{word}` takes two or more conditions, got {len(members)}", path)
-        return And(members) if word == "and" else Or(members)
-    if word == "not":
-        return Not(_read_condition(*_only(raw, path, word)))
-    operator = _OPERATORS.get(word)
-    if operator is None:
-        raise FormError(f"there is no operator `{word}` among conditions", path)
-    terms = [_read_term(t, f"{path}[{i}]") for i, t in enumerate(raw)]
-    if operator in (Operator.IN, Operator.NOT_IN):
-        _count(word, terms, 1, None, path)
-    else:
-        wanted = 1 + _COUNTS.get(operator, 1)
-        _count(word, terms, wanted, wanted, path)
-    return _predicate(operator, terms, path)
+    word, raw, path = _arguments(form, path, "condition", _CONDITION_ARITIES)
+    if word in _OPERATORS:
+        return _predicate(_OPERATORS[word], _read_terms(raw, path), path)
+    members = tuple(_read_condition(member, f"{path}[{i}]") for i, member in enumerate(raw))
+    return Not(members[0]) if word == "not" else And(members) if word == "and" else Or(members)
 
 
 def _predicate(operator: Operator, terms: list[Term], path: str) -> Predicate:
@@ -232,61 +231,69 @@ def _read_term(form: object, path: str) -> Term:
             return constant(form)
         except KindError as fault:
             raise FormError(str(fault), path) from None
-    word, raw, path = _node(form, path, "a term")
+    word, raw, path = _arguments(form, path, "term", _TERM_ARITIES)
     if word in _ARITHMETIC:
-        _count(word, raw, 2, 2, path)
-        return Arithmetic(
-            _ARITHMETIC[word], _read_term(raw[0], f"{path}[0]"), _read_term(raw[1], f"{path}[1]")
-        )
+        return Arithmetic(_ARITHMETIC[word], *_read_terms(raw, path))
     if word in _AGGREGATES:
-        _count(word, raw, 0 if word == "count" else 1, 1, path)
-        return Aggregate(_AGGREGATES[word], _read_term(raw[0], f"{path}[0]") if raw else None)
-    reader = _TERMS.get(word)
-    if reader is None:
-        raise FormError(f"there is no operator `{word}` among terms", path)
-    return reader(raw, path)
+        return Aggregate(_AGGREGATES[word], *_read_terms(raw, path))
+    if word == "negative":
+        return Negative(*_read_terms(raw, path))
+    if word == "duration":
+        return Elapsed()
+    return _LEAVES[word](raw, path)
+
+
+def _read_terms(raw: list[object], path: str) -> list[Term]:
+    return [_read_term(term, f"{path}[{i}]") for i, term in enumerate(raw)]
 
 
 def _read_attribute(raw: list[object], path: str) -> Attribute:
-    _count("attribute", raw, 1, 2, path)
     return Attribute(*(_name(part, f"{path}[{i}]") for i, part in enumerate(raw)))
 
 
 def _read_timestamp(raw: list[object], path: str) -> Literal:
-    text, path = _only(raw, path, "timestamp")
-    time = parse_rfc3339(text) if isinstance(text, str) else None
+    time = parse_rfc3339(raw[0]) if isinstance(raw[0], str) else None
     if time is None:
-        raise FormError(f"`{text}` is not an RFC 3339 timestamp such as 2026-01-01T00:00:00Z", path)
+        raise FormError(f"`{raw[0]}` is not an RFC 3339 timestamp such as 2026-01-01T00:00:00Z", f"{path}[0]")
     return Literal(time, Kind.TIMESTAMP)
 
 
 def _read_span(raw: list[object], path: str) -> Span:
-    _count("span", raw, 2, 2, path)
     amount, unit = raw
-    if (
-        isinstance(amount, bool)
-        or not isinstance(amount, (int, float))
-        or not isinstance(unit, str)
-        or unit not in UNITS
-    ):
+    is_number = isinstance(amount, (int, float)) and not isinstance(amount, bool)
+    if not is_number or not isinstance(unit, str) or unit not in UNITS:
         raise FormError(f"`span` takes a number and one of {', '.join(SpanUnit)}", path)
-    return Span(amount, UNITS[unit])
+    return Span(amount, UNITS[unit])  # type: ignore[arg-type]
 
 
-def _read_elapsed(raw: list[object], path: str) -> Elapsed:
-    _count("duration", raw, 0, 0, path)
-    return Elapsed()
+def _read_parameter(raw: list[object], path: str, *, many: bool = False) -> Parameter:
+    name = _name(raw[0], f"{path}[0]")
+    if not BARE_NAME.fullmatch(name) or "." in name:
+        raise FormError(f"a parameter's name is one word, not `{name}`", f"{path}[0]")
+    return Parameter(name, many)
 
 
-_TERMS: Final[dict[str, Callable[[list[object], str], Term]]] = {
+_LEAVES: Final[dict[str, Callable[[list[object], str], Term]]] = {
     "attribute": _read_attribute,
     "timestamp": _read_timestamp,
     "span": _read_span,
-    "duration": _read_elapsed,
-    "negative": lambda raw, path: Negative(_read_term(*_only(raw, path, "negative"))),
-    "parameter": lambda raw, path: Parameter(_word(*_only(raw, path, "parameter"))),
-    "parameters": lambda raw, path: Parameter(_word(*_only(raw, path, "parameters")), many=True),
+    "parameter": _read_parameter,
+    "parameters": partial(_read_parameter, many=True),
 }
+
+
+def _arguments(
+    form: object, path: str, what: str, arities: Mapping[str, tuple[int, int | None]]
+) -> tuple[str, list[object], str]:
+    """Return a node's operator, its arguments and the path to them; raise if their number is wrong."""
+    word, raw, path = _node(form, path, f"a {what}")
+    if word not in arities:
+        raise FormError(f"there is no operator `{word}` among {what}s", path)
+    least, most = arities[word]
+    if len(raw) < least or (most is not None and len(raw) > most):
+        count = str(least) if least == most else f"{least} or more" if most is None else f"{least} to {most}"
+        raise FormError(f"`{word}` takes {count} argument{'' if count == '1' else 's'}, got {len(raw)}", path)
+    return word, raw, path
 
 
 def _node(form: object, path: str, what: str) -> tuple[str, list[object], str]:
@@ -314,11 +321,6 @@ def _list(form: object, path: str) -> list[object]:
     return form
 
 
-def _only(raw: list[object], path: str, word: str) -> tuple[object, str]:
-    _count(word, raw, 1, 1, path)
-    return raw[0], f"{path}[0]"
-
-
 def _name(form: object, path: str) -> str:
     if not isinstance(form, str) or not form:
         raise FormError(f"expected a name, got {json_type(form)}", path)
@@ -327,20 +329,3 @@ def _name(form: object, path: str) -> str:
 
 def _optional_name(fields: Mapping[str, object], key: str, path: str) -> str | None:
     return _name(fields[key], f"{path}.{key}") if key in fields else None
-
-
-def _word(form: object, path: str) -> str:
-    name = _name(form, path)
-    if not BARE_NAME.fullmatch(name) or "." in name:
-        raise FormError(f"a parameter's name is one word, not `{name}`", path)
-    return name
-
-
-def _count(word: str, raw: list[object] | list[Term], least: int, most: int | None, path: str) -> None:
-    if len(raw) < least or (most is not None and len(raw) > most):
-        wanted = (
-            f"{least}" if least == most else f"{least} to {most}" if most is not None else f"{least} or more"
-        )
-        raise FormError(
-            f"`{word}` takes {wanted} argument{'' if wanted == '1' else 's'}, got {len(raw)}", path
-        )
