@@ -12,8 +12,8 @@ from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.strategies.registry import STRATEGIES, strategy_named
 from tocsin.dissemination.traffic import Traffic
 from tocsin.model.errors import TocsinError
+from tocsin.views.aggregates.base import PointError
 from tocsin.views.changes import PointChanges
-from tocsin.views.kinds.kind import PointError
 
 LONG = os.environ.get("TOCSIN_TEST_PROFILE") == "long"
 SEEDS = range(60 if LONG else 4)

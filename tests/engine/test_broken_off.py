@@ -9,11 +9,11 @@ import pytest
 
 from tocsin import Engine
 from tocsin.engine import ManualClock
-from tocsin.views.keeping.counts import Count
-from tocsin.views.keeping.extremes import Least
-from tocsin.views.keeping.totals import Total
-from tocsin.views.keeping.values import Distinct
-from tocsin.views.keeping.whole_rows import WholeRows
+from tocsin.views.aggregates.count import RowCount
+from tocsin.views.aggregates.distinct import RowDistinct
+from tocsin.views.aggregates.extremes import Least
+from tocsin.views.aggregates.rows import WholeRows
+from tocsin.views.aggregates.totals import RowSum
 from tocsin.views.range_family import RangeFamily
 from tocsin.views.row_family import RowFamily
 
@@ -61,25 +61,31 @@ def test_rows_by_the_column_come_after_what_was_left(interrupted: Engine) -> Non
 
 
 @pytest.mark.parametrize(
-    ("what", "keeper"),
-    [("count(*)", Count), ("min(x)", Least), ("sum(x)", Total), ("distinct x", Distinct), ("*", WholeRows)],
+    ("what", "aggregate"),
+    [
+        ("count(*)", RowCount),
+        ("min(x)", Least),
+        ("sum(x)", RowSum),
+        ("distinct x", RowDistinct),
+        ("*", WholeRows),
+    ],
 )
 def test_a_view_that_did_not_come_to_be_is_followed_no_further(
-    what: str, keeper: type[Any], monkeypatch: pytest.MonkeyPatch
+    what: str, aggregate: type[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = Engine()
     engine.table("r", key="k")
     engine.publish({"k": 1, "x": 2, "y": 1}, stream="r")
     text = f"select {what} from table r where x > 0 and y = 1"
     engine.subscribe(text, id="there")
-    follow = keeper.follow
+    follow = aggregate.follow
 
     def broken_off(self: Any, *step: Any) -> None:
         follow(self, *step)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(keeper, "follow", broken_off)
+        patched.setattr(aggregate, "follow", broken_off)
         with pytest.raises(KeyboardInterrupt):
             engine.subscribe(text, id="refused")
     assert [note.subscription for note in engine.publish({"k": 2, "x": 1, "y": 1}, stream="r")] == ["there"]

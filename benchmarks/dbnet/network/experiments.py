@@ -17,7 +17,7 @@ from tocsin.dissemination.can.construction import Splitting
 from tocsin.dissemination.query_kinds.joins import JoinQueries
 from tocsin.dissemination.scenarios.scenario import Scenario
 from tocsin.dissemination.strategies.registry import STRATEGIES
-from tocsin.views.kinds.registry import RANGED
+from tocsin.views.aggregates.registry import RANGE_AGGREGATES
 
 FULL: Final = "full"
 
@@ -108,7 +108,7 @@ def _quoted(scale: Scale, quotes: Path | None) -> Iterator[Place]:
 
 
 def _kinds(scale: Scale, _: Data) -> Iterator[Place]:
-    for kind in RANGED:
+    for kind in RANGE_AGGREGATES:
         yield Place(kind, _scenario(scale, kind=kind, subscriptions=scale.compared, events=scale.few))
     of_pairs = _scenario(scale, kind=JoinQueries.kind, subscriptions=scale.compared, events=scale.paired)
     yield Place(JoinQueries.kind, of_pairs)

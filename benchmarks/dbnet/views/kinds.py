@@ -13,10 +13,10 @@ from tocsin.dissemination.scenarios.variants import codes, moves, recoded
 from tocsin.dissemination.scenarios.walks import TablePoints, Updates, in_batches
 from tocsin.matching.encoding.codes import Keys
 from tocsin.model.errors import TocsinError
+from tocsin.views.aggregates.registry import RANGE_AGGREGATES, range_aggregate
 from tocsin.views.changes import Floats, PointChanges
-from tocsin.views.kinds.registry import RANGED, kind_named
-from tocsin.views.listeners import new_listeners
 from tocsin.views.messages import Messages
+from tocsin.views.range_index import new_range_index
 
 POINTS: Final = "point index"
 _VALUES: Final = 100  # that rows have, where distinct ones are asked for
@@ -30,7 +30,7 @@ def kinds(session: Session) -> None:
     scale = session.scale
     ranges = session.material.ranges(scale.compared)
     points, updates = session.material.updates(scale.rows)
-    for kind in RANGED:
+    for kind in RANGE_AGGREGATES:
         held, changes = _variant(kind, points, updates)
         family = session.family(held, ranges, kind=kind)
         session.check(family, held, ranges, next(in_batches(changes, scale.checked)), kind=kind)
@@ -52,7 +52,7 @@ def by_matcher(session: Session) -> None:
     scale = session.scale
     ranges = session.material.ranges(scale.compared)
     points, updates = session.material.updates(scale.rows)
-    server = kind_named(LEAST).reformulator()
+    server = range_aggregate(LEAST).reformulator()
     server.load(points.x, points.y)
     messages = server.reformulate(updates.changes)
     answers = Answers()
@@ -60,19 +60,19 @@ def by_matcher(session: Session) -> None:
         contender = session.called(name or POINTS)
         session.tell(contender, f"{len(ranges):,} subscriptions")
         try:
-            listeners = new_listeners(name, "messages")
+            index = new_range_index(name, "messages")
             begun = time.perf_counter()
-            listeners.add(ranges.numbers, ranges.lows, ranges.highs)
+            index.add(ranges.numbers, ranges.lows, ranges.highs)
             adding = time.perf_counter() - begun
         except TocsinError as refusal:
             session.left_out.append(f"matchers: {name}: {refusal}")
             continue
-        listeners.hear(messages.take(np.arange(min(_FEW, len(messages)))))
+        index.match(messages.take(np.arange(min(_FEW, len(messages)))))
         done, seconds, found, size = 0, 0.0, list[Keys](), _FEW
         while done < len(messages) and seconds < scale.seconds:
             part = _part(messages, done, size)
             begun = time.perf_counter()
-            heard = listeners.hear(part)
+            heard = index.match(part)
             took = time.perf_counter() - begun
             seconds, done = seconds + took, done + len(part)
             found.append(summary(heard))
@@ -82,7 +82,7 @@ def by_matcher(session: Session) -> None:
         session.record("time", contender, at, (seconds / done * 1e6, "us a message"), messages=float(done))
         session.record("heard", contender, at, (sum(int(one[0].sum()) for one in found) / done, "a message"))
         session.record("adding", contender, at, (len(ranges) / max(adding, 1e-9), "subscriptions/s"))
-        session.record("memory", contender, at, (listeners.nbytes / len(ranges), "bytes each"))
+        session.record("memory", contender, at, (index.nbytes / len(ranges), "bytes each"))
 
 
 def _variant(kind: str, points: TablePoints, updates: Updates) -> tuple[tuple[Floats, Floats], PointChanges]:

@@ -10,9 +10,9 @@ from tocsin.dissemination.scenarios.ranges import Ranges
 from tocsin.dissemination.scenarios.recomputation import AlteredAnswer, Found, Recomputation, is_same
 from tocsin.matching import IdArray
 from tocsin.model.errors import MatcherError
+from tocsin.views.aggregates.base import Reformulator
 from tocsin.views.answer_changes import AnswerChanges
 from tocsin.views.changes import Floats, PointChanges
-from tocsin.views.kinds.kind import Reformulator
 from tocsin.views.range_family import RangeFamily
 
 

@@ -17,10 +17,9 @@ from tocsin.dissemination.scenarios.ranges import Ranges, draw_ranges
 from tocsin.dissemination.scenarios.recomputation import Recomputation, sampled
 from tocsin.dissemination.scenarios.walks import TablePoints, Updates, in_batches
 from tocsin.matching import Matches
-from tocsin.views.changes import PointChanges
-from tocsin.views.influence import Influence
-from tocsin.views.kinds.extremes import Extremes
-from tocsin.views.kinds.kind import Reformulator
+from tocsin.views.aggregates.base import Reformulator
+from tocsin.views.aggregates.extremes import Extremes
+from tocsin.views.changes import Influence, PointChanges
 from tocsin.views.messages import Messages
 from tocsin.views.range_family import RangeFamily
 
@@ -124,7 +123,7 @@ def _measure(session: Session, rows: int, ranges: Ranges, at: int) -> None:
     _check_server(session, family.server, points, updates, checked + spent.updates)
     _record_sides(session, spent, at)
     stats = family.stats()
-    listening, answering = stats.listener_bytes / len(ranges), stats.answer_bytes / len(ranges)
+    listening, answering = stats.index_bytes / len(ranges), stats.answer_bytes / len(ranges)
     session.record("memory", session.called("multicast"), at, (listening, "bytes each"), answers=answering)
 
 
@@ -151,7 +150,7 @@ def _followed(session: Session, family: RangeFamily, batches: Iterable[PointChan
         begun = time.perf_counter()
         messages = family.server.reformulate(changes)
         reformulated = time.perf_counter()
-        found = family.listeners.hear(messages)
+        found = family.index.match(messages)
         heard = time.perf_counter()
         outgoing = _assembled(messages, found)
         spent.assembling += time.perf_counter() - heard

@@ -226,10 +226,12 @@ def _check_together(is_given: Callable[[str], bool], view: str, *, is_trace: boo
 def _strategies(asked: Sequence[str], view: str) -> list[str]:
     """Return the strategies that carry a kind of view; the ones asked for must."""
     from tocsin.dissemination.strategies.registry import STRATEGIES, strategy_named  # noqa: PLC0415
-    from tocsin.views.kinds.registry import RANGED  # noqa: PLC0415
+    from tocsin.views.aggregates.registry import RANGE_AGGREGATES  # noqa: PLC0415
 
-    if view not in (*RANGED, _JOIN):
-        raise TocsinError(f"--view {view}: there is no such kind; there are: {', '.join((*RANGED, _JOIN))}")
+    if view not in (*RANGE_AGGREGATES, _JOIN):
+        raise TocsinError(
+            f"--view {view}: there is no such kind; there are: {', '.join((*RANGE_AGGREGATES, _JOIN))}"
+        )
     for name in asked:
         if view not in (taken := strategy_named(name)).kinds:
             raise TocsinError(

@@ -148,7 +148,9 @@ def objects(items: Iterable[Any]) -> NDArray[Any]:
 
 
 def number_answer(number: float) -> int | float | None:
-    """Return a float as an answer: None for NaN, and an integer for a whole number that is exact."""
+    """Return a number as an answer: None for NaN, and an integer for a whole float that is exact."""
+    if isinstance(number, int):
+        return number
     if number != number:  # noqa: PLR0124 - NaN alone differs from itself
         return None
     return int(number) if number.is_integer() and abs(number) < 2**53 else float(number)

@@ -28,7 +28,7 @@ class CompiledRangeView(Struct, frozen=True):
     term; None if rows are counted. All bounds must hold.
     """
 
-    kind: str  # a name of `kinds.registry`
+    aggregate: str  # a name of `RANGE_AGGREGATES`
     table: str
     x: str | None
     moments: bool
@@ -41,11 +41,11 @@ class CompiledRowView(Struct, frozen=True):
     """A view of any condition over the rows of a table, or over the pairs of rows of two: its rows are kept.
 
     Of two tables, attributes are `left.…` and `right.…`, and pairs are made where all attributes of `equal` are equal.
-    `kind` is `rows`, or a name of `kinds.registry` with the aggregated term `y`, None if rows are counted. `select`
+    `aggregate` is `rows`, or another name of the registry with the aggregated term `y`, None if rows are counted. `select`
     are the terms told of each row; if there are none, all its attributes, named as the view names its tables.
     """
 
-    kind: str
+    aggregate: str
     tables: tuple[str, ...]
     condition: Condition
     y: Term | None = None

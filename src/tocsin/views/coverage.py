@@ -14,7 +14,7 @@ from tocsin.structures.point_index.index import PointIndex
 from tocsin.views._kernels.covering import cover, uncover
 from tocsin.views.changes import Floats
 from tocsin.views.messages import Messages
-from tocsin.views.point_listeners import rectangles
+from tocsin.views.range_index import rectangles
 
 
 class Coverage:

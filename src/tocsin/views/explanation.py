@@ -68,6 +68,6 @@ def _view_of(subscription: Subscription) -> View:
 def _followed(compiled: CompiledView) -> str:
     if isinstance(compiled, CompiledRangeView):
         by = f"a range of `{compiled.x}`" if compiled.x is not None else "every row"
-        return f"{compiled.kind} over {by}: a change tells by itself which ranges it concerns"
+        return f"{compiled.aggregate} over {by}: a change tells by itself which ranges it concerns"
     members = "pairs of rows" if len(compiled.tables) == 2 else "rows"
-    return f"{compiled.kind}: the {members} that satisfy its condition are kept"
+    return f"{compiled.aggregate}: the {members} that satisfy its condition are kept"

@@ -25,7 +25,7 @@ class FamilyStats(Struct, frozen=True):
     subscriptions: int
     messages: int
     server_bytes: int
-    listener_bytes: int
+    index_bytes: int
     answer_bytes: int
 
 
@@ -77,7 +77,7 @@ def new_family(compiled: CompiledView, matcher: str | None) -> Family:
     if isinstance(compiled, CompiledRangeView):
         from tocsin.views.range_family import RangeFamily  # noqa: PLC0415 - it brings the compiler
 
-        return RangeFamily(compiled.kind, matcher, compiled)
+        return RangeFamily(compiled.aggregate, matcher, compiled)
     from tocsin.views.row_family import RowFamily  # noqa: PLC0415 - it brings the compiler
 
     return RowFamily(compiled.tables, compiled.equal, matcher)
@@ -86,5 +86,5 @@ def new_family(compiled: CompiledView, matcher: str | None) -> Family:
 def family_key(compiled: CompiledView) -> tuple[Any, ...]:
     """Return the key that subscriptions of one family have in common."""
     if isinstance(compiled, CompiledRangeView):
-        return compiled.kind, compiled.table, compiled.x, compiled.moments, compiled.y
+        return compiled.aggregate, compiled.table, compiled.x, compiled.moments, compiled.y
     return compiled.tables, compiled.equal

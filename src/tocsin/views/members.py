@@ -1,16 +1,21 @@
-"""What a view's condition looks at: the rows of a table, each a member by itself."""
+"""The members that a view's condition looks at: the rows of a table, or the pairs of rows of two tables that join."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
+from tocsin.model.values import Value
+from tocsin.views.aggregates.base import Place
 from tocsin.views.changes import Row, RowChange
-from tocsin.views.keeping.keeper import Place
+from tocsin.views.compiled import LEFT, RIGHT
+
+_Key: TypeAlias = tuple[tuple[bool, Value], ...]
+"""The values that are to be equal, each with whether it is a boolean: to Python `True` is 1."""
 
 
 class Step(Struct, frozen=True, gc=False):
@@ -69,3 +74,113 @@ class Rows:
         """Return the bytes of the places by slot."""
         each = sum(map(sys.getsizeof, (((0,), None), (0,), 0, 0)))
         return sys.getsizeof(self._rows) + len(self._rows) * each
+
+
+class Pairs:
+    """The pairs of rows, by the place of the left row and then of the right.
+
+    A table may be joined with itself: each of its rows is then a left one and a right one, and a pair with itself
+    is one pair.
+    """
+
+    def __init__(self, tables: tuple[str, str], equal: tuple[tuple[str, str], ...]) -> None:
+        self._left = _Side(tables[0], LEFT, tuple(left for left, _ in equal))
+        self._right = _Side(tables[1], RIGHT, tuple(right for _, right in equal))
+
+    def load(self, rows: Mapping[str, Iterable[tuple[int, Row]]]) -> None:
+        """Take the present rows of both tables."""
+        for side in (self._left, self._right):
+            for slot, row in rows[side.table]:
+                side.put(slot, row)
+
+    def follow(self, change: RowChange) -> list[Step]:
+        """Make a change of a row, and return what it makes of its pairs."""
+        old = dict(self._of(change)) if change.old is not None else {}
+        for side in (self._left, self._right):
+            if side.table == change.table:
+                side.put(change.slot, change.new)
+        new = dict(self._of(change)) if change.new is not None else {}
+        steps = [Step(place, pair, new.pop(place, None)) for place, pair in old.items()]
+        return steps + [Step(place, None, pair) for place, pair in new.items()]
+
+    def _of(self, change: RowChange) -> Iterator[tuple[Place, Row]]:
+        """Return the pairs in which a row is now, as a left one or as a right one."""
+        if self._left.table == change.table and (one := self._left.rows.get(change.slot)) is not None:
+            yield from (_paired(one, other) for other in self._right.equal_to(one))
+        if self._right.table == change.table and (one := self._right.rows.get(change.slot)) is not None:
+            yield from (_paired(other, one) for other in self._left.equal_to(one))
+
+    def present(self) -> Iterator[tuple[Place, Row]]:
+        """Return all pairs."""
+        for one in self._left.rows.values():
+            for other in self._right.equal_to(one):
+                yield _paired(one, other)
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of both sides' rows and indexes."""
+        return self._left.nbytes + self._right.nbytes
+
+
+class _Held(Struct, frozen=True):
+    """A row on one side: where it came, its attributes as those of a pair, and by what it joins; None if it cannot."""
+
+    place: int
+    named: dict[str, Value]
+    key: _Key | None
+
+
+class _Side:
+    """The rows of one side by slot, and by what they join, in the order in which they came to it."""
+
+    def __init__(self, table: str, prefix: str, paths: tuple[str, ...]) -> None:
+        self.table = table
+        self.rows: dict[int, _Held] = {}
+        self._prefix = prefix
+        self._paths = paths
+        self._order = count()
+        self._joining: dict[_Key, dict[int, _Held]] = {}
+
+    def put(self, slot: int, row: Row | None) -> None:
+        """Let a row come or change; let it go if there is none."""
+        old = self.rows.pop(slot, None)
+        if row is None:
+            self._let_go(slot, old)
+            return
+        named = {self._prefix + path: value for path, value in row.items()}
+        new = _Held(next(self._order) if old is None else old.place, named, self._key(row))
+        if old is not None and old.key != new.key:
+            self._let_go(slot, old)
+        self.rows[slot] = new
+        if new.key is not None:
+            self._joining.setdefault(new.key, {})[slot] = new
+
+    def equal_to(self, other: _Held) -> Iterable[_Held]:
+        """Return the rows that join a row of the other side."""
+        return self._joining.get(other.key, {}).values() if other.key is not None else ()
+
+    def _let_go(self, slot: int, held: _Held | None) -> None:
+        if held is not None and held.key is not None:
+            joining = self._joining[held.key]
+            del joining[slot]
+            if not joining:
+                del self._joining[held.key]
+
+    def _key(self, row: Row) -> _Key | None:
+        found = []
+        for path in self._paths:
+            value = row.get(path)
+            if value is None:  # what is absent equals nothing
+                return None
+            found.append((type(value) is bool, value))
+        return tuple(found)
+
+    @property
+    def nbytes(self) -> int:
+        rows = sum(sys.getsizeof(one) + sys.getsizeof(one.named) for one in self.rows.values())
+        joining = sum(sys.getsizeof(key) + sys.getsizeof(slots) for key, slots in self._joining.items())
+        return sys.getsizeof(self.rows) + sys.getsizeof(self._joining) + rows + joining
+
+
+def _paired(left: _Held, right: _Held) -> tuple[Place, Row]:
+    return (left.place, right.place), left.named | right.named

@@ -1,4 +1,4 @@
-"""Views of one kind that a range of one attribute decides: points and rectangles, arrays throughout."""
+"""Views of one aggregate over a range of one attribute: rows are points, messages are rectangles, arrays throughout."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from tocsin.model.values import Kind as ValueKind
 from tocsin.model.values import Value, kind_of
 from tocsin.structures.interning import InterningTable
 from tocsin.structures.slots import SlotMap
+from tocsin.views.aggregates.base import Reads
+from tocsin.views.aggregates.registry import range_aggregate
 from tocsin.views.answer_changes import NO_CHANGES, AnswerChanges, number_answer, objects
 from tocsin.views.batch import Batch, BatchChanges
 from tocsin.views.cells import ABSENT
@@ -32,55 +34,49 @@ from tocsin.views.changes import Floats, PointChanges, Row, RowChange
 from tocsin.views.compiled import Bound, CompiledRangeView, CompiledView
 from tocsin.views.coverage import Coverage
 from tocsin.views.family import Contents, FamilyStats
-from tocsin.views.kinds.kind import Reads
-from tocsin.views.kinds.registry import kind_named
-from tocsin.views.listeners import new_listeners
 from tocsin.views.numbers import WIDEST, moment, number
+from tocsin.views.range_index import new_range_index
 
 _NOWHERE: Final = (math.nan, math.nan)  # where a row is that is no point
-_OF_NONE: Final[Mapping[str, Answer]] = {
-    "count": 0,
-    "distinct": (),
-}  # what is answered of no row, if not null
 
 
 class RangeFamily:
     """Follows the points of a table's rows; its subscriptions are ranges in an index of listeners.
 
-    The ranges and answers of subscriptions go by their places. With `check` the server's side knows which ranges there
-    are, and sends no message that none of them can hear.
+    Ranges and answers are held by slot. With `check` the server's side knows the subscribed ranges, and sends no message
+    that concerns none of them (§4).
     """
 
     def __init__(
         self,
-        kind: str,
+        aggregate: str,
         matcher: str | None = None,
-        plan: CompiledRangeView | None = None,
+        compiled: CompiledRangeView | None = None,
         *,
         check: bool = False,
     ) -> None:
-        self._kind = kind_named(kind)
-        self._plan = plan or CompiledRangeView(kind, "", "x", moments=False, y=Attribute("y"))
-        self.tables: tuple[str, ...] = (self._plan.table,)
-        self.server = self._kind.reformulator()
-        self.listeners = new_listeners(matcher, _type_of(self._plan))
-        self.answers = self._kind.answers()
+        self._by_range = range_aggregate(aggregate)
+        self._compiled = compiled or CompiledRangeView(aggregate, "", "x", moments=False, y=Attribute("y"))
+        self.tables: tuple[str, ...] = (self._compiled.table,)
+        self.server = self._by_range.reformulator()
+        self.index = new_range_index(matcher, _type_of(self._compiled))
+        self.answers = self._by_range.answers()
         self.coverage = Coverage() if check else None
-        self._ranges: dict[int, tuple[float, float]] = {}  # by place, of those that the coverage knows
+        self._ranges: dict[int, tuple[float, float]] = {}  # by slot, if the coverage is checked
         self._codes = InterningTable[tuple[ValueKind, Value]]()
-        self._y_name = "" if self._plan.y is None else term_text(self._plan.y)
-        self._places = SlotMap()
-        self._empty: set[int] = set()  # the numbers of those whose range no point is within
+        self._y_name = "" if self._compiled.y is None else term_text(self._compiled.y)
+        self._slots = SlotMap()
+        self._empty: set[int] = set()  # numbers whose range contains no number
         self._messages = 0
 
     def __len__(self) -> int:
-        return len(self._places) + len(self._empty)
+        return len(self._slots) + len(self._empty)
 
     # by the column
 
     def load_points(self, x: Floats, y: Floats) -> None:
         """Take all points at once, in the place of those that were held, before there are subscriptions."""
-        if len(self._places) or self._empty:
+        if len(self._slots) or self._empty:
             raise TocsinError(
                 "points are loaded before subscriptions are added: their answers would not follow"
             )
@@ -94,50 +90,50 @@ class RangeFamily:
             numbers, lows, highs = numbers[within], lows[within], highs[within]
         if len(numbers):
             present = self.server.present(lows, highs)
-            places = self._places.take(numbers)
-            self.answers.begin(places, present)
-            self.listeners.add(places, lows, highs)
+            slots = self._slots.take(numbers)
+            self.answers.begin(slots, present)
+            self.index.add(slots, lows, highs)
             if self.coverage is not None:
                 self.coverage.add(lows, highs)
                 pairs = zip(lows.tolist(), highs.tolist(), strict=True)
-                self._ranges.update(zip(places.tolist(), pairs, strict=True))
+                self._ranges.update(zip(slots.tolist(), pairs, strict=True))
 
     def change_points(self, changes: PointChanges) -> AnswerChanges:
-        """Follow changes of points, and return what they alter; `Told.places` are the subscriptions' numbers."""
+        """Follow changes of points, and return the answers that change."""
         messages = self.server.reformulate(changes)
         if self.coverage is not None:
             messages = messages.take(self.coverage.hears(messages))
         self._messages += len(messages)
-        told = self.answers.tell(messages, self.listeners.hear(messages))
-        return replace(told, numbers=self._places.keys(told.numbers))
+        answers = self.answers.apply(messages, self.index.match(messages))
+        return replace(answers, numbers=self._slots.keys(answers.numbers))
 
     # row by row
 
     def load(self, rows: Contents) -> None:
         """Read the present rows of its table."""
-        points = [self._come(row) for _, row in rows[self._plan.table]]
+        points = [self._come(row) for _, row in rows[self._compiled.table]]
         x, y = np.array(points, dtype=np.float64).reshape(len(points), 2).T
         there = ~np.isnan(x)
         self.load_points(x[there], y[there])
 
-    def add(self, numbers: IdArray, plan: CompiledView, columns: Mapping[str, Column]) -> None:
+    def add(self, numbers: IdArray, compiled: CompiledView, columns: Mapping[str, Column]) -> None:
         """Add one subscription for each number; those of a template have a row of `columns` each."""
-        assert isinstance(plan, CompiledRangeView)  # noqa: S101 - the caller chose the family by it
+        assert isinstance(compiled, CompiledRangeView)  # noqa: S101 - the caller chose the family by it
         size = len(numbers)
-        lows = _ends(plan.lows, columns, size, -WIDEST, upwards=True)
-        highs = _ends(plan.highs, columns, size, WIDEST, upwards=False)
+        lows = _ends(compiled.lows, columns, size, -WIDEST, upwards=True)
+        highs = _ends(compiled.highs, columns, size, WIDEST, upwards=False)
         self.add_ranges(numbers, lows, highs)
 
     def remove(self, numbers: IdArray) -> None:
         """Remove subscriptions; those that are not there are passed over."""
         self._empty.difference_update(numbers.tolist())
-        places = self._places.give(numbers.tolist())
-        if not len(places):
+        slots = self._slots.give(numbers.tolist())
+        if not len(slots):
             return
-        self.listeners.remove(places)
-        self.answers.end(places)
+        self.index.remove(slots)
+        self.answers.end(slots)
         if self.coverage is not None:
-            lows, highs = np.array([self._ranges.pop(place) for place in places.tolist()]).T.copy()
+            lows, highs = np.array([self._ranges.pop(slot) for slot in slots.tolist()]).T.copy()
             self.coverage.remove(lows, highs)
 
     def change(self, changes: Sequence[RowChange]) -> AnswerChanges:
@@ -154,7 +150,7 @@ class RangeFamily:
             old_x, old_y = np.array(old, dtype=np.float64).reshape(len(old), 2).T.copy()
             new_x, new_y = np.array(new, dtype=np.float64).reshape(len(new), 2).T.copy()
             answers = self._decoded(self.change_points(PointChanges(old_x, old_y, new_x, new_y)))
-        if self._kind.reads is Reads.VALUE:
+        if self._by_range.reads is Reads.VALUE:
             for code in gone:
                 if not math.isnan(code):
                     self._codes.release_one(int(code))
@@ -165,8 +161,12 @@ class RangeFamily:
     @property
     def batch_columns(self) -> tuple[str, ...] | None:
         """Return the attributes that `change_batch` reads; None if it reads the changed rows."""
-        x, y = self._plan.x, self._plan.y
-        if self._plan.moments or self._kind.reads is Reads.VALUE or not isinstance(y, (Attribute, NoneType)):
+        x, y = self._compiled.x, self._compiled.y
+        if (
+            self._compiled.moments
+            or self._by_range.reads is Reads.VALUE
+            or not isinstance(y, (Attribute, NoneType))
+        ):
             return None
         return tuple({*(() if x is None else (x,)), *(() if y is None else (y.path,))})
 
@@ -178,7 +178,7 @@ class RangeFamily:
             return
         for name in self.batch_columns:
             column = batch.columns.get(name)
-            if column is not None and (name == self._plan.x or self._kind.reads is Reads.NUMBER):
+            if column is not None and (name == self._compiled.x or self._by_range.reads is Reads.NUMBER):
                 wrong = np.flatnonzero(column.inexact())
                 if len(wrong):
                     raise EventError(
@@ -198,13 +198,13 @@ class RangeFamily:
         return replace(found, rows=changes.places[found.rows])
 
     def _points(self, columns: Mapping[str, CellColumn], there: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-        plan = self._plan
-        x = np.zeros(len(there)) if plan.x is None else columns[plan.x].numbers() + 0.0
+        compiled = self._compiled
+        x = np.zeros(len(there)) if compiled.x is None else columns[compiled.x].numbers() + 0.0
         x = np.clip(x, -WIDEST, WIDEST)
         y = np.zeros(len(there))
-        if isinstance(plan.y, Attribute):
-            column = columns[plan.y.path]
-            if self._kind.reads is Reads.NUMBER:
+        if isinstance(compiled.y, Attribute):
+            column = columns[compiled.y.path]
+            if self._by_range.reads is Reads.NUMBER:
                 y = column.numbers() + 0.0
                 y[np.isinf(y)] = np.nan
             else:
@@ -220,38 +220,38 @@ class RangeFamily:
     def _come(self, row: Row) -> tuple[float, float]:
         """Return a row that comes as a point; its value has a code from now on, if values have."""
         x, y = self._point(row, known=False)
-        if self._kind.reads is not Reads.VALUE or math.isnan(x):
+        if self._by_range.reads is not Reads.VALUE or math.isnan(x):
             return x, y
-        value = value_of(self._plan.y, row)  # type: ignore[arg-type]
+        value = value_of(self._compiled.y, row)  # type: ignore[arg-type]
         assert value is not None  # noqa: S101 - it is a point
         return x, float(self._codes.acquire((kind_of(value), value)))
 
     def _point(self, row: Row, *, known: bool = True) -> tuple[float, float]:
         """Return a row as a point, `_NOWHERE` if it is none; a value has its code if it is `known`, else 0."""
-        plan = self._plan
+        compiled = self._compiled
         x = 0.0
-        if plan.x is not None:
-            x = (moment if plan.moments else number)(row.get(plan.x), plan.x) + 0.0
+        if compiled.x is not None:
+            x = (moment if compiled.moments else number)(row.get(compiled.x), compiled.x) + 0.0
             if math.isnan(x):
                 return _NOWHERE
             x = max(min(x, WIDEST), -WIDEST)
-        if plan.y is None:
+        if compiled.y is None:
             return x, 0.0
-        value = value_of(plan.y, row)
-        if self._kind.reads is Reads.NUMBER:
+        value = value_of(compiled.y, row)
+        if self._by_range.reads is Reads.NUMBER:
             y = number(value, self._y_name)
             return (x, y + 0.0) if math.isfinite(y) else _NOWHERE
         if value is None:
             return _NOWHERE
         return x, float(
             self._codes.codes[kind_of(value), value]
-        ) if known and self._kind.reads is Reads.VALUE else 0.0
+        ) if known and self._by_range.reads is Reads.VALUE else 0.0
 
     def answer(self, number: int) -> Answer:
         """Return a subscription's present answer."""
         if number in self._empty:
-            return _OF_NONE.get(self._kind.name)
-        found = self.answers.answer(self._places.find(number))
+            return self._by_range.of_nothing
+        found = self.answers.answer(self._slots.find(number))
         if isinstance(found, tuple):
             return self._values(found)
         return None if found is None else number_answer(found)
@@ -262,7 +262,7 @@ class RangeFamily:
             len(self),
             self._messages,
             self.server.nbytes,
-            self.listeners.nbytes,
+            self.index.nbytes,
             self.answers.nbytes,
         )
 
@@ -311,8 +311,8 @@ def _float(value: Any) -> float:
     return float(microseconds(value) if isinstance(value, datetime) else value) + 0.0
 
 
-def _type_of(plan: CompiledRangeView) -> str:
+def _type_of(compiled: CompiledRangeView) -> str:
     """Return the TYPE that the family's messages carry, so that no other's subscription hears them."""
-    of = "*" if plan.y is None else term_text(plan.y)
-    by = "" if plan.x is None else f" by {plan.x}"
-    return f"{plan.kind}({of}) of {plan.table}{by}{' (time)' if plan.moments else ''}"
+    of = "*" if compiled.y is None else term_text(compiled.y)
+    by = "" if compiled.x is None else f" by {compiled.x}"
+    return f"{compiled.aggregate}({of}) of {compiled.table}{by}{' (time)' if compiled.moments else ''}"

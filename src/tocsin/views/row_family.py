@@ -22,15 +22,14 @@ from tocsin.matching import (
 from tocsin.matching.starting_matcher import StartingMatcher
 from tocsin.model.conditions import TRUE, leaves
 from tocsin.model.subscription import Answer
+from tocsin.views.aggregates.base import RowAggregate
+from tocsin.views.aggregates.registry import row_aggregate
 from tocsin.views.answer_changes import AnswerChanges, ChangeLog
 from tocsin.views.batch import Batch, BatchChanges
 from tocsin.views.changes import Row, RowChange
 from tocsin.views.compiled import CompiledRowView, CompiledView
 from tocsin.views.family import Contents, FamilyStats
-from tocsin.views.keeping.keeper import Keeper
-from tocsin.views.keeping.registry import KEEPERS
-from tocsin.views.members import Members, Rows, Step
-from tocsin.views.pairs import Pairs
+from tocsin.views.members import Members, Pairs, Rows, Step
 
 _BLOCK: Final = 4096  # members that are matched at once
 
@@ -41,7 +40,7 @@ class RowFamily:
     """Follows the rows of a table, or the pairs that two tables make, for subscriptions of every kind.
 
     A member, which is a row or a pair, is matched as it was before a change and as it is after it: this is the
-    message that the change becomes, and the matcher knows no state. Whose it was and is goes to the keepers, one for
+    message that the change becomes, and the matcher knows no state. Whose it was and is goes to the aggregates, one for
     all subscriptions that ask the same of their members.
     """
 
@@ -54,53 +53,53 @@ class RowFamily:
         self._members: Members = Rows(tables[0]) if len(tables) == 1 else Pairs((tables[0], tables[1]), equal)
         self._index = matcher
         self._matcher = self._new_matcher()
-        self._keepers: dict[CompiledRowView, Keeper[Any]] = {}
-        self._keeper_of: dict[int, Keeper[Any]] = {}  # by the subscription's number
+        self._aggregates: dict[CompiledRowView, RowAggregate[Any, Any]] = {}
+        self._aggregate_of: dict[int, RowAggregate[Any, Any]] = {}  # by the subscription's number
         self._looked_at: set[str] = set()  # the attributes that conditions name; some may name them no more
         self._messages = 0
 
     def __len__(self) -> int:
-        return len(self._keeper_of)
+        return len(self._aggregate_of)
 
     def load(self, rows: Contents) -> None:
         """Take the present rows of its tables, each with its slot."""
         self._members.load(rows)
 
-    def add(self, numbers: IdArray, plan: CompiledView, columns: Mapping[str, Column]) -> None:
+    def add(self, numbers: IdArray, compiled: CompiledView, columns: Mapping[str, Column]) -> None:
         """Add one subscription for each number; those of a template have a row of `columns` each."""
-        assert isinstance(plan, CompiledRowView)  # noqa: S101 - the caller chose the family by it
-        normal = (to_normal if takes_clauses(self._matcher) else to_dnf)(plan.condition)
+        assert isinstance(compiled, CompiledRowView)  # noqa: S101 - the caller chose the family by it
+        normal = (to_normal if takes_clauses(self._matcher) else to_dnf)(compiled.condition)
         batch = ConjunctionBatch.of_shapes(numbers, normal, columns)
         # Only the new subscriptions are to meet the present members.
-        matcher = self._new_matcher() if self._keeper_of else self._matcher
+        matcher = self._new_matcher() if self._aggregate_of else self._matcher
         self._matcher.add(batch)
         if matcher is not self._matcher:
             matcher.add(batch)
-        for predicate in leaves(plan.condition):
+        for predicate in leaves(compiled.condition):
             self._looked_at.update(attribute.path for attribute in attributes_of(predicate))
-        asked = replace(plan, condition=TRUE)
-        keeper = self._keepers.get(asked)
-        if keeper is None:
-            keeper = self._keepers[asked] = KEEPERS[plan.kind](asked)
+        asked = replace(compiled, condition=TRUE)
+        aggregate = self._aggregates.get(asked)
+        if aggregate is None:
+            aggregate = self._aggregates[asked] = row_aggregate(asked)
         for number in numbers.tolist():
-            keeper.begin(number)
-            self._keeper_of[number] = keeper
+            aggregate.begin(number)
+            self._aggregate_of[number] = aggregate
         for block in _blocks(self._members.present(), _BLOCK):
             found = _matched(matcher, [row for _, row in block])
             for (place, row), after in zip(block, found, strict=True):
                 if after:
-                    keeper.follow(place, None, keeper.read(row), (), after)
-        keeper.settle(0, ChangeLog())  # the caller asks for their first answers
+                    aggregate.follow(place, None, aggregate.read(row), (), after)
+        aggregate.settle(0, ChangeLog())  # the caller asks for their first answers
 
     def remove(self, numbers: IdArray) -> None:
         """Remove subscriptions; those that are not there are passed over."""
         self._matcher.remove(numbers)
         for number in numbers.tolist():
-            keeper = self._keeper_of.pop(number, None)
-            if keeper is not None:
-                keeper.end(number)
-                if not len(keeper):
-                    del self._keepers[keeper.plan]
+            aggregate = self._aggregate_of.pop(number, None)
+            if aggregate is not None:
+                aggregate.end(number)
+                if not len(aggregate):
+                    del self._aggregates[aggregate.compiled]
 
     def check(self, row: Row) -> None:
         """Do nothing: a row may hold anything."""
@@ -111,7 +110,7 @@ class RowFamily:
     def change(self, changes: Sequence[RowChange]) -> AnswerChanges:
         """Follow changes of its tables, and return the answers that change, by the change and then by the subscription."""
         log = ChangeLog()
-        followed: set[Keeper[Any]] = set()
+        followed: set[RowAggregate[Any, Any]] = set()
         current = 0
         steps = ((place, step) for place, one in enumerate(changes) for step in self._members.follow(one))
         for block in _blocks(steps, _BLOCK):
@@ -132,7 +131,7 @@ class RowFamily:
 
     def answer(self, number: int) -> Answer:
         """Return a subscription's present answer."""
-        return self._keeper_of[number].answer(number)
+        return self._aggregate_of[number].answer(number)
 
     def stats(self) -> FamilyStats:
         """Return what is held; a message is a member that came, went or changed."""
@@ -141,7 +140,7 @@ class RowFamily:
             self._messages,
             self._members.nbytes,
             self._matcher.stats().bytes,
-            sum(keeper.nbytes for keeper in self._keepers.values()),
+            sum(aggregate.nbytes for aggregate in self._aggregates.values()),
         )
 
     def _new_matcher(self) -> Matcher:
@@ -149,7 +148,7 @@ class RowFamily:
 
     def _heard(self, steps: Sequence[tuple[int, Step]]) -> Iterator[tuple[list[int], list[int]]]:
         """Return, for each step, whose the member was before it and is after it."""
-        if not self._keeper_of:
+        if not self._aggregate_of:
             yield from (([], []) for _ in steps)
             return
         rows: list[Row] = []
@@ -175,20 +174,20 @@ class RowFamily:
                 return False
         return all(name in new or name not in names for name in old)
 
-    def _follow(self, step: Step, before: list[int], after: list[int]) -> set[Keeper[Any]]:
-        """Let each keeper follow a step as far as it is its subscriptions', and return these keepers."""
-        if len(self._keepers) == 1:
-            (keeper,) = self._keepers.values()
-            dealt = {keeper: (before, after)}
+    def _follow(self, step: Step, before: list[int], after: list[int]) -> set[RowAggregate[Any, Any]]:
+        """Let each aggregate follow a step as far as it is its subscriptions', and return these aggregates."""
+        if len(self._aggregates) == 1:
+            (aggregate,) = self._aggregates.values()
+            dealt = {aggregate: (before, after)}
         else:
             dealt = {}
             for which, numbers in enumerate((before, after)):
                 for number in numbers:
-                    dealt.setdefault(self._keeper_of[number], ([], []))[which].append(number)
-        for keeper, (had, have) in dealt.items():
-            old = keeper.read(step.old) if had and step.old is not None else None
-            new = keeper.read(step.new) if have and step.new is not None else None
-            keeper.follow(step.place, old, new, had, have)
+                    dealt.setdefault(self._aggregate_of[number], ([], []))[which].append(number)
+        for aggregate, (had, have) in dealt.items():
+            old = aggregate.read(step.old) if had and step.old is not None else None
+            new = aggregate.read(step.new) if have and step.new is not None else None
+            aggregate.follow(step.place, old, new, had, have)
         return set(dealt)
 
 
@@ -199,10 +198,10 @@ def _matched(matcher: Matcher, rows: Sequence[Row]) -> Iterator[list[int]]:
     return (ids[first:last] for first, last in pairwise(offsets))
 
 
-def _settle(change: int, followed: set[Keeper[Any]], log: ChangeLog) -> None:
-    """Log the answers that a change has altered in these keepers, and clear the set."""
-    for keeper in followed:
-        keeper.settle(change, log)
+def _settle(change: int, followed: set[RowAggregate[Any, Any]], log: ChangeLog) -> None:
+    """Log the answers that a change has altered in these aggregates, and clear the set."""
+    for aggregate in followed:
+        aggregate.settle(change, log)
     followed.clear()
 
 

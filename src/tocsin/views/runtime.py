@@ -269,7 +269,7 @@ class ViewRuntime:
             tables=len(self.tables),
             rows=sum(map(len, self.tables)),
             bytes=sum(table.nbytes for table in self.tables)
-            + sum(part.server_bytes + part.listener_bytes + part.answer_bytes for part in parts),
+            + sum(part.server_bytes + part.index_bytes + part.answer_bytes for part in parts),
             messages=sum(part.messages for part in parts),
             late=sum(table.late for table in self.tables),
         )

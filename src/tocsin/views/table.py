@@ -13,10 +13,11 @@ from tocsin.matching import IdArray
 from tocsin.model.errors import EventError
 from tocsin.model.timestamps import from_microseconds, microseconds
 from tocsin.model.values import Value
+from tocsin.structures.interning import InterningTable
+from tocsin.structures.slots import Slots
 from tocsin.views.batch import Batch, BatchChanges, previous_places
 from tocsin.views.cells import ABSENT, BOOLEAN, CODED, FLOAT, INTEGER, MOMENT, Cells, Column, Key, key_of
 from tocsin.views.changes import Row, RowChange
-from tocsin.views.codes import Codes
 
 _SLOTS: Final = 64
 _WIDE: Final = 2**63
@@ -33,13 +34,12 @@ class Table:
         self.key = key
         self.late = 0  # rows that came too late
         self._slots: dict[Key, int] = {}
-        self._free: list[int] = []
-        self._top = 0  # slots that were ever used
+        self._free = Slots()
         self._ends: NDArray[np.int64] = np.zeros(_SLOTS, dtype=np.int64)
         self._shapes: NDArray[np.int32] = np.full(_SLOTS, -1, dtype=np.int32)  # -1: no row
-        self._names = Codes(key=tuple)  # of a row's attributes, in order: its shape
+        self._names = InterningTable[tuple[str, ...]]()  # a row's attributes, in order: its shape
         self._cells: dict[str, Cells] = {}
-        self._codes = Codes()
+        self._codes = InterningTable[Value]()  # texts, and integers beyond 64 bits
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -117,7 +117,7 @@ class Table:
         old = self.row(slot)
         self._clear(slot)
         del self._slots[key]
-        self._free.append(slot)
+        self._free.give(slot)
         return RowChange(self.name, slot, old, None)
 
     def slot(self, row: Row) -> int | None:
@@ -131,7 +131,7 @@ class Table:
 
     def row(self, slot: int) -> Row:
         """Return the row in a slot."""
-        return {name: self._value(name, slot) for name in self._names.values[self._shapes[slot]]}
+        return {name: self._value(name, slot) for name in self._names.value(self._shapes[slot])}
 
     def rows(self) -> Iterator[tuple[int, Row]]:
         """Return all rows with their slots, those that came first in front."""
@@ -182,20 +182,17 @@ class Table:
         return key_of(cast("list[Value]", values))
 
     def _new_slot(self) -> int:
-        if self._free:
-            return self._free.pop()
-        slot = self._top
+        slot = self._free.take()
         if slot == len(self._ends):
             more = 2 * slot
             self._ends = np.concatenate([self._ends, np.zeros(slot, dtype=np.int64)])
             self._shapes = np.concatenate([self._shapes, np.full(slot, -1, dtype=np.int32)])
             for cells in self._cells.values():
                 cells.grow(more)
-        self._top += 1
         return slot
 
     def _write(self, slot: int, row: Row, end: int) -> None:
-        self._shapes[slot] = self._names.take(tuple(row))
+        self._shapes[slot] = self._names.acquire(tuple(row))
         for name, value in row.items():
             cells = self._cells.get(name)
             if cells is None:
@@ -231,10 +228,10 @@ class Table:
     ) -> None:
         """Write rows of a batch into slots, of which each is there once."""
         shapes = self._shapes[slots]
-        self._names.let_go(shapes[shapes >= 0].tolist())
+        self._names.release(shapes[shapes >= 0].astype(np.int64))
         for cells in self._cells.values():
             kinds = cells.kinds[slots]
-            self._codes.let_go(cells.words[slots[kinds == CODED]].tolist())
+            self._codes.release(cells.words[slots[kinds == CODED]])
             cells.kinds[slots] = ABSENT
         for name, column in batch.columns.items():
             held = self._cells.get(name)
@@ -246,26 +243,26 @@ class Table:
                 coded = part.kinds == CODED
                 counts = np.bincount(words[coded], minlength=len(batch.texts[name]))
                 codes = [
-                    self._codes.take(text, count) if count else -1
+                    self._codes.acquire(text, count) if count else -1
                     for text, count in zip(batch.texts[name], counts.tolist(), strict=True)
                 ]
                 words = np.where(coded, np.array([*codes, -1], dtype=np.int64)[words], words)
             held.kinds[slots], held.words[slots] = part.kinds, words
         if batch.is_full:
-            taken = self._names.take(tuple(batch.columns), len(slots)) if len(slots) else -1
+            taken = self._names.acquire(tuple(batch.columns), len(slots)) if len(slots) else -1
             self._shapes[slots] = taken
         else:
-            self._shapes[slots] = [self._names.take(batch.names(place)) for place in places.tolist()]
+            self._shapes[slots] = [self._names.acquire(batch.names(place)) for place in places.tolist()]
         self._ends[slots] = ends[places]
 
     def _clear(self, slot: int) -> None:
         """Let go of what a row holds."""
-        for name in self._names.values[self._shapes[slot]]:
+        for name in self._names.value(self._shapes[slot]):
             cells = self._cells[name]
             if cells.kinds[slot] == CODED:
-                self._codes.let_go([int(cells.words[slot])])
+                self._codes.release_one(int(cells.words[slot]))
             cells.kinds[slot] = ABSENT
-        self._names.let_go([int(self._shapes[slot])])
+        self._names.release_one(int(self._shapes[slot]))
         self._shapes[slot] = -1
 
     def _word(self, value: Value) -> tuple[int, int]:
@@ -275,7 +272,7 @@ class Table:
             return MOMENT, microseconds(value)
         if isinstance(value, int) and -_WIDE <= value < _WIDE:
             return INTEGER, value
-        return CODED, self._codes.take(value)
+        return CODED, self._codes.acquire(value)
 
     def _value(self, name: str, slot: int) -> Value:
         return _read(self._cells[name], slot, self._codes.values)

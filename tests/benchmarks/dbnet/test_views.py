@@ -21,7 +21,7 @@ from tocsin.dissemination.scenarios.ranges import draw_ranges
 from tocsin.dissemination.scenarios.recomputation import Recomputation
 from tocsin.dissemination.scenarios.walks import draw_points, draw_updates
 from tocsin.model.errors import MatcherError, TocsinError
-from tocsin.views.kinds.registry import RANGED
+from tocsin.views.aggregates.registry import RANGE_AGGREGATES
 from tocsin.views.range_family import RangeFamily
 
 TINY = Scale(
@@ -94,7 +94,7 @@ def test_updates_notify_many_or_one_at_the_most(report: Report) -> None:
 
 def test_every_kind_and_the_matchers_take_part(report: Report) -> None:
     notified = values(report, "kinds", "notified by one")
-    assert {name for name, _ in notified} == set(RANGED)
+    assert {name for name, _ in notified} == set(RANGE_AGGREGATES)
     assert all(each > 0 for each in notified.values())
     heard = values(report, "matchers", "heard")
     assert set(heard) == {(name, TINY.compared) for name in (POINTS, *MATCHERS)}

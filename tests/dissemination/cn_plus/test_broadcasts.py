@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from tests.dissemination.worlds import make_world
-from tests.views.kinds.every_range import Change, Point, point_changes
+from tests.views.aggregates.every_range import Change, Point, point_changes
 from tocsin.dissemination.can.construction import Splitting, build_can
 from tocsin.dissemination.cn_plus.broadcasts import Broadcast, SubscriptionMinima
 from tocsin.dissemination.query_kinds.ranges import RangeQueries
+from tocsin.views.aggregates.base import PointError
 from tocsin.views.changes import PointChanges
-from tocsin.views.kinds.kind import PointError
 
 LONG = os.environ.get("TOCSIN_TEST_PROFILE") == "long"
 TABLE: list[Point] = [(10, 10), (20, 3), (30, 8), (40, 12), (50, 5), (70, 6), (70, 11), (100, 2)]

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from tests.dissemination.worlds import make_world
-from tests.views.kinds.every_range import Change, Point, point_changes
+from tests.views.aggregates.every_range import Change, Point, point_changes
 from tocsin.dissemination.can.can import Can
 from tocsin.dissemination.can.construction import Splitting, build_can
 from tocsin.dissemination.ds_cn.reformulation import reformulate
 from tocsin.dissemination.ds_cn.rows import heights_of
 from tocsin.dissemination.ds_cn.walks import DistributedServer, Walked
+from tocsin.views.aggregates.base import PointError
+from tocsin.views.aggregates.extremes import Extremes
 from tocsin.views.changes import PointChanges
-from tocsin.views.kinds.extremes import Extremes
-from tocsin.views.kinds.kind import PointError
 from tocsin.views.messages import Messages
 
 LONG = os.environ.get("TOCSIN_TEST_PROFILE") == "long"

@@ -22,7 +22,7 @@ from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.strategies.registry import strategy_named
 from tocsin.dissemination.strategies.strategy import Strategy
 from tocsin.model.errors import TocsinError
-from tocsin.views.kinds.kind import PointError
+from tocsin.views.aggregates.base import PointError
 
 LONG = os.environ.get("TOCSIN_TEST_PROFILE") == "long"
 WIDTH, KEYS, HEIGHT = 20, 4, 6

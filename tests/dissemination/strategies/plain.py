@@ -11,8 +11,8 @@ import numpy as np
 from tocsin.dissemination.query_kinds.ranges import RangeQueries
 from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.traffic import MessageRole
+from tocsin.views.aggregates.extremes import Extremes
 from tocsin.views.changes import PointChanges
-from tocsin.views.kinds.extremes import Extremes
 from tocsin.views.messages import Messages
 
 INF = math.inf

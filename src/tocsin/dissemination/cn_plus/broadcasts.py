@@ -27,8 +27,8 @@ from tocsin.dissemination.ds_cn.walks import new_messages, new_rows
 from tocsin.dissemination.query_kinds.ranges import RangeQueries
 from tocsin.matching import IdArray
 from tocsin.structures.growth import grown
+from tocsin.views.aggregates.base import absent
 from tocsin.views.changes import PointChanges
-from tocsin.views.kinds.kind import absent
 from tocsin.views.messages import Messages
 
 Buffer = TypeVar("Buffer", AnswerLines, RowRequests, DiagonalMessages)

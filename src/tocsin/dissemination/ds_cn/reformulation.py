@@ -7,8 +7,8 @@ import numpy as np
 from tocsin.dissemination.columns import is_run_start
 from tocsin.dissemination.ds_cn.walks import Walked
 from tocsin.matching import IdArray
+from tocsin.views.aggregates.extremes import Extremes
 from tocsin.views.changes import Floats, PointChanges
-from tocsin.views.kinds.extremes import Extremes
 from tocsin.views.messages import Messages
 
 

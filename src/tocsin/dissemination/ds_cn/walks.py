@@ -11,8 +11,8 @@ from tocsin.dissemination.ds_cn._kernels.walks import Coordinators, Output, Prog
 from tocsin.dissemination.ds_cn.rows import distribute_rows, heights_of, to_row_changes, with_room
 from tocsin.dissemination.ds_cn.state import Ended, RowChanges
 from tocsin.structures.growth import grown
+from tocsin.views.aggregates.base import absent
 from tocsin.views.changes import Floats, PointChanges
-from tocsin.views.kinds.kind import absent
 
 
 class Walked(Struct, frozen=True):

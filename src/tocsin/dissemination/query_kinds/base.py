@@ -11,9 +11,9 @@ from msgspec import Struct
 from tocsin.matching import IdArray
 from tocsin.model.errors import TocsinError
 from tocsin.model.subscription import Answer
+from tocsin.views.aggregates.base import Answers, Reformulator
 from tocsin.views.answer_changes import AnswerChanges
 from tocsin.views.changes import Floats
-from tocsin.views.kinds.kind import Answers, Reformulator
 from tocsin.views.messages import Messages
 
 Changes: TypeAlias = Any

@@ -15,9 +15,9 @@ from tocsin.dissemination.query_kinds.base import Changes
 from tocsin.dissemination.query_kinds.join_rows import JoinChanges, JoinSide, KeyedRows, TableImage
 from tocsin.matching import IdArray, Matches
 from tocsin.model.errors import TocsinError
+from tocsin.views.aggregates.base import Answers, Present, Reformulator
 from tocsin.views.answer_changes import AnswerChanges
 from tocsin.views.changes import Floats
-from tocsin.views.kinds.kind import Answers, Present, Reformulator
 from tocsin.views.messages import Messages
 
 Pair: TypeAlias = tuple[int, int]
@@ -143,9 +143,9 @@ class PairAnswers(Answers):
         for place in places.tolist():
             self._sets[place] = ()
 
-    def tell(self, messages: Messages, found: Matches) -> ChangedPairs:
+    def apply(self, messages: Messages, matches: Matches) -> ChangedPairs:
         """Return the sets that change, each once per change, sorted by change and subscription."""
-        changes = self._changes(messages, found)
+        changes = self._changes(messages, matches)
         begins = np.flatnonzero(is_run_start(changes.change, changes.place))
         places = changes.place[begins]
         old, new = (np.empty(len(begins), dtype=object) for _ in range(2))

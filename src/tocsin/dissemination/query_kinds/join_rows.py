@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from tocsin.matching import IdArray
 from tocsin.model.errors import TocsinError
+from tocsin.views.aggregates.base import PointError
 from tocsin.views.changes import Floats
-from tocsin.views.kinds.kind import PointError
 
 
 class JoinSide(IntEnum):

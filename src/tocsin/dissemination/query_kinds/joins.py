@@ -13,9 +13,9 @@ from tocsin.dissemination.query_kinds.join_rows import JoinChanges, JoinRows, Jo
 from tocsin.matching import IdArray
 from tocsin.model.errors import TocsinError
 from tocsin.model.subscription import Answer
+from tocsin.views.aggregates.base import Answers
 from tocsin.views.answer_changes import AnswerChanges
 from tocsin.views.changes import Floats
-from tocsin.views.kinds.kind import Answers
 from tocsin.views.messages import Messages
 
 _ROW_FIELDS: Final = 4  # the table, and the row's id, key and value

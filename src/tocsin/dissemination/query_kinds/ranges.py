@@ -12,10 +12,10 @@ from tocsin.dissemination.query_kinds.base import Queries, RangeEnds, Relaxed, c
 from tocsin.matching import IdArray
 from tocsin.model.errors import TocsinError
 from tocsin.model.subscription import Answer
+from tocsin.views.aggregates.base import Answers, Reads, Reformulator
+from tocsin.views.aggregates.registry import RANGE_AGGREGATES, range_aggregate
 from tocsin.views.answer_changes import AnswerChanges, number_answer
 from tocsin.views.changes import Floats, PointChanges
-from tocsin.views.kinds.kind import Answers, Reads, Reformulator
-from tocsin.views.kinds.registry import RANGED, kind_named
 from tocsin.views.messages import Messages
 
 _RECTANGLE: Final = 4
@@ -26,13 +26,15 @@ class RangeQueries(Queries):
     """A kind of view over a range of one attribute; rows are points (x, y), changes are `PointChanges`."""
 
     def __init__(self, kind: str, x: Floats, y: Floats, lows: Floats, highs: Floats) -> None:
-        if kind not in RANGED:
-            raise TocsinError(f"there is no kind `{kind}` of ranges; there are: {', '.join(RANGED)}")
+        if kind not in RANGE_AGGREGATES:
+            raise TocsinError(
+                f"there is no kind `{kind}` of ranges; there are: {', '.join(RANGE_AGGREGATES)}"
+            )
         check_ranges(lows, highs)
         self.kind = kind
         self.x, self.y = x, y
         self.lows, self.highs = lows, highs
-        self._kind = kind_named(kind)
+        self._kind = range_aggregate(kind)
         self._check_rows()
         self._order = np.argsort(x, kind="stable")
         self._sorted = x[self._order]

@@ -30,8 +30,8 @@ from tocsin.dissemination.scenarios.variants import codes, mirrored, moves
 from tocsin.dissemination.scenarios.walks import SPIKES, draw_points, draw_updates
 from tocsin.dissemination.setting import Setting
 from tocsin.model.errors import TocsinError
+from tocsin.views.aggregates.registry import RANGE_AGGREGATES
 from tocsin.views.changes import Floats, PointChanges
-from tocsin.views.kinds.registry import RANGED
 
 _VALUES: Final = 20  # that distinct values are of
 
@@ -63,9 +63,9 @@ class Scenario(Struct, frozen=True, kw_only=True):
 
     def check(self) -> None:
         """Raise `TocsinError` for a parameter that cannot be, naming it."""
-        if self.kind not in (*RANGED, JoinQueries.kind):
+        if self.kind not in (*RANGE_AGGREGATES, JoinQueries.kind):
             raise TocsinError(
-                f"there is no kind `{self.kind}`; there are: {', '.join(RANGED)}, {JoinQueries.kind}"
+                f"there is no kind `{self.kind}`; there are: {', '.join(RANGE_AGGREGATES)}, {JoinQueries.kind}"
             )
         for name in ("nodes", "physical", "subscriptions", "rows", "field", "stocks", "steps"):
             if getattr(self, name) < 1:

@@ -14,8 +14,8 @@ from tocsin.dissemination.strategies.content_network import spread_traffic
 from tocsin.dissemination.strategies.gateways import Gateways, by_zone
 from tocsin.dissemination.strategies.strategy import EVERY_KIND, Outcome, StoredState, Strategy
 from tocsin.matching import IdArray
+from tocsin.views.aggregates.base import PointError, Reformulator
 from tocsin.views.answer_changes import NO_CHANGES, AnswerChanges
-from tocsin.views.kinds.kind import PointError, Reformulator
 from tocsin.views.messages import Messages
 
 _UINT16: Final = 1 << 16  # zones whose numbers fit into 16 bits

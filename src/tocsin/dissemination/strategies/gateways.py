@@ -11,8 +11,8 @@ from tocsin.dissemination.query_kinds.base import Queries
 from tocsin.matching import IdArray, Matches
 from tocsin.structures.point_index.index import PointIndex
 from tocsin.structures.point_index.state import Rectangles
+from tocsin.views.aggregates.base import Answers
 from tocsin.views.answer_changes import AnswerChanges
-from tocsin.views.kinds.kind import Answers
 from tocsin.views.messages import Messages
 
 
@@ -35,7 +35,7 @@ class Gateways:
             self._roots[zones], messages.outer_l, messages.inner_l, messages.inner_r, messages.outer_r
         )
         subscriptions, offsets = self._index.find(probes)
-        return self._answers.tell(messages, Matches(offsets, subscriptions))
+        return self._answers.apply(messages, Matches(offsets, subscriptions))
 
 
 def by_zone(gateways: IdArray) -> Iterator[tuple[int, IdArray]]:

@@ -31,11 +31,11 @@ class ServerMulticast(ServerStrategy):
         """Reformulate changes, list the subscriptions that each message affects, and multicast it to them."""
         begun = time.perf_counter()
         messages = self._server.reformulate(changes)
-        found = self._listeners.hear(messages)
+        found = self._ranges.match(messages)
         # Writing the lists is part of the server's work; the traffic depends on their lengths only.
         _write_lists(messages.payload["value"], found)
         seconds = time.perf_counter() - begun
-        changed = self._answers.tell(messages, found)
+        changed = self._answers.apply(messages, found)
         delivery = self.multicast.deliver(*self._count_by_gateway(found))
         traffic = Traffic.of(
             messages.change[delivery.message],

@@ -30,18 +30,18 @@ class ServerUnicast(ServerStrategy):
         """Reformulate changes, find the affected subscriptions, and send each its new answer."""
         begun = time.perf_counter()
         messages = self._server.reformulate(changes)
-        found = self._listeners.hear(messages)
+        found = self._ranges.match(messages)
         changed = None
         if _VALUE in messages.payload:
             # The message alone says the new answer: gateways update theirs when it arrives.
             new = np.repeat(messages.payload[_VALUE], np.diff(found.offsets))
             outgoing = _assemble(found.ids, new)
         else:
-            changed = self._answers.tell(messages, found)
+            changed = self._answers.apply(messages, found)
             outgoing = _assemble(changed.numbers, changed.new)
         seconds = time.perf_counter() - begun
         if changed is None:
-            changed = self._answers.tell(messages, found)
+            changed = self._answers.apply(messages, found)
         by_change = Matches(offsets_of(changed.rows, len(changes)), changed.numbers)
         counts = self._count_by_gateway(by_change)
         traffic = Traffic.of(

@@ -9,7 +9,7 @@ from tocsin.dissemination.query_kinds.base import Queries
 from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.strategies.strategy import StoredState, Strategy
 from tocsin.matching import Matches
-from tocsin.views.point_listeners import PointListeners
+from tocsin.views.range_index import PointRangeIndex
 
 _SUBSCRIPTION_FIELDS = 3  # its id and both ends of its range
 
@@ -22,8 +22,8 @@ class ServerStrategy(Strategy):
         numbers = np.arange(len(queries))
         self._server = queries.new_server()
         self._answers = queries.new_answers(self._server, numbers)
-        self._listeners = PointListeners()
-        self._listeners.add(numbers, queries.lows, queries.highs)
+        self._ranges = PointRangeIndex()
+        self._ranges.add(numbers, queries.lows, queries.highs)
 
     def _count_by_gateway(self, found: Matches) -> GatewayCounts:
         """Return, per message, the gateways of the subscriptions found, and how many live at each."""

@@ -15,8 +15,8 @@ from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.traffic import Traffic
 from tocsin.model.errors import TocsinError
 from tocsin.model.subscription import Answer
+from tocsin.views.aggregates.base import Answers, PointError
 from tocsin.views.answer_changes import AnswerChanges
-from tocsin.views.kinds.kind import Answers, PointError
 
 EVERY_KIND: Final = frozenset({"min", "max", "count", "sum", "avg", "distinct", "join"})
 EXTREMES: Final = frozenset({"min", "max"})

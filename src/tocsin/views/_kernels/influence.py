@@ -1,4 +1,4 @@
-"""Whom a change of a point reaches: Mar, peak, hull and EMar, as messages (database/network interface, §2.3 and §3).
+"""The ranges that a change of a point concerns: Mar, peak, hull and EMar, as messages (database/network interface, §2.3, §3).
 
 A change becomes one, two or three *parts*: the ranges that have only its old x, only its new x, or both. A part is an
 inner range that all its subscriptions contain, the greatest minimum they may have now (the peak), and a value `stop`: no
@@ -11,6 +11,7 @@ left one.
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,18 +20,33 @@ from numpy.typing import NDArray
 from tocsin.structures import a2b_tree
 from tocsin.structures.a2b_tree import A2BTree
 from tocsin.structures.jit import helper, kernel
+from tocsin.views.changes import Influence
 
-IGNORABLE: Final = 0
-GOOD: Final = 1
-BAD: Final = 2
 
-CHANGES: Final = 0  # of the progress: changes made
-MESSAGES: Final = 1  # of the progress: messages written
+class Progress(IntEnum):
+    """The columns of the progress of `reformulate`."""
 
-DONE: Final = 0
-NO_ROOM_FOR_MESSAGES: Final = 1
-NO_ROOM: Final = 2  # in the tree
-ABSENT: Final = 3  # the next change's old point is not there
+    CHANGES = 0  # changes made
+    MESSAGES = 1  # messages written
+
+
+class Ended(IntEnum):
+    """Why `reformulate` ended."""
+
+    DONE = 0
+    NO_ROOM_FOR_MESSAGES = 1
+    NO_ROOM = 2  # in the tree
+    ABSENT = 3  # the next change's old point is not there
+
+
+# Kernels return and store plain integers.
+_IGNORABLE: Final = int(Influence.IGNORABLE)
+_GOOD: Final = int(Influence.GOOD)
+_BAD: Final = int(Influence.BAD)
+_DONE: Final = int(Ended.DONE)
+_NO_ROOM_FOR_MESSAGES: Final = int(Ended.NO_ROOM_FOR_MESSAGES)
+_NO_ROOM: Final = int(Ended.NO_ROOM)
+_ABSENT: Final = int(Ended.ABSENT)
 
 Part: TypeAlias = tuple[float, float, float, float, float, float]
 """The peak (NaN if there is nothing to tell), `stop`, the inner range, and the x that no range told of reaches."""
@@ -71,30 +87,32 @@ def reformulate(
     influence: NDArray[np.int8],
     room: MessageRoom,
 ) -> int:
-    """Make changes one after another, write their messages and classes, and say why it ended.
+    """Make changes one after another, write their messages and classes, and return an `Ended`.
 
-    It goes on from where `progress` says. A change is made once all its messages are written, so that after more room
-    was given it can be called again. A change costs O(log n) for each message.
+    It continues at `progress`. A change is made once all its messages are written, so that the caller may give more room and
+    call again. A change costs O(log n) for each message.
     """
-    for i in range(progress[CHANGES], points.old_x.shape[0]):
+    for i in range(progress[Progress.CHANGES], points.old_x.shape[0]):
         if not a2b_tree.has_room(tree):
-            return NO_ROOM
+            return _NO_ROOM
         old_x, old_y = points.old_x[i], points.old_y[i]
         new_x, new_y = points.new_x[i], points.new_y[i]
         was = not np.isnan(old_x)
         if was and not (a2b_tree.seek(tree, old_x, tree.here) and a2b_tree.holds(tree, tree.here, old_y)):
-            return ABSENT
-        end = _tell_change(tree, (old_x, old_y, new_x, new_y), i, influence, room, progress[MESSAGES])
+            return _ABSENT
+        end = _tell_change(
+            tree, (old_x, old_y, new_x, new_y), i, influence, room, progress[Progress.MESSAGES]
+        )
         if end == _FULL:
-            return NO_ROOM_FOR_MESSAGES
+            return _NO_ROOM_FOR_MESSAGES
         if not (old_x == new_x and a2b_tree.replace(tree, new_y)):
             if was:
                 a2b_tree.take(tree, old_x, old_y)
             if not np.isnan(new_x):
                 a2b_tree.add(tree, new_x, new_y)
-        progress[CHANGES] = i + 1
-        progress[MESSAGES] = end
-    return DONE
+        progress[Progress.CHANGES] = i + 1
+        progress[Progress.MESSAGES] = end
+    return _DONE
 
 
 @helper
@@ -139,7 +157,7 @@ def _tell_change(
     is_bad = goes
     if old_y < new_y and not np.isnan(parts[2][_PEAK]):
         is_bad = moves or end > begin + 1 or old_others <= new_y or not _is_as_wide(tree, old_y, new_y)
-    influence[change] = IGNORABLE if end == begin else BAD if is_bad else GOOD
+    influence[change] = _IGNORABLE if end == begin else _BAD if is_bad else _GOOD
     return end
 
 
@@ -224,3 +242,29 @@ def _is_as_wide(tree: A2BTree, old_y: float, new_y: float) -> bool:
         return False
     a2b_tree.start_right(tree, tree.here)
     return not (a2b_tree.follow(tree, new_y) and a2b_tree.least_at(tree, tree.right) > old_y)
+
+
+class ChangedValues(NamedTuple):
+    """The subscribers' side: old and new values of the subscriptions that match a message."""
+
+    change: NDArray[np.int64]  # [matches]
+    old: NDArray[np.float64]  # [matches]
+    new: NDArray[np.float64]  # [matches]
+
+
+@kernel
+def apply_values(
+    answers: NDArray[np.float64],
+    values: NDArray[np.float64],
+    changes: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    slots: NDArray[np.int64],
+    changed: ChangedValues,
+) -> None:
+    """Give the value of message m to the slots from offsets[m] to offsets[m + 1], and write the changes."""
+    for m in range(values.shape[0]):
+        for i in range(offsets[m], offsets[m + 1]):
+            changed.change[i] = changes[m]
+            changed.old[i] = answers[slots[i]]
+            changed.new[i] = values[m]
+            answers[slots[i]] = values[m]

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from tests.views.kinds.every_range import Change, Following, heard_by, point_changes
-from tocsin.views.kinds.kind import PointError, Reformulator
-from tocsin.views.kinds.registry import kind_named
+from tests.views.aggregates.every_range import Change, Following, heard_by, point_changes
+from tocsin.views.aggregates.base import PointError, Reformulator
+from tocsin.views.aggregates.registry import range_aggregate
 from tocsin.views.messages import Messages
 
 A, B = 0.0, 1.0
@@ -27,7 +27,7 @@ def reaches(messages: Messages, low: float, high: float) -> bool:
 
 
 def test_the_margins_of_an_arrival_and_a_departure() -> None:
-    server = kind_named("distinct").reformulator()
+    server = range_aggregate("distinct").reformulator()
     server.load(np.array([10.0, 20.0, 30.0]), np.array([A, B, A]))
     messages = server.reformulate(point_changes([(None, (25.0, A))]))
     assert (messages.outer_l.tolist(), messages.outer_r.tolist()) == ([10.0], [30.0])
@@ -39,7 +39,7 @@ def test_the_margins_of_an_arrival_and_a_departure() -> None:
 
 
 def test_another_row_with_the_same_place_and_value_makes_a_change_silent() -> None:
-    server = kind_named("distinct").reformulator()
+    server = range_aggregate("distinct").reformulator()
     server.load(np.array([10.0]), np.array([A]))
     assert told_of(server, (None, (10.0, A))) == []
     assert told_of(server, ((10.0, A), None)) == []
@@ -47,7 +47,7 @@ def test_another_row_with_the_same_place_and_value_makes_a_change_silent() -> No
 
 
 def test_a_change_of_value_is_told_once_with_both() -> None:
-    server = kind_named("distinct").reformulator()
+    server = range_aggregate("distinct").reformulator()
     server.load(np.array([10.0]), np.array([A]))
     assert told_of(server, ((10.0, A), (10.0, B))) == [(10.0, 10.0, -math.inf, math.inf, 0, 1)]
 
@@ -65,7 +65,7 @@ def test_ranges_of_very_many_points_begin_with_their_codes() -> None:
 
 
 def test_more_codes_than_there_is_room_for_at_first() -> None:
-    server, answers = kind_named("distinct").reformulator(), kind_named("distinct").answers()
+    server, answers = range_aggregate("distinct").reformulator(), range_aggregate("distinct").answers()
     codes = np.random.default_rng(1).permutation(500).astype(float)
     server.load(np.arange(500.0), codes)
     answers.begin(np.array([1, 0]), server.present(np.array([0.0, 0.0]), np.array([499.0, 9.0])))
@@ -77,6 +77,6 @@ def test_more_codes_than_there_is_room_for_at_first() -> None:
 
 
 def test_a_point_that_is_not_there_cannot_go() -> None:
-    server = kind_named("distinct").reformulator()
+    server = range_aggregate("distinct").reformulator()
     with pytest.raises(PointError, match="change 0: its old point"):
         server.reformulate(point_changes([((1.0, 2.0), None)]))

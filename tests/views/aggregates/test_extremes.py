@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tests.views.kinds.every_range import Change, Following, Point, heard_by, point_changes
+from tests.views.aggregates.every_range import Change, Following, Point, heard_by, point_changes
 from tocsin.structures.a2b_tree import new_a2b_tree
-from tocsin.views.influence import Influence, classify
-from tocsin.views.kinds.extremes import Extremes, LatestValues
-from tocsin.views.kinds.kind import Kind, PointError
-from tocsin.views.kinds.registry import kind_named
+from tocsin.views.aggregates.base import ByRange, PointError
+from tocsin.views.aggregates.extremes import Extremes, LatestValues, classify
+from tocsin.views.aggregates.registry import range_aggregate
+from tocsin.views.changes import Influence
 from tocsin.views.messages import Messages
 
 LONG = os.environ.get("TOCSIN_TEST_PROFILE") == "long"
@@ -81,9 +81,9 @@ def loaded(points: list[Point], *, greatest: bool = False) -> Extremes:
     return reformulator
 
 
-def following(kind: str, size: int, points: list[Point]) -> Following:
+def following(by_range: str, size: int, points: list[Point]) -> Following:
     """Return all ranges over a small domain as followers of a tree with small nodes: few points make several levels."""
-    one = Following(kind, [float(x) for x in range(size)], points)
+    one = Following(by_range, [float(x) for x in range(size)], points)
     assert isinstance(one.server, Extremes)
     one.server._tree = new_a2b_tree(4, 4)
     one.server.reformulate(point_changes([(None, point) for point in points]))
@@ -109,7 +109,7 @@ def test_a_change_of_the_papers_table_is_told_as_the_paper_says(
     assert classify(*columns_of(TABLE), point_changes([change])).tolist() == [influence]
     answers = LatestValues()
     answers.begin(np.arange(5), loaded(TABLE).present(*columns_of(RANGES)))
-    told = answers.tell(found, heard_by(found, *columns_of(RANGES)))
+    told = answers.apply(found, heard_by(found, *columns_of(RANGES)))
     assert dict(zip((told.numbers + 1).tolist(), told.new.tolist(), strict=True)) == notified
     assert [answers.answer(place) for place in range(5)] == [
         notified.get(place + 1, least) for place, least in enumerate([3, 3, 5, 5, 6])
@@ -127,16 +127,15 @@ def test_max_is_min_upside_down() -> None:
 
 @pytest.mark.parametrize("name", ["min", "max"])
 def test_kinds_are_found_by_their_names(name: str) -> None:
-    kind = kind_named(name)
-    assert isinstance(kind, Kind)
-    assert kind.name == name
-    reformulator = kind.reformulator()
+    by_range = range_aggregate(name)
+    assert isinstance(by_range, ByRange)
+    reformulator = by_range.reformulator()
     reformulator.load(np.array([1.0, 2.0]), np.array([5.0, 7.0]))
     present = reformulator.present(np.array([0.0, 5.0]), np.array([3.0, 6.0]))
     assert present["value"][0] == (5.0 if name == "min" else 7.0)
     assert math.isnan(present["value"][1])
     assert reformulator.nbytes > 0
-    assert kind.answers().nbytes > 0
+    assert by_range.answers().nbytes > 0
 
 
 def test_zero_has_no_sign() -> None:
@@ -183,14 +182,14 @@ def test_answers_of_places_begin_and_end() -> None:
     st.sampled_from(["min", "max"]),
 )
 def test_each_changed_range_is_told_once_and_no_other(
-    table: list[Point], steps: list[tuple[int, Point | None]], kind: str
+    table: list[Point], steps: list[tuple[int, Point | None]], by_range: str
 ) -> None:
     held, changes = list(table), list[Change]()
     for place, new in steps:
         old = held.pop(place) if place < len(held) else None
         held += [new] if new else []
         changes.append((old, new))
-    followers = following(kind, 7, table)
+    followers = following(by_range, 7, table)
     followers.follow(changes)
     followers.check()
 

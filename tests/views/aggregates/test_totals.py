@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from tests.views.kinds.every_range import Following, Point, point_changes
-from tocsin.views.kinds.kind import PointError
-from tocsin.views.kinds.registry import kind_named
+from tests.views.aggregates.every_range import Following, Point, point_changes
+from tocsin.views.aggregates.base import PointError
+from tocsin.views.aggregates.registry import range_aggregate
 
 
 def test_numbers_finer_and_larger_than_any_before_are_added_exactly() -> None:
@@ -44,7 +44,7 @@ def test_a_zero_that_comes_to_an_empty_range_is_told() -> None:
 
 
 def test_a_count_hears_nothing_of_what_is_counted() -> None:
-    server = kind_named("count").reformulator()
+    server = range_aggregate("count").reformulator()
     server.load(np.array([1.0]), np.array([0.0]))
     assert len(server.reformulate(point_changes([((1.0, 0.0), (1.0, 0.0))]))) == 0
     assert len(server.reformulate(point_changes([((1.0, 0.0), (2.0, 0.0))]))) == 2
@@ -74,8 +74,8 @@ def test_many_points_many_blocks(kind: str) -> None:
 
 
 def test_a_new_table_takes_the_place_of_the_old() -> None:
-    server = kind_named("sum").reformulator()
-    answers = kind_named("sum").answers()
+    server = range_aggregate("sum").reformulator()
+    answers = range_aggregate("sum").answers()
     for x in (1.0, 2.0):
         server.load(np.array([x]), np.array([x / 4]))
         answers.begin(np.array([3, 0]), server.present(np.array([0.0, 2.0]), np.array([5.0, 2.0])))
@@ -85,6 +85,6 @@ def test_a_new_table_takes_the_place_of_the_old() -> None:
 
 
 def test_a_point_that_is_not_there_cannot_go() -> None:
-    server = kind_named("sum").reformulator()
+    server = range_aggregate("sum").reformulator()
     with pytest.raises(PointError, match="change 0: its old point"):
         server.reformulate(point_changes([((1.0, 2.0), None)]))

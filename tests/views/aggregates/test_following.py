@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.views.kinds.every_range import Change, Following, Point, point_changes
-from tocsin.views.kinds.kind import PointError
-from tocsin.views.kinds.registry import kind_named
+from tests.views.aggregates.every_range import Change, Following, Point, point_changes
+from tocsin.views.aggregates.base import PointError
+from tocsin.views.aggregates.registry import range_aggregate
 
 LONG = os.environ.get("TOCSIN_TEST_PROFILE") == "long"
 KINDS = ["count", "sum", "avg", "distinct"]
@@ -73,7 +73,7 @@ def test_every_changed_answer_is_told_once(kind: str, seed: int) -> None:
 def test_changes_before_one_that_is_refused_are_made(kind: str, absent: Change) -> None:
     rng = np.random.default_rng(1)
     points: list[Point] = [(float(x), 1.0) for x in rng.permutation(20_000)]  # more than there is room for
-    server, other = kind_named(kind).reformulator(), kind_named(kind).reformulator()
+    server, other = range_aggregate(kind).reformulator(), range_aggregate(kind).reformulator()
     with pytest.raises(PointError, match="change 20000: its old point"):
         server.reformulate(point_changes([*((None, point) for point in points), absent, (None, (0.5, 1.0))]))
     other.load(*(np.array(column) for column in zip(*points, strict=True)))

@@ -1,4 +1,4 @@
-"""Every index of listeners tells the same of messages and ranges."""
+"""Every index of ranges finds the same for messages."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tocsin.matching import registered_matchers
 from tocsin.model.errors import MatcherError
 from tocsin.views.changes import Floats
 from tocsin.views.coverage import Coverage
-from tocsin.views.listeners import Listeners, new_listeners
 from tocsin.views.messages import Messages
+from tocsin.views.range_index import RangeIndex, new_range_index
 
 MATCHERS = [None, *sorted(registered_matchers())]
 WIDEST = float(np.finfo(np.float64).max)
@@ -35,8 +35,8 @@ def ends_of(pairs: list[tuple[float, float]]) -> tuple[Floats, Floats]:
     return lows, highs
 
 
-def heard(listeners: Listeners, messages: Messages) -> list[list[int]]:
-    found = listeners.hear(messages)
+def matched(index: RangeIndex, messages: Messages) -> list[list[int]]:
+    found = index.match(messages)
     return [sorted(found[i].tolist()) for i in range(len(found))]
 
 
@@ -56,23 +56,23 @@ def test_those_hear_a_message_whose_range_lies_between_its_ends(
     then: list[tuple[float, float]],
     sides: list[tuple[float, float, float, float]],
 ) -> None:
-    listeners, messages = new_listeners(matcher, "min(per) of stock"), messages_of(sides)
-    assert heard(listeners, messages) == [[]] * len(sides)
-    listeners.add(np.arange(len(first)), *ends_of(first))
+    index, messages = new_range_index(matcher, "min(per) of stock"), messages_of(sides)
+    assert matched(index, messages) == [[]] * len(sides)
+    index.add(np.arange(len(first)), *ends_of(first))
     held = dict(enumerate(first))
-    assert heard(listeners, messages) == scanned(held, messages)
-    listeners.remove(np.array([0, 3, 99]))
+    assert matched(index, messages) == scanned(held, messages)
+    index.remove(np.array([0, 3, 99]))
     held = {place: ends for place, ends in held.items() if place not in (0, 3)}
     places = [0, *range(30, 29 + len(then))][: len(then)]  # one that was held is given again
-    listeners.add(np.array(places, dtype=np.int64), *ends_of(then))
+    index.add(np.array(places, dtype=np.int64), *ends_of(then))
     held |= dict(zip(places, then, strict=True))
-    assert heard(listeners, messages) == scanned(held, messages)
-    assert listeners.nbytes > 0
+    assert matched(index, messages) == scanned(held, messages)
+    assert index.nbytes > 0
 
 
 def test_a_matcher_that_is_not_there_is_an_error() -> None:
     with pytest.raises(MatcherError, match="there is no matcher `pionts`"):
-        new_listeners("pionts", "min")
+        new_range_index("pionts", "min")
 
 
 @settings(max_examples=settings().max_examples // 4)

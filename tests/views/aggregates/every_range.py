@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.matching import Matches
+from tocsin.views.aggregates.base import ByRange
+from tocsin.views.aggregates.registry import range_aggregate
 from tocsin.views.answer_changes import AnswerChanges
 from tocsin.views.changes import PointChanges
-from tocsin.views.kinds.kind import Kind
-from tocsin.views.kinds.registry import kind_named
 from tocsin.views.messages import Messages
 
 Point = tuple[float, float]
@@ -74,13 +74,14 @@ class Following:
     """All ranges [a, b] with both ends in the domain, and halfway between its neighbours."""
 
     def __init__(self, name: str, domain: Sequence[float], points: Sequence[Point]) -> None:
-        self.kind: Kind = kind_named(name)
+        self.name = name
+        self.by_range: ByRange = range_aggregate(name)
         self.compute = RECOMPUTED[name]
         ends = sorted({*domain, *((a + b) / 2 for a, b in pairwise(domain))})
         pairs = [(a, b) for a in ends for b in ends if a <= b]
         self.lows, self.highs = (np.array(column) for column in zip(*pairs, strict=True))
         self.points = list(points)
-        self.server, self.answers = self.kind.reformulator(), self.kind.answers()
+        self.server, self.answers = self.by_range.reformulator(), self.by_range.answers()
         held = np.array(self.points, dtype=float).reshape(-1, 2)
         self.server.load(held[:, 0], held[:, 1])
         self.places = np.arange(len(pairs))
@@ -110,7 +111,7 @@ class Following:
         of_pair = np.repeat(messages.change, np.diff(found.offsets))
         reached = set(zip(of_pair.tolist(), found.ids.tolist(), strict=True))
         assert len(reached) == len(found.ids), "two messages of one change reach a subscription"
-        return found, self.answers.tell(messages, found)
+        return found, self.answers.apply(messages, found)
 
     def follow(self, changes: Sequence[Change]) -> None:
         """Make changes in one call; each changed answer must be told once, right, and reached by one message."""
@@ -129,7 +130,7 @@ class Following:
             ]
         assert sorted(self.rows_of(told.rows, told.numbers, told.old, told.new)) == expected
         assert told.rows.tolist() == sorted(told.rows.tolist())
-        if self.kind.name in {"min", "max", "count", "distinct"}:
+        if self.name in {"min", "max", "count", "distinct"}:
             assert len(found.ids) == len(expected), "a subscription is reached whose answer does not change"
         if told.removed is not None and told.added is not None:
             both = zip(told.removed.tolist(), told.added.tolist(), told.old, told.new, strict=True)
@@ -145,6 +146,6 @@ class Following:
     def check(self) -> None:
         """Compare what subscribers know, and what new ones would begin with, with what is true."""
         assert self.told() == self.recomputed
-        other = self.kind.answers()
+        other = self.by_range.answers()
         other.begin(self.places, self.server.present(self.lows, self.highs))
         assert [other.answer(place) for place in self.places.tolist()] == self.recomputed

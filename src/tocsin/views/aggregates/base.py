@@ -1,0 +1,201 @@
+"""An aggregate, kept by range or by row.
+
+By range (database/network interface, §2 and §3): the server's side, a `Reformulator`, turns a change into messages that name
+the ranges they concern, and the subscribers' side, `Answers`, applies the messages to its answers. Neither knows the other.
+
+By row: a `RowAggregate` is told which rows come to a subscription and which leave it, and keeps what its answer needs.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tocsin.matching import IdArray, Matches
+from tocsin.model.errors import TocsinError
+from tocsin.model.subscription import Answer
+from tocsin.views.answer_changes import AnswerChanges, ChangeLog
+from tocsin.views.changes import Floats, PointChanges, Row
+from tocsin.views.compiled import CompiledRowView
+from tocsin.views.messages import Messages
+
+Present: TypeAlias = Mapping[str, NDArray[Any]]
+"""The first answers of new subscriptions, as columns that both sides of an aggregate agree on."""
+
+Place: TypeAlias = tuple[int, ...]
+"""The order in which a row came to its table, or both orders of a pair of rows; it stays while the row does."""
+
+Read = TypeVar("Read")
+State = TypeVar("State")
+
+
+class PointError(TocsinError):
+    """A change, named by its index, begins at a point that is not there."""
+
+    def __init__(self, place: int, reason: str) -> None:
+        super().__init__(f"change {place}{reason}")
+        self.place = place
+        self._reason = reason
+
+    def at(self, place: int) -> PointError:
+        """Return the same error of a change with another index, for callers that passed on some of the changes."""
+        return PointError(place, self._reason)
+
+
+class Reads(StrEnum):
+    """What the y of a point is to an aggregate."""
+
+    NUMBER = "number"  # y is the number; a row without one is no point
+    PRESENCE = "presence"  # y is 0; a row without a value is no point, unless rows are counted
+    VALUE = "value"  # y is a code that stands for the value, from 0; equal values have the same
+
+
+class Reformulator(ABC):
+    """The server's side: holds the points of a table, and knows no subscription."""
+
+    @abstractmethod
+    def load(self, x: Floats, y: Floats) -> None:
+        """Replace all points; none is NaN."""
+
+    @abstractmethod
+    def reformulate(self, changes: PointChanges) -> Messages:
+        """Make the changes one after another, and return their messages.
+
+        Raises `PointError` at a change that begins at a point that is not there; those before it are made.
+        """
+
+    @abstractmethod
+    def present(self, lows: Floats, highs: Floats) -> Present:
+        """Return the first answers of subscriptions to these ranges, both ends included."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Return the bytes of all points and indexes."""
+
+
+class Answers(ABC):
+    """The subscribers' side: the last answer of each subscription, by slot. A slot is used again after `end`."""
+
+    @abstractmethod
+    def begin(self, slots: IdArray, present: Present) -> None:
+        """Add subscriptions with their first answers."""
+
+    @abstractmethod
+    def end(self, slots: IdArray) -> None:
+        """Remove subscriptions."""
+
+    @abstractmethod
+    def apply(self, messages: Messages, matches: Matches) -> AnswerChanges:
+        """Apply each message to the subscriptions that match it, and return the answers that change, by slot."""
+
+    @abstractmethod
+    def answer(self, slot: int) -> float | tuple[int, ...] | None:
+        """Return a subscription's answer: a number, null, or of a set the sorted codes."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Return the bytes of all answers, as nearly as can be told."""
+
+
+class RowAggregate(ABC, Generic[Read, State]):
+    """The answers of all subscriptions that ask the same of their rows.
+
+    `read` evaluates a row once for all of them. Rows come and go with `follow`; `settle` then logs the answers that changed.
+    """
+
+    def __init__(self, compiled: CompiledRowView) -> None:
+        self.compiled = compiled
+        self.states: dict[int, State] = {}  # by the subscription's number
+        self.touched: dict[
+            int, Any
+        ] = {}  # numbers whose answer may have changed since `settle`, with the old state
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def begin(self, number: int) -> None:
+        """Add a subscription, with no row yet."""
+        self.states[number] = self.new_state()
+
+    def end(self, number: int) -> None:
+        """Remove a subscription."""
+        del self.states[number]
+        self.touched.pop(number, None)
+
+    def follow(
+        self, place: Place, old: Read | None, new: Read | None, before: Sequence[int], after: Sequence[int]
+    ) -> None:
+        """Take a row, as it was read before and after a change, and the subscriptions it belonged and belongs to, ascending."""
+        gone: Collection[int] = before
+        come: Collection[int] = after
+        if old == new and before and after:
+            if before == after:
+                return
+            # The same is read of the row as before, so subscriptions that keep it are not concerned.
+            gone, come = set(before) - set(after), set(after) - set(before)
+        if old is not None and gone:
+            self.leave(place, old, gone)
+        if new is not None and come:
+            self.enter(place, new, come)
+
+    @abstractmethod
+    def new_state(self) -> State:
+        """Return the state of a subscription without rows."""
+
+    @abstractmethod
+    def read(self, row: Row) -> Read | None:
+        """Return what the aggregate needs of a row, or of a pair of rows; None if the row does not count."""
+
+    @abstractmethod
+    def enter(self, place: Place, value: Read, numbers: Collection[int]) -> None:
+        """Add a row to subscriptions."""
+
+    @abstractmethod
+    def leave(self, place: Place, value: Read, numbers: Collection[int]) -> None:
+        """Remove a row from subscriptions."""
+
+    @abstractmethod
+    def settle(self, row: int, log: ChangeLog) -> None:
+        """Log the answers that have changed since the last call, as changed by a row."""
+
+    @abstractmethod
+    def answer(self, number: int) -> Answer:
+        """Return a subscription's answer."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Return the bytes of all states, without the values that belong to the table."""
+
+
+class ByRange(Struct, frozen=True):
+    """How an aggregate is kept by range: what it reads, and both sides."""
+
+    reads: Reads
+    reformulator: Callable[[], Reformulator]
+    answers: Callable[[], Answers]
+    of_nothing: Answer = None  # the answer of a range that contains no number
+
+
+class Aggregate(Struct, frozen=True):
+    """Both ways of keeping an aggregate; `by_range` is None if it is kept by row only."""
+
+    by_row: Callable[[CompiledRowView], RowAggregate[Any, Any]]
+    by_range: ByRange | None = None
+
+
+def absent(changes: PointChanges, place: int) -> PointError:
+    """Return the error of a change whose old point is not there."""
+    point = (float(changes.old_x[place]), float(changes.old_y[place]))
+    return PointError(
+        place,
+        f": its old point {point} is not held; the changes before it are made. "
+        f"Begin anew, and load the table's points",
+    )

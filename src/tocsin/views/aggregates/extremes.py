@@ -1,0 +1,343 @@
+"""`min` and `max`: the least or the greatest value. `max` is `min` of the negated values.
+
+By range: Mar, hull and EMar of the paper (§2.3 and §3), on an A2B-tree (§3.3). By row: a heap for each subscription.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Collection, Sequence
+from functools import partial
+from heapq import heapify, heappop, heappush, heapreplace
+from itertools import count
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.language.semantics import value_of
+from tocsin.matching import IdArray, Matches
+from tocsin.structures import a2b_tree
+from tocsin.structures.growth import bytes_of, roomier
+from tocsin.views._kernels.influence import (
+    ChangedValues,
+    Ended,
+    MessageRoom,
+    PointColumns,
+    Progress,
+    apply_values,
+    reformulate,
+)
+from tocsin.views.aggregates.base import (
+    Aggregate,
+    Answers,
+    ByRange,
+    Place,
+    Present,
+    Reads,
+    Reformulator,
+    RowAggregate,
+    absent,
+)
+from tocsin.views.answer_changes import AnswerChanges, ChangeLog, number_answer
+from tocsin.views.changes import Floats, Influence, PointChanges, Row
+from tocsin.views.compiled import CompiledRowView
+from tocsin.views.messages import Messages
+from tocsin.views.numbers import Number, finite
+
+_SLACK: Final = 16  # entries that a heap may have before stale ones are looked for
+
+# by range
+
+
+class Extremes(Reformulator):
+    """Points in an A2B-tree. The `value` of a message is the new least or, if `greatest`, the new greatest y; NaN for none.
+
+    The messages of one change come from the highest new minimum down (of maxima: from the lowest up), for the ranges with
+    its old x alone, then for those with its new x alone, then for those with both.
+    """
+
+    def __init__(self, *, greatest: bool = False) -> None:
+        self._sign = -1.0 if greatest else 1.0
+        self._tree = a2b_tree.new_a2b_tree()
+        self._room = _message_room(64)
+
+    def load(self, x: Floats, y: Floats) -> None:
+        """Replace all points; none is NaN."""
+        heights = self._heights(y)
+        order = np.lexsort((heights, x))
+        x, heights = _plain(x)[order], heights[order]
+        distinct = int(np.count_nonzero(x[1:] != x[:-1])) + 1
+        self._tree = a2b_tree.with_room(a2b_tree.new_a2b_tree(), distinct)
+        done = 0
+        while (done := a2b_tree.add_points(self._tree, x, heights, done)) < len(x):
+            self._tree = a2b_tree.with_room(self._tree)
+
+    def reformulate(self, changes: PointChanges) -> Messages:
+        """Make the changes one after another, and return their messages."""
+        return self.follow(changes)[0]
+
+    def follow(self, changes: PointChanges) -> tuple[Messages, NDArray[np.int8]]:
+        """Make the changes, and return the messages and the `Influence` of each change."""
+        columns = PointColumns(
+            _plain(changes.old_x),
+            self._heights(changes.old_y),
+            _plain(changes.new_x),
+            self._heights(changes.new_y),
+        )
+        progress = np.zeros(len(Progress), dtype=np.int64)
+        influence = np.full(len(changes), Influence.IGNORABLE, dtype=np.int8)
+        while (ended := reformulate(self._tree, columns, progress, influence, self._room)) != Ended.DONE:
+            if ended == Ended.NO_ROOM:
+                self._tree = a2b_tree.with_room(self._tree)
+            elif ended == Ended.NO_ROOM_FOR_MESSAGES:
+                self._room = _roomier(self._room)
+            elif ended == Ended.ABSENT:
+                raise absent(changes, int(progress[Progress.CHANGES]))
+        room, count = self._room, int(progress[Progress.MESSAGES])
+        inner_l, inner_r = room.inner_l[:count].copy(), room.inner_r[:count].copy()
+        outer_l, outer_r = room.outer_l[:count].copy(), room.outer_r[:count].copy()
+        payload = {"value": self._heights(room.value[:count])}
+        return Messages(room.change[:count].copy(), inner_l, inner_r, outer_l, outer_r, payload), influence
+
+    def present(self, lows: Floats, highs: Floats) -> Present:
+        """Return the `value` of each range, both ends included; NaN where it has no point."""
+        least = np.empty(len(lows), dtype=np.float64)
+        a2b_tree.least_in_ranges(self._tree, _plain(lows), _plain(highs), least)
+        least[np.isinf(least)] = np.nan
+        return {"value": self._heights(least)}
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of the tree and of the room for messages."""
+        return bytes_of(self._tree) + sum(column.nbytes for column in self._room)
+
+    def _heights(self, y: Floats) -> Floats:
+        """Return y as the tree holds it, negated for `max`; the inverse is the same."""
+        return _plain(y) if self._sign > 0 else 0.0 - _plain(y)
+
+
+class LatestValues(Answers):
+    """The last value of each subscription; the `value` of a message replaces it."""
+
+    def __init__(self) -> None:
+        self._values: Floats = np.full(64, np.nan)
+
+    def begin(self, slots: IdArray, present: Present) -> None:
+        """Add subscriptions with the `value` that the server computed."""
+        needed = int(slots.max(initial=-1)) + 1
+        if needed > len(self._values):
+            longer = np.full(roomier(len(self._values), needed), np.nan)
+            longer[: len(self._values)] = self._values
+            self._values = longer
+        self._values[slots] = present["value"]
+
+    def end(self, slots: IdArray) -> None:
+        """Remove subscriptions."""
+        self._values[slots] = np.nan
+
+    def apply(self, messages: Messages, matches: Matches) -> AnswerChanges:
+        """Give each subscription the value of the message that it matches, and return the changes."""
+        count = len(matches.ids)
+        changed = ChangedValues(np.empty(count, dtype=np.int64), np.empty(count), np.empty(count))
+        values = messages.payload["value"]
+        apply_values(self._values, values, messages.change, matches.offsets, matches.ids, changed)
+        return AnswerChanges(changed.change, matches.ids, changed.old, changed.new)
+
+    def answer(self, slot: int) -> float | None:
+        """Return a subscription's value, None for null."""
+        value = float(self._values[slot])
+        return None if np.isnan(value) else value
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of all values."""
+        return self._values.nbytes
+
+
+def classify(x: Floats, y: Floats, changes: PointChanges) -> NDArray[np.int8]:
+    """Return the `Influence` (§2.3.1, Corollary 1) of each change, made one after another to a table of the points (x, y).
+
+    An insertion that is not ignorable is good, and such a deletion is bad. A point that moves in x is bad if ranges without
+    its new x lose it, or if its y rises for ranges with both.
+    """
+    reformulator = Extremes()
+    reformulator.load(x, y)
+    return reformulator.follow(changes)[1]
+
+
+def _plain(numbers: Floats) -> Floats:
+    """Return numbers as a contiguous array, with 0.0 in the place of -0.0."""
+    return np.ascontiguousarray(numbers, dtype=np.float64) + 0.0
+
+
+def _message_room(room: int) -> MessageRoom:
+    return MessageRoom(np.empty(room, dtype=np.int64), *(np.empty(room) for _ in range(5)))
+
+
+def _roomier(room: MessageRoom) -> MessageRoom:
+    """Return twice the room, with the messages written so far."""
+    larger = _message_room(2 * len(room.change))
+    for old, new in zip(room, larger, strict=True):
+        new[: len(old)] = old
+    return larger
+
+
+# by row
+
+
+class _Entered:
+    """A row that some subscriptions have: its number now, and how many subscriptions; 0 once it has left all of them."""
+
+    __slots__ = ("holders", "order", "place", "value")
+
+    def __init__(self, place: Place, order: int, value: Number) -> None:
+        self.place = place
+        self.order = order
+        self.value = value
+        self.holders = 0
+
+
+_Entry: TypeAlias = tuple[Number, int, _Entered]
+"""A lower bound of the row's number, and the order that decides between equal ones."""
+
+
+class _Heap:
+    """The entries of one subscription, some of rows that have left it, and its last answer."""
+
+    __slots__ = ("best", "entries", "limit")
+
+    def __init__(self) -> None:
+        self.entries: list[_Entry] = []
+        self.best: Number = math.inf  # no row
+        self.limit = _SLACK
+
+
+class Least(RowAggregate[Number, _Heap]):
+    """The least number.
+
+    Deletion is lazy: a row that leaves is marked once for all heaps, and dropped when its entry comes to the top of one. So
+    is a row whose number grows while it stays, whose entry then sinks. Only subscriptions whose least number it was, or is
+    now, are looked at again.
+    """
+
+    sign = 1
+
+    def __init__(self, compiled: CompiledRowView) -> None:
+        super().__init__(compiled)
+        self._entered: dict[Place, _Entered] = {}
+        self._order = count()
+
+    def new_state(self) -> _Heap:
+        """Return an empty heap."""
+        return _Heap()
+
+    def read(self, row: Row) -> Number | None:
+        """Return the aggregated number, negated for the greatest."""
+        assert self.compiled.y is not None  # noqa: S101 - the language has no other
+        number = finite(value_of(self.compiled.y, row))
+        return None if number is None else self.sign * number
+
+    def end(self, number: int) -> None:
+        """Remove a subscription, and the rows that no other has."""
+        for _, _, row in self.states[number].entries:
+            if row.holders:
+                row.holders -= 1
+                if not row.holders:
+                    del self._entered[row.place]
+        super().end(number)
+
+    def follow(
+        self,
+        place: Place,
+        old: Number | None,
+        new: Number | None,
+        before: Sequence[int],
+        after: Sequence[int],
+    ) -> None:
+        """Take a row's numbers before and after a change."""
+        if old is not None and new is not None and new >= old and before and before == after:
+            if new > old:
+                self._entered[place].value = new
+                self._touch(before, old)
+            return
+        if old is not None and before:
+            self.leave(place, old, before)
+        if new is not None and after:
+            self.enter(place, new, after)
+
+    def _touch(self, numbers: Collection[int], value: Number) -> None:
+        """Note the subscriptions whose least number was this."""
+        heaps = self.states
+        self.touched.update(dict.fromkeys([number for number in numbers if heaps[number].best == value]))
+
+    def leave(self, place: Place, value: Number, numbers: Collection[int]) -> None:
+        """Remove a row from all subscriptions that have it."""
+        self._entered.pop(place).holders = 0
+        self._touch(numbers, value)
+
+    def enter(self, place: Place, value: Number, numbers: Collection[int]) -> None:
+        """Add a row to subscriptions."""
+        row = self._entered.get(place)  # it is there if only further subscriptions begin
+        if row is None:
+            row = self._entered[place] = _Entered(place, next(self._order), value)
+        row.holders += len(numbers)
+        entry = (value, row.order, row)
+        for number in numbers:
+            heap = self.states[number]
+            heappush(heap.entries, entry)
+            if value < heap.best:
+                self.touched[number] = None
+            if len(heap.entries) > heap.limit:
+                heap.entries = [one for one in heap.entries if one[2].holders]
+                heapify(heap.entries)
+                heap.limit = 2 * len(heap.entries) + _SLACK
+
+    def settle(self, row: int, log: ChangeLog) -> None:
+        """Log the least numbers that changed."""
+        for number in sorted(self.touched):
+            heap = self.states[number]
+            best = _least(heap.entries)
+            if best != heap.best:
+                old, heap.best = self.answer(number), best
+                log.add(row, number, old, self.answer(number))
+        self.touched.clear()
+
+    def answer(self, number: int) -> int | float | None:
+        """Return the least number; None if there is none."""
+        best = self.states[number].best
+        return None if best == math.inf else number_answer(self.sign * best)
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of the heaps, and of the rows' entries that they share."""
+        heaps = sum(sys.getsizeof(heap) + sys.getsizeof(heap.entries) for heap in self.states.values())
+        each = sum(map(sys.getsizeof, ((0,), (0, 0, 0), _Entered((), 0, 0))))
+        shared = sys.getsizeof(self._entered) + len(self._entered) * each
+        return sys.getsizeof(self.states) + heaps + shared
+
+
+class Greatest(Least):
+    """The greatest number: the least of the negated numbers."""
+
+    sign = -1
+
+
+def _least(entries: list[_Entry]) -> Number:
+    """Return the least number of the rows that are still there, infinite if there are none."""
+    while entries:
+        value, order, row = entries[0]
+        if not row.holders:
+            heappop(entries)
+        elif row.value != value:
+            heapreplace(entries, (row.value, order, row))
+        else:
+            return value
+    return math.inf
+
+
+AGGREGATES: Final = {
+    "min": Aggregate(Least, ByRange(Reads.NUMBER, Extremes, LatestValues)),
+    "max": Aggregate(Greatest, ByRange(Reads.NUMBER, partial(Extremes, greatest=True), LatestValues)),
+}

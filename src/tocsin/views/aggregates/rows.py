@@ -1,0 +1,146 @@
+"""`rows`: the rows themselves, or the terms that are selected of them. They are kept by row only."""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from tocsin.language.semantics import value_of
+from tocsin.model.values import Value
+from tocsin.views.aggregates.base import Aggregate, Place, RowAggregate
+from tocsin.views.answer_changes import ChangeLog
+from tocsin.views.changes import Row
+from tocsin.views.compiled import LEFT
+
+_Shown: TypeAlias = Mapping[str, Value | None]
+
+
+class _Told(Struct, frozen=True, eq=False):
+    """A row as subscribers see it. Two are equal if they show the same; `true` is not 1."""
+
+    row: _Shown
+    identity: frozenset[tuple[str, bool, Value | None]]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Told) and self.identity == other.identity
+
+    def __hash__(self) -> int:
+        return hash(self.identity)
+
+
+class _Rows:
+    """The rows of one subscription, in the order of their places."""
+
+    __slots__ = ("places", "told")
+
+    def __init__(self) -> None:
+        self.places: list[Place] = []
+        self.told: list[_Told] = []
+
+    def put(self, place: Place, told: _Told) -> None:
+        at = bisect_left(self.places, place)
+        self.places.insert(at, place)
+        self.told.insert(at, told)
+
+    def take(self, place: Place) -> _Told:
+        at = bisect_left(self.places, place)
+        del self.places[at]
+        return self.told.pop(at)
+
+    def shown(self) -> tuple[_Shown, ...]:
+        return tuple(told.row for told in self.told)
+
+
+class _Touched:
+    """The rows of one subscription before a change, and those that have left and entered since."""
+
+    __slots__ = ("added", "old", "removed")
+
+    def __init__(self, old: tuple[_Shown, ...]) -> None:
+        self.old = old
+        self.removed: list[_Told] = []
+        self.added: list[_Told] = []
+
+
+class WholeRows(RowAggregate[_Told, _Rows]):
+    """The rows in the order in which they came to their table, pairs by the left row first; equal ones all count."""
+
+    def new_state(self) -> _Rows:
+        """Return no rows."""
+        return _Rows()
+
+    def read(self, row: Row) -> _Told:
+        """Return a row as subscribers see it."""
+        shown: _Shown
+        if self.compiled.select:
+            shown = {item.name: value_of(item.term, row) for item in self.compiled.select}
+        elif len(self.compiled.tables) == 1:
+            shown = row
+        else:
+            shown = {self._named(name): value for name, value in row.items()}
+        return _Told(shown, frozenset((name, type(value) is bool, value) for name, value in shown.items()))
+
+    def _named(self, name: str) -> str:
+        """Return an attribute of a pair as the view names it."""
+        place, path = name.split(".", 1)
+        return f"{self.compiled.aliases[place + '.' != LEFT]}.{path}"
+
+    def enter(self, place: Place, value: _Told, numbers: Collection[int]) -> None:
+        """Add a row to answers."""
+        for number in numbers:
+            self._touch(number).added.append(value)
+            self.states[number].put(place, value)
+
+    def leave(self, place: Place, value: _Told, numbers: Collection[int]) -> None:  # noqa: ARG002 - each has its own
+        """Remove a row from answers."""
+        for number in numbers:
+            self._touch(number).removed.append(self.states[number].take(place))
+
+    def _touch(self, number: int) -> _Touched:
+        found: _Touched | None = self.touched.get(number)
+        if found is None:
+            found = self.touched[number] = _Touched(self.states[number].shown())
+        return found
+
+    def settle(self, row: int, log: ChangeLog) -> None:
+        """Log the sets of rows that changed; a row that left and came back is no difference."""
+        for number, touched in self.touched.items():
+            removed = _without(touched.removed, touched.added)
+            added = _without(touched.added, touched.removed)
+            if removed or added:
+                log.add(row, number, touched.old, self.states[number].shown(), (removed, added))
+        self.touched.clear()
+
+    def answer(self, number: int) -> tuple[_Shown, ...]:
+        """Return the rows."""
+        return self.states[number].shown()
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of the lists of rows; subscriptions share the rows themselves."""
+        lists = sum(sys.getsizeof(one.places) + sys.getsizeof(one.told) for one in self.states.values())
+        told = {id(one): one for rows in self.states.values() for one in rows.told}.values()
+        shared = sum(sys.getsizeof(one.row) + sys.getsizeof(one.identity) for one in told)
+        return sys.getsizeof(self.states) + lists + shared
+
+
+def _without(rows: Sequence[_Told], others: Sequence[_Told]) -> tuple[_Shown, ...]:
+    """Return rows as subscribers see them, less one for each equal one of the others."""
+    if not rows or not others:
+        return tuple(told.row for told in rows)
+    left = Counter(others)
+    kept = []
+    for told in rows:
+        if left[told]:
+            left[told] -= 1
+        else:
+            kept.append(told.row)
+    return tuple(kept)
+
+
+AGGREGATES: Final = {"rows": Aggregate(WholeRows)}
