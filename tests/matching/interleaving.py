@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
 
 from tocsin.language import Cnf, Dnf, parse_condition
 from tocsin.matching import ConjunctionBatch, EventBatch, Matcher, Oracle
 from tocsin.model import Condition, read_event
-
-__all__ = ["Step", "play"]
 
 Step = tuple[str, object]
 """What is done: `add` with texts, `remove` with a number, `match` with events, or something of the matcher's own."""
@@ -55,3 +55,34 @@ def play(
         check()
     matcher.remove(np.array(held, dtype=np.int64))
     check()
+
+
+def predicates(names: str, constants: SearchStrategy[object], tests: list[str]) -> SearchStrategy[str]:
+    """Return texts of predicates on attributes of one letter: comparisons with constants, and other tests."""
+    attributes = st.sampled_from(names)
+    operators = st.sampled_from(["=", "=", "<", "<=", ">", ">=", "!="])
+    return st.one_of(
+        st.builds("{} {} {}".format, attributes, operators, constants),
+        st.builds("{} {}".format, attributes, st.sampled_from(tests)),
+    )
+
+
+def conditions(predicate: SearchStrategy[str]) -> SearchStrategy[str]:
+    """Return texts of conjunctions, and of conjunctions of clauses."""
+    clauses = st.lists(predicate, min_size=1, max_size=3).map(lambda clause: f"({' or '.join(clause)})")
+    return st.one_of(
+        st.lists(predicate, min_size=1, max_size=5).map(" and ".join),
+        st.lists(clauses, min_size=1, max_size=4).map(" and ".join),
+    )
+
+
+def steps(
+    condition: SearchStrategy[str], event: SearchStrategy[dict[str, object]], *own: SearchStrategy[Step]
+) -> SearchStrategy[Step]:
+    """Return steps for `play`, with the matcher's own."""
+    return st.one_of(
+        st.tuples(st.just("add"), st.lists(condition, min_size=1, max_size=40)),
+        st.tuples(st.just("remove"), st.integers(1, 50)),
+        st.tuples(st.just("match"), st.lists(event, min_size=1, max_size=12)),
+        *own,
+    )

@@ -32,7 +32,6 @@ from tocsin.matching import (
     registry,
     save_matcher,
     saved,
-    unshared_base,
 )
 from tocsin.matching.be_tree._kernels.placement import take_out
 from tocsin.matching.encoding.vocabulary import Vocabulary
@@ -123,7 +122,7 @@ def test_an_opened_matcher_goes_on_where_the_saved_one_stood(
         assert contents(folder) == files
         remove(opened, *ids)
         assert opened.stats().conjunctions == 0
-        if isinstance(opened, base.IndexedMatcher | unshared_base.IndexedMatcher):
+        if isinstance(opened, base.IndexedMatcher):
             opened.vocabulary.names.forget_unused()
             opened.vocabulary.symbols.forget_unused()
             opened.vocabulary.predicates.forget_unused()
@@ -191,8 +190,8 @@ def test_no_kernel_is_compiled_once_more_for_mapped_arrays(
     matcher.explain(read_event({}), 1)
     before = compiled_kernels()
     opened = open_matcher(tmp_path / "saved")
-    assert isinstance(opened, base.IndexedMatcher | unshared_base.IndexedMatcher)
-    mapped = opened._owner() if isinstance(opened, unshared_base.IndexedMatcher) else opened._store.owner
+    assert isinstance(opened, base.IndexedMatcher)
+    mapped = opened._store.owner
     assert type(mapped) is np.ndarray
     assert isinstance(mapped.base, np.memmap)
     assert mapped.flags.carray
@@ -213,10 +212,10 @@ def test_matchers_that_shared_a_vocabulary_share_one_again(name: str, tmp_path: 
     save_matcher(first, tmp_path / "first")
     save_matcher(second, tmp_path / "second")
     third = open_matcher(tmp_path / "first")
-    assert isinstance(third, base.IndexedMatcher | unshared_base.IndexedMatcher)
+    assert isinstance(third, base.IndexedMatcher)
     assert [symbol for _, symbol in third.vocabulary.names] == ["a", "t"]  # the other's words are not kept
     fourth = open_matcher(tmp_path / "second", vocabulary=third.vocabulary)
-    assert isinstance(fourth, base.IndexedMatcher | unshared_base.IndexedMatcher)
+    assert isinstance(fourth, base.IndexedMatcher)
     assert fourth.vocabulary is third.vocabulary
     batch = EventBatch.of_dicts([{"a": "x", "t": "2026-01-02T00:00:00Z", **dict.fromkeys(names, "x")}])
     assert third.match(batch).to_lists() == [[1]]
@@ -246,7 +245,7 @@ def test_a_vocabulary_that_says_something_else_is_left_alone(tmp_path: Path) -> 
     add(matcher, (1, parse_condition("a = 'x'")))
     add(other, (1, parse_condition("b = 'y'")))
     save_matcher(matcher, tmp_path / "saved")
-    assert isinstance(other, base.IndexedMatcher | unshared_base.IndexedMatcher)
+    assert isinstance(other, base.IndexedMatcher)
     with pytest.raises(SavedMatcherError, match="gives some codes to other words than the saved one does"):
         open_matcher(tmp_path / "saved", vocabulary=other.vocabulary)
     assert [symbol for _, symbol in other.vocabulary.names] == ["b"]

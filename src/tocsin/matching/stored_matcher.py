@@ -12,9 +12,10 @@ from tocsin.matching.batches import IdArray
 from tocsin.matching.conjunction_store._kernels.numbers import unlink
 from tocsin.matching.conjunction_store._kernels.records import free_all, recall, store_all
 from tocsin.matching.conjunction_store.state import Expressions
-from tocsin.matching.encoding.codes import Keys
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Keys, Op
 from tocsin.matching.encoding.conjunctions import EncodedClauses, EncodedConjunctions, encode_lists
 from tocsin.matching.encoding.vocabulary import Vocabulary
+from tocsin.model.errors import MatcherError
 
 
 class StoredMatcher(IndexedMatcher):
@@ -48,9 +49,9 @@ class StoredMatcher(IndexedMatcher):
         if not len(ids):
             return
         self._finish_pending()
-        self._make_room(expressions)
         self.vocabulary.retain(expressions.tags, expressions.lows)
         try:
+            self._make_room(expressions)
             self._keep(ids, expressions)
             self._place(expressions)
         except BaseException:
@@ -103,3 +104,20 @@ class StoredMatcher(IndexedMatcher):
 def with_lists(vocabulary: Vocabulary, expressions: Expressions) -> Expressions:
     """Return expressions with the members of their lists."""
     return expressions._replace(**encode_lists(vocabulary, expressions.tags, expressions.lows)._asdict())
+
+
+def check_sizes(expressions: Expressions, most: int, matcher: str) -> int:
+    """Return the predicates of the largest expression; raise `MatcherError` if it has more than `most`."""
+    largest = int(np.diff(expressions.bounds[expressions.offsets]).max())
+    if largest > most:
+        raise MatcherError(
+            f"a subscription has {largest:,} predicates, and {matcher} up to {most:,}; "
+            "gather alternatives of one attribute with `in (…)`, or split it"
+        )
+    return largest
+
+
+def attributes_of(expressions: Expressions) -> Keys:
+    """Return the attributes of expressions' predicates, ascending."""
+    named = expressions.tags[expressions.tags >> FIELD_BITS != Op.RESIDUAL] & ((1 << FIELD_BITS) - 1)
+    return np.unique(named // FIELDS)

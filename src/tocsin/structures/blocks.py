@@ -65,3 +65,27 @@ def take(blocks: Blocks, class_: int) -> int:
 def give(blocks: Blocks, first: int, class_: int) -> None:
     """Give back a block."""
     free_lists.give(blocks.rows[:, 0], blocks.free, class_, first)
+
+
+@helper
+def moved(blocks: Blocks, first: int, class_: int, rows: int, into: int) -> int:
+    """Move the first `rows` rows of a block to one of class `into`, for which there must be room; return its first row."""
+    new = take(blocks, into)
+    for i in range(rows):
+        for column in range(blocks.rows.shape[1]):
+            blocks.rows[new + i, column] = blocks.rows[first + i, column]
+    give(blocks, first, class_)
+    return new
+
+
+@helper
+def has_block(blocks: Blocks, class_: int) -> bool:
+    """Tell whether a block of a class can be taken without growing."""
+    return blocks.free[class_] >= 0 or blocks.top[0] + size_of(class_) <= blocks.rows.shape[0]
+
+
+@helper
+def copy_row(rows: NDArray[np.int64], source: int, target: int) -> None:
+    """Copy a row of two integers."""
+    rows[target, 0] = rows[source, 0]
+    rows[target, 1] = rows[source, 1]

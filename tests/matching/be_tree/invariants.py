@@ -2,63 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from tocsin.matching._kernels.id_chains import SIBLING
+from tests.matching.block_memory import SIZES, chain, check_disjoint
 from tocsin.matching.be_tree.matcher import BeTree
 from tocsin.matching.be_tree.state import (
-    CAPACITY,
-    COUNT,
-    DEAD,
-    DIRECTORY,
-    DIRECTORY_CLASS,
-    FIELD,
-    FREE_FORM,
-    FREE_NODE,
     HIGHEST,
-    KIND,
-    LEAF,
-    LEAF_CLASS,
-    LEAST,
-    LEFT,
-    LIVE_FORMS,
-    LIVE_NODES,
     LOWEST,
-    MEMBER,
-    MEMBERS,
-    MOST,
-    NODE,
-    OWN,
-    OWNER,
-    PARTITION,
-    PARTITIONS,
-    PLACE,
-    RIGHT,
     ROOT,
-    ROWS,
-    SPLIT,
-    SPOT,
-    TODO,
-    TOP_FORM,
-    TOP_NODE,
-    TREE,
-    UP,
-    USES,
+    Node,
+    NodeInfo,
+    Partition,
     State,
+    StoredColumn,
+    Top,
+    ValueList,
 )
+from tocsin.matching.conjunction_store.state import HIGH_ROW, StoreColumn, StoreCounter, numbers_in_use
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
 from tocsin.structures import hash_index
 
-SIZES = [1, 2, 3, 4, *(size for log in range(2, 40) for size in (6 << (log - 2), 8 << (log - 2)))]
 Interval = tuple[int, int]
 
 
 def check_invariants(matcher: BeTree) -> None:
     state = matcher._state
-    assert state.tops[TODO] == 0
+    assert state.tops[Top.OVERFULL] == 0
     walk = Walk(state, matcher.capacity)
     walk.visit(ROOT, -1, {})
     walk.check_totals()
@@ -82,37 +51,43 @@ class Walk:
         state = self.state
         assert node not in self.nodes
         self.nodes.add(node)
-        row, about = state.nodes[node].tolist(), state.about[node].tolist()
-        assert about[UP] == up
-        assert node == ROOT or about[MEMBERS] or row[PARTITIONS] or row[LEFT] >= 0 or row[RIGHT] >= 0
+        row, about = state.nodes[node].tolist(), state.info[node].tolist()
+        assert about[NodeInfo.PARENT] == up
+        assert (
+            node == ROOT
+            or about[NodeInfo.MEMBERS]
+            or row[Node.PARTITIONS]
+            or row[Node.LEFT] >= 0
+            or row[Node.RIGHT] >= 0
+        )
         self.check_leaf(node, path)
         self.check_directory(node, path)
-        own = int(about[MEMBERS])
+        own = int(about[NodeInfo.MEMBERS])
         for side, low, high in (
-            (LEFT, state.bounds[node, 0], row[SPLIT]),
-            (RIGHT, row[SPLIT] + 1, state.bounds[node, 1]),
+            (Node.LEFT, state.bounds[node, 0], row[Node.SPLIT]),
+            (Node.RIGHT, row[Node.SPLIT] + 1, state.bounds[node, 1]),
         ):
             child = row[side]
             if child >= 0:
                 assert node != ROOT
-                assert state.about[child, PARTITION] == about[PARTITION]
+                assert state.info[child, NodeInfo.PARTITION] == about[NodeInfo.PARTITION]
                 assert state.bounds[child].tolist() == [low, high]
-                field = int(state.partitions[about[PARTITION], FIELD])
+                field = int(state.partitions[about[NodeInfo.PARTITION], Partition.FIELD])
                 own += self.visit(child, node, {**path, field: (int(low), int(high))})
         return own
 
     def check_leaf(self, node: int, path: dict[int, Interval]) -> None:
         state = self.state
-        row, about = state.nodes[node].tolist(), state.about[node].tolist()
-        assert about[MEMBERS] <= about[CAPACITY]
-        assert about[CAPACITY] % self.capacity == 0
-        assert (row[LEAF] >= 0) == (row[ROWS] > 0)
-        if row[LEAF] < 0:
-            assert about[MEMBERS] == about[DEAD] == 0
+        row, about = state.nodes[node].tolist(), state.info[node].tolist()
+        assert about[NodeInfo.MEMBERS] <= about[NodeInfo.CAPACITY]
+        assert about[NodeInfo.CAPACITY] % self.capacity == 0
+        assert (row[Node.LEAF] >= 0) == (row[Node.ROWS] > 0)
+        if row[Node.LEAF] < 0:
+            assert about[NodeInfo.MEMBERS] == about[NodeInfo.DEAD] == 0
             return
-        assert row[ROWS] <= SIZES[about[LEAF_CLASS]]
-        self.leaves.append((row[LEAF], SIZES[about[LEAF_CLASS]]))
-        at, end, members, dead = row[LEAF], row[LEAF] + row[ROWS], 0, 0
+        assert row[Node.ROWS] <= SIZES[about[NodeInfo.LEAF_CLASS]]
+        self.leaves.append((row[Node.LEAF], SIZES[about[NodeInfo.LEAF_CLASS]]))
+        at, end, members, dead = row[Node.LEAF], row[Node.LEAF] + row[Node.ROWS], 0, 0
         while at < end:
             number, size = state.leaves.rows[at].tolist()
             if number < 0:
@@ -120,31 +95,33 @@ class Walk:
             else:
                 members += 1
                 self.numbers.append(number)
-                assert state.forms[number, NODE] == node
-                assert state.forms[number, SPOT] == at - row[LEAF]
+                assert state.store.rows[number, StoredColumn.NODE] == node
+                assert state.store.rows[number, StoredColumn.ROW] == at - row[Node.LEAF]
                 found = intervals(state, at)
                 for field, (low, high) in path.items():
                     assert any(low <= least and most <= high for least, most in found[field])
             at += size + 1
         assert at == end
-        assert (members, dead) == (about[MEMBERS], about[DEAD])
-        assert 4 * dead <= row[ROWS]
+        assert (members, dead) == (about[NodeInfo.MEMBERS], about[NodeInfo.DEAD])
+        assert 4 * dead <= row[Node.ROWS]
 
     def check_directory(self, node: int, path: dict[int, Interval]) -> None:
         state = self.state
-        first, count = int(state.nodes[node, DIRECTORY]), int(state.nodes[node, PARTITIONS])
+        first, count = int(state.nodes[node, Node.DIRECTORY]), int(state.nodes[node, Node.PARTITIONS])
         assert (first >= 0) == (count > 0)
         if first < 0:
             return
-        self.directories.append((first, SIZES[int(state.about[node, DIRECTORY_CLASS])]))
-        assert count <= SIZES[int(state.about[node, DIRECTORY_CLASS])]
+        self.directories.append((first, SIZES[int(state.info[node, NodeInfo.DIRECTORY_CLASS])]))
+        assert count <= SIZES[int(state.info[node, NodeInfo.DIRECTORY_CLASS])]
         for place, word in enumerate(state.directories.rows[first : first + count, 0].tolist()):
             field, tree = word >> 32, word & 0xFFFFFFFF
             assert field not in path
-            partition = int(state.about[tree, PARTITION])
+            partition = int(state.info[tree, NodeInfo.PARTITION])
             assert partition not in self.partitions
             self.partitions.add(partition)
-            assert state.partitions[partition, [OWNER, FIELD, TREE, PLACE]].tolist() == [
+            assert state.partitions[
+                partition, [Partition.OWNER, Partition.FIELD, Partition.TREE, Partition.POSITION]
+            ].tolist() == [
                 node,
                 field,
                 tree,
@@ -154,43 +131,24 @@ class Walk:
             assert node != ROOT or state.fields.tree[field] == tree
             assert state.bounds[tree].tolist() == [LOWEST, HIGHEST]
             own = self.visit(tree, node, {**path, field: (LOWEST, HIGHEST)})
-            assert own == state.partitions[partition, OWN]
+            assert own == state.partitions[partition, Partition.MEMBERS]
 
     def check_totals(self) -> None:
         state, tops = self.state, self.state.tops
-        assert len(self.nodes) == tops[LIVE_NODES]
+        assert len(self.nodes) == tops[Top.LIVE_NODES]
         assert len(self.partitions) == hash_index.live_entries(state.partition_index)
-        assert np.count_nonzero(state.fields.tree >= 0) == state.nodes[ROOT, PARTITIONS]
-        held = np.flatnonzero(state.owner[: tops[TOP_FORM]] >= 0).tolist()
+        assert np.count_nonzero(state.fields.tree >= 0) == state.nodes[ROOT, Node.PARTITIONS]
+        store, counters = state.store, state.store.counters
+        held = numbers_in_use(store).tolist()
         assert sorted(self.numbers) == held
-        assert len(held) == tops[LIVE_FORMS]
-        free = chain(state.about[:, UP], int(tops[FREE_NODE]))
-        assert sorted([*self.nodes, *free]) == list(range(int(tops[TOP_NODE])))
-        assert (state.about[free, MEMBERS] == -1).all()
-        free = chain(state.forms[:, SIBLING], int(tops[FREE_FORM]))
-        assert sorted([*held, *free]) == list(range(int(tops[TOP_FORM])))
+        assert len(held) == counters[StoreCounter.LIVE]
+        free = chain(state.info[:, NodeInfo.PARENT], int(tops[Top.FREE_NODE]))
+        assert sorted([*self.nodes, *free]) == list(range(int(tops[Top.NODES])))
+        assert (state.info[free, NodeInfo.MEMBERS] == -1).all()
+        free = chain(store.rows[:, StoreColumn.SIBLING], int(counters[StoreCounter.FREE]))
+        assert sorted([*held, *free]) == list(range(int(counters[StoreCounter.TOP])))
         for memory, used in ((state.leaves, self.leaves), (state.directories, self.directories)):
             check_disjoint(used, memory.free, memory.rows[:, 0], int(memory.top[0]))
-
-
-def chain(links: NDArray[Any], first: int) -> list[int]:
-    found = []
-    while first >= 0:
-        found.append(first)
-        first = int(links[first])
-    return found
-
-
-def check_disjoint(used: list[tuple[int, int]], free: NDArray[Any], links: NDArray[Any], top: int) -> None:
-    """Check that blocks in use and free ones fill the memory, and that none overlaps another."""
-    blocks = list(used)
-    for class_, head in enumerate(free.tolist()):
-        blocks += [(at, SIZES[class_]) for at in chain(links, head)]
-    end = 0
-    for first, size in sorted(blocks):
-        assert first == end
-        end += size
-    assert end == top
 
 
 def intervals(state: State, at: int) -> dict[int, list[Interval]]:
@@ -200,11 +158,11 @@ def intervals(state: State, at: int) -> dict[int, list[Interval]]:
     for i, (key, tag) in enumerate(rows):
         op, field = tag >> FIELD_BITS, tag & ((1 << FIELD_BITS) - 1)
         whole = (LOWEST, HIGHEST)
-        if op in (Op.RESIDUAL, Op.MISSING, 14):
+        if op in (Op.RESIDUAL, Op.MISSING, HIGH_ROW):
             continue
         if op == Op.IN:
-            field = int(state.lists[key, KIND])
-            wanted = (int(state.lists[key, LEAST]), int(state.lists[key, MOST]))
+            field = int(state.lists[key, ValueList.FIELD])
+            wanted = (int(state.lists[key, ValueList.LEAST]), int(state.lists[key, ValueList.GREATEST]))
         elif op == Op.EQ:
             wanted = (key, key)
         elif field % FIELDS == Field.STRING:
@@ -227,7 +185,10 @@ def intervals(state: State, at: int) -> dict[int, list[Interval]]:
 
 
 def check_lists(state: State) -> None:
-    used = state.lists[state.lists[:, USES] > 0]
-    blocks = [(int(row[MEMBER]), min(size for size in SIZES if size >= row[COUNT])) for row in used]
+    used = state.lists[state.lists[:, ValueList.USES] > 0]
+    blocks = [
+        (int(row[ValueList.FIRST]), min(size for size in SIZES if size >= row[ValueList.COUNT]))
+        for row in used
+    ]
     check_disjoint(blocks, state.members.free, state.members.rows[:, 0], int(state.members.top[0]))
-    assert (state.lists[:, USES] >= 0).all()
+    assert (state.lists[:, ValueList.USES] >= 0).all()

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.matching.be_tree.invariants import check_invariants
-from tests.matching.interleaving import Step, play
+from tests.matching.interleaving import Step, play, predicates, steps
 from tocsin.language import to_dnf
 from tocsin.matching import EventBatch
 from tocsin.matching.be_tree.matcher import BeTree
@@ -17,47 +17,33 @@ from tocsin.matching.be_tree.matcher import BeTree
 LONG = os.environ.get("TOCSIN_TEST_PROFILE") == "long"
 NAMES = "abcdefgh"
 
+_TESTS = [
+    "in (1, 2, 7)",
+    "not in (1, 'x')",
+    "not in (0, 3)",
+    "in (2, 'x')",
+    "not between 1 and 2",
+    "is missing",
+    "is present",
+    "= 'x'",
+    "!= 'x'",
+    "< 'y'",
+    "contains 'x'",
+    "not contains 'y'",
+    "ends with 'y'",
+    f"= {2**60 + 1}",
+    f"> {2**60}",
+    "= true",
+    "> 2 * h",
+]
 _predicates = st.one_of(
-    st.builds(
-        "{} {} {}".format,
-        st.sampled_from(NAMES),
-        st.sampled_from(["=", "=", "<", "<=", ">", ">=", "!="]),
-        st.integers(0, 9),
-    ),
+    predicates(NAMES, st.integers(0, 9), _TESTS),
     st.builds("{} between {} and {}".format, st.sampled_from(NAMES), st.integers(0, 9), st.integers(0, 9)),
-    st.builds(
-        "{} {}".format,
-        st.sampled_from(NAMES),
-        st.sampled_from(
-            [
-                "in (1, 2, 7)",
-                "not in (1, 'x')",
-                "not in (0, 3)",
-                "in (2, 'x')",
-                "not between 1 and 2",
-                "is missing",
-                "is present",
-                "= 'x'",
-                "!= 'x'",
-                "< 'y'",
-                "contains 'x'",
-                "not contains 'y'",
-                "ends with 'y'",
-                f"= {2**60 + 1}",
-                f"> {2**60}",
-                "= true",
-                "> 2 * h",
-            ]
-        ),
-    ),
 )
-_conditions = st.lists(_predicates, min_size=1, max_size=5).map(" and ".join)
-_values = st.sampled_from([*range(10), 2.5, "x", "xy", "z", True, 2**60 + 1])
-_events = st.dictionaries(st.sampled_from(NAMES), _values, max_size=8)
-_steps = st.one_of(
-    st.tuples(st.just("add"), st.lists(_conditions, min_size=1, max_size=40)),
-    st.tuples(st.just("remove"), st.integers(1, 50)),
-    st.tuples(st.just("match"), st.lists(_events, min_size=1, max_size=12)),
+_VALUES = [*range(10), 2.5, "x", "xy", "z", True, 2**60 + 1]
+_steps = steps(
+    st.lists(_predicates, min_size=1, max_size=5).map(" and ".join),
+    st.dictionaries(st.sampled_from(NAMES), st.sampled_from(_VALUES), max_size=8),
     st.tuples(st.just("drift"), st.sampled_from(NAMES)),
 )
 
@@ -65,9 +51,9 @@ _steps = st.one_of(
 @pytest.mark.parametrize("capacity", [1, 3])
 @pytest.mark.parametrize("min_partition", [1, 2])
 @settings(max_examples=400 if LONG else 25)
-@given(steps=st.lists(_steps, min_size=3, max_size=25), seed=st.integers(0, 2**32 - 1))
+@given(played=st.lists(_steps, min_size=3, max_size=25), seed=st.integers(0, 2**32 - 1))
 def test_matches_and_invariants_survive_any_interleaving(
-    capacity: int, min_partition: int, steps: list[Step], seed: int
+    capacity: int, min_partition: int, played: list[Step], seed: int
 ) -> None:
     matcher = BeTree(capacity=capacity, min_partition=min_partition, window=50)
 
@@ -78,7 +64,7 @@ def test_matches_and_invariants_survive_any_interleaving(
 
     play(
         matcher,
-        steps,
+        played,
         seed,
         normal=lambda condition, _: to_dnf(condition),
         own=drift,

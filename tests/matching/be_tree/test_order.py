@@ -9,7 +9,7 @@ from tests.matching.be_tree.invariants import check_invariants
 from tocsin.language import Template, parse_condition, to_dnf
 from tocsin.matching import ConjunctionBatch, EventBatch, create_matcher
 from tocsin.matching.be_tree.matcher import BeTree
-from tocsin.matching.be_tree.state import STAMP
+from tocsin.matching.be_tree.state import Top
 
 COUNT = 12_000
 ORDER = np.arange(COUNT)
@@ -84,11 +84,11 @@ def test_a_leaf_that_nothing_cuts_is_gone_through_few_times(alike: str, then: st
     matcher = BeTree()
     held = to_dnf(parse_condition(alike))
     matcher.add(ConjunctionBatch.of((i, held) for i in range(4_000)))
-    before = int(matcher._state.tops[STAMP])
+    before = int(matcher._state.tops[Top.STAMP])
     more = [(4_000 + k, to_dnf(parse_condition(then.format(k)))) for k in range(3_000)]
     matcher.add(ConjunctionBatch.of(more))
     check_invariants(matcher)
-    passes = int(matcher._state.tops[STAMP]) - before - len(more)  # each that is placed has a stamp, too
+    passes = int(matcher._state.tops[Top.STAMP]) - before - len(more)  # each that is placed has a stamp, too
     assert passes <= 100
     assert matcher.stats().details["partitions"] >= 2_000
     found = matcher.match(EventBatch.of_dicts([{"a": 0, "b7": 1, "c9": 1}])).to_lists()[0]

@@ -13,21 +13,7 @@ from tests.matching.be_tree.invariants import check_invariants
 from tocsin.language import Dnf, Template, parse_condition, to_dnf
 from tocsin.matching import ConjunctionBatch, EventBatch, Oracle, create_matcher, open_matcher, save_matcher
 from tocsin.matching.be_tree.matcher import BeTree
-from tocsin.matching.be_tree.state import (
-    CAPACITY,
-    DIRECTORY,
-    FIELD,
-    HIGHEST,
-    LEFT,
-    LOWEST,
-    MEMBERS,
-    NODE,
-    PARTITION,
-    PARTITIONS,
-    RIGHT,
-    ROOT,
-    UP,
-)
+from tocsin.matching.be_tree.state import HIGHEST, LOWEST, ROOT, Node, NodeInfo, Partition, StoredColumn
 from tocsin.matching.encoding.codes import FIELDS, key_of_number
 from tocsin.model import Predicate
 from tocsin.model.errors import MatcherError
@@ -50,16 +36,18 @@ def found(matcher: BeTree, **event: object) -> list[int]:
 
 
 def node_of(matcher: BeTree, number: int) -> int:
-    return int(matcher._state.forms[number, NODE])
+    return int(matcher._store.rows[number, StoredColumn.NODE])
 
 
 def path(matcher: BeTree, number: int) -> list[str]:
     """Return the attributes by which the way leads to a conjunction, from the root."""
     state, names, node = matcher._state, [], node_of(matcher, number)
-    while (partition := int(state.about[node, PARTITION])) >= 0:
-        names.append(matcher.vocabulary.names.value(int(state.partitions[partition, FIELD]) // FIELDS))
-        while state.about[node, PARTITION] == partition:
-            node = int(state.about[node, UP])
+    while (partition := int(state.info[node, NodeInfo.PARTITION])) >= 0:
+        names.append(
+            matcher.vocabulary.names.value(int(state.partitions[partition, Partition.FIELD]) // FIELDS)
+        )
+        while state.info[node, NodeInfo.PARTITION] == partition:
+            node = int(state.info[node, NodeInfo.PARENT])
     return names[::-1]
 
 
@@ -90,8 +78,8 @@ def test_a_partition_is_cut_by_values_in_the_middle_of_its_bounds() -> None:
     matcher = tree("a = 10", "a = 20", "a = 30", "a = 40")
     state, middle = matcher._state, key_of_number(25.0)
     assert [interval(matcher, i) for i in range(4)] == [(LOWEST, middle)] * 2 + [(middle + 1, HIGHEST)] * 2
-    top = int(state.about[node_of(matcher, 0), UP])
-    assert (state.about[top, MEMBERS], state.about[top, UP]) == (0, ROOT)
+    top = int(state.info[node_of(matcher, 0), NodeInfo.PARENT])
+    assert (state.info[top, NodeInfo.MEMBERS], state.info[top, NodeInfo.PARENT]) == (0, ROOT)
     assert [found(matcher, a=a) for a in (10, 25, 40, 50)] == [[0], [], [3], []]
 
 
@@ -126,8 +114,8 @@ def test_a_leaf_that_nothing_cuts_may_have_more_members() -> None:
     matcher = tree(*["a = 5"] * 8)
     state, node = matcher._state, node_of(matcher, 0)
     assert {node_of(matcher, i) for i in range(8)} == {node}
-    assert state.about[node, CAPACITY] % 3 == 0
-    assert state.about[node, CAPACITY] >= 8
+    assert state.info[node, NodeInfo.CAPACITY] % 3 == 0
+    assert state.info[node, NodeInfo.CAPACITY] >= 8
     assert matcher.stats().details["raised leaves"] == 1
     matcher.remove(np.arange(7))
     check_invariants(matcher)
@@ -289,9 +277,9 @@ def test_the_directory_of_a_node_is_looked_up_where_it_is_larger_than_the_event(
     texts = [f"a = 1 and b{i} = 1" for i in range(200)] + ["a = 2 and b0 = 1"]
     matcher = tree(*texts, capacity=1)
     state = matcher._state
-    assert max(int(count) for count in state.nodes[:, PARTITIONS]) > 50
-    assert state.nodes[ROOT, DIRECTORY] >= 0
-    assert (state.nodes[ROOT, LEFT], state.nodes[ROOT, RIGHT]) == (-1, -1)
+    assert max(int(count) for count in state.nodes[:, Node.PARTITIONS]) > 50
+    assert state.nodes[ROOT, Node.DIRECTORY] >= 0
+    assert (state.nodes[ROOT, Node.LEFT], state.nodes[ROOT, Node.RIGHT]) == (-1, -1)
     assert found(matcher, a=1, b3=1, b150=1) == [3, 150]
     assert found(matcher, a=1, **{f"b{i}": 1 for i in range(200)}) == list(range(200))
 

@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from tests.matching.block_memory import SIZES, Blocks, check_disjoint
+from tocsin.matching.conjunction_store.state import StoreCounter, numbers_in_use
 from tocsin.matching.k_index.matcher import KIndex
 from tocsin.matching.k_index.state import (
     CLASS_SHIFT,
     CLAUSAL,
-    ENTRIES,
-    FIRST_MEMBER,
-    FORM,
-    HEADERS,
     LEAF,
-    LISTS,
-    LIVE_FORMS,
-    LIVE_MEMBERS,
-    NEXT_MEMBER,
-    RECORDS,
     SIZE_BITS,
-    TOP_FORM,
-    TOP_MEMBER,
+    DirectoryTop,
+    Expression,
+    Key,
+    Member,
     Posted,
+    PostedCount,
+    TableTop,
 )
 from tocsin.structures import hash_index
 
-SIZES = [1, 2, 3, 4, *(size for log in range(2, 40) for size in (6 << (log - 2), 8 << (log - 2)))]
 LOW = 0xFFFFFFFF
-
-Blocks = list[tuple[int, int]]
 
 
 def check_invariants(matcher: KIndex) -> None:
@@ -46,7 +37,7 @@ def check_invariants(matcher: KIndex) -> None:
         key = directory.keys.keys[entry]
         if hash_index.find(directory.keys, key[0], key[1], key[2]) != entry:
             continue
-        word = int(key[HEADERS])
+        word = int(key[Key.HEADERS])
         first, count, class_ = word & LOW, (word >> 32) & 0xFFFFFF, word >> 56
         assert 0 < count <= SIZES[class_]
         headers.append((first, SIZES[class_]))
@@ -59,15 +50,15 @@ def check_invariants(matcher: KIndex) -> None:
             refusals[2 * (size & ((1 << SIZE_BITS) - 1)) + bool(size & CLAUSAL)] += sum(
                 word % 2 == 0 for word in words
             )
-            assert all(state.book.forms[word >> 1, RECORDS] >= 0 for word in words)
+            assert all(state.table.rows[word >> 1, Expression.FIRST_MEMBER] >= 0 for word in words)
             lists += 1
             entries += len(words)
-    assert (lists, entries) == (posted.counts[LISTS], directory.tops[ENTRIES])
+    assert (lists, entries) == (posted.counts[PostedCount.LISTS], directory.tops[DirectoryTop.ENTRIES])
     assert (refusals == directory.refusals).all()
-    _check_disjoint(headers, posted.headers.free, posted.headers.rows[:, 0], int(posted.headers.top[0]))
-    _check_disjoint(blocks, posted.entries.free, posted.entries.words, int(posted.entries.top[0]))
-    _check_disjoint(shelves, posted.shelves.free, posted.shelves.rows[:, 0], int(posted.shelves.top[0]))
-    _check_book(matcher)
+    check_disjoint(headers, posted.headers.free, posted.headers.rows[:, 0], int(posted.headers.top[0]))
+    check_disjoint(blocks, posted.entries.free, posted.entries.words, int(posted.entries.top[0]))
+    check_disjoint(shelves, posted.shelves.free, posted.shelves.rows[:, 0], int(posted.shelves.top[0]))
+    _check_table(matcher)
 
 
 def _entries(posted: Posted, row: int, blocks: Blocks, shelves: Blocks) -> list[int]:
@@ -93,36 +84,22 @@ def _entries(posted: Posted, row: int, blocks: Blocks, shelves: Blocks) -> list[
     return words
 
 
-def _check_disjoint(blocks: Blocks, free: NDArray[Any], links: NDArray[Any], top: int) -> None:
-    """Check that blocks in use and free ones fill the memory, and that none overlaps another."""
-    for class_, head in enumerate(free.tolist()):
-        at = head
-        while at >= 0:
-            blocks.append((at, SIZES[class_]))
-            at = int(links[at])
-    end = 0
-    for first, size in sorted(blocks):
-        assert first == end
-        end += size
-    assert end == top
-
-
-def _check_book(matcher: KIndex) -> None:
-    """Check that every form has members that say so, and the other way round."""
-    book = matcher._state.book
+def _check_table(matcher: KIndex) -> None:
+    """Check that every expression has members that name it, and the other way round."""
+    table, store = matcher._state.table, matcher._store
     members = 0
     living = 0
-    for number in range(int(book.tops[TOP_FORM])):
-        if book.forms[number, RECORDS] < 0:
-            continue
-        living += 1
-        member = int(book.forms[number, FIRST_MEMBER])
-        assert member >= 0
+    for number in range(int(table.tops[TableTop.EXPRESSIONS])):
+        member = int(table.rows[number, Expression.FIRST_MEMBER])
+        living += member >= 0
         while member >= 0:
-            assert book.members[member, FORM] == number
-            assert book.owner[member] >= 0
+            assert store.rows[member, Member.EXPRESSION] == number
+            assert store.owner[member] >= 0
             members += 1
-            member = int(book.members[member, NEXT_MEMBER])
-    assert (living, members) == (book.tops[LIVE_FORMS], book.tops[LIVE_MEMBERS])
-    assert np.count_nonzero(book.owner[: int(book.tops[TOP_MEMBER])] >= 0) == members
-    assert hash_index.live_entries(book.digests) <= living
+            member = int(store.rows[member, Member.NEXT])
+    assert (living, members) == (
+        table.tops[TableTop.LIVE_EXPRESSIONS],
+        store.counters[StoreCounter.LIVE],
+    )
+    assert len(numbers_in_use(store)) == members
+    assert hash_index.live_entries(table.digests) <= living

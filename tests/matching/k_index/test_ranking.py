@@ -13,7 +13,7 @@ from tests.strategies import events as any_events
 from tocsin.language import Cnf, Dnf, parse_condition, to_cnf, to_dnf, to_normal
 from tocsin.matching import ConjunctionBatch, EventBatch, Oracle, create_matcher
 from tocsin.matching.k_index.matcher import KIndex
-from tocsin.matching.k_index.state import PRUNED
+from tocsin.matching.k_index.state import Total
 from tocsin.matching.ranking import Weight, rank
 from tocsin.model import Condition, Event
 from tocsin.model.errors import MatcherError
@@ -119,7 +119,7 @@ def test_what_cannot_be_among_the_best_is_passed_over() -> None:
     found = matcher.rank(events, 5, given_)
     wanted = rank(oracle, events, 5, forms.__getitem__, weights=weights, event_weights=given_)
     assert found.to_lists() == wanted.to_lists()
-    assert matcher._state.totals[PRUNED] > 1000
+    assert matcher._state.totals[Total.PRUNED] > 1000
 
 
 def test_a_saved_matcher_ranks_as_before() -> None:

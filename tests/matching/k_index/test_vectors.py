@@ -7,7 +7,7 @@ import pytest
 from tocsin.language import Cnf, Dnf, parse_condition, to_cnf, to_dnf
 from tocsin.matching import ConjunctionBatch, EventBatch
 from tocsin.matching.k_index.matcher import KIndex
-from tocsin.matching.k_index.state import PRUNED
+from tocsin.matching.k_index.state import Total
 from tocsin.model import read_event
 from tocsin.model.errors import MatcherError
 
@@ -105,7 +105,7 @@ def test_the_best_and_what_is_passed_over_on_the_way_to_it() -> None:
     weights = {"age": 0.8, "state": 1.0, "gender": 0.9}
     assert ranked(matcher, events, 1, weights) == [(1, 4.08)]
     # The second by its bound of 2.6, the size 1 by 0.8, and the size 0, which scores nothing.
-    assert matcher._state.totals[PRUNED] == 3
+    assert matcher._state.totals[Total.PRUNED] == 3
     assert ranked(matcher, events, 9, weights) == [(1, 4.08), (2, 2.6), (5, 0.8)]
 
 
@@ -115,9 +115,9 @@ def test_a_form_that_several_subscriptions_have_is_kept_once() -> None:
     for id_ in (5, 7, 6):
         matcher.add(ConjunctionBatch.of([(id_, normal)]))
     assert matcher.stats().conjunctions == 3
-    assert matcher.stats().details["different forms"] == 1
+    assert matcher.stats().details["distinct expressions"] == 1
     matcher.add(ConjunctionBatch(ConjunctionBatch.of([(8, normal)]).groups, (), {8: 2.0}))
-    assert matcher.stats().details["different forms"] == 2  # another weight is another form
+    assert matcher.stats().details["distinct expressions"] == 2  # another weight is another expression
     assert match(matcher, {"a": 1, "b": 3}) == [[5, 6, 7, 8]]
 
 

@@ -10,56 +10,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.matching.interleaving import Step, play
+from tests.matching.interleaving import Step, conditions, play, predicates, steps
 from tests.matching.opindex.invariants import check_invariants
 from tocsin.language import Cnf, Dnf, Template, parse_condition, to_cnf, to_dnf
-from tocsin.matching import ConjunctionBatch, EventBatch, Oracle, Statistics, id_chains
+from tocsin.matching import ConjunctionBatch, EventBatch, Oracle, Statistics, base, stored_matcher
 from tocsin.matching.opindex import matcher as module
 from tocsin.matching.opindex import state as arrays
 from tocsin.matching.opindex.matcher import OpIndex, OpIndexBs
-from tocsin.matching.opindex.state import EPOCH, MOST_EVENTS, MOST_PREDICATES, MOVES
+from tocsin.matching.opindex.state import MOST_EVENTS, MOST_PREDICATES, Top, Total
 from tocsin.model.errors import MatcherError
 
 LONG = os.environ.get("TOCSIN_TEST_PROFILE") == "long"
 NAMES = "abcdefghijkl"
 
-_predicates = st.one_of(
-    st.builds(
-        "{} {} {}".format,
-        st.sampled_from(NAMES),
-        st.sampled_from(["=", "=", "<", "<=", ">", ">=", "!="]),
-        st.integers(0, 3),
-    ),
-    st.builds(
-        "{} {}".format,
-        st.sampled_from(NAMES),
-        st.sampled_from(
-            ["in (1, 2)", "not in (1, 'x')", "not in (0, 3)", "in (2, 'x')", "between 1 and 2", "is missing"]
-        ),
-    ),
-)
-_conditions = st.one_of(
-    st.lists(_predicates, min_size=1, max_size=5).map(" and ".join),
-    st.lists(
-        st.lists(_predicates, min_size=1, max_size=3).map(lambda clause: f"({' or '.join(clause)})"),
-        min_size=1,
-        max_size=4,
-    ).map(" and ".join),
-)
-_events = st.dictionaries(st.sampled_from(NAMES), st.sampled_from([0, 1, 2, 3, "x"]), max_size=8)
-_steps = st.one_of(
-    st.tuples(st.just("add"), st.lists(_conditions, min_size=1, max_size=40)),
-    st.tuples(st.just("remove"), st.integers(1, 50)),
-    st.tuples(st.just("match"), st.lists(_events, min_size=1, max_size=12)),
+_TESTS = ["in (1, 2)", "not in (1, 'x')", "not in (0, 3)", "in (2, 'x')", "between 1 and 2", "is missing"]
+_steps = steps(
+    conditions(predicates(NAMES, st.integers(0, 3), _TESTS)),
+    st.dictionaries(st.sampled_from(NAMES), st.sampled_from([0, 1, 2, 3, "x"]), max_size=8),
     st.tuples(st.just("drift"), st.sampled_from(NAMES)),
 )
 
 
 @pytest.mark.parametrize("kind", [OpIndex, OpIndexBs])
 @settings(max_examples=400 if LONG else 25)
-@given(steps=st.lists(_steps, min_size=3, max_size=25), seed=st.integers(0, 2**32 - 1))
+@given(played=st.lists(_steps, min_size=3, max_size=25), seed=st.integers(0, 2**32 - 1))
 def test_matches_and_invariants_survive_any_interleaving(
-    kind: type[OpIndex], steps: list[Step], seed: int
+    kind: type[OpIndex], played: list[Step], seed: int
 ) -> None:
     matcher = kind()
 
@@ -69,7 +45,7 @@ def test_matches_and_invariants_survive_any_interleaving(
 
     play(
         matcher,
-        steps,
+        played,
         seed,
         normal=lambda condition, random: to_cnf(condition) if random.integers(2) else to_dnf(condition),
         own=drift,
@@ -138,7 +114,7 @@ def test_pivots_follow_the_stream() -> None:
     for _ in range(800):
         matcher.match(events(400, swapped=True))
     assert sum(matcher.pivots(i)[0] == ("common",) for i in range(1500)) > 1400
-    assert matcher._state.totals[MOVES] > 1400
+    assert matcher._state.totals[Total.MOVES] > 1400
     check_invariants(matcher)
     some = events(50, swapped=False)
     assert matcher.match(some).to_lists() == oracle.match(some).to_lists()
@@ -152,7 +128,7 @@ def test_a_stream_that_does_not_change_moves_nothing() -> None:
     for _ in range(60):
         rows = [{f"a{i}": 1 for i in random.integers(0, 200, 8)} for _ in range(200)]
         matcher.match(EventBatch.of_dicts(rows))
-    assert matcher._state.totals[MOVES] <= 30  # one in a hundred, by chance
+    assert matcher._state.totals[Total.MOVES] <= 30  # one in a hundred, by chance
 
 
 def test_events_are_numbered_anew_when_counters_can_hold_no_more() -> None:
@@ -162,10 +138,10 @@ def test_events_are_numbered_anew_when_counters_can_hold_no_more() -> None:
     events = EventBatch.of_dicts([{"a": 1}, {"b": 1, "c": 1}, {"a": 1, "b": 1, "d": 1}])
     wanted = [[], [2], [1, 2]]
     assert matcher.match(events).to_lists() == wanted
-    matcher._state.tops[EPOCH] = MOST_EVENTS - 4
+    matcher._state.tops[Top.EPOCH] = MOST_EVENTS - 4
     for _ in range(3):
         assert matcher.match(events).to_lists() == wanted
-    assert 0 < matcher._state.tops[EPOCH] < 100
+    assert 0 < matcher._state.tops[Top.EPOCH] < 100
 
 
 def test_a_form_too_long_to_count_is_refused_and_nothing_else_is_lost() -> None:
@@ -247,8 +223,9 @@ def test_text_that_is_a_timestamp_too_satisfies_a_list_once(kind: type[OpIndex])
 @pytest.mark.parametrize(
     ("user", "kernel"),
     [
-        *((module, name) for name in ("store", "choose_pivots", "place", "withdraw", "recall", "leave")),
-        (id_chains, "take_from"),
+        *((module, name) for name in ("keep", "choose_pivots", "place", "withdraw", "forget")),
+        (stored_matcher, "recall"),
+        (base, "take_from"),
     ],
 )
 @pytest.mark.parametrize("call", ["add", "remove"])

@@ -15,7 +15,7 @@ from tocsin.matching import (
     registered_matchers,
 )
 from tocsin.matching.opindex.matcher import OpIndex
-from tocsin.matching.opindex.state import COUNT_BITS, COUNTERS, PIVOT, SLOT
+from tocsin.matching.opindex.state import COUNT_BITS, Pivot, Placement, StoredColumn
 from tocsin.model.errors import MatcherError
 
 TABLE_1 = [
@@ -63,7 +63,8 @@ def test_a_counter_begins_with_a_unit_for_each_predicate_and_two_for_a_range() -
     matcher = OpIndex()
     add(matcher, *TABLE_1)
     state = matcher._state
-    at = state.pivots[state.forms[:6, PIVOT], COUNTERS] + state.forms[:6, SLOT]
+    placements = state.placements[state.store.rows[:6, StoredColumn.PLACEMENT]]
+    at = state.pivots[placements[:, Placement.PIVOT], Pivot.COUNTERS] + placements[:, Placement.SLOT]
     assert (state.counters.rows[at, 0] >> COUNT_BITS).tolist() == [2, 2, 4, 1, 2, 4]
 
 

@@ -2,77 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import ClassVar, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.language import parse_condition, to_dnf
-from tocsin.matching._kernels.id_chains import SIBLING, unlink
-from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch, IdArray
+from tocsin.matching.base import longer
+from tocsin.matching.batches import ConjunctionBatch, EventBatch, IdArray
 from tocsin.matching.be_tree import state as arrays
 from tocsin.matching.be_tree._kernels.adaptation import collect, judge, to_be_moved
 from tocsin.matching.be_tree._kernels.matching import match
 from tocsin.matching.be_tree._kernels.placement import place, take_out
-from tocsin.matching.be_tree._kernels.storing import leave, number_all, recall
-from tocsin.matching.be_tree.state import (
-    CAPACITY,
-    CHECKS,
-    EPOCH,
-    EVENTS,
-    LIVE_FORMS,
-    LIVE_NODES,
-    MEMBERS,
-    MOVES,
-    PREDICATES,
-    QUEUE_ROOM,
-    RECYCLED,
-    ROOM,
-    SCALE,
-    SIZE,
-    TODO,
-    TOP_FORM,
-    TOP_NODE,
-    UP,
-    VISITS,
-    WINDOWS,
-    Expressions,
-    State,
-    new_state,
-)
-from tocsin.matching.be_tree.value_lists import hold_lists, release_lists
-from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Keys, Op
-from tocsin.matching.encoding.conjunctions import EncodedConjunctions
+from tocsin.matching.be_tree._kernels.records import forget, keep, recall
+from tocsin.matching.be_tree.state import NodeInfo, State, Top, Total, new_state
+from tocsin.matching.be_tree.value_lists import release_lists, retain_lists
+from tocsin.matching.conjunction_store.state import Expressions, StoreCounter
+from tocsin.matching.encoding.codes import Keys
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.vocabulary import Vocabulary
-from tocsin.matching.id_chains import Links, taken_from
-from tocsin.matching.matcher import MatcherStats
 from tocsin.matching.registry import register
 from tocsin.matching.saved import MatcherParts
-from tocsin.matching.unshared_base import IndexedMatcher
+from tocsin.matching.stored_matcher import StoredMatcher, attributes_of
 from tocsin.model.errors import MatcherError
 from tocsin.structures import hash_index
-from tocsin.structures.hash_index import HashIndex
 
-_FIELD: Final = (1 << FIELD_BITS) - 1
-_SLICE: Final = 1 << 16  # conjunctions that are handled at a time
-_PACE: Final = 20  # nodes, partitions or conjunctions that are reviewed for each event
-_LEAST: Final = 64  # or so many, for a call with few events
-_KEPT: Final = 0.5  # of what is known of attributes, when a window has been counted
-_MOST_EVENTS: Final = 1 << 30  # that can be numbered
-_LARGEST: Final = 2**31 - 1  # option: nodes keep their capacity in so many bits
-_WAITING, _COLLECTING, _JUDGING, _MOVING = range(4)
+_PACE: Final = 20  # nodes, partitions or conjunctions reviewed per event,
+_LEAST: Final = 64  # but at least so many per call
+_KEPT: Final = 0.5  # weight of earlier windows in the shares of attributes
+_MOST_EVENTS: Final = 1 << 30  # events that can be numbered
+_LARGEST: Final = 2**31 - 1  # options are stored in so many bits
+_WAITING, _COLLECTING, _JUDGING, _MOVING = range(4)  # phases of a review
 
 
 @register("be-tree")
-class BeTree(IndexedMatcher):
-    """Keeps conjunctions in the leaves of a tree that cuts space by attributes, and then by values, in turn.
+class BeTree(StoredMatcher):
+    """Keeps conjunctions in the leaves of a tree that divides space by attributes and by their values, in turn.
 
-    A leaf holds up to `capacity` of them; where it has more it is cut, by attributes that at least `min_partition` of them
-    have. Which attribute comes first is told by rank, in which `alpha` is what false candidates weigh against the
-    number of conjunctions that have it. They are counted in windows of `window` events, and what has become
-    worse is placed anew.
+    A leaf holds up to `capacity` conjunctions. An overfull one is divided by attributes that at least `min_partition` of
+    them have. The rank of an attribute decides which comes first; `alpha` is the weight of false candidates in it, against
+    the number of conjunctions with the attribute. False candidates are counted in windows of `window` events, and
+    conjunctions in partitions whose rank has fallen are moved.
     """
 
     saved_options: ClassVar[tuple[str, ...]] = ("capacity", "min_partition", "alpha", "window")
@@ -98,85 +67,63 @@ class BeTree(IndexedMatcher):
         self.window = window
         self._state: State = new_state(capacity, min_partition, alpha)
         self._phase = _WAITING
-        self._reviewed = 0  # what the phase has come to
-        self._seen = 0  # events since nodes began to be looked at
-        self._is_first = True  # whether they are looked at for the first time
-        self._counted = 0  # events between two looks at a node; 0 if it is the first
-        self._moving: Expressions | None = None  # conjunctions that are under way to another place
+        self._reviewed = 0  # the next node, partition or conjunction of the phase
+        self._seen = 0  # events since the current window began
+        self._is_first = True  # whether no window was reviewed yet
+        self._counted = 0  # events of the window under review; 0 for the first
+        self._moving: Expressions | None = None  # conjunctions between two places
 
-    # changes
+    # adding and removing
 
-    def add_encoded(self, batch: EncodedConjunctions) -> None:
-        """Add conjunctions that are encoded already, with this matcher's vocabulary."""
-        with self._lock:
-            self._finish_pending()
-            numbers = np.empty(len(batch.ids), dtype=np.int64)
-            forms = Expressions(numbers, batch.offsets, batch.tags, batch.lows, batch.highs)
-            widest = int(np.diff(batch.offsets).max(initial=0))
-            self._state = arrays.with_attributes(self._state, self.vocabulary.names.top)
-            self._state = arrays.with_forms(self._state, len(batch.ids), widest)
-            self._state = hold_lists(self._state, self.vocabulary, batch.tags, batch.lows)
-            self.vocabulary.retain(batch.tags, batch.lows)
-            number_all(self._state, batch.ids, forms)
-            try:
-                self._place(forms)
-            except BaseException:
-                take_out(self._state, forms.numbers)
-                unlink(*self._links(), self._state.owner, forms.numbers)
-                self._leave(forms)
-                raise
+    def _make_room(self, expressions: Expressions) -> None:
+        widest = int(np.diff(expressions.offsets).max(initial=0))
+        self._state = arrays.with_attributes(self._state, self.vocabulary.names.top)
+        self._state = arrays.with_conjunctions(self._state, len(expressions.numbers), widest)
+        self._state = retain_lists(self._state, expressions)
 
-    def remove(self, ids: IdArray) -> None:
-        """Remove all conjunctions of these ids."""
-        with self._lock:
-            self._finish_pending()
-            for numbers in taken_from(ids, self._links):
-                for forms in self._recalled(numbers):
-                    take_out(self._state, forms.numbers)
-                    self._leave(forms)
+    def _keep(self, ids: IdArray, expressions: Expressions) -> None:
+        keep(self._state, ids, expressions)
 
-    def _links(self) -> Links:
-        return self._state.ids, self._state.first, self._state.forms
+    def _forget(self, expressions: Expressions) -> None:
+        forget(self._state, expressions)
+        self._release(expressions)
+        used, attributes = attributes_of(expressions), self._state.attributes
+        gone = used[attributes.uses[used] == 0]
+        attributes.seen[gone] = 0
+        attributes.share[gone] = 0.0
 
-    def _place(self, forms: Expressions) -> None:
-        """Put conjunctions into the tree, and split the leaves that have too many members then."""
-        done, count = 0, len(forms.numbers)
-        while done < count or self._state.tops[TODO] > 0:
-            self._state = arrays.with_nodes(
-                self._state, count - done, 2 * (len(forms.tags) - int(forms.offsets[done])) + count - done
-            )
-            done = place(self._state, forms, done)
+    def _release(self, expressions: Expressions) -> None:
+        release_lists(self._state, expressions)
+        super()._release(expressions)
 
-    def _leave(self, forms: Expressions) -> None:
-        """Give up conjunctions that are taken out, and what is known of attributes that no other speaks of."""
-        leave(self._state, forms)
-        release_lists(self._state, forms.tags, forms.lows)
-        self.vocabulary.release(forms.tags, forms.lows)
-        named = forms.tags[forms.tags >> FIELD_BITS != Op.RESIDUAL] & _FIELD
-        attributes = np.unique(named // FIELDS)
-        gone = attributes[self._state.attributes.uses[attributes] == 0]
-        self._state.attributes.seen[gone] = 0
-        self._state.attributes.share[gone] = 0.0
+    def _recall(self, numbers: Keys, begin: int, into: Expressions) -> int:
+        return recall(self._state, numbers, begin, into)
 
-    def _recalled(self, numbers: Keys) -> Iterator[Expressions]:
-        """Return what conjunctions say, a part of them at a time."""
-        done = 0
-        while done < len(numbers):
-            part = numbers[done : done + _SLICE]
-            room = int(self._state.forms[part, SIZE].sum(dtype=np.int64))
-            tags, lows, highs = np.empty((3, room), dtype=np.int64)
-            forms = Expressions(part.copy(), np.empty(len(part) + 1, dtype=np.int64), tags, lows, highs)
-            recall(self._state, part, forms)
-            yield forms
-            done += len(part)
+    def _place(self, expressions: Expressions) -> None:
+        """Put conjunctions into the tree, and split the leaves that become overfull."""
+        done, count = 0, len(expressions.numbers)
+        while done < count or self._state.tops[Top.OVERFULL] > 0:
+            predicates = len(expressions.tags) - int(expressions.offsets[done])
+            self._state = arrays.with_nodes(self._state, count - done, 2 * predicates + count - done)
+            done = place(self._state, expressions, done)
 
-    # adjustment
+    def _withdraw(self, expressions: Expressions) -> None:
+        take_out(self._state, expressions.numbers)
+
+    def _finish_pending(self) -> None:
+        if self._moving is not None:
+            self._withdraw(self._moving)
+            self._place(self._moving)
+            self._moving = None
+        super()._finish_pending()
+
+    # adaptation
 
     def _maintain(self, events: int) -> None:
-        """Review a few nodes, partitions or conjunctions for each event, once a window of events has come.
+        """Review a few nodes, partitions or conjunctions per event, once a window of events is full.
 
-        First the nodes are asked how many of their members were looked at in vain, then partitions are ranked by
-        that, then conjunctions below a partition whose rank has fallen are placed anew.
+        First the false candidates of nodes are collected, then partitions are ranked by them, then conjunctions below
+        partitions whose rank has fallen are moved.
         """
         self._seen += events
         if self._phase == _WAITING:
@@ -186,7 +133,7 @@ class BeTree(IndexedMatcher):
         state, end = self._state, self._reviewed + max(_PACE * events, _LEAST)
         if self._phase == _COLLECTING:
             self._reviewed = collect(state, self._reviewed, end)
-            self._enter_if(self._reviewed >= state.tops[TOP_NODE], _JUDGING)
+            self._enter_if(self._reviewed >= state.tops[Top.NODES], _JUDGING)
         elif self._phase == _JUDGING:
             self._reviewed = judge(state, self._reviewed, end, self._counted)
             self._enter_if(self._reviewed >= hash_index.top_entry(state.partition_index), _MOVING)
@@ -194,47 +141,42 @@ class BeTree(IndexedMatcher):
             moves = np.empty(max(events, 1), dtype=np.int64)
             self._reviewed, found = to_be_moved(state, self._reviewed, end, moves)
             self._move(moves[:found])
-            self._enter_if(self._reviewed >= state.tops[TOP_FORM], _WAITING)
+            self._enter_if(self._reviewed >= state.store.counters[StoreCounter.TOP], _WAITING)
 
     def _enter_if(self, is_done: bool, phase: int) -> None:
         if is_done:
             self._phase, self._reviewed = phase, 0
 
     def _begin_window(self) -> None:
-        """Take the events that came for the window to rank by, and begin to count anew."""
+        """Close the current window of events, to rank by, and begin the next."""
         attributes, totals = self._state.attributes, self._state.totals
-        kept = _KEPT if totals[WINDOWS] else 0.0
+        kept = _KEPT if totals[Total.WINDOWS] else 0.0
         attributes.share[:] = kept * attributes.share + (1.0 - kept) / self._seen * attributes.seen
-        predicates = int(attributes.uses.sum(dtype=np.int64)) / max(int(self._state.tops[LIVE_FORMS]), 1)
-        totals[SCALE] = attributes.share.sum() / predicates if predicates else 1.0
+        predicates = int(attributes.uses.sum(dtype=np.int64)) / max(
+            int(self._store.counters[StoreCounter.LIVE]), 1
+        )
+        totals[Total.SCALE] = attributes.share.sum() / predicates if predicates else 1.0
         attributes.seen[:] = 0
-        totals[WINDOWS] += 1
+        totals[Total.WINDOWS] += 1
         self._phase, self._reviewed = _COLLECTING, 0
-        # What nodes have missed until they are looked at for the first time is of no certain number of events.
+        # The number of events behind the first misses that nodes report is not known.
         self._counted, self._seen = 0 if self._is_first else self._seen, 0
         self._is_first = False
 
     def _move(self, numbers: Keys) -> None:
-        for forms in self._recalled(numbers):
-            self._moving = forms
-            take_out(self._state, forms.numbers)
-            self._place(forms)
+        for batch in self._recalled(numbers):
+            self._moving = batch
+            self._withdraw(batch)
+            self._place(batch)
         self._moving = None
-        self._state.totals[MOVES] += len(numbers)
+        self._state.totals[Total.MOVES] += len(numbers)
 
-    def _finish_pending(self) -> None:
-        """Place what an exception kept from being placed."""
-        if self._moving is not None:
-            take_out(self._state, self._moving.numbers)
-            self._place(self._moving)
-            self._moving = None
-
-    # questions
+    # matching
 
     def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
         """Return the conjunctions that each event satisfies, and where each event's begin.
 
-        One above `NEEDS_RESIDUAL` has predicates left that only Python can tell.
+        A number above `NEEDS_RESIDUAL` is a conjunction whose residual predicates are still to be evaluated.
         """
         count = len(events.offsets) - 1
         offsets = np.zeros(count + 1, dtype=np.int64)
@@ -242,103 +184,64 @@ class BeTree(IndexedMatcher):
         self._finish_pending()
         self._state = arrays.with_attributes(self._state, self.vocabulary.names.top)
         self._state = arrays.with_pairs(self._state, 3 * int(np.diff(events.offsets).max(initial=0)) + 1)
-        if self._state.tops[EPOCH] + 2 * count > _MOST_EVENTS:
+        if self._state.tops[Top.EPOCH] + 2 * count > _MOST_EVENTS:
             self._state.attributes.slots[:] = 0
-            self._state.tops[EPOCH] = 0
+            self._state.tops[Top.EPOCH] = 0
         done = 0
         while done < count:
-            self._state.tops[[ROOM, QUEUE_ROOM]] = 0
+            self._state.tops[[Top.NEEDED_MATCHES, Top.NEEDED_QUEUE]] = 0
             done = match(self._state, events, done, found, offsets)
-            if self._state.tops[ROOM] > len(found):
-                more = np.empty(max(2 * len(found), int(self._state.tops[ROOM])), dtype=np.int64)
-                more[: offsets[done]] = found[: offsets[done]]
-                found = more
-            if self._state.tops[QUEUE_ROOM] > len(self._state.queue):
+            needed = int(self._state.tops[Top.NEEDED_MATCHES])
+            if needed > len(found):
+                found = longer(found, int(offsets[done]), needed)
+            if self._state.tops[Top.NEEDED_QUEUE] > len(self._state.queue):
                 self._state = self._state._replace(
-                    queue=np.empty(2 * int(self._state.tops[QUEUE_ROOM]), np.int64)
+                    queue=np.empty(2 * int(self._state.tops[Top.NEEDED_QUEUE]), np.int64)
                 )
         return found[: offsets[-1]], offsets
 
-    def _residual_clauses(self, numbers: list[int]) -> dict[int, Clauses]:
-        """Return, of conjunctions that are unsure, the clauses that have yet to be told."""
-        return {number: self._decode(number, only_residual=True) for number in numbers}
+    # figures
 
-    def _decode(self, number: int, *, only_residual: bool = False) -> Clauses:
-        """Return the predicates of a conjunction, in the order they were given, each a clause."""
-        (forms,) = self._recalled(np.array([number], dtype=np.int64))
-        said = zip(forms.tags.tolist(), forms.lows.tolist(), forms.highs.tolist(), strict=True)
-        return tuple(
-            (self.vocabulary.decode(tag, low, high),)
-            for tag, low, high in said
-            if not only_residual or tag >> FIELD_BITS == Op.RESIDUAL
-        )
-
-    def _ids(self) -> HashIndex:
-        return self._state.ids
-
-    def _owner(self) -> NDArray[np.int32]:
-        return self._state.owner
-
-    def _expressions_of(self, entry: int) -> list[Clauses]:
-        """Return the conjunctions of a subscription, in the order they came."""
-        self._finish_pending()
-        chain = self._chain(int(self._state.first[entry]), self._state.forms[:, SIBLING])
-        return [self._decode(number) for number in chain]
-
-    def stats(self) -> MatcherStats:
-        """Return what is held and what that costs."""
-        with self._lock:
-            state = self._state
-            events = max(float(state.totals[EVENTS]), 1.0)
-            return MatcherStats(
-                hash_index.live_entries(state.ids),
-                int(state.tops[LIVE_FORMS]),
-                int(state.tops[PREDICATES]),
-                self._bytes(),
-                {
-                    "capacity": self.capacity,
-                    "nodes": int(state.tops[LIVE_NODES]),
-                    "partitions": hash_index.live_entries(state.partition_index),
-                    "depth": self._depth(),
-                    "raised leaves": self._raised(),
-                    "nodes per event": float(state.totals[VISITS]) / events,
-                    "checks per event": float(state.totals[CHECKS]) / events,
-                    "partitions recycled": int(state.totals[RECYCLED]),
-                    "conjunctions moved": int(state.totals[MOVES]),
-                },
-            )
+    def _details(self) -> dict[str, int | float]:
+        state = self._state
+        events = max(float(state.totals[Total.EVENTS]), 1.0)
+        return {
+            "capacity": self.capacity,
+            "nodes": int(state.tops[Top.LIVE_NODES]),
+            "partitions": hash_index.live_entries(state.partition_index),
+            "depth": self._depth(),
+            "raised leaves": self._raised(),
+            "nodes per event": float(state.totals[Total.VISITS]) / events,
+            "checks per event": float(state.totals[Total.CHECKS]) / events,
+            "partitions recycled": int(state.totals[Total.RECYCLED]),
+            "conjunctions moved": int(state.totals[Total.MOVES]),
+        }
 
     def _raised(self) -> int:
-        """Return how many leaves may have more members than usual."""
-        about = self._state.about[: self._state.tops[TOP_NODE]]
-        return int(np.count_nonzero((about[:, MEMBERS] >= 0) & (about[:, CAPACITY] > self.capacity)))
+        """Return how many leaves have a raised capacity."""
+        info = self._state.info[: self._state.tops[Top.NODES]]
+        return int(
+            np.count_nonzero((info[:, NodeInfo.MEMBERS] >= 0) & (info[:, NodeInfo.CAPACITY] > self.capacity))
+        )
 
     def _depth(self) -> int:
-        """Return how many nodes the longest way from the root leads through."""
-        about = self._state.about[: self._state.tops[TOP_NODE]]
-        places, depth = np.flatnonzero(about[:, MEMBERS] >= 0), 0
-        while len(places):
-            places, depth = about[places, UP], depth + 1
-            places = places[places >= 0]
+        """Return the number of nodes on the longest path from the root."""
+        info = self._state.info[: self._state.tops[Top.NODES]]
+        nodes, depth = np.flatnonzero(info[:, NodeInfo.MEMBERS] >= 0), 0
+        while len(nodes):
+            nodes, depth = info[nodes, NodeInfo.PARENT], depth + 1
+            nodes = nodes[nodes >= 0]
         return depth
 
-    def _vocabulary_use(self) -> tuple[Keys, Keys]:
-        """Return the predicates of all conjunctions, each as often as it occurs."""
-        self._finish_pending()
-        numbers = np.flatnonzero(self._state.owner[: self._state.tops[TOP_FORM]] >= 0)
-        none = np.empty(0, dtype=np.int64)
-        held = [(none, none), *((forms.tags, forms.lows) for forms in self._recalled(numbers))]
-        return np.concatenate([tags for tags, _ in held]), np.concatenate([lows for _, lows in held])
-
     def restore(self, parts: MatcherParts) -> None:
-        """Become the matcher that gave these parts; a window that it was in the middle of begins anew."""
+        """Become the matcher that gave these parts; its current window of events begins anew."""
         with self._lock:
             super().restore(parts)
             self._state.attributes.seen[:] = 0
 
     @classmethod
     def warm_up(cls) -> None:
-        """Compile what is not compiled yet, by using a small matcher of this kind in every way."""
+        """Compile all kernels by using a small matcher in every way."""
         matcher = cls(capacity=1, window=1)
         texts = ["a = 1 and b > 2", "a in (1, 2) and c is present", "s like '%x_'", "true", "a = 2", "a = 3"]
         conditions = [parse_condition(text) for text in texts]
@@ -349,5 +252,5 @@ class BeTree(IndexedMatcher):
 
 
 def _is_number(value: object, *types: type) -> bool:
-    """Tell whether a value is of one of these types, and no boolean."""
+    """Tell whether a value has one of these types and is no boolean."""
     return isinstance(value, types) and not isinstance(value, bool)

@@ -1,211 +1,216 @@
 """The arrays that a BE-Tree is made of.
 
-A *node* is what the paper calls a c-node, together with the interval of a c-directory that it belongs to: it has a leaf
-with conjunctions (the l-node) and a directory of *partitions* (p-nodes), one for each of some fields. A partition is a
-binary tree of nodes over the values of its field: the c-directory. The root of all is a node without an interval.
+A *node* is the paper's c-node, together with the interval of the c-directory that it belongs to: it has a leaf with
+conjunctions (the l-node) and a directory of *partitions* (p-nodes), one for each of some fields. A partition is a
+binary tree of nodes over the values of its field: the c-directory. The root is a node without an interval.
 """
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching.encoding.codes import FIELDS, Keys
+from tocsin.matching.conjunction_store.state import ConjunctionStore, new_store, with_room
+from tocsin.matching.encoding.codes import FIELDS
 from tocsin.structures import blocks, hash_index
 from tocsin.structures.blocks import Blocks
 from tocsin.structures.growth import grown
 from tocsin.structures.hash_index import HashIndex
 
-LOWEST: Final = -(2**63)  # a bound that is none; also a key that no number has
-HIGHEST: Final = (
-    2**63 - 1
-)  # likewise; also a place in the order that no value has: the empty string's is the lowest
-ROOT: Final = 0  # the node that every event comes to
+LOWEST: Final = -(2**63)  # no lower bound; also a key that no number has
+HIGHEST: Final = 2**63 - 1  # no upper bound; also a position in the order that no value has
+ROOT: Final = 0  # the node that every event visits
 
-# Columns of a node's row, in the order of use when events are matched
-SPLIT: Final = 0  # values up to here are the left child's, those above the right one's
-LEFT: Final = 1  # the child, or -1
-RIGHT: Final = 2
-LEAF: Final = 3  # the first row of its leaf, or -1
-ROWS: Final = 4  # of the leaf
-DIRECTORY: Final = 5  # the first row of its directory, or -1
-PARTITIONS: Final = 6  # in the directory
-MISSES: Final = 7  # members that were looked at in vain since that was last counted
 
-# Columns of what else is known of a node
-UP: Final = (
-    0  # the node above it in its tree, or the one that has its partition; of a free node, the next one
-)
-PARTITION: Final = 1  # that it belongs to, or -1
-MEMBERS: Final = 2  # conjunctions in its leaf; -1 if the node is free
-CAPACITY: Final = 3  # how many of them there may be
-LEAF_CLASS: Final = 4  # of the leaf's block
-DIRECTORY_CLASS: Final = 5
-DEAD: Final = 6  # rows of the leaf whose conjunctions are gone
-HOPEFUL: Final = 7  # that came with fields to cut by, since it was last tried to cut
+class Node(IntEnum):
+    """Columns of `State.nodes`, in the order of their use when events are matched."""
 
-# Columns of a partition's row
-OWNER: Final = 0  # the node whose directory it is in
-FIELD: Final = 1
-TREE: Final = 2  # the topmost node of its tree
-PLACE: Final = 3  # in the directory
-OWN: Final = 4  # conjunctions in the leaves of its own nodes
-MISSED: Final = 5  # of those, looked at in vain in the window at hand
-DECAYED: Final = 6  # whether its rank has fallen, and its conjunctions are to be placed anew
+    SPLIT = 0  # values up to this one belong to the left child, those above to the right one
+    LEFT = 1  # the child, or -1
+    RIGHT = 2
+    LEAF = 3  # the first row of its leaf, or -1
+    ROWS = 4  # of the leaf
+    DIRECTORY = 5  # the first row of its directory, or -1
+    PARTITIONS = 6  # in the directory
+    MISSES = 7  # members that events failed since the last review
 
-# Columns of a partition's figures
-LOSS: Final = (
-    0  # how probable it is that an event looks at a conjunction here in vain; negative if not known yet
-)
-RANK: Final = 1
-BEST: Final = 2  # its rank at its best, by and by forgotten
 
-# Columns of a conjunction's row; the first is SIBLING
-NODE: Final = 1  # where it is, or -1
-SPOT: Final = 2  # its first row, counted from the first of the leaf
-SIZE: Final = 3  # predicates
+class NodeInfo(IntEnum):
+    """Columns of `State.info`: about a node, beyond what matching reads."""
 
-# Columns of a list's row
-MEMBER: Final = 0  # its first member
-COUNT: Final = 1
-USES: Final = 2  # none: the rest means nothing
-KIND: Final = 3  # the field of its members, or that of any value if they are of several
-LEAST: Final = 4  # their keys lie from here
-MOST: Final = 5  # to here
+    PARENT = 0  # in its tree, or the owner of its partition; of a free node, the next one
+    PARTITION = 1  # that it belongs to, or -1
+    MEMBERS = 2  # conjunctions in its leaf; -1 if the node is free
+    CAPACITY = 3  # members that it may have
+    LEAF_CLASS = 4  # of the leaf's block
+    DIRECTORY_CLASS = 5
+    DEAD = 6  # rows of the leaf whose conjunctions are gone
+    DIVISIBLE = 7  # members with unused fields that arrived since the last attempt to partition the leaf
 
-# Columns of a pair's row
-PAIR_FIELD: Final = 0
-KEY: Final = 1
-LOW: Final = 2
-POINT: Final = 3  # the key that is equal in the order, or HIGHEST if the value lies between two keys
-NEXT: Final = 4  # the next pair of the attribute, or -1
-FROM: Final = 5  # in a tree the value is looked for from here
-TO: Final = 6  # to here
 
-HIGH: Final = 14  # the operator of a row that is the upper bound of the row before
+class Partition(IntEnum):
+    """Columns of `State.partitions`."""
 
-# Places in `State.tops`
-TOP_NODE: Final = 0
-FREE_NODE: Final = 1
-LIVE_NODES: Final = 2
-TOP_FORM: Final = 3
-FREE_FORM: Final = 4
-LIVE_FORMS: Final = 5
-PREDICATES: Final = 6
-EPOCH: Final = 7  # the number of the event at hand
-WANTS: Final = 8  # fields of the conjunction at hand, in `State.wants`
-TODO: Final = 9  # nodes in `State.todo` whose leaves may have too many members
-STAMP: Final = 10  # of the count by fields at hand, or of the conjunction
-SHORT_OF: Final = 11  # rows of leaves that there was no room for,
-SHORT_DIRECTORY: Final = 12  # and of directories
-ROOM: Final = 13  # conjunctions that an event may satisfy, if there was no room for them,
-QUEUE_ROOM: Final = 14  # or nodes that it comes to
+    OWNER = 0  # the node whose directory it is in
+    FIELD = 1
+    TREE = 2  # the topmost node of its tree
+    POSITION = 3  # in the directory
+    MEMBERS = 4  # conjunctions in the leaves of its own nodes
+    MISSED = 5  # times that events failed one of them in the current window
+    DECAYED = 6  # whether its rank has fallen, so that its conjunctions are to be moved
 
-# Places in `State.settings`
-MOST_MEMBERS: Final = 0  # max_cap
-LEAST_MEMBERS: Final = 1  # that a partition is made for
-ALPHA: Final = 2  # what loss weighs against gain
 
-# Places in `State.totals`
-EVENTS: Final = 0  # matched, ever
-VISITS: Final = 1  # nodes that they came to
-CHECKS: Final = 2  # conjunctions that they were compared with
-WINDOWS: Final = 3  # that were counted
-RECYCLED: Final = 4  # partitions whose rank had fallen
-MOVES: Final = 5  # conjunctions that were placed anew for it
-SCALE: Final = 6  # attributes of an event, for each predicate of a conjunction
+class Figure(IntEnum):
+    """Columns of `State.figures`: the rank of a partition."""
+
+    LOSS = 0  # the probability that an event fails one of its conjunctions; negative while unknown
+    RANK = 1
+    BEST = 2  # its best rank, which fades
+
+
+class StoredColumn(IntEnum):
+    """This matcher's columns of `State.store.rows`."""
+
+    NODE = 1  # or -1
+    ROW = 2  # its first row, counted from the first of the leaf
+
+
+class ValueList(IntEnum):
+    """Columns of `State.lists`: a list that `in` and `not in` predicates name."""
+
+    FIRST = 0  # its first member
+    COUNT = 1
+    USES = 2  # predicates that name it; 0 if the row is unused
+    FIELD = 3  # of its members, or that of any value if they have several
+    LEAST = 4  # the range of their keys
+    GREATEST = 5
+
+
+class Pair(IntEnum):
+    """Columns of `State.pairs`."""
+
+    FIELD = 0
+    KEY = 1
+    LOW = 2
+    POINT = 3  # the key that is equal in the order, or HIGHEST if the value lies between two keys
+    NEXT = 4  # the next pair of the attribute, or -1
+    FROM = 5  # the range of keys to look for in a tree
+    TO = 6
+
+
+class Top(IntEnum):
+    """Entries of `State.tops`: numbers ever used, free lists, and missing capacity."""
+
+    NODES = 0
+    FREE_NODE = 1
+    LIVE_NODES = 2
+    EPOCH = 3  # the number of the current event
+    WANTS = 4  # entries of `State.wants`
+    OVERFULL = 5  # entries of `State.overfull`
+    STAMP = 6  # of the current count by fields, or of the current conjunction
+    NEEDED_ROWS = 7  # missing capacity, as the last failed call found it
+    NEEDED_DIRECTORY_ROWS = 8
+    NEEDED_MATCHES = 9
+    NEEDED_QUEUE = 10
+
+
+class Setting(IntEnum):
+    """Entries of `State.settings`."""
+
+    CAPACITY = 0  # the paper's max_cap
+    MIN_PARTITION = 1  # members that a partition is made for
+    ALPHA = 2  # weight of loss against gain
+
+
+class Total(IntEnum):
+    """Entries of `State.totals`."""
+
+    EVENTS = 0  # matched, ever
+    VISITS = 1  # nodes visited
+    CHECKS = 2  # conjunctions evaluated
+    WINDOWS = 3  # windows of events reviewed
+    RECYCLED = 4  # partitions whose rank had fallen
+    MOVES = 5  # conjunctions moved for it
+    SCALE = 6  # attributes of an event per predicate of a conjunction
 
 
 class Fields(NamedTuple):
-    """By field. All but `tree` are of the count at hand, where `stamp` says so."""
+    """By field. All but `tree` belong to the current count, if `stamp` says so."""
 
     tree: NDArray[np.int32]  # the tree of the root's partition, or -1
     stamp: NDArray[np.int64]
-    tally: NDArray[np.int32]  # members of a leaf that have a predicate on it; -1 if it is used already
+    tally: NDArray[np.int32]  # members of a leaf with a predicate on it; -1 if the path to the leaf has it
     last: NDArray[
         np.int32
-    ]  # the member that was counted last; of a conjunction at hand, its place in `State.wants`
+    ]  # the member counted last; while a conjunction is placed, its row in `State.wants`
 
 
 class Attributes(NamedTuple):
     """By attribute."""
 
     slots: NDArray[np.int64]  # the last event that had it, and below 32 bits the row of its first pair
-    seen: NDArray[np.int64]  # events that had it, in the window at hand
-    share: NDArray[np.float64]  # of events, in the windows before
-    uses: NDArray[np.int32]  # predicates that speak of it
-
-
-class Expressions(NamedTuple):
-    """Conjunctions: the predicates of number i are those from `offsets[i]` to `offsets[i + 1]`."""
-
-    numbers: Keys  # int64[conjunctions]
-    offsets: Keys  # int64[conjunctions + 1]
-    tags: Keys  # int64[predicates]
-    lows: Keys
-    highs: Keys
+    seen: NDArray[np.int64]  # events that had it in the current window
+    share: NDArray[np.float64]  # share of the events that had it in the windows before
+    uses: NDArray[np.int32]  # predicates on it
 
 
 class State(NamedTuple):
-    """All arrays. Only who holds the matcher's lock may write."""
+    """All arrays. Only the holder of the matcher's lock may write."""
 
-    nodes: NDArray[np.int64]  # [nodes, 8]
-    about: NDArray[np.int32]  # [nodes, 8]
+    nodes: NDArray[np.int64]  # [nodes, Node]
+    info: NDArray[np.int32]  # [nodes, NodeInfo]
     bounds: NDArray[np.int64]  # [nodes, 2] the least and the greatest value of its interval
-    leaves: Blocks  # rows: a conjunction's number and how many rows follow; of those, each a key and a tag
+    leaves: (
+        Blocks  # rows: a conjunction's number and the number of its rows, then these, each a key and a tag
+    )
     directories: Blocks  # rows: a field, and below 32 bits the tree of its partition
     partition_index: HashIndex  # keys: a node and a field; its entry is the partition's number
-    partitions: NDArray[np.int32]  # [partitions, 7]
-    figures: NDArray[np.float64]  # [partitions, 3]
-    forms: NDArray[np.int32]  # [conjunctions, 4]
-    owner: NDArray[np.int32]  # [conjunctions] entry of its subscription's id, or -1
-    ids: HashIndex  # keys: a subscription's id
-    first: NDArray[np.int32]  # by entry of `ids`: its newest conjunction
-    lists: NDArray[np.int64]  # [codes, 6]
+    partitions: NDArray[np.int32]  # [partitions, Partition]
+    figures: NDArray[np.float64]  # [partitions, Figure]
+    store: ConjunctionStore
+    lists: NDArray[np.int64]  # [codes, ValueList]
     members: Blocks  # rows: a field and a key, in order within a list
     fields: Fields
     attributes: Attributes
-    pairs: NDArray[np.int64]  # [pairs, 8] of the event at hand
-    present: NDArray[np.int64]  # [fields, 2] that the event has, each with its first pair
-    queue: NDArray[np.int64]  # nodes that it comes to, and above 32 bits by which pair
-    draft: NDArray[np.int64]  # [rows, 2] the conjunction at hand, as it would be in a leaf
-    wants: NDArray[np.int64]  # [predicates, 3] of that: a field, and from where to where its values must lie
-    todo: NDArray[np.int64]
-    tops: NDArray[np.int64]  # [15]
-    settings: NDArray[np.float64]  # [3]
-    totals: NDArray[np.float64]  # [7]
+    pairs: NDArray[np.int64]  # [pairs, Pair] of the current event
+    present: NDArray[np.int64]  # [fields, 2] fields of the current event, each with its first pair
+    queue: NDArray[np.int64]  # nodes that the event visits, and above 32 bits the pair that leads there
+    draft: NDArray[np.int64]  # [rows, 2] the current conjunction, as a leaf stores it
+    wants: NDArray[np.int64]  # [predicates, 3] its fields, and the interval that the value must lie in
+    overfull: NDArray[np.int64]  # nodes whose leaves may exceed their capacity
+    tops: NDArray[np.int64]  # [Top]
+    settings: NDArray[np.float64]  # [Setting]
+    totals: NDArray[np.float64]  # [Total]
 
 
 def new_state(capacity: int, min_partition: int, alpha: float) -> State:
-    """Return the arrays of an empty tree: a root, and nothing in it."""
-    tops = np.zeros(15, dtype=np.int64)
-    tops[[FREE_NODE, FREE_FORM]] = -1
-    tops[[TOP_NODE, LIVE_NODES]] = 1
-    totals = np.zeros(7, dtype=np.float64)
-    totals[SCALE] = 1.0
-    nodes = np.zeros((64, 8), dtype=np.int64)
-    about = np.zeros((64, 8), dtype=np.int32)
-    nodes[ROOT, [LEFT, RIGHT, LEAF, DIRECTORY]] = -1
-    about[ROOT, [UP, PARTITION]] = -1
-    about[ROOT, CAPACITY] = capacity
+    """Return the arrays of a tree with an empty root."""
+    tops = np.zeros(len(Top), dtype=np.int64)
+    tops[Top.FREE_NODE] = -1
+    tops[[Top.NODES, Top.LIVE_NODES]] = 1
+    totals = np.zeros(len(Total), dtype=np.float64)
+    totals[Total.SCALE] = 1.0
+    nodes = np.zeros((64, len(Node)), dtype=np.int64)
+    info = np.zeros((64, len(NodeInfo)), dtype=np.int32)
+    nodes[ROOT, [Node.LEFT, Node.RIGHT, Node.LEAF, Node.DIRECTORY]] = -1
+    info[ROOT, [NodeInfo.PARENT, NodeInfo.PARTITION]] = -1
+    info[ROOT, NodeInfo.CAPACITY] = capacity
     bounds = np.zeros((64, 2), dtype=np.int64)
     bounds[ROOT] = LOWEST, HIGHEST
     return State(
         nodes,
-        about,
+        info,
         bounds,
         blocks.new_blocks(2),
         blocks.new_blocks(1),
         hash_index.new_hash_index(2),
-        np.zeros((64, 7), dtype=np.int32),
-        np.zeros((64, 3), dtype=np.float64),
-        np.zeros((64, 4), dtype=np.int32),
-        np.zeros(64, dtype=np.int32),
-        hash_index.new_hash_index(1),
-        np.zeros(64, dtype=np.int32),
-        np.zeros((64, 6), dtype=np.int64),
+        np.zeros((64, len(Partition)), dtype=np.int32),
+        np.zeros((64, len(Figure)), dtype=np.float64),
+        new_store(len(StoredColumn) + 1),
+        np.zeros((64, len(ValueList)), dtype=np.int64),
         blocks.new_blocks(2),
         Fields(
             np.full(64, -1, np.int32), np.zeros(64, np.int64), np.zeros(64, np.int32), np.zeros(64, np.int32)
@@ -213,7 +218,7 @@ def new_state(capacity: int, min_partition: int, alpha: float) -> State:
         Attributes(
             np.zeros(8, np.int64), np.zeros(8, np.int64), np.zeros(8, np.float64), np.zeros(8, np.int32)
         ),
-        np.zeros((256, 8), dtype=np.int64),
+        np.zeros((256, 8), dtype=np.int64),  # a power of two, so that a pair lies in one cache line
         np.zeros((256, 2), dtype=np.int64),
         np.zeros(4096, dtype=np.int64),
         np.zeros((64, 2), dtype=np.int64),
@@ -229,33 +234,31 @@ def with_attributes(state: State, count: int) -> State:
     """Return the state with room for so many attributes."""
     if count <= len(state.attributes.slots):
         return state
-    attributes = grown(state.attributes, ("slots", "seen", "share", "uses"), count)
+    attributes = grown(state.attributes, Attributes._fields, count)
     old = len(state.fields.tree)
-    fields = grown(state.fields, ("tree", "stamp", "tally", "last"), len(attributes.slots) * FIELDS)
+    fields = grown(state.fields, Fields._fields, len(attributes.slots) * FIELDS)
     fields.tree[old:] = -1
     return state._replace(attributes=attributes, fields=fields)
 
 
-def with_forms(state: State, forms: int, widest: int) -> State:
-    """Return the state with room for more conjunctions, and to look at one of so many predicates."""
-    ids = hash_index.with_room(state.ids, forms)
-    state = grown(state._replace(ids=ids), ("first",), len(ids.chain))
-    state = grown(grown(state, ("wants",), widest), ("draft",), 2 * widest + 1)
-    return grown(state, ("forms", "owner"), int(state.tops[TOP_FORM]) + forms)
+def with_conjunctions(state: State, conjunctions: int, widest: int) -> State:
+    """Return the state with room for more conjunctions, the widest of which has so many predicates."""
+    state = state._replace(store=with_room(state.store, conjunctions))
+    return grown(grown(state, ("wants",), widest), ("draft",), 2 * widest + 1)
 
 
-def with_nodes(state: State, forms: int, rows: int) -> State:
-    """Return the state with room to place some conjunctions, of so many rows in all, and for what was found wanting."""
+def with_nodes(state: State, conjunctions: int, rows: int) -> State:
+    """Return the state with room to place some conjunctions of so many rows in all, and with the capacity in `tops`."""
     tops = state.tops
-    some = min(forms, 4096) + 64
-    state = grown(state, ("nodes", "about", "bounds"), int(tops[TOP_NODE]) + some)
+    some = min(conjunctions, 4096) + 64
+    state = grown(state, ("nodes", "info", "bounds"), int(tops[Top.NODES]) + some)
     index = hash_index.with_room(state.partition_index, some)
     state = grown(state._replace(partition_index=index), ("partitions", "figures"), len(index.chain))
     state = state._replace(
-        leaves=blocks.with_room(state.leaves, int(tops[SHORT_OF]) + 2 * min(rows, 1 << 16) + 64),
-        directories=blocks.with_room(state.directories, int(tops[SHORT_DIRECTORY]) + 2 * some),
+        leaves=blocks.with_room(state.leaves, int(tops[Top.NEEDED_ROWS]) + 2 * min(rows, 1 << 16) + 64),
+        directories=blocks.with_room(state.directories, int(tops[Top.NEEDED_DIRECTORY_ROWS]) + 2 * some),
     )
-    return grown(state, ("todo",), int(tops[TODO]) + 256)
+    return grown(state, ("overfull",), int(tops[Top.OVERFULL]) + 256)
 
 
 def with_lists(state: State, codes: int) -> State:

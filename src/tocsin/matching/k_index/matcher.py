@@ -3,70 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import ClassVar, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.language import Cnf, parse_condition, to_cnf
-from tocsin.matching._kernels.id_chains import SIBLING
-from tocsin.matching.batches import Clauses, ConjunctionBatch, EventBatch
-from tocsin.matching.encoding.codes import FIELD_BITS, Keys, Op
+from tocsin.matching.base import longer
+from tocsin.matching.batches import ConjunctionBatch, EventBatch, IdArray
+from tocsin.matching.conjunction_store._kernels.numbers import unlink
+from tocsin.matching.conjunction_store.state import Expressions, blank_expressions, first_expressions
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Keys, Op
 from tocsin.matching.encoding.events import EncodedEvents, encode_events
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.k_index import state as arrays
+from tocsin.matching.k_index._kernels.expressions import drop_members, free_expressions, intern, recall
 from tocsin.matching.k_index._kernels.matching import match
 from tocsin.matching.k_index._kernels.ranking import Best, Given, rank
 from tocsin.matching.k_index.postings_writer import PostingsWriter
 from tocsin.matching.k_index.state import (
-    CANDIDATES,
-    ENTRIES,
-    FORM,
-    LISTS,
-    LIVE_FORMS,
-    LIVE_MEMBERS,
-    LOOKED,
-    MOST_CLAUSES,
-    MOST_SIZE,
-    PREDICATES,
-    SEEN,
-    STEPS,
-    TOP_MEMBER,
+    MOST_PREDICATES,
+    DirectoryTop,
+    DraftTop,
+    Expression,
+    Member,
+    PostedCount,
+    State,
+    TableTop,
+    Total,
+    new_state,
 )
-from tocsin.matching.matcher import Explanation, MatcherStats, PredicateTruth
+from tocsin.matching.matcher import Explanation, PredicateTruth
 from tocsin.matching.ranking import (
     NEGATIONS,
     EventWeights,
     Rankings,
+    Weight,
     best,
     check_event_weights,
     check_top,
+    check_weight,
     event_weight,
     score,
 )
 from tocsin.matching.registry import register
+from tocsin.matching.stored_matcher import StoredMatcher, check_sizes, with_lists
 from tocsin.model.errors import MatcherError
 from tocsin.model.event import Event
+from tocsin.model.terms import Attribute
 from tocsin.model.values import Value
 from tocsin.structures import hash_index
-from tocsin.structures.hash_index import HashIndex
 
-_SLICE: Final = 1 << 16  # forms that are handled at a time
-_DRAFT: Final = 1 << 16  # entries that are drafted at a time, unless one form has more
+_FIELD: Final = (1 << FIELD_BITS) - 1
 _ABSENCE: Final = ("fails", "satisfies")
-_NO_WEIGHTS: Final = np.empty(0, dtype=np.float64)
 
 
 @register("k-index")
-class KIndex(PostingsWriter):
-    """Keeps forms in posting lists by attribute and value, and goes through the lists of an event's values at once.
+class KIndex(StoredMatcher):
+    """Keeps expressions in posting lists by attribute and value, and merges the lists of an event's values.
 
-    A form is a conjunction, or clauses of which each must hold. Ranges of whole numbers are expanded into values, if
-    those that an attribute is compared with are at most `expansion` apart; others are keys of their own. A negation
-    over an absent attribute `"fails"`, as the language says, or, as the paper has it, `absence="satisfies"` it.
+    Ranges of whole numbers are expanded into values if the constants that an attribute is compared with are at most
+    `expansion` apart; other ranges are keys of their own. A negation over an absent attribute `"fails"`, as the language
+    says, or with `absence="satisfies"` it holds, as in the paper.
     """
 
+    takes_clauses = True
     saved_options: ClassVar[tuple[str, ...]] = ("expansion", "absence")
 
     def __init__(
@@ -76,42 +76,150 @@ class KIndex(PostingsWriter):
             raise MatcherError(f"`expansion` is how many values a range may have, 0 or more, not {expansion}")
         if absence not in _ABSENCE:
             raise MatcherError(f"`absence` is {' or '.join(map(repr, _ABSENCE))}, not {absence!r}")
-        super().__init__(expansion=expansion, absence=absence == "satisfies", vocabulary=vocabulary)
+        super().__init__(vocabulary)
+        self.expansion = expansion
         self.absence = absence
+        self._postings = PostingsWriter(new_state(expansion, absence=absence == "satisfies"))
+        self._weights: Mapping[int, Weight] = {}  # of the batch that is being added
 
-    def _maintain(self, events: int) -> None:
-        """Do nothing: there is nothing to be done later."""
+    @property
+    def _state(self) -> State:
+        return self._postings.state
+
+    @_state.setter
+    def _state(self, state: State) -> None:
+        self._postings.state = state
+
+    # adding and removing
+
+    def add(self, subscriptions: ConjunctionBatch) -> None:
+        """Add conjunctions and CNFs with their weights; any one of the expressions that carry an id satisfies it."""
+        for weight in subscriptions.weights.values():
+            check_weight(weight)
+        with self._lock:
+            self._weights = subscriptions.weights
+            try:
+                super().add(subscriptions)
+            finally:
+                self._weights = {}
+
+    def _add(self, ids: IdArray, expressions: Expressions) -> None:
+        """Intern expressions, post new ones, and hold the words of all; if that fails, undo it."""
+        if not len(ids):
+            return
+        self._finish_pending()
+        batch = self._weighed(ids, expressions)
+        members = np.full(len(ids), -1, dtype=np.int64)
+        self.vocabulary.retain(batch.tags, batch.lows)
+        try:
+            self._make_room(batch)
+            self._postings.extend_domains(batch)
+            intern(self._state.table, self._store, ids, batch, members)
+            self._place(batch)
+        except BaseException:
+            if members[0] >= 0:
+                self._withdraw(batch)
+                unlink(self._store, members)
+                free_expressions(self._state.table, self._drop_members(members))
+            self._release(batch)
+            raise
+
+    def _weighed(self, ids: IdArray, batch: Expressions) -> Expressions:
+        """Return expressions with the weights of their predicates, if any is other than 1."""
+        if not self._weights:
+            return batch
+        self._state = arrays.with_limits(self._state)
+        weights = np.ones(len(batch.tags), dtype=np.float64)
+        ends = batch.bounds[batch.offsets].tolist()
+        for i, id_ in enumerate(ids.tolist()):
+            weight = self._weights.get(id_, 1.0)
+            if isinstance(weight, Mapping):
+                for q in range(ends[i], ends[i + 1]):
+                    path = self._path(int(batch.tags[q]), int(batch.lows[q]))
+                    weights[q] = 1.0 if path is None else weight.get(path, 1.0)
+            else:
+                weights[ends[i] : ends[i + 1]] = weight
+        return batch._replace(weights=weights)
+
+    def _path(self, tag: int, low: int) -> str | None:
+        """Return the attribute that is the subject of a predicate, if its subject is one."""
+        if tag >> FIELD_BITS != Op.RESIDUAL:
+            return self.vocabulary.names.value((tag & _FIELD) // FIELDS)
+        subject = self.vocabulary.predicate(low).subject
+        return subject.path if type(subject) is Attribute else None
+
+    def _make_room(self, expressions: Expressions) -> None:
+        most = check_sizes(expressions, MOST_PREDICATES, "k-index takes")
+        state = arrays.with_attributes(self._state, self.vocabulary.names.top)
+        self._state = arrays.with_expressions(arrays.with_sizes(state, most, most), expressions)
+
+    def _place(self, expressions: Expressions) -> None:
+        self._postings.place(expressions)
+
+    def _withdraw(self, expressions: Expressions) -> None:
+        self._postings.withdraw(with_lists(self.vocabulary, expressions))
+
+    def _take_out(self, numbers: Keys) -> None:
+        # Words are released last: expressions are read from them while they are withdrawn.
+        words = [(batch.tags, batch.lows) for batch in self._recalled(numbers)]  # once per member
+        gone = self._drop_members(numbers)
+        self._withdraw(self._stored(gone))
+        free_expressions(self._state.table, gone)
+        for tags, lows in words:
+            self.vocabulary.release(tags, lows)
+
+    def _drop_members(self, members: Keys) -> Keys:
+        """Free members, and return the expressions that have none any more."""
+        gone = np.empty(len(members), dtype=np.int64)
+        return gone[: drop_members(self._state.table, self._store, members, gone)]
+
+    # recall
+
+    def _recall(self, numbers: Keys, begin: int, into: Expressions) -> int:
+        stored = self._store.rows[numbers, Member.EXPRESSION].astype(np.int64)
+        reached = recall(self._state.table, stored, begin, into)
+        into.numbers[: reached - begin] = numbers[begin:reached]
+        return reached
+
+    def _stored(self, numbers: Keys) -> Expressions:
+        """Return expressions by their numbers in the table, with weights."""
+        table = self._state.table
+        room = int(np.abs(table.rows[numbers, Expression.LENGTH]).sum(dtype=np.int64))
+        into = blank_expressions(len(numbers), room, weighted=True)
+        recall(table, numbers, 0, into)
+        return first_expressions(into, len(numbers))
+
+    # matching
 
     def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
-        """Return the members whose form each event satisfies, and where each event's begin.
+        """Return the members whose expression each event satisfies, and where each event's begin.
 
-        One above `NEEDS_RESIDUAL` has predicates left that only Python can tell.
+        A number above `NEEDS_RESIDUAL` is a member whose residual predicates are still to be evaluated.
         """
         count = len(events.offsets) - 1
         offsets = np.zeros(count + 1, dtype=np.int64)
         found = np.empty(max(1024, 4 * count), dtype=np.int64)
-        state = self._state = arrays.with_attributes(self._state, self.vocabulary.names.top)
-        self._state = arrays.with_sizes(
-            state, int(state.draft.tops[MOST_SIZE]), int(state.draft.tops[MOST_CLAUSES])
-        )
+        self._prepare()
         done = 0
         while done < count:
-            reached, lists = match(self._state, events, done, found, offsets)
-            if reached < count and lists:
+            done, lists_full = match(self._state, events, done, found, offsets)
+            if done < count and lists_full:
                 self._state = arrays.with_lists(self._state)
-            elif reached < count:
-                found = _longer(found, int(offsets[reached]))
-            done = reached
+            elif done < count:
+                found = longer(found, int(offsets[done]))
         return found[: offsets[-1]], offsets
 
     def _prepare(self) -> None:
-        """Make room for attributes that another matcher has brought, and for forms of every size."""
+        """Make room for attributes that another matcher has added, and for expressions of every size."""
+        self._finish_pending()
         state = arrays.with_attributes(self._state, self.vocabulary.names.top)
         tops = state.draft.tops
-        self._state = arrays.with_sizes(state, int(tops[MOST_SIZE]), int(tops[MOST_CLAUSES]))
+        self._state = arrays.with_sizes(
+            state, int(tops[DraftTop.MOST_SIZE]), int(tops[DraftTop.MOST_CLAUSES])
+        )
 
     def rank(self, events: EventBatch, top: int, weights: EventWeights) -> Rankings:
-        """Return, per event, the best `top` of the subscriptions that it satisfies; `weights` are the events'."""
+        """Return, per event, the best `top` of the subscriptions that it satisfies, with the `weights` of the events."""
         check_top(top)
         check_event_weights(weights, len(events))
         with self._lock:
@@ -127,16 +235,16 @@ class KIndex(PostingsWriter):
                 )
                 for member in members[offsets[place] : offsets[place + 1]].tolist():
                     if member >= 0:
-                        id_ = int(self._state.book.ids.keys[self._state.book.owner[member], 0])
-                        told = self._worth(member, events.attributes(place), event_weight(weights, place))
-                        ranked[id_] = max(ranked.get(id_, 0.0), told)
+                        id_ = int(self._store.ids.keys[self._store.owner[member], 0])
+                        own = self._score(member, events.attributes(place), event_weight(weights, place))
+                        ranked[id_] = max(ranked.get(id_, 0.0), own)
                 rows.append(best(ranked.items(), top))
             return Rankings.of(rows)
 
     def _rank(self, events: EncodedEvents, given: Given, top: int) -> tuple[Best, Keys, Keys]:
-        """Return the best of each event, and the members that Python has to tell about, as `match_encoded` does."""
+        """Return the best of each event, and all members with residual predicates as `match_encoded` returns them."""
         count = len(events.offsets) - 1
-        most = min(top, max(hash_index.live_entries(self._state.book.ids), 1))
+        most = min(top, max(hash_index.live_entries(self._store.ids), 1))
         found = Best(
             np.zeros((count, most), dtype=np.int64), np.zeros((count, most)), np.zeros(count, dtype=np.int64)
         )
@@ -148,11 +256,11 @@ class KIndex(PostingsWriter):
             if done < count and lists:
                 self._state = arrays.with_lists(self._state)
             elif done < count:
-                members = _longer(members, int(offsets[done]))
+                members = longer(members, int(offsets[done]))
         return found, members[: offsets[-1]], offsets
 
     def _given(self, weights: EventWeights, count: int) -> Given:
-        """Return events' weights as arrays; of attributes that no subscription names, none is needed."""
+        """Return the weights of events as arrays, without attributes that no subscription names."""
         codes = self.vocabulary.names.codes
         rows = [weights] * count if isinstance(weights, Mapping) else weights
         kept = [[(codes[name], weight) for name, weight in row.items() if name in codes] for row in rows]
@@ -165,62 +273,28 @@ class KIndex(PostingsWriter):
             np.array([weight for _, weight in pairs], dtype=np.float64),
         )
 
-    def _worth(self, member: int, attributes: Mapping[str, Value], weights: Mapping[str, float]) -> float:
-        """Return what a member is worth of whose predicates Python had to tell some."""
-        number = np.array([self._state.book.members[member, FORM]], dtype=np.int64)
-        (forms,) = self._recalled(number)
-        paths = map(self._path, forms.tags.tolist(), forms.lows.tolist())
-        own = {path: weight for path, weight in zip(paths, forms.weights.tolist(), strict=True) if path}
-        return score(Cnf(self._decode(member)), attributes, own, weights)
+    def _score(self, member: int, attributes: Mapping[str, Value], weights: Mapping[str, float]) -> float:
+        """Score a member that needed residual predicates."""
+        batch = self._stored(self._store.rows[member : member + 1, Member.EXPRESSION].astype(np.int64))
+        paths = map(self._path, batch.tags.tolist(), batch.lows.tolist())
+        own = {path: weight for path, weight in zip(paths, batch.weights.tolist(), strict=True) if path}
+        (clauses,) = self._decode([member])
+        return score(Cnf(clauses), attributes, own, weights)
 
-    def _residual_clauses(self, numbers: list[int]) -> dict[int, Clauses]:
-        """Return, of members that are unsure, the clauses that have yet to be told."""
-        return {number: self._decode(number, only_residual=True) for number in numbers}
+    # figures
 
-    def _decode(self, member: int, *, only_residual: bool = False) -> Clauses:
-        """Return the clauses of a member's form, in the order they were given."""
-        number = self._state.book.members[member, FORM]
-        (forms,) = self._recalled(np.array([number], dtype=np.int64))
-        bounds = forms.bounds.tolist()
-        said = list(zip(forms.tags.tolist(), forms.lows.tolist(), forms.highs.tolist(), strict=True))
-        clauses = [said[begin:end] for begin, end in pairwise(bounds)]
-        return tuple(
-            tuple(self.vocabulary.decode(*predicate) for predicate in clause)
-            for clause in clauses
-            if not only_residual or any(tag >> FIELD_BITS == Op.RESIDUAL for tag, _, _ in clause)
-        )
-
-    def _ids(self) -> HashIndex:
-        return self._state.book.ids
-
-    def _owner(self) -> NDArray[np.int32]:
-        return self._state.book.owner
-
-    def _expressions_of(self, entry: int) -> list[Clauses]:
-        """Return the forms of a subscription, in the order they came."""
-        chain = self._chain(int(self._state.book.first[entry]), self._state.book.members[:, SIBLING])
-        return [self._decode(number) for number in chain]
-
-    def stats(self) -> MatcherStats:
-        """Return what is held and what that costs."""
-        with self._lock:
-            tops, totals, directory = self._state.book.tops, self._state.totals, self._state.directory
-            seen = max(float(totals[SEEN]), 1.0)
-            return MatcherStats(
-                hash_index.live_entries(self._state.book.ids),
-                int(tops[LIVE_MEMBERS]),
-                int(tops[PREDICATES]),
-                self._bytes(),
-                {
-                    "different forms": int(tops[LIVE_FORMS]),
-                    "keys": hash_index.live_entries(directory.keys),
-                    "lists": int(directory.posted.counts[LISTS]),
-                    "entries": int(directory.tops[ENTRIES]),
-                    "lists per event": float(totals[LOOKED]) / seen,
-                    "skips per event": float(totals[STEPS]) / seen,
-                    "candidates per event": float(totals[CANDIDATES]) / seen,
-                },
-            )
+    def _details(self) -> dict[str, int | float]:
+        totals, directory = self._state.totals, self._state.directory
+        seen = max(float(totals[Total.SEEN]), 1.0)
+        return {
+            "distinct expressions": int(self._state.table.tops[TableTop.LIVE_EXPRESSIONS]),
+            "keys": hash_index.live_entries(directory.keys),
+            "lists": int(directory.posted.counts[PostedCount.LISTS]),
+            "entries": int(directory.tops[DirectoryTop.ENTRIES]),
+            "lists per event": float(totals[Total.LOOKED]) / seen,
+            "skips per event": float(totals[Total.STEPS]) / seen,
+            "candidates per event": float(totals[Total.CANDIDATES]) / seen,
+        }
 
     def explain(self, event: Event, id: int) -> Explanation:
         """Return why subscription `id` matches `event` or does not."""
@@ -228,30 +302,22 @@ class KIndex(PostingsWriter):
         if self.absence == "fails":
             return told
         conjunctions = tuple(tuple(map(self._with_absence, c)) for c in told.conjunctions)
-        clauses = tuple(tuple(tuple(map(self._with_absence, c)) for c in form) for form in told.clauses)
+        clauses = tuple(tuple(tuple(map(self._with_absence, c)) for c in cnf) for cnf in told.clauses)
         matched = any(all(t.truth for t in c) for c in conjunctions)
-        matched = matched or any(all(any(t.truth for t in c) for c in form) for form in clauses)
+        matched = matched or any(all(any(t.truth for t in c) for c in cnf) for cnf in clauses)
         return Explanation(id, matched, conjunctions, clauses)
 
     def _with_absence(self, told: PredicateTruth) -> PredicateTruth:
-        """Return a predicate's truth where an absent attribute satisfies a negation that is not left to Python."""
+        """Return a predicate's truth where an absent attribute satisfies a negation that is not residual."""
         if told.truth is not None or told.predicate.operator not in NEGATIONS:
             return told
         if self.vocabulary.encode(told.predicate).tag >> FIELD_BITS == Op.RESIDUAL:
             return told
         return PredicateTruth(told.predicate, told.value, True)
 
-    def _vocabulary_use(self) -> tuple[Keys, Keys]:
-        """Return the predicates of all forms, each as often as it is had."""
-        members = np.flatnonzero(self._state.book.owner[: self._state.book.tops[TOP_MEMBER]] >= 0)
-        numbers = self._state.book.members[members, FORM].astype(np.int64)
-        none = np.empty(0, dtype=np.int64)
-        held = [(none, none), *((forms.tags, forms.lows) for forms in self._recalled(numbers))]
-        return np.concatenate([tags for tags, _ in held]), np.concatenate([lows for _, lows in held])
-
     @classmethod
     def warm_up(cls) -> None:
-        """Compile what is not compiled yet, by using a small matcher of this kind in every way."""
+        """Compile all kernels by using a small matcher in every way."""
         matcher = cls()
         texts = [
             "a = 1 and b > 2",
@@ -264,10 +330,3 @@ class KIndex(PostingsWriter):
         matcher.add(ConjunctionBatch.of((i, to_cnf(one)) for i, one in enumerate(conditions)))
         matcher.match(EventBatch.of_dicts([{"a": 1, "b": 1, "c": 2, "d": 3, "s": "x"}]))
         matcher.remove(np.arange(len(texts)))
-
-
-def _longer(found: Keys, used: int) -> Keys:
-    """Return an array four times as long that begins with what is used of this one."""
-    more = np.empty(4 * len(found), dtype=np.int64)
-    more[:used] = found[:used]
-    return more

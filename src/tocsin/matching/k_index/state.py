@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from enum import IntEnum
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching.encoding.codes import FIELDS, Keys
+from tocsin.matching.conjunction_store.state import (
+    ConjunctionStore,
+    Expressions,
+    new_store,
+    record_rows,
+    with_room,
+)
+from tocsin.matching.encoding.codes import FIELDS
 from tocsin.structures import blocks, hash_index, sorted_runs
 from tocsin.structures.blocks import Blocks
 from tocsin.structures.growth import grown
@@ -15,124 +23,163 @@ from tocsin.structures.hash_index import HashIndex
 from tocsin.structures.sorted_runs import SortedRuns
 
 LEAF: Final = 256  # entries in the largest block of a posting list; a longer list has several
-MOST_PREDICATES: Final = 1 << 16  # in a form
+MOST_PREDICATES: Final = 1 << 16  # per expression
 
-# A key is a place, and one or two integers. Its place is a field, and below it a kind and a number: of two
-# predicates of one form on one attribute, the second looks at keys of its own.
-DUP_BITS: Final = 20
+# A key is a slot, and one or two integers. A slot is a field, and below it a kind and a number: a second predicate of an
+# expression on the same attribute has keys with another number, so that one value cannot count for both.
+OCCURRENCE_BITS: Final = 20
 KIND_BITS: Final = 4
 VALUE: Final = 0  # the attribute has this value
-RUN: Final = 1  # it has a value of this kind
-# 2 to 6 are the operators of `Op` from LT to BETWEEN: a range that holds
-NOTHING: Final = 7  # what is always there: the paper's list Z
+ANY_VALUE: Final = 1  # it has a value of this kind
+# Kinds 2 to 6 are the operators of `Op` from LT to BETWEEN: a range that holds.
+ALWAYS: Final = 7  # every event has this key: the paper's list Z
 
-# A posting list's size word: the size K, whether it is of clause forms, whether its entries count for a ranking,
-# and which clause they are in. Above it stands the class of the list's block.
+# The size word of a posting list: the size K, flags, and the clause of its entries. Above it is the class of its block.
 SIZE_BITS: Final = 20
-CLAUSAL: Final = 1 << 20
-SILENT: Final = 1 << 21
+CLAUSAL: Final = 1 << 20  # its expressions have clauses
+SILENT: Final = 1 << 21  # its entries do not count for a ranking
 CLAUSE_SHIFT: Final = 22
 CLASS_SHIFT: Final = 44
 NO_CLAUSE: Final = (1 << 20) - 1
 
-# Columns of a key's row, behind the three integers in the hash index
-HEADERS: Final = (
-    3  # its lists: the first header, their number above 32 bits, and above 56 the class of the block
-)
-NO_BLOCK: Final = 63  # the class of a block that is not there yet
-
-# Columns of `key_rows`
-FLAGS: Final = 0
-NEXT_RANGE: Final = 1  # the next closed range with the same lower bound, or -1
-EXPANDED: Final = 1  # a flag: the range is posted under each of its values, too
-
-# Columns of a lane's row: the ranges of one field, kind and number
-LANE_PLACE: Final = 0
-LANE_RUN: Final = 1
-LANE_NEXT: Final = 2  # the next of the same field, or of the free ones
-LANE_KEYS: Final = 3
-LANE_PLAIN: Final = 4  # those that are not expanded
+NO_BLOCK: Final = 63  # the class of a missing block
+EXPANDED: Final = 1  # a flag of a key: the range is posted under each of its values, too
 
 # Flags of a field
 FRACTIONAL: Final = 1  # some constant is no whole number
 WIDE: Final = 2  # its constants lie too far apart for ranges to be expanded
 
-# Columns of a form's row
-STORE: Final = 0  # the first record of what it says; of a free number, the next free one
-RECORDS: Final = 1
-FIRST_MEMBER: Final = 2
-TWIN: Final = 3  # the next form with the same digest
-CLAUSES: Final = 4  # clauses with lists, or 0 for a conjunction
-FORM_FLAGS: Final = 5
-PREDICATE_COUNT: Final = 6
-
-ASKED: Final = 1  # Python has the last word
+# Flags of an expression
+HAS_RESIDUAL: Final = 1
 LOOSE: Final = 2  # some clause is satisfied by an absent attribute
 WEIGHED: Final = 4  # some predicate has a weight other than 1
-IN_CLAUSES: Final = 8  # it was given in clauses
 
-# Columns of a member's row: that a subscription has a form; the first is SIBLING
-FORM: Final = 1
-NEXT_MEMBER: Final = 2  # of the same form
-PREVIOUS_MEMBER: Final = 3
+_BY_SIZE_OR_CLAUSE: Final = (
+    "head",
+    "counts",
+    "counter",
+    "score",
+)  # arrays of `Lists`; the others are by list
 
-# Operators of records that are no predicate
-WEIGHT_RECORD: Final = 13  # the weight of the predicate before
-HIGH: Final = 14  # the upper bound of the predicate before
-CLAUSE: Final = 15  # so many predicates follow that are one clause
 
-# Columns of a drafted entry
-PLACE: Final = 0
-LOW: Final = 1
-HIGHEST: Final = 2
-SIZE: Final = 3
-WORD: Final = 4
-EXPANDING: Final = 5
+class Key(IntEnum):
+    """Columns of `Directory.keys`."""
 
-# Places in `Posted.counts`
-LISTS: Final = 0
-MOST_LEAVES: Final = 1  # blocks that a list ever had
+    SLOT = 0
+    LOW = 1
+    HIGH = 2
+    HEADERS = (
+        3  # its lists: the first header, their number above 32 bits, and above 56 the class of their block
+    )
 
-# Places in `Directory.tops`
-TOP_LANE: Final = 0
-FREE_LANE: Final = 1
-MOST_HEADERS: Final = 2  # that a key ever had
-ENTRIES: Final = 3
 
-# Places in `Book.tops`
-TOP_FORM: Final = 0
-FREE_FORM: Final = 1
-LIVE_FORMS: Final = 2
-TOP_MEMBER: Final = 3
-FREE_MEMBER: Final = 4
-LIVE_MEMBERS: Final = 5
-PREDICATES: Final = 6
-ASKED_FORMS: Final = 7  # of which Python has the last word
+class KeyRow(IntEnum):
+    """Columns of `Directory.key_rows`."""
 
-# Places in `Draft.tops`
-DRAFTED: Final = 0  # entries of the forms at hand
-RESUME: Final = 1  # how many of them are placed
-NEEDED: Final = 2  # entries of the form that there was no room for
-STAMP: Final = 3  # the form, clause or event at hand
-MOST_SIZE: Final = 4  # that a form ever had
-MOST_CLAUSES: Final = 5
+    FLAGS = 0
+    NEXT_RANGE = 1  # the next closed range with the same lower bound, or -1
 
-# Places in `Draft.settings`
-EXPANSION: Final = 0  # the widest range that is expanded into values
-ABSENCE: Final = 1  # whether an absent attribute satisfies what is negated
 
-# Places in `State.totals`
-SEEN: Final = 0  # events matched, ever
-LOOKED: Final = 1  # lists that were gone through, ever
-STEPS: Final = 2  # entries that lists were brought to, ever
-CANDIDATES: Final = 3  # forms of which enough was found to be looked at, ever
-PRUNED: Final = 4  # sizes and candidates that a ranking passed over, ever
+class Lane(IntEnum):
+    """Columns of `Directory.lanes`: the ranges of one slot, in the order of their bounds."""
+
+    SLOT = 0
+    RUN = 1
+    NEXT = 2  # the next of the same field, or of the free list
+    KEYS = 3
+    PLAIN = 4  # keys that are not expanded
+
+
+class Expression(IntEnum):
+    """Columns of `ExpressionTable.rows`."""
+
+    RECORD = 0  # the first row of its record; of a free number, the next free one
+    LENGTH = 1  # the rows of its record; negative for a CNF
+    FIRST_MEMBER = 2  # or -1 if the number is free
+    TWIN = 3  # the next expression with the same digest
+    CLAUSES = 4  # clauses with lists, or 0 for a conjunction
+    FLAGS = 5
+    PREDICATES = 6
+
+
+class Member(IntEnum):
+    """This matcher's columns of `State.store.rows`: a number there is a subscription's share in an expression."""
+
+    EXPRESSION = 1
+    NEXT = 2  # of the same expression
+    PREVIOUS = 3
+
+
+class Entry(IntEnum):
+    """Columns of `Draft.rows`."""
+
+    SLOT = 0
+    LOW = 1
+    HIGH = 2
+    SIZE = 3
+    WORD = 4
+    EXPANDING = 5
+
+
+class PostedCount(IntEnum):
+    """Entries of `Posted.counts`."""
+
+    LISTS = 0
+    MOST_BLOCKS = 1  # of the longest list ever
+
+
+class DirectoryTop(IntEnum):
+    """Entries of `Directory.tops`."""
+
+    LANES = 0
+    FREE_LANE = 1
+    MOST_HEADERS = 2  # that a key ever had
+    ENTRIES = 3
+
+
+class TableTop(IntEnum):
+    """Entries of `ExpressionTable.tops`."""
+
+    EXPRESSIONS = 0
+    FREE_EXPRESSION = 1
+    LIVE_EXPRESSIONS = 2
+    RESIDUAL_EXPRESSIONS = 3  # expressions with residual predicates
+
+
+class DraftTop(IntEnum):
+    """Entries of `Draft.tops`."""
+
+    DRAFTED = 0  # entries drafted
+    RESUME = 1  # entries of those that are placed
+    NEEDED = 2  # entries of the expression that did not fit
+    STAMP = 3  # the current expression, clause or event
+    MOST_SIZE = 4  # that an expression ever had
+    MOST_CLAUSES = 5
+
+
+class Setting(IntEnum):
+    """Entries of `Draft.settings`."""
+
+    EXPANSION = 0  # the widest range that is expanded into values
+    ABSENCE = 1  # whether an absent attribute satisfies a negation
+
+
+class Total(IntEnum):
+    """Entries of `State.totals`, counted since the matcher was made."""
+
+    SEEN = 0  # events matched
+    LOOKED = 1  # lists merged
+    STEPS = 2  # cursor movements
+    CANDIDATES = 3  # expressions that enough lists contain
+    PRUNED = 4  # sizes and candidates that a ranking skipped
 
 
 class Words(NamedTuple):
     """Blocks of posting entries, in the sizes of `tocsin.structures.blocks`."""
 
-    words: NDArray[np.int32]  # a form's number, and in the lowest bit whether it is an `in`
+    words: NDArray[
+        np.int32
+    ]  # an expression's number, and in the lowest bit whether the entry holds or refuses
     free: NDArray[np.int64]  # [64] by class: the first free block, or -1
     top: NDArray[np.int64]  # [1] words ever used
 
@@ -140,118 +187,93 @@ class Words(NamedTuple):
 class Fields(NamedTuple):
     """By field."""
 
-    low: NDArray[np.int64]  # the domain over which open ranges are expanded; none while it is above
+    low: NDArray[
+        np.int64
+    ]  # the domain over which open ranges are expanded; empty while `low` is above `high`
     high: NDArray[np.int64]
-    wanted_low: NDArray[np.int64]  # the domain that it is to become
+    wanted_low: NDArray[np.int64]  # the domain that it grows to
     wanted_high: NDArray[np.int64]
     flags: NDArray[np.uint8]
     lane: NDArray[np.int32]  # its first lane, or -1
     values: NDArray[np.int32]  # keys of its values
     runs: NDArray[np.int32]  # keys that ask for any value
-    dups: NDArray[np.int32]  # numbers that its keys may have
+    occurrences: NDArray[np.int32]  # numbers that its slots may have
 
 
 class Lists(NamedTuple):
-    """The event at hand: the keys that it has, and their lists by size. All have one length but the last four."""
+    """The current event's keys, and their lists by size."""
 
     key: NDArray[np.int64]  # the keys
     row: NDArray[np.int64]  # headers of lists
-    source: NDArray[np.int64]  # which of the keys each is of
-    following: NDArray[np.int64]  # the next of the same size, or -1
-    packed: NDArray[np.uint64]  # of the lists that are gone through: entry and list, ascending
-    which: NDArray[np.int64]  # by list: its place in `row`
-    at: NDArray[np.int64]  # by list: where it has come to,
-    end: NDArray[np.int64]  # and where its block ends
-    shelf: NDArray[np.int64]  # its block in the directory, and the last one there
+    source: NDArray[np.int64]  # the key of each list, as a position in `key`
+    following: NDArray[np.int64]  # the next list of the same size, or -1
+    packed: NDArray[np.uint64]  # cursors of the lists that are merged: entry and list, ascending
+    which: NDArray[np.int64]  # by merged list: its position in `row`
+    at: NDArray[np.int64]  # by merged list: its current entry,
+    end: NDArray[np.int64]  # and the end of its block
+    shelf: NDArray[np.int64]  # by merged list: the directory row of its block, and the last one
     last_shelf: NDArray[np.int64]
-    bound: NDArray[np.float64]  # by list: the most that one entry of it scores
+    bound: NDArray[np.float64]  # by merged list: the highest score of an entry
     head: NDArray[np.int64]  # [sizes] the first list of a size, or -1
     counts: NDArray[np.int64]  # [sizes]
     counter: NDArray[np.int32]  # [clauses]
     score: NDArray[np.float64]  # [clauses]
 
 
-class Expressions(NamedTuple):
-    """Conjunctions and clause forms to be placed: a conjunction is clauses of one predicate each.
-
-    The clauses of form i are those from `offsets[i]` to `offsets[i + 1]`, and the predicates of clause c those
-    from `bounds[c]` to `bounds[c + 1]`. The members of list `which[q]` are those from `starts` on.
-    """
-
-    numbers: Keys  # int64[forms]
-    offsets: Keys  # int64[forms + 1]
-    bounds: Keys  # int64[clauses + 1]
-    tags: Keys  # int64[predicates]
-    lows: Keys
-    highs: Keys
-    weights: NDArray[np.float64]  # [predicates], or none if all are 1
-    which: Keys  # int64[predicates] for `in` and `not in`
-    starts: Keys  # int64[lists + 1]
-    fields: Keys  # int64[members]
-    keys: Keys  # int64[members]
-
-
 class Posted(NamedTuple):
     """Posting lists by header."""
 
-    headers: Blocks  # rows: a list's first entry and above 32 bits their number; its size word
-    limits: NDArray[
-        np.float64
-    ]  # by header: no entry of the list weighs more. None until one weighs other than 1
+    headers: Blocks  # rows: a list's first entry, above 32 bits the number of entries; its size word
+    limits: NDArray[np.float64]  # [headers] the highest weight in the list; empty while all weights are 1
     entries: Words
-    shelves: (
-        Blocks  # of lists of several blocks: how many, and the class; then first entry, and block and count
-    )
-    counts: NDArray[np.int64]  # [2]
+    shelves: Blocks  # directories: their number of blocks and class; then per block first entry, and start and count
+    counts: NDArray[np.int64]  # [PostedCount]
 
 
 class Directory(NamedTuple):
     """Keys, and where their lists are."""
 
-    keys: HashIndex  # place, low, high, and beside them the key's headers
-    key_rows: NDArray[np.int32]  # [keys, 2]
+    keys: HashIndex  # [Key]
+    key_rows: NDArray[np.int32]  # [keys, KeyRow]
     posted: Posted
-    lanes: NDArray[np.int64]  # [lanes, 5]
+    lanes: NDArray[np.int64]  # [lanes, Lane]
     runs: SortedRuns
     fields: Fields
-    refusals: NDArray[np.int64]  # [sizes] entries that refuse a form
-    tops: NDArray[np.int64]  # [4]
+    refusals: NDArray[np.int64]  # [sizes] entries that refuse an expression
+    tops: NDArray[np.int64]  # [DirectoryTop]
 
 
-class Book(NamedTuple):
-    """What forms say, and whose they are."""
+class ExpressionTable(NamedTuple):
+    """Expressions, interned: one that several subscriptions have is stored once."""
 
-    forms: NDArray[np.int32]  # [forms, 7]
-    digests: HashIndex  # a digest, and beside it the first form that has it
-    members: NDArray[np.int32]  # [members, 4]
-    owner: NDArray[np.int32]  # [members] entry of its subscription's id
-    ids: HashIndex  # keys: a subscription's id
-    first: NDArray[np.int32]  # by entry of `ids`: its newest member
-    store: Blocks  # rows: a key, and a tag
-    records: NDArray[np.int64]  # [records, 2] of the form at hand
-    tops: NDArray[np.int64]  # [8]
+    rows: NDArray[np.int32]  # [expressions, Expression]
+    digests: HashIndex  # a digest, and beside it the first expression that has it
+    records: Blocks  # rows: a key, and a tag
+    scratch: NDArray[np.int64]  # [rows, 2] the record of the current expression
+    tops: NDArray[np.int64]  # [TableTop]
 
 
 class Draft(NamedTuple):
-    """The forms at hand: their entries."""
+    """Entries of the current expressions."""
 
-    rows: NDArray[np.int64]  # [entries, 6]
+    rows: NDArray[np.int64]  # [entries, Entry]
     weights: NDArray[np.float64]  # [entries]
-    stamp: NDArray[np.int64]  # by attribute: the form, clause or event that spoke of it last,
+    stamp: NDArray[np.int64]  # by attribute: the last expression, clause or event that had it,
     spoken: NDArray[np.int32]  # by attribute: and in how many predicates
-    settings: NDArray[np.int64]  # [2]
-    tops: NDArray[np.int64]  # [6]
+    settings: NDArray[np.int64]  # [Setting]
+    tops: NDArray[np.int64]  # [DraftTop]
 
 
 class State(NamedTuple):
-    """All arrays. Only who holds the matcher's lock may write."""
+    """All arrays. Only the holder of the matcher's lock may write."""
 
+    store: ConjunctionStore
     directory: Directory
-    book: Book
+    table: ExpressionTable
     draft: Draft
     lists: Lists
-    weight: NDArray[np.float64]  # by attribute: what the event at hand gives it
-    totals: NDArray[np.float64]  # [5]
+    weight: NDArray[np.float64]  # by attribute: its weight in the current event
+    totals: NDArray[np.float64]  # [Total]
 
 
 def new_state(expansion: int, *, absence: bool) -> State:
@@ -261,81 +283,62 @@ def new_state(expansion: int, *, absence: bool) -> State:
         np.empty(0, dtype=np.float64),
         Words(np.zeros(1024, np.int32), np.full(64, -1, np.int64), np.zeros(1, np.int64)),
         blocks.new_blocks(2),
-        np.zeros(2, dtype=np.int64),
+        np.zeros(len(PostedCount), dtype=np.int64),
     )
     directory = Directory(
         hash_index.new_hash_index(3, 1),
-        np.zeros((64, 2), dtype=np.int32),
+        np.zeros((64, len(KeyRow)), dtype=np.int32),
         posted,
-        np.zeros((64, 5), dtype=np.int64),
+        np.zeros((64, len(Lane)), dtype=np.int64),
         sorted_runs.new_sorted_runs(),
-        _no_fields(64),
+        _new_fields(64),
         np.zeros(64, dtype=np.int64),
         np.array([0, -1, 0, 0], dtype=np.int64),
     )
-    book = Book(
-        np.zeros((64, 7), dtype=np.int32),
+    table = ExpressionTable(
+        np.zeros((64, len(Expression)), dtype=np.int32),
         hash_index.new_hash_index(1, 1),
-        np.zeros((64, 4), dtype=np.int32),
-        np.zeros(64, dtype=np.int32),
-        hash_index.new_hash_index(1),
-        np.zeros(64, dtype=np.int32),
         blocks.new_blocks(2),
         np.zeros((64, 2), dtype=np.int64),
-        np.array([0, -1, 0, 0, -1, 0, 0, 0], dtype=np.int64),
+        np.array([0, -1, 0, 0], dtype=np.int64),
     )
     draft = Draft(
-        np.zeros((64, 6), dtype=np.int64),
+        np.zeros((64, len(Entry)), dtype=np.int64),
         np.zeros(64, dtype=np.float64),
         np.zeros(8, dtype=np.int64),
         np.zeros(8, dtype=np.int32),
         np.array([expansion, absence], dtype=np.int64),
-        np.zeros(6, dtype=np.int64),
+        np.zeros(len(DraftTop), dtype=np.int64),
     )
-    return State(directory, book, draft, _new_lists(256), np.ones(8, np.float64), np.zeros(5, np.float64))
+    store, totals = new_store(len(Member) + 1), np.zeros(len(Total), np.float64)
+    return State(store, directory, table, draft, _new_lists(256), np.ones(8, np.float64), totals)
 
 
-def _no_fields(count: int) -> Fields:
-    def wide() -> NDArray[np.int64]:
-        return np.zeros(count, dtype=np.int64)
-
-    def narrow() -> NDArray[np.int32]:
-        return np.zeros(count, dtype=np.int32)
-
-    flags = np.zeros(count, dtype=np.uint8)
-    fields = Fields(wide(), wide(), wide(), wide(), flags, narrow(), narrow(), narrow(), narrow())
-    _rest(fields, 0)
+def _new_fields(count: int) -> Fields:
+    types: dict[str, Any] = dict.fromkeys(("low", "high", "wanted_low", "wanted_high"), np.int64) | {
+        "flags": np.uint8
+    }
+    fields = Fields(*(np.zeros(count, types.get(name, np.int32)) for name in Fields._fields))
+    _clear_fields(fields, 0)
     return fields
 
 
-def _rest(fields: Fields, begin: int) -> None:
-    """Let fields from `begin` on have no domain and no lane."""
+def _clear_fields(fields: Fields, begin: int) -> None:
+    """Give fields from `begin` on no domain and no lane."""
     for low, high in ((fields.low, fields.high), (fields.wanted_low, fields.wanted_high)):
         low[begin:], high[begin:] = 0, -1
     fields.lane[begin:] = -1
 
 
 def _new_lists(count: int) -> Lists:
-    def keys(length: int = count) -> NDArray[np.int64]:
-        return np.zeros(length, dtype=np.int64)
-
-    return Lists(
-        keys(),
-        keys(),
-        keys(),
-        keys(),
-        np.zeros(count, dtype=np.uint64),
-        keys(),
-        keys(),
-        keys(),
-        keys(),
-        keys(),
-        np.zeros(count, dtype=np.float64),
-        keys(64),
-        keys(64),
-        np.zeros(64, dtype=np.int32),
-        np.zeros(64, dtype=np.float64),
-    )
+    lengths = dict.fromkeys(_BY_SIZE_OR_CLAUSE, 64)
+    types: dict[str, Any] = {
+        "packed": np.uint64,
+        "bound": np.float64,
+        "counter": np.int32,
+        "score": np.float64,
+    }
+    return Lists(*(np.zeros(lengths.get(name, count), types.get(name, np.int64)) for name in Lists._fields))
 
 
 def with_attributes(state: State, count: int) -> State:
@@ -348,29 +351,30 @@ def with_attributes(state: State, count: int) -> State:
     state.weight[old:] = 1.0
     known = len(state.directory.fields.low)
     fields = grown(state.directory.fields, Fields._fields, len(draft.stamp) * FIELDS)
-    _rest(fields, known)
+    _clear_fields(fields, known)
     return state._replace(directory=state.directory._replace(fields=fields))
 
 
-def with_forms(state: State, forms: int, records: int, most: int) -> State:
-    """Return the state with room for more forms of so many records in all, of which one has the `most`."""
-    book = state.book
-    ids = hash_index.with_room(book.ids, forms)
-    digests = hash_index.with_room(book.digests, forms)
-    book = book._replace(ids=ids, digests=digests, store=blocks.with_room(book.store, records))
-    book = grown(book, ("first",), len(ids.chain))
-    book = grown(book, ("forms",), int(book.tops[TOP_FORM]) + forms)
-    book = grown(book, ("records",), most)
-    return state._replace(book=grown(book, ("members", "owner"), int(book.tops[TOP_MEMBER]) + forms))
+def with_expressions(state: State, batch: Expressions) -> State:
+    """Return the state with room to store more expressions."""
+    table, count = state.table, len(batch.numbers)
+    table = table._replace(
+        digests=hash_index.with_room(table.digests, count),
+        records=blocks.with_room(table.records, record_rows(batch)),
+    )
+    table = grown(table, ("rows",), int(table.tops[TableTop.EXPRESSIONS]) + count)
+    # A predicate takes up to three rows, and a clause one.
+    most = 4 * int(np.diff(batch.bounds[batch.offsets]).max()) + 1
+    return state._replace(store=with_room(state.store, count), table=grown(table, ("scratch",), most))
 
 
 def with_entries(state: State, entries: int) -> State:
-    """Return the state with room to place one more entry, and about as many as are said."""
+    """Return the state with room to place one more entry, and about as many as given."""
     directory, posted = state.directory, state.directory.posted
-    headers = 4 * int(directory.tops[MOST_HEADERS]) + 8 + entries // 2
+    headers = 4 * int(directory.tops[DirectoryTop.MOST_HEADERS]) + 8 + entries // 2
     posted = posted._replace(
         headers=blocks.with_room(posted.headers, headers),
-        shelves=blocks.with_room(posted.shelves, 4 * int(posted.counts[MOST_LEAVES]) + 16),
+        shelves=blocks.with_room(posted.shelves, 4 * int(posted.counts[PostedCount.MOST_BLOCKS]) + 16),
         entries=grown(posted.entries, ("words",), int(posted.entries.top[0]) + 4 * LEAF + entries),
     )
     if len(posted.limits):
@@ -378,12 +382,12 @@ def with_entries(state: State, entries: int) -> State:
     keys = hash_index.with_room(directory.keys, 2 + entries // 8)
     directory = directory._replace(keys=keys, posted=posted, runs=sorted_runs.with_room(directory.runs, 16))
     directory = grown(directory, ("key_rows",), len(keys.chain))
-    lanes = int(directory.tops[TOP_LANE]) + 2 + entries // 256
+    lanes = int(directory.tops[DirectoryTop.LANES]) + 2 + entries // 256
     return state._replace(directory=grown(directory, ("lanes",), lanes))
 
 
 def with_limits(state: State) -> State:
-    """Return the state with a limit for each list's weights; all that is there weighs 1."""
+    """Return the state with a limit for each list's weights; all weights so far are 1."""
     posted = state.directory.posted
     if len(posted.limits):
         return state
@@ -397,7 +401,7 @@ def with_draft(state: State, entries: int) -> State:
 
 
 def with_sizes(state: State, size: int, clauses: int) -> State:
-    """Return the state with room for forms of so large a size, and of so many clauses."""
+    """Return the state with room for expressions of such a size, and of so many clauses."""
     sizes = 2 * size + 4
     directory = grown(state.directory, ("refusals",), sizes)
     lists = grown(state.lists, ("head", "counts"), sizes)
@@ -406,5 +410,5 @@ def with_sizes(state: State, size: int, clauses: int) -> State:
 
 def with_lists(state: State) -> State:
     """Return the state with twice the room for an event's keys and lists."""
-    columns = tuple(name for name in Lists._fields if name not in ("head", "counts", "counter", "score"))
+    columns = tuple(name for name in Lists._fields if name not in _BY_SIZE_OR_CLAUSE)
     return state._replace(lists=grown(state.lists, columns, 2 * len(state.lists.key)))

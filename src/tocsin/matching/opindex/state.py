@@ -2,244 +2,248 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from enum import IntEnum
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.matching.conjunction_store.state import (
+    ConjunctionStore,
+    Expressions,
+    new_store,
+    record_rows,
+    with_room,
+)
 from tocsin.matching.encoding.codes import FIELDS, Keys
-from tocsin.structures import blocks, hash_index
+from tocsin.structures import blocks
 from tocsin.structures.blocks import Blocks
 from tocsin.structures.growth import grown
-from tocsin.structures.hash_index import HashIndex
 
-ALWAYS: Final = FIELDS - 1  # the field that every event has, for forms without a pivot: no attribute uses it
+ALWAYS: Final = FIELDS - 1  # the field that every event has: the pivot of expressions without one
 NO_KEY: Final = -(2**63)  # a key that no number has
 
-# Kinds of predicate list. What a value satisfies in one is a range of its keys.
+# Kinds of predicate list, one per operator (§4.2). A value satisfies a contiguous range of a list's keys.
 EQ: Final = 0
 NE: Final = 1
 LT: Final = 2
 LE: Final = 3
 GT: Final = 4
 GE: Final = 5
-RUN: Final = 6  # any value of the field
-STRIKE: Final = 7  # not a predicate, but what refutes one: it is looked at first, and asks for one unit more
+ANY_VALUE: Final = 6  # any value of the field
+REFUTATION: Final = 7  # values that refute a predicate: searched first, and each adds one unit to the counter
 KINDS: Final = 8
 
-# A list is known by its first segment and, in the eight bits below, by the logarithm of how many it has.
+# A list is stored as its first segment, and in the eight bits below as the logarithm of its segment count.
 LOG_BITS: Final = 8
+LOG: Final = (1 << LOG_BITS) - 1
 
-# Columns of a segment's row
-OFFSET: Final = 0  # its first entry, or -1
-COUNT: Final = 1  # entries, the dead ones with them
-SORTED: Final = 2  # those in order; the others came later
-META: Final = 3  # the class of its block in eight bits, and above them how many entries are dead
-
-# Columns of a pivot's row
-FIELD: Final = 0
-COUNTERS: Final = 1  # the first of its counters, or -1
-CLASS: Final = 2  # the class of their block
-TOP: Final = 3  # counters ever used
-FREE: Final = 4  # the first free one, or -1
-MEMBERS: Final = 5
-
-# A counter is one integer: what is left, above it its units, and above them the event that touched it last
+# A counter is one integer: the remaining units, above them its units, and above those the last event's number.
 COUNT_BITS: Final = 18
 EVENT_SHIFT: Final = 2 * COUNT_BITS
-MOST_PREDICATES: Final = 1 << (
-    COUNT_BITS - 2
-)  # in a form: two units each, and one more for each that is refuted
-MOST_EVENTS: Final = (1 << (63 - EVENT_SHIFT)) - 1  # that can be numbered
+MOST_PREDICATES: Final = 1 << (COUNT_BITS - 2)  # per expression: two units each, and one more per refutation
+MOST_EVENTS: Final = (1 << (63 - EVENT_SHIFT)) - 1  # events that can be numbered before counters are reset
 
-# Columns of a gate's row: a counter of its own, for a clause or for a predicate that needs several entries
-STATE: Final = 0  # as a counter
-UNITS: Final = 1  # of a gate that is drafted
-PARENT: Final = 2  # the counter or gate that it counts towards
-NEXT_GATE: Final = 3  # the next of the same placement, or of the free ones
-NUMBER: Final = 3  # of a gate that is drafted: its number
-GATE: Final = 1 << 31  # added to a gate's number where a counter's might stand
+GATE: Final = 1 << 31  # added to a gate's number where a counter's may stand
+HAS_RESIDUAL: Final = 1 << 30  # added to a counter's expression: it has residual predicates
 
-# Columns of a form's row; the first is SIBLING
-STORE: Final = 1  # the first record of what it says
-RECORDS: Final = 2  # how many there are; negative if they come in clauses
-PIVOT: Final = 3  # and these say where it is placed: -1 if nowhere
-SLOT: Final = 4
-FIRST_GATE: Final = 5
-MORE: Final = 6  # a further placement, or -1
-
-# Columns of a further placement's row
-EXTRA_PIVOT: Final = 0
-EXTRA_SLOT: Final = 1
-EXTRA_GATE: Final = 2
-EXTRA_NEXT: Final = 3
-
-ASKED: Final = 1 << 30  # added to a counter's form: Python has the last word
-
-# Operators of records that are no predicate
-HIGH: Final = 14  # the upper bound of the record before
-CLAUSE: Final = 15  # so many predicates follow that are one clause
-
-# Places in `State.tops`
-TOP_SEGMENT: Final = 0
-EMITTED: Final = 1  # entries of the form at hand, in `State.draft`
-TOP_PIVOT: Final = 2
-TOP_GATE: Final = 3
-FREE_GATE: Final = 4
-TOP_EXTRA: Final = 5
-FREE_EXTRA: Final = 6
-TOP_FORM: Final = 7
-FREE_FORM: Final = 8
-LIVE_FORMS: Final = 9
-PREDICATES: Final = 10
-EPOCH: Final = 11  # the number of the event at hand
-LARGEST: Final = 12  # entries that the block of the largest segment has room for
-NEEDED: Final = 13  # entries that there was no room for
-ROOM: Final = 14  # forms that an event may satisfy, if there was no room for them
-ENTRIES: Final = 15
-OPENED: Final = 16  # gates of the form at hand, in `State.gate_draft`
-MOST_SEGMENTS: Final = 17  # that any list has
-LACKING: Final = 18  # segments that there was no room for
-COPIES: Final = 19  # pivots of the form at hand
-SHORT_OF: Final = 20  # counters that there was no room for
-
-# Places in `State.settings`
-SEGMENTS: Final = 0  # that a list may have, as a logarithm,
-EQUAL_SEGMENTS: Final = 1  # and that one of predicates that ask for a key may have
-SIGNED: Final = 2  # whether segments have signatures
-
-# Places in `State.totals`
-EVENTS: Final = 0  # decayed number of events seen
-WEIGHT: Final = 1  # what the next event adds
-SEEN: Final = 2  # events matched, ever
-VISITS: Final = 3  # pivots that events had, ever
-SEARCHES: Final = 4  # segments searched, ever
-TOUCHES: Final = 5  # entries that a value satisfied, ever
-MOVES: Final = 6  # forms that were given another pivot, ever
-
-HITS: Final = 2048  # segments that are asked for before any is searched
-_FINER: Final = 8  # a list of keys may have so many times more segments, as a logarithm,
-_FINEST: Final = 16  # up to so many
+HITS: Final = 2048  # segments that are prefetched before any is searched
+_FINER: Final = 8  # logarithm: lists by key may have so many times more segments,
+_FINEST: Final = 16  # up to this logarithm
 TAIL: Final = 4096  # entries that may wait to be sorted in
+
+
+class Segment(IntEnum):
+    """Columns of `State.segments`."""
+
+    OFFSET = 0  # its first entry, or -1
+    COUNT = 1  # entries, including dead ones
+    SORTED = 2  # entries in order; later ones follow unsorted
+    META = 3  # the class of its block in eight bits, and above them the number of dead entries
+
+
+class Pivot(IntEnum):
+    """Columns of `State.pivots`."""
+
+    FIELD = 0
+    COUNTERS = 1  # the first of its counters, or -1
+    CLASS = 2  # the class of their block
+    TOP = 3  # counters ever used
+    FREE = 4  # the first free one, or -1
+    MEMBERS = 5
+
+
+class Gate(IntEnum):
+    """Columns of `State.gates`: counters of their own for a clause, or for a predicate with several entries."""
+
+    STATE = 0  # as a counter
+    PARENT = 1  # the counter or gate that it counts towards
+    NEXT = 2  # the next of the same placement, or of the free list
+
+
+class EntryDraft(IntEnum):
+    """Columns of `State.draft`."""
+
+    KIND = 0
+    FIELD = 1
+    KEY = 2
+    TARGET = 3  # 0 for the expression's counter, else a gate's position in `State.gate_draft` counted from 1
+
+
+class GateDraft(IntEnum):
+    """Columns of `State.gate_draft`."""
+
+    UNITS = 0
+    PARENT = 1  # 0 for the expression's counter, else as in `EntryDraft.TARGET`
+    NUMBER = 2  # of the gate, once it has one
+
+
+class StoredColumn(IntEnum):
+    """This matcher's columns of `State.store.rows`."""
+
+    PLACEMENT = 2  # its first placement, or -1
+
+
+class Placement(IntEnum):
+    """Columns of `State.placements`: an expression under one of its pivots."""
+
+    PIVOT = 0
+    SLOT = 1  # its counter, within the pivot's
+    FIRST_GATE = 2
+    NEXT = 3  # the expression's next placement, or the next free one
+
+
+class Top(IntEnum):
+    """Entries of `State.tops`: numbers ever used, free lists, and missing capacity."""
+
+    SEGMENTS = 0
+    EMITTED = 1  # entries in `State.draft`
+    PIVOTS = 2
+    GATES = 3
+    FREE_GATE = 4
+    PLACEMENTS = 5
+    FREE_PLACEMENT = 6
+    EPOCH = 7  # the number of the current event
+    LARGEST_SEGMENT = 8  # capacity of the largest segment's block
+    NEEDED_ENTRIES = 9  # missing capacity, as the last failed call found it
+    NEEDED_MATCHES = 10
+    ENTRIES = 11
+    OPENED = 12  # gates in `State.gate_draft`
+    MOST_SEGMENTS = 13  # segments of the longest list
+    NEEDED_SEGMENTS = 14
+    COPIES = 15  # pivots of the current expression
+    NEEDED_COUNTERS = 16
+
+
+class Setting(IntEnum):
+    """Entries of `State.settings`."""
+
+    SEGMENTS = 0  # logarithm of a list's most segments,
+    EQUAL_SEGMENTS = 1  # and of those of a list by key
+    SIGNED = 2  # whether segments have signatures
+
+
+class Total(IntEnum):
+    """Entries of `State.totals`."""
+
+    EVENTS = 0  # decayed number of events
+    WEIGHT = 1  # weight of the next event
+    SEEN = 2  # events matched, ever
+    VISITS = 3  # pivots that events had, ever
+    SEARCHES = 4  # segments searched, ever
+    TOUCHES = 5  # entries satisfied, ever
+    MOVES = 6  # expressions that got another pivot, ever
 
 
 class Fields(NamedTuple):
     """By field."""
 
-    pivot: NDArray[np.int32]  # the pivot it is, or -1
-    uses: NDArray[np.int32]  # entries that look at it
+    pivot: NDArray[np.int32]  # the pivot of the field, or -1
+    uses: NDArray[np.int32]  # entries with the field
 
 
 class Attributes(NamedTuple):
     """By attribute."""
 
-    uses: NDArray[np.int32]  # predicates that speak of it
+    uses: NDArray[np.int32]  # predicates on the attribute
     seen: NDArray[np.float64]  # decayed number of events that had it
     met: NDArray[np.int64]  # the last event that had it
 
 
 class Pairs(NamedTuple):
-    """The event at hand: its pairs, and where to look for each."""
+    """The current event: its pairs of field and value, the pivots it has, and the segments to search."""
 
     field: Keys
     key: Keys
     low: Keys
     high: Keys
-    equal: NDArray[np.uint64]  # the bits of a signature for predicates that ask for the key,
-    other: NDArray[np.uint64]  # and for all others
-    equal_place: Keys  # and the places of their segments
-    other_place: Keys
-    pivot: Keys  # of the pivots that the event has: which,
-    begin: Keys  # and from which of its pairs
-    end: Keys  # to which
+    key_bits: NDArray[np.uint64]  # signature bits for lists by key,
+    field_bits: NDArray[np.uint64]  # and for all others
+    key_hash: Keys  # the hash for segments of lists by key,
+    attribute: Keys  # and of all others
+    pivot: Keys  # by visit: the pivot,
+    begin: Keys  # the first of its pairs,
+    end: Keys  # the end of its pairs,
     alive: Keys  # and how many of its counters may yet reach zero
     row: Keys  # [HITS + KINDS * pairs] segments to be searched,
-    what: Keys  # [HITS + KINDS * pairs] for which of these pivots, kind and pair
-
-
-class Expressions(NamedTuple):
-    """Conjunctions and clause forms to be placed: a conjunction is clauses of one predicate each.
-
-    The clauses of form i are those from `offsets[i]` to `offsets[i + 1]`, and the predicates of clause c those
-    from `bounds[c]` to `bounds[c + 1]`. The members of list `which[q]` are those from `starts` on.
-    """
-
-    numbers: Keys  # int64[forms]
-    offsets: Keys  # int64[forms + 1]
-    bounds: Keys  # int64[clauses + 1]
-    tags: Keys  # int64[predicates]
-    lows: Keys
-    highs: Keys
-    pivots: Keys  # int64[predicates] the field that a value must have to satisfy it
-    which: Keys  # int64[predicates] for `in` and `not in`
-    starts: Keys  # int64[lists + 1]
-    fields: Keys  # int64[members]
-    keys: Keys  # int64[members]
+    what: Keys  # [HITS + KINDS * pairs] for which visit, kind and pair
 
 
 class State(NamedTuple):
-    """All arrays. Only who holds the matcher's lock may write."""
+    """All arrays. Only the holder of the matcher's lock may write."""
 
-    entries: (
-        Blocks  # rows: a key, and above 32 bits the field, below them the counter or gate; dead if negative
-    )
-    counters: Blocks  # rows: the event that touched it last, its units, and what is left of them
-    holders: NDArray[np.int32]  # [counters] form; of a free counter, the next free one
-    store: Blocks  # rows: a key, and a tag
+    entries: Blocks  # rows: a key; the field above 32 bits and the counter or gate below, negative if dead
+    counters: Blocks  # rows: the last event that touched it, its units, and the units left
+    holders: NDArray[np.int32]  # [counters] expression; of a free counter, the next free one
+    store: ConjunctionStore
+    records: Blocks
     signatures: NDArray[np.uint64]  # [segments]
-    segments: NDArray[np.int32]  # [segments, 4]
-    free: NDArray[np.int64]  # [16] by the logarithm of how many there are: the first free segments, or -1
+    segments: NDArray[np.int32]  # [segments, Segment]
+    free: NDArray[np.int64]  # [16] by the logarithm of their number: the first free segments, or -1
     lists: NDArray[np.int64]  # [pivots, KINDS] by pivot and kind, or -1
     sizes: NDArray[np.int32]  # [pivots, KINDS] entries
-    pivots: NDArray[np.int64]  # [pivots, 6]
-    gates: NDArray[np.int64]  # [gates, 4]
-    extras: NDArray[np.int32]  # [further placements, 4]
-    forms: NDArray[np.int32]  # [forms, 7]
-    owner: NDArray[np.int32]  # [forms] entry of its subscription's id
-    ids: HashIndex  # keys: a subscription's id
-    first: NDArray[np.int32]  # by entry of `ids`: its newest form
+    pivots: NDArray[np.int64]  # [pivots, Pivot]
+    gates: NDArray[np.int64]  # [gates, Gate]
+    placements: NDArray[np.int32]  # [placements, Placement]
     fields: Fields
     attributes: Attributes
     pairs: Pairs
-    scratch: NDArray[np.int64]  # [TAIL, 2] room to sort
-    draft: NDArray[np.int64]  # [entries, 4] of the form at hand: kind, field, key, counter or gate
-    gate_draft: NDArray[np.int64]  # [gates, 4] of the form at hand
-    chosen: NDArray[np.int64]  # [entries] of the form at hand: the fields that are its pivots
-    tops: NDArray[np.int64]  # [21]
-    settings: NDArray[np.int64]  # [3]
-    totals: NDArray[np.float64]  # [7]
+    scratch: NDArray[np.int64]  # [TAIL, 2] for sorting
+    draft: NDArray[np.int64]  # [entries, EntryDraft] of the current expression
+    gate_draft: NDArray[np.int64]  # [gates, GateDraft] of the current expression
+    chosen: NDArray[np.int64]  # [entries] pivot fields of the current expression
+    tops: NDArray[np.int64]  # [Top]
+    settings: NDArray[np.int64]  # [Setting]
+    totals: NDArray[np.float64]  # [Total]
 
 
 def new_state(segments: int, *, signatures: bool) -> State:
     """Return the arrays of an empty index whose lists have up to so many segments, a power of two."""
-    tops = np.zeros(21, dtype=np.int64)
+    tops = np.zeros(len(Top), dtype=np.int64)
     log = segments.bit_length() - 1
-    tops[[FREE_GATE, FREE_EXTRA, FREE_FORM]] = -1
-    totals = np.zeros(7, dtype=np.float64)
-    totals[WEIGHT] = 1.0
+    tops[[Top.FREE_GATE, Top.FREE_PLACEMENT]] = -1
+    totals = np.zeros(len(Total), dtype=np.float64)
+    totals[Total.WEIGHT] = 1.0
     return State(
         blocks.new_blocks(2),
         blocks.new_blocks(1),
         np.zeros(64, dtype=np.int32),
+        new_store(len(StoredColumn) + 2),
         blocks.new_blocks(2),
         np.zeros(64, dtype=np.uint64),
-        np.zeros((64, 4), dtype=np.int32),
+        np.zeros((64, len(Segment)), dtype=np.int32),
         np.full(16, -1, dtype=np.int64),
         np.zeros((64, KINDS), dtype=np.int64),
         np.zeros((64, KINDS), dtype=np.int32),
-        np.zeros((64, 6), dtype=np.int64),
-        np.zeros((64, 4), dtype=np.int64),
-        np.zeros((64, 4), dtype=np.int32),
-        np.zeros((64, 7), dtype=np.int32),
-        np.zeros(64, dtype=np.int32),
-        hash_index.new_hash_index(1),
-        np.zeros(64, dtype=np.int32),
+        np.zeros((64, len(Pivot)), dtype=np.int64),
+        np.zeros((64, len(Gate)), dtype=np.int64),
+        np.zeros((64, len(Placement)), dtype=np.int32),
         Fields(np.full(64, -1, np.int32), np.zeros(64, np.int32)),
         Attributes(np.zeros(8, np.int32), np.zeros(8, np.float64), np.zeros(8, np.int64)),
         _new_pairs(256),
         np.zeros((TAIL, 2), dtype=np.int64),
-        np.zeros((64, 4), dtype=np.int64),
-        np.zeros((64, 4), dtype=np.int64),
+        np.zeros((64, len(EntryDraft)), dtype=np.int64),
+        np.zeros((64, len(GateDraft)), dtype=np.int64),
         np.zeros(64, dtype=np.int64),
         tops,
         np.array([log, min(log + _FINER, _FINEST) if log else 0, signatures], dtype=np.int64),
@@ -248,62 +252,44 @@ def new_state(segments: int, *, signatures: bool) -> State:
 
 
 def _new_pairs(count: int) -> Pairs:
-    def keys(length: int) -> Keys:
-        return np.zeros(length, dtype=np.int64)
-
-    return Pairs(
-        keys(count),
-        keys(count),
-        keys(count),
-        keys(count),
-        np.zeros(count, dtype=np.uint64),
-        np.zeros(count, dtype=np.uint64),
-        keys(count),
-        keys(count),
-        keys(count),
-        keys(count),
-        keys(count),
-        keys(count),
-        keys(HITS + KINDS * count),
-        keys(HITS + KINDS * count),
-    )
+    lengths = dict.fromkeys(("row", "what"), HITS + KINDS * count)
+    types: dict[str, Any] = dict.fromkeys(("key_bits", "field_bits"), np.uint64)
+    return Pairs(*(np.zeros(lengths.get(name, count), types.get(name, np.int64)) for name in Pairs._fields))
 
 
 def with_attributes(state: State, count: int) -> State:
     """Return the state with room for so many attributes."""
     if count <= len(state.attributes.seen):
         return state
-    attributes = grown(state.attributes, ("uses", "seen", "met"), count)
+    attributes = grown(state.attributes, Attributes._fields, count)
     old = len(state.fields.pivot)
-    fields = grown(state.fields, ("pivot", "uses"), len(attributes.seen) * FIELDS)
+    fields = grown(state.fields, Fields._fields, len(attributes.seen) * FIELDS)
     fields.pivot[old:] = -1
     return state._replace(attributes=attributes, fields=fields)
 
 
-def with_forms(state: State, forms: int, records: int) -> State:
-    """Return the state with room for more forms of so many records in all."""
-    ids = hash_index.with_room(state.ids, forms)
-    state = state._replace(ids=ids, store=blocks.with_room(state.store, records))
-    state = grown(state, ("first",), len(ids.chain))
-    return grown(state, ("forms", "owner"), int(state.tops[TOP_FORM]) + forms)
+def with_expressions(state: State, batch: Expressions) -> State:
+    """Return the state with room to store more expressions."""
+    records = blocks.with_room(state.records, record_rows(batch))
+    return state._replace(store=with_room(state.store, len(batch.numbers)), records=records)
 
 
-def with_placements(state: State, forms: int, entries: int, gates: int) -> State:
-    """Return the state with room to place one form of so many entries and gates, and some more.
+def with_placements(state: State, expressions: int, entries: int, gates: int) -> State:
+    """Return the state with room to place one expression of so many entries and gates, and some more.
 
-    What placing found wanting, it has written into `tops`.
+    Placing has written the capacity that it missed into `tops`.
     """
     tops = state.tops
-    copies = max(int(tops[COPIES]), 1)
-    segments = int(tops[TOP_SEGMENT]) + int(tops[LACKING]) + 2 * min(forms, 4096)
+    copies, some = max(int(tops[Top.COPIES]), 1), min(expressions, 4096)
+    segments = int(tops[Top.SEGMENTS]) + int(tops[Top.NEEDED_SEGMENTS]) + 2 * some
     state = grown(state, ("signatures", "segments"), segments)
-    state = grown(state, ("lists", "sizes", "pivots"), int(tops[TOP_PIVOT]) + copies + min(forms, 256))
-    state = grown(state, ("gates",), int(tops[TOP_GATE]) + copies * int(tops[OPENED]))
-    state = grown(state, ("extras",), int(tops[TOP_EXTRA]) + copies)
+    state = grown(state, ("lists", "sizes", "pivots"), int(tops[Top.PIVOTS]) + copies + min(expressions, 256))
+    state = grown(state, ("gates",), int(tops[Top.GATES]) + copies * int(tops[Top.OPENED]))
+    state = grown(state, ("placements",), int(tops[Top.PLACEMENTS]) + copies + some)
     state = grown(grown(grown(state, ("draft",), entries), ("gate_draft",), gates), ("chosen",), entries)
     state = state._replace(
-        entries=blocks.with_room(state.entries, int(tops[NEEDED]) + 4 * min(forms, 4096)),
-        counters=blocks.with_room(state.counters, int(tops[SHORT_OF]) + min(forms, 4096)),
+        entries=blocks.with_room(state.entries, int(tops[Top.NEEDED_ENTRIES]) + 4 * some),
+        counters=blocks.with_room(state.counters, int(tops[Top.NEEDED_COUNTERS]) + some),
     )
     return grown(state, ("holders",), len(state.counters.rows))
 

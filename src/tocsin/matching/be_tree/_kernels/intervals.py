@@ -1,4 +1,4 @@
-"""From where to where a value must lie to satisfy a predicate, and where to cut between such intervals."""
+"""The fields and the intervals of keys that predicates require, and the middle of an interval."""
 
 from __future__ import annotations
 
@@ -6,79 +6,69 @@ from typing import Final
 
 import numpy as np
 
-from tocsin.matching.be_tree.state import (
-    HIGHEST,
-    KIND,
-    LEAST,
-    LOWEST,
-    MOST,
-    State,
-)
+from tocsin.matching._kernels.number_keys import key_of_number, number_of_key
+from tocsin.matching.be_tree.state import HIGHEST, LOWEST, State, ValueList
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Keys, Op
 from tocsin.structures.jit import helper
 
 _MASK: Final = (1 << FIELD_BITS) - 1
-_SIGN: Final = 0x7FFFFFFFFFFFFFFF
-_NUMBER, _STRING, _TEXT = int(Field.NUMBER), int(Field.STRING), int(Field.TEXT)
-_EQ, _LT, _LE, _GT, _GE = int(Op.EQ), int(Op.LT), int(Op.LE), int(Op.GT), int(Op.GE)
-_BETWEEN, _IN, _RESIDUAL = int(Op.BETWEEN), int(Op.IN), int(Op.RESIDUAL)
 
 
 @helper
 def field_at(state: State, rows: Keys, at: int) -> int:
     """Return the field that an event must have to satisfy the predicate in a row, or -1 if there is none.
 
-    An event that lacks an attribute comes to no partition of it, so `is missing` has none.
+    An event without the attribute visits no partition on it, so `is missing` has none.
     """
     tag = rows[at, 1]
     op = tag >> FIELD_BITS
-    if op >= _RESIDUAL:  # or `is missing`, or no predicate but an upper bound
+    if op >= Op.RESIDUAL:  # or `is missing`, or the upper bound of the row before
         return np.int64(-1)
-    return state.lists[rows[at, 0], KIND] if op == _IN else tag & _MASK
+    return state.lists[rows[at, 0], ValueList.FIELD] if op == Op.IN else tag & _MASK
 
 
 @helper
 def interval_at(state: State, rows: Keys, at: int) -> tuple[int, int]:
     """Return the least and the greatest key that satisfy the predicate in a row, which has a field.
 
-    The keys of strings are codes, which tell what is equal and not what is greater: an ordered predicate on strings
-    takes them all. So does a negated one.
+    The keys of strings are codes without order, so an ordered predicate on strings takes all keys. So does a negated
+    one.
     """
     key, tag = rows[at, 0], rows[at, 1]
-    op, is_string = tag >> FIELD_BITS, (tag & _MASK) % FIELDS == _STRING
+    op, is_string = tag >> FIELD_BITS, (tag & _MASK) % FIELDS == Field.STRING
     low, high = np.int64(LOWEST), np.int64(HIGHEST)
-    if op == _EQ:
+    if op == Op.EQ:
         return key, key
-    if op == _IN:
-        return state.lists[key, LEAST], state.lists[key, MOST]
+    if op == Op.IN:
+        return state.lists[key, ValueList.LEAST], state.lists[key, ValueList.GREATEST]
     if is_string:
         return low, high
-    if op == _LE:
+    if op == Op.LE:
         return low, key
-    if op == _GE:
+    if op == Op.GE:
         return key, high
-    if op == _LT:
+    if op == Op.LT:
         return low, key - 1
-    if op == _GT:
+    if op == Op.GT:
         return key + 1, high
-    if op == _BETWEEN and key <= rows[at + 1, 0]:
+    if op == Op.BETWEEN and key <= rows[at + 1, 0]:
         return key, rows[at + 1, 0]
     return low, high
 
 
 @helper
 def interval_on(state: State, at: int, field: int) -> tuple[int, int]:
-    """Return from where to where the values of a field must lie for the conjunction whose first row is `at`.
+    """Return the interval that the value of a field must lie in for the conjunction whose first row is `at`.
 
-    Of several predicates on the field, all must hold; where they contradict each other, the first will do. A string
-    may pass several tests, so of those the first will do, too.
+    Several predicates on the field must all hold, so their intervals are intersected, unless they are disjoint. A string
+    may pass several tests, so only the first predicate counts there.
     """
     found, low, high = False, np.int64(LOWEST), np.int64(HIGHEST)
     rows = state.leaves.rows
     for row in range(at + 1, at + 1 + rows[at, 1]):
         if field_at(state, rows, row) == field:
             least, greatest = interval_at(state, rows, row)
-            if max(low, least) <= min(high, greatest) and (not found or field % FIELDS != _TEXT):
+            if max(low, least) <= min(high, greatest) and (not found or field % FIELDS != Field.TEXT):
                 low, high = max(low, least), min(high, greatest)
             found = True
     return low, high
@@ -86,16 +76,8 @@ def interval_on(state: State, at: int, field: int) -> tuple[int, int]:
 
 @helper
 def middle(field: int, low: int, high: int) -> int:
-    """Return the key in the middle of two that differ, but not the greater one."""
-    if field % FIELDS != _NUMBER:
+    """Return the key in the middle of two different ones, below the greater one."""
+    if field % FIELDS != Field.NUMBER:
         return low + ((high - low) >> 1)
-    between = _number(low) * 0.5 + _number(high) * 0.5
-    bits = np.float64(between).view(np.int64)
-    key = bits ^ ((bits >> 63) & _SIGN)
-    return min(max(key, low), high - 1)
-
-
-@helper
-def _number(key: int) -> float:
-    bits = key if key >= 0 else key ^ _SIGN
-    return np.int64(bits).view(np.float64)
+    between = key_of_number(number_of_key(low) * 0.5 + number_of_key(high) * 0.5)
+    return min(max(between, low), high - 1)

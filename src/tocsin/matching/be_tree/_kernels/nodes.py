@@ -1,4 +1,4 @@
-"""Nodes and partitions: how they come and go."""
+"""Nodes and partitions of the tree."""
 
 from __future__ import annotations
 
@@ -6,58 +6,61 @@ import numpy as np
 
 from tocsin.matching.be_tree._kernels.ranks import refresh
 from tocsin.matching.be_tree.state import (
-    CAPACITY,
-    DEAD,
-    DECAYED,
-    DIRECTORY,
-    DIRECTORY_CLASS,
-    FIELD,
-    FREE_NODE,
     HIGHEST,
-    HOPEFUL,
-    LEAF,
-    LEFT,
-    LIVE_NODES,
-    LOSS,
     LOWEST,
-    MEMBERS,
-    MISSED,
-    MISSES,
-    MOST_MEMBERS,
-    OWN,
-    OWNER,
-    PARTITION,
-    PARTITIONS,
-    PLACE,
-    RIGHT,
     ROOT,
-    ROWS,
-    SPLIT,
-    TOP_NODE,
-    TREE,
-    UP,
+    Figure,
+    Node,
+    NodeInfo,
+    Partition,
+    Setting,
     State,
+    Top,
 )
-from tocsin.structures import blocks, hash_index
+from tocsin.structures import blocks, free_lists, hash_index
 from tocsin.structures.blocks import class_of, size_of
 from tocsin.structures.jit import helper
 
 
 @helper
-def new_node(state: State, up: int, partition: int, low: int, high: int) -> int:
-    """Return a new, empty node; there must be room for it."""
-    node = state.tops[FREE_NODE]
+def add_overfull(state: State, node: int) -> None:
+    """Note that a node's leaf may have too many members; -1 is no node."""
     if node >= 0:
-        state.tops[FREE_NODE] = state.about[node, UP]
-    else:
-        node = state.tops[TOP_NODE]
-        state.tops[TOP_NODE] += 1
-    state.tops[LIVE_NODES] += 1
-    row, about = state.nodes[node], state.about[node]
-    row[SPLIT], row[ROWS], row[PARTITIONS], row[MISSES] = 0, 0, 0, 0
-    row[LEFT], row[RIGHT], row[LEAF], row[DIRECTORY] = -1, -1, -1, -1
-    about[UP], about[PARTITION], about[MEMBERS], about[DEAD], about[HOPEFUL] = up, partition, 0, 0, 0
-    about[CAPACITY] = np.int64(state.settings[MOST_MEMBERS])
+        state.overfull[state.tops[Top.OVERFULL]] = node
+        state.tops[Top.OVERFULL] += 1
+
+
+@helper
+def has_room_for(state: State, nodes: int, partitions: int, rows: int, overfull: int) -> bool:
+    """Tell whether there is capacity for so many new nodes, partitions, rows of leaves, and overfull leaves."""
+    tops, index = state.tops, state.partition_index
+    return (
+        tops[Top.NODES] + nodes <= state.nodes.shape[0]
+        and index.counters[1] + partitions <= min(index.chain.shape[0], state.partitions.shape[0])
+        and state.leaves.top[0] + rows <= state.leaves.rows.shape[0]
+        and tops[Top.OVERFULL] + overfull <= state.overfull.shape[0]
+    )
+
+
+@helper
+def has_directory_room(state: State, rows: int) -> bool:
+    """Tell whether there is capacity for so many new rows of directories."""
+    return state.directories.top[0] + rows <= state.directories.rows.shape[0]
+
+
+@helper
+def new_node(state: State, parent: int, partition: int, low: int, high: int) -> int:
+    """Return a new, empty node; there must be room for it."""
+    node = free_lists.take(
+        state.info[:, NodeInfo.PARENT], state.tops, np.int64(Top.FREE_NODE), np.int64(Top.NODES)
+    )
+    state.tops[Top.LIVE_NODES] += 1
+    row, info = state.nodes[node], state.info[node]
+    row[Node.SPLIT], row[Node.ROWS], row[Node.PARTITIONS], row[Node.MISSES] = 0, 0, 0, 0
+    row[Node.LEFT], row[Node.RIGHT], row[Node.LEAF], row[Node.DIRECTORY] = -1, -1, -1, -1
+    info[NodeInfo.PARENT], info[NodeInfo.PARTITION] = parent, partition
+    info[NodeInfo.MEMBERS], info[NodeInfo.DEAD], info[NodeInfo.DIVISIBLE] = 0, 0, 0
+    info[NodeInfo.CAPACITY] = np.int64(state.settings[Setting.CAPACITY])
     state.bounds[node, 0], state.bounds[node, 1] = low, high
     return node
 
@@ -67,23 +70,17 @@ def partition_on(state: State, node: int, field: int) -> int:
     """Return the partition of a node on a field, or -1."""
     if node == ROOT:
         tree = np.int64(state.fields.tree[field])
-        return np.int64(state.about[tree, PARTITION]) if tree >= 0 else np.int64(-1)
-    return hash_index.find_in(
-        state.partition_index,
-        hash_index.bucket_of(state.partition_index, node, field, 0),
-        node,
-        field,
-        np.int64(0),
-    )
+        return np.int64(state.info[tree, NodeInfo.PARTITION]) if tree >= 0 else np.int64(-1)
+    index, nothing = state.partition_index, np.int64(0)
+    return hash_index.find_in(index, hash_index.bucket_of(index, node, field, nothing), node, field, nothing)
 
 
 @helper
 def directory_growth(state: State, node: int) -> int:
-    """Return how many rows of memory one more partition takes."""
-    count = state.nodes[node, PARTITIONS]
-    if state.nodes[node, DIRECTORY] >= 0 and count < size_of(np.int64(state.about[node, DIRECTORY_CLASS])):
-        return np.int64(0)
-    return size_of(class_of(count + 1))
+    """Return how many new rows of directories one more partition takes."""
+    count, class_ = state.nodes[node, Node.PARTITIONS], np.int64(state.info[node, NodeInfo.DIRECTORY_CLASS])
+    has_room = state.nodes[node, Node.DIRECTORY] >= 0 and count < size_of(class_)
+    return np.int64(0) if has_room else size_of(class_of(count + 1))
 
 
 @helper
@@ -93,20 +90,21 @@ def new_partition(state: State, node: int, field: int) -> int:
     partition = hash_index.insert(state.partition_index, node, field, np.int64(0))
     tree = new_node(state, node, partition, np.int64(LOWEST), np.int64(HIGHEST))
     if directory_growth(state, node) > 0:
-        class_ = class_of(row[PARTITIONS] + 1)
-        first = blocks.take(state.directories, class_)
-        if row[DIRECTORY] >= 0:
-            for i in range(row[PARTITIONS]):
-                rows[first + i, 0] = rows[row[DIRECTORY] + i, 0]
-            blocks.give(state.directories, row[DIRECTORY], np.int64(state.about[node, DIRECTORY_CLASS]))
-        row[DIRECTORY] = first
-        state.about[node, DIRECTORY_CLASS] = class_
-    rows[row[DIRECTORY] + row[PARTITIONS], 0] = (field << 32) | tree
-    about = state.partitions[partition]
-    about[OWNER], about[FIELD], about[TREE], about[PLACE] = node, field, tree, row[PARTITIONS]
-    about[OWN], about[MISSED], about[DECAYED] = 0, 0, 0
-    state.figures[partition, LOSS] = -1.0
-    row[PARTITIONS] += 1
+        class_, old = class_of(row[Node.PARTITIONS] + 1), np.int64(state.info[node, NodeInfo.DIRECTORY_CLASS])
+        if row[Node.DIRECTORY] < 0:
+            row[Node.DIRECTORY] = blocks.take(state.directories, class_)
+        else:
+            row[Node.DIRECTORY] = blocks.moved(
+                state.directories, row[Node.DIRECTORY], old, row[Node.PARTITIONS], class_
+            )
+        state.info[node, NodeInfo.DIRECTORY_CLASS] = class_
+    rows[row[Node.DIRECTORY] + row[Node.PARTITIONS], 0] = (field << 32) | tree
+    new = state.partitions[partition]
+    new[Partition.OWNER], new[Partition.FIELD], new[Partition.TREE] = node, field, tree
+    new[Partition.POSITION] = row[Node.PARTITIONS]
+    new[Partition.MEMBERS], new[Partition.MISSED], new[Partition.DECAYED] = 0, 0, 0
+    state.figures[partition, Figure.LOSS] = -1.0
+    row[Node.PARTITIONS] += 1
     if node == ROOT:
         state.fields.tree[field] = tree
     refresh(state, partition)
@@ -115,47 +113,55 @@ def new_partition(state: State, node: int, field: int) -> int:
 
 @helper
 def _drop_partition(state: State, partition: int) -> None:
-    """Give up a partition whose tree is gone."""
-    about, rows = state.partitions[partition], state.directories.rows
-    node, place = np.int64(about[OWNER]), np.int64(about[PLACE])
+    """Free a partition whose tree is gone."""
+    gone, rows = state.partitions[partition], state.directories.rows
+    node, position = np.int64(gone[Partition.OWNER]), np.int64(gone[Partition.POSITION])
     row = state.nodes[node]
-    row[PARTITIONS] -= 1
-    last = rows[row[DIRECTORY] + row[PARTITIONS], 0]
-    rows[row[DIRECTORY] + place, 0] = last
-    state.partitions[state.about[last & 0xFFFFFFFF, PARTITION], PLACE] = place
+    row[Node.PARTITIONS] -= 1
+    last = rows[row[Node.DIRECTORY] + row[Node.PARTITIONS], 0]
+    rows[row[Node.DIRECTORY] + position, 0] = last
+    state.partitions[state.info[last & 0xFFFFFFFF, NodeInfo.PARTITION], Partition.POSITION] = position
     if node == ROOT:
-        state.fields.tree[about[FIELD]] = -1
-    if row[PARTITIONS] == 0:
-        blocks.give(state.directories, row[DIRECTORY], np.int64(state.about[node, DIRECTORY_CLASS]))
-        row[DIRECTORY] = -1
-    about[OWNER] = -1
+        state.fields.tree[gone[Partition.FIELD]] = -1
+    if row[Node.PARTITIONS] == 0:
+        class_ = np.int64(state.info[node, NodeInfo.DIRECTORY_CLASS])
+        blocks.give(state.directories, row[Node.DIRECTORY], class_)
+        row[Node.DIRECTORY] = -1
+    gone[Partition.OWNER] = -1
     hash_index.remove(state.partition_index, partition)
 
 
 @helper
-def prune(state: State, node: int) -> None:
-    """Give up a node if nothing is left in it, then its partition likewise, then the node above, and so on.
+def raise_capacity(state: State, node: int, members: int) -> None:
+    """Let a leaf have so many members, rounded up to a multiple of the usual capacity."""
+    usual = np.int64(state.settings[Setting.CAPACITY])
+    state.info[node, NodeInfo.CAPACITY] = -(-max(members, usual) // usual) * usual
 
-    A leaf that may have more members than usual, and has far fewer, may no longer.
+
+@helper
+def prune(state: State, node: int) -> None:
+    """Free a node if it is empty, then its partition likewise, then its parent, and so on.
+
+    A leaf with raised capacity and far fewer members gets a lower capacity.
     """
-    usual = np.int64(state.settings[MOST_MEMBERS])
-    if state.about[node, CAPACITY] > usual and 4 * state.about[node, MEMBERS] < state.about[node, CAPACITY]:
-        wanted = max(2 * np.int64(state.about[node, MEMBERS]), usual)
-        state.about[node, CAPACITY] = -(-wanted // usual) * usual
+    usual, info = np.int64(state.settings[Setting.CAPACITY]), state.info[node]
+    if info[NodeInfo.CAPACITY] > usual and 4 * info[NodeInfo.MEMBERS] < info[NodeInfo.CAPACITY]:
+        raise_capacity(state, node, 2 * np.int64(info[NodeInfo.MEMBERS]))
     while node != ROOT:
-        row, about = state.nodes[node], state.about[node]
-        if about[MEMBERS] > 0 or row[PARTITIONS] > 0 or row[LEFT] >= 0 or row[RIGHT] >= 0:
+        row, info = state.nodes[node], state.info[node]
+        if info[NodeInfo.MEMBERS] > 0 or row[Node.PARTITIONS] > 0:
             return
-        up, partition = np.int64(about[UP]), np.int64(about[PARTITION])
-        if state.partitions[partition, TREE] == node:
+        if row[Node.LEFT] >= 0 or row[Node.RIGHT] >= 0:
+            return
+        parent, partition = np.int64(info[NodeInfo.PARENT]), np.int64(info[NodeInfo.PARTITION])
+        if state.partitions[partition, Partition.TREE] == node:
             _drop_partition(state, partition)
-        elif state.nodes[up, LEFT] == node:
-            state.nodes[up, LEFT] = -1
+        elif state.nodes[parent, Node.LEFT] == node:
+            state.nodes[parent, Node.LEFT] = -1
         else:
-            state.nodes[up, RIGHT] = -1
-        about[MEMBERS] = -1
-        about[PARTITION] = -1
-        about[UP] = state.tops[FREE_NODE]
-        state.tops[FREE_NODE] = node
-        state.tops[LIVE_NODES] -= 1
-        node = up
+            state.nodes[parent, Node.RIGHT] = -1
+        info[NodeInfo.MEMBERS] = -1
+        info[NodeInfo.PARTITION] = -1
+        free_lists.give(state.info[:, NodeInfo.PARENT], state.tops, np.int64(Top.FREE_NODE), node)
+        state.tops[Top.LIVE_NODES] -= 1
+        node = parent

@@ -1,4 +1,4 @@
-"""What no value cuts is cut by attributes: the partitions of a leaf (BE-Tree, 4)."""
+"""Overfull leaves: members are moved to halves of an interval, or to partitions on attributes (BE-Tree, §4)."""
 
 from __future__ import annotations
 
@@ -6,57 +6,85 @@ from typing import Final
 
 import numpy as np
 
+from tocsin.matching.be_tree._kernels.clustering import cluster
 from tocsin.matching.be_tree._kernels.intervals import field_at
 from tocsin.matching.be_tree._kernels.leaves import TARGET, deal, growth, hand_over, settle
-from tocsin.matching.be_tree._kernels.nodes import directory_growth, new_partition, partition_on
-from tocsin.matching.be_tree._kernels.ranks import expected_rank, refresh
-from tocsin.matching.be_tree.state import (
-    CAPACITY,
-    FIELD,
-    HOPEFUL,
-    LEAF,
-    LEAST_MEMBERS,
-    MEMBERS,
-    MOST_MEMBERS,
-    OWNER,
-    PARTITION,
-    ROWS,
-    STAMP,
-    TODO,
-    TOP_NODE,
-    TREE,
-    State,
+from tocsin.matching.be_tree._kernels.nodes import (
+    add_overfull,
+    directory_growth,
+    has_directory_room,
+    has_room_for,
+    new_partition,
+    partition_on,
+    raise_capacity,
 )
+from tocsin.matching.be_tree._kernels.ranks import expected_rank, refresh
+from tocsin.matching.be_tree.state import Node, NodeInfo, Partition, Setting, State, Top
 from tocsin.structures.jit import helper
 
-_LARGE: Final = 8  # times the usual members: a leaf that is not gone through for each partition
+_LARGE: Final = 8  # a leaf with so many times the usual members is dealt out in one pass
+_SHARE: Final = 8  # one in so many members must be new to try again, since each attempt reads all of them
 
 
 @helper
-def add_todo(state: State, node: int) -> None:
-    """Take note that a node's leaf may have too many members; -1 is none."""
-    if node >= 0:
-        state.todo[state.tops[TODO]] = node
-        state.tops[TODO] += 1
+def relieve_all(state: State) -> bool:
+    """Split the leaves in `overfull`, and those that result, until none exceeds its capacity.
 
-
-@helper
-def partition_leaf(state: State, node: int) -> None:
-    """Make partitions of a node, and move there what speaks of their fields.
-
-    It is one partition, on the field of best rank; for a large leaf it is all that there is room for.
-    Where there is no such field, the leaf may have more members: as many more that the time to find this out again
-    and again stays in proportion to their number.
+    Returns False if memory is missing; `overfull` then holds the leaves that are left.
     """
-    members = np.int64(state.about[node, MEMBERS])
-    usual = np.int64(state.settings[MOST_MEMBERS])
+    while state.tops[Top.OVERFULL] > 0:
+        node = state.overfull[state.tops[Top.OVERFULL] - 1]
+        if not is_overfull(state, node):
+            state.tops[Top.OVERFULL] -= 1
+            continue
+        if not _has_room(state, node):
+            return False
+        if not cluster(state, node):
+            _partition(state, node)
+    return True
+
+
+@helper
+def is_overfull(state: State, node: int) -> bool:
+    """Tell whether a leaf exceeds its capacity, or has raised capacity and by now enough members that a partition takes.
+
+    The capacity of a leaf is raised when nothing divides its members. It is tried again when more than the usual number
+    and a share of all arrived with unused fields, unless a partition needs several members.
+    """
+    info = state.info[node]
+    usual = np.int64(state.settings[Setting.CAPACITY])
+    return info[NodeInfo.MEMBERS] > info[NodeInfo.CAPACITY] or (
+        info[NodeInfo.CAPACITY] > usual
+        and info[NodeInfo.DIVISIBLE] > max(usual, info[NodeInfo.MEMBERS] // _SHARE)
+        and state.settings[Setting.MIN_PARTITION] <= 1.0
+    )
+
+
+@helper
+def _has_room(state: State, node: int) -> bool:
+    """Tell whether there is capacity to split a leaf in the worst case."""
+    tops, row = state.tops, state.nodes[node]
+    tops[Top.NEEDED_ROWS] = 2 * row[Node.ROWS] + 8
+    tops[Top.NEEDED_DIRECTORY_ROWS] = 2 * row[Node.PARTITIONS] + 4
+    has_directory = has_directory_room(state, tops[Top.NEEDED_DIRECTORY_ROWS])
+    return has_directory and has_room_for(state, 3, 2, tops[Top.NEEDED_ROWS], 4)
+
+
+@helper
+def _partition(state: State, node: int) -> None:
+    """Make a partition of a node on the field of best rank, or many for a large leaf, and move members there.
+
+    Without such a field, the leaf's capacity grows by half, so that the time spent on failed attempts stays in
+    proportion to its members.
+    """
+    members = np.int64(state.info[node, NodeInfo.MEMBERS])
+    usual = np.int64(state.settings[Setting.CAPACITY])
     field = _best_field(state, node)
-    state.about[node, HOPEFUL] = 0
+    state.info[node, NodeInfo.DIVISIBLE] = 0
     if field < 0:
-        wanted = members + members // 2
-        state.about[node, CAPACITY] = -(-wanted // usual) * usual
+        raise_capacity(state, node, members + members // 2)
         return
-    state.about[node, CAPACITY] = usual
+    state.info[node, NodeInfo.CAPACITY] = usual
     if members > _LARGE * usual:
         _move_to_best(state, node)
     else:
@@ -65,11 +93,11 @@ def partition_leaf(state: State, node: int) -> None:
 
 @helper
 def _move_to(state: State, node: int, field: int) -> None:
-    """Make a partition on a field, and move there what speaks of it."""
+    """Make a partition on a field, and move the members with a predicate on it there."""
     partition = new_partition(state, node, field)
-    tree = np.int64(state.partitions[partition, TREE])
+    tree = np.int64(state.partitions[partition, Partition.TREE])
     row, rows = state.nodes[node], state.leaves.rows
-    at, end = row[LEAF], row[LEAF] + row[ROWS]
+    at, end = row[Node.LEAF], row[Node.LEAF] + row[Node.ROWS]
     while at < end:
         size = rows[at, 1] + 1
         if rows[at, 0] >= 0:
@@ -79,39 +107,40 @@ def _move_to(state: State, node: int, field: int) -> None:
         at += size
     deal(state, node, tree, np.int64(-1))
     refresh(state, partition)
-    add_todo(state, tree)
+    add_overfull(state, tree)
 
 
 @helper
 def _move_to_best(state: State, node: int) -> None:
-    """Make a partition on each field that would do and that is some member's best, and move the members there.
+    """Make a partition on each eligible field that is some member's best, and move the members there.
 
-    All in one pass: the leaf may have many members that nothing cuts. It ends early where there is no more room.
+    One pass over the leaf, since many of its members may have no eligible field. It ends early if memory is missing.
     """
     row, rows, fields = state.nodes[node], state.leaves.rows, state.fields
-    at, end = row[LEAF], row[LEAF] + row[ROWS]
+    at, end = row[Node.LEAF], row[Node.LEAF] + row[Node.ROWS]
     while at < end:
         size = rows[at, 1] + 1
         field = _best_of_member(state, at) if rows[at, 0] >= 0 else np.int64(-1)
         if field >= 0:
             if fields.last[field] < 0:
-                if not _has_room_for_partition(state, node, size):
+                has_directory = has_directory_room(state, directory_growth(state, node))
+                if not has_directory or not has_room_for(state, 1, 1, 2 * size + 4, 1):
                     break
                 partition = new_partition(state, node, field)
-                fields.last[field] = state.partitions[partition, TREE]
-                add_todo(state, np.int64(fields.last[field]))
+                fields.last[field] = state.partitions[partition, Partition.TREE]
+                add_overfull(state, np.int64(fields.last[field]))
             tree = np.int64(fields.last[field])
             if state.leaves.top[0] + growth(state, tree, size) > rows.shape[0]:
                 break
             hand_over(state, node, at, tree)
-            refresh(state, np.int64(state.about[tree, PARTITION]))
+            refresh(state, np.int64(state.info[tree, NodeInfo.PARTITION]))
         at += size
     settle(state, node)
 
 
 @helper
 def _best_of_member(state: State, at: int) -> int:
-    """Return the field of best rank that would do, of those that the conjunction whose first row is `at` has; or -1."""
+    """Return the eligible field of best rank of the conjunction at row `at`, or -1."""
     rows, fields = state.leaves.rows, state.fields
     best, rank = np.int64(-1), -np.inf
     for i in range(at + 1, at + 1 + rows[at, 1]):
@@ -124,35 +153,21 @@ def _best_of_member(state: State, at: int) -> int:
 
 
 @helper
-def _has_room_for_partition(state: State, node: int, rows: int) -> bool:
-    """Tell whether one more partition of a node can be made, with a member of so many rows."""
-    tops = state.tops
-    return (
-        tops[TOP_NODE] + 1 <= state.nodes.shape[0]
-        and state.partition_index.counters[1] + 1 <= state.partition_index.chain.shape[0]
-        and state.partition_index.counters[1] + 1 <= state.partitions.shape[0]
-        and state.leaves.top[0] + 2 * rows + 4 <= state.leaves.rows.shape[0]
-        and state.directories.top[0] + directory_growth(state, node) <= state.directories.rows.shape[0]
-        and tops[TODO] + 1 <= state.todo.shape[0]
-    )
-
-
-@helper
 def _best_field(state: State, node: int) -> int:
     """Return the field of best rank on which members have predicates and the path to the node has none, or -1.
 
-    Of each field that would do, `tally` is then minus one and minus its members, and `last` is -1.
+    Each eligible field then has a `tally` of minus one minus its members, and a `last` of -1.
     """
     row, rows, fields = state.nodes[node], state.leaves.rows, state.fields
-    state.tops[STAMP] += 1
-    stamp = state.tops[STAMP]
-    partition = np.int64(state.about[node, PARTITION])
+    state.tops[Top.STAMP] += 1
+    stamp = state.tops[Top.STAMP]
+    partition = np.int64(state.info[node, NodeInfo.PARTITION])
     while partition >= 0:
-        used = np.int64(state.partitions[partition, FIELD])
+        used = np.int64(state.partitions[partition, Partition.FIELD])
         fields.stamp[used] = stamp
         fields.tally[used] = -1
-        partition = np.int64(state.about[state.partitions[partition, OWNER], PARTITION])
-    at, end = row[LEAF], row[LEAF] + row[ROWS]
+        partition = np.int64(state.info[state.partitions[partition, Partition.OWNER], NodeInfo.PARTITION])
+    at, end = row[Node.LEAF], row[Node.LEAF] + row[Node.ROWS]
     while at < end:
         size = rows[at, 1] + 1
         if rows[at, 0] >= 0:
@@ -169,13 +184,13 @@ def _best_field(state: State, node: int) -> int:
                     fields.tally[field] += 1
         at += size
     best, rank = np.int64(-1), -np.inf
-    at = row[LEAF]
+    at = row[Node.LEAF]
     while at < end:
         size = rows[at, 1] + 1
         if rows[at, 0] >= 0:
             for i in range(at + 1, at + size):
                 field = field_at(state, rows, i)
-                if field < 0 or fields.tally[field] < max(state.settings[LEAST_MEMBERS], 1.0):
+                if field < 0 or fields.tally[field] < max(state.settings[Setting.MIN_PARTITION], 1.0):
                     continue
                 members = np.int64(fields.tally[field])
                 fields.tally[field], fields.last[field] = -1, -1  # each is ranked once

@@ -1,11 +1,11 @@
-"""The members of lists (`in`, `not in`), kept once however many predicates have the list."""
+"""The lists that `in` and `not in` predicates name; each is stored once."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching.be_tree.state import COUNT, KIND, LEAST, MEMBER, MOST, State
+from tocsin.matching.be_tree.state import State, ValueList
 from tocsin.structures import blocks
 from tocsin.structures.blocks import class_of
 from tocsin.structures.jit import kernel
@@ -17,21 +17,21 @@ def enter_list(
     code: int,
     fields: NDArray[np.int64],
     keys: NDArray[np.int64],
-    kind: int,
+    field: int,
     bounds: tuple[int, int],
 ) -> None:
-    """Keep the members of a list, which are in order; there must be room."""
+    """Store the sorted members of a list; there must be room."""
     first = blocks.take(state.members, class_of(fields.shape[0]))
     for i in range(fields.shape[0]):
         state.members.rows[first + i, 0], state.members.rows[first + i, 1] = fields[i], keys[i]
     row = state.lists[code]
-    row[MEMBER], row[COUNT], row[KIND] = first, fields.shape[0], kind
-    row[LEAST], row[MOST] = bounds
+    row[ValueList.FIRST], row[ValueList.COUNT], row[ValueList.FIELD] = first, fields.shape[0], field
+    row[ValueList.LEAST], row[ValueList.GREATEST] = bounds
 
 
 @kernel
 def drop_list(state: State, code: int) -> None:
-    """Give up a list that no predicate has any more."""
+    """Free a list that no predicate names any more."""
     row = state.lists[code]
-    blocks.give(state.members, row[MEMBER], class_of(row[COUNT]))
-    row[COUNT] = 0
+    blocks.give(state.members, row[ValueList.FIRST], class_of(row[ValueList.COUNT]))
+    row[ValueList.COUNT] = 0

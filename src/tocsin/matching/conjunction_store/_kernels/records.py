@@ -89,7 +89,8 @@ def read_rows(
         if op == HIGH_ROW:
             into.highs[predicates - 1] = key
         elif op == WEIGHT_ROW:
-            into.weights[predicates - 1] = np.int64(key).view(np.float64)
+            if into.weights.shape[0] > 0:
+                into.weights[predicates - 1] = np.int64(key).view(np.float64)
         elif op == CLAUSE_ROW:
             left = key
         else:

@@ -1,4 +1,4 @@
-"""Going through several posting lists at once, in the order of their forms (Whang et al., 2.3)."""
+"""Cursors over several posting lists, in the order of their expressions (Whang et al., §2.3)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ from typing import Final
 
 import numpy as np
 
-from tocsin.matching.k_index._kernels.postings import COUNT_SHIFT, OFFSET
+from tocsin.matching.k_index._kernels.postings import (
+    block_at,
+    count_of,
+    first_from,
+    first_of,
+    last_block_from,
+)
 from tocsin.matching.k_index.state import LEAF, Lists, Posted
 from tocsin.structures.jit import helper, prefetch
 
-FORM_SHIFT: Final = 33  # of a cursor: the form, above the bit that tells `in`, above the list
+EXPRESSION_SHIFT: Final = 33  # of a cursor: the expression, above the bit that tells `in`, above the list
 LIST: Final = 0xFFFFFFFF
 _WORD_SHIFT: Final = 32
-_NEAR: Final = 8  # entries that are looked at one by one before it is searched
+_NEAR: Final = 8  # entries that are scanned before a binary search
 
 
 @helper
@@ -23,17 +29,13 @@ def open_lists(posted: Posted, lists: Lists, size: int) -> int:
     count, i = np.int64(0), lists.head[size]
     while i >= 0:
         header = headers[lists.row[i], 0]
-        begin, length = header & OFFSET, header >> COUNT_SHIFT
-        if length > LEAF:
-            lists.shelf[count] = begin + 1
-            lists.last_shelf[count] = begin + posted.shelves.rows[begin, 0]
-            begin, length = (
-                posted.shelves.rows[begin + 1, 1] & OFFSET,
-                posted.shelves.rows[begin + 1, 1] >> COUNT_SHIFT,
-            )
-        else:
-            lists.shelf[count] = 0
-            lists.last_shelf[count] = 0
+        begin, length = block_at(posted, header, np.int64(0))
+        shelf, blocks = np.int64(0), np.int64(0)
+        if count_of(header) > LEAF:
+            shelf = first_of(header) + 1
+            blocks = posted.shelves.rows[shelf - 1, 0] - 1
+        lists.shelf[count] = shelf
+        lists.last_shelf[count] = shelf + blocks
         prefetch(posted.entries.words, begin)
         lists.which[count] = i
         lists.at[count] = begin
@@ -57,13 +59,13 @@ def _cursor(posted: Posted, lists: Lists, n: int) -> int:
 
 
 @helper
-def skip(posted: Posted, lists: Lists, moved: int, count: int, form: int) -> int:
-    """Bring the first `moved` cursors to entries of `form` or a later one, and all into order.
+def skip(posted: Posted, lists: Lists, moved: int, count: int, expression: int) -> int:
+    """Advance the first `moved` cursors to entries of `expression` or a later one, and sort all cursors.
 
-    Return how many lists are left: those that have come to their end are dropped.
+    Returns how many lists are left; exhausted ones are dropped.
     """
     packed = lists.packed
-    word = 2 * form
+    word = 2 * expression
     for i in range(moved - 1, -1, -1):
         n = np.int64(packed[i] & np.uint64(LIST))
         if _skip_list(posted, lists, n, word):
@@ -81,7 +83,7 @@ def skip(posted: Posted, lists: Lists, moved: int, count: int, form: int) -> int
 
 @helper
 def _skip_list(posted: Posted, lists: Lists, n: int, word: int) -> bool:
-    """Bring a list's cursor to the first entry that is not below `word`; return False if there is none."""
+    """Advance a list's cursor to the first entry that is not below `word`; return False if there is none."""
     words = posted.entries.words
     at, end = lists.at[n], lists.end[n]
     if words[end - 1] < word:
@@ -90,34 +92,23 @@ def _skip_list(posted: Posted, lists: Lists, n: int, word: int) -> bool:
             return False
         shelves = posted.shelves.rows
         # The last block that begins at or below the entry; at least the next one.
-        low, high = shelf + 1, last
-        while low < high:
-            middle = (low + high + 1) >> 1
-            if shelves[middle, 0] <= word:
-                low = middle
-            else:
-                high = middle - 1
-        at = shelves[low, 1] & OFFSET
-        end = at + (shelves[low, 1] >> COUNT_SHIFT)
+        low = last_block_from(shelves, shelf + 1, last, np.int64(word))
+        at = first_of(shelves[low, 1])
+        end = at + count_of(shelves[low, 1])
         lists.shelf[n] = low
         lists.end[n] = end
         if words[end - 1] < word:
             if low == last:
                 return False
             lists.shelf[n] = low + 1
-            at = shelves[low + 1, 1] & OFFSET
-            lists.end[n] = at + (shelves[low + 1, 1] >> COUNT_SHIFT)
+            at = first_of(shelves[low + 1, 1])
+            lists.end[n] = at + count_of(shelves[low + 1, 1])
             lists.at[n] = at
             return True
     near = min(at + _NEAR, end)
     while at < near and words[at] < word:
         at += 1
     if at == near:
-        while at < end:
-            middle = (at + end) >> 1
-            if words[middle] < word:
-                at = middle + 1
-            else:
-                end = middle
+        at = first_from(words, at, end, word)
     lists.at[n] = at
     return True

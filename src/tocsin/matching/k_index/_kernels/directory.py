@@ -10,70 +10,62 @@ from typing import Final
 import numpy as np
 
 from tocsin.matching.encoding.codes import Op
-from tocsin.matching.k_index._kernels.postings import forget_list, new_list
+from tocsin.matching.k_index._kernels.postings import free_list, new_list
 from tocsin.matching.k_index.state import (
+    ALWAYS,
+    ANY_VALUE,
     CLASS_SHIFT,
-    DUP_BITS,
     EXPANDED,
-    FLAGS,
-    FREE_LANE,
-    HEADERS,
     KIND_BITS,
-    LANE_KEYS,
-    LANE_NEXT,
-    LANE_PLACE,
-    LANE_PLAIN,
-    LANE_RUN,
-    MOST_HEADERS,
-    NEXT_RANGE,
     NO_BLOCK,
-    NOTHING,
-    RUN,
-    TOP_LANE,
+    OCCURRENCE_BITS,
     VALUE,
     Directory,
+    DirectoryTop,
+    Key,
+    KeyRow,
+    Lane,
 )
-from tocsin.structures import blocks, hash_index, sorted_runs
-from tocsin.structures.blocks import size_of
+from tocsin.structures import blocks, free_lists, hash_index, sorted_runs
+from tocsin.structures.blocks import copy_row, size_of
 from tocsin.structures.jit import helper
 
 _SIZE: Final = (1 << CLASS_SHIFT) - 1
-_BETWEEN: Final = int(Op.BETWEEN)
 _FIRST: Final = 0xFFFFFFFF
 _COUNT_SHIFT: Final = 32
 _COUNT: Final = (1 << 24) - 1
 _BLOCK_SHIFT: Final = 56
 _KIND: Final = (1 << KIND_BITS) - 1
-_DUP: Final = (1 << DUP_BITS) - 1
+_OCCURRENCE: Final = (1 << OCCURRENCE_BITS) - 1
 
 
 @helper
-def kind_of_place(place: int) -> int:
-    """Return the kind of a key."""
-    return (place >> DUP_BITS) & _KIND
+def kind_of_slot(slot: int) -> int:
+    """Return the kind of a slot."""
+    return (slot >> OCCURRENCE_BITS) & _KIND
 
 
 @helper
-def field_of_place(place: int) -> int:
-    """Return the field of a key."""
-    return place >> (DUP_BITS + KIND_BITS)
+def field_of_slot(slot: int) -> int:
+    """Return the field of a slot."""
+    return slot >> (OCCURRENCE_BITS + KIND_BITS)
 
 
 @helper
 def first_header(directory: Directory, entry: int) -> int:
     """Return the first of a key's headers."""
-    return directory.keys.keys[entry, HEADERS] & _FIRST
+    return directory.keys.keys[entry, Key.HEADERS] & _FIRST
 
 
 @helper
 def header_count(directory: Directory, entry: int) -> int:
     """Return how many headers, and so lists, a key has."""
-    return (directory.keys.keys[entry, HEADERS] >> _COUNT_SHIFT) & _COUNT
+    return (directory.keys.keys[entry, Key.HEADERS] >> _COUNT_SHIFT) & _COUNT
 
 
 @helper
 def header_of(directory: Directory, entry: int, size_word: int) -> int:
-    """Return the first of a key's headers that is not before that of a size; it may be behind the last."""
+    """Return the first of a key's headers whose size is not below `size_word`; it may be past the last."""
     rows = directory.posted.headers.rows
     begin = first_header(directory, entry)
     end = begin + header_count(directory, entry)
@@ -94,7 +86,7 @@ def make_header(directory: Directory, entry: int, size_word: int) -> int:
     first, count = first_header(directory, entry), header_count(directory, entry)
     if row < first + count and headers.rows[row, 1] & _SIZE == size_word:
         return row
-    class_ = directory.keys.keys[entry, HEADERS] >> _BLOCK_SHIFT
+    class_ = directory.keys.keys[entry, Key.HEADERS] >> _BLOCK_SHIFT
     if class_ == NO_BLOCK or count == size_of(class_):
         larger = np.int64(0) if class_ == NO_BLOCK else class_ + 1
         new = blocks.take(headers, larger)
@@ -109,98 +101,97 @@ def make_header(directory: Directory, entry: int, size_word: int) -> int:
     new_list(directory.posted, row, size_word)
     if directory.posted.limits.shape[0] > 0:
         directory.posted.limits[row] = 0.0
-    directory.keys.keys[entry, HEADERS] = first | ((count + 1) << _COUNT_SHIFT) | (class_ << _BLOCK_SHIFT)
-    directory.tops[MOST_HEADERS] = max(directory.tops[MOST_HEADERS], count + 1)
+    directory.keys.keys[entry, Key.HEADERS] = first | ((count + 1) << _COUNT_SHIFT) | (class_ << _BLOCK_SHIFT)
+    directory.tops[DirectoryTop.MOST_HEADERS] = max(directory.tops[DirectoryTop.MOST_HEADERS], count + 1)
     return row
 
 
 @helper
 def _copy(directory: Directory, source: int, target: int) -> None:
-    rows = directory.posted.headers.rows
-    rows[target, 0] = rows[source, 0]
-    rows[target, 1] = rows[source, 1]
+    copy_row(directory.posted.headers.rows, source, target)
     if directory.posted.limits.shape[0] > 0:
         directory.posted.limits[target] = directory.posted.limits[source]
 
 
 @helper
 def remove_header(directory: Directory, entry: int, row: int) -> None:
-    """Give up a key's list that has no entry; the key stays."""
-    forget_list(directory.posted, row)
+    """Free a key's list that has no entry; the key stays."""
+    free_list(directory.posted, row)
     first, count = first_header(directory, entry), header_count(directory, entry) - 1
-    class_ = directory.keys.keys[entry, HEADERS] >> _BLOCK_SHIFT
+    class_ = directory.keys.keys[entry, Key.HEADERS] >> _BLOCK_SHIFT
     for i in range(row, first + count):
         _copy(directory, i + 1, i)
     if count == 0:
         blocks.give(directory.posted.headers, first, class_)
         first, class_ = np.int64(0), np.int64(NO_BLOCK)
-    directory.keys.keys[entry, HEADERS] = first | (count << _COUNT_SHIFT) | (class_ << _BLOCK_SHIFT)
+    directory.keys.keys[entry, Key.HEADERS] = first | (count << _COUNT_SHIFT) | (class_ << _BLOCK_SHIFT)
 
 
 @helper
-def lane_of(directory: Directory, place: int) -> int:
-    """Return the lane of ranges at a place, or -1."""
-    lane = np.int64(directory.fields.lane[field_of_place(place)])
-    while lane >= 0 and directory.lanes[lane, LANE_PLACE] != place:
-        lane = directory.lanes[lane, LANE_NEXT]
+def lane_of(directory: Directory, slot: int) -> int:
+    """Return the lane of ranges of a slot, or -1."""
+    lane = np.int64(directory.fields.lane[field_of_slot(slot)])
+    while lane >= 0 and directory.lanes[lane, Lane.SLOT] != slot:
+        lane = directory.lanes[lane, Lane.NEXT]
     return lane
 
 
 @helper
-def make_key(directory: Directory, place: int, low: int, high: int, expanded: bool) -> int:
-    """Enter a key that is not there, and return its entry; there must be room."""
-    entry = hash_index.insert(directory.keys, place, low, high)
-    directory.keys.keys[entry, HEADERS] = np.int64(NO_BLOCK) << _BLOCK_SHIFT
-    directory.key_rows[entry, FLAGS] = EXPANDED if expanded else 0
-    directory.key_rows[entry, NEXT_RANGE] = -1
-    field, kind = field_of_place(place), kind_of_place(place)
-    if kind == NOTHING:
+def make_key(directory: Directory, slot: int, low: int, high: int, expanded: bool) -> int:
+    """Add a key, and return its entry; there must be room."""
+    entry = hash_index.insert(directory.keys, slot, low, high)
+    directory.keys.keys[entry, Key.HEADERS] = np.int64(NO_BLOCK) << _BLOCK_SHIFT
+    directory.key_rows[entry, KeyRow.FLAGS] = EXPANDED if expanded else 0
+    directory.key_rows[entry, KeyRow.NEXT_RANGE] = -1
+    field, kind = field_of_slot(slot), kind_of_slot(slot)
+    if kind == ALWAYS:
         return entry
-    if directory.fields.dups[field] <= place & _DUP:
-        directory.fields.dups[field] = (place & _DUP) + 1
+    if directory.fields.occurrences[field] <= slot & _OCCURRENCE:
+        directory.fields.occurrences[field] = (slot & _OCCURRENCE) + 1
     if kind == VALUE:
         directory.fields.values[field] += 1
-    elif kind == RUN:
+    elif kind == ANY_VALUE:
         directory.fields.runs[field] += 1
     else:
-        _enter_lane(directory, place, low, entry, expanded)
+        _enter_lane(directory, slot, low, entry, expanded)
     return entry
 
 
 @helper
-def _enter_lane(directory: Directory, place: int, low: int, entry: int, expanded: bool) -> None:
-    lane, field = lane_of(directory, place), field_of_place(place)
+def _enter_lane(directory: Directory, slot: int, low: int, entry: int, expanded: bool) -> None:
+    lane, field = lane_of(directory, slot), field_of_slot(slot)
     if lane < 0:
-        lane = directory.tops[FREE_LANE]
-        if lane >= 0:  # with its run, which is empty
-            directory.tops[FREE_LANE] = directory.lanes[lane, LANE_NEXT]
-        else:
-            lane = directory.tops[TOP_LANE]
-            directory.tops[TOP_LANE] += 1
-            directory.lanes[lane, LANE_RUN] = sorted_runs.new_run(directory.runs)
+        lane = _new_lane(directory)
         row = directory.lanes[lane]
-        row[LANE_PLACE], row[LANE_NEXT], row[LANE_KEYS], row[LANE_PLAIN] = (
-            place,
-            directory.fields.lane[field],
-            0,
-            0,
-        )
+        row[Lane.SLOT], row[Lane.NEXT] = slot, directory.fields.lane[field]
+        row[Lane.KEYS], row[Lane.PLAIN] = 0, 0
         directory.fields.lane[field] = lane
-    run = directory.lanes[lane, LANE_RUN]
-    directory.lanes[lane, LANE_KEYS] += 1
-    directory.lanes[lane, LANE_PLAIN] += not expanded
-    if kind_of_place(place) == _BETWEEN:
+    run = directory.lanes[lane, Lane.RUN]
+    directory.lanes[lane, Lane.KEYS] += 1
+    directory.lanes[lane, Lane.PLAIN] += not expanded
+    if kind_of_slot(slot) == Op.BETWEEN:
         leaf, at = _found(directory, run, low)
         if at >= 0:
-            directory.key_rows[entry, NEXT_RANGE] = directory.runs.values[leaf, at]
+            directory.key_rows[entry, KeyRow.NEXT_RANGE] = directory.runs.values[leaf, at]
             directory.runs.values[leaf, at] = entry
             return
     sorted_runs.insert(directory.runs, run, low, entry)
 
 
 @helper
+def _new_lane(directory: Directory) -> int:
+    """Return a free lane; one that was used before keeps its run, which is empty."""
+    links, tops = directory.lanes[:, Lane.NEXT], directory.tops
+    top = tops[DirectoryTop.LANES]
+    lane = free_lists.take(links, tops, np.int64(DirectoryTop.FREE_LANE), np.int64(DirectoryTop.LANES))
+    if lane == top:
+        directory.lanes[lane, Lane.RUN] = sorted_runs.new_run(directory.runs)
+    return lane
+
+
+@helper
 def _found(directory: Directory, run: int, low: int) -> tuple[int, int]:
-    """Return where a run has a bound: the leaf, and the place in it or -1."""
+    """Return the leaf of a run that a bound belongs to, and its position there or -1."""
     runs = directory.runs
     leaf = np.int64(runs.words[runs.shelf[run] + sorted_runs.leaf_for(runs, run, low)])
     at = sorted_runs.place_in(runs, leaf, low)
@@ -211,45 +202,44 @@ def _found(directory: Directory, run: int, low: int) -> tuple[int, int]:
 
 @helper
 def remove_key(directory: Directory, entry: int) -> None:
-    """Take out a key that has no list."""
-    place, low = directory.keys.keys[entry, 0], directory.keys.keys[entry, 1]
-    field, kind = field_of_place(place), kind_of_place(place)
+    """Remove a key that has no list."""
+    slot, low = directory.keys.keys[entry, Key.SLOT], directory.keys.keys[entry, Key.LOW]
+    field, kind = field_of_slot(slot), kind_of_slot(slot)
     if kind == VALUE:
         directory.fields.values[field] -= 1
-    elif kind == RUN:
+    elif kind == ANY_VALUE:
         directory.fields.runs[field] -= 1
-    elif kind != NOTHING:
-        _leave_lane(directory, place, low, entry)
+    elif kind != ALWAYS:
+        _leave_lane(directory, slot, low, entry)
     hash_index.remove(directory.keys, entry)
     fields = directory.fields
-    if kind != NOTHING and fields.values[field] == 0 and fields.runs[field] == 0 and fields.lane[field] < 0:
-        fields.dups[field] = 0
+    if kind != ALWAYS and fields.values[field] == 0 and fields.runs[field] == 0 and fields.lane[field] < 0:
+        fields.occurrences[field] = 0
 
 
 @helper
-def _leave_lane(directory: Directory, place: int, low: int, entry: int) -> None:
-    lane, field = lane_of(directory, place), field_of_place(place)
-    run, rows = directory.lanes[lane, LANE_RUN], directory.key_rows
+def _leave_lane(directory: Directory, slot: int, low: int, entry: int) -> None:
+    lane, field = lane_of(directory, slot), field_of_slot(slot)
+    run, rows = directory.lanes[lane, Lane.RUN], directory.key_rows
     leaf, at = _found(directory, run, low)
     head = np.int64(directory.runs.values[leaf, at])
-    if head == entry and rows[entry, NEXT_RANGE] < 0:
+    if head == entry and rows[entry, KeyRow.NEXT_RANGE] < 0:
         sorted_runs.delete(directory.runs, run, low)
     elif head == entry:
-        directory.runs.values[leaf, at] = rows[entry, NEXT_RANGE]
+        directory.runs.values[leaf, at] = rows[entry, KeyRow.NEXT_RANGE]
     else:
-        while rows[head, NEXT_RANGE] != entry:
-            head = np.int64(rows[head, NEXT_RANGE])
-        rows[head, NEXT_RANGE] = rows[entry, NEXT_RANGE]
-    directory.lanes[lane, LANE_KEYS] -= 1
-    directory.lanes[lane, LANE_PLAIN] -= rows[entry, FLAGS] & EXPANDED == 0
-    if directory.lanes[lane, LANE_KEYS] > 0:
+        while rows[head, KeyRow.NEXT_RANGE] != entry:
+            head = np.int64(rows[head, KeyRow.NEXT_RANGE])
+        rows[head, KeyRow.NEXT_RANGE] = rows[entry, KeyRow.NEXT_RANGE]
+    directory.lanes[lane, Lane.KEYS] -= 1
+    directory.lanes[lane, Lane.PLAIN] -= rows[entry, KeyRow.FLAGS] & EXPANDED == 0
+    if directory.lanes[lane, Lane.KEYS] > 0:
         return
     before = np.int64(directory.fields.lane[field])
     if before == lane:
-        directory.fields.lane[field] = directory.lanes[lane, LANE_NEXT]
+        directory.fields.lane[field] = directory.lanes[lane, Lane.NEXT]
     else:
-        while directory.lanes[before, LANE_NEXT] != lane:
-            before = directory.lanes[before, LANE_NEXT]
-        directory.lanes[before, LANE_NEXT] = directory.lanes[lane, LANE_NEXT]
-    directory.lanes[lane, LANE_NEXT] = directory.tops[FREE_LANE]
-    directory.tops[FREE_LANE] = lane
+        while directory.lanes[before, Lane.NEXT] != lane:
+            before = directory.lanes[before, Lane.NEXT]
+        directory.lanes[before, Lane.NEXT] = directory.lanes[lane, Lane.NEXT]
+    free_lists.give(directory.lanes[:, Lane.NEXT], directory.tops, np.int64(DirectoryTop.FREE_LANE), lane)

@@ -1,9 +1,9 @@
-"""Which posting lists a form is to be in (Whang et al., 2.2 and 4.1).
+"""The posting entries of an expression (Whang et al., §2.2 and §4.1).
 
-An `in` is an entry under each of its values, and so are an equality, a value that is there, and a range of whole
-numbers. A range that cannot be expanded into values is a key of its own. A negation is an entry that refuses the
-form under each value it names, and one under the key that any value of its kind has: where the attribute is
-absent, a negation does not hold. The paper's does; the option `absence` leaves the second entry out.
+A predicate has an entry under each of its values: of an equality, of a list, of presence, of a range of whole numbers. A
+range that cannot be expanded into values has a key of its own. A negation has an entry that refuses the expression under
+each value it names, and one under the key that any value of its kind has. In the paper, a negation over an absent
+attribute holds; the option `absence` leaves the second entry out.
 """
 
 from __future__ import annotations
@@ -13,204 +13,179 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.matching._kernels.number_keys import is_whole, key_of_number, whole_of
+from tocsin.matching._kernels.predicates import has_residual, is_mixed
+from tocsin.matching.conjunction_store.state import Expressions
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
-from tocsin.matching.k_index._kernels.whole_numbers import is_whole, key_of_whole, whole_of
 from tocsin.matching.k_index.state import (
-    ABSENCE,
+    ALWAYS,
+    ANY_VALUE,
     CLAUSAL,
     CLAUSE_SHIFT,
-    CLAUSES,
-    DRAFTED,
-    DUP_BITS,
     EXPANDED,
-    EXPANDING,
-    EXPANSION,
-    FLAGS,
-    FORM_FLAGS,
     FRACTIONAL,
-    HIGHEST,
     KIND_BITS,
     LOOSE,
-    LOW,
-    MOST_CLAUSES,
-    MOST_SIZE,
-    NEEDED,
     NO_CLAUSE,
-    NOTHING,
-    PLACE,
-    RUN,
+    OCCURRENCE_BITS,
     SILENT,
-    SIZE,
-    STAMP,
     VALUE,
-    WORD,
     Directory,
     Draft,
-    Expressions,
+    DraftTop,
+    Entry,
+    Expression,
+    KeyRow,
+    Setting,
 )
 from tocsin.structures import hash_index
 from tocsin.structures.jit import helper, kernel
 
 _MASK: Final = (1 << FIELD_BITS) - 1
-_NUMBER, _ANY = int(Field.NUMBER), int(Field.ANY)
-_EQ, _NE, _LT, _LE, _GT, _GE = (int(op) for op in (Op.EQ, Op.NE, Op.LT, Op.LE, Op.GT, Op.GE))
-_BETWEEN, _NOT_BETWEEN, _IN, _NOT_IN = int(Op.BETWEEN), int(Op.NOT_BETWEEN), int(Op.IN), int(Op.NOT_IN)
-_PRESENT, _RESIDUAL, _MISSING = int(Op.PRESENT), int(Op.RESIDUAL), int(Op.MISSING)
 
 
 @helper
-def place_of(field: int, kind: int, dup: int) -> int:
-    """Return the place of a key."""
-    return (((field << KIND_BITS) | kind) << DUP_BITS) | dup
+def slot_of(field: int, kind: int, nth: int) -> int:
+    """Return the slot of a key."""
+    return (((field << KIND_BITS) | kind) << OCCURRENCE_BITS) | nth
 
 
 @kernel
-def draft_forms(
-    directory: Directory, into: Draft, rows: NDArray[np.int32], forms: Expressions, start: int
+def draft_expressions(
+    directory: Directory, into: Draft, rows: NDArray[np.int32], batch: Expressions, start: int
 ) -> int:
-    """Write the entries of forms from `start` on behind what is drafted; return how many forms were done.
+    """Append the entries of expressions from `start` on to the draft; return the number of expressions done.
 
-    Those whose number is negative are passed over. If there is no room, `tops[NEEDED]` entries are wanted.
+    Expressions with a negative number are skipped. If an expression does not fit, it has `tops[DraftTop.NEEDED]` entries.
     """
-    for i in range(start, forms.numbers.shape[0]):
-        if forms.numbers[i] >= 0 and not _draft(into, directory, rows, forms, i):
+    for i in range(start, batch.numbers.shape[0]):
+        if batch.numbers[i] >= 0 and not _draft(into, directory, rows, batch, i):
             return i
-    return forms.numbers.shape[0]
+    return batch.numbers.shape[0]
 
 
 @helper
-def _draft(into: Draft, directory: Directory, rows: NDArray[np.int32], forms: Expressions, i: int) -> bool:
-    """Write the entries of a form; return whether there was room.
+def _draft(into: Draft, directory: Directory, rows: NDArray[np.int32], batch: Expressions, i: int) -> bool:
+    """Draft the entries of an expression; return whether they fit.
 
-    Its size is the number of clauses that an entry must be found for: those that no absent attribute satisfies.
+    Its size K is the number of clauses that no absent attribute satisfies, each of which needs an entry.
     """
     tops = into.tops
-    before = tops[DRAFTED]
-    number = forms.numbers[i]
-    first, last = forms.offsets[i], forms.offsets[i + 1]
-    clausal = _is_clausal(forms, first, last)
+    before = tops[DraftTop.DRAFTED]
+    number = batch.numbers[i]
+    first, last = batch.offsets[i], batch.offsets[i + 1]
+    clausal = _is_clausal(batch, first, last)
     size, clauses = np.int64(0), np.int64(0)
     loose = False
-    tops[STAMP] += 1
+    tops[DraftTop.STAMP] += 1
     for clause in range(first, last):
-        begin, end = forms.bounds[clause], forms.bounds[clause + 1]
-        if _has_residual(forms, begin, end):
-            continue  # Python tells about the whole clause
+        begin, end = batch.bounds[clause], batch.bounds[clause + 1]
+        if has_residual(batch, begin, end):
+            continue  # the whole clause is evaluated in Python
         if clausal:
-            tops[STAMP] += 1
+            tops[DraftTop.STAMP] += 1
         absent = np.int64(0)
         for q in range(begin, end):
-            absent += _emit_predicate(directory, into, forms, q, clauses if clausal else np.int64(0), number)
+            absent += _emit_predicate(directory, into, batch, q, clauses if clausal else np.int64(0), number)
         size += absent == 0
         loose |= absent > 0
         clauses += 1
     if size == 0:
         where = np.int64(NO_CLAUSE if clausal else 0) << CLAUSE_SHIFT
-        emit(into, place_of(0, NOTHING, 0), (0, 0, 0), where | SILENT, 2 * number + 1, 0.0)
-    if tops[DRAFTED] > into.rows.shape[0]:
-        tops[NEEDED] = tops[DRAFTED] - before
-        tops[DRAFTED] = before
+        emit(into, slot_of(0, ALWAYS, 0), (0, 0, 0), where | SILENT, 2 * number + 1, 0.0)
+    if tops[DraftTop.DRAFTED] > into.rows.shape[0]:
+        tops[DraftTop.NEEDED] = tops[DraftTop.DRAFTED] - before
+        tops[DraftTop.DRAFTED] = before
         return False
     size_word = size | (CLAUSAL if clausal else 0)
-    for e in range(before, tops[DRAFTED]):
-        into.rows[e, SIZE] |= size_word
-    rows[number, CLAUSES] = clauses if clausal else 0
+    for e in range(before, tops[DraftTop.DRAFTED]):
+        into.rows[e, Entry.SIZE] |= size_word
+    rows[number, Expression.CLAUSES] = clauses if clausal else 0
     if clausal and loose:
-        rows[number, FORM_FLAGS] |= LOOSE
-    tops[MOST_SIZE] = max(tops[MOST_SIZE], size)
-    tops[MOST_CLAUSES] = max(tops[MOST_CLAUSES], clauses)
+        rows[number, Expression.FLAGS] |= LOOSE
+    tops[DraftTop.MOST_SIZE] = max(tops[DraftTop.MOST_SIZE], size)
+    tops[DraftTop.MOST_CLAUSES] = max(tops[DraftTop.MOST_CLAUSES], clauses)
     return True
 
 
 @helper
-def _is_clausal(forms: Expressions, first: int, last: int) -> bool:
-    """Tell whether a form is kept in clauses: it has one of several predicates, or a list of several kinds.
+def _is_clausal(batch: Expressions, first: int, last: int) -> bool:
+    """Tell whether an expression is posted by clause: one has several predicates, or a list has several kinds.
 
     Text that reads as a timestamp may be two members of such a list, which only clauses count once.
     """
-    found = forms.bounds[last] - forms.bounds[first] != last - first
-    for q in range(forms.bounds[first], forms.bounds[last]):
-        if forms.tags[q] >> FIELD_BITS == _IN:
-            begin, end = forms.starts[forms.which[q]], forms.starts[forms.which[q] + 1]
-            for m in range(begin + 1, end):
-                found |= forms.fields[m] != forms.fields[begin]
+    found = batch.bounds[last] - batch.bounds[first] != last - first
+    for q in range(batch.bounds[first], batch.bounds[last]):
+        found |= is_mixed(batch, q)
     return found
 
 
 @helper
-def _has_residual(forms: Expressions, begin: int, end: int) -> bool:
-    found = False
-    for q in range(begin, end):
-        found |= forms.tags[q] >> FIELD_BITS == _RESIDUAL
-    return found
-
-
-@helper
-def _dup(into: Draft, field: int) -> int:
-    """Return how many predicates of the form or clause at hand have spoken of an attribute already."""
+def _occurrence(into: Draft, field: int) -> int:
+    """Return how many earlier predicates of the current expression or clause are on the same attribute."""
     attribute = field // FIELDS
-    if into.stamp[attribute] != into.tops[STAMP]:
-        into.stamp[attribute] = into.tops[STAMP]
+    if into.stamp[attribute] != into.tops[DraftTop.STAMP]:
+        into.stamp[attribute] = into.tops[DraftTop.STAMP]
         into.spoken[attribute] = 0
     into.spoken[attribute] += 1
     return np.int64(into.spoken[attribute]) - 1
 
 
 @helper
-def emit(into: Draft, place: int, key: tuple[int, int, int], where: int, word: int, weight: float) -> None:
+def emit(into: Draft, slot: int, key: tuple[int, int, int], where: int, word: int, weight: float) -> None:
     """Write an entry, and whether its key is an expanded range; count it if there is no room."""
-    e = into.tops[DRAFTED]
+    e = into.tops[DraftTop.DRAFTED]
     if e < into.rows.shape[0]:
         row = into.rows[e]
-        row[PLACE], row[LOW], row[HIGHEST], row[EXPANDING] = place, key[0], key[1], key[2]
-        row[SIZE], row[WORD] = where, word
+        row[Entry.SLOT], row[Entry.LOW], row[Entry.HIGH], row[Entry.EXPANDING] = slot, key[0], key[1], key[2]
+        row[Entry.SIZE], row[Entry.WORD] = where, word
         into.weights[e] = weight
-    into.tops[DRAFTED] += 1
+    into.tops[DraftTop.DRAFTED] += 1
 
 
 @helper
 def _emit_predicate(
-    directory: Directory, into: Draft, forms: Expressions, q: int, clause: int, number: int
+    directory: Directory, into: Draft, batch: Expressions, q: int, clause: int, number: int
 ) -> int:
     """Write the entries of a predicate; return 1 if an absent attribute satisfies it, else 0."""
-    op, field = forms.tags[q] >> FIELD_BITS, forms.tags[q] & _MASK
-    low, high = forms.lows[q], forms.highs[q]
-    where, dup = clause << CLAUSE_SHIFT, _dup(into, field)
+    op, field = batch.tags[q] >> FIELD_BITS, batch.tags[q] & _MASK
+    low, high = batch.lows[q], batch.highs[q]
+    where, nth = clause << CLAUSE_SHIFT, _occurrence(into, field)
     holds, refuses = 2 * number + 1, 2 * number
-    weight = forms.weights[q] if forms.weights.shape[0] > 0 else 1.0
-    absence = into.settings[ABSENCE] != 0 and op in (_NE, _NOT_IN, _NOT_BETWEEN)
+    weight = batch.weights[q] if batch.weights.shape[0] > 0 else 1.0
+    absence = into.settings[Setting.ABSENCE] != 0 and op in (Op.NE, Op.NOT_IN, Op.NOT_BETWEEN)
     silent = where | SILENT
-    if op in (_EQ, _PRESENT):
-        emit(into, place_of(field, VALUE, dup), (low, 0, 0), where, holds, weight)
-    elif op == _NE:
-        emit(into, place_of(field, VALUE, dup), (low, 0, 0), silent, refuses, 0.0)
-    elif op == _MISSING:
-        emit(into, place_of(field, VALUE, dup), (0, 0, 0), silent, refuses, 0.0)
-    elif op in (_IN, _NOT_IN):
-        for m in range(forms.starts[forms.which[q]], forms.starts[forms.which[q] + 1]):
-            place = place_of(forms.fields[m], VALUE, dup)
-            if op == _IN:
-                emit(into, place, (forms.keys[m], 0, 0), where, holds, weight)
+    if op in (Op.EQ, Op.PRESENT):
+        emit(into, slot_of(field, VALUE, nth), (low, 0, 0), where, holds, weight)
+    elif op == Op.NE:
+        emit(into, slot_of(field, VALUE, nth), (low, 0, 0), silent, refuses, 0.0)
+    elif op == Op.MISSING:
+        emit(into, slot_of(field, VALUE, nth), (0, 0, 0), silent, refuses, 0.0)
+    elif op in (Op.IN, Op.NOT_IN):
+        for m in range(batch.starts[batch.which[q]], batch.starts[batch.which[q] + 1]):
+            slot = slot_of(batch.fields[m], VALUE, nth)
+            if op == Op.IN:
+                emit(into, slot, (batch.keys[m], 0, 0), where, holds, weight)
             else:
-                emit(into, place, (forms.keys[m], 0, 0), silent, refuses, 0.0)
-    # One place where ranges are written: it is inlined, and large.
+                emit(into, slot, (batch.keys[m], 0, 0), silent, refuses, 0.0)
+    # One call of `_emit_range`, since it is inlined and large.
     ranges, kind, bound, to, word = np.int64(0), op, low, np.int64(0), holds
-    if _LT <= op <= _GE:
+    if Op.LT <= op <= Op.GE:
         ranges = np.int64(1)
-    elif op == _BETWEEN:
+    elif op == Op.BETWEEN:
         ranges, to = np.int64(low <= high), high
-    elif op == _NOT_BETWEEN and low <= high:
-        ranges, kind = np.int64(2), np.int64(_LT)
+    elif op == Op.NOT_BETWEEN and low <= high:
+        ranges, kind = np.int64(2), np.int64(Op.LT)
         where, weight = silent, 0.0
         if absence:
-            ranges, kind, to, word = np.int64(1), np.int64(_BETWEEN), high, refuses
+            ranges, kind, to, word = np.int64(1), np.int64(Op.BETWEEN), high, refuses
     for turn in range(ranges):
         if turn == 1:
-            kind, bound = np.int64(_GT), high
-        _emit_range(directory, into, (field, kind, dup), (bound, to), where, word, weight)
-    if (op in (_NE, _NOT_IN) or (op == _NOT_BETWEEN and low > high)) and not absence:
-        emit(into, place_of(field, RUN, dup), (0, 0, 0), silent, holds, 0.0)
-    return np.int64(absence or op == _MISSING)
+            kind, bound = np.int64(Op.GT), high
+        _emit_range(directory, into, (field, kind, nth), (bound, to), where, word, weight)
+    if (op in (Op.NE, Op.NOT_IN) or (op == Op.NOT_BETWEEN and low > high)) and not absence:
+        emit(into, slot_of(field, ANY_VALUE, nth), (0, 0, 0), silent, holds, 0.0)
+    return np.int64(absence or op == Op.MISSING)
 
 
 @helper
@@ -224,38 +199,38 @@ def _emit_range(
     weight: float,
 ) -> None:
     """Write the entry of a range under its own key, and those under its values if it is expanded."""
-    field, kind, dup = what
-    place = place_of(field, kind, dup)
-    expanded = _is_expanded(directory, field, kind, place, bounds, into.settings[EXPANSION])
-    emit(into, place, (bounds[0], bounds[1], np.int64(expanded)), where, word, weight)
+    field, kind, nth = what
+    slot = slot_of(field, kind, nth)
+    expanded = _is_expanded(directory, field, kind, slot, bounds, into.settings[Setting.EXPANSION])
+    emit(into, slot, (bounds[0], bounds[1], np.int64(expanded)), where, word, weight)
     if not expanded:
         return
     constant = whole_of(bounds[0])
     low, high = directory.fields.low[field], directory.fields.high[field]
-    if kind == _BETWEEN:
+    if kind == Op.BETWEEN:
         low, high = constant, whole_of(bounds[1])
-    elif kind in (_LT, _LE):
-        high = min(high, constant - (kind == _LT))
+    elif kind in (Op.LT, Op.LE):
+        high = min(high, constant - (kind == Op.LT))
     else:
-        low = max(low, constant + (kind == _GT))
-    value = place_of(field, VALUE, dup)
+        low = max(low, constant + (kind == Op.GT))
+    value = slot_of(field, VALUE, nth)
     for number in range(low, high + 1):
-        emit(into, value, (key_of_whole(number), 0, 0), where, word, weight)
+        emit(into, value, (key_of_number(number), 0, 0), where, word, weight)
 
 
 @helper
 def _is_expanded(
-    directory: Directory, field: int, kind: int, place: int, bounds: tuple[int, int], widest: int
+    directory: Directory, field: int, kind: int, slot: int, bounds: tuple[int, int], widest: int
 ) -> bool:
-    """Tell whether a range is posted under its values: as it was before, or as it is now decided."""
-    if field % FIELDS != _NUMBER:
+    """Tell whether a range is posted under its values: as its key says, or for a new key, as the domain allows."""
+    if field % FIELDS != Field.NUMBER:
         return False
-    entry = hash_index.find(directory.keys, place, bounds[0], bounds[1])
+    entry = hash_index.find(directory.keys, slot, bounds[0], bounds[1])
     if entry >= 0:
-        return (directory.key_rows[entry, FLAGS] & EXPANDED) != 0
+        return (directory.key_rows[entry, KeyRow.FLAGS] & EXPANDED) != 0
     if not is_whole(bounds[0]):
         return False
-    if kind == _BETWEEN:
+    if kind == Op.BETWEEN:
         if not is_whole(bounds[1]) or directory.fields.flags[field] & FRACTIONAL:
             return False
         return whole_of(bounds[1]) - whole_of(bounds[0]) < widest

@@ -1,4 +1,4 @@
-"""Which keys an event has, and their lists by size."""
+"""The keys of an event, and their posting lists by size."""
 
 from __future__ import annotations
 
@@ -6,47 +6,40 @@ from typing import Final
 
 import numpy as np
 
+from tocsin.matching._kernels.number_keys import is_whole, whole_of
 from tocsin.matching.encoding.codes import FIELDS, Field, Op
 from tocsin.matching.encoding.events import EncodedEvents
-from tocsin.matching.k_index._kernels.directory import first_header, header_count, kind_of_place
-from tocsin.matching.k_index._kernels.entries import place_of
-from tocsin.matching.k_index._kernels.whole_numbers import is_whole, whole_of
+from tocsin.matching.k_index._kernels.directory import first_header, header_count, kind_of_slot
+from tocsin.matching.k_index._kernels.entries import slot_of
 from tocsin.matching.k_index.state import (
+    ALWAYS,
+    ANY_VALUE,
     CLAUSAL,
     EXPANDED,
-    FLAGS,
-    HIGHEST,
-    LANE_NEXT,
-    LANE_PLACE,
-    LANE_PLAIN,
-    LANE_RUN,
-    MOST_SIZE,
-    NEXT_RANGE,
-    NOTHING,
-    RUN,
     SIZE_BITS,
-    STAMP,
     VALUE,
     Directory,
     Draft,
+    DraftTop,
+    Key,
+    KeyRow,
+    Lane,
     Lists,
 )
 from tocsin.structures.hash_index import HashIndex, bucket_of, find_in
 from tocsin.structures.jit import helper, prefetch
 
-_NUMBER, _BIG, _ANY = int(Field.NUMBER), int(Field.BIG), int(Field.ANY)
-_LT, _LE, _GT, _BETWEEN = int(Op.LT), int(Op.LE), int(Op.GT), int(Op.BETWEEN)
 _NO_KEY: Final = -(2**63)  # a key that no number has
 _K: Final = (1 << SIZE_BITS) - 1
 
 
 @helper
-def unfold(directory: Directory, draft: Draft, lists: Lists, events: EncodedEvents, event: int) -> int:
-    """Chain the lists of all keys that an event has, by size; return how many there are, or -1 if there is no room.
+def find_lists(directory: Directory, draft: Draft, lists: Lists, events: EncodedEvents, event: int) -> int:
+    """Chain the lists of an event's keys by size; return how many there are, or -1 if there is no room.
 
-    Until they are looked up, `lists.row`, `lists.at` and `lists.end` hold the places and bounds of keys.
+    Until the keys are looked up, `lists.row`, `lists.at` and `lists.end` have their slots, bounds and buckets.
     """
-    asked = _ask(directory, draft, lists, events, event)
+    asked = _write_keys(directory, draft, lists, events, event)
     if asked < 0:
         return np.int64(-1)
     for i in range(asked):
@@ -63,53 +56,57 @@ def unfold(directory: Directory, draft: Draft, lists: Lists, events: EncodedEven
             prefetch(directory.posted.headers.rows, 2 * first_header(directory, entry) + 8)
             found += 1
     found = _find_ranges(directory, lists, events, event, found)
-    return np.int64(-1) if found < 0 else _chain(directory, lists, found, draft.tops[MOST_SIZE])
+    return np.int64(-1) if found < 0 else _chain(directory, lists, found, draft.tops[DraftTop.MOST_SIZE])
 
 
 @helper
-def _ask(directory: Directory, draft: Draft, lists: Lists, events: EncodedEvents, event: int) -> int:
-    """Write the keys that look-ups may find; return how many, or -1 if there is no room.
+def _write_keys(directory: Directory, draft: Draft, lists: Lists, events: EncodedEvents, event: int) -> int:
+    """Write the keys to look up; return how many, or -1 if there is no room.
 
     A value has a key of its own, one of its kind, and its attribute has one that tells that it is there.
     """
     fields, stamps = directory.fields, draft.stamp
-    draft.tops[STAMP] += 1
-    count = _ask_one(directory.keys, lists, place_of(0, NOTHING, 0), np.int64(0), np.int64(0))
-    before = np.int64(-1)  # the field of the pair before: several tests that a string passes are one field's
+    draft.tops[DraftTop.STAMP] += 1
+    count = _write_key(directory.keys, lists, slot_of(0, ALWAYS, 0), np.int64(0), np.int64(0))
+    before = np.int64(
+        -1
+    )  # the field of the pair before: the tests that a string passes are several pairs of one field
     for j in range(events.offsets[event], events.offsets[event + 1]):
         field = np.int64(events.fields[j])
         for step in range(3):
             asked, key = field, events.keys[j]
             if step == 1:
                 attribute = field // FIELDS
-                if stamps[attribute] == draft.tops[STAMP]:
+                if stamps[attribute] == draft.tops[DraftTop.STAMP]:
                     continue
-                stamps[attribute] = draft.tops[STAMP]
-                asked, key = attribute * FIELDS + _ANY, np.int64(0)
+                stamps[attribute] = draft.tops[DraftTop.STAMP]
+                asked, key = attribute * FIELDS + Field.ANY, np.int64(0)
             elif step == 2:
-                if field % FIELDS != _BIG:
+                if field % FIELDS != Field.BIG:
                     continue
-                asked, key = field - _BIG + _NUMBER, np.int64(_NO_KEY)
+                asked, key = field - Field.BIG + Field.NUMBER, np.int64(_NO_KEY)
             values, runs = fields.values[asked] > 0, fields.runs[asked] > 0 and asked != before
             if values or runs:
-                dups = np.int64(fields.dups[asked])
-                if count + 2 * dups > lists.key.shape[0]:
+                occurrences = np.int64(fields.occurrences[asked])
+                if count + 2 * occurrences > lists.key.shape[0]:
                     return np.int64(-1)
-                for dup in range(dups):
+                for nth in range(occurrences):
                     if values:
-                        count = _ask_one(directory.keys, lists, place_of(asked, VALUE, dup), key, count)
+                        count = _write_key(directory.keys, lists, slot_of(asked, VALUE, nth), key, count)
                     if runs:
-                        count = _ask_one(directory.keys, lists, place_of(asked, RUN, dup), np.int64(0), count)
+                        count = _write_key(
+                            directory.keys, lists, slot_of(asked, ANY_VALUE, nth), np.int64(0), count
+                        )
             if step == 0:
                 before = field
     return count
 
 
 @helper
-def _ask_one(keys: HashIndex, lists: Lists, place: int, key: int, count: int) -> int:
-    lists.row[count] = place
+def _write_key(keys: HashIndex, lists: Lists, slot: int, key: int, count: int) -> int:
+    lists.row[count] = slot
     lists.at[count] = key
-    lists.end[count] = bucket_of(keys, place, key, np.int64(0))
+    lists.end[count] = bucket_of(keys, slot, key, np.int64(0))
     return count + 1
 
 
@@ -123,19 +120,19 @@ def _find_ranges(directory: Directory, lists: Lists, events: EncodedEvents, even
     for j in range(events.offsets[event], events.offsets[event + 1]):
         field = np.int64(events.fields[j])
         key, low, high = events.keys[j], events.lows[j], events.highs[j]
-        if field % FIELDS == _BIG:
-            field += _NUMBER - _BIG
+        if field % FIELDS == Field.BIG:
+            field += Field.NUMBER - Field.BIG
             key = np.int64(_NO_KEY)
         lane = np.int64(directory.fields.lane[field])
         if lane < 0:
             continue
-        whole = field % FIELDS == _NUMBER and is_whole(key)
+        whole = field % FIELDS == Field.NUMBER and is_whole(key)
         inside = whole and directory.fields.low[field] <= whole_of(key) <= directory.fields.high[field]
         while lane >= 0 and found >= 0:
-            told = whole if kind_of_place(directory.lanes[lane, LANE_PLACE]) == _BETWEEN else inside
-            if not told or directory.lanes[lane, LANE_PLAIN] > 0:
-                found = _find_in_lane(directory, lists, lane, low, high, told, found)
-            lane = directory.lanes[lane, LANE_NEXT]
+            is_expanded = whole if kind_of_slot(directory.lanes[lane, Lane.SLOT]) == Op.BETWEEN else inside
+            if not is_expanded or directory.lanes[lane, Lane.PLAIN] > 0:
+                found = _find_in_lane(directory, lists, lane, low, high, is_expanded, found)
+            lane = directory.lanes[lane, Lane.NEXT]
         if found < 0:
             return found
     return found
@@ -143,15 +140,15 @@ def _find_ranges(directory: Directory, lists: Lists, events: EncodedEvents, even
 
 @helper
 def _find_in_lane(
-    directory: Directory, lists: Lists, lane: int, low: int, high: int, told: bool, found: int
+    directory: Directory, lists: Lists, lane: int, low: int, high: int, is_expanded: bool, found: int
 ) -> int:
     """Write the keys of a lane's ranges that hold of a value between `low` and `high`."""
-    runs, run = directory.runs, directory.lanes[lane, LANE_RUN]
-    kind = kind_of_place(directory.lanes[lane, LANE_PLACE])
+    runs, run = directory.runs, directory.lanes[lane, Lane.RUN]
+    kind = kind_of_slot(directory.lanes[lane, Lane.SLOT])
     # Bounds are in order: `<` and `<=` hold from some bound on, the others up to one.
-    upwards = kind in (_LT, _LE)
+    upwards = kind in (Op.LT, Op.LE)
     limit = low + 1
-    if kind in (_LE, _GT):
+    if kind in (Op.LE, Op.GT):
         limit = high
     for step in range(runs.leaves[run]):
         at = runs.leaves[run] - 1 - step if upwards else step
@@ -164,19 +161,19 @@ def _find_in_lane(
                 return found
             entry = np.int64(runs.values[leaf, i])
             while entry >= 0:
-                holds = kind != _BETWEEN or high <= directory.keys.keys[entry, HIGHEST]
-                if holds and not (told and directory.key_rows[entry, FLAGS] & EXPANDED):
+                holds = kind != Op.BETWEEN or high <= directory.keys.keys[entry, Key.HIGH]
+                if holds and not (is_expanded and directory.key_rows[entry, KeyRow.FLAGS] & EXPANDED):
                     if found == lists.key.shape[0]:
                         return np.int64(-1)
                     lists.key[found] = entry
                     found += 1
-                entry = np.int64(directory.key_rows[entry, NEXT_RANGE])
+                entry = np.int64(directory.key_rows[entry, KeyRow.NEXT_RANGE])
     return found
 
 
 @helper
 def _chain(directory: Directory, lists: Lists, found: int, most: int) -> int:
-    """Chain the lists of the keys that were found by size; return how many, or -1 if there is no room."""
+    """Chain the lists of the keys by size; return how many, or -1 if there is no room."""
     rows = directory.posted.headers.rows
     for size in range(2 * most + 2):
         lists.head[size] = -1

@@ -1,8 +1,8 @@
-"""What a form consists of: its pivots, its entries and its gates (OpIndex, 4.2 and 6.1).
+"""The pivots, entries and gates of an expression (OpIndex, §4.2 and §6.1).
 
-A conjunction counts down its units, one for each predicate and two for a range. A clause of several predicates
-is a gate: the first of them that holds counts once towards the form. Within a clause, a predicate that takes two
-entries at once, or that another value refutes, is a gate of its own.
+A conjunction counts down its units, one for each predicate and two for a range. A clause of several predicates is a
+gate: the first of them that holds counts once towards the expression. Within a clause, a predicate with two entries, or
+one that another value refutes, is a gate of its own.
 """
 
 from __future__ import annotations
@@ -11,60 +11,56 @@ from typing import Final
 
 import numpy as np
 
+from tocsin.matching._kernels.predicates import has_residual, is_mixed, required_field
+from tocsin.matching.conjunction_store.state import Expressions
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
 from tocsin.matching.opindex.state import (
     ALWAYS,
-    EMITTED,
+    ANY_VALUE,
     EQ,
     GE,
     GT,
     LE,
     LT,
-    OPENED,
-    PARENT,
-    RUN,
-    STRIKE,
-    UNITS,
-    Expressions,
+    REFUTATION,
+    EntryDraft,
+    GateDraft,
     State,
+    Top,
 )
 from tocsin.structures.jit import helper
 
 _MASK: Final = (1 << FIELD_BITS) - 1
-_ANY, _TEXT = int(Field.ANY), int(Field.TEXT)
-_OP_EQ, _OP_NE, _OP_GE = int(Op.EQ), int(Op.NE), int(Op.GE)
-_BETWEEN, _NOT_BETWEEN, _IN, _NOT_IN = int(Op.BETWEEN), int(Op.NOT_BETWEEN), int(Op.IN), int(Op.NOT_IN)
-_PRESENT, _RESIDUAL, _MISSING = int(Op.PRESENT), int(Op.RESIDUAL), int(Op.MISSING)
 
 
 @helper
-def members_of(forms: Expressions, begin: int, end: int) -> int:
+def member_count(batch: Expressions, begin: int, end: int) -> int:
     """Return how many members the lists of some predicates have."""
     count = np.int64(0)
     for q in range(begin, end):
-        if forms.which[q] >= 0:
-            count += forms.starts[forms.which[q] + 1] - forms.starts[forms.which[q]]
+        if batch.which[q] >= 0:
+            count += batch.starts[batch.which[q] + 1] - batch.starts[batch.which[q]]
     return count
 
 
 @helper
-def choose(state: State, forms: Expressions, clause: int) -> int:
-    """Write the fields that are pivots by a clause into `chosen`, each once; return how many.
+def choose(state: State, batch: Expressions, clause: int) -> int:
+    """Write the pivot fields of a clause into `chosen`, each once; return how many.
 
-    One of them must tell that the clause holds, so a list with members of several kinds gives one for each kind,
-    unless it is the whole clause: then its attribute alone is counted too.
+    Every event that satisfies the clause must have one of them. So a list with members of several kinds gives one for
+    each kind, unless it is the whole clause: then its attribute has an entry of its own.
     """
     if clause < 0:
         state.chosen[0] = ALWAYS
         return np.int64(1)
     count = np.int64(0)
-    begin, end = forms.bounds[clause], forms.bounds[clause + 1]
+    begin, end = batch.bounds[clause], batch.bounds[clause + 1]
     for q in range(begin, end):
-        if end - begin > 1 and is_mixed(forms, q):
-            for m in range(forms.starts[forms.which[q]], forms.starts[forms.which[q] + 1]):
-                count = _add_chosen(state, forms.fields[m], count)
+        if end - begin > 1 and is_mixed(batch, q):
+            for m in range(batch.starts[batch.which[q]], batch.starts[batch.which[q] + 1]):
+                count = _add_chosen(state, batch.fields[m], count)
         else:
-            count = _add_chosen(state, forms.pivots[q], count)
+            count = _add_chosen(state, required_field(batch, q), count)
     return count
 
 
@@ -78,107 +74,94 @@ def _add_chosen(state: State, field: int, count: int) -> int:
 
 
 @helper
-def draft(state: State, forms: Expressions, i: int, without_pivot: bool) -> int:
-    """Write the entries of a form into `draft` and its gates into `gate_draft`; return the units of its counter.
+def draft(state: State, batch: Expressions, i: int, without_pivot: bool) -> int:
+    """Write the entries of an expression into `draft` and its gates into `gate_draft`; return the units of its counter.
 
-    A counter or gate is told by its place in `gate_draft`, counted from 1; 0 is the form's own counter.
+    A gate is named by its position in `gate_draft`, counted from 1; 0 is the expression's own counter.
     """
     tops = state.tops
-    tops[EMITTED] = 0
-    tops[OPENED] = 0
+    tops[Top.EMITTED] = 0
+    tops[Top.OPENED] = 0
     units = np.int64(0)
     if without_pivot:
         _emit(state, EQ, np.int64(ALWAYS), np.int64(0), np.int64(0))
         units += 1
-    for clause in range(forms.offsets[i], forms.offsets[i + 1]):
-        begin, end = forms.bounds[clause], forms.bounds[clause + 1]
+    for clause in range(batch.offsets[i], batch.offsets[i + 1]):
+        begin, end = batch.bounds[clause], batch.bounds[clause + 1]
         if end - begin == 1:
-            if is_mixed(forms, begin):
+            if is_mixed(batch, begin):
                 # Text that reads as a timestamp may satisfy two members: a gate counts them once.
-                _emit_predicate(state, forms, begin, _open(state, np.int64(1), np.int64(0)))
-                _emit(state, EQ, forms.pivots[begin], np.int64(0), np.int64(0))
+                _emit_predicate(state, batch, begin, _open(state, np.int64(1), np.int64(0)))
+                _emit(state, EQ, required_field(batch, begin), np.int64(0), np.int64(0))
             else:
-                _emit_predicate(state, forms, begin, np.int64(0))
-            units += _units(forms, begin)
+                _emit_predicate(state, batch, begin, np.int64(0))
+            units += _units(batch, begin)
             continue
-        if has_residual(forms, begin, end):
-            continue  # Python tells about the whole clause
+        if has_residual(batch, begin, end):
+            continue  # the whole clause is evaluated in Python
         units += 1
         joint = _open(state, np.int64(1), np.int64(0))
         for q in range(begin, end):
-            op, field = forms.tags[q] >> FIELD_BITS, forms.tags[q] & _MASK
+            op, field = batch.tags[q] >> FIELD_BITS, batch.tags[q] & _MASK
             target = joint
-            if op in (_BETWEEN, _NOT_IN, _MISSING) or (op == _OP_NE and field % FIELDS == _TEXT):
-                target = _open(state, np.int64(2 if op == _BETWEEN else 1), joint)
-            _emit_predicate(state, forms, q, target)
-            if op == _MISSING:
+            if op in (Op.BETWEEN, Op.NOT_IN, Op.MISSING) or (op == Op.NE and field % FIELDS == Field.TEXT):
+                target = _open(state, np.int64(2 if op == Op.BETWEEN else 1), joint)
+            _emit_predicate(state, batch, q, target)
+            if op == Op.MISSING:
                 _emit(state, EQ, np.int64(ALWAYS), np.int64(0), target)
     return units
 
 
 @helper
-def _units(forms: Expressions, q: int) -> int:
-    """Return how often a predicate that holds counts towards its form, where it is a clause of its own."""
-    op = forms.tags[q] >> FIELD_BITS
-    if op in (_RESIDUAL, _MISSING):
+def _units(batch: Expressions, q: int) -> int:
+    """Return the units of a predicate that is a clause of its own."""
+    op = batch.tags[q] >> FIELD_BITS
+    if op in (Op.RESIDUAL, Op.MISSING):
         return np.int64(0)
-    return np.int64(2 if op == _BETWEEN or is_mixed(forms, q) else 1)
-
-
-@helper
-def is_mixed(forms: Expressions, q: int) -> bool:
-    """Tell whether a predicate is a list with members of several kinds."""
-    return forms.tags[q] >> FIELD_BITS == _IN and forms.pivots[q] % FIELDS == _ANY
-
-
-@helper
-def has_residual(forms: Expressions, begin: int, end: int) -> bool:
-    found = False
-    for q in range(begin, end):
-        found |= forms.tags[q] >> FIELD_BITS == _RESIDUAL
-    return found
+    return np.int64(2 if op == Op.BETWEEN or is_mixed(batch, q) else 1)
 
 
 @helper
 def _open(state: State, units: int, parent: int) -> int:
-    gate = state.tops[OPENED]
-    state.gate_draft[gate, UNITS] = units
-    state.gate_draft[gate, PARENT] = parent
-    state.tops[OPENED] += 1
+    gate = state.tops[Top.OPENED]
+    state.gate_draft[gate, GateDraft.UNITS] = units
+    state.gate_draft[gate, GateDraft.PARENT] = parent
+    state.tops[Top.OPENED] += 1
     return gate + 1
 
 
 @helper
 def _emit(state: State, kind: int, field: int, key: int, target: int) -> None:
-    entry = state.draft[state.tops[EMITTED]]
-    entry[0], entry[1], entry[2], entry[3] = kind, field, key, target
-    state.tops[EMITTED] += 1
+    entry = state.draft[state.tops[Top.EMITTED]]
+    entry[EntryDraft.KIND], entry[EntryDraft.FIELD] = kind, field
+    entry[EntryDraft.KEY], entry[EntryDraft.TARGET] = key, target
+    state.tops[Top.EMITTED] += 1
 
 
 @helper
-def _emit_predicate(state: State, forms: Expressions, q: int, target: int) -> None:
-    op, field = forms.tags[q] >> FIELD_BITS, forms.tags[q] & _MASK
-    low, high = forms.lows[q], forms.highs[q]
-    if op in (_OP_EQ, _PRESENT):
+def _emit_predicate(state: State, batch: Expressions, q: int, target: int) -> None:
+    op, field = batch.tags[q] >> FIELD_BITS, batch.tags[q] & _MASK
+    low, high = batch.lows[q], batch.highs[q]
+    if op in (Op.EQ, Op.PRESENT):
         _emit(state, EQ, field, low, target)
-    elif op == _OP_NE and field % FIELDS == _TEXT:
-        _emit(state, RUN, field, np.int64(0), target)
-        _emit(state, STRIKE, field, low, target)
-    elif _OP_NE <= op <= _OP_GE:
+    elif op == Op.NE and field % FIELDS == Field.TEXT:
+        _emit(state, ANY_VALUE, field, np.int64(0), target)
+        _emit(state, REFUTATION, field, low, target)
+    elif Op.NE <= op <= Op.GE:
         _emit(state, op, field, low, target)
-    elif op == _BETWEEN:
+    elif op == Op.BETWEEN:
         _emit(state, GE, field, low, target)
         _emit(state, LE, field, high, target)
-    elif op == _NOT_BETWEEN and low <= high:
+    elif op == Op.NOT_BETWEEN and low <= high:
         _emit(state, LT, field, low, target)
         _emit(state, GT, field, high, target)
-    elif op == _MISSING:
-        _emit(state, STRIKE, field, np.int64(0), target)
-    elif op in (_IN, _NOT_IN):
-        if op == _NOT_IN:
-            _emit(state, RUN, field, np.int64(0), target)
-        kind = EQ if op == _IN else STRIKE
-        for m in range(forms.starts[forms.which[q]], forms.starts[forms.which[q] + 1]):
-            _emit(state, kind, forms.fields[m], forms.keys[m], target)
-    elif op != _RESIDUAL:  # `not between` with nothing between: every value of the kind will do
-        _emit(state, RUN, field, np.int64(0), target)
+    elif op == Op.MISSING:
+        _emit(state, REFUTATION, field, np.int64(0), target)
+    elif op in (Op.IN, Op.NOT_IN):
+        if op == Op.NOT_IN:
+            _emit(state, ANY_VALUE, field, np.int64(0), target)
+        kind = EQ if op == Op.IN else REFUTATION
+        for m in range(batch.starts[batch.which[q]], batch.starts[batch.which[q] + 1]):
+            _emit(state, kind, batch.fields[m], batch.keys[m], target)
+    elif op != Op.RESIDUAL:  # `not between` with an empty range: every value of the kind satisfies it
+        _emit(state, ANY_VALUE, field, np.int64(0), target)

@@ -7,22 +7,23 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.structures.blocks import copy_row
 from tocsin.structures.jit import helper
 
-_TARGET: Final = 0xFFFFFFFF
-_FIELD: Final = 0x7FFFFFFF
+TARGET: Final = 0xFFFFFFFF  # bits of an entry's word for its counter or gate
+FIELD: Final = 0x7FFFFFFF  # bits above them for its field; the sign says that the entry is dead
 
 
 @helper
 def is_before(rows: NDArray[np.int64], at: int, field: int, key: int, target: int) -> bool:
-    """Tell whether an entry's place is before that of another."""
+    """Tell whether an entry sorts before (field, key, target)."""
     word = rows[at, 1]
-    own = (word >> 32) & _FIELD
+    own = (word >> 32) & FIELD
     if own != field:
         return own < field
     if rows[at, 0] != key:
         return rows[at, 0] < key
-    return (word & _TARGET) < target
+    return (word & TARGET) < target
 
 
 @helper
@@ -44,38 +45,22 @@ def sort(rows: NDArray[np.int64], count: int) -> None:
         _sift(rows, root, count)
     for last in range(count - 1, 0, -1):
         key, word = rows[0, 0], rows[0, 1]
-        rows[0, 0] = rows[last, 0]
-        rows[0, 1] = rows[last, 1]
-        rows[last, 0] = key
-        rows[last, 1] = word
+        copy_row(rows, last, np.int64(0))
+        rows[last, 0], rows[last, 1] = key, word
         _sift(rows, np.int64(0), last)
 
 
 @helper
 def _sift(rows: NDArray[np.int64], root: int, size: int) -> None:
     key, word = rows[root, 0], rows[root, 1]
-    field, target = (word >> 32) & _FIELD, word & _TARGET
+    field, target = (word >> 32) & FIELD, word & TARGET
     while 2 * root + 1 < size:
         child = 2 * root + 1
         if child + 1 < size:
             other = rows[child + 1, 1]
-            if is_before(rows, child, (other >> 32) & _FIELD, rows[child + 1, 0], other & _TARGET):
-                child += 1
-        if not _is_after(rows, child, field, key, target):
+            child += is_before(rows, child, (other >> 32) & FIELD, rows[child + 1, 0], other & TARGET)
+        if is_before(rows, child, field, key, target):
             break
-        rows[root, 0] = rows[child, 0]
-        rows[root, 1] = rows[child, 1]
+        copy_row(rows, child, root)
         root = child
-    rows[root, 0] = key
-    rows[root, 1] = word
-
-
-@helper
-def _is_after(rows: NDArray[np.int64], at: int, field: int, key: int, target: int) -> bool:
-    word = rows[at, 1]
-    own = (word >> 32) & _FIELD
-    if own != field:
-        return own > field
-    if rows[at, 0] != key:
-        return rows[at, 0] > key
-    return (word & _TARGET) > target
+    rows[root, 0], rows[root, 1] = key, word

@@ -1,4 +1,4 @@
-"""Which forms an event satisfies (OpIndex, 5)."""
+"""Matching an event: its pivots are visited, and counters of satisfied predicates count down (OpIndex, §5)."""
 
 from __future__ import annotations
 
@@ -9,43 +9,32 @@ from numpy.typing import NDArray
 
 from tocsin.matching.encoding.codes import FIELDS, Field
 from tocsin.matching.encoding.events import EncodedEvents
-from tocsin.matching.opindex._kernels.counting import search, strike_all
+from tocsin.matching.opindex._kernels.counting import refute_all, search
 from tocsin.matching.opindex._kernels.signatures import (
-    equal_bits,
-    equal_place,
-    other_bits,
-    other_place,
+    field_bits,
+    key_bits,
+    key_hash,
     segment_at,
 )
 from tocsin.matching.opindex.state import (
     ALWAYS,
-    COUNT,
-    COUNTERS,
-    EPOCH,
     EQ,
-    EVENTS,
     HITS,
     KINDS,
+    LOG,
     LOG_BITS,
-    MEMBERS,
     NO_KEY,
-    OFFSET,
-    ROOM,
-    SEARCHES,
-    SEEN,
-    STRIKE,
-    TOP,
-    TOUCHES,
-    VISITS,
-    WEIGHT,
+    REFUTATION,
+    Pivot,
+    Segment,
     State,
+    Top,
+    Total,
 )
 from tocsin.structures.jit import helper, kernel, prefetch
 
-_NUMBER, _BIG, _ANY = int(Field.NUMBER), int(Field.BIG), int(Field.ANY)
 _LOW_HALF: Final = 0xFFFFFFFF
-_LOG: Final = (1 << LOG_BITS) - 1
-_NEAR: Final = 64  # signatures of a list that are all asked for ahead
+_NEAR: Final = 64  # segments of a list whose signatures are all prefetched
 
 
 @kernel
@@ -56,44 +45,44 @@ def match(
     found: NDArray[np.int64],
     offsets: NDArray[np.int64],
 ) -> int:
-    """Write the forms that each event from `start` on satisfies; return how many events were done.
+    """Write the expressions that each event from `start` on satisfies; return the number of events done.
 
-    Those of event i are `found[offsets[i]:offsets[i + 1]]`. Fewer events than all are done if `found` is full.
+    The matches of event i are `found[offsets[i]:offsets[i + 1]]`. It stops before an event that `found` may not have room for.
     """
     for event in range(start, events.offsets.shape[0] - 1):
         count = offsets[event]
-        state.tops[EPOCH] += 1
-        pending = _unfold(state, events, event)
-        visits, most = _pivots(state, pending)
+        state.tops[Top.EPOCH] += 1
+        pending = _encode_pairs(state, events, event)
+        visits, most = _find_pivots(state, pending)
         if count + most > found.shape[0]:
-            _forget(state, events, event)
-            state.tops[ROOM] = count + most
+            _uncount(state, events, event)
+            state.tops[Top.NEEDED_MATCHES] = count + most
             return event
         _fetch(state, visits)
         for v in range(visits):
             count = _visit(state, v, pending, count, found)
-        count = _go_on(state, visits, pending, count, found)
+        count = _search_others(state, visits, pending, count, found)
         offsets[event + 1] = count
-        state.totals[EVENTS] += state.totals[WEIGHT]
-        state.totals[SEEN] += 1.0
-        state.totals[VISITS] += visits
+        state.totals[Total.EVENTS] += state.totals[Total.WEIGHT]
+        state.totals[Total.SEEN] += 1.0
+        state.totals[Total.VISITS] += visits
     return events.offsets.shape[0] - 1
 
 
 @helper
-def _forget(state: State, events: EncodedEvents, event: int) -> None:
-    """Take back that attributes were counted for an event that will be looked at again."""
-    attributes, weight = state.attributes, state.totals[WEIGHT]
+def _uncount(state: State, events: EncodedEvents, event: int) -> None:
+    """Undo the count of an event's attributes, since the event will be matched again."""
+    attributes, weight = state.attributes, state.totals[Total.WEIGHT]
     for j in range(events.offsets[event], events.offsets[event + 1]):
         attribute = np.int64(events.fields[j]) // FIELDS
-        if attributes.met[attribute] == state.tops[EPOCH]:
+        if attributes.met[attribute] == state.tops[Top.EPOCH]:
             attributes.met[attribute] = 0
             attributes.seen[attribute] -= weight
 
 
 @helper
-def _pivots(state: State, pending: int) -> tuple[int, int]:
-    """Write which pivots an event has; return how many, and how many forms are kept under them."""
+def _find_pivots(state: State, pending: int) -> tuple[int, int]:
+    """Write the pivots that an event has; return how many, and how many expressions they have."""
     pairs = state.pairs
     visits, begin, most = np.int64(0), np.int64(0), np.int64(0)
     while begin < pending:
@@ -109,60 +98,60 @@ def _pivots(state: State, pending: int) -> tuple[int, int]:
             visits += 1
         begin = end
     for v in range(visits):
-        most += state.pivots[pairs.pivot[v], MEMBERS]
+        most += state.pivots[pairs.pivot[v], Pivot.MEMBERS]
     return visits, most
 
 
 @helper
 def _own_segment(state: State, list_: int, kind: int, j: int) -> int:
-    """Return the segment of a list in which the predicates on the pivot itself are; -1 if none of them can hold."""
+    """Return the segment of a list that has the predicates on the pivot itself; -1 if none of them can hold."""
     if list_ < 0:
         return np.int64(-1)
     pairs = state.pairs
     if kind != EQ:
-        return segment_at(pairs.other_place[j], list_)
-    row, bits = segment_at(pairs.equal_place[j], list_), pairs.equal[j]
+        return segment_at(pairs.attribute[j], list_)
+    row, bits = segment_at(pairs.key_hash[j], list_), pairs.key_bits[j]
     return row if state.signatures[row] & bits == bits else np.int64(-1)
 
 
 @helper
 def _fetch(state: State, visits: int) -> None:
-    """Ask for what the visits begin with, a step at a time for all pivots, so that cache misses overlap."""
+    """Prefetch what the visits read first, one step at a time for all pivots, so that cache misses overlap."""
     pairs, lists, segments = state.pairs, state.lists, state.segments
     for v in range(visits):
         pivot, j = pairs.pivot[v], pairs.begin[v]
-        for kind in range(STRIKE):
+        for kind in range(REFUTATION):
             list_ = lists[pivot, kind]
             if list_ >= 0:
-                own = segment_at(pairs.equal_place[j] if kind == EQ else pairs.other_place[j], list_)
+                own = segment_at(pairs.key_hash[j] if kind == EQ else pairs.attribute[j], list_)
                 prefetch(segments, own * segments.shape[1])
                 prefetch(state.signatures, own)
-                first, count = list_ >> LOG_BITS, np.int64(1) << (list_ & _LOG)
+                first, count = list_ >> LOG_BITS, np.int64(1) << (list_ & LOG)
                 if count <= _NEAR:
                     for row in range(first, first + count, 8):
                         prefetch(state.signatures, row)
     for v in range(visits):
         pivot = pairs.pivot[v]
-        for kind in range(STRIKE):
+        for kind in range(REFUTATION):
             row = _own_segment(state, lists[pivot, kind], kind, pairs.begin[v])
             if row >= 0:
-                at = np.int64(segments[row, OFFSET])
-                for i in range(at, at + min(np.int64(segments[row, COUNT]), np.int64(128)), 4):
+                at = np.int64(segments[row, Segment.OFFSET])
+                for i in range(at, at + min(np.int64(segments[row, Segment.COUNT]), np.int64(128)), 4):
                     prefetch(state.entries.rows, 2 * i)
-        first = state.pivots[pivot, COUNTERS]
-        for i in range(first, first + min(state.pivots[pivot, TOP], np.int64(512)), 8):
+        first = state.pivots[pivot, Pivot.COUNTERS]
+        for i in range(first, first + min(state.pivots[pivot, Pivot.TOP], np.int64(512)), 8):
             prefetch(state.counters.rows, i)
 
 
 @helper
-def _unfold(state: State, events: EncodedEvents, event: int) -> int:
-    """Write the pairs of an event that any predicate looks at; return how many there are.
+def _encode_pairs(state: State, events: EncodedEvents, event: int) -> int:
+    """Write the pairs of an event that any predicate is on; return how many there are.
 
-    A value is a pair of its field, and one of its attribute's ANY. A number that no float equals has its place
-    among the numbers besides.
+    A value is a pair of its field, and one of its attribute's field ANY. A number that no float equals is also a pair of
+    the field NUMBER, which has its position in the order.
     """
     attributes, uses = state.attributes, state.fields.uses
-    epoch, weight = state.tops[EPOCH], state.totals[WEIGHT]
+    epoch, weight = state.tops[Top.EPOCH], state.totals[Total.WEIGHT]
     count = np.int64(0)
     for j in range(events.offsets[event], events.offsets[event + 1]):
         field = np.int64(events.fields[j])
@@ -170,13 +159,13 @@ def _unfold(state: State, events: EncodedEvents, event: int) -> int:
         if attributes.met[attribute] != epoch:
             attributes.met[attribute] = epoch
             attributes.seen[attribute] += weight
-            any_ = attribute * FIELDS + _ANY
+            any_ = attribute * FIELDS + Field.ANY
             if uses[any_] > 0:
                 count = _add_pair(state, count, any_, np.int64(0), np.int64(0), np.int64(0))
         if uses[field] > 0:
             count = _add_pair(state, count, field, events.keys[j], events.lows[j], events.highs[j])
-        if kind == _BIG and uses[field + _NUMBER - _BIG] > 0:
-            number = field + _NUMBER - _BIG
+        if kind == Field.BIG and uses[field + Field.NUMBER - Field.BIG] > 0:
+            number = field + Field.NUMBER - Field.BIG
             count = _add_pair(state, count, number, np.int64(NO_KEY), events.lows[j], events.highs[j])
     if uses[ALWAYS] > 0:
         count = _add_pair(state, count, np.int64(ALWAYS), np.int64(0), np.int64(0), np.int64(0))
@@ -190,52 +179,51 @@ def _add_pair(state: State, at: int, field: int, key: int, low: int, high: int) 
     pairs.key[at] = key
     pairs.low[at] = low
     pairs.high[at] = high
-    pairs.equal[at] = equal_bits(field, key)
-    pairs.other[at] = other_bits(field)
-    pairs.equal_place[at] = equal_place(field, key)
-    pairs.other_place[at] = other_place(field)
+    pairs.key_bits[at] = key_bits(field, key)
+    pairs.field_bits[at] = field_bits(field)
+    pairs.key_hash[at] = key_hash(field, key)
+    pairs.attribute[at] = field // FIELDS
     return at + 1
 
 
 @helper
 def _visit(state: State, v: int, pending: int, count: int, found: NDArray[np.int64]) -> int:
-    """Count what the pairs of a pivot satisfy in its own lists; return the new number of forms found.
+    """Count the predicates on a pivot that its own pairs satisfy; return the new number of expressions found.
 
-    What refutes a predicate comes first, whichever pair it is. A counter that no pair of the pivot touches cannot
-    reach zero, so it is left alone from then on; and if there is no other, nothing else is looked at.
+    Refutations of all pairs come first. A counter that no pair of the pivot touches cannot reach zero, so it is skipped
+    from then on; without any other counter, the pivot's lists are not searched further.
     """
     pairs = state.pairs
     pivot, begin, end = pairs.pivot[v], pairs.begin[v], pairs.end[v]
     lists = state.lists[pivot]
-    if lists[STRIKE] >= 0:
+    if lists[REFUTATION] >= 0:
         for j in range(pending):
-            row = segment_at(pairs.equal_place[j], lists[STRIKE])
-            if state.signatures[row] & pairs.equal[j] == pairs.equal[j]:
-                strike_all(state, row, pivot, pairs.field[j], pairs.key[j])
+            row = segment_at(pairs.key_hash[j], lists[REFUTATION])
+            if state.signatures[row] & pairs.key_bits[j] == pairs.key_bits[j]:
+                refute_all(state, row, pivot, pairs.field[j], pairs.key[j])
     so_far = (count, np.int64(0), np.int64(0))
     for j in range(begin, end):
-        for kind in range(STRIKE):
+        for kind in range(REFUTATION):
             row = _own_segment(state, lists[kind], kind, j)
             if row >= 0:
                 so_far = search(state, row, pivot, (kind, j), so_far, True, found)
     pairs.alive[v] = so_far[1]
-    state.totals[SEARCHES] += end - begin
-    state.totals[TOUCHES] += so_far[2]
+    state.totals[Total.SEARCHES] += end - begin
+    state.totals[Total.TOUCHES] += so_far[2]
     return so_far[0]
 
 
 @helper
-def _go_on(state: State, visits: int, pending: int, count: int, found: NDArray[np.int64]) -> int:
-    """Count what the event's other pairs satisfy in its pivots' lists; return the new number of forms found.
+def _search_others(state: State, visits: int, pending: int, count: int, found: NDArray[np.int64]) -> int:
+    """Count the predicates of the visited pivots that other pairs satisfy; return the new number of expressions found.
 
-    Segments that may hold something are gathered for many pivots before they are searched, so that cache
-    misses overlap.
+    Segments that may match are collected for many pivots before they are searched, so that cache misses overlap.
     """
     v, hits = np.int64(0), np.int64(0)
     while v < visits or hits > 0:
         while v < visits and hits < HITS:
             if state.pairs.alive[v] > 0:
-                hits = _hits(state, v, pending, hits)
+                hits = _collect_hits(state, v, pending, hits)
             v += 1
         count = _search_hits(state, hits, count, found)
         hits = np.int64(0)
@@ -243,26 +231,26 @@ def _go_on(state: State, visits: int, pending: int, count: int, found: NDArray[n
 
 
 @helper
-def _hits(state: State, v: int, pending: int, hits: int) -> int:
-    """Write which segments of a pivot's lists may hold something that the event satisfies; return how many by now.
+def _collect_hits(state: State, v: int, pending: int, hits: int) -> int:
+    """Collect the segments of a pivot's lists whose signatures the event passes; return how many there are by now.
 
-    Few pairs pass the signatures, so no branch depends on it.
+    Few pairs pass, so the loop has no branch that depends on it.
     """
     pairs, lists = state.pairs, state.lists[state.pairs.pivot[v]]
     at = np.uint64(hits)
-    for kind in range(STRIKE):
+    for kind in range(REFUTATION):
         if lists[kind] < 0:
             continue
         list_ = np.uint64(lists[kind])
         first = list_ >> np.uint64(LOG_BITS)
-        mask = (np.uint64(1) << (list_ & np.uint64(_LOG))) - np.uint64(1)
-        bits = pairs.equal if kind == EQ else pairs.other
-        places = pairs.equal_place if kind == EQ else pairs.other_place
+        mask = (np.uint64(1) << (list_ & np.uint64(LOG))) - np.uint64(1)
+        bits = pairs.key_bits if kind == EQ else pairs.field_bits
+        places = pairs.key_hash if kind == EQ else pairs.attribute
         if mask >= np.uint64(_NEAR):
             for j in range(np.uint64(pending)):
                 prefetch(state.signatures, first + (np.uint64(places[j]) & mask))
         what = (np.uint64(v) << np.uint64(40)) | (np.uint64(kind) << np.uint64(32))
-        # The pivot's own pairs were looked at already.
+        # The pivot's own pairs were counted by `_visit`.
         at = _pass(state, bits, places, (first, mask, what), np.uint64(0), np.uint64(pairs.begin[v]), at)
         at = _pass(state, bits, places, (first, mask, what), np.uint64(pairs.end[v]), np.uint64(pending), at)
     for i in range(np.uint64(hits), at):
@@ -280,10 +268,10 @@ def _pass(
     end: int,
     at: int,
 ) -> int:
-    """Write the segments whose signatures pairs from `begin` to `end` pass, from `at` on; return where that ends."""
+    """Write the segments whose signatures the pairs from `begin` to `end` pass, from `at` on; return the end."""
     pairs, signatures = state.pairs, state.signatures
     first, mask, what = where
-    for j in range(begin, end):  # unsigned, so that no index is asked whether it counts from the end
+    for j in range(begin, end):  # unsigned, so that no index is checked for being negative
         row = first + (np.uint64(places[j]) & mask)
         pairs.row[at] = np.int64(row)
         pairs.what[at] = np.int64(what | j)
@@ -295,7 +283,7 @@ def _pass(
 def _search_hits(state: State, hits: int, count: int, found: NDArray[np.int64]) -> int:
     pairs, segments = state.pairs, state.segments
     for i in range(hits):
-        first = 2 * max(np.int64(segments[pairs.row[i], OFFSET]), np.int64(0))
+        first = 2 * max(np.int64(segments[pairs.row[i], Segment.OFFSET]), np.int64(0))
         prefetch(state.entries.rows, first)
         prefetch(state.entries.rows, first + 8)
     so_far = (count, np.int64(0), np.int64(0))
@@ -303,6 +291,6 @@ def _search_hits(state: State, hits: int, count: int, found: NDArray[np.int64]) 
         what = pairs.what[i]
         pivot, kind, j = pairs.pivot[what >> 40], (what >> 32) & 0xFF, what & _LOW_HALF
         so_far = search(state, pairs.row[i], pivot, (kind, j), so_far, False, found)
-    state.totals[SEARCHES] += hits
-    state.totals[TOUCHES] += so_far[2]
+    state.totals[Total.SEARCHES] += hits
+    state.totals[Total.TOUCHES] += so_far[2]
     return so_far[0]

@@ -1,4 +1,4 @@
-"""Which forms would be better off with another pivot, because the stream has changed."""
+"""The pivots of expressions: their choice (OpIndex, §4.3), and its review when the stream has changed."""
 
 from __future__ import annotations
 
@@ -7,44 +7,87 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.matching._kernels.predicates import required_field
+from tocsin.matching.conjunction_store.state import (
+    CLAUSE_ROW,
+    HIGH_ROW,
+    Expressions,
+    StoreColumn,
+    StoreCounter,
+)
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Op
 from tocsin.matching.opindex.state import (
     ALWAYS,
-    CLAUSE,
     COUNT_BITS,
-    COUNTERS,
-    EVENTS,
-    EXTRA_NEXT,
-    EXTRA_PIVOT,
-    FIELD,
-    HIGH,
-    MORE,
-    PIVOT,
-    RECORDS,
-    STORE,
-    TOP,
-    TOP_FORM,
-    TOP_PIVOT,
-    WEIGHT,
+    Gate,
+    Pivot,
+    Placement,
     State,
+    StoredColumn,
+    Top,
+    Total,
 )
 from tocsin.structures.jit import helper, kernel
 
-_MUCH: Final = 4.0  # times as frequent as need be, and a pivot is given up
+KNOWN: Final = 1000.0  # events after which they, not the subscriptions, tell how frequent an attribute is
+_MUCH: Final = 4.0  # a pivot is given up when it is so many times as frequent as another
 _MASK: Final = (1 << FIELD_BITS) - 1
 _UNITS: Final = ((1 << COUNT_BITS) - 1) << COUNT_BITS
-_RESIDUAL, _MISSING = int(Op.RESIDUAL), int(Op.MISSING)
+
+
+@kernel
+def choose_pivots(
+    state: State, batch: Expressions, clauses: NDArray[np.int64], pivots: NDArray[np.int64]
+) -> None:
+    """Write, for each expression, the clause that gives its pivots, or -1, and the first of them."""
+    for i in range(batch.numbers.shape[0]):
+        clauses[i] = _pivot_clause(state, batch, i)
+        pivots[i] = ALWAYS if clauses[i] < 0 else required_field(batch, batch.bounds[clauses[i]])
+
+
+@helper
+def _pivot_clause(state: State, batch: Expressions, i: int) -> int:
+    """Return the least frequent of the clauses with the fewest predicates; -1 if no clause can have pivots."""
+    best, size, least = np.int64(-1), np.int64(0), np.inf
+    for clause in range(batch.offsets[i], batch.offsets[i + 1]):
+        count = batch.bounds[clause + 1] - batch.bounds[clause]
+        if best >= 0 and count > size:
+            continue
+        cost = _cost_of_clause(state, batch, clause)
+        if cost < np.inf and (best < 0 or count < size or cost < least):
+            best, size, least = clause, count, cost
+    return best
+
+
+@helper
+def _cost_of_clause(state: State, batch: Expressions, clause: int) -> float:
+    """Return how often events have a clause's pivots, all together; infinity if it can have none."""
+    cost = 0.0
+    for q in range(batch.bounds[clause], batch.bounds[clause + 1]):
+        if batch.tags[q] >> FIELD_BITS in (Op.RESIDUAL, Op.MISSING):
+            return np.inf
+        cost += _frequency(state, required_field(batch, q))
+    return cost
+
+
+@helper
+def _frequency(state: State, field: int) -> float:
+    """Return how frequent a field's attribute is: in events, or in subscriptions while few events were seen."""
+    attribute = field // FIELDS
+    if state.totals[Total.EVENTS] >= KNOWN * state.totals[Total.WEIGHT]:
+        return state.attributes.seen[attribute]
+    return np.float64(state.attributes.uses[attribute])
 
 
 @kernel
 def review(state: State, start: int, end: int, moves: NDArray[np.int64]) -> tuple[int, int]:
-    """Write the forms from `start` to `end` whose pivots events have too often, as many as there is room for.
+    """Write the expressions from `start` to `end` whose pivots have become too frequent, until `moves` is full.
 
-    Returns where it stopped, and how many there are.
+    Returns the expression it stopped at, and the number written.
     """
     count = np.int64(0)
-    for number in range(start, min(np.int64(end), state.tops[TOP_FORM])):
-        if state.owner[number] < 0 or state.forms[number, PIVOT] < 0:
+    for number in range(start, min(np.int64(end), state.store.counters[StoreCounter.TOP])):
+        if state.store.owner[number] < 0 or state.store.rows[number, StoredColumn.PLACEMENT] < 0:
             continue
         own = _own_cost(state, number)
         if _is_much_more(own, 0.0) and _is_much_more(own, _least_cost(state, number)):
@@ -57,44 +100,45 @@ def review(state: State, start: int, end: int, moves: NDArray[np.int64]) -> tupl
 
 @helper
 def _seen(state: State, field: int) -> float:
-    """Return in how many of the events that count an attribute was."""
-    return state.attributes.seen[field // FIELDS] / state.totals[WEIGHT]
+    """Return how many events had a field's attribute, the recent ones counting more."""
+    return state.attributes.seen[field // FIELDS] / state.totals[Total.WEIGHT]
 
 
 @helper
 def _own_cost(state: State, number: int) -> float:
-    """Return how often events have a form's pivots, each attribute once; 0 if it has none and can have none."""
-    field = state.pivots[state.forms[number, PIVOT], FIELD]
-    if field == ALWAYS:
-        return 0.0
-    cost = _seen(state, field)
-    extra = np.int64(state.forms[number, MORE])
-    while extra >= 0:
-        other = state.pivots[state.extras[extra, EXTRA_PIVOT], FIELD]
-        cost += _seen(state, other) if other // FIELDS != field // FIELDS else 0.0
-        field = other
-        extra = np.int64(state.extras[extra, EXTRA_NEXT])
+    """Return how often events have an expression's pivots, each attribute once; 0 if it can have no other pivot."""
+    placement = np.int64(state.store.rows[number, StoredColumn.PLACEMENT])
+    cost, before = 0.0, np.int64(-1)
+    while placement >= 0:
+        field = state.pivots[state.placements[placement, Placement.PIVOT], Pivot.FIELD]
+        if field == ALWAYS:
+            return 0.0
+        cost += _seen(state, field) if field // FIELDS != before else 0.0
+        before = field // FIELDS
+        placement = np.int64(state.placements[placement, Placement.NEXT])
     return cost
 
 
 @helper
 def _least_cost(state: State, number: int) -> float:
-    """Return how often events would have a form's pivots if they were chosen now."""
-    first, records = np.int64(state.forms[number, STORE]), np.int64(state.forms[number, RECORDS])
+    """Return how often events would have an expression's pivots if they were chosen now."""
+    rows = state.records.rows
+    first = np.int64(state.store.rows[number, StoreColumn.RECORD])
+    count = rows[first, 1]  # negative for a CNF
     least, cost = np.inf, 0.0
     size, fewest, left = np.int64(1), np.int64(1) << 62, np.int64(1)
-    for at in range(first, first + abs(records)):
-        tag = state.store.rows[at, 1]
+    for at in range(first + 1, first + 1 + abs(count)):
+        tag = rows[at, 1]
         op = tag >> FIELD_BITS
-        if op == HIGH:
+        if op == HIGH_ROW:
             continue
-        if op == CLAUSE:
-            size, left, cost = state.store.rows[at, 0], state.store.rows[at, 0], 0.0
+        if op == CLAUSE_ROW:
+            size, left, cost = rows[at, 0], rows[at, 0], 0.0
             continue
-        if records > 0:
+        if count > 0:
             left, cost = np.int64(1), 0.0
         left -= 1
-        cost += np.inf if op in (_RESIDUAL, _MISSING) else _seen(state, tag & _MASK)
+        cost += np.inf if op in (Op.RESIDUAL, Op.MISSING) else _seen(state, tag & _MASK)
         if left == 0 and cost < np.inf and (size < fewest or (size == fewest and cost < least)):
             fewest, least = size, cost
     return least
@@ -108,24 +152,24 @@ def _is_much_more(own: float, least: float) -> bool:
 
 @kernel
 def decay(totals: NDArray[np.float64], seen: NDArray[np.float64], factor: float) -> None:
-    """Let what was counted so far weigh less by `factor`. Costs nothing: what comes next weighs more."""
-    totals[WEIGHT] /= factor
-    if totals[WEIGHT] > 1e100:
-        scale = 1.0 / totals[WEIGHT]
+    """Multiply the weight of all earlier events by `factor`, by giving later ones more."""
+    totals[Total.WEIGHT] /= factor
+    if totals[Total.WEIGHT] > 1e100:
+        scale = 1.0 / totals[Total.WEIGHT]
         for i in range(seen.shape[0]):
             seen[i] *= scale
-        totals[EVENTS] *= scale
-        totals[WEIGHT] = 1.0
+        totals[Total.EVENTS] *= scale
+        totals[Total.WEIGHT] = 1.0
 
 
 @kernel
 def forget_events(state: State) -> None:
-    """Let every counter be untouched, so that events can be numbered from 1 again."""
-    for pivot in range(state.tops[TOP_PIVOT]):
-        first = state.pivots[pivot, COUNTERS]
-        for at in range(first, first + state.pivots[pivot, TOP]):
+    """Reset every counter, so that events can be numbered from 1 again."""
+    for pivot in range(state.tops[Top.PIVOTS]):
+        first = state.pivots[pivot, Pivot.COUNTERS]
+        for at in range(first, first + state.pivots[pivot, Pivot.TOP]):
             state.counters.rows[at, 0] &= _UNITS
     for gate in range(state.gates.shape[0]):
-        state.gates[gate, 0] &= _UNITS
+        state.gates[gate, Gate.STATE] &= _UNITS
     for attribute in range(state.attributes.met.shape[0]):
         state.attributes.met[attribute] = 0

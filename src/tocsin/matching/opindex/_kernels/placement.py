@@ -1,4 +1,4 @@
-"""How forms get into the lists of their pivots, and out again (OpIndex, 4.3)."""
+"""How expressions get into the predicate lists of their pivots, and out again (OpIndex, §4.3)."""
 
 from __future__ import annotations
 
@@ -7,166 +7,113 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Op
-from tocsin.matching.opindex._kernels.entries import choose, draft, has_residual
-from tocsin.matching.opindex._kernels.predicate_lists import erase, insert
-from tocsin.matching.opindex._kernels.room import has_draft_room, has_room
+from tocsin.matching._kernels.predicates import count_uses, has_residual
+from tocsin.matching.conjunction_store._kernels.records import free_all, store_all
+from tocsin.matching.conjunction_store.state import Expressions
+from tocsin.matching.opindex._kernels.entries import choose, draft, member_count
+from tocsin.matching.opindex._kernels.predicate_lists import erase, growth, insert, split_growth
 from tocsin.matching.opindex.state import (
     ALWAYS,
-    ASKED,
-    CLASS,
-    COPIES,
     COUNT_BITS,
-    COUNTERS,
-    EMITTED,
-    EVENTS,
-    EXTRA_GATE,
-    EXTRA_NEXT,
-    EXTRA_PIVOT,
-    EXTRA_SLOT,
-    FIELD,
-    FIRST_GATE,
-    FREE,
-    FREE_EXTRA,
-    FREE_GATE,
     GATE,
+    HAS_RESIDUAL,
     KINDS,
-    MEMBERS,
-    MORE,
-    NEXT_GATE,
-    NUMBER,
-    OPENED,
-    PARENT,
-    PIVOT,
-    SLOT,
-    STATE,
-    TOP,
-    TOP_EXTRA,
-    TOP_GATE,
-    TOP_PIVOT,
-    UNITS,
-    WEIGHT,
-    Expressions,
+    EntryDraft,
+    Gate,
+    GateDraft,
+    Pivot,
+    Placement,
     State,
+    StoredColumn,
+    Top,
 )
-from tocsin.structures import blocks
+from tocsin.structures import blocks, free_lists
 from tocsin.structures.blocks import size_of
 from tocsin.structures.jit import helper, kernel
 
-KNOWN: Final = 1000.0  # events from which on it is they that tell how frequent an attribute is
-_NONE: Final = np.inf
-_MOST_ENTRIES: Final = 1 << 20  # that a form may have in all; one with more is looked at for every event
-_RESIDUAL, _MISSING = int(Op.RESIDUAL), int(Op.MISSING)
-
-
-@helper
-def _frequency(state: State, field: int) -> float:
-    """Return how frequent a field's attribute is: in events, or in subscriptions while few events were seen."""
-    attribute = field // FIELDS
-    if state.totals[EVENTS] >= KNOWN * state.totals[WEIGHT]:
-        return state.attributes.seen[attribute]
-    return np.float64(state.attributes.uses[attribute])
-
-
-@helper
-def _cost_of_clause(state: State, forms: Expressions, clause: int) -> float:
-    """Return how often a clause's pivots are met, all together; infinity if it can have none."""
-    cost = 0.0
-    for q in range(forms.bounds[clause], forms.bounds[clause + 1]):
-        op = forms.tags[q] >> FIELD_BITS
-        if op in (_RESIDUAL, _MISSING):
-            return _NONE
-        cost += _frequency(state, forms.pivots[q])
-    return cost
-
-
-@helper
-def _pivot_clause(state: State, forms: Expressions, i: int) -> int:
-    """Return the clause with the fewest predicates, and of those the least frequent one; -1 if none will do."""
-    best, size, least = np.int64(-1), np.int64(0), _NONE
-    for clause in range(forms.offsets[i], forms.offsets[i + 1]):
-        count = forms.bounds[clause + 1] - forms.bounds[clause]
-        if best >= 0 and count > size:
-            continue
-        cost = _cost_of_clause(state, forms, clause)
-        if cost < _NONE and (best < 0 or count < size or cost < least):
-            best, size, least = clause, count, cost
-    return best
+_FREE_GATE, _GATES = int(Top.FREE_GATE), int(Top.GATES)
+_FREE_PLACEMENT, _PLACEMENTS = int(Top.FREE_PLACEMENT), int(Top.PLACEMENTS)
+_FREE, _TOP = int(Pivot.FREE), int(Pivot.TOP)
+_MOST_ENTRIES: Final = 1 << 20  # per expression; one with more gets the pivot that every event has
 
 
 @kernel
-def choose_pivots(
-    state: State, forms: Expressions, clauses: NDArray[np.int64], pivots: NDArray[np.int64]
-) -> None:
-    """Write, of each form, which clause gives its pivots, or -1, and the first of them."""
-    for i in range(forms.numbers.shape[0]):
-        clauses[i] = _pivot_clause(state, forms, i)
-        pivots[i] = ALWAYS if clauses[i] < 0 else forms.pivots[forms.bounds[clauses[i]]]
+def keep(state: State, ids: NDArray[np.int64], batch: Expressions) -> None:
+    """Store expressions under their subscriptions' ids, and count their attributes; there must be room."""
+    store_all(state.store, state.records, ids, batch)
+    count_uses(state.attributes.uses, batch, 1)
+
+
+@kernel
+def forget(state: State, batch: Expressions) -> None:
+    """Free expressions that are withdrawn."""
+    count_uses(state.attributes.uses, batch, -1)
+    free_all(state.store, state.records, batch)
 
 
 @kernel
 def place(
-    state: State, forms: Expressions, clauses: NDArray[np.int64], order: NDArray[np.int64], start: int
+    state: State, batch: Expressions, clauses: NDArray[np.int64], order: NDArray[np.int64], start: int
 ) -> int:
-    """Place forms in this order, from `start` on; return how many were done: fewer than all if there was no room.
+    """Place expressions in this order, from `start` on; return the number done, fewer than all if capacity is missing.
 
     Expressions of one pivot that follow each other find its lists in the cache.
     """
     for at in range(start, order.shape[0]):
         i = order[at]
         clause = clauses[i]
-        if not has_draft_room(state, forms, i):
+        if not _has_draft_room(state, batch, i):
             return at
-        copies = choose(state, forms, clause)
-        units = draft(state, forms, i, clause < 0)
-        if copies * state.tops[EMITTED] > _MOST_ENTRIES:
-            copies = choose(state, forms, np.int64(-1))
-            units = draft(state, forms, i, True)
-        state.tops[COPIES] = copies
-        if not has_room(state, copies):
+        copies = choose(state, batch, clause)
+        units = draft(state, batch, i, clause < 0)
+        if copies * state.tops[Top.EMITTED] > _MOST_ENTRIES:
+            copies = choose(state, batch, np.int64(-1))
+            units = draft(state, batch, i, True)
+        state.tops[Top.COPIES] = copies
+        if not _has_room(state, copies):
             return at
-        number = forms.numbers[i]
-        begin, end = forms.bounds[forms.offsets[i]], forms.bounds[forms.offsets[i + 1]]
-        holder = number + (ASKED if has_residual(forms, begin, end) else 0)
-        state.forms[number, PIVOT] = -1
-        state.forms[number, MORE] = -1
-        for copy in range(copies):
+        number = batch.numbers[i]
+        begin, end = batch.bounds[batch.offsets[i]], batch.bounds[batch.offsets[i + 1]]
+        holder = number + (HAS_RESIDUAL if has_residual(batch, begin, end) else 0)
+        for copy in range(copies - 1, -1, -1):  # the first one last, so that it leads the chain
             _place_at(state, number, holder, units, state.chosen[copy])
     return order.shape[0]
 
 
 @helper
 def _place_at(state: State, number: int, holder: int, units: int, field: int) -> None:
-    """Place the form that is drafted under one of its pivots."""
+    """Place the drafted expression under one of its pivots."""
     pivot = np.int64(state.fields.pivot[field])
     if pivot < 0:
         pivot = _new_pivot(state, field)
     slot, gate = _new_counter(state, pivot), np.int64(-1)
-    for opened in range(state.tops[OPENED] - 1, -1, -1):  # the first one last, so that it leads the chain
-        gate = _new_gate(state, gate)
-        state.gate_draft[opened, NUMBER] = gate | GATE
-    for opened in range(state.tops[OPENED]):
-        row = state.gates[state.gate_draft[opened, NUMBER] - GATE]
-        parent = state.gate_draft[opened, PARENT]
-        row[STATE] = _at_rest(state.gate_draft[opened, UNITS])
-        row[PARENT] = slot if parent == 0 else state.gate_draft[parent - 1, NUMBER]
-    for e in range(state.tops[EMITTED]):
+    for opened in range(state.tops[Top.OPENED] - 1, -1, -1):  # the first one last, so that it leads the chain
+        new = free_lists.take(state.gates[:, Gate.NEXT], state.tops, _FREE_GATE, _GATES)
+        state.gates[new, Gate.NEXT] = gate
+        state.gate_draft[opened, GateDraft.NUMBER] = new | GATE
+        gate = new
+    for opened in range(state.tops[Top.OPENED]):
+        row = state.gates[state.gate_draft[opened, GateDraft.NUMBER] - GATE]
+        row[Gate.STATE] = _at_rest(state.gate_draft[opened, GateDraft.UNITS])
+        row[Gate.PARENT] = _target(state, state.gate_draft[opened, GateDraft.PARENT], slot)
+    for e in range(state.tops[Top.EMITTED]):
         entry = state.draft[e]
-        target = slot if entry[3] == 0 else state.gate_draft[entry[3] - 1, NUMBER]
-        insert(state, pivot, entry[0], entry[1], entry[2], target)
-    at = state.pivots[pivot, COUNTERS] + slot
+        insert(state, pivot, entry, _target(state, entry[EntryDraft.TARGET], slot))
+    at = state.pivots[pivot, Pivot.COUNTERS] + slot
     state.counters.rows[at, 0] = _at_rest(units)
     state.holders[at] = holder
-    state.pivots[pivot, MEMBERS] += 1
-    form = state.forms[number]
-    if form[PIVOT] < 0:
-        form[PIVOT], form[SLOT], form[FIRST_GATE] = pivot, slot, gate
-        return
-    extra = _new_extra(state)
-    further = state.extras[extra]
-    further[EXTRA_PIVOT], further[EXTRA_SLOT], further[EXTRA_GATE] = pivot, slot, gate
-    further[EXTRA_NEXT] = form[MORE]
-    form[MORE] = extra
+    state.pivots[pivot, Pivot.MEMBERS] += 1
+    placement = free_lists.take(state.placements[:, Placement.NEXT], state.tops, _FREE_PLACEMENT, _PLACEMENTS)
+    row = state.placements[placement]
+    row[Placement.PIVOT], row[Placement.SLOT], row[Placement.FIRST_GATE] = pivot, slot, gate
+    row[Placement.NEXT] = state.store.rows[number, StoredColumn.PLACEMENT]
+    state.store.rows[number, StoredColumn.PLACEMENT] = placement
+
+
+@helper
+def _target(state: State, drafted: int, slot: int) -> int:
+    """Return the counter or gate that a drafted entry or gate counts towards."""
+    return slot if drafted == 0 else state.gate_draft[drafted - 1, GateDraft.NUMBER]
 
 
 @helper
@@ -176,105 +123,154 @@ def _at_rest(units: int) -> int:
 
 
 @helper
-def _new_gate(state: State, following: int) -> int:
-    gate = state.tops[FREE_GATE]
-    if gate >= 0:
-        state.tops[FREE_GATE] = state.gates[gate, NEXT_GATE]
-    else:
-        gate = state.tops[TOP_GATE]
-        state.tops[TOP_GATE] += 1
-    state.gates[gate, NEXT_GATE] = following
-    return gate
-
-
-@helper
 def _new_pivot(state: State, field: int) -> int:
-    pivot = state.tops[TOP_PIVOT]
-    state.tops[TOP_PIVOT] += 1
+    pivot = state.tops[Top.PIVOTS]
+    state.tops[Top.PIVOTS] += 1
     state.fields.pivot[field] = pivot
     for kind in range(KINDS):
         state.lists[pivot, kind] = -1
-    row = state.pivots[pivot]
-    row[FIELD], row[COUNTERS], row[CLASS], row[TOP], row[FREE], row[MEMBERS] = field, -1, 0, 0, -1, 0
+    state.pivots[pivot, Pivot.FIELD] = field
+    state.pivots[pivot, Pivot.MEMBERS] = 0
+    _clear_counters(state, pivot)
     return pivot
 
 
 @helper
-def _new_counter(state: State, pivot: int) -> int:
-    """Return the number, within its pivot, of a counter that nobody uses."""
-    row, counters = state.pivots[pivot], state.counters
-    slot = row[FREE]
-    if slot >= 0:
-        row[FREE] = state.holders[row[COUNTERS] + slot]
-        return slot
-    if row[COUNTERS] < 0:
-        row[COUNTERS] = blocks.take(counters, np.int64(0))
-        row[CLASS] = 0
-    elif row[TOP] == size_of(row[CLASS]):
-        old = row[COUNTERS]
-        new = blocks.take(counters, row[CLASS] + 1)
-        for i in range(row[TOP]):
-            counters.rows[new + i, 0] = counters.rows[old + i, 0]
-            state.holders[new + i] = state.holders[old + i]
-        blocks.give(counters, old, row[CLASS])
-        row[COUNTERS] = new
-        row[CLASS] += 1
-    row[TOP] += 1
-    return row[TOP] - 1
+def _clear_counters(state: State, pivot: int) -> None:
+    row = state.pivots[pivot]
+    row[Pivot.COUNTERS], row[Pivot.CLASS], row[Pivot.TOP], row[Pivot.FREE] = -1, 0, 0, -1
 
 
 @helper
-def _new_extra(state: State) -> int:
-    extra = state.tops[FREE_EXTRA]
-    if extra >= 0:
-        state.tops[FREE_EXTRA] = state.extras[extra, EXTRA_NEXT]
-        return extra
-    state.tops[TOP_EXTRA] += 1
-    return state.tops[TOP_EXTRA] - 1
+def _new_counter(state: State, pivot: int) -> int:
+    """Return the number, within its pivot, of a free counter."""
+    row, counters = state.pivots[pivot], state.counters
+    if row[Pivot.COUNTERS] < 0:
+        row[Pivot.COUNTERS] = blocks.take(counters, np.int64(0))
+    elif row[Pivot.FREE] < 0 and row[Pivot.TOP] == size_of(row[Pivot.CLASS]):
+        old = row[Pivot.COUNTERS]
+        new = blocks.moved(counters, old, row[Pivot.CLASS], row[Pivot.TOP], row[Pivot.CLASS] + 1)
+        for i in range(row[Pivot.TOP]):
+            state.holders[new + i] = state.holders[old + i]
+        row[Pivot.COUNTERS] = new
+        row[Pivot.CLASS] += 1
+    return free_lists.take(state.holders[row[Pivot.COUNTERS] :], row, _FREE, _TOP)
 
 
 @kernel
-def withdraw(state: State, forms: Expressions) -> None:
-    """Take forms out of all places where they were placed."""
-    for i in range(forms.numbers.shape[0]):
-        row = state.forms[forms.numbers[i]]
-        if row[PIVOT] < 0:
+def withdraw(state: State, batch: Expressions) -> None:
+    """Take expressions out of all their placements."""
+    for i in range(batch.numbers.shape[0]):
+        number = batch.numbers[i]
+        placement = np.int64(state.store.rows[number, StoredColumn.PLACEMENT])
+        if placement < 0:
             continue
-        draft(state, forms, i, state.pivots[row[PIVOT], FIELD] == ALWAYS)
-        pivot, slot, gate = np.int64(row[PIVOT]), np.int64(row[SLOT]), np.int64(row[FIRST_GATE])
-        extra = np.int64(row[MORE])
-        while True:
-            _withdraw_from(state, pivot, slot, gate)
-            if extra < 0:
-                break
-            further = state.extras[extra]
-            pivot, slot = np.int64(further[EXTRA_PIVOT]), np.int64(further[EXTRA_SLOT])
-            gate = np.int64(further[EXTRA_GATE])
-            following = np.int64(further[EXTRA_NEXT])
-            further[EXTRA_NEXT] = state.tops[FREE_EXTRA]
-            state.tops[FREE_EXTRA] = extra
-            extra = following
-        row[PIVOT] = -1
-        row[MORE] = -1
+        first = state.pivots[state.placements[placement, Placement.PIVOT], Pivot.FIELD]
+        draft(state, batch, i, first == ALWAYS)
+        while placement >= 0:
+            row = state.placements[placement]
+            following = np.int64(row[Placement.NEXT])
+            _withdraw_from(
+                state,
+                np.int64(row[Placement.PIVOT]),
+                np.int64(row[Placement.SLOT]),
+                np.int64(row[Placement.FIRST_GATE]),
+            )
+            free_lists.give(state.placements[:, Placement.NEXT], state.tops, _FREE_PLACEMENT, placement)
+            placement = following
+        state.store.rows[number, StoredColumn.PLACEMENT] = -1
 
 
 @helper
 def _withdraw_from(state: State, pivot: int, slot: int, gate: int) -> None:
-    """Take out the form that is drafted from one pivot, and give up its counter and gates there."""
-    for opened in range(state.tops[OPENED]):
-        state.gate_draft[opened, NUMBER] = gate | GATE
-        following = state.gates[gate, NEXT_GATE]
-        state.gates[gate, NEXT_GATE] = state.tops[FREE_GATE]
-        state.tops[FREE_GATE] = gate
+    """Take the drafted expression out of one pivot, and free its counter and gates there."""
+    for opened in range(state.tops[Top.OPENED]):
+        state.gate_draft[opened, GateDraft.NUMBER] = gate | GATE
+        following = state.gates[gate, Gate.NEXT]
+        free_lists.give(state.gates[:, Gate.NEXT], state.tops, _FREE_GATE, gate)
         gate = following
-    for e in range(state.tops[EMITTED]):
+    for e in range(state.tops[Top.EMITTED]):
         entry = state.draft[e]
-        target = slot if entry[3] == 0 else state.gate_draft[entry[3] - 1, NUMBER]
-        erase(state, pivot, entry[0], entry[1], entry[2], target)
+        erase(state, pivot, entry, _target(state, entry[EntryDraft.TARGET], slot))
     row = state.pivots[pivot]
-    state.holders[row[COUNTERS] + slot] = row[FREE]
-    row[FREE] = slot
-    row[MEMBERS] -= 1
-    if row[MEMBERS] == 0:
-        blocks.give(state.counters, row[COUNTERS], row[CLASS])
-        row[COUNTERS], row[CLASS], row[TOP], row[FREE] = -1, 0, 0, -1
+    free_lists.give(state.holders[row[Pivot.COUNTERS] :], row, _FREE, slot)
+    row[Pivot.MEMBERS] -= 1
+    if row[Pivot.MEMBERS] == 0:
+        blocks.give(state.counters, row[Pivot.COUNTERS], row[Pivot.CLASS])
+        _clear_counters(state, pivot)
+
+
+# Capacity is checked before an expression is placed, so that placing never stops half way.
+
+
+@helper
+def _has_draft_room(state: State, batch: Expressions, i: int) -> bool:
+    """Tell whether the draft arrays can take an expression; reset what the last check found missing."""
+    begin, end = batch.bounds[batch.offsets[i]], batch.bounds[batch.offsets[i + 1]]
+    gates = end - begin + batch.offsets[i + 1] - batch.offsets[i]
+    entries = 2 * (end - begin) + 1 + member_count(batch, begin, end)
+    for top in (Top.NEEDED_ENTRIES, Top.NEEDED_SEGMENTS, Top.NEEDED_COUNTERS, Top.COPIES, Top.OPENED):
+        state.tops[top] = 0
+    return (
+        entries <= state.draft.shape[0]
+        and entries <= state.chosen.shape[0]
+        and gates <= state.gate_draft.shape[0]
+    )
+
+
+@helper
+def _has_room(state: State, copies: int) -> bool:
+    """Tell whether there is capacity to place the drafted expression; the NEEDED tops say how much it takes."""
+    tops = state.tops
+    for copy in range(copies):
+        pivot = np.int64(state.fields.pivot[state.chosen[copy]])
+        tops[Top.NEEDED_COUNTERS] += _counter_growth(state, pivot)
+    return (
+        _has_entry_room(state, copies)
+        and tops[Top.PIVOTS] + copies <= state.pivots.shape[0]
+        and tops[Top.GATES] + tops[Top.OPENED] * copies <= state.gates.shape[0]
+        and tops[Top.PLACEMENTS] + copies <= state.placements.shape[0]
+        and state.counters.top[0] + tops[Top.NEEDED_COUNTERS] <= state.counters.rows.shape[0]
+    )
+
+
+@helper
+def _counter_growth(state: State, pivot: int) -> int:
+    """Return how many rows one more counter takes at a pivot."""
+    if pivot < 0 or state.pivots[pivot, Pivot.COUNTERS] < 0:
+        return np.int64(1)
+    row = state.pivots[pivot]
+    if row[Pivot.FREE] >= 0 or row[Pivot.TOP] < size_of(row[Pivot.CLASS]):
+        return np.int64(0)
+    return size_of(row[Pivot.CLASS] + 1)
+
+
+@helper
+def _has_entry_room(state: State, copies: int) -> bool:
+    """Tell whether there is capacity for the entries and segments of the drafted expression."""
+    tops = state.tops
+    emitted = tops[Top.EMITTED]
+    rows = state.entries.rows.shape[0] - state.entries.top[0]
+    segments = state.segments.shape[0] - tops[Top.SEGMENTS]
+    # A cheap upper bound first: the largest segment grows for each entry, and the longest lists are split.
+    lists, longest = min(emitted, np.int64(KINDS)), tops[Top.MOST_SEGMENTS]
+    growing = emitted * (2 * tops[Top.LARGEST_SEGMENT] + 2) + lists * (18 * longest + 4 * emitted)
+    if 2 * copies * growing <= rows and copies * lists * (4 * longest + emitted + 2) <= segments:
+        return True
+    for copy in range(copies):
+        pivot = np.int64(state.fields.pivot[state.chosen[copy]])
+        if pivot < 0:
+            tops[Top.NEEDED_SEGMENTS] += KINDS * (emitted + 2)
+            continue
+        for kind in range(KINDS):
+            more, further = split_growth(state, pivot, kind, emitted)
+            tops[Top.NEEDED_ENTRIES] += more
+            tops[Top.NEEDED_SEGMENTS] += further
+        last = np.int64(-1)
+        for e in range(emitted):
+            row, more = growth(state, pivot, state.draft[e], emitted)
+            tops[Top.NEEDED_ENTRIES] += more if row != last or row < 0 else 0
+            last = row
+    # Several entries may go into one segment, which then grows several times; and new lists are split.
+    tops[Top.NEEDED_ENTRIES] = 2 * tops[Top.NEEDED_ENTRIES] + 12 * copies * emitted
+    return tops[Top.NEEDED_ENTRIES] <= rows and tops[Top.NEEDED_SEGMENTS] <= segments

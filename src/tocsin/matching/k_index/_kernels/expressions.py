@@ -1,0 +1,194 @@
+"""Expressions, interned: one that several subscriptions have is stored once, with a chain of its members."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.matching.conjunction_store._kernels.numbers import add_number, free_number
+from tocsin.matching.conjunction_store._kernels.records import count_rows, is_cnf, read_rows, write_rows
+from tocsin.matching.conjunction_store.state import ConjunctionStore, Expressions, StoreCounter
+from tocsin.matching.k_index.state import (
+    HAS_RESIDUAL,
+    WEIGHED,
+    Expression,
+    ExpressionTable,
+    Member,
+    TableTop,
+)
+from tocsin.structures import blocks, free_lists, hash_index
+from tocsin.structures.blocks import class_of
+from tocsin.structures.jit import helper, kernel, wrapping_helper
+
+_FREE, _TOP = int(TableTop.FREE_EXPRESSION), int(TableTop.EXPRESSIONS)
+_DIGEST: Final = 0x7FFFFFFFFFFFFFFF
+
+
+@kernel
+def intern(
+    table: ExpressionTable,
+    store: ConjunctionStore,
+    ids: NDArray[np.int64],
+    batch: Expressions,
+    members: NDArray[np.int64],
+) -> None:
+    """Give subscriptions their expressions, and write the members; there must be room.
+
+    `batch.numbers` becomes the number of a new expression, or -1 if it was stored before.
+    """
+    for i in range(ids.shape[0]):
+        length = count_rows(batch, i)
+        is_residual = write_rows(table.scratch, np.int64(0), batch, i)
+        digest = _digest(table.scratch, np.int64(0), length)
+        number = _find(table, digest, length)
+        batch.numbers[i] = -1
+        if number < 0:
+            number = _new_expression(table, digest, length)
+            row = table.rows[number]
+            begin, end = batch.bounds[batch.offsets[i]], batch.bounds[batch.offsets[i + 1]]
+            row[Expression.LENGTH] = -length if is_cnf(batch, i) else length
+            row[Expression.PREDICATES] = end - begin
+            row[Expression.FLAGS] = (HAS_RESIDUAL if is_residual else 0) | _weighed(batch, begin, end)
+            table.tops[TableTop.RESIDUAL_EXPRESSIONS] += is_residual
+            batch.numbers[i] = number
+        members[i] = _new_member(table, store, ids[i], number)
+
+
+@helper
+def _weighed(batch: Expressions, begin: int, end: int) -> int:
+    """Return the flag WEIGHED if some predicate has a weight other than 1."""
+    found = False
+    if batch.weights.shape[0] > 0:
+        for q in range(begin, end):
+            found |= batch.weights[q] != 1.0
+    return WEIGHED if found else 0
+
+
+@wrapping_helper
+def _digest(rows: NDArray[np.int64], first: int, count: int) -> int:
+    """Return the digest of a record."""
+    mixed = np.uint64(count)
+    for at in range(first, first + count):
+        mixed = (mixed ^ np.uint64(rows[at, 0])) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+        mixed = (mixed ^ np.uint64(rows[at, 1])) * np.uint64(0xD6E8FEB86659FD93)
+        mixed ^= mixed >> np.uint64(32)
+    return np.int64(mixed & np.uint64(_DIGEST))
+
+
+@helper
+def _find(table: ExpressionTable, digest: int, length: int) -> int:
+    """Return the expression whose record is in `scratch`, or -1."""
+    entry = hash_index.find(table.digests, digest, 0, 0)
+    number = table.digests.keys[entry, 1] if entry >= 0 else np.int64(-1)
+    while number >= 0:
+        row = table.rows[number]
+        if abs(row[Expression.LENGTH]) == length:
+            same, first = True, np.int64(row[Expression.RECORD])
+            for at in range(length):
+                same &= table.records.rows[first + at, 0] == table.scratch[at, 0]
+                same &= table.records.rows[first + at, 1] == table.scratch[at, 1]
+            if same:
+                return number
+        number = np.int64(row[Expression.TWIN])
+    return np.int64(-1)
+
+
+@helper
+def _new_expression(table: ExpressionTable, digest: int, length: int) -> int:
+    """Return the number of a new expression with the record in `scratch`."""
+    number = free_lists.take(table.rows[:, Expression.RECORD], table.tops, _FREE, _TOP)
+    table.tops[TableTop.LIVE_EXPRESSIONS] += 1
+    row = table.rows[number]
+    entry = hash_index.find(table.digests, digest, 0, 0)
+    row[Expression.TWIN] = -1
+    if entry < 0:
+        entry = hash_index.insert(table.digests, digest, 0, 0)
+    else:
+        row[Expression.TWIN] = table.digests.keys[entry, 1]
+    table.digests.keys[entry, 1] = number
+    first = blocks.take(table.records, class_of(length))
+    for at in range(length):
+        table.records.rows[first + at, 0] = table.scratch[at, 0]
+        table.records.rows[first + at, 1] = table.scratch[at, 1]
+    row[Expression.RECORD], row[Expression.FIRST_MEMBER], row[Expression.CLAUSES] = first, -1, 0
+    return number
+
+
+@helper
+def _new_member(table: ExpressionTable, store: ConjunctionStore, id_: int, number: int) -> int:
+    member, following = add_number(store, id_), table.rows[number, Expression.FIRST_MEMBER]
+    row = store.rows[member]
+    row[Member.EXPRESSION], row[Member.NEXT] = number, following
+    if following >= 0:
+        store.rows[following, Member.PREVIOUS] = member
+    table.rows[number, Expression.FIRST_MEMBER] = member
+    store.counters[StoreCounter.PREDICATES] += table.rows[number, Expression.PREDICATES]
+    return member
+
+
+@kernel
+def drop_members(
+    table: ExpressionTable, store: ConjunctionStore, members: NDArray[np.int64], gone: NDArray[np.int64]
+) -> int:
+    """Free members; write the expressions that have none any more into `gone`, and return how many.
+
+    The caller withdraws these, and then frees them with `free_expressions`.
+    """
+    count = np.int64(0)
+    for i in range(members.shape[0]):
+        row = store.rows[members[i]]
+        number, following, previous = row[Member.EXPRESSION], row[Member.NEXT], row[Member.PREVIOUS]
+        if following >= 0:
+            store.rows[following, Member.PREVIOUS] = previous
+        if previous >= 0:
+            store.rows[previous, Member.NEXT] = following
+        else:
+            table.rows[number, Expression.FIRST_MEMBER] = following
+            if following < 0:
+                gone[count] = number
+                count += 1
+        free_number(store, members[i])
+        store.counters[StoreCounter.PREDICATES] -= table.rows[number, Expression.PREDICATES]
+    return count
+
+
+@kernel
+def free_expressions(table: ExpressionTable, numbers: NDArray[np.int64]) -> None:
+    """Free expressions that have no members, and their records."""
+    for i in range(numbers.shape[0]):
+        number = numbers[i]
+        row = table.rows[number]
+        first, length = np.int64(row[Expression.RECORD]), abs(np.int64(row[Expression.LENGTH]))
+        entry = hash_index.find(table.digests, _digest(table.records.rows, first, length), 0, 0)
+        if table.digests.keys[entry, 1] == number:
+            table.digests.keys[entry, 1] = row[Expression.TWIN]
+            if row[Expression.TWIN] < 0:
+                hash_index.remove(table.digests, entry)
+        else:
+            before = table.digests.keys[entry, 1]
+            while table.rows[before, Expression.TWIN] != number:
+                before = np.int64(table.rows[before, Expression.TWIN])
+            table.rows[before, Expression.TWIN] = row[Expression.TWIN]
+        blocks.give(table.records, first, class_of(length))
+        table.tops[TableTop.LIVE_EXPRESSIONS] -= 1
+        table.tops[TableTop.RESIDUAL_EXPRESSIONS] -= row[Expression.FLAGS] & HAS_RESIDUAL
+        free_lists.give(table.rows[:, Expression.RECORD], table.tops, _FREE, number)
+
+
+@kernel
+def recall(table: ExpressionTable, numbers: NDArray[np.int64], begin: int, into: Expressions) -> int:
+    """Read expressions from `begin` on, as many as there is room for; return where it stopped."""
+    into.offsets[0] = into.bounds[0] = 0
+    clauses, predicates = np.int64(0), np.int64(0)
+    for i in range(begin, numbers.shape[0]):
+        row = table.rows[numbers[i]]
+        first, length = np.int64(row[Expression.RECORD]), np.int64(row[Expression.LENGTH])
+        if i - begin == into.numbers.shape[0] or predicates + abs(length) > into.tags.shape[0]:
+            return i
+        into.numbers[i - begin] = numbers[i]
+        clauses, predicates = read_rows(table.records.rows, first, length, into, clauses, predicates)
+        into.offsets[i - begin + 1] = clauses
+    return numbers.shape[0]
