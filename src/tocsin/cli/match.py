@@ -36,6 +36,7 @@ from tocsin.model import Notification, View
 from tocsin.model.errors import TocsinError
 
 _BATCH = 256
+_WEIGHT = "attribute=number, such as price=2.5"
 
 
 class OutputFormat(StrEnum):
@@ -156,14 +157,11 @@ def _weights(texts: list[str], top: int | None) -> dict[str, float]:
     if texts and top is None:
         raise TocsinError("--weight sets the weights for --top; give --top, too")
     found = {}
-    for text in texts:
-        name, _, number = text.rpartition("=")
+    for name, number in options.assignments("--weight", texts, _WEIGHT):
         try:
             found[name] = float(number)
         except ValueError:
-            name = ""
-        if not name:
-            raise TocsinError(f"--weight is written as attribute=number, such as price=2.5, not {text!r}")
+            raise TocsinError(f"--weight is written as {_WEIGHT}, not '{name}={number}'") from None
     check_event_weights(found, 1)
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
@@ -189,25 +189,28 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _declare_ticks(engine: Engine, given: Iterable[str]) -> None:
-    """Declare the ticks of streams that are written as `stock=1 second`."""
+def assignments(option: str, given: Iterable[str], form: str) -> Iterator[tuple[str, str]]:
+    """Return the name and the value of each `name=value`; `form` describes an option that is written otherwise."""
     for one in given:
-        stream, equals, tick = one.rpartition("=")
-        if not equals or not stream:
-            raise TocsinError(f"--tick is written as stream=length, such as 'stock=1 second', not {one!r}")
+        name, _, value = one.rpartition("=")
+        if not name or not value:
+            raise TocsinError(f"{option} is written as {form}, not {one!r}")
+        yield name, value
+
+
+def _declare_ticks(engine: Engine, given: Iterable[str]) -> None:
+    for stream, tick in assignments("--tick", given, "stream=length, such as 'stock=1 second'"):
         try:
             engine.stream(stream, tick=tick)
         except KindError as fault:
-            raise TocsinError(f"--tick {one}: {fault}") from None
+            raise TocsinError(f"--tick {stream}={tick}: {fault}") from None
 
 
 def _declare_tables(engine: Engine, given: Iterable[str]) -> None:
-    """Declare tables that are written as `stock=symbol`, or with several keys as `quote=exchange,symbol`."""
-    for one in given:
-        stream, equals, keys = one.rpartition("=")
+    for stream, keys in assignments("--table", given, "stream=key, such as stock=symbol"):
         names = [key.strip() for key in keys.split(",")]
-        if not equals or not stream or not all(names):
-            raise TocsinError(f"--table is written as stream=key, such as stock=symbol, not {one!r}")
+        if not all(names):
+            raise TocsinError(f"--table {stream}={keys}: a key is empty; separate keys by single commas")
         engine.table(stream, key=names)
 
 
