@@ -49,15 +49,8 @@ format: $(READY) ## apply the formatter and the safe fixes
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: $(READY) ## measure; figures are kept in benchmarks/
-	@$(BIN)/python -m benchmarks language
-	@$(BIN)/python -m benchmarks lesubscribe
-	@$(BIN)/python -m benchmarks opindex
-	@$(BIN)/python -m benchmarks amkh
-	@$(BIN)/python -m benchmarks cayuga
-	@$(BIN)/python -m benchmarks views
-	@$(BIN)/python -m benchmarks network
-	@$(BIN)/python -m benchmarks spark
+bench: $(READY) ## run every benchmark in small; recorded results are in benchmarks/
+	@$(BIN)/python -m benchmarks all
 
 lock: ## resolve requirements.lock anew (needs uv)
 	@command -v uv >/dev/null || { echo "make lock needs uv: pip install uv" >&2; exit 1; }

@@ -8,36 +8,38 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from benchmarks.amkh.session import Found, Session
+from benchmarks.amkh.plots import PLOTS
+from benchmarks.amkh.scale import SCALES
+from benchmarks.amkh.session import AmkhSession, Found
 from benchmarks.amkh.workload import FIGURE_1, Parameters
+from benchmarks.runner.benchmark import MATCHERS, Benchmark, Experiment
 from benchmarks.runner.subject import Contender
+from benchmarks.runner.tables import show_by_place
 
-AUTOMATIC: Final = "amkh"  # which chooses by itself
+AUTOMATIC: Final = "amkh"  # chooses G and B by itself
+BEST: Final = "best of these"
 _AS_PUBLISHED: Final = {"split_weights": False, "ranked_classes": False}
 _FIRST_CLASSES: Final = 2  # B, where G is varied
 
 
-def figure_1(session: Session) -> None:
-    """Figure 1: unmatched subscriptions examined by the range of the constants, for tables of several sizes."""
+def figure_1(session: AmkhSession) -> None:
+    """Record the unmatched subscriptions examined by the range of the constants, for tables of several sizes."""
     for count in session.scale.sizes:
         for ratio in session.scale.ratios:
             buckets = prime(max(round(count / ratio), 2))
+            methods = [_mkh(buckets), _amkh(1, 2, buckets), _amkh(0, 2, buckets)]
             session.begin(f"figure 1: {count:,} subscriptions, {ratio:g} to a bucket")
             for highest in session.scale.highest:
-                for contender in session.taking_part(
-                    [_mkh(buckets), _amkh(1, 2, buckets), _amkh(0, 2, buckets)]
-                ):
+                for contender in session.taking_part(methods):
                     session.measure(contender, replace(FIGURE_1, highest=highest), highest, count)
 
 
-def hashed(session: Session) -> None:
+def hashed(session: AmkhSession) -> None:
     """Compare numbers of hashed general attributes (G), by the number of clauses on equality-only attributes."""
-    for name, small in (
-        ("any equality-only attributes", None),
-        ("a small set of them", session.scale.small_set),
-    ):
+    scale = session.scale
+    for name, small in (("any equality-only attributes", None), ("a small set of them", scale.small_set)):
         session.begin(f"best G: {name}")
-        for count in session.scale.equality_clauses:
+        for count in scale.equality_clauses:
             if small is not None and not 1 <= count <= small:
                 continue
             parameters = replace(
@@ -48,48 +50,42 @@ def hashed(session: Session) -> None:
                 general_clauses=2,
                 fixed_general=2,
             )
-            buckets = prime(session.scale.usual)
-            sweep = {f"{number}": _amkh(number, _FIRST_CLASSES, buckets) for number in session.scale.hashed}
-            _sweep(session, parameters, count, sweep)
+            _choose(session, parameters, count, {f"{g}": (g, _FIRST_CLASSES) for g in scale.hashed})
 
 
-def classes(session: Session) -> None:
-    """Compare numbers of classes (B), by the share of values that an inequality holds for."""
-    session.begin("best B")
-    buckets = prime(session.scale.usual)
+def classes(session: AmkhSession) -> None:
+    """Compare numbers of classes (B), by the share of values that satisfy an inequality."""
     for share in session.scale.selectivities:
-        parameters = replace(FIGURE_1, selectivity=share / 100)
-        sweep = {_written(number): _amkh(1, number, buckets) for number in session.scale.classes}
-        _sweep(session, parameters, share, sweep)
+        choices = {_written(b): (1, b) for b in session.scale.classes}
+        _choose(session, replace(FIGURE_1, selectivity=share / 100), share, choices)
 
 
-def times(session: Session) -> None:
+def times(session: AmkhSession) -> None:
     """Compare the time and the memory of AMKH with those of other matchers, on figure 1's workload."""
-    session.begin("time")
     for count in session.scale.sizes:
         for contender in [*session.taking_part([_amkh(1, 2), _amkh(0, 2)]), *session.contenders]:
             session.measure(contender, FIGURE_1, count, count, building=True)
 
 
-def _sweep(session: Session, parameters: Parameters, at: float, contenders: Mapping[str, Contender]) -> None:
-    """Measure all contenders and the automatic choice; record which was best, and what the choice cost beside it."""
+def _choose(
+    session: AmkhSession, parameters: Parameters, at: float, choices: Mapping[str, tuple[int, float]]
+) -> None:
+    """Measure fixed choices of G and B and the automatic one; record the best, and the automatic choice beside it."""
+    usual = session.scale.usual
     found: dict[str, Found] = {}
-    for value, contender in contenders.items():
-        for one in session.taking_part([contender]):
-            found[value] = session.measure(one, parameters, at, session.scale.usual)
+    for value, (general, number) in choices.items():
+        for contender in session.taking_part([_amkh(general, number, prime(usual))]):
+            found[value] = session.measure(contender, parameters, at, usual)
     for automatic in session.taking_part([Contender.of(AUTOMATIC)]):
-        chosen = session.measure(automatic, parameters, at, session.scale.usual)
+        chosen = session.measure(automatic, parameters, at, usual)
         if not found:
             continue
         fewest = min(found, key=lambda value: found[value].unmatched or 0.0)
         fastest = min(found, key=lambda value: found[value].microseconds)
-        best = Contender("best of these", AUTOMATIC)
-        session.record(
-            "unmatched examined", best, at, (found[fewest].unmatched or 0.0, "an event"), of=fewest
-        )
-        session.record("matching time", best, at, (found[fastest].microseconds, "µs"), of=fastest)
-        share = chosen.microseconds / max(found[fastest].microseconds, 1e-9)
-        session.record("time over the best", automatic, at, (share, "times"), best=fastest)
+        session.record("unmatched examined", BEST, at, found[fewest].unmatched or 0.0, "an event", of=fewest)
+        session.record("matching time", BEST, at, found[fastest].microseconds, "µs", of=fastest)
+        ratio = chosen.microseconds / max(found[fastest].microseconds, 1e-9)
+        session.record("time over the best", automatic.label, at, ratio, "times", best=fastest)
 
 
 def _amkh(general: int, classes: float, buckets: int | None = None) -> Contender:
@@ -126,3 +122,23 @@ def prime(least: int) -> int:
     while any(number % divisor == 0 for divisor in range(2, isqrt(number) + 1)):
         number += 1
     return number
+
+
+EXPERIMENTS: Final[Mapping[str, Experiment[AmkhSession]]] = {
+    "figure 1": Experiment("Figure 1: range of the constants", "6 to x", figure_1),
+    "best G": Experiment("Best G, by clauses on equality-only attributes", "clauses", hashed),
+    "best B": Experiment("Best B, by the selectivity of inequalities", "% of values", classes),
+    "time": Experiment("Time beside other matchers, figure 1's workload", "subscriptions", times),
+}
+
+BENCHMARK: Final = Benchmark(
+    name="amkh",
+    title="AMKH (Wu and Yu): figure 1, the best numbers of hashed attributes and classes, and the time per event.",
+    sizes="small: about two minutes; paper: up to 1,000,000 subscriptions",
+    scales=SCALES,
+    session=AmkhSession,
+    experiments=EXPERIMENTS,
+    show=show_by_place,
+    plots=PLOTS,
+    options=(MATCHERS,),
+)

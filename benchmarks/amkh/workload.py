@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -10,16 +9,13 @@ from msgspec import Struct
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from benchmarks.workloads.blocks import Blocks, Ragged
+from benchmarks.workloads.blocks import NumberedWorkload, Ragged, check_parameters
 from benchmarks.workloads.distributions import Choice
 from tocsin.matching.encoding.codes import Op
-from tocsin.replay.numbered import NumberedEvents, NumberedSubscriptions
-
-_SUBSCRIPTIONS, _EVENTS = 0, 1
 
 
 class Parameters(Struct, frozen=True, forbid_unknown_fields=True):
-    """What figure 1 is drawn with, by default, and what the studies behind the paper's rules vary.
+    """The parameters of figure 1, by default, which the studies behind the paper's rules vary.
 
     The equality-only attributes are `a0` and those that follow, the general ones come after them. Of each sort the first
     clauses of a subscription are on fixed attributes, the others on attributes drawn anew each time, never one twice.
@@ -27,7 +23,6 @@ class Parameters(Struct, frozen=True, forbid_unknown_fields=True):
     range.
     """
 
-    subscriptions: int = 1_000_000  # N, which the paper does not tell
     equality_only: int = 10  # attributes on which there is `=` alone
     general: int = 10  # attributes on which there is `<` and `>` too
     equality_clauses: int = 2  # of a subscription, on equality-only attributes
@@ -65,9 +60,7 @@ class Parameters(Struct, frozen=True, forbid_unknown_fields=True):
             "a range of values is empty": self.lowest > self.highest
             or self.event_lowest > self.event_highest,
         }
-        for reason, is_wrong in faults.items():
-            if is_wrong:
-                raise ValueError(reason)
+        check_parameters(faults)
 
     @property
     def attributes(self) -> int:
@@ -88,7 +81,7 @@ class Parameters(Struct, frozen=True, forbid_unknown_fields=True):
 FIGURE_1: Final = Parameters()
 
 
-class Workload:
+class Workload(NumberedWorkload):
     """Subscriptions and events drawn by `parameters`; the same seed draws the same ones, whatever the batches.
 
     >>> workload = Workload(FIGURE_1, seed=7)
@@ -96,25 +89,7 @@ class Workload:
     [65536, 34464]
     """
 
-    def __init__(self, parameters: Parameters, seed: int = 1, *, first_id: int = 0) -> None:
-        self.parameters = parameters
-        self.first_id = first_id
-        self._subscriptions = Blocks((seed, _SUBSCRIPTIONS), self._draw_subscriptions)
-        self._events = Blocks((seed, _EVENTS), self._draw_events)
-
-    def subscriptions(
-        self, begin: int = 0, end: int | None = None, *, batch: int = 1 << 16
-    ) -> Iterator[NumberedSubscriptions]:
-        """Return the subscriptions from number `begin` to `end`, in batches; a number and `first_id` make the id."""
-        end = self.parameters.subscriptions if end is None else end
-        for first, rows in self._subscriptions.batches(begin, end, batch):
-            ids = np.arange(first, first + len(rows), dtype=np.int64) + self.first_id
-            yield NumberedSubscriptions(ids, rows.offsets, *rows.columns)
-
-    def events(self, begin: int = 0, end: int = 10_000, *, batch: int = 1_000) -> Iterator[NumberedEvents]:
-        """Return the events from number `begin` to `end`, in batches."""
-        for _, rows in self._events.batches(begin, end, batch):
-            yield NumberedEvents(rows.offsets, *rows.columns)
+    parameters: Parameters
 
     def _draw_subscriptions(self, random: Generator, count: int) -> Ragged:
         p = self.parameters

@@ -1,104 +1,134 @@
-"""The experiments of figures 6, 7 and 8."""
+"""The experiments of figures 6, 7 and 8, loading, and two queries over prices of stocks."""
 
 from __future__ import annotations
 
 import time
-from typing import Final, get_args
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, Final
 
 from msgspec.structs import replace
 
-from benchmarks.cayuga.session import ALL, Input, Session
-from benchmarks.cayuga.workloads import feeds, technical
-from benchmarks.cayuga.workloads.technical import TABLE_3, Kind, Parameters, Workload
+from benchmarks.cayuga.plots import PLOTS
+from benchmarks.cayuga.scale import SCALES
+from benchmarks.cayuga.session import (
+    ALL,
+    KINDS,
+    VARIED,
+    CayugaSession,
+    feed_input,
+    technical_input,
+)
+from benchmarks.cayuga.subject import Subject
+from benchmarks.cayuga.ticks import ticks
+from benchmarks.cayuga.workloads import feeds
+from benchmarks.cayuga.workloads.rows import Rows
+from benchmarks.cayuga.workloads.technical import TABLE_3, Kind, Parameters
+from benchmarks.runner.benchmark import Benchmark, Experiment, Option, sweep
+from benchmarks.runner.tables import show_by_place
+from tocsin.engine import Engine
+from tocsin.language import to_text
+from tocsin.language.template.template import bindings_at
 from tocsin.sequences import MODES
 
-_KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
-_VARIED: Final[Kind] = "LinearStat"  # where something else than the number of subscriptions is varied
-_FEW: Final = 200  # events that things are tried with
-_SOME: Final = 1_000  # subscriptions, of which those of a few templates are taken
-_MANY: Final = 5_000  # subscriptions for which a matcher uses all it has
 _WITHOUT: Final[Kind] = "Filter"  # where parts are switched off
 
 
-def compile_all(session: Session) -> float:
-    """Use everything once, so that nothing is compiled while it is timed; return the seconds.
+def _by_kind(over: str, parameters: Callable[[Any], Parameters]) -> Callable[[CayugaSession], None]:
+    """Return the measuring of all kinds of sequences at the usual size, by a parameter of table 3."""
 
-    Values are few here, so that much is found, and all modes are seen to find the same.
-    """
-    begun = time.perf_counter()
-    often = replace(TABLE_3, domain=3)
-    tried: list[tuple[str, str, Input]] = [
-        (mode, kind, _largest(technical_input(kind, _SOME, often))) for kind in _KINDS for mode in MODES
-    ]
-    small = feeds.make_feed(_FEW, 10)
-    tried += [(mode, kind, feed_input(small, kind, _FEW)) for kind in feeds.TEMPLATES for mode in MODES]
-    tried.append((ALL, "many", technical_input(_VARIED, _MANY)))
-    for mode, kind, given in tried:
-        session.tell(session.called(mode), "compiling what is not compiled yet")
-        session.try_out(kind, mode, given, _FEW)
-    return time.perf_counter() - begun
+    def measure(session: CayugaSession, at: float) -> None:
+        for kind in KINDS:
+            session.measure(kind, technical_input(kind, session.scale.usual, parameters(at)), at)
+
+    return sweep(over, measure)
 
 
-def subscriptions(session: Session) -> None:
-    """Figure 6(a): events a second by the number of subscriptions, for the five templates."""
+def _subscriptions(session: CayugaSession) -> None:
     for count in session.scale.sizes:
-        for kind in _KINDS:
+        for kind in KINDS:
             session.measure(kind, technical_input(kind, count), count)
     count = session.scale.by_step
-    anew = replace(TABLE_3, by_step=True)
-    session.measure(f"{_VARIED}, attributes by step", technical_input(_VARIED, count, anew), count)
+    by_step = technical_input(VARIED, count, replace(TABLE_3, by_step=True))
+    session.measure(f"{VARIED}, attributes by step", by_step, count)
 
 
-def skew(session: Session) -> None:
-    """Figure 6(b): events a second by the skew of attributes, and of values in the first step."""
-    for exponent in session.scale.exponents:
-        parameters = replace(TABLE_3, zipf=(exponent, *TABLE_3.zipf[1:]))
-        for kind in _KINDS:
-            session.measure(kind, technical_input(kind, session.scale.usual, parameters), exponent)
+def _optimisation(session: CayugaSession, count: int) -> None:
+    given = replace(technical_input(_WITHOUT, count), levels=())  # one mode merges nothing
+    for mode in MODES:
+        session.measure(mode, given, count, mode=mode, same=_WITHOUT)
 
 
-def selectivity(session: Session) -> None:
-    """Figure 6(c): events a second by the selectivity of inequalities."""
-    for share in session.scale.selectivities:
-        parameters = replace(TABLE_3, selectivity=share)
-        for kind in _KINDS:
-            session.measure(kind, technical_input(kind, session.scale.usual, parameters), share)
+def _feed(session: CayugaSession, count: int) -> None:
+    for kind in feeds.TEMPLATES:
+        session.measure(kind, feed_input(session.feed, kind, count), count)
 
 
-def optimisation(session: Session) -> None:
-    """Figure 7: events a second with parts switched off; all modes must find the same."""
-    for count in session.scale.optimised:
-        given = replace(technical_input(_WITHOUT, count), levels=())  # one mode merges nothing
-        for mode in MODES:
-            session.measure(mode, given, count, mode=mode, same=_WITHOUT)
+def _loading(session: CayugaSession) -> None:
+    """Load subscriptions of LinearStat by the column, with and without the engine, and as texts."""
+    count = session.scale.loaded
+    groups = technical_input("LinearStat", count).groups
+    session.tell("by the column", f"{count:,} subscriptions")
+    session.record_loading("by the column", count, Subject(session.matcher, ALL).load(groups))
+    _load(session, "Engine.subscribe_many", count, lambda engine: _subscribe_many(engine, groups))
+    texts = list(islice(chain.from_iterable(map(_texts, groups)), session.scale.texts))
+    _load(session, "Engine.subscribe", len(texts), lambda engine: list(map(engine.subscribe, texts)))
 
 
-def feed(session: Session) -> None:
-    """Figure 8: events a second of the templates over feeds, by the number of subscriptions."""
-    articles = session.material.feed
-    for count in session.scale.feed:
-        for kind in feeds.TEMPLATES:
-            session.measure(kind, feed_input(articles, kind, count), count)
+def _load(session: CayugaSession, label: str, count: int, load: Callable[[Engine], object]) -> None:
+    session.tell(label, f"{count:,} subscriptions")
+    engine = Engine(matcher=session.matcher)
+    begun = time.perf_counter()
+    load(engine)
+    session.record("loading", label, count, count / (time.perf_counter() - begun), "subscriptions/s")
 
 
-def technical_input(kind: Kind, count: int, parameters: Parameters = TABLE_3) -> Input:
-    """Return the technical benchmark's subscriptions of a kind, and its events."""
-    workload = Workload(parameters, kind)
-    return Input(
-        workload.subscriptions(0, count),
-        workload.events,
-        technical.STREAM,
-        technical.TIME,
-        workload.levels(count),
-    )
+def _subscribe_many(engine: Engine, groups: Sequence[Rows]) -> None:
+    for rows in groups:
+        engine.subscribe_many(rows.template(), rows.columns)
 
 
-def feed_input(articles: feeds.Feed, kind: feeds.Kind, count: int) -> Input:
-    """Return subscriptions of a kind to a feed, and its articles."""
-    return Input(articles.subscriptions(kind, count), articles.batches, feeds.STREAM, feeds.TIME)
+def _texts(rows: Rows) -> Iterator[str]:
+    """Return the text of each row."""
+    template = rows.template()
+    return (to_text(template.bind(bindings_at(rows.columns, row))) for row in range(len(rows)))
 
 
-def _largest(given: Input, templates: int = 3) -> Input:
-    """Return the subscriptions of the templates that have the most."""
-    groups = sorted(given.groups, key=len, reverse=True)[:templates]
-    return replace(given, groups=groups)
+EXPERIMENTS: Final[Mapping[str, Experiment[CayugaSession]]] = {
+    "subscriptions": Experiment("Figure 6a: number of subscriptions", "subscriptions", _subscriptions),
+    "skew": Experiment(
+        "Figure 6b: skew",
+        "zipf1",
+        _by_kind("exponents", lambda at: replace(TABLE_3, zipf=(at, *TABLE_3.zipf[1:]))),
+    ),
+    "selectivity": Experiment(
+        "Figure 6c: selectivity of inequalities",
+        "selectivity",
+        _by_kind("selectivities", lambda at: replace(TABLE_3, selectivity=at)),
+    ),
+    "optimisation": Experiment(
+        "Figure 7: parts switched off, Filter", "subscriptions", sweep("optimised", _optimisation)
+    ),
+    "rss": Experiment("Figure 8: feeds", "subscriptions", sweep("feed", _feed)),
+    "loading": Experiment("Loading LinearStat", "subscriptions", _loading),
+    "ticks": Experiment("S3 and S4 over prices of stocks", "prices", ticks),
+}
+
+BENCHMARK: Final = Benchmark(
+    name="cayuga",
+    title="Cayuga (EDBT 2006): events a second of sequences, with parts switched off, over feeds, beside SQL.",
+    sizes="small: about a minute; paper: up to 400,000 subscriptions",
+    scales=SCALES,
+    session=CayugaSession,
+    experiments=EXPERIMENTS,
+    show=partial(show_by_place, of="of"),
+    plots=PLOTS,
+    options=(
+        Option("matcher", "The matcher of the static parts of sequences; `dynamic` if not given."),
+        Option(
+            "data", "Read articles and prices from this folder's news.jsonl.gz and stocks.jsonl.zst.", Path
+        ),
+    ),
+)

@@ -1,4 +1,4 @@
-"""What a user would write instead for S3 and S4: window functions in SQL, run by DuckDB, and pandas."""
+"""The alternatives for S3 and S4: window functions in SQL, run by DuckDB, and pandas."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Found(Struct, frozen=True):
 
 
 class Rival(Struct, frozen=True):
-    """Another way of asking: what it is called, what it needs, and how it answers."""
+    """An alternative: its label, the package it needs, and how it answers."""
 
     label: str
     package: str
@@ -56,7 +56,7 @@ class Rival(Struct, frozen=True):
 
 
 def rivals(question: str) -> list[Rival]:
-    """Return the other ways of asking S3 or S4."""
+    """Return the alternatives for S3 or S4."""
     found = [Rival("SQL in DuckDB", "duckdb", lambda prices: _by_sql(prices, *_SQL[question]))]
     if question == "S3":
         found.append(Rival("pandas", "pandas", _by_pandas))
@@ -64,7 +64,7 @@ def rivals(question: str) -> list[Rival]:
 
 
 def missing(rival: Rival) -> str | None:
-    """Return what has to be installed for a rival, or None."""
+    """Return which package has to be installed for a rival, or None."""
     if find_spec(rival.package) is not None:
         return None
     return f"{rival.label} needs {rival.package}; install it with: pip install 'tocsin[bench]'"

@@ -1,48 +1,47 @@
-"""A run of the experiments: how sequences are filled, and what is counted and timed while events come."""
+"""A run of the experiments: how sequences are filled, and their counts and times."""
 
 from __future__ import annotations
 
 import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
 from statistics import median
-from typing import Final, Protocol
+from typing import Any, ClassVar, Final, TypeAlias, get_args
 
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
-from benchmarks.cayuga.inputs import Material
-from benchmarks.cayuga.scales import Scale
-from benchmarks.cayuga.subject import Loading, Subject, summary
+from benchmarks.cayuga.subject import Subject, summary
+from benchmarks.cayuga.workloads import feeds, technical
+from benchmarks.cayuga.workloads.feeds import Feed, make_feed, read_feed
 from benchmarks.cayuga.workloads.rows import Rows
-from benchmarks.runner.agreement import Answers
-from benchmarks.runner.session import MatcherSession
-from benchmarks.runner.subject import Contender
+from benchmarks.cayuga.workloads.stocks import make_prices, read_prices
+from benchmarks.cayuga.workloads.technical import TABLE_3, Kind, Parameters, Workload
+from benchmarks.runner.agreement import Agreement
+from benchmarks.runner.data import find_data, origins
+from benchmarks.runner.session import Progress, Session, Targets, silent
+from benchmarks.runner.subject import Loading
+from tocsin.matching import create_matcher
 from tocsin.matching.encoding.codes import Keys
+from tocsin.sequences import MODES
 
 ALL: Final = "cayuga"
 """The mode in which nothing is switched off."""
 
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+VARIED: Final[Kind] = "LinearStat"  # where something else than the number of subscriptions is varied
+
 _MANY: Final = 50_000  # subscriptions
 _FEW: Final = 16  # events of the first batch: with everything switched off, one takes long
 _SLOW: Final = 0.1  # seconds of a batch, from which on the next is no larger
-_TARGETS: Final = {  # (experiment, measurement, contender, at): what one core is to reach
-    **{
-        ("subscriptions", "throughput", kind, 400_000): 50_000.0
-        for kind in ("LinearStat", "LinearDyn", "Filter")
-    },
-    ("subscriptions", "throughput", "NonDeterministic", 400_000): 20_000.0,
-    ("loading", "loading", "by the column", 400_000): 50_000.0,
-    ("ticks", "throughput", "Tocsin, S3", 619_040): 300_000.0,
-    ("ticks", "throughput", "Tocsin, S4", 619_040): 300_000.0,
-}
+_TRIED: Final = 200  # events before anything is timed
+_FILES: Final = {"feed": "news.jsonl.gz", "prices": "stocks.jsonl.zst"}
 
-
-class DrawEvents(Protocol):
-    """What draws events by number, in batches."""
-
-    def __call__(self, begin: int, end: int, *, batch: int) -> Iterator[pa.Table]:
-        """Return those from number `begin` to `end`, as far as there are any."""
+DrawEvents: TypeAlias = Callable[..., Iterator[pa.Table]]
+"""Draws events from number `begin` to `end`, as far as there are any, in batches of `batch`."""
 
 
 class Input(Struct, frozen=True):
@@ -51,106 +50,135 @@ class Input(Struct, frozen=True):
     groups: Sequence[Rows]
     events: DrawEvents
     stream: str
-    time: str  # the column that tells when an event happened
-    levels: tuple[
-        int, ...
-    ] = ()  # how many different beginnings there are, by their steps: nodes after merging
+    time: str  # the column with an event's time
+    levels: tuple[int, ...] = ()  # different beginnings of each length: nodes after merging
 
 
-class Session(MatcherSession):
-    """Fills sequences with subscriptions, and records what events cost them."""
+def technical_input(kind: Kind, count: int, parameters: Parameters = TABLE_3) -> Input:
+    """Return the technical benchmark's subscriptions of a kind, and its events."""
+    workload = Workload(parameters, kind)
+    groups, levels = workload.subscriptions(0, count), workload.levels(count)
+    return Input(groups, workload.events, technical.STREAM, technical.TIME, levels)
+
+
+def feed_input(articles: Feed, kind: feeds.Kind, count: int) -> Input:
+    """Return subscriptions of a kind to a feed, and its articles."""
+    return Input(articles.subscriptions(kind, count), articles.batches, feeds.STREAM, feeds.TIME)
+
+
+class CayugaSession(Session):
+    """Fills sequences with subscriptions, and records the cost of events."""
+
+    targets: ClassVar[Targets] = {
+        **{
+            ("subscriptions", "throughput", kind, 400_000): 50_000.0
+            for kind in ("LinearStat", "LinearDyn", "Filter")
+        },
+        ("subscriptions", "throughput", "NonDeterministic", 400_000): 20_000.0,
+        ("loading", "loading", "by the column", 400_000): 50_000.0,
+        ("ticks", "throughput", "Tocsin, S3", 619_040): 300_000.0,
+        ("ticks", "throughput", "Tocsin, S4", 619_040): 300_000.0,
+    }
 
     def __init__(
         self,
-        scale: Scale,
-        matcher: str,
-        material: Material,
-        progress: Callable[[str], None] = lambda _: None,
+        scale: Any,
+        matcher: str = "dynamic",
+        *,
+        data: Path | None = None,
+        feed: Path | None = None,
+        prices: Path | None = None,
+        progress: Progress = silent,
     ) -> None:
-        super().__init__([matcher], progress)
-        self.scale = scale
+        super().__init__(scale, progress)
+        create_matcher(matcher)  # raises for an unknown one
         self.matcher = matcher
-        self.material = material
-        self._answers = Answers()
+        advice = "leave out --data, and the data is made up"
+        self.files = find_data(_FILES, data, advice, feed=feed, prices=prices)
+        self._agreement = Agreement()
 
-    def target(self, name: str, matcher: str, at: float | str) -> float | None:
-        """Return what one core is to reach, or None."""
-        return _TARGETS.get((self._experiment, name, matcher, at))  # type: ignore[arg-type]
+    @cached_property
+    def feed(self) -> Feed:
+        """Return the articles."""
+        path = self.files["feed"]
+        return make_feed(self.scale.articles) if path is None else read_feed(path, self.scale.articles)
 
-    def called(self, label: str) -> Contender:
-        """Return a contender by what it is called in tables: a template, a mode, another system."""
-        return Contender(label, self.matcher)
+    @cached_property
+    def prices(self) -> pa.Table:
+        """Return the prices of stocks."""
+        path = self.files["prices"]
+        return make_prices(self.scale.stocks, self.scale.days) if path is None else read_prices(path)
 
-    def try_out(self, kind: str, mode: str, given: Input, events: int) -> None:
-        """Use what is measured later; modes that are given the same kind must find the same."""
-        subject = Subject(self.matcher, mode)
-        subject.load(given.groups)
-        answers = [found for _, found in _Pacing(subject, given, events).run(events, float("inf"))]
-        self._answers.check((self._experiment, kind), mode, answers)
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters that the report names, with where the data comes from."""
+        return {**super().parameters(), "matcher": self.matcher, **origins(self.files)}
+
+    def compile(self, measures: Sequence[Callable[[Any], None]]) -> None:  # noqa: ARG002 - all need the sequences
+        """Use every template in every mode; values are few, so that much matches, and all modes must agree."""
+        often, small = replace(TABLE_3, domain=3), make_feed(_TRIED, 10)
+        tried: list[tuple[str, str, Input]] = [
+            (kind, mode, _largest(technical_input(kind, 1_000, often))) for kind in KINDS for mode in MODES
+        ]
+        tried += [(kind, mode, feed_input(small, kind, _TRIED)) for kind in feeds.TEMPLATES for mode in MODES]
+        tried.append(("many", ALL, technical_input(VARIED, 5_000)))  # for which a matcher uses all it has
+        for kind, mode, given in tried:
+            self.tell(mode, "compiling")
+            subject = Subject(self.matcher, mode)
+            subject.load(given.groups)
+            found = [found for _, found in _Pacing(subject, given, _TRIED).run(_TRIED, float("inf"))]
+            self._agreement.check((self.experiment, kind), mode, found)
 
     def measure(self, label: str, given: Input, at: float | str, *, mode: str = ALL, same: str = "") -> None:
-        """Record what it takes to load subscriptions, and what events cost then.
-
-        Contenders that are asked the `same` must answer the same.
-        """
+        """Record the cost of loading subscriptions, and of events then; contenders with the `same` input must agree."""
         if sum(map(len, given.groups)) > _MANY:
-            gc.collect()  # what was measured before took memory that is needed
-        contender = self.called(label)
+            gc.collect()  # the memory of the measurements before is needed
         subject = Subject(self.matcher, mode)
-        loading = subject.load(given.groups, lambda text: self.tell(contender, text))
-        self.tell(contender, f"{loading.subscriptions:,} subscriptions, events")
+        loading = subject.load(given.groups, lambda text: self.tell(label, text))
+        self.tell(label, f"{loading.subscriptions:,} subscriptions, events")
         pacing = _Pacing(subject, given, self.scale.batch)
-        answers = [found for _, found in pacing.run(self.scale.warm_up, self.scale.seconds)]
+        found = [found for _, found in pacing.run(self.scale.warm_up, self.scale.seconds)]
         before, spent = subject.runner.stats(), subject.cpu
         taken = list(pacing.run(self.scale.events, self.scale.seconds))
-        answers += [found for _, found in taken]
-        self._answers.check((self._experiment, at, same or label), label, answers)
-        stats = subject.runner.stats()
+        found += [found for _, found in taken]
+        self._agreement.check((self.experiment, at, same or label), label, found)
         events = sum(found.shape[1] for _, found in taken)
         if not events:
-            self.left_out.append(f"{self._experiment}: {label} at {at} took all events to warm up")
+            self.left_out.append(f"{self.experiment}: {label} at {at} took all events to warm up")
             return
-        each = 1 / median(seconds / found.shape[1] for seconds, found in taken)
-        overall = events / sum(seconds for seconds, _ in taken)
-        by_processor = events / max(subject.cpu - spent, 1e-9)
         self.record(
             "throughput",
-            contender,
+            label,
             at,
-            (each, "events/s"),
-            overall=overall,
-            by_processor_time=by_processor,
+            1 / median(seconds / found.shape[1] for seconds, found in taken),
+            "events/s",
+            overall=events / sum(seconds for seconds, _ in taken),
+            by_processor_time=events / max(subject.cpu - spent, 1e-9),
             events=float(events),
         )
         witnesses = sum(int(found[0].sum()) for _, found in taken)
-        self.record("witnesses", contender, at, (witnesses / events, "an event"))
-        self._record_loading(contender, at, loading)
-        levels: dict[str, float | str | None] = {
-            f"level_{number}": float(nodes) for number, nodes in enumerate(given.levels, 1)
-        }
-        self.record("nodes", contender, at, (float(stats.nodes), ""), **levels)
+        self.record("witnesses", label, at, witnesses / events, "an event")
+        self.record_loading(label, at, loading, templates=float(len(given.groups)))
+        stats = subject.runner.stats()
+        levels = {f"level_{number}": float(nodes) for number, nodes in enumerate(given.levels, 1)}
+        self.record("nodes", label, at, stats.nodes, "", **levels)
         for name in ("ends", "active_nodes", "instances"):
-            self.record(name.replace("_", " "), contender, at, (float(getattr(stats, name)), ""))
-        counts = {
-            "visited_nodes": "visited nodes",
-            "examined": "looked at",
-            "matched_predicates": "matched predicates",
-        }
-        for name, series in counts.items():
-            grown = getattr(stats, name) - getattr(before, name)
-            self.record(series, contender, at, (grown / events, "an event"))
+            self.record(name.replace("_", " "), label, at, getattr(stats, name), "")
+        # `looked at` is the name in recorded results.
+        for name, field in (("visited nodes", ""), ("looked at", "examined"), ("matched predicates", "")):
+            counter = field or name.replace(" ", "_")
+            grown = getattr(stats, counter) - getattr(before, counter)
+            self.record(name, label, at, grown / events, "an event")
 
-    def _record_loading(self, contender: Contender, at: float | str, loading: Loading) -> None:
-        self.record(
-            "loading",
-            contender,
-            at,
-            (loading.rate, "subscriptions/s"),
-            templates=float(loading.templates),
-            preparing=loading.preparing,
-            adding=loading.adding,
-        )
-        self.record("memory", contender, at, (loading.bytes_each, "bytes each"), grown_mb=loading.resident_mb)
+    def record_loading(self, label: str, at: float | str, loading: Loading, **details: float) -> None:
+        """Keep the rate of loading and the memory."""
+        details |= {"preparing": loading.preparing, "adding": loading.adding}
+        self.record("loading", label, at, loading.rate, "subscriptions/s", **details)
+        self.record("memory", label, at, loading.bytes_each, "bytes each", grown_mb=loading.resident_mb)
+
+
+def _largest(given: Input, templates: int = 3) -> Input:
+    """Return the subscriptions of the templates that have the most."""
+    return replace(given, groups=sorted(given.groups, key=len, reverse=True)[:templates])
 
 
 class _Pacing:
@@ -164,7 +192,7 @@ class _Pacing:
         self._place = 0
 
     def run(self, events: int, budget: float) -> Iterator[tuple[float, Keys]]:
-        """Return, of each batch, the seconds and the answers, until there are no more events or the time is up."""
+        """Return the seconds and a summary of each batch, until there are no more events or the time is up."""
         end, begun, given = self._place + events, time.perf_counter(), self._given
         while self._place < end and time.perf_counter() - begun < budget:
             size = min(self._size, end - self._place)

@@ -1,4 +1,4 @@
-"""S3 and S4 over prices of stocks, beside what a user would write instead."""
+"""S3 and S4 over prices of stocks, beside SQL and pandas."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.cayuga.rivals import Found, Rival, missing, rivals
-from benchmarks.cayuga.session import ALL, Session
+from benchmarks.cayuga.session import ALL, CayugaSession
 from benchmarks.cayuga.subject import Subject
 from benchmarks.cayuga.workloads.stocks import S3, S4, STREAM, TIME
 from tocsin.engine import Engine
@@ -24,9 +24,9 @@ _QUESTIONS: Final = {"S3": S3, "S4": S4}
 _BATCH: Final = 1 << 14  # prices
 
 
-def ticks(session: Session) -> None:
-    """Ask S3 and S4 of prices, in our way and in others; all must answer the same."""
-    prices = session.material.prices
+def ticks(session: CayugaSession) -> None:
+    """Run S3 and S4 over prices with Tocsin and with its rivals; all must give the same answers."""
+    prices = session.prices
     for question, text in _QUESTIONS.items():
         ours = _median(session, f"{OURS}, {question}", prices, partial(_asked, session, text))
         engine = [
@@ -46,20 +46,19 @@ def ticks(session: Session) -> None:
                 )
 
 
-def _median(session: Session, label: str, prices: pa.Table, ask: Callable[[pa.Table], Found]) -> Found:
+def _median(session: CayugaSession, label: str, prices: pa.Table, ask: Callable[[pa.Table], Found]) -> Found:
     """Ask several times, record the median, and return the last answers."""
-    contender = session.called(label)
-    session.tell(contender, f"{prices.num_rows:,} prices")
+    session.tell(label, f"{prices.num_rows:,} prices")
     found = [ask(prices) for _ in range(session.scale.repeats)]
     seconds = median(one.seconds for one in found)
     rate = prices.num_rows / max(seconds, 1e-9)
-    session.record("throughput", contender, prices.num_rows, (rate, "events/s"), seconds=seconds)
-    session.record("answers", contender, prices.num_rows, (float(len(found[-1].answers)), ""))
+    session.record("throughput", label, prices.num_rows, rate, "events/s", seconds=seconds)
+    session.record("answers", label, prices.num_rows, len(found[-1].answers), "")
     return found[-1]
 
 
-def _asked(session: Session, text: str, prices: pa.Table) -> Found:
-    """Give prices to one subscription, as they would come, and return what it is told."""
+def _asked(session: CayugaSession, text: str, prices: pa.Table) -> Found:
+    """Return the matches of one subscription over prices, batch by batch."""
     subject = Subject(session.matcher, ALL)
     subject.runner.add(np.zeros(1, dtype=np.int64), subject.prepare(parse(text)), {})
     seconds, parts = 0.0, []
@@ -71,8 +70,8 @@ def _asked(session: Session, text: str, prices: pa.Table) -> Found:
     return Found.of(answers[:, 0], answers[:, 1], answers[:, 2], seconds)
 
 
-def _followed(session: Session, text: str, prices: pa.Table) -> Found:
-    """Give prices to an engine as a table, and return what it tells as columns."""
+def _followed(session: CayugaSession, text: str, prices: pa.Table) -> Found:
+    """Return the matches of an engine as columns."""
     engine = Engine(matcher=session.matcher)
     engine.subscribe(text)
     begun = time.perf_counter()
@@ -80,8 +79,8 @@ def _followed(session: Session, text: str, prices: pa.Table) -> Found:
     return Found.of(told.rows, told.starts, told.ends, time.perf_counter() - begun)
 
 
-def _published(session: Session, text: str, prices: pa.Table) -> Found:
-    """Give prices to an engine as a table, and return what it tells as notifications with their events."""
+def _published(session: CayugaSession, text: str, prices: pa.Table) -> Found:
+    """Return the matches of an engine as notifications with their events."""
     engine = Engine(matcher=session.matcher)
     engine.subscribe(text)
     begun = time.perf_counter()

@@ -1,1 +1,1 @@
-"""How many subscriptions a second are parsed and bound."""
+"""The rates at which subscriptions are parsed and templates are bound."""

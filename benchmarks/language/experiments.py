@@ -1,22 +1,76 @@
-"""How fast subscriptions are read: texts one by one, and templates by the column."""
+"""The rates of reading subscriptions: texts one by one, and templates by the column."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import TypeAlias
+from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
-from benchmarks.runner.report import Measurement, Report, rate
+from benchmarks.runner.benchmark import Benchmark, Experiment, Option
+from benchmarks.runner.session import Progress, Session, silent
+from benchmarks.runner.tables import show_runs
 from tocsin.language import Template, parse, to_dnf, to_text
 from tocsin.matching import ConjunctionBatch
 from tocsin.model import Condition, Filter
 
-Job: TypeAlias = tuple[Callable[[], Callable[[], object]], int, str, float | None]
-"""How to prepare the work, how many things it does, their unit, and the target."""
+_SYMBOLS: Final = ["IBM", "MSFT", "AAPL", "GOOG", "AMZN"]
+_REPEATS: Final = 5
 
-_SYMBOLS = ["IBM", "MSFT", "AAPL", "GOOG", "AMZN"]
+
+class Scale(Struct, frozen=True):
+    """The numbers of texts and of rows."""
+
+    name: str
+    filters: int
+    rows: int
+
+
+SCALES: Final = {name: Scale(name, 20_000, 1_000_000) for name in ("small", "paper")}
+
+
+class LanguageSession(Session):
+    """Times pieces of work on texts and on templates' rows."""
+
+    def __init__(
+        self,
+        scale: Scale,
+        *,
+        filters: int | None = None,
+        rows: int | None = None,
+        progress: Progress = silent,
+    ) -> None:
+        scale = replace(scale, filters=filters or scale.filters, rows=rows or scale.rows)
+        super().__init__(scale, progress)
+
+    def target(self, name: str, label: str, at: float | str) -> float | None:  # noqa: ARG002 - at any scale
+        """Return the rate to be reached on one core, or None."""
+        return _TARGETS.get(name)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters that the report names, with the sizes."""
+        return {**super().parameters(), "filters": self.scale.filters, "rows": self.scale.rows}
+
+    def rate(self, name: str, of: str, work: Callable[[], object], count: int) -> None:
+        """Record how many things a second the work does: the median of several runs."""
+        self.tell(name)
+        rates = []
+        for _ in range(_REPEATS):
+            start = time.perf_counter()
+            work()
+            rates.append(count / (time.perf_counter() - start))
+        self.record_runs(name, of, rates, f"{of}/s", best=max(rates))
+
+
+_TARGETS: Final = {
+    "parse and normalise": 10_000.0,
+    "template, columns": 500_000.0,
+    "template, list of dicts": 500_000.0,
+}
 
 
 def filter_texts(count: int, seed: int = 1) -> list[str]:
@@ -25,63 +79,34 @@ def filter_texts(count: int, seed: int = 1) -> list[str]:
     return [_text(i % 5, random.choice(_SYMBOLS), random.randint(1, 1000)) for i in range(count)]
 
 
-def run(
-    filters: int = 20_000, rows: int = 1_000_000, progress: Callable[[str], None] = lambda _: None
-) -> Report:
-    """Measure parsing, normalising and printing per second on one core, and templates' rows per second."""
-    jobs = {**_text_jobs(filters), **_template_jobs(rows)}
-    measurements = []
-    for name, (prepare, count, unit, target) in jobs.items():
-        progress(name)
-        best, middle = rate(prepare(), count)
-        measurements.append(Measurement(name, middle, unit, target, {"best": best}))
-    return Report.of("language", measurements, filters=filters, rows=rows)
-
-
-def _text_jobs(filters: int) -> dict[str, Job]:
-    texts = filter_texts(filters)
-    simple = ["symbol = 'IBM' and price > 100"] * filters
-
-    def normalise() -> Callable[[], object]:
-        conditions = [_condition(text) for text in texts]
-        return lambda: [to_dnf(condition) for condition in conditions]
-
-    def write() -> Callable[[], object]:
-        queries = [parse(text) for text in texts]
-        return lambda: [to_text(query) for query in queries]
-
-    unit = "filters/s"
-    return {
-        "parse and normalise": (
-            lambda: lambda: [to_dnf(_condition(t)) for t in texts],
-            filters,
-            unit,
-            10_000,
-        ),
-        "parse": (lambda: lambda: [parse(t) for t in texts], filters, unit, None),
-        "parse two comparisons": (lambda: lambda: [parse(t) for t in simple], filters, unit, None),
-        "normalise": (normalise, filters, unit, None),
-        "print": (write, filters, unit, None),
+def _texts(session: LanguageSession) -> None:
+    count = session.scale.filters
+    texts, simple = filter_texts(count), ["symbol = 'IBM' and price > 100"] * count
+    conditions, queries = [_condition(text) for text in texts], [parse(text) for text in texts]
+    works: Mapping[str, Callable[[], object]] = {
+        "parse and normalise": lambda: [to_dnf(_condition(text)) for text in texts],
+        "parse": lambda: [parse(text) for text in texts],
+        "parse two comparisons": lambda: [parse(text) for text in simple],
+        "normalise": lambda: [to_dnf(condition) for condition in conditions],
+        "print": lambda: [to_text(query) for query in queries],
     }
+    for name, work in works.items():
+        session.rate(name, "filters", work, count)
 
 
-def _template_jobs(rows: int) -> dict[str, Job]:
+def _templates(session: LanguageSession) -> None:
     template = Template("symbol = :s and price > :p")
-    ids = np.arange(rows, dtype=np.int64)
+    ids = np.arange(session.scale.rows, dtype=np.int64)
     columns = {"s": np.array(_SYMBOLS, dtype=object)[ids % len(_SYMBOLS)], "p": ids * 0.5}
-
-    def from_columns() -> Callable[[], object]:
-        return lambda: ConjunctionBatch.of_rows(ids, template.bind_many(columns))
-
-    def from_dicts() -> Callable[[], object]:
-        pairs = zip(columns["s"].tolist(), columns["p"].tolist(), strict=True)
-        dicts = [{"s": symbol, "p": price} for symbol, price in pairs]
-        return lambda: ConjunctionBatch.of_rows(ids, template.bind_many(dicts))
-
-    return {
-        "template, columns": (from_columns, rows, "subscriptions/s", 500_000),
-        "template, list of dicts": (from_dicts, rows, "subscriptions/s", 500_000),
-    }
+    pairs = zip(columns["s"].tolist(), columns["p"].tolist(), strict=True)
+    dicts: Sequence[Any] = [{"s": symbol, "p": price} for symbol, price in pairs]
+    for name, rows in (("template, columns", columns), ("template, list of dicts", dicts)):
+        session.rate(
+            name,
+            "subscriptions",
+            lambda rows=rows: ConjunctionBatch.of_rows(ids, template.bind_many(rows)),  # type: ignore[misc]
+            len(ids),
+        )
 
 
 def _condition(text: str) -> Condition:
@@ -99,3 +124,21 @@ def _text(shape: int, symbol: str, price: int) -> str:
         f"name like '{symbol}%' and not (price < {price} or volume <= 10)",
         f"from stock where symbol = '{symbol}' and price > 1.05 * open and city is present select symbol, price",
     )[shape]
+
+
+BENCHMARK: Final = Benchmark(
+    name="language",
+    title="Reading subscriptions: texts one by one, and templates by the column.",
+    sizes="both: half a minute",
+    scales=SCALES,
+    session=LanguageSession,
+    experiments={
+        "texts": Experiment("texts, one by one, on one core", "", _texts),
+        "templates": Experiment("templates, by the column, on one core", "", _templates),
+    },
+    show=show_runs,
+    options=(
+        Option("filters", "How many texts to read.", int),
+        Option("rows", "How many rows to give the template.", int),
+    ),
+)

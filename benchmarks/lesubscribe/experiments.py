@@ -1,28 +1,21 @@
-"""The experiments. Each fills matchers from a workload, and notes what events and changes take."""
+"""The experiments. Each fills matchers from a workload, and records the cost of events and changes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 import numpy as np
 from msgspec.structs import replace
 
-from benchmarks.lesubscribe.session import Session
-from benchmarks.lesubscribe.workload import (
-    CHURN,
-    W0,
-    W0_RANGES,
-    W1,
-    W2,
-    W3,
-    W4,
-    W5,
-    W6,
-    Churn,
-    Parameters,
-    Workload,
-)
+from benchmarks.lesubscribe.plots import PLOTS
+from benchmarks.lesubscribe.scale import SCALES, Scale
+from benchmarks.lesubscribe.session import LeSubscribeSession
+from benchmarks.lesubscribe.workload import CHURN, WORKLOADS, Churn, Parameters, Workload
+from benchmarks.runner.benchmark import MATCHERS, Benchmark, Experiment, sweep
 from benchmarks.runner.subject import Contender, Loading, Timing
+from benchmarks.runner.tables import show_by_matcher
 
 ADAPTING: Final = (
     Contender.of("propagation-wp"),
@@ -31,103 +24,83 @@ ADAPTING: Final = (
 )
 _NARROW: Final = Contender("dynamic", "dynamic", {"max_attributes": 2})
 _WIDE: Final = Contender.of("propagation-wp")
+W0: Final = WORKLOADS["W0"]
+_RANGES: Final = "W0 with ranges"
+_OPERATORS: Final = ("W0", "W1", "W2", _RANGES)
 _FEW_VALUES: Final = (5, 10, 20, 35)  # with more, a cluster is too small to be worth a table
 _PAPER_CHANGES: Final = 50  # a second
 
 
-def subscriptions(session: Session) -> None:
-    """Figure 3a: time per event by the number of subscriptions; memory; loading."""
-    _by_size(session, W0)
+def by_size(parameters: Parameters) -> Callable[[LeSubscribeSession], None]:
+    """Return the measuring of figure 3a: time per event, memory and loading by the number of subscriptions."""
+
+    def measure(session: LeSubscribeSession) -> None:
+        for contender in session.contenders:
+            pace = 0.0  # seconds per subscription of the last size
+            for size in session.scale.sizes:
+                if pace * size > session.scale.patience:
+                    session.left_out.append(
+                        f"{contender.label} at {size:,}: it would take about {pace * size:,.0f} s"
+                    )
+                    break
+                workload = Workload(parameters)
+                subject, loading = session.loaded(contender, workload, size)
+                timing = session.time(subject, workload)
+                session.record_timing(contender, size, timing)
+                _record_loading(session, contender.label, loading)
+                pace = _pace(session, loading, timing)
+                del subject  # before the next one needs the memory
+
+    return measure
 
 
-def subscriptions_with_ranges(session: Session) -> None:
-    """Figure 3a again, with `<=` and `>=` where subscriptions are free to differ."""
-    _by_size(session, W0_RANGES)
-
-
-def _by_size(session: Session, parameters: Parameters) -> None:
-    for contender in session.contenders:
-        pace = 0.0  # seconds per subscription that the last size took
-        for size in session.scale.sizes:
-            if pace * size > session.scale.patience:
-                session.left_out.append(
-                    f"{contender.label} at {size:,}: it would take about {pace * size:,.0f} s"
-                )
-                break
-            workload = Workload(parameters)
-            subject, loading = session.loaded(contender, workload, size)
-            timing = session.time(subject, workload)
-            session.record_timing(contender, size, timing)
-            _record_loading(session, contender, loading)
-            pace = _pace(session, loading, timing)
-            del subject  # before the next one needs the memory
-
-
-def _record_loading(session: Session, contender: Contender, loading: Loading) -> None:
+def _record_loading(session: LeSubscribeSession, label: str, loading: Loading) -> None:
     at = loading.subscriptions
-    session.record("loading rate", contender, at, (loading.rate, "subscriptions/s"), seconds=loading.seconds)
-    session.record("memory per subscription", contender, at, (loading.bytes_each, "bytes"))
-    session.record("growth of resident memory", contender, at, (max(loading.resident_mb, 0.0), "MB"))
+    session.record("loading rate", label, at, loading.rate, "subscriptions/s", seconds=loading.seconds)
+    session.record("memory per subscription", label, at, loading.bytes_each, "bytes")
+    session.record("growth of resident memory", label, at, max(loading.resident_mb, 0.0), "MB")
 
 
-def _pace(session: Session, loading: Loading, timing: Timing) -> float:
-    """Return the seconds per subscription of the whole, on the guess that everything grows with their number."""
-    scale = session.scale
+def _pace(session: LeSubscribeSession, loading: Loading, timing: Timing) -> float:
+    """Return the seconds per subscription in all, assuming that every cost grows with their number."""
+    scale: Scale = session.scale
     matching = min(timing.total / 1e6 * scale.events, scale.seconds + timing.total / 1e6 * scale.batch)
     return (loading.seconds + matching + timing.total / 1e6 * scale.warm_up) / loading.subscriptions
 
 
-def operators(session: Session) -> None:
-    """Figure 3b: the mix of operators."""
-    for name, parameters in {"W0": W0, "W1": W1, "W2": W2, "W0 with ranges": W0_RANGES}.items():
-        _one_size(session, name, parameters)
+def _operators(session: LeSubscribeSession) -> None:
+    for name in _OPERATORS:
+        _usual_size(session, name, WORKLOADS[name])
 
 
-def domains(session: Session) -> None:
-    """Record the time per event by the number of values."""
-    for domain in session.scale.domains:
-        _one_size(session, domain, _with_domain(domain))
-
-
-def predicates(session: Session) -> None:
-    """Record the time per event by the number of predicates in a subscription."""
-    for count in session.scale.predicates:
-        _one_size(session, count, replace(W0, predicates=count))
-
-
-def _one_size(session: Session, at: float | str, parameters: Parameters) -> None:
+def _usual_size(session: LeSubscribeSession, at: float | str, parameters: Parameters) -> None:
     for contender in session.contenders:
-        workload = Workload(parameters)
-        subject, _ = session.loaded(contender, workload, session.scale.usual)
-        session.record_timing(contender, at, session.time(subject, workload))
-        del subject
+        session.record_timing(contender, at, _timed(session, contender, parameters))
+
+
+def _timed(session: LeSubscribeSession, contender: Contender, parameters: Parameters) -> Timing:
+    workload = Workload(parameters)
+    subject, _ = session.loaded(contender, workload, session.scale.usual)
+    return session.time(subject, workload)
 
 
 def _with_domain(size: int) -> Parameters:
     return replace(W0, highest=size, event_highest=size)
 
 
-def drift(session: Session) -> None:
-    """Figure 4a: new subscriptions use the other half of the names."""
-    _over_time(session, W3, W4)
-
-
-def skew(session: Session) -> None:
-    """Figure 4b: the fixed attributes of new subscriptions, and of events, come down to few values."""
-    _over_time(session, W5, W6)
-
-
-def _over_time(session: Session, before: Parameters, after: Parameters) -> None:
+def _over_time(first: str, second: str, session: LeSubscribeSession) -> None:
+    """Record the time per event while subscriptions of one workload are replaced by those of another."""
     scale, size = session.scale, session.scale.drifting
+    before, after = WORKLOADS[first], WORKLOADS[second]
     rounds = max(int(size * scale.turnover / scale.steps / scale.changes), 1)  # in a step
     protocol = Churn(changes=scale.changes, events=20)
     for contender in session.taking_part(ADAPTING):
-        incoming, asking = Workload(after, seed=2, first_id=size), Workload(after, seed=3)
+        incoming, measured = Workload(after, seed=2, first_id=size), Workload(after, seed=3)
         subject, _ = session.loaded(contender, Workload(before), size)
         for step in range(scale.steps + 1):
             replaced = step * rounds * scale.changes
-            session.tell(contender, f"{replaced:,} replaced")
-            timing = subject.time(session.events(asking, round_=step))
+            session.tell(contender.label, f"{replaced:,} replaced")
+            timing = subject.time(session.events(measured, round_=step))
             session.record_timing(contender, replaced / (_PAPER_CHANGES * 3600), timing)
             if step == scale.steps:
                 break
@@ -137,13 +110,14 @@ def _over_time(session: Session, before: Parameters, after: Parameters) -> None:
                 subject.match(events)
 
 
-def churn(session: Session) -> None:
-    """Record how fast subscriptions come and go while events are matched, and the worst single change."""
+def _churn(session: LeSubscribeSession) -> None:
+    """Record the rate of changes while events are matched, and the worst single change."""
     scale, size = session.scale, session.scale.churning
     for contender in session.contenders:
+        label = contender.label
         subject, _ = session.loaded(contender, Workload(W0), size)
         incoming = Workload(W0, seed=2, first_id=size)
-        session.tell(contender, "changing")
+        session.tell(label, "changing")
         changing = matching = 0.0
         rounds = 0
         for gone, new, events in CHURN.seconds(incoming, 0, scale.rounds):
@@ -152,43 +126,68 @@ def churn(session: Session) -> None:
             rounds += 1
             if changing + matching > scale.patience / 10:
                 break  # a slow matcher's rate is known after fewer rounds
-        done = 2 * rounds * CHURN.changes
-        share = matching / (changing + matching)
-        session.record("changes", contender, size, (done / changing, "changes/s"), share_matching=share)
-        session.tell(contender, "changing one by one")
+        done, share = 2 * rounds * CHURN.changes, matching / (changing + matching)
+        session.record("changes", label, size, done / changing, "changes/s", share_matching=share)
+        session.tell(label, "changing one by one")
         begin = rounds * CHURN.changes
         singles = Churn(changes=1, events=1).seconds(incoming, begin, begin + scale.single)
         taken = [max(subject.remove(gone), subject.add(new)) for gone, new, _ in singles]
         typical = float(np.median(taken)) * 1e3
-        session.record("worst single change", contender, size, (max(taken) * 1e3, "ms"), median=typical)
+        session.record("worst single change", label, size, max(taken) * 1e3, "ms", median=typical)
 
 
-def dicts(session: Session) -> None:
-    """Record how many events a second are matched from Python dicts."""
+def _dicts(session: LeSubscribeSession) -> None:
     for contender in session.contenders:
         workload = Workload(W0)
         subject, _ = session.loaded(contender, workload, session.scale.usual)
-        session.tell(contender, "matching dicts")
+        session.tell(contender.label, "matching dicts")
         seconds = subject.time_dicts(session.events(workload))
-        session.record("events from dicts", contender, session.scale.usual, (1 / seconds, "events/s"))
+        session.record("events from dicts", contender.label, session.scale.usual, 1 / seconds, "events/s")
 
 
-def two_attributes(session: Session) -> None:
-    """Check the paper's analysis: with pairs of attributes, an event reaches as many times fewer as there are values."""
+def _two_attributes(session: LeSubscribeSession) -> None:
+    """Check the paper's analysis: with pairs of attributes, an event verifies as many times fewer as there are values."""
     pair = list(session.taking_part((_WIDE, _NARROW)))
     if len(pair) < 2:
         return
     for domain in _FEW_VALUES:
-        parameters = _with_domain(domain)
-        wide, narrow = (_timed(session, contender, parameters) for contender in pair)
+        wide, narrow = (_timed(session, contender, _with_domain(domain)) for contender in pair)
         if wide.checks is not None and narrow.checks:
-            session.record("checks, as a ratio", _NARROW, domain, (wide.checks / narrow.checks, "times"))
+            session.record("checks, as a ratio", _NARROW.label, domain, wide.checks / narrow.checks, "times")
         if wide.second_phase is not None and narrow.second_phase:
             ratio = wide.second_phase / narrow.second_phase
-            session.record("phase 2, as a ratio", _NARROW, domain, (ratio, "times"))
+            session.record("phase 2, as a ratio", _NARROW.label, domain, ratio, "times")
 
 
-def _timed(session: Session, contender: Contender, parameters: Parameters) -> Timing:
-    workload = Workload(parameters)
-    subject, _ = session.loaded(contender, workload, session.scale.usual)
-    return session.time(subject, workload)
+EXPERIMENTS: Final[Mapping[str, Experiment[LeSubscribeSession]]] = {
+    "subscriptions": Experiment("W0, equalities", "subscriptions", by_size(W0)),
+    "subscriptions with ranges": Experiment("W0 with ranges", "subscriptions", by_size(WORKLOADS[_RANGES])),
+    "operators": Experiment("mix of operators", "workload", _operators),
+    "domain": Experiment(
+        "number of values", "values", sweep("domains", lambda s, at: _usual_size(s, at, _with_domain(at)))
+    ),
+    "predicates": Experiment(
+        "predicates in a subscription",
+        "predicates",
+        sweep("predicates", lambda s, at: _usual_size(s, at, replace(W0, predicates=at))),
+    ),
+    "drift": Experiment("schemas drift, W3 to W4", "hours", partial(_over_time, "W3", "W4")),
+    "skew": Experiment("values become skewed, W5 to W6", "hours", partial(_over_time, "W5", "W6")),
+    "churn": Experiment("subscriptions come and go", "subscriptions", _churn),
+    "dicts": Experiment("from Python dicts", "subscriptions", _dicts),
+    "two attributes": Experiment(
+        "propagation-wp over dynamic with pairs only (by analysis: the values)", "values", _two_attributes
+    ),
+}
+
+BENCHMARK: Final = Benchmark(
+    name="lesubscribe",
+    title="Le Subscribe (SIGMOD 2001): time per event, memory, loading, drift and churn, by matcher.",
+    sizes="small: about a minute; paper: up to 6,000,000 subscriptions",
+    scales=SCALES,
+    session=LeSubscribeSession,
+    experiments=EXPERIMENTS,
+    show=show_by_matcher,
+    plots=PLOTS,
+    options=(MATCHERS,),
+)

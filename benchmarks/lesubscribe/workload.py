@@ -10,23 +10,19 @@ from msgspec import Struct
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from benchmarks.workloads.blocks import BLOCK, Blocks, Ragged
+from benchmarks.workloads.blocks import NumberedWorkload, Ragged, check_parameters
 from tocsin.matching.encoding.codes import Op
 from tocsin.replay.numbered import NumberedEvents, NumberedSubscriptions
 
-_SUBSCRIPTIONS, _EVENTS = 0, 1
-
 
 class Parameters(Struct, frozen=True, forbid_unknown_fields=True):
-    """Table 1, with its symbols. Values are whole numbers, each as likely as any other of its range.
+    """Table 1, with its symbols, but for the numbers of subscriptions and events. Values are whole numbers, each as likely as any other of its range.
 
     The fixed attributes are the first of the names that subscriptions use. The other predicates of a
     subscription, and the other pairs of an event, are on names drawn anew each time, never the same twice.
     """
 
     names: int = 32  # n_t: names in all
-    subscriptions: int = 1_000_000  # n_S
-    subscription_batch: int = 1 << 16  # n_Sb
     predicates: int = 5  # n_P: predicates in a subscription
     fixed_equal: int = 2  # n_P= fixed: predicates `=`, on the same attributes in every subscription
     fixed_at_most: int = 0  # n_P< fixed: predicates `<=`, likewise
@@ -34,8 +30,6 @@ class Parameters(Struct, frozen=True, forbid_unknown_fields=True):
     free_ranges: int = 0  # of the other predicates, how many are `<=` or `>=`, not `=`
     lowest: int = 1  # l_P: the range of the constants
     highest: int = 35  # u_P
-    events: int = 20_000  # n_E
-    event_batch: int = 1_000  # n_Eb
     pairs: int = 32  # n_A: pairs in an event
     fixed_pairs: int = 0  # n_A fixed: on the same attributes in every event
     event_lowest: int = 1  # l_A: the range of an event's values
@@ -58,9 +52,7 @@ class Parameters(Struct, frozen=True, forbid_unknown_fields=True):
             <= self.first_name + self.usable_names
             <= self.names,
         }
-        for reason, is_wrong in faults.items():
-            if is_wrong:
-                raise ValueError(reason)
+        check_parameters(faults)
 
     @property
     def fixed(self) -> int:
@@ -83,24 +75,15 @@ class Parameters(Struct, frozen=True, forbid_unknown_fields=True):
         return self.highest - self.lowest + 1
 
 
-W0: Final = Parameters()
-W0_RANGES: Final = Parameters(free_ranges=3)
-W1: Final = Parameters(free_ranges=1)
-W2: Final = Parameters(predicates=9, free_ranges=5)
-W3: Final = Parameters(last_name=16)
-W4: Final = Parameters(first_name=16)
-W5: Final = Parameters()
-W6: Final = Parameters(fixed_values=2, event_fixed_values=2)
-
 WORKLOADS: Final = {
-    "W0": W0,
-    "W0 with ranges": W0_RANGES,
-    "W1": W1,
-    "W2": W2,
-    "W3": W3,
-    "W4": W4,
-    "W5": W5,
-    "W6": W6,
+    "W0": Parameters(),
+    "W0 with ranges": Parameters(free_ranges=3),
+    "W1": Parameters(free_ranges=1),
+    "W2": Parameters(predicates=9, free_ranges=5),
+    "W3": Parameters(last_name=16),
+    "W4": Parameters(first_name=16),
+    "W5": Parameters(),
+    "W6": Parameters(fixed_values=2, event_fixed_values=2),
 }
 """By name. The paper's numbers for W1 to W6 are lost; these have the shape that its text describes.
 
@@ -110,40 +93,56 @@ the fixed attributes come down to two values, in subscriptions and in events.
 """
 
 
-class Workload:
+class Workload(NumberedWorkload):
     """Subscriptions and events drawn by `parameters`; the same seed draws the same ones, whatever the batches.
 
-    >>> workload = Workload(W0, seed=7)
+    >>> workload = Workload(WORKLOADS["W0"], seed=7)
     >>> [len(batch.ids) for batch in workload.subscriptions(0, 100_000)]
     [65536, 34464]
     """
 
-    def __init__(self, parameters: Parameters, seed: int = 1, *, first_id: int = 0) -> None:
-        self.parameters = parameters
-        self.seed = seed
-        self.first_id = first_id
-        self._subscriptions = Blocks(
-            (seed, _SUBSCRIPTIONS), lambda random, _: _draw_subscriptions(parameters, random)
-        )
-        self._events = Blocks((seed, _EVENTS), lambda random, _: _draw_events(parameters, random))
+    parameters: Parameters
 
-    def subscriptions(
-        self, begin: int = 0, end: int | None = None, *, batch: int | None = None
-    ) -> Iterator[NumberedSubscriptions]:
-        """Return the subscriptions from number `begin` to `end`, in batches; a number and `first_id` make the id."""
-        end = self.parameters.subscriptions if end is None else end
-        size = batch or self.parameters.subscription_batch
-        for first, rows in self._subscriptions.batches(begin, end, size):
-            ids = np.arange(first, first + len(rows), dtype=np.int64) + self.first_id
-            yield NumberedSubscriptions(ids, rows.offsets, *rows.columns)
+    def _draw_subscriptions(self, random: Generator, count: int) -> Ragged:
+        """Return the attributes, operators, lows and highs of a block of subscriptions, a row each."""
+        p = self.parameters
+        attributes = np.empty((count, p.predicates), dtype=np.int32)
+        attributes[:, : p.fixed] = p.first_name + np.arange(p.fixed)
+        others = _distinct(random, count, p.free, p.usable_names - p.fixed)
+        attributes[:, p.fixed :] = p.first_name + p.fixed + others
+        constants = random.integers(p.lowest, p.highest + 1, attributes.shape, dtype=np.int32)
+        if p.fixed_values is not None:
+            few = random.integers(p.lowest, p.lowest + p.fixed_values, (count, p.fixed), dtype=np.int32)
+            constants[:, : p.fixed] = few
+        ops = np.full(attributes.shape, Op.EQ, dtype=np.int32)
+        ops[:, p.fixed_equal : p.fixed_equal + p.fixed_at_most] = Op.LE
+        ops[:, p.fixed_equal + p.fixed_at_most : p.fixed] = Op.GE
+        sides = random.integers(0, 2, (count, p.free_ranges), dtype=np.int32)
+        ops[:, p.predicates - p.free_ranges :] = np.where(sides == 0, Op.LE, Op.GE)
+        lows = np.where(ops == Op.LE, p.lowest, constants).astype(np.int32)
+        highs = np.where(ops == Op.GE, p.highest, constants).astype(np.int32)
+        return Ragged.even(attributes, ops.astype(np.int8), lows, highs)
 
-    def events(
-        self, begin: int = 0, end: int | None = None, *, batch: int | None = None
-    ) -> Iterator[NumberedEvents]:
-        """Return the events from number `begin` to `end`, in batches."""
-        end = self.parameters.events if end is None else end
-        for _, rows in self._events.batches(begin, end, batch or self.parameters.event_batch):
-            yield NumberedEvents(rows.offsets, *rows.columns)
+    def _draw_events(self, random: Generator, count: int) -> Ragged:
+        """Return the attributes and values of a block of events, a row each."""
+        p = self.parameters
+        attributes = np.empty((count, p.pairs), dtype=np.int32)
+        attributes[:, : p.fixed_pairs] = np.arange(p.fixed_pairs)
+        others = p.names - p.fixed_pairs
+        if p.pairs == p.names:
+            attributes[:, p.fixed_pairs :] = p.fixed_pairs + np.arange(others)
+        else:
+            attributes[:, p.fixed_pairs :] = p.fixed_pairs + _distinct(
+                random, count, p.pairs - p.fixed_pairs, others
+            )
+        values = random.integers(p.event_lowest, p.event_highest + 1, attributes.shape, dtype=np.int32)
+        if p.event_fixed_values is not None:
+            few = random.integers(
+                p.event_lowest, p.event_lowest + p.event_fixed_values, attributes.shape, dtype=np.int32
+            )
+            is_fixed = (attributes >= p.first_name) & (attributes < p.first_name + p.fixed)
+            values[is_fixed] = few[is_fixed]
+        return Ragged.even(attributes, values)
 
 
 class Churn(Struct, frozen=True):
@@ -173,51 +172,12 @@ class Churn(Struct, frozen=True):
 CHURN: Final = Churn()
 
 
-def _draw_subscriptions(p: Parameters, random: Generator) -> Ragged:
-    """Return the attributes, operators, lows and highs of a block of subscriptions, a row each."""
-    attributes = np.empty((BLOCK, p.predicates), dtype=np.int32)
-    attributes[:, : p.fixed] = p.first_name + np.arange(p.fixed)
-    others = _distinct(random, p.free, p.usable_names - p.fixed)
-    attributes[:, p.fixed :] = p.first_name + p.fixed + others
-    constants = random.integers(p.lowest, p.highest + 1, attributes.shape, dtype=np.int32)
-    if p.fixed_values is not None:
-        few = random.integers(p.lowest, p.lowest + p.fixed_values, (BLOCK, p.fixed), dtype=np.int32)
-        constants[:, : p.fixed] = few
-    ops = np.full(attributes.shape, Op.EQ, dtype=np.int32)
-    ops[:, p.fixed_equal : p.fixed_equal + p.fixed_at_most] = Op.LE
-    ops[:, p.fixed_equal + p.fixed_at_most : p.fixed] = Op.GE
-    sides = random.integers(0, 2, (BLOCK, p.free_ranges), dtype=np.int32)
-    ops[:, p.predicates - p.free_ranges :] = np.where(sides == 0, Op.LE, Op.GE)
-    lows = np.where(ops == Op.LE, p.lowest, constants).astype(np.int32)
-    highs = np.where(ops == Op.GE, p.highest, constants).astype(np.int32)
-    return Ragged.even(attributes, ops.astype(np.int8), lows, highs)
-
-
-def _draw_events(p: Parameters, random: Generator) -> Ragged:
-    """Return the attributes and values of a block of events, a row each."""
-    attributes = np.empty((BLOCK, p.pairs), dtype=np.int32)
-    attributes[:, : p.fixed_pairs] = np.arange(p.fixed_pairs)
-    others = p.names - p.fixed_pairs
-    if p.pairs == p.names:
-        attributes[:, p.fixed_pairs :] = p.fixed_pairs + np.arange(others)
-    else:
-        attributes[:, p.fixed_pairs :] = p.fixed_pairs + _distinct(random, p.pairs - p.fixed_pairs, others)
-    values = random.integers(p.event_lowest, p.event_highest + 1, attributes.shape, dtype=np.int32)
-    if p.event_fixed_values is not None:
-        few = random.integers(
-            p.event_lowest, p.event_lowest + p.event_fixed_values, attributes.shape, dtype=np.int32
-        )
-        is_fixed = (attributes >= p.first_name) & (attributes < p.first_name + p.fixed)
-        values[is_fixed] = few[is_fixed]
-    return Ragged.even(attributes, values)
-
-
-def _distinct(random: Generator, count: int, among: int) -> NDArray[np.int32]:
-    """Return a block's rows of `count` different numbers below `among`."""
+def _distinct(random: Generator, rows: int, count: int, among: int) -> NDArray[np.int32]:
+    """Return rows of `count` different numbers below `among`."""
     if count * count > 2 * among:
-        order = random.random((BLOCK, among), dtype=np.float32)
+        order = random.random((rows, among), dtype=np.float32)
         return np.argsort(order, axis=1)[:, :count].astype(np.int32)
-    drawn = random.integers(0, max(among, 1), (BLOCK, count), dtype=np.int32)
+    drawn = random.integers(0, max(among, 1), (rows, count), dtype=np.int32)
     while True:
         ordered = np.sort(drawn, axis=1)
         again = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))

@@ -1,110 +1,76 @@
-"""The experiments, by the paper's figures. Each varies one thing, and gives matchers what it draws so."""
+"""The experiments, by the paper's figures. Each varies one thing in a workload that all matchers are given."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
 
 from msgspec.structs import replace
 
-from benchmarks.opindex.inputs import DrawEvents, Input
-from benchmarks.opindex.session import Session
+from benchmarks.opindex.plots import PLOTS
+from benchmarks.opindex.scale import SCALES
+from benchmarks.opindex.session import GAPS, Input, OpIndexSession
 from benchmarks.opindex.workloads import table3
 from benchmarks.opindex.workloads.clauses import ClauseParameters, ClauseWorkload
 from benchmarks.opindex.workloads.keywords import KeywordParameters, KeywordWorkload
 from benchmarks.opindex.workloads.prefix import PrefixParameters, PrefixWorkload
 from benchmarks.opindex.workloads.products import ProductParameters, ProductWorkload
+from benchmarks.runner.benchmark import MATCHERS, Benchmark, Experiment, Option, sweep
+from benchmarks.runner.report import Report
 from benchmarks.runner.subject import Contender
+from benchmarks.runner.tables import show_by_place
+from tocsin.cli.terminal import note
 from tocsin.replay.numbered import NumberedSubscriptions
 
-_DEFAULT = table3.Parameters()
-_LONG = 138  # words, of which about 123 are different
+_DEFAULT: Final = table3.Parameters()
+_LONG: Final = 138  # words, of which about 123 are different
+
+MakeInput = Callable[[OpIndexSession, Any], Input]
+Row = Experiment[OpIndexSession]
 
 
-def _table3(parameters: table3.Parameters) -> Input:
-    workload = table3.Workload(parameters)
-    return Input(workload.subscriptions, {"": workload.events})
+def _swept(
+    title: str, varied: str, over: str, make: MakeInput, usual: str = "", *, clauses: bool = False
+) -> Row:
+    """Return the experiment on the inputs that `make` returns for each value of the scale's field `over`.
+
+    The value is the number of subscriptions, unless `usual` names the scale's field that holds their number.
+    """
+
+    def measure(session: OpIndexSession, at: Any) -> None:
+        count = getattr(session.scale, usual) if usual else at
+        session.compare(make(session, at), at, count, growing=not usual, clauses=clauses)
+
+    return Row(title, varied, sweep(over, measure))
 
 
-def attributes(session: Session) -> None:
-    """Figure 1: the number of attributes."""
-    for count in session.scale.attributes:
-        session.compare(_table3(replace(_DEFAULT, attributes=count)), count, session.scale.usual)
+def _table3(**parameters: Any) -> Input:
+    return Input.of(table3.Workload(replace(_DEFAULT, **parameters)))
 
 
-def capacities(session: Session) -> None:
-    """Figure 7: what BE-Tree's leaves hold, if that matcher takes part."""
-    for count in session.scale.capacities:
-        for contender in session.taking_part((Contender("be-tree", "be-tree", {"capacity": count}),)):
-            session.measure(contender, _table3(_DEFAULT), count, session.scale.usual)
+def _by(field: str = "", **others: Any) -> MakeInput:
+    """Return the maker of table 3's workload by one of its parameters."""
+    return lambda _, at: _table3(**({field: at} if field else {}), **others)
 
 
-def subscriptions(session: Session) -> None:
-    """Figures 8a, 9a and 10a: the number of subscriptions."""
-    for count in session.scale.sizes:
-        session.compare(_table3(_DEFAULT), count, count, growing=True)
-
-
-def predicates(session: Session) -> None:
-    """Figures 9b and 10b: the largest subscription."""
-    for count in session.scale.predicates:
-        session.compare(_table3(replace(_DEFAULT, most_predicates=count)), count, session.scale.usual)
-
-
-def pairs(session: Session) -> None:
-    """Figure 10c: the largest event, of sizes up to that."""
-    _pairs(session, full=False)
-
-
-def full_events(session: Session) -> None:
-    """Figure 10c, if it is read so that all events are that large."""
-    _pairs(session, full=True)
-
-
-def _pairs(session: Session, *, full: bool) -> None:
-    events: dict[str | int, DrawEvents] = {
+def _pairs(session: OpIndexSession, *, full: bool) -> None:
+    """Figure 10c: the subscriptions stay, and only events are varied."""
+    events = {
         count: table3.Workload(replace(_DEFAULT, most_pairs=count, full_events=full)).events
         for count in session.scale.pairs
     }
-    given = Input(table3.Workload(_DEFAULT).subscriptions, events)
-    session.compare(given, "all", session.scale.usual)
+    session.compare(Input(table3.Workload(_DEFAULT).subscriptions, events), "all", session.scale.usual)
 
 
-def equal_shares(session: Session) -> None:
-    """Figure 10d: the share of `=`."""
-    for share in session.scale.equal_shares:
-        session.compare(_table3(replace(_DEFAULT, equal_share=share / 100)), share, session.scale.usual)
+def _capacities(session: OpIndexSession, count: int) -> None:
+    for contender in session.taking_part((Contender("be-tree", "be-tree", {"capacity": count}),)):
+        session.measure(contender, _table3(), count, session.scale.usual)
 
 
-def values(session: Session) -> None:
-    """Figures 8b and 10e: the number of values."""
-    for count in session.scale.values:
-        session.compare(_table3(replace(_DEFAULT, values=count)), count, session.scale.usual)
-
-
-def exponents(session: Session) -> None:
-    """Figure 10f: Zipf's exponent."""
-    for exponent in session.scale.exponents:
-        session.compare(_table3(replace(_DEFAULT, zipf=exponent)), exponent, session.scale.usual)
-
-
-def input_a(session: Session) -> None:
-    """Draw what the targets are set for: the defaults, with events of up to 60 attributes."""
-    for count in session.scale.input_a:
-        session.compare(_table3(replace(_DEFAULT, most_pairs=60)), count, count, growing=True)
-
-
-def keywords(session: Session) -> None:
-    """Figure 11 with `=`: short and long documents."""
-    _keywords(session, intervals=False)
-
-
-def keyword_intervals(session: Session) -> None:
-    """Figure 11 with intervals: short and long documents."""
-    _keywords(session, intervals=True)
-
-
-def _keywords(session: Session, *, intervals: bool) -> None:
-    corpus = session.material.corpus
+def _keywords(session: OpIndexSession, *, intervals: bool) -> None:
+    corpus = session.corpus
     short = KeywordWorkload(corpus, KeywordParameters(intervals=intervals))
     long = KeywordWorkload(corpus, KeywordParameters(intervals=intervals, long=True, document_words=_LONG))
     given = Input(short.subscriptions, {"short": short.events, "long": long.events})
@@ -112,60 +78,18 @@ def _keywords(session: Session, *, intervals: bool) -> None:
         session.compare(given, count, count, growing=True)
 
 
-def products(session: Session) -> None:
-    """Figure 12 by the number of subscriptions: attributes drawn independently, as the paper draws them."""
-    _products(session, ProductParameters())
+def _product_input(session: OpIndexSession, **parameters: Any) -> Input:
+    return Input.of(ProductWorkload(session.catalogue, ProductParameters(**parameters)))
 
 
-def products_from_one(session: Session) -> None:
-    """Figure 12 by the number of subscriptions: attributes and operands of one product, so that there are matches."""
-    _products(session, ProductParameters(from_one=True))
-
-
-def _products(session: Session, parameters: ProductParameters) -> None:
-    workload = ProductWorkload(session.material.catalogue, parameters)
+def _products(session: OpIndexSession, *, from_one: bool) -> None:
+    given = _product_input(session, from_one=from_one)
     for count in session.scale.products:
-        session.compare(Input(workload.subscriptions, {"": workload.events}), count, count, growing=True)
+        session.compare(given, count, count, growing=True)
 
 
-def product_predicates(session: Session) -> None:
-    """Figure 12 by the largest subscription."""
-    for count in session.scale.predicates:
-        workload = ProductWorkload(session.material.catalogue, ProductParameters(most_predicates=count))
-        given = Input(workload.subscriptions, {"": workload.events})
-        session.compare(given, count, session.scale.product_usual)
-
-
-def disjunctive(session: Session) -> None:
-    """Figure 13a: the number of subscriptions in DNF."""
-    for count in session.scale.forms:
-        session.compare(_disjunctive(ClauseParameters()), count, count, growing=True)
-
-
-def conjunctive(session: Session) -> None:
-    """Figure 13a: the number of subscriptions in CNF, for matchers that hold clauses."""
-    for contender in session.holding_clauses():
-        for count in session.scale.forms:
-            session.measure(contender, _conjunctive(ClauseParameters()), count, count, growing=True)
-
-
-def disjunctive_clauses(session: Session) -> None:
-    """Figure 13b: the number of clauses in DNF."""
-    for count in session.scale.clauses:
-        given = _disjunctive(ClauseParameters(most_clauses=count))
-        session.compare(given, count, session.scale.form_usual)
-
-
-def conjunctive_clauses(session: Session) -> None:
-    """Figure 13b: the number of clauses in CNF, for matchers that hold clauses."""
-    for contender in session.holding_clauses():
-        for count in session.scale.clauses:
-            given = _conjunctive(ClauseParameters(most_clauses=count))
-            session.measure(contender, given, count, session.scale.form_usual)
-
-
-def _disjunctive(parameters: ClauseParameters) -> Input:
-    workload = ClauseWorkload(parameters)
+def _disjunctive(most: int = 5) -> Input:
+    workload = ClauseWorkload(ClauseParameters(most_clauses=most))
 
     def draw(begin: int, end: int) -> Iterator[NumberedSubscriptions]:
         return (batch.any_of_all() for batch in workload.subscriptions(begin, end))
@@ -173,26 +97,128 @@ def _disjunctive(parameters: ClauseParameters) -> Input:
     return Input(draw, {"": workload.events})
 
 
-def _conjunctive(parameters: ClauseParameters) -> Input:
-    workload = ClauseWorkload(parameters)
-    return Input(workload.subscriptions, {"": workload.events})
+def _conjunctive(most: int = 5) -> Input:
+    return Input.of(ClauseWorkload(ClauseParameters(most_clauses=most)))
 
 
-def prefix_shares(session: Session) -> None:
-    """Figure 14a: the share of prefixes."""
-    for share in session.scale.prefix_shares:
-        _prefix(session, PrefixParameters(prefix_share=share / 100), share)
+def _prefix(session: OpIndexSession, **parameters: Any) -> Input:
+    usual = PrefixParameters(**parameters)
+    drawn, hard = (
+        PrefixWorkload(one, words=session.words) for one in (usual, replace(usual, word_share=0.9))
+    )
+    return Input(drawn.subscriptions, {"any": drawn.events, "words": hard.events})
 
 
-def prefix_lengths(session: Session) -> None:
-    """Figure 14b: their length."""
-    for length in session.scale.prefix_lengths:
-        _prefix(session, PrefixParameters(prefix_length=length), length)
+EXPERIMENTS: Final[Mapping[str, Row]] = {
+    "input A": _swept("What the targets are set for", "subscriptions", "input_a", _by(most_pairs=60)),
+    "attributes": _swept(
+        "Figure 1: number of attributes", "attributes", "attributes", _by("attributes"), "usual"
+    ),
+    "capacity": Row("Figure 7: capacity of BE-Tree's leaves", "capacity", sweep("capacities", _capacities)),
+    "subscriptions": _swept("Figures 8a, 9a, 10a: number of subscriptions", "subscriptions", "sizes", _by()),
+    "predicates": _swept(
+        "Figures 9b, 10b: largest subscription", "predicates", "predicates", _by("most_predicates"), "usual"
+    ),
+    "pairs": Row("Figure 10c: largest event", "attributes", partial(_pairs, full=False)),
+    "full events": Row("Figure 10c, all events that large", "attributes", partial(_pairs, full=True)),
+    "equal share": _swept(
+        "Figure 10d: share of `=`",
+        "% `=`",
+        "equal_shares",
+        lambda _, at: _table3(equal_share=at / 100),
+        "usual",
+    ),
+    "values": _swept("Figures 8b, 10e: number of values", "values", "values", _by("values"), "usual"),
+    "zipf": _swept("Figure 10f: Zipf's exponent", "exponent", "exponents", _by("zipf"), "usual"),
+    "keywords": Row("Figure 11: keywords, `=`", "subscriptions", partial(_keywords, intervals=False)),
+    "keyword intervals": Row(
+        "Figure 11: keywords, intervals", "subscriptions", partial(_keywords, intervals=True)
+    ),
+    "products": Row(
+        "Figure 12: products, attributes as the paper draws them",
+        "subscriptions",
+        partial(_products, from_one=False),
+    ),
+    "products from one": Row(
+        "Figure 12: products, attributes of one product", "subscriptions", partial(_products, from_one=True)
+    ),
+    "product predicates": _swept(
+        "Figure 12: products, largest subscription",
+        "predicates",
+        "predicates",
+        lambda session, at: _product_input(session, most_predicates=at),
+        "product_usual",
+    ),
+    "dnf": _swept(
+        "Figure 13a: DNF, number of subscriptions", "subscriptions", "forms", lambda *_: _disjunctive()
+    ),
+    "cnf": _swept(
+        "Figure 13a: CNF, number of subscriptions",
+        "subscriptions",
+        "forms",
+        lambda *_: _conjunctive(),
+        clauses=True,
+    ),
+    "dnf clauses": _swept(
+        "Figure 13b: DNF, most clauses", "clauses", "clauses", lambda _, at: _disjunctive(at), "form_usual"
+    ),
+    "cnf clauses": _swept(
+        "Figure 13b: CNF, most clauses",
+        "clauses",
+        "clauses",
+        lambda _, at: _conjunctive(at),
+        "form_usual",
+        clauses=True,
+    ),
+    "prefix share": _swept(
+        "Figure 14a: share of prefixes",
+        "% prefixes",
+        "prefix_shares",
+        lambda session, at: _prefix(session, prefix_share=at / 100),
+        "prefixes",
+    ),
+    "prefix length": _swept(
+        "Figure 14b: length of prefixes",
+        "letters",
+        "prefix_lengths",
+        lambda session, at: _prefix(session, prefix_length=at),
+        "prefixes",
+    ),
+}
 
 
-def _prefix(session: Session, parameters: PrefixParameters, at: int) -> None:
-    words = session.material.words
-    usual = PrefixWorkload(parameters, words=words)
-    hard = PrefixWorkload(replace(parameters, word_share=0.9), words=words)
-    given = Input(usual.subscriptions, {"any": usual.events, "words": hard.events})
-    session.compare(given, at, session.scale.prefixes)
+def _show(report: Report, experiments: Mapping[str, Row]) -> None:
+    show_by_place(report, experiments, GAPS)
+    if (absent := report.parameters["not_there"]) != "none":
+        note(f"not registered, and so not compared: {absent}")
+
+
+BENCHMARK: Final = Benchmark(
+    name="opindex",
+    title="OpIndex (VLDB 2014): many attributes, keywords, products, CNF and DNF, prefixes, by matcher.",
+    sizes="small: about a minute; paper: up to 20,000,000 subscriptions",
+    scales=SCALES,
+    session=OpIndexSession,
+    experiments=EXPERIMENTS,
+    show=_show,
+    plots=PLOTS,
+    options=(
+        MATCHERS,
+        Option(
+            "data",
+            "Read documents and products from this folder's news.jsonl.gz and products.jsonl.zst.",
+            Path,
+        ),
+        Option("documents", "Read documents from this file or folder of JSON lines.", Path),
+        Option(
+            "text",
+            "An attribute of documents that holds text, the title first, or * for all strings; may be given several times.",
+            many=True,
+        ),
+        Option("catalogue", "Read products from this file or folder of JSON lines.", Path),
+        Option(
+            "words", "Read the words of prefixes from this file, one a line, the frequent ones first.", Path
+        ),
+        Option("memory", "The GB that matchers may take, if less than is available.", float),
+    ),
+)

@@ -1,4 +1,4 @@
-"""What matchers answered to the same events; they must agree."""
+"""A check that matchers find the same matches of the same events."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from tocsin.matching.encoding.codes import Keys
 from tocsin.model.errors import MatcherError
 
 
-class Answers:
-    """For each question, how many matches each event has and the sum of their ids, by the matcher that went furthest."""
+class Agreement:
+    """Per question, the matches of each event in short: their number and the sum of their ids."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, tuple[str, Keys]] = {}
 
     def check(self, question: Hashable, matcher: str, answers: Sequence[Keys]) -> None:
-        """Compare summaries of what a matcher answered; raise `MatcherError` if another one answered something else.
+        """Raise `MatcherError` if a matcher's summaries differ from those of one before it.
 
-        Not all have been given as many events; those that both were given are compared.
+        Matchers may have been given different numbers of events; those that both were given are compared.
         """
         found = np.concatenate(answers, axis=1)
         other, known = self._known.get(question, (matcher, found))
@@ -29,11 +29,8 @@ class Answers:
         if len(wrong):
             event = int(wrong[0])
             one, two = int(known[0, event]), int(found[0, event])
-            told = (
-                f"{one:,} and {two:,} subscriptions"
-                if one != two
-                else f"{one:,} subscriptions each, not the same"
-            )
+            found_each = f"{one:,} subscriptions each, not the same"
+            told = f"{one:,} and {two:,} subscriptions" if one != two else found_each
             raise MatcherError(
                 f"`{other}` and `{matcher}` disagree on {len(wrong):,} of {common:,} events of {question}:"
                 f" on event {event} they find {told}"
@@ -43,6 +40,6 @@ class Answers:
 
 
 def summary(matches: Matches) -> Keys:
-    """Return how many matches each event has, and the sum of their ids: the matches themselves may be very many."""
+    """Return the number of matches of each event and the sum of their ids; the matches themselves may be very many."""
     sums = np.concatenate([[0], np.cumsum(matches.ids)])
     return np.stack([np.diff(matches.offsets), np.diff(sums[matches.offsets])])

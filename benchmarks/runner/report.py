@@ -1,13 +1,11 @@
-"""What a benchmark reports, and how it is timed."""
+"""Measurements, and the report of a run."""
 
 from __future__ import annotations
 
 import os
 import platform
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from statistics import median
 
 import msgspec
 from msgspec import Struct
@@ -16,7 +14,7 @@ from tocsin import __version__
 
 
 class Measurement(Struct, frozen=True):
-    """One line of a report: what was measured, the figure, its unit and, where there is one, the target."""
+    """One line of a report: a value with its unit, the target if there is one, and where it was measured."""
 
     name: str
     value: float
@@ -26,7 +24,7 @@ class Measurement(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True):
-    """A benchmark's measurements, with what they were taken on."""
+    """A benchmark's measurements, its parameters and the machine they were taken on."""
 
     benchmark: str
     measurements: tuple[Measurement, ...]
@@ -34,7 +32,7 @@ class Report(Struct, frozen=True):
     machine: Mapping[str, float | str]
 
     @classmethod
-    def of(cls, benchmark: str, measurements: list[Measurement], **parameters: float | str) -> Report:
+    def of(cls, benchmark: str, measurements: Iterable[Measurement], **parameters: float | str) -> Report:
         """Return the report of a run on this machine."""
         machine: dict[str, float | str] = {
             "tocsin": __version__,
@@ -45,16 +43,22 @@ class Report(Struct, frozen=True):
         }
         return cls(benchmark, tuple(measurements), parameters, machine)
 
+    @classmethod
+    def read(cls, path: Path) -> Report:
+        """Return a report that was written before."""
+        return msgspec.json.decode(path.read_bytes(), type=cls)
+
     def write(self, path: Path) -> None:
         """Write the report as JSON."""
         path.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n")
 
 
-def rate(work: Callable[[], object], count: int, *, repeats: int = 5) -> tuple[float, float]:
-    """Return how many of `count` things `work` does a second: the best and the median of several runs."""
-    seconds = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - start)
-    return count / min(seconds), count / median(seconds)
+def of_experiment(
+    measurements: Iterable[Measurement], experiment: str, name: str = "", unit: str = ""
+) -> list[Measurement]:
+    """Return the measurements of an experiment, or only those with a name or a unit."""
+    return [
+        one
+        for one in measurements
+        if one.details.get("experiment") == experiment and name in ("", one.name) and unit in ("", one.unit)
+    ]

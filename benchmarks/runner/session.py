@@ -1,56 +1,133 @@
-"""A run of experiments: who takes part, and what was found."""
+"""A run of experiments: its scale, its contenders, and the measurements taken so far."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from statistics import median
+from typing import Any, ClassVar, Final, TypeAlias
+
+import numpy as np
 
 from benchmarks.runner.report import Measurement
-from benchmarks.runner.subject import Contender
+from benchmarks.runner.subject import Contender, Subject
+from tocsin.matching import create_matcher, registered_matchers
+
+Progress: TypeAlias = Callable[[str], None]
+Targets: TypeAlias = Mapping[tuple[str, str, str, float | str], float]
+"""Values to be reached on one core, by experiment, measurement, contender and place; "" is any contender or place."""
+
+PAPER: Final = "paper"
+"""The scale that targets are set for."""
+
+STARTING: Final = "starting"
+"""The experiment before all others, in which everything is compiled."""
 
 
-class MatcherSession:
-    """Gathers measurements; each says which experiment it is of, which matcher, and at what."""
+def silent(_: str) -> None:
+    """Show no progress."""
 
-    def __init__(self, matchers: Sequence[str], progress: Callable[[str], None]) -> None:
-        self.contenders = [Contender.of(name) for name in matchers]
+
+class Session:
+    """Collects measurements; each names its experiment, its contender and its place."""
+
+    targets: ClassVar[Targets] = {}
+
+    def __init__(self, scale: Any, progress: Progress = silent) -> None:
+        self.scale = scale
+        self.experiment = ""
         self.measurements: list[Measurement] = []
         self.left_out: list[str] = []
-        self._progress = progress
-        self._experiment = ""
+        self.progress = progress
+
+    def compile(self, measures: Sequence[Callable[[Any], None]]) -> None:
+        """Use everything once, so that nothing is compiled while it is timed."""
 
     def begin(self, experiment: str) -> None:
-        """Let what follows belong to an experiment."""
-        self._experiment = experiment
-        self._progress(experiment)
+        """Assign the following measurements to an experiment."""
+        self.experiment = experiment
+        self.progress(experiment)
 
-    def tell(self, contender: Contender, text: str) -> None:
-        """Tell how far the experiment is."""
-        self._progress(f"{self._experiment}: {contender.label}, {text}")
+    def tell(self, label: str, text: str = "") -> None:
+        """Show how far the experiment is."""
+        self.progress(", ".join(filter(None, (f"{self.experiment}: {label}", text))))
 
-    def taking_part(self, contenders: Sequence[Contender]) -> Iterator[Contender]:
-        """Return those contenders whose matchers were asked for."""
+    def record(
+        self, name: str, label: str, at: float | str, value: float, unit: str, **details: float | str | None
+    ) -> None:
+        """Keep a measurement; details that are None are left out."""
+        where = {"experiment": self.experiment, "matcher": label, "at": at}
+        target = self.target(name, label, at)
+        self.measurements.append(Measurement(name, float(value), unit, target, where | _named(details)))
+
+    def record_runs(
+        self, name: str, of: str, value: float | Sequence[float], unit: str, **details: float | str
+    ) -> None:
+        """Keep a measurement that has no place, or the median of several runs of it."""
+        where: dict[str, float | str] = {"experiment": self.experiment, "of": of}
+        if isinstance(value, Sequence):
+            where |= {"runs": len(value), "lowest": min(value), "highest": max(value)}
+            value = median(value)
+        target = self.target(name, of, "")
+        self.measurements.append(Measurement(name, float(value), unit, target, where | _named(details)))
+
+    def target(self, name: str, label: str, at: float | str) -> float | None:
+        """Return the value to be reached on one core, or None; targets are set for the paper's scale."""
+        if self.scale.name != PAPER:
+            return None
+        places = ((label, at), (label, ""), ("", ""))
+        found = (self.targets.get((self.experiment, name, *place)) for place in places)
+        return next((target for target in found if target is not None), None)
+
+    def finish(self) -> None:
+        """Complete the measurements after all experiments."""
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters that the report names."""
+        return {"scale": self.scale.name, "left_out": "; ".join(self.left_out) or "nothing"}
+
+    def close(self) -> None:
+        """Release processes and files."""
+
+
+class MatcherSession(Session):
+    """A session whose contenders are matchers: the named ones, or those of the paper that are registered."""
+
+    paper: tuple[str, ...] = ()
+    subject: type[Subject] = Subject
+
+    def __init__(self, scale: Any, matcher: Sequence[str] = (), *, progress: Progress = silent) -> None:
+        super().__init__(scale, progress)
+        known = registered_matchers()
+        for name in matcher:
+            create_matcher(name)  # raises for an unknown one
+        self.contenders = [Contender.of(name) for name in matcher or self.paper if matcher or name in known]
+        self.absent = [name for name in self.paper if name not in known and not matcher]
+
+    def compile(self, measures: Sequence[Callable[[Any], None]]) -> None:  # noqa: ARG002 - all need the matchers
+        """Use every matcher once, so that nothing is compiled while it is timed."""
+        for contender in self.contenders:
+            self.tell(contender.label, "compiling")
+            for workload in self.small_workloads():
+                subject = self.subject(contender)
+                subject.warm_up()
+                subject.load(workload.subscriptions(0, 2_000))
+                subject.time(workload.events(0, 100))
+                subject.remove(np.arange(100, dtype=np.int64))
+
+    def small_workloads(self) -> Sequence[Any]:
+        """Return workloads that use every kernel."""
+        return ()
+
+    def taking_part(self, contenders: Iterable[Contender]) -> Iterator[Contender]:
+        """Return the contenders whose matchers take part."""
         names = {contender.matcher for contender in self.contenders}
         return (contender for contender in contenders if contender.matcher in names)
 
-    def record(
-        self,
-        name: str,
-        contender: Contender,
-        at: float | str,
-        figure: tuple[float, str],
-        **details: float | str | None,
-    ) -> None:
-        """Keep a figure and its unit."""
-        told = {key.replace("_", " "): value for key, value in details.items() if value is not None}
-        self.measurements.append(
-            Measurement(
-                name,
-                *figure,
-                self.target(name, contender.label, at),
-                {"experiment": self._experiment, "matcher": contender.label, "at": at, **told},
-            )
-        )
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters that the report names, with the matchers."""
+        names = ", ".join(contender.label for contender in self.contenders)
+        return {**super().parameters(), "matchers": names, "not_there": ", ".join(self.absent) or "none"}
 
-    def target(self, name: str, matcher: str, at: float | str) -> float | None:  # noqa: ARG002
-        """Return what a figure is to reach, or None."""
-        return None
+
+def _named(details: Mapping[str, float | str | None]) -> dict[str, float | str]:
+    return {key.replace("_", " "): value for key, value in details.items() if value is not None}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from statistics import median
+from typing import TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -24,34 +25,37 @@ from tocsin.replay.numbered import (
     prepared_for,
 )
 
+Batch = TypeVar("Batch")
+Prepared = TypeVar("Prepared")
+
 
 class Contender(Struct, frozen=True):
-    """A matcher that takes part: what it is called, and how it is made."""
+    """A matcher that takes part: its label, its name and its options."""
 
     label: str
     matcher: str
     options: Mapping[str, float | bool] = {}
-    frozen: bool = False  # it stops to adapt once it is loaded and warm
+    frozen: bool = False  # it stops adapting once it is loaded and warm
 
     @classmethod
     def of(cls, name: str) -> Contender:
-        """Return a matcher as it is by default."""
+        """Return a matcher with its default options."""
         return cls(name, name)
 
 
 class Loading(Struct, frozen=True):
-    """What it took to add subscriptions."""
+    """The cost of adding subscriptions."""
 
-    adding: float  # seconds, from encoded arrays if the matcher takes them
-    encoding: float  # seconds
+    adding: float  # seconds
+    preparing: float  # seconds of encoding or compiling before
     subscriptions: int
-    bytes: int  # in the matcher's arrays
-    resident_mb: float  # what the process grew by
+    bytes: int  # in arrays
+    resident_mb: float  # growth of the process
 
     @property
     def seconds(self) -> float:
-        """Return the seconds of the whole."""
-        return self.adding + self.encoding
+        """Return the seconds in all."""
+        return self.adding + self.preparing
 
     @property
     def rate(self) -> float:
@@ -60,12 +64,36 @@ class Loading(Struct, frozen=True):
 
     @property
     def bytes_each(self) -> float:
-        """Return the bytes in the matcher's arrays, per subscription."""
+        """Return the bytes in arrays per subscription."""
         return self.bytes / max(self.subscriptions, 1)
 
 
+def measure_loading(
+    batches: Iterable[Batch],
+    *,
+    prepare: Callable[[Batch], Prepared],
+    add: Callable[[Batch, Prepared], None],
+    count: Callable[[Batch], int],
+    held: Callable[[], int],
+    progress: Callable[[str], None],
+) -> Loading:
+    """Prepare and add batches of subscriptions; drawing them is not timed. `held` returns the bytes in arrays."""
+    give_back()
+    before, adding, preparing, done = resident_mb(), 0.0, 0.0, 0
+    for batch in batches:
+        start = time.perf_counter()
+        prepared = prepare(batch)
+        between = time.perf_counter()
+        add(batch, prepared)
+        adding += time.perf_counter() - between
+        preparing += between - start
+        done += count(batch)
+        progress(f"{done:,} loaded")
+    return Loading(adding, preparing, done, held(), resident_mb() - before)
+
+
 class Matched(Struct, frozen=True):
-    """A batch that was matched, and how long that took."""
+    """A matched batch, and the seconds it took."""
 
     seconds: float
     batch: EventBatch
@@ -73,21 +101,21 @@ class Matched(Struct, frozen=True):
 
 
 class Timing(Struct, frozen=True):
-    """What an event took, in microseconds: the median of several batches."""
+    """The cost of an event in microseconds: the median of several batches."""
 
     total: float
-    first_phase: float | None  # None if the matcher has no such phase
-    checks: float | None  # conjunctions looked at
+    first_phase: float | None  # None if the matcher has no phases
+    checks: float | None  # conjunctions verified
     matches: float  # per event
 
     @property
     def second_phase(self) -> float | None:
-        """Return what is left for the clusters."""
+        """Return the microseconds left for the clusters."""
         return None if self.first_phase is None else max(self.total - self.first_phase, 0.0)
 
 
 class Subject:
-    """One matcher, and how many events it has seen."""
+    """One matcher, and the number of events it has seen."""
 
     def __init__(self, contender: Contender) -> None:
         self.contender = contender
@@ -96,27 +124,22 @@ class Subject:
         self._pooled: PoolEncoding | None = None
 
     def warm_up(self) -> None:
-        """Compile what is not compiled yet."""
+        """Compile the kernels that are not compiled yet."""
         if (warm_up := getattr(self.matcher, "warm_up", None)) is not None:
             warm_up()
 
     def load(
         self, batches: Iterable[Subscriptions], progress: Callable[[str], None] = lambda _: None
     ) -> Loading:
-        """Add subscriptions; drawing them is not timed."""
-        give_back()
-        before, adding, encoding, done = resident_mb(), 0.0, 0.0, 0
-        for batch in batches:
-            start = time.perf_counter()
-            encoded = self._encoded(batch)
-            between = time.perf_counter()
-            add_encoded_to(self.matcher, batch, encoded)
-            adding += time.perf_counter() - between
-            encoding += between - start
-            done += len(np.unique(batch.ids))  # several conjunctions may be of one subscription
-            progress(f"{done:,} loaded")
-        held = self.matcher.stats().bytes
-        return Loading(adding, encoding, done, held, resident_mb() - before)
+        """Add subscriptions and return the cost."""
+        return measure_loading(
+            batches,
+            prepare=self._encoded,
+            add=lambda batch, encoded: add_encoded_to(self.matcher, batch, encoded),
+            count=lambda batch: len(np.unique(batch.ids)),  # several conjunctions may be of one subscription
+            held=lambda: self.matcher.stats().bytes,
+            progress=progress,
+        )
 
     def add(self, batch: Subscriptions) -> float:
         """Add subscriptions; return the seconds."""
@@ -131,7 +154,7 @@ class Subject:
         return time.perf_counter() - start
 
     def match(self, events: Events) -> Matched:
-        """Match events that are encoded already, and time only that."""
+        """Match encoded events, and time only that."""
         batch = prepared_for(self.matcher, events)
         start = time.perf_counter()
         matches = self.matcher.match(batch)
@@ -140,23 +163,20 @@ class Subject:
         return Matched(seconds, batch, matches)
 
     def freeze(self) -> None:
-        """Let the matcher stay as it is from now on, if the contender is to."""
+        """Stop adaptation, if the contender asks for it."""
         if not self.contender.frozen:
             return
         if not hasattr(self.matcher, "adaptive"):
-            raise MatcherError(f"matcher `{self.contender.matcher}` cannot be told to stay as it is")
+            raise MatcherError(f"matcher `{self.contender.matcher}` cannot stop adapting")
         self.matcher.adaptive = False
 
     def time(
         self,
         batches: Iterable[Events],
         budget: float = float("inf"),
-        look: Callable[[Matches], None] = lambda _: None,
+        on_matches: Callable[[Matches], None] = lambda _: None,
     ) -> Timing:
-        """Match distinct events, a batch at a time, until there are no more or the time is up.
-
-        `look` is shown the answers.
-        """
+        """Match distinct events, a batch at a time, until there are no more or the seconds of `budget` are spent."""
         totals, firsts, found = [], [], 0
         checked, seen = self._checks(), self._seen
         begun = time.perf_counter()
@@ -164,7 +184,7 @@ class Subject:
             matched = self.match(events)
             totals.append(matched.seconds / len(matched.batch))
             found += len(matched.matches.ids)
-            look(matched.matches)
+            on_matches(matched.matches)
             first = self._first_phase(matched.batch)
             if first is not None:
                 firsts.append(first / len(matched.batch))
@@ -176,42 +196,44 @@ class Subject:
         return Timing(median(totals) * 1e6, median(firsts) * 1e6 if firsts else None, each, found / count)
 
     def time_dicts(self, batches: Iterable[Events]) -> float:
-        """Return the seconds that an event takes from a dict to its matches: the median of the batches."""
-        seconds = []
-        for events in batches:
-            rows = events.to_dicts()
-            start = time.perf_counter()
-            self.matcher.match(EventBatch.of_dicts(rows))
-            seconds.append((time.perf_counter() - start) / len(rows))
-            self._seen += len(rows)
-        return median(seconds)
+        """Return the seconds of an event from a dict to its matches: the median of the batches."""
+
+        def match(batch: EventBatch) -> None:
+            self.matcher.match(batch)
+            self._seen += len(batch)
+
+        return median(_seconds_each(batches, match))
 
     def time_encoding(self, batches: Iterable[Events]) -> float | None:
-        """Return the seconds that encoding an event from a dict takes; None if the matcher wants none encoded."""
+        """Return the seconds of encoding an event from a dict; None if the matcher takes events as dicts."""
         if not isinstance(self.matcher, EncodingMatcher):
             return None
-        seconds = []
-        for events in batches:
-            rows = events.to_dicts()
-            start = time.perf_counter()
-            encode_events(EventBatch.of_dicts(rows), self.matcher.vocabulary)
-            seconds.append((time.perf_counter() - start) / len(rows))
-        return median(seconds)
+        vocabulary = self.matcher.vocabulary
+        return median(_seconds_each(batches, lambda batch: encode_events(batch, vocabulary)))
 
     def _encoded(self, batch: Subscriptions) -> EncodedConjunctions | EncodedClauses | None:
-        """Return subscriptions as the matcher takes them in arrays, or None if it does not."""
+        """Return subscriptions as arrays, or None if the matcher takes predicates."""
         if isinstance(batch, PooledSubscriptions) and isinstance(self.matcher, EncodingMatcher):
-            # Its predicates come again in the next batch.
+            # The next batch has the same predicates, so their codes are kept.
             if self._pooled is None or self._pooled.pool is not batch.pool:
                 self._pooled = PoolEncoding(batch.pool, self.matcher.vocabulary)
             return self._pooled.encode(batch)
         return encoded_for(self.matcher, batch)
 
     def _first_phase(self, batch: EventBatch) -> float | None:  # noqa: ARG002 - most matchers have no phases
-        """Return the seconds of the first phase alone, or None if the matcher has no such phase."""
+        """Return the seconds of the first phase alone, or None if the matcher has no phases."""
         return None
 
     def _checks(self) -> float | None:
-        """Return how many conjunctions were ever looked at; the matcher tells it per event."""
+        """Return the number of conjunctions verified so far, or None if the matcher does not count them."""
         each = self.matcher.stats().details.get("checks per event")
         return None if each is None else each * self._seen
+
+
+def _seconds_each(batches: Iterable[Events], work: Callable[[EventBatch], object]) -> Iterator[float]:
+    """Return, per batch, the seconds that some work on dicts takes for an event."""
+    for events in batches:
+        rows = events.to_dicts()
+        start = time.perf_counter()
+        work(EventBatch.of_dicts(rows))
+        yield (time.perf_counter() - start) / len(rows)

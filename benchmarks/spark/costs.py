@@ -1,4 +1,4 @@
-"""What the parts of the work cost, one by one: `docs/scaling.md` computes with these."""
+"""The costs of the parts of the work; `docs/scaling.md` computes with these."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import time
 from msgspec.structs import replace
 
 from benchmarks.lesubscribe.workload import Workload
-from benchmarks.spark.answers import Timed
 from benchmarks.spark.inputs import filled, write_table
-from benchmarks.spark.process import SparkProcess
-from benchmarks.spark.session import Session
+from benchmarks.spark.process import SparkProcess, Timed
+from benchmarks.spark.session import SparkBenchSession
 from benchmarks.workloads.tabular import event_table, templates
 from tocsin.index import IndexReader, Shard, SubscriptionIndex
 from tocsin.matching.encoding.arrow import arrow_events
@@ -18,14 +17,14 @@ from tocsin.matching.encoding.events import encode_events
 from tocsin.replay.numbered import EncodingMatcher
 
 
-def costs(session: Session) -> None:
-    """Record what an event, a notification, and a change of the index cost."""
+def costs(session: SparkBenchSession) -> None:
+    """Record the costs of an event, a notification, and a change of the index."""
     _events(session)
     _notifications(session)
     _index(session)
 
 
-def _events(session: Session) -> None:
+def _events(session: SparkBenchSession) -> None:
     """Record the parts of an event's way on one core: into Python, into codes, to its matches."""
     count, files = session.scale.events, session.inputs.event_files
     shard = _opened(session)
@@ -37,12 +36,14 @@ def _events(session: Session) -> None:
             transfers.append(1e9 * sent.seconds / count)
             encodings.append(1e9 * encoding / count)
             matches.append(1e9 * matching / count)
-    session.record("into Python", "an event", transfers, "ns", columns=session.scale.workload.names)
-    session.record("into codes", "an event", encodings, "ns", columns=session.scale.workload.names)
-    session.record("to its matches", "an event", matches, "ns", subscriptions=session.scale.subscriptions)
+    session.record_runs("into Python", "an event", transfers, "ns", columns=session.scale.workload.names)
+    session.record_runs("into codes", "an event", encodings, "ns", columns=session.scale.workload.names)
+    session.record_runs(
+        "to its matches", "an event", matches, "ns", subscriptions=session.scale.subscriptions
+    )
 
 
-def _by_part(session: Session, shard: Shard) -> tuple[float, float]:
+def _by_part(session: SparkBenchSession, shard: Shard) -> tuple[float, float]:
     """Return the seconds that all events take to be encoded, and to be matched then."""
     matcher = shard.matcher
     assert isinstance(matcher, EncodingMatcher)  # noqa: S101 - the index was made with one
@@ -58,8 +59,8 @@ def _by_part(session: Session, shard: Shard) -> tuple[float, float]:
     return encoding, matching
 
 
-def _notifications(session: Session) -> None:
-    """Record what one more notification costs, from two indexes of which one tells more subscriptions of each event."""
+def _notifications(session: SparkBenchSession) -> None:
+    """Record the cost of one more notification, from two indexes with different numbers of matches per event."""
     scale = session.scale
     workload = Workload(replace(scale.workload, predicates=scale.workload.fixed))
     events = event_table(workload.events(0, scale.noted_events), scale.workload.names)
@@ -73,15 +74,15 @@ def _notifications(session: Session) -> None:
         few, many = (_run(session.one, files, index) for index in indexes)
         if is_counted:
             paces.append(1e9 * (many.seconds - few.seconds) / max(many.rows - few.rows, 1))
-    session.record("told to a counting query", "a notification", paces, "ns")
+    session.record_runs("told to a counting query", "a notification", paces, "ns")
 
 
 def _run(process: SparkProcess, events: str, index: str) -> Timed:
     return process.ask("matched", Timed, events=events, index=index)
 
 
-def _index(session: Session) -> None:
-    """Record what it takes to fill an index, to open it, and to publish one change of it."""
+def _index(session: SparkBenchSession) -> None:
+    """Record the costs of filling an index, opening it, and publishing one change of it."""
     session.tell("the index")
     index, count = session.inputs.index(), session.scale.subscriptions
     begun = time.perf_counter()
@@ -90,20 +91,20 @@ def _index(session: Session) -> None:
     opening = (time.perf_counter() - begun) / session.scale.rounds
     seconds = index.subscribing + index.publishing
     size = {"subscriptions": count}
-    session.record("filled and published", "the index", count / seconds, "subscriptions/s", **size)
-    session.record("of which: publish", "the index", index.publishing, "s", **size)
-    session.record("on disk, a subscription", "the index", index.bytes / count, "bytes", **size)
-    session.record("opened by a worker", "the index", 1e3 * opening, "ms", **size)
+    session.record_runs("filled and published", "the index", count / seconds, "subscriptions/s", **size)
+    session.record_runs("of which: publish", "the index", index.publishing, "s", **size)
+    session.record_runs("on disk, a subscription", "the index", index.bytes / count, "bytes", **size)
+    session.record_runs("opened by a worker", "the index", 1e3 * opening, "ms", **size)
     begun = time.perf_counter()
     changed = SubscriptionIndex(index.folder)
     opened = time.perf_counter()
     changed.subscribe("a0 = 0", id="one more")
     changed.publish()
-    session.record("opened to be changed", "the index", opened - begun, "s", **size)
-    session.record("one change published", "the index", time.perf_counter() - opened, "s", **size)
+    session.record_runs("opened to be changed", "the index", opened - begun, "s", **size)
+    session.record_runs("one change published", "the index", time.perf_counter() - opened, "s", **size)
 
 
-def _opened(session: Session) -> Shard:
+def _opened(session: SparkBenchSession) -> Shard:
     """Return the index's only shard, opened as a worker opens it."""
     reader = IndexReader(session.inputs.index().folder)
     return reader.shard(reader.current(), 0)

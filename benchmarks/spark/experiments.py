@@ -1,18 +1,24 @@
-"""The experiments that compare: Spark with the engine, shards with one another, a stream before and after a change."""
+"""The experiments: Spark beside the engine, shards beside one another, and a stream whose subscriptions change."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from statistics import median
-from typing import Any
+from typing import Any, Final
 
 import pyarrow.parquet as pq
 
 from benchmarks.lesubscribe.workload import Workload
-from benchmarks.spark.answers import Changed, Timed
+from benchmarks.runner.benchmark import Benchmark, Experiment
+from benchmarks.runner.tables import show_runs
+from benchmarks.spark.costs import costs
 from benchmarks.spark.inputs import filled
-from benchmarks.spark.process import SparkProcess
-from benchmarks.spark.session import Session
+from benchmarks.spark.joins import joins
+from benchmarks.spark.plots import PLOTS
+from benchmarks.spark.process import Changed, SparkProcess, Timed
+from benchmarks.spark.scale import SCALES
+from benchmarks.spark.session import SparkBenchSession
 from benchmarks.workloads.tabular import templates
 from tocsin.engine import Engine
 from tocsin.index import IndexReader
@@ -20,7 +26,7 @@ from tocsin.matching.encoding.arrow import arrow_events
 from tocsin.model.errors import SparkError
 
 
-def overhead(session: Session) -> None:
+def overhead(session: SparkBenchSession) -> None:
     """Compare the engine with Spark on one core and on two: in turns, on the same events."""
     session.tell("filling the engine")
     engine = session.inputs.engine()
@@ -43,9 +49,11 @@ def overhead(session: Session) -> None:
         _record_paces(session, source, paces, rows.pop())
 
 
-def _record_paces(session: Session, source: str, paces: dict[str, list[float]], notifications: int) -> None:
+def _record_paces(
+    session: SparkBenchSession, source: str, paces: dict[str, list[float]], notifications: int
+) -> None:
     for label, runs in paces.items():
-        session.record(
+        session.record_runs(
             label,
             source,
             runs,
@@ -56,8 +64,8 @@ def _record_paces(session: Session, source: str, paces: dict[str, list[float]], 
     engine, one, two = paces.values()
     shares = [100 * mine / whole for mine, whole in zip(one, engine, strict=True)]
     gains = [more / less for more, less in zip(two, one, strict=True)]
-    session.record("share of the engine's rate", source, shares, "%")
-    session.record("gain of a second core", source, gains, "times")
+    session.record_runs("share of the engine's rate", source, shares, "%")
+    session.record_runs("gain of a second core", source, gains, "times")
 
 
 def _by_engine(engine: Engine, events: Any, batch: int) -> Timed:
@@ -75,7 +83,7 @@ def _by_spark(process: SparkProcess, events: str, index: str, *, cached: bool) -
     return process.ask("matched", Timed, events=events, index=index, cached=cached)
 
 
-def shards(session: Session) -> None:
+def shards(session: SparkBenchSession) -> None:
     """Spread the same subscriptions over more and more shards."""
     files = session.inputs.event_files
     events = session.inputs.events.slice(0, session.scale.batch)
@@ -96,17 +104,17 @@ def shards(session: Session) -> None:
         if count > 1:
             visited = len(reader.router(number).route(arrow_events(events)).rows) / events.num_rows
         sizes = [shard.bytes for shard in reader.generation(number).shards]
-        session.record(session.two.label, of, paces, "events/s", shards=count)
-        session.record("shards that an event visits", of, visited, "shards", shards=count)
-        session.record("the largest shard's arrays", of, max(sizes) / 1e6, "MB", shards=count)
-        session.record(
+        session.record_runs(session.two.label, of, paces, "events/s", shards=count)
+        session.record_runs("shards that an event visits", of, visited, "shards", shards=count)
+        session.record_runs("the largest shard's arrays", of, max(sizes) / 1e6, "MB", shards=count)
+        session.record_runs(
             "the largest over the mean", of, max(sizes) * count / sum(sizes), "times", shards=count
         )
     if len(expected) > 1:
         raise SparkError(f"different numbers of shards told different numbers of notifications: {expected}")
 
 
-def changes(session: Session) -> None:
+def changes(session: SparkBenchSession) -> None:
     """Change the subscriptions of a running stream, and see when that takes effect."""
     scale = session.scale
     session.tell("filling the index")
@@ -123,7 +131,7 @@ def changes(session: Session) -> None:
         stream_rows=scale.stream_rows,
     )
     size = {"subscriptions": scale.changing}
-    session.record(
+    session.record_runs(
         "micro-batches to the effect",
         "stream",
         max(found.batches),
@@ -132,8 +140,28 @@ def changes(session: Session) -> None:
         changes=scale.changes,
         **size,
     )
-    session.record("from the change to its effect", "stream", found.seconds, "s", **size)
-    session.record("of which: publish", "stream", found.publishing, "s", **size)
-    session.record(
+    session.record_runs("from the change to its effect", "stream", found.seconds, "s", **size)
+    session.record_runs("of which: publish", "stream", found.publishing, "s", **size)
+    session.record_runs(
         "a micro-batch", "stream", [1e3 * one for one in found.batch_seconds], "ms", events=scale.stream_rows
     )
+
+
+EXPERIMENTS: Final[Mapping[str, Experiment[SparkBenchSession]]] = {
+    "joins": Experiment("instead of a join, end to end", "", joins),
+    "overhead": Experiment("Spark and the embedded engine", "", overhead),
+    "shards": Experiment("the index in shards", "", shards),
+    "changes": Experiment("from a subscription's change to its effect", "", changes),
+    "costs": Experiment("the cost of each part, on one core", "", costs),
+}
+
+BENCHMARK: Final = Benchmark(
+    name="spark",
+    title="Matching on Spark: beside a join, beside the engine, in shards, and while subscriptions change.",
+    sizes="small: about two minutes; paper: 1,000,000 subscriptions",
+    scales=SCALES,
+    session=SparkBenchSession,
+    experiments=EXPERIMENTS,
+    show=show_runs,
+    plots=PLOTS,
+)

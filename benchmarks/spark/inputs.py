@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from msgspec import Struct
 
 from benchmarks.lesubscribe.workload import Workload
-from benchmarks.spark.scales import Scale
+from benchmarks.spark.scale import Scale
 from benchmarks.workloads.tabular import ID, FilledTemplate, event_table, templates
 from tocsin.engine import Engine
 from tocsin.index import SubscriptionIndex
@@ -22,7 +22,7 @@ _FILES: Final = 4  # that a table is written to, for Spark to divide among its c
 
 
 class FilledIndex(Struct, frozen=True):
-    """An index that was filled and published, and what that took."""
+    """A filled and published index, and its cost."""
 
     folder: str
     subscribing: float  # seconds
@@ -31,7 +31,7 @@ class FilledIndex(Struct, frozen=True):
 
 
 class Inputs:
-    """What several experiments work on, made when it is first asked for."""
+    """The inputs of several experiments, each made at its first use."""
 
     def __init__(self, scale: Scale, folder: Path) -> None:
         self._scale = scale

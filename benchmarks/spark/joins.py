@@ -1,4 +1,4 @@
-"""What a user would write without Tocsin: a join of events with a table of subscriptions. And the join that AMKH makes."""
+"""The alternative to Tocsin: a join of events with a table of subscriptions. And the join that AMKH makes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 from typing import Any, Final
 
 from benchmarks.lesubscribe.workload import Parameters, Workload
-from benchmarks.spark.answers import Joined, Timed
 from benchmarks.spark.inputs import write_table
-from benchmarks.spark.scales import Scale
-from benchmarks.spark.session import Session
+from benchmarks.spark.process import Answer, Joined, Timed
+from benchmarks.spark.scale import Scale
+from benchmarks.spark.session import SparkBenchSession
 from benchmarks.workloads.tabular import conditions_table, event_table, text_table
 from tocsin.model.errors import SparkError
 from tocsin.replay.numbered import names_of
@@ -21,7 +21,7 @@ _WIDTH: Final = 100  # characters of a plan's line
 _LEFT_OUT: Final = ("== Physical Plan", "InMemoryRelation", "ColumnarToRow", "FileScan")
 
 
-def joins(session: Session) -> None:
+def joins(session: SparkBenchSession) -> None:
     """Compare `match`, the making of its index included, with two joins on the same events and subscriptions."""
     own = _matches(session)
     rows = conditions_table(
@@ -32,54 +32,42 @@ def joins(session: Session) -> None:
     own[PLANNED] = _join_plan(session, own)
     for way, run in own.items():
         for join, seconds in joined.items():
-            session.record("faster than the join", f"{join}; {way}", seconds / run.seconds, "times")
+            session.record_runs("faster than the join", f"{join}; {way}", seconds / run.seconds, "times")
 
 
-def _matches(session: Session) -> dict[str, Timed]:
-    """Record what `match` takes from texts, and from templates."""
+def _matches(session: SparkBenchSession) -> dict[str, Timed]:
+    """Record the seconds of `match` from texts, and from templates."""
     scale = session.scale
     session.tell("writing the tables")
     texts = text_table(Workload(scale.workload).subscriptions(0, scale.joined))
-    asked: dict[str, tuple[str, dict[str, Any]]] = {
+    sources: dict[str, tuple[str, dict[str, Any]]] = {
         "texts": ("from_texts", {"subscriptions": write_table(texts, session.folder / "texts")}),
         "templates": ("from_templates", {"subscriptions": scale.joined, "workload": scale.workload}),
     }
     found = {}
-    for way, (task, arguments) in asked.items():
-        session.tell(f"match, subscriptions from {way}")
-        place = {"folder": str(session.folder / f"joined-{way}"), **arguments}
-        session.two.ask(task, Timed, events=_events(session, min(scale.join_samples) // 2), **place)
-        found[way] = session.two.ask(task, Timed, events=_events(session, scale.join_events), **place)
-        session.record(
-            "match, index included",
-            way,
-            found[way].seconds,
-            "s",
-            notifications=found[way].rows,
-            **_size(scale),
-        )
+    for source, (task, arguments) in sources.items():
+        session.tell(f"match, subscriptions from {source}")
+        folder = str(session.folder / f"joined-{source}")
+        run = _ask(session, task, Timed, scale.join_events, folder=folder, **arguments)
+        _record(session, "match, index included", source, run)
+        found[source] = run
     return found
 
 
-def _nested_loop(session: Session, conditions: str) -> float:
-    """Record the seconds for all events; they are extrapolated from what few take, unless all were measured."""
+def _nested_loop(session: SparkBenchSession, conditions: str) -> float:
+    """Record the seconds for all events; they are extrapolated from samples, unless a sample holds all events."""
     condition = _condition(session.scale.workload, 0)
-    first = _events(session, min(session.scale.join_samples) // 2)
-    session.two.ask("joined", Joined, events=first, subscriptions=conditions, condition=condition)
     spent: dict[int, float] = {}
     plan = ""
     for count in session.scale.join_samples:
         session.tell(f"{NESTED}, {count:,} events")
-        sample = _events(session, count)
-        found = session.two.ask(
-            "joined", Joined, events=sample, subscriptions=conditions, condition=condition
-        )
+        found = _ask(session, "joined", Joined, count, subscriptions=conditions, condition=condition)
         spent[count], plan = found.seconds, short_plan(found.plan)
     wanted = session.scale.join_events
     is_whole = wanted in spent
-    # What does not grow with the events weighs least in the largest sample: others would make the join look slower.
+    # The cost that does not grow with the events weighs least in the largest sample; others would make the join look slower.
     seconds = spent[wanted] if is_whole else wanted * spent[max(spent)] / max(spent)
-    session.record(
+    session.record_runs(
         "nested-loop join" if is_whole else "nested-loop join, extrapolated",
         NESTED,
         seconds,
@@ -91,51 +79,44 @@ def _nested_loop(session: Session, conditions: str) -> float:
     return seconds
 
 
-def _hash_join(session: Session, conditions: str, own: dict[str, Timed]) -> float:
+def _hash_join(session: SparkBenchSession, conditions: str, own: dict[str, Timed]) -> float:
     """Record the seconds of a join that knows which attributes are in every subscription."""
     scale = session.scale
     condition = _condition(scale.workload, scale.workload.fixed)
-    first = _events(session, min(scale.join_samples) // 2)
-    session.two.ask("joined", Joined, events=first, subscriptions=conditions, condition=condition)
     session.tell(HASHED)
-    events = _events(session, scale.join_events)
-    found = session.two.ask("joined", Joined, events=events, subscriptions=conditions, condition=condition)
-    if {run.rows for run in own.values()} != {found.rows}:
-        raise SparkError(f"the join told {found.rows:,} notifications, and `match` {own}")
-    session.record(
-        "hash join",
-        HASHED,
-        found.seconds,
-        "s",
-        notifications=found.rows,
-        **_size(scale),
-        plan=short_plan(found.plan),
-    )
+    found = _ask(session, "joined", Joined, scale.join_events, subscriptions=conditions, condition=condition)
+    _check(f"the join told {found.rows:,} notifications, and `match` {own}", own, found.rows)
+    _record(session, "hash join", HASHED, found, plan=short_plan(found.plan))
     return found.seconds
 
 
-def _join_plan(session: Session, own: dict[str, Timed]) -> Timed:
+def _join_plan(session: SparkBenchSession, own: dict[str, Timed]) -> Timed:
     """Record the seconds of `match` by the plan `join`, from the index that was made of templates."""
-    scale = session.scale
+    scale, index = session.scale, str(session.folder / "joined-templates")
     session.tell("match, plan join")
-    index = str(session.folder / "joined-templates")
-    session.two.ask("join_plan", Joined, events=_events(session, min(scale.join_samples) // 2), index=index)
-    events = _events(session, scale.join_events)
-    usual = session.two.ask("matched", Timed, events=events, index=index)
-    found = session.two.ask("join_plan", Joined, events=events, index=index)
-    if {run.rows for run in own.values()} != {found.rows}:
-        raise SparkError(f"the plan `join` told {found.rows:,} notifications, and the usual one {own}")
-    size = {"notifications": found.rows, **_size(scale)}
-    session.record("match, index there already", "index", usual.seconds, "s", **size)
-    session.record(
-        "match, plan join",
-        "an index's subscriptions",
-        found.seconds,
-        "s",
-        **size,
-        plan=short_plan(found.plan),
-    )
+    usual = session.two.ask("matched", Timed, events=_events(session, scale.join_events), index=index)
+    found = _ask(session, "join_plan", Joined, scale.join_events, index=index)
+    _check(f"the plan `join` told {found.rows:,} notifications, and the usual one {own}", own, found.rows)
+    _record(session, "match, index there already", "index", usual)
+    _record(session, "match, plan join", "an index's subscriptions", found, plan=short_plan(found.plan))
     return Timed(found.seconds, found.rows)
+
+
+def _ask(session: SparkBenchSession, task: str, answer: type[Answer], count: int, **arguments: Any) -> Answer:
+    """Return the answer of a task with `count` events, after a run with few."""
+    few = min(session.scale.join_samples) // 2
+    session.two.ask(task, answer, events=_events(session, few), **arguments)
+    return session.two.ask(task, answer, events=_events(session, count), **arguments)
+
+
+def _check(reason: str, own: dict[str, Timed], rows: int) -> None:
+    if {run.rows for run in own.values()} != {rows}:
+        raise SparkError(reason)
+
+
+def _record(session: SparkBenchSession, name: str, of: str, run: Timed | Joined, **plan: str) -> None:
+    size = _size(session.scale)
+    session.record_runs(name, of, run.seconds, "s", notifications=run.rows, **size, **plan)
 
 
 def _size(scale: Scale) -> dict[str, float]:
@@ -149,8 +130,8 @@ def _condition(parameters: Parameters, fixed: int) -> str:
     return " and ".join([*equal, *(f"(s.{name} is null or e.{name} = s.{name})" for name in names[fixed:])])
 
 
-def _events(session: Session, count: int) -> str:
-    """Return a folder with so many of the events."""
+def _events(session: SparkBenchSession, count: int) -> str:
+    """Return a folder with the first `count` events."""
     folder = session.folder / f"join-events-{count}"
     if folder.exists():
         return str(folder)

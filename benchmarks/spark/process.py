@@ -1,18 +1,18 @@
-"""A Spark session in a process of its own, for a process has one Java machine, and that has one number of cores."""
+"""A Spark session in a process of its own: a process has one Java machine, and that has one number of cores."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from benchmarks.spark.answers import Ready
+import benchmarks
 from tocsin.model.errors import SparkError
 
 Answer = TypeVar("Answer", bound=Struct)
@@ -22,14 +22,45 @@ _TOLD: Final = 20  # lines of its log
 
 
 class Request(Struct, frozen=True):
-    """What a process is to do, with which arguments."""
+    """A task for a process, with its arguments."""
 
     task: str
     arguments: dict[str, Any] = {}
 
 
+class Ready(Struct, frozen=True):
+    """The session has started."""
+
+    version: str  # Spark's
+    seconds: float
+
+
+class Timed(Struct, frozen=True):
+    """A piece of work that ran once."""
+
+    seconds: float
+    rows: int  # of the result: notifications, as a rule
+
+
+class Joined(Struct, frozen=True):
+    """A join that ran once."""
+
+    seconds: float
+    rows: int
+    plan: str
+
+
+class Changed(Struct, frozen=True):
+    """How soon a stream applied the changes of its subscriptions."""
+
+    batches: tuple[int, ...]  # micro-batches to each one's effect; the one that was running counts
+    seconds: tuple[float, ...]  # from the call of `publish` to the end of the batch that had it
+    publishing: tuple[float, ...]  # seconds of that in `publish`
+    batch_seconds: tuple[float, ...]  # of all micro-batches but the first
+
+
 class SparkProcess:
-    """Asks a Spark session on so many cores to do one thing after another, and waits for each answer.
+    """A Spark session on so many cores that runs one task after another.
 
     Requests and answers are lines of JSON, on the process's standard input and output.
     """
@@ -40,12 +71,12 @@ class SparkProcess:
         self._log = folder / f"spark-{cores}.log"  # Java and the workers talk a lot
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own module
-                module, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
+                module, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=_environment()
             )
 
     @property
     def label(self) -> str:
-        """Return what Spark calls its master."""
+        """Return Spark's name of the master."""
         return f"local[{self.cores}]"
 
     def ready(self) -> Ready:
@@ -68,21 +99,23 @@ class SparkProcess:
             raise SparkError(f"the Spark process ended with code {code}; the last that it wrote:\n{told}")
         return msgspec.json.decode(line, type=answer)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+    def close(self) -> None:
+        """End the session, and the process if it does not end by itself."""
+        assert self._process.stdin is not None  # noqa: S101 - it was asked for
+        self._process.stdin.close()
         try:
-            self._process.wait(_PATIENCE if kind is None else 5.0)
+            self._process.wait(_PATIENCE)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
         if self._process.stdout is not None:
             self._process.stdout.close()
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment of a process that imports this package, and so do its workers, wherever it starts."""
+    paths = (str(Path(benchmarks.__file__).parents[1]), os.environ.get("PYTHONPATH", ""))
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
 def require_spark() -> None:

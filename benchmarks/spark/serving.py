@@ -1,4 +1,4 @@
-"""`python -m benchmarks.spark.serving CORES FOLDER`: a session that does what it is asked for, line by line."""
+"""`python -m benchmarks.spark.serving CORES FOLDER`: a session that runs requested tasks, line by line."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
-from benchmarks.spark.answers import Ready
-from benchmarks.spark.process import Request
+from benchmarks.spark.process import Ready, Request
 from benchmarks.spark.tasks import TASKS
 from tocsin.spark import local_session
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def serve(session: SparkSession, requests: BinaryIO, answers: BinaryIO) -> None:
-    """Do what each line asks for, and answer it, until there are no more."""
+    """Run the task of each line and write its answer, until there are no more lines."""
     for line in requests:
         request = msgspec.json.decode(line, type=Request)
         _answer(answers, TASKS[request.task](session, **request.arguments))

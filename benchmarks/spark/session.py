@@ -1,50 +1,59 @@
-"""A run of the experiments: its inputs, the Spark processes that take part, and what was found."""
+"""A run of the experiments: its inputs, and the Spark processes that take part."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from statistics import median
-from typing import Final
+from tempfile import TemporaryDirectory
+from typing import Any, ClassVar, Final
 
-from benchmarks.runner.report import Measurement
+from benchmarks.runner.session import PAPER, Progress, Session, Targets, silent
 from benchmarks.spark.inputs import Inputs
-from benchmarks.spark.process import SparkProcess
-from benchmarks.spark.scales import PAPER, Scale
+from benchmarks.spark.process import SparkProcess, require_spark
 
-_TARGETS: Final = {  # (measurement, what it is of)
-    ("faster than the join", "nested loop; texts"): 100.0,
-    ("share of the engine's rate", "memory"): 60.0,
-    ("share of the engine's rate", "Parquet"): 60.0,
-    ("gain of a second core", "memory"): 1.4,
-    ("gain of a second core", "Parquet"): 1.4,
-    ("micro-batches to the effect", "stream"): 2.0,
-}
-_AT_ANY_SIZE: Final = ("micro-batches to the effect",)
+_EFFECT: Final = "micro-batches to the effect"
 
 
-class Session:
-    """Gathers measurements; each says which experiment it is of, and what it is a figure of."""
+class SparkBenchSession(Session):
+    """Spark on one core and on two, in processes of their own unless `processes` are given."""
+
+    targets: ClassVar[Targets] = {
+        ("joins", "faster than the join", "nested loop; texts", ""): 100.0,
+        ("overhead", "share of the engine's rate", "memory", ""): 60.0,
+        ("overhead", "share of the engine's rate", "Parquet", ""): 60.0,
+        ("overhead", "gain of a second core", "memory", ""): 1.4,
+        ("overhead", "gain of a second core", "Parquet", ""): 1.4,
+        ("changes", _EFFECT, "stream", ""): 2.0,
+    }
 
     def __init__(
-        self, scale: Scale, folder: Path, processes: Sequence[SparkProcess], progress: Callable[[str], None]
+        self,
+        scale: Any,
+        *,
+        folder: Path | None = None,
+        processes: Sequence[SparkProcess] = (),
+        progress: Progress = silent,
     ) -> None:
-        self.scale = scale
-        self.folder = folder
-        self.one, self.two = processes  # on one core, and on two
-        self.inputs = Inputs(scale, folder)
-        self.measurements: list[Measurement] = []
-        self._progress = progress
-        self._experiment = ""
+        super().__init__(scale, progress)
+        require_spark()
+        self._temporary = TemporaryDirectory(prefix="tocsin-bench-")
+        self.folder = folder or Path(self._temporary.name)
+        self.inputs = Inputs(scale, self.folder)
+        self._version = ""
+        self._started = [] if processes else [SparkProcess(cores, self.folder) for cores in (1, 2)]
+        self.one, self.two = processes or self._started
 
-    def begin(self, experiment: str) -> None:
-        """Let what follows belong to an experiment."""
-        self._experiment = experiment
-        self._progress(experiment)
+    def compile(self, measures: Any) -> None:  # noqa: ARG002 - Spark itself has to start
+        """Wait until Spark has started; each measurement has a first round that does not count."""
+        self.progress("starting Spark")
+        for process in self._started:
+            self._version = process.ready().version
 
-    def tell(self, text: str) -> None:
-        """Tell how far the experiment is."""
-        self._progress(f"{self._experiment}: {text}")
+    def target(self, name: str, label: str, at: float | str) -> float | None:
+        """Return the target, or None; a change is to take effect within so many micro-batches at any scale."""
+        if name == _EFFECT and self.scale.name != PAPER:
+            return self.targets[self.experiment, name, label, at]
+        return super().target(name, label, at)
 
     def rounds(self, what: str) -> Iterator[bool]:
         """Return, for each round of a measurement, whether it counts; the first one is to warm up."""
@@ -52,15 +61,12 @@ class Session:
             self.tell(f"{what}, round {turn} of {self.scale.rounds}")
             yield turn > 0
 
-    def record(
-        self, name: str, of: str, figure: float | Sequence[float], unit: str, **details: float | str
-    ) -> None:
-        """Keep a figure, or the median of several runs."""
-        told: dict[str, float | str] = {"experiment": self._experiment, "of": of}
-        if isinstance(figure, Sequence):
-            told |= {"runs": len(figure), "lowest": min(figure), "highest": max(figure)}
-            figure = median(figure)
-        told |= {key.replace("_", " "): value for key, value in details.items()}
-        is_aimed = self.scale.name == PAPER.name or name in _AT_ANY_SIZE
-        target = _TARGETS.get((name, of)) if is_aimed else None
-        self.measurements.append(Measurement(name, float(figure), unit, target, told))
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters that the report names, with Spark's version."""
+        return {**super().parameters(), "spark": self._version}
+
+    def close(self) -> None:
+        """Stop Spark and remove the temporary folder."""
+        for process in self._started:
+            process.close()
+        self._temporary.cleanup()

@@ -1,4 +1,4 @@
-"""What a Spark process can be asked to do."""
+"""The tasks of a Spark process."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import convert
 
 from benchmarks.lesubscribe.workload import Parameters, Workload
-from benchmarks.spark.answers import Changed, Joined, Timed
-from benchmarks.spark.following import follow
 from benchmarks.spark.inputs import filled
+from benchmarks.spark.process import Changed, Joined, Timed
+from benchmarks.spark.streaming import measure_changes
 from benchmarks.workloads.tabular import templates
 from tocsin.spark import match
 
@@ -53,7 +53,7 @@ def join_plan(session: SparkSession, events: str, index: str) -> Joined:
 def from_templates(
     session: SparkSession, events: str, workload: dict[str, Any], subscriptions: int, folder: str
 ) -> Timed:
-    """Match events with so many subscriptions of a workload, as templates; to make the index is part of the work."""
+    """Match events with a workload's first subscriptions, as templates; making the index is part of the work."""
     frame = _events(session, events)
     asked = list(templates(Workload(convert(workload, Parameters)).subscriptions(0, subscriptions)))
     rmtree(folder, ignore_errors=True)
@@ -85,7 +85,7 @@ def transferred(session: SparkSession, events: str) -> Timed:
 
 def changed(session: SparkSession, index: str, checkpoint: str, changes: int, stream_rows: int) -> Changed:
     """Follow an index with a stream while its subscriptions change."""
-    return follow(session, index, checkpoint, changes, stream_rows)
+    return measure_changes(session, index, checkpoint, changes, stream_rows)
 
 
 TASKS: Final[Mapping[str, Callable[..., Struct]]] = {
@@ -98,11 +98,11 @@ TASKS: Final[Mapping[str, Callable[..., Struct]]] = {
     "changed": changed,
 }
 
-_kept: dict[str, DataFrame] = {}  # what is in memory already
+_kept: dict[str, DataFrame] = {}  # tables in memory
 
 
 def _events(session: SparkSession, folder: str, *, cached: bool = True) -> DataFrame:
-    """Return the rows of a folder of Parquet files, from memory unless told otherwise."""
+    """Return the rows of a folder of Parquet files, from memory unless `cached` is false."""
     # Each file is a task of its own: packed by size, as Spark does it, some would get twice as many as others.
     largest = max(file.stat().st_size for file in Path(folder).iterdir())
     session.conf.set("spark.sql.files.maxPartitionBytes", str(largest + 1))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-_ROUNDS: Final = 6  # of drawing again what a row holds already
+_ROUNDS: Final = 6  # of redrawing repeated numbers
 
 
 class Choice:
@@ -51,12 +51,12 @@ class Choice:
             drawn[waiting] = cells
         drawn[waiting] = self._drawn_past(random, drawn[waiting])
         waiting = waiting[_repeated(drawn[waiting]).any(axis=1)]
-        for row in waiting.tolist():  # what is left weighs less than a float can tell
+        for row in waiting.tolist():  # the remaining weights are below a float's precision
             drawn[row] = self._ranked(random, drawn[row])
         return drawn
 
     def _drawn_past(self, random: Generator, rows: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return rows in which each number that was held before is drawn anew from what was not."""
+        """Return rows in which a number that occurs again is redrawn from the numbers that do not occur yet."""
         weights = np.ones(self.count) if self._weights is None else self._weights
         sums = np.cumsum(weights)
         for place in range(1, rows.shape[1]):
@@ -71,7 +71,7 @@ class Choice:
         return rows
 
     def _ranked(self, random: Generator, row: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return a row with what it holds a second time replaced by the smallest of random keys.
+        """Return a row with its repeated numbers replaced by those with the smallest random keys.
 
         A key is exponential with the number's weight as its rate, so that the keys come in the order in which
         the numbers would be drawn.
@@ -111,7 +111,7 @@ def _aliases(weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray
         if left[giver] < 1:
             poor.append(rich.pop())
     own = np.array(left)
-    own[poor + rich] = 1.0  # what rounding left over
+    own[poor + rich] = 1.0  # left over by rounding
     # A number without weight that rounding left over must not be drawn.
     own[weights == 0] = 0.0
     other[(weights == 0) & (other == np.arange(len(weights)))] = int(np.argmax(weights))
@@ -119,7 +119,7 @@ def _aliases(weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray
 
 
 def _repeated(rows: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Tell of each cell whether one before it in its row holds the same."""
+    """Return, for each cell, whether a cell before it in its row has the same number."""
     found = np.zeros(rows.shape, dtype=np.bool_)
     if rows.shape[1] < 2:
         return found

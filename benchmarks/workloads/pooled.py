@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.workloads.blocks import Ragged, Workload
 from tocsin.matching import ConjunctionBatch, ConjunctionGroup, EventBatch, IdArray
 from tocsin.matching.encoding.codes import Keys
 from tocsin.matching.encoding.conjunctions import EncodedConjunctions, encode_conjunctions
@@ -57,7 +59,7 @@ class PooledSubscriptions(NamedTuple):
     pool: Pool
 
     def encode(self, vocabulary: Vocabulary) -> EncodedConjunctions:
-        """Return the subscriptions in a vocabulary's codes; what is new there is given one."""
+        """Return the subscriptions in a vocabulary's codes; new values get one."""
         return PoolEncoding(self.pool, vocabulary).encode(self)
 
     def to_batch(self) -> ConjunctionBatch:
@@ -124,3 +126,18 @@ class RecordEvents(NamedTuple):
     def as_batch(self) -> EventBatch:
         """Return the events as a batch of flat attributes."""
         return EventBatch(self.rows)
+
+
+class PooledWorkload(Workload[PooledSubscriptions, RecordEvents]):
+    """A workload over any kind of predicate; the column of a subscription is its predicates' codes."""
+
+    def __init__(self, parameters: Any, seed: int) -> None:
+        self.pool = Pool(self._predicate)
+        super().__init__(parameters, seed)
+
+    def _subscriptions_of(self, ids: Keys, rows: Ragged) -> PooledSubscriptions:
+        return PooledSubscriptions(ids, rows.offsets, self.pool.places(rows.columns[0]), self.pool)
+
+    @abstractmethod
+    def _predicate(self, code: int) -> Predicate:
+        """Return the predicate of a code."""

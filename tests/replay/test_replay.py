@@ -156,7 +156,7 @@ def test_files_with_different_ranges_of_values_are_no_pair(tmp_path: Path) -> No
     subscriptions = subscriptions_file(tmp_path)
     events = numbers(tmp_path / "other.events", [0, ATTRIBUTES, 1, 1_000])
     with pytest.raises(
-        TocsinError, match="are no pair: values are 1 to 9 in the one, 1 to 1000 in the other"
+        TocsinError, match="do not belong together: values are 1 to 9 in the one, 1 to 1000 in the other"
     ):
         replay(subscriptions, events, "oracle")
 

@@ -8,11 +8,9 @@ import pytest
 from msgspec.structs import replace
 from pyspark.sql import SparkSession
 
-from benchmarks.dbnet.network import Data
-from benchmarks.dbnet.network.run import tasks_of
-from benchmarks.dbnet.network.spreading import on_spark, one_by_one
 from benchmarks.dbnet.network.tasks import Done
-from tests.benchmarks.dbnet.test_network import TINY
+from benchmarks.dbnet.network.workers import on_spark, one_by_one
+from tests.benchmarks.dbnet.test_network import TINY, tasks_of
 from tocsin.errors import SparkError
 from tocsin.spark.tasks import spread
 
@@ -50,7 +48,7 @@ def test_a_function_that_is_not_there_is_told_before_anything_runs(
 
 
 def test_simulations_give_the_same_figures_on_spark(spark: SparkSession) -> None:
-    tasks = tasks_of(TINY, ["S-UN", "S-CN"], Data(), ["database-size"])
+    tasks = tasks_of(TINY, ["S-UN", "S-CN"], None, ["database-size"])
     broken = replace(tasks[0], scenario=replace(tasks[0].scenario, rows=0))
     told: list[str] = []
     here = {done.task: done for done in one_by_one([*tasks, broken], told.append)}

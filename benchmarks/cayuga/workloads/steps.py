@@ -29,7 +29,7 @@ class Step(Struct, frozen=True):
         return cls(_ALIASES[number], discrete, continuous, f"c{compared + 1}")
 
     def parameter(self, attribute: str, bound: str = "") -> str:
-        """Return what the parameter of a predicate is called."""
+        """Return the name of a predicate's parameter."""
         return "_".join(filter(None, (self.alias, attribute, bound)))
 
     def primary(self) -> str:

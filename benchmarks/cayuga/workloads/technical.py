@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from benchmarks.cayuga.workloads.rows import Rows, split
 from benchmarks.cayuga.workloads.steps import Step, write
-from benchmarks.workloads.blocks import Blocks, Ragged
+from benchmarks.workloads.blocks import Blocks, Ragged, check_parameters
 from benchmarks.workloads.distributions import zipf
 
 STREAM: Final = "s"
@@ -24,7 +24,7 @@ Kind = Literal["LinearStat", "LinearDyn", "Filter", "NonDeterministic", "NonDete
 
 
 class Parameters(Struct, frozen=True, forbid_unknown_fields=True):
-    """Table 3, and what it leaves open.
+    """Table 3, and the parameters it leaves open.
 
     The discrete attributes are `d1` and so on, with whole numbers from 0; the continuous ones are `c1` and so on,
     from 0 to 1. Number k of attributes, values and ranges is drawn as often as Zipf's exponent says. Attributes are
@@ -59,9 +59,7 @@ class Parameters(Struct, frozen=True, forbid_unknown_fields=True):
             "there is at least one value, and one range": self.domain < 1 or self.ranges < 1,
             "a duration is at least a tick": self.duration < 1,
         }
-        for reason, is_wrong in faults.items():
-            if is_wrong:
-                raise ValueError(reason)
+        check_parameters(faults)
 
     @property
     def steps(self) -> int:
@@ -103,7 +101,7 @@ class _Drawn:
         return part if inner is None else part.reshape(len(rows), -1, inner)
 
     def attributes(self, rows: NDArray[np.int32], *, compared: bool) -> NDArray[np.int32]:
-        """Return what makes a row's template: all its attributes."""
+        """Return all attributes of a row, which determine its template."""
         names = ("equal", "unequal", "compared") if compared else ("equal", "unequal")
         return np.concatenate([rows[:, self._places[name]] for name in names], axis=1)
 

@@ -1,4 +1,4 @@
-"""What is taken down of a simulation: means over events, the highest, what is kept, and how costs are distributed."""
+"""The figures of a simulation: means over events, maxima, state, and the distribution of costs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DECREASING: Final = "decreasing updates"
 DISTRIBUTION: Final = "distribution"
 QUANTILES: Final = "traffic by quantile"
 
-_MEANS: Final = {  # a column of costs: what its mean is called, and its unit
+_MEANS: Final = {  # a column of costs: the name of its mean, and its unit
     "overlay_hops": ("overlay hops", "an event"),
     "ip_hops": ("IP hops", "an event"),
     "size": ("traffic", "bytes an event"),
@@ -27,7 +27,7 @@ _SHARES: Final = (*range(100), 99.5, 99.9, 100)  # %
 
 
 class Figure(Struct, frozen=True):
-    """A figure with its unit, and what belongs to it."""
+    """A figure with its unit and details."""
 
     name: str
     value: float
@@ -36,7 +36,7 @@ class Figure(Struct, frozen=True):
 
 
 def figures_of(result: SimulationResult) -> tuple[Figure, ...]:
-    """Return what is taken down of every simulation."""
+    """Return the figures of every simulation."""
     return tuple(_usual(result))
 
 
@@ -82,7 +82,7 @@ def decreasing(result: SimulationResult, spread: Floats, changes: PointChanges) 
 
 
 def distribution(result: SimulationResult) -> Iterator[Figure]:
-    """Return how many events cost how much."""
+    """Return the shares of events by their cost."""
     size = result.costs.size
     if not len(size):
         return

@@ -1,4 +1,4 @@
-"""One simulation: what it is given, what is taken down of it, and how it travels to where it is done."""
+"""One simulation as a task: its scenario, its figures, and its encoding for another process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from benchmarks.dbnet.network.checking import check_answers
 from benchmarks.dbnet.network.figures import (
     DECREASING,
     DISTRIBUTION,
@@ -22,16 +21,18 @@ from benchmarks.dbnet.network.figures import (
 )
 from tocsin.dissemination.query_kinds.base import Changes
 from tocsin.dissemination.scenarios.joins import PreparedJoin, prepare_any
+from tocsin.dissemination.scenarios.recomputation import answer_of, definition_of, is_same, sampled
 from tocsin.dissemination.scenarios.scenario import Prepared, Scenario
 from tocsin.dissemination.scenarios.walks import in_batches
 from tocsin.dissemination.simulator import simulate
 from tocsin.dissemination.strategies.registry import strategy_named
-from tocsin.dissemination.strategies.strategy import Outcome
+from tocsin.dissemination.strategies.strategy import Outcome, Strategy
 from tocsin.dissemination.traffic import MessageRole
+from tocsin.model.errors import MatcherError
 from tocsin.views.changes import Floats
 
 PERFORM: Final = f"{__name__}:perform_encoded"
-"""Where a process that is given an encoded task finds what does it."""
+"""The function that another process calls with an encoded task."""
 
 
 class Task(Struct, frozen=True):
@@ -47,40 +48,40 @@ class Task(Struct, frozen=True):
 
     @property
     def called(self) -> str:
-        """Return what a task is called where people read of it."""
+        """Return the name of a task for people."""
         place = self.at if isinstance(self.at, str) else f"{self.at:,}"
         return f"{self.experiment}, {self.strategy}, {place}"
 
 
 class Done(Struct, frozen=True):
-    """What came of a task: figures, or why there are none."""
+    """A finished task: its figures, or the fault."""
 
     task: Task
     figures: tuple[Figure, ...] = ()
-    fault: str = ""  # in one line,
-    trace: str = ""  # and where that was
+    fault: str = ""  # in one line
+    trace: str = ""
 
 
 def perform(task: Task) -> Done:
-    """Simulate; a fault is told with its task, so that other tasks go on."""
+    """Simulate; a fault is returned with its task, so that other tasks go on."""
     try:
         return Done(task, _simulated(task))
-    except Exception as fault:  # noqa: BLE001 - whatever it is, it is this task's
+    except Exception as fault:  # noqa: BLE001 - any fault is this task's alone
         return Done(task, fault=f"{type(fault).__name__}: {fault}", trace=traceback.format_exc())
 
 
 def perform_encoded(payload: bytes) -> bytes:
-    """Simulate where only bytes get to and come from."""
+    """Simulate an encoded task and return the encoded result."""
     return encoded(perform(decoded(payload, Task)))
 
 
 def encoded(one: Task | Done) -> bytes:
-    """Return a task, or what came of it, as JSON."""
+    """Return a task or its result as JSON."""
     return msgspec.json.encode(one, enc_hook=str)
 
 
 def decoded(payload: bytes, kind: type[Any]) -> Any:
-    """Return what was encoded, of this type."""
+    """Return a decoded task or result."""
     return msgspec.json.decode(payload, type=kind, dec_hook=_path)
 
 
@@ -92,7 +93,7 @@ def _path(kind: type[Any], text: object) -> Path:
 def _simulated(task: Task) -> tuple[Figure, ...]:
     prepared = _prepared(task.scenario)
     strategy = strategy_named(task.strategy)(prepared.setting, prepared.queries)
-    spread: list[Floats] = []  # bytes by event, without what is on its way to where it spreads from
+    spread: list[Floats] = []  # bytes by event, without the way to where the spreading begins
 
     def watch(outcome: Outcome, events: int) -> None:
         if task.beside != DECREASING:
@@ -115,3 +116,16 @@ def _simulated(task: Task) -> tuple[Figure, ...]:
 @lru_cache(maxsize=1)  # a million subscriptions and their network are hundreds of megabytes
 def _prepared(scenario: Scenario) -> Prepared | PreparedJoin:
     return prepare_any(scenario)
+
+
+def check_answers(strategy: Strategy, prepared: Prepared | PreparedJoin, sample: int) -> None:
+    """Raise `MatcherError` if a subscription of a sample has another answer than recomputing gives after all changes."""
+    asked = prepared.queries
+    now = definition_of(prepared)
+    now.change_all(prepared.changes)
+    for number in sampled(len(asked), sample).tolist():
+        if not is_same(found := answer_of(strategy, number), meant := now.answer(number)):
+            raise MatcherError(
+                f"{strategy.name}: subscription {number}, [{asked.lows[number]}, {asked.highs[number]}], "
+                f"knows {found}, and recomputing gives {meant}"
+            )

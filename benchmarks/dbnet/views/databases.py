@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 
 from benchmarks.dbnet.views.rivals import RIVALS, missing
-from benchmarks.dbnet.views.session import Followed, Session, follow
+from benchmarks.dbnet.views.session import Processed, ViewSession, process_updates
 from tocsin.dissemination.scenarios.ranges import Ranges
 from tocsin.dissemination.scenarios.walks import SPIKES, TablePoints, Updates, in_batches
 from tocsin.matching import IdArray
@@ -28,7 +28,7 @@ Changed = tuple[IdArray, Floats]
 
 
 class _Times(Struct, frozen=True):
-    """Seconds an update, by what sort it is of."""
+    """Seconds of an update, by its sort."""
 
     ordinary: float
     spikes: float
@@ -40,16 +40,16 @@ class _Times(Struct, frozen=True):
         return (1 - _SPIKED) * self.ordinary + _SPIKED * self.spikes
 
 
-def databases(session: Session) -> None:
+def databases(session: ViewSession) -> None:
     """Follow the same updates in databases; they must tell the same.
 
     Spikes take a database seconds each, so that few updates fit into the time: spikes and others are measured apart, and
     weighed as Table 1 has them.
     """
     for rows in session.scale.rivalled:
-        points, ordinary = session.material.updates(rows, spikes=0.0)
-        _, spikes = session.material.updates(rows, spikes=0.5)
-        ranges = session.material.ranges(session.scale.compared)
+        points, ordinary = session.updates(rows, spikes=0.0)
+        _, spikes = session.updates(rows, spikes=0.5)
+        ranges = session.ranges(session.scale.compared)
         batched = _batched(session, points, ranges, (spikes, ordinary))
         _record(session, _OURS, rows, batched)
         family = session.family((points.x, points.y), ranges)
@@ -62,34 +62,36 @@ def databases(session: Session) -> None:
                 continue
             for variant, filtered in _ASKED.items():
                 label = f"{name}{variant}"
-                session.tell(session.called(label), f"{rows:,} rows")
+                session.tell(label, f"{rows:,} rows")
                 rival = make(points, ranges, begun, filtered)
                 found, changed = _replayed(session, (spikes, ordinary), rival.update)
                 rival.close()
                 _check(label, told, changed)
                 _record(session, label, rows, found)
                 for what, ours in (("times as fast", batched), ("times as fast, one by one", alone)):
-                    session.record(what, session.called(label), rows, (found.average / ours.average, "times"))
+                    session.record(what, label, rows, found.average / ours.average, "times")
 
 
-def _batched(session: Session, points: TablePoints, ranges: Ranges, given: tuple[Updates, Updates]) -> _Times:
-    """Return what updates take us in batches."""
+def _batched(
+    session: ViewSession, points: TablePoints, ranges: Ranges, given: tuple[Updates, Updates]
+) -> _Times:
+    """Return Tocsin's seconds of updates in batches."""
     held, (spikes, ordinary) = (points.x, points.y), given
     family, scale = session.family(held, ranges), session.scale
     session.check(family, held, ranges, spikes.take(0, 2).changes)
-    many = follow(family, in_batches(spikes.changes, scale.crowded, 2), scale.seconds)
+    many = process_updates(family, in_batches(spikes.changes, scale.crowded, 2), scale.seconds)
     if many.updates % 2:
         raise MatcherError("a spike was not restored; let the batches be of an even size")
-    few = follow(family, in_batches(ordinary.changes, scale.batch), scale.seconds)
+    few = process_updates(family, in_batches(ordinary.changes, scale.batch), scale.seconds)
     return _Times(_each(few), _each(many), (few.updates, many.updates))
 
 
-def _each(done: Followed) -> float:
+def _each(done: Processed) -> float:
     return done.seconds / max(done.updates, 1)
 
 
 def _by_family(family: RangeFamily) -> Callable[[int, float, float, float], Changed]:
-    """Return what follows one update, as a rival does."""
+    """Return a function that processes one update, as a rival does."""
 
     def update(_: int, x: float, old: float, new: float) -> Changed:
         at = np.array([x])
@@ -100,9 +102,11 @@ def _by_family(family: RangeFamily) -> Callable[[int, float, float, float], Chan
 
 
 def _replayed(
-    session: Session, given: tuple[Updates, Updates], update: Callable[[int, float, float, float], Changed]
+    session: ViewSession,
+    given: tuple[Updates, Updates],
+    update: Callable[[int, float, float, float], Changed],
 ) -> tuple[_Times, tuple[list[Changed], list[Changed]]]:
-    """Return what updates take one by one, and what each changed: spikes first, which leave everything as it was."""
+    """Return the seconds of updates one by one, and their changed answers: spikes first, which restore every value."""
     times, changed = [], []
     for updates in given:
         seconds, found = 0.0, list[Changed]()
@@ -124,7 +128,7 @@ def _replayed(
 def _check(
     label: str, ours: tuple[list[Changed], list[Changed]], theirs: tuple[list[Changed], list[Changed]]
 ) -> None:
-    """Raise `MatcherError` if a database was told something else of an update that both were given."""
+    """Raise `MatcherError` if a database changed other answers at an update that both were given."""
     for sort, one, two in zip(("spikes", "ordinary updates"), ours, theirs, strict=True):
         for place, (mine, other) in enumerate(zip(one, two, strict=False)):
             if not all(map(np.array_equal, mine, other)):
@@ -134,11 +138,10 @@ def _check(
                 )
 
 
-def _record(session: Session, label: str, rows: int, times: _Times) -> None:
-    contender = session.called(label)
+def _record(session: ViewSession, label: str, rows: int, times: _Times) -> None:
     for name, seconds, count in (
         ("ordinary", times.ordinary, times.counts[0]),
         ("spikes", times.spikes, times.counts[1]),
     ):
-        session.record(name, contender, rows, (seconds * 1e6, "us an update"), updates=float(count))
-    session.record("average", contender, rows, (times.average * 1e6, "us an update"))
+        session.record(name, label, rows, seconds * 1e6, "us an update", updates=float(count))
+    session.record("average", label, rows, times.average * 1e6, "us an update")

@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 from msgspec import Struct
 
-from benchmarks.dbnet.views.session import LEAST, Session
+from benchmarks.dbnet.views.session import LEAST, Processed, ViewSession
 from tocsin.dissemination.scenarios.ranges import Ranges
 from tocsin.dissemination.scenarios.recomputation import Recomputation, sampled
 from tocsin.dissemination.scenarios.walks import KEY, TABLE, TablePoints, Updates, X, Y
@@ -20,7 +20,7 @@ TEMPLATE: Final = f"select min({Y}) from table {TABLE} where {X} between :low an
 
 
 class _Way(Struct, frozen=True):
-    """A way of publishing: so many rows at a time, and so many at the most; it returns the notifications."""
+    """A way of publishing, which returns the number of notifications: rows at a time, and rows at most."""
 
     label: str
     publish: Callable[[Engine, pa.Table], int]
@@ -28,23 +28,23 @@ class _Way(Struct, frozen=True):
     most: int
 
 
-def engine(session: Session) -> None:
+def engine(session: ViewSession) -> None:
     """Load rows and subscriptions by the column, and update rows by the column, in batches of events and one by one."""
     scale = session.scale
-    ranges = session.material.ranges(scale.compared)
-    points, updates = session.material.updates(scale.rows)
+    ranges = session.ranges(scale.compared)
+    points, updates = session.updates(scale.rows)
     held, at = Engine(), scale.compared
     held.table(TABLE, key=KEY)
-    contender = session.called("loading")
-    session.tell(contender, f"{len(points):,} rows, {len(ranges):,} subscriptions")
+    label = "loading"
+    session.tell(label, f"{len(points):,} rows, {len(ranges):,} subscriptions")
     begun = time.perf_counter()
     for _ in held.publish_many(points.to_arrow(), stream=TABLE):
         pass
     between = time.perf_counter()
     held.subscribe_many(TEMPLATE, ranges.to_arrow(), id="id")
     seconds = time.perf_counter() - between
-    session.record("rows", contender, at, (len(points) / max(between - begun, 1e-9), "rows/s"))
-    session.record("subscriptions", contender, at, (len(ranges) / max(seconds, 1e-9), "subscriptions/s"))
+    session.record("rows", label, at, len(points) / max(between - begun, 1e-9), "rows/s")
+    session.record("subscriptions", label, at, len(ranges) / max(seconds, 1e-9), "subscriptions/s")
     done = 0
     for way in (
         _Way("Engine.upsert", _by_the_column, scale.batch, len(updates) // 2),
@@ -55,10 +55,10 @@ def engine(session: Session) -> None:
         _check(session, held, updates.take(0, done).applied_to(points), ranges)
 
 
-def _published(session: Session, held: Engine, way: _Way, updates: Updates) -> int:
+def _published(session: ViewSession, held: Engine, way: _Way, updates: Updates) -> int:
     """Publish updates, as many as the time allows, and return how many."""
-    contender, at = session.called(way.label), session.scale.compared
-    session.tell(contender, f"{len(updates):,} updates")
+    label, at = way.label, session.scale.compared
+    session.tell(label, f"{len(updates):,} updates")
     rows = updates.to_arrow()
     seconds, done, told = 0.0, 0, 0
     while done < rows.num_rows and seconds < session.scale.seconds:
@@ -67,9 +67,8 @@ def _published(session: Session, held: Engine, way: _Way, updates: Updates) -> i
         told += way.publish(held, part)
         seconds += time.perf_counter() - begun
         done += part.num_rows
-    session.record("updates", contender, at, (done / max(seconds, 1e-9), "updates/s"), updates=float(done))
-    session.record("notified", contender, at, (told / max(seconds, 1e-9), "notifications/s"))
-    session.record("notified by one", contender, at, (told / max(done, 1), "an update"))
+    taken = Processed(done, told, seconds, seconds, 0)
+    session.record_rates(label, at, taken, "notifications/s")
     return done
 
 
@@ -85,8 +84,8 @@ def _one_by_one(held: Engine, rows: pa.Table) -> int:
     return sum(len(held.publish(row, stream=TABLE)) for row in rows.to_pylist())
 
 
-def _check(session: Session, held: Engine, points: TablePoints, ranges: Ranges) -> None:
-    """Raise `MatcherError` if some answers are not those that are recomputed."""
+def _check(session: ViewSession, held: Engine, points: TablePoints, ranges: Ranges) -> None:
+    """Raise `MatcherError` if some answers differ from the recomputed ones."""
     now = Recomputation(LEAST, points.x, points.y)
     for number in sampled(len(ranges), session.scale.sample).tolist():
         found, meant = held.answer(str(number)), now.answer(ranges.lows[number], ranges.highs[number])

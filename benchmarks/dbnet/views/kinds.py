@@ -7,10 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from benchmarks.dbnet.views.session import LEAST, Session, follow
-from benchmarks.runner.agreement import Answers, summary
-from tocsin.dissemination.scenarios.variants import codes, moves, recoded
-from tocsin.dissemination.scenarios.walks import TablePoints, Updates, in_batches
+from benchmarks.dbnet.views.session import LEAST, ViewSession, process_updates
+from benchmarks.runner.agreement import Agreement, summary
+from tocsin.dissemination.scenarios.walks import TablePoints, Updates, codes, in_batches, moves, recoded
 from tocsin.matching.encoding.codes import Keys
 from tocsin.model.errors import TocsinError
 from tocsin.views.aggregates.registry import RANGE_AGGREGATES, range_aggregate
@@ -25,40 +24,37 @@ _FEW: Final = 50  # messages of the first batch: some matchers take long
 _SLOW: Final = 0.2  # seconds of a batch, from which on the next is no larger
 
 
-def kinds(session: Session) -> None:
-    """Let each kind of view follow the updates that matter to it."""
+def kinds(session: ViewSession) -> None:
+    """Record the rates of each kind of view with the updates that change its answers."""
     scale = session.scale
-    ranges = session.material.ranges(scale.compared)
-    points, updates = session.material.updates(scale.rows)
+    ranges = session.ranges(scale.compared)
+    points, updates = session.updates(scale.rows)
     for kind in RANGE_AGGREGATES:
         held, changes = _variant(kind, points, updates)
         family = session.family(held, ranges, kind=kind)
         session.check(family, held, ranges, next(in_batches(changes, scale.checked)), kind=kind)
-        done = follow(
+        done = process_updates(
             family, in_batches(changes, max(scale.batch // _CROWDED, 1), scale.checked), scale.seconds
         )
-        contender, at = session.called(kind), scale.compared
-        session.record("updates", contender, at, (done.rate, "updates/s"), updates=float(done.updates))
-        rate = done.notified / max(done.seconds, 1e-9)
-        session.record("notified", contender, at, (rate, "subscriptions/s"))
-        session.record("notified by one", contender, at, (done.notified / done.updates, "an update"))
+        at = scale.compared
+        session.record_rates(kind, at, done)
         stats = family.stats()
-        session.record("server", contender, at, (stats.server_bytes / len(points), "bytes a row"))
-        session.record("answers", contender, at, (stats.answer_bytes / len(ranges), "bytes each"))
+        session.record("server", kind, at, stats.server_bytes / len(points), "bytes a row")
+        session.record("answers", kind, at, stats.answer_bytes / len(ranges), "bytes each")
 
 
-def by_matcher(session: Session) -> None:
+def by_matcher(session: ViewSession) -> None:
     """Give the same messages to the point index and to registered matchers; all must find the same."""
     scale = session.scale
-    ranges = session.material.ranges(scale.compared)
-    points, updates = session.material.updates(scale.rows)
+    ranges = session.ranges(scale.compared)
+    points, updates = session.updates(scale.rows)
     server = range_aggregate(LEAST).reformulator()
     server.load(points.x, points.y)
     messages = server.reformulate(updates.changes)
-    answers = Answers()
+    agreement = Agreement()
     for name in (None, *(one.matcher for one in session.contenders)):
-        contender = session.called(name or POINTS)
-        session.tell(contender, f"{len(ranges):,} subscriptions")
+        label = name or POINTS
+        session.tell(label, f"{len(ranges):,} subscriptions")
         try:
             index = new_range_index(name, "messages")
             begun = time.perf_counter()
@@ -77,16 +73,16 @@ def by_matcher(session: Session) -> None:
             seconds, done = seconds + took, done + len(part)
             found.append(summary(heard))
             size = size if took > _SLOW else min(2 * size, scale.batch)
-        answers.check("messages", contender.label, found)
+        agreement.check("messages", label, found)
         at = scale.compared
-        session.record("time", contender, at, (seconds / done * 1e6, "us a message"), messages=float(done))
-        session.record("heard", contender, at, (sum(int(one[0].sum()) for one in found) / done, "a message"))
-        session.record("adding", contender, at, (len(ranges) / max(adding, 1e-9), "subscriptions/s"))
-        session.record("memory", contender, at, (index.nbytes / len(ranges), "bytes each"))
+        session.record("time", label, at, seconds / done * 1e6, "us a message", messages=float(done))
+        session.record("heard", label, at, sum(int(one[0].sum()) for one in found) / done, "a message")
+        session.record("adding", label, at, len(ranges) / max(adding, 1e-9), "subscriptions/s")
+        session.record("memory", label, at, index.nbytes / len(ranges), "bytes each")
 
 
 def _variant(kind: str, points: TablePoints, updates: Updates) -> tuple[tuple[Floats, Floats], PointChanges]:
-    """Return the points and the changes for a kind of view: a count is told only of rows that move."""
+    """Return the points and the changes for a kind of view: a count changes only where rows move."""
     if kind == "count":
         return (points.x, np.zeros(len(points))), _without_y(moves(points, updates))
     if kind == "distinct":

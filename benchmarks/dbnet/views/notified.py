@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from benchmarks.dbnet.views.recomputation import check_answers
-from benchmarks.dbnet.views.session import Followed, Session, follow
+from benchmarks.dbnet.views.session import Processed, ViewSession, process_updates
 from tocsin.dissemination.scenarios.ranges import Ranges
 from tocsin.dissemination.scenarios.recomputation import Recomputation, sampled
 from tocsin.dissemination.scenarios.walks import TablePoints, Updates, in_batches
@@ -18,47 +18,47 @@ from tocsin.views.range_family import RangeFamily
 _PASSES: Final = 20  # of leaving out rows whose updates notify several
 
 
-def notified(session: Session) -> None:
+def notified(session: ViewSession) -> None:
     """Measure spikes, which notify very many, updates of Table 1, and updates that notify one at the most."""
     scale = session.scale
-    ranges = session.material.ranges(scale.notified)
-    points, updates = session.material.updates(scale.rows)
+    ranges = session.ranges(scale.notified)
+    points, updates = session.updates(scale.rows)
     held = (points.x, points.y)
     family = session.family(held, ranges)
     session.check(family, held, ranges, updates.take(0, scale.checked).changes)
-    done = follow(family, in_batches(updates.changes, scale.batch, scale.checked), scale.seconds)
+    done = process_updates(family, in_batches(updates.changes, scale.batch, scale.checked), scale.seconds)
     _check(session, family, updates.take(0, scale.checked + done.updates).applied_to(points), ranges)
     _record(session, "Table 1", done)
-    _back(family, updates.take(0, scale.checked + done.updates), scale.batch)
+    _undo(family, updates.take(0, scale.checked + done.updates), scale.batch)
 
-    _, spikes = session.material.updates(scale.rows, spikes=0.5)
-    done = follow(family, in_batches(spikes.changes, scale.crowded), scale.seconds)
+    _, spikes = session.updates(scale.rows, spikes=0.5)
+    done = process_updates(family, in_batches(spikes.changes, scale.crowded), scale.seconds)
     _check(session, family, spikes.take(0, done.updates).applied_to(points), ranges)
     _record(session, "many notified", done)
-    _back(family, spikes.take(0, done.updates), scale.crowded)
+    _undo(family, spikes.take(0, done.updates), scale.crowded)
 
-    quiet = _quiet(session, family, len(points))
-    done = follow(family, in_batches(quiet.changes, scale.batch), scale.seconds)
+    quiet = _at_most_one(session, family, len(points))
+    done = process_updates(family, in_batches(quiet.changes, scale.batch), scale.seconds)
     if done.most > 1:
         raise TocsinError(f"an update that was to notify one at the most has notified {done.most:,}")
     _check(session, family, quiet.take(0, done.updates).applied_to(points), ranges)
     _record(session, "at most one notified", done)
-    _back(family, quiet.take(0, done.updates), scale.batch)
+    _undo(family, quiet.take(0, done.updates), scale.batch)
 
-    done = follow(family, in_batches(quiet.take(0, scale.single).changes, 1), scale.seconds)
+    done = process_updates(family, in_batches(quiet.take(0, scale.single).changes, 1), scale.seconds)
     _record(session, "at most one notified, one by one", done)
 
 
-def _quiet(session: Session, family: RangeFamily, rows: int) -> Updates:
+def _at_most_one(session: ViewSession, family: RangeFamily, rows: int) -> Updates:
     """Return updates that notify one subscription at the most; the family is as it was."""
-    _, updates = session.material.updates(rows, spikes=0.0)
+    _, updates = session.updates(rows, spikes=0.0)
     for _ in range(_PASSES):
         noisy = np.zeros(rows, dtype=np.bool_)
         for first in range(0, len(updates), session.scale.batch):
             part = updates.take(first, first + session.scale.batch)
             told = family.change_points(part.changes)
             noisy[part.rows[np.bincount(told.rows, minlength=len(part)) > 1]] = True
-        _back(family, updates, session.scale.batch)
+        _undo(family, updates, session.scale.batch)
         if not noisy.any():
             return updates
         updates = updates.of_rows(~noisy)
@@ -67,7 +67,7 @@ def _quiet(session: Session, family: RangeFamily, rows: int) -> Updates:
     )
 
 
-def _back(family: RangeFamily, updates: Updates, batch: int) -> None:
+def _undo(family: RangeFamily, updates: Updates, batch: int) -> None:
     """Take updates back, the last one first."""
     there = updates.changes
     back = PointChanges(there.new_x[::-1], there.new_y[::-1], there.old_x[::-1], there.old_y[::-1])
@@ -79,28 +79,11 @@ def _columns(changes: PointChanges) -> tuple[Floats, ...]:
     return changes.old_x, changes.old_y, changes.new_x, changes.new_y
 
 
-def _check(session: Session, family: RangeFamily, points: TablePoints, ranges: Ranges) -> None:
+def _check(session: ViewSession, family: RangeFamily, points: TablePoints, ranges: Ranges) -> None:
     numbers = sampled(len(ranges), session.scale.sample)
     check_answers(family, Recomputation("min", points.x, points.y), ranges, numbers)
 
 
-def _record(session: Session, label: str, done: Followed) -> None:
-    contender, at = session.called(label), session.scale.notified
+def _record(session: ViewSession, label: str, done: Processed) -> None:
     by_processor = done.updates / max(done.processor, 1e-9)
-    session.record(
-        "updates",
-        contender,
-        at,
-        (done.rate, "updates/s"),
-        by_processor_time=by_processor,
-        updates=float(done.updates),
-    )
-    each = done.notified / max(done.updates, 1)
-    session.record(
-        "notified",
-        contender,
-        at,
-        (done.notified / max(done.seconds, 1e-9), "subscriptions/s"),
-        most=float(done.most),
-    )
-    session.record("notified by one", contender, at, (each, "an update"))
+    session.record_rates(label, session.scale.notified, done, by_processor_time=by_processor)

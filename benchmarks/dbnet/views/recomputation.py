@@ -1,17 +1,20 @@
-"""A family's answers against those that are recomputed: all is compared before a figure counts."""
+"""Checks of a family's answers against recomputed ones, before a measurement counts."""
 
 from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from tocsin.dissemination.scenarios.ranges import Ranges
-from tocsin.dissemination.scenarios.recomputation import AlteredAnswer, Found, Recomputation, is_same
+from tocsin.dissemination.scenarios.recomputation import (
+    AlteredAnswer,
+    Found,
+    Recomputation,
+    is_same,
+    sampled_changes,
+)
 from tocsin.matching import IdArray
 from tocsin.model.errors import MatcherError
 from tocsin.views.aggregates.base import Reformulator
-from tocsin.views.answer_changes import AnswerChanges
 from tocsin.views.changes import Floats, PointChanges
 from tocsin.views.range_family import RangeFamily
 
@@ -19,10 +22,12 @@ from tocsin.views.range_family import RangeFamily
 def check_family(
     family: RangeFamily, now: Recomputation, ranges: Ranges, changes: PointChanges, numbers: IdArray
 ) -> None:
-    """Let a family follow changes, and raise `MatcherError` if some subscriptions are not told just what they should."""
+    """Apply changes to a family; raise `MatcherError` if some subscriptions' answers change otherwise than expected."""
     expected = now.follow(changes, ranges.lows[numbers], ranges.highs[numbers], numbers)
-    told = _of(family.change_points(changes), numbers)
-    wrong = [i for i, (one, two) in enumerate(zip(expected, told, strict=False)) if not _is_told(one, two)]
+    told = sampled_changes(family.change_points(changes), numbers)
+    wrong = [
+        i for i, (one, two) in enumerate(zip(expected, told, strict=False)) if not _is_expected(one, two)
+    ]
     if wrong or len(expected) != len(told):
         first = wrong[0] if wrong else min(len(expected), len(told))
         shown = [
@@ -36,7 +41,7 @@ def check_family(
 
 
 def check_answers(family: RangeFamily, now: Recomputation, ranges: Ranges, numbers: IdArray) -> None:
-    """Raise `MatcherError` if some subscriptions' answers are not those that are recomputed."""
+    """Raise `MatcherError` if some subscriptions' answers differ from the recomputed ones."""
     for number in numbers.tolist():
         answer = family.answers.answer(number)
         found: Found = math.nan if answer is None else answer
@@ -45,7 +50,7 @@ def check_answers(family: RangeFamily, now: Recomputation, ranges: Ranges, numbe
 
 
 def check_server(server: Reformulator, now: Recomputation, lows: Floats, highs: Floats) -> None:
-    """Raise `MatcherError` if what new subscribers of these ranges would begin with is not what is recomputed."""
+    """Raise `MatcherError` if the server's answers for ranges differ from the recomputed ones."""
     present = server.present(lows, highs)["value"]
     for low, high, found in zip(lows.tolist(), highs.tolist(), present.tolist(), strict=True):
         if not is_same(found, meant := now.answer(low, high)):
@@ -54,13 +59,5 @@ def check_server(server: Reformulator, now: Recomputation, lows: Floats, highs: 
             )
 
 
-def _of(told: AnswerChanges, numbers: IdArray) -> list[AlteredAnswer]:
-    """Return what some subscriptions are told, by change and then by subscription."""
-    kept = np.flatnonzero(np.isin(told.numbers, numbers))
-    kept = kept[np.lexsort((told.numbers[kept], told.rows[kept]))]
-    columns = (told.rows, told.numbers, told.old, told.new)
-    return [AlteredAnswer(*one) for one in zip(*(column[kept].tolist() for column in columns), strict=True)]
-
-
-def _is_told(one: AlteredAnswer, two: AlteredAnswer) -> bool:
+def _is_expected(one: AlteredAnswer, two: AlteredAnswer) -> bool:
     return one[:2] == two[:2] and is_same(one.old, two.old) and is_same(one.new, two.new)

@@ -1,4 +1,4 @@
-"""What a user would write instead: a database that keeps points, ranges and answers, and asks again for those that may change."""
+"""The alternative: a database that stores points, ranges and answers, and queries again the answers that may change."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Rival(Protocol):
         """Make an update, and return the subscriptions whose answers change, in any order, and the new ones."""
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release the database."""
 
 
 class Sqlite:
@@ -62,7 +62,7 @@ class Sqlite:
         connection.execute("analyze")
 
     def update(self, row: int, x: float, old: float, new: float) -> tuple[IdArray, Floats]:
-        """Make an update in a transaction, and return what it changes."""
+        """Make an update in a transaction, and return the changed answers."""
         connection = self._connection
         connection.execute("begin")
         connection.execute("update points set y = ? where id = ?", (new, row))
@@ -99,7 +99,7 @@ class DuckDb:
         connection.execute("create index by_low on ranges (low)")
 
     def update(self, row: int, x: float, old: float, new: float) -> tuple[IdArray, Floats]:
-        """Make an update in a transaction, and return what it changes."""
+        """Make an update in a transaction, and return the changed answers."""
         connection = self._connection
         connection.execute("begin")
         connection.execute("update points set y = $y where id = $row", {"y": new, "row": row})
@@ -121,7 +121,7 @@ class DuckDb:
 
 
 def missing(package: str) -> str | None:
-    """Return what has to be installed for a rival, or None."""
+    """Return which package has to be installed for a rival, or None."""
     if find_spec(package) is not None:
         return None
     return f"{package} is not there; install it with: pip install 'tocsin[bench]'"
@@ -133,7 +133,7 @@ _SQLITE_TABLES: Final = """
     create table points (id integer primary key, x real, y real);
     create table ranges (id integer primary key, low real, high real, answer real);
 """
-# Left to itself SQLite asks for each answer twice, and for those of all ranges before it looks at the R-tree.
+# Without the hints SQLite computes each answer twice, and the answers of all ranges before it probes the R-tree.
 _SQLITE_OF: Final = """
     with asked as materialized (
         select r.id as id, r.answer as answer,
@@ -166,4 +166,4 @@ RIVALS: Final[Mapping[str, tuple[str, MakeRival]]] = {
         lambda points, ranges, answers, filtered: DuckDb(points, ranges, answers, filtered=filtered),
     ),
 }
-"""The databases by name: what has to be installed for each, and what makes one of points, ranges and their answers."""
+"""The databases by name: the package that each needs, and its constructor."""

@@ -1,4 +1,4 @@
-"""The server's side: what it takes to reformulate updates, to find who is affected, and to write a message to each."""
+"""The server's side: reformulating updates, finding the affected subscriptions, and writing a message to each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from benchmarks.dbnet.views.recomputation import check_server
-from benchmarks.dbnet.views.session import LEAST, Session
+from benchmarks.dbnet.views.session import LEAST, ViewSession
 from tocsin.dissemination.scenarios.ranges import Ranges, draw_ranges
 from tocsin.dissemination.scenarios.recomputation import Recomputation, sampled
 from tocsin.dissemination.scenarios.walks import TablePoints, Updates, in_batches
@@ -29,7 +29,7 @@ _SENT: Final = np.dtype([("subscription", np.int64), ("value", np.float64)])
 
 
 class Phases(Struct):
-    """What updates took by the parts of the work, and what came of them."""
+    """The seconds of updates by the parts of the work, and their messages."""
 
     updates: int = 0
     messages: int = 0
@@ -46,7 +46,7 @@ class Phases(Struct):
         return self.reformulating + self.hearing + self.assembling
 
     def count(self, messages: Messages, updates: int) -> None:
-        """Take down what updates were reformulated into."""
+        """Count the messages that updates were reformulated into."""
         counts = np.bincount(messages.change, minlength=updates)
         self.updates += updates
         self.messages += len(messages)
@@ -54,13 +54,12 @@ class Phases(Struct):
         self.ignorable += int(np.count_nonzero(counts == 0))
 
 
-def reformulate(session: Session) -> None:
-    """Reformulate updates of ever more rows; nobody hears of them."""
+def reformulate(session: ViewSession) -> None:
+    """Record the cost of reformulating updates by the number of rows; there are no subscriptions."""
     for rows in session.scale.reformulated:
         for label, ignorable in _WORKLOADS.items():
-            points, updates = session.material.updates(rows, ignorable=ignorable)
-            contender = session.called(label)
-            session.tell(contender, f"{rows:,} rows")
+            points, updates = session.updates(rows, ignorable=ignorable)
+            session.tell(label, f"{rows:,} rows")
             server = Extremes()
             begun = time.perf_counter()
             server.load(points.x, points.y)
@@ -68,67 +67,61 @@ def reformulate(session: Session) -> None:
             spent, classes = _reformulated(session, server, updates.changes)
             _check_server(session, server, points, updates, spent.updates)
             each = spent.reformulating / spent.updates
+            session.record("time", label, rows, each * 1e6, "us an update", updates=float(spent.updates))
             session.record(
-                "time", contender, rows, (each * 1e6, "us an update"), updates=float(spent.updates)
-            )
-            session.record(
-                "messages",
-                contender,
-                rows,
-                (spent.messages / spent.updates, "an update"),
-                most=float(spent.most),
+                "messages", label, rows, spent.messages / spent.updates, "an update", most=float(spent.most)
             )
             for influence in Influence:
                 share = 100 * classes[influence] / spent.updates
-                session.record(influence.name.lower(), contender, rows, (share, "%"))
-            session.record("memory", contender, rows, (server.nbytes / rows, "bytes a row"))
-            session.record("building", contender, rows, (rows / max(loading, 1e-9), "rows/s"))
+                session.record(influence.name.lower(), label, rows, share, "%")
+            session.record("memory", label, rows, server.nbytes / rows, "bytes a row")
+            session.record("building", label, rows, rows / max(loading, 1e-9), "rows/s")
 
 
-def database_size(session: Session) -> None:
+def database_size(session: ViewSession) -> None:
     """Vary the rows (figure 6, table 2)."""
-    ranges = session.material.ranges(session.scale.heard)
+    ranges = session.ranges(session.scale.heard)
     for rows in session.scale.database:
         _measure(session, rows, ranges, rows)
 
 
-def subscriptions(session: Session) -> None:
+def subscriptions(session: ViewSession) -> None:
     """Vary the subscriptions (figure 8, table 3)."""
     for count in session.scale.subscriptions:
-        _measure(session, session.scale.few_rows, session.material.ranges(count), count)
+        _measure(session, session.scale.few_rows, session.ranges(count), count)
 
 
-def trace(session: Session) -> None:
+def trace(session: ViewSession) -> None:
     """Follow the quotes of stocks (figure 13's workload)."""
-    quotes = session.material.trace
+    quotes = session.quotes
     ranges = draw_ranges(session.scale.compared, domain=quotes.domain)
-    points, contender = (quotes.x, quotes.y), session.called("quotes")
+    points, label = (quotes.x, quotes.y), "quotes"
     family = session.family(points, ranges)
     checked = session.scale.checked
     session.check(family, points, ranges, next(in_batches(quotes.changes, checked)))
-    spent = _followed(session, family, in_batches(quotes.changes, session.scale.batch, checked))
+    spent = _processed(session, family, in_batches(quotes.changes, session.scale.batch, checked))
     at = len(quotes.x)
     _record_sides(session, spent, at)
     share = 100 * (1 - spent.ignorable / spent.updates)
-    session.record("non-ignorable", contender, at, (share, "%"), updates=float(spent.updates))
+    session.record("non-ignorable", label, at, share, "%", updates=float(spent.updates))
 
 
-def _measure(session: Session, rows: int, ranges: Ranges, at: int) -> None:
-    points, updates = session.material.updates(rows)
+def _measure(session: ViewSession, rows: int, ranges: Ranges, at: int) -> None:
+    points, updates = session.updates(rows)
     held = (points.x, points.y)
     family = session.family(held, ranges)
     checked = session.scale.checked
     session.check(family, held, ranges, updates.take(0, checked).changes)
-    spent = _followed(session, family, in_batches(updates.changes, session.scale.batch, checked))
+    spent = _processed(session, family, in_batches(updates.changes, session.scale.batch, checked))
     _check_server(session, family.server, points, updates, checked + spent.updates)
     _record_sides(session, spent, at)
     stats = family.stats()
     listening, answering = stats.index_bytes / len(ranges), stats.answer_bytes / len(ranges)
-    session.record("memory", session.called("multicast"), at, (listening, "bytes each"), answers=answering)
+    session.record("memory", "multicast", at, listening, "bytes each", answers=answering)
 
 
-def _record_sides(session: Session, spent: Phases, at: int) -> None:
-    """Record what a server does that hands messages to the network, that finds who hears them, or that writes to each."""
+def _record_sides(session: ViewSession, spent: Phases, at: int) -> None:
+    """Record the cost of a server that only reformulates, that finds the affected, or that writes to each of them."""
     so_far = 0.0
     for label, seconds, outgoing in (
         ("S-CN", spent.reformulating, spent.messages),
@@ -136,15 +129,14 @@ def _record_sides(session: Session, spent: Phases, at: int) -> None:
         ("unicast", spent.assembling, spent.affected),
     ):
         so_far += seconds
-        contender = session.called(label)
         each = so_far / spent.updates * 1e6
-        session.record("time", contender, at, (each, "us an update"), updates=float(spent.updates))
+        session.record("time", label, at, each, "us an update", updates=float(spent.updates))
         if outgoing is not None:
-            session.record("outgoing", contender, at, (outgoing / spent.updates, "messages an update"))
+            session.record("outgoing", label, at, outgoing / spent.updates, "messages an update")
 
 
-def _followed(session: Session, family: RangeFamily, batches: Iterable[PointChanges]) -> Phases:
-    """Let updates go through all parts of the work, as many batches as the time allows."""
+def _processed(session: ViewSession, family: RangeFamily, batches: Iterable[PointChanges]) -> Phases:
+    """Process updates through all parts of the work, as many batches as the time allows."""
     spent = Phases()
     for changes in batches:
         begun = time.perf_counter()
@@ -164,9 +156,9 @@ def _followed(session: Session, family: RangeFamily, batches: Iterable[PointChan
 
 
 def _reformulated(
-    session: Session, server: Extremes, changes: PointChanges
+    session: ViewSession, server: Extremes, changes: PointChanges
 ) -> tuple[Phases, Counter[Influence]]:
-    """Reformulate updates, as many batches as the time allows; return what that took, and how many are of each class."""
+    """Reformulate updates, as many batches as the time allows; return the cost, and the number of each class."""
     spent, classes = Phases(), Counter[Influence]()
     for batch in in_batches(changes, session.scale.batch):
         begun = time.perf_counter()
@@ -188,10 +180,10 @@ def _assembled(messages: Messages, found: Matches) -> NDArray[np.void]:
 
 
 def _check_server(
-    session: Session, server: Reformulator, points: TablePoints, updates: Updates, done: int
+    session: ViewSession, server: Reformulator, points: TablePoints, updates: Updates, done: int
 ) -> None:
-    """Raise `MatcherError` if the server's answers after so many updates are not those that are recomputed."""
+    """Raise `MatcherError` if the server's answers after so many updates differ from the recomputed ones."""
     after = updates.take(0, done).applied_to(points)
-    ranges = session.material.ranges(session.scale.compared)
+    ranges = session.ranges(session.scale.compared)
     numbers = sampled(len(ranges), session.scale.sample)
     check_server(server, Recomputation(LEAST, after.x, after.y), ranges.lows[numbers], ranges.highs[numbers])

@@ -1,41 +1,55 @@
-"""A run of the experiments: how families are filled, and what is timed while updates come."""
+"""A run of the experiments: how families of views are filled and timed."""
 
 from __future__ import annotations
 
 import gc
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
-from benchmarks.dbnet.views.inputs import Material
 from benchmarks.dbnet.views.recomputation import check_family
-from benchmarks.dbnet.views.scales import Scale
-from benchmarks.runner.session import MatcherSession
-from benchmarks.runner.subject import Contender
-from tocsin.dissemination.scenarios.ranges import Ranges
+from benchmarks.runner.data import find_data, origins
+from benchmarks.runner.session import STARTING, MatcherSession, Progress, Targets, silent
+from tocsin.dissemination.scenarios.quotes import Trace, make_trace, read_quotes
+from tocsin.dissemination.scenarios.ranges import Ranges, draw_ranges
 from tocsin.dissemination.scenarios.recomputation import Recomputation, sampled
+from tocsin.dissemination.scenarios.walks import SPIKES, TablePoints, Updates, draw_points, draw_updates
 from tocsin.matching import IdArray
 from tocsin.views.changes import Floats, PointChanges
 from tocsin.views.range_family import RangeFamily
 
 LEAST: Final = "min"
+QUOTES: Final = {"quotes": "stock_quotes.jsonl.gz"}
+ADVICE: Final = "leave out --data, and the quotes are made up"
 
 _MANY: Final = 50_000  # subscriptions
-_TARGETS: Final = {  # (experiment, measurement, contender, at): what one core is to reach
-    ("reformulate", "time", "non-ignorable", 100_000): 5.0,
-    ("reformulate", "time", "non-ignorable", 1_000_000): 8.0,
-    ("notified", "notified", "many notified", 1_000_000): 10_000_000.0,
-    ("notified", "updates", "at most one notified", 1_000_000): 50_000.0,
+_TRIED: Final = {  # sizes with which everything is used once
+    "reformulated": (100,),
+    "database": (100,),
+    "heard": 200,
+    "subscriptions": (200,),
+    "few_rows": 100,
+    "rows": 100,
+    "notified": 200,
+    "compared": 100,
+    "rivalled": (50,),
+    "stocks": 20,
+    "steps": 5,
+    "updates": 200,
+    "seconds": 0.1,
+    "single": 10,
+    "checked": 20,
 }
-_TIMES_FASTER: Final = 100.0
-_RIVALLED: Final = 100_000  # subscriptions, for which being so many times as fast is asked for
 
 
-class Followed(Struct, frozen=True):
-    """What following updates took, and what came of it."""
+class Processed(Struct, frozen=True):
+    """The cost and the effect of processed updates."""
 
     updates: int
     notified: int
@@ -49,29 +63,73 @@ class Followed(Struct, frozen=True):
         return self.updates / max(self.seconds, 1e-9)
 
 
-class Session(MatcherSession):
-    """Fills families with points and ranges, and records what updates cost them."""
+class ViewSession(MatcherSession):
+    """Fills families with points and ranges, and records the cost of updates; equal inputs are drawn once."""
+
+    paper = ("points", "be-tree", "opindex", "dynamic", "counting")
+    targets: ClassVar[Targets] = {
+        ("reformulate", "time", "non-ignorable", 100_000): 5.0,
+        ("reformulate", "time", "non-ignorable", 1_000_000): 8.0,
+        ("notified", "notified", "many notified", 1_000_000): 10_000_000.0,
+        ("notified", "updates", "at most one notified", 1_000_000): 50_000.0,
+        ("databases", "times as fast", "", ""): 100.0,
+    }
 
     def __init__(
         self,
-        scale: Scale,
-        material: Material,
-        matchers: Sequence[str] = (),
-        progress: Callable[[str], None] = lambda _: None,
+        scale: Any,
+        matcher: Sequence[str] = (),
+        *,
+        data: Path | None = None,
+        progress: Progress = silent,
     ) -> None:
-        super().__init__(matchers, progress)
-        self.scale = scale
-        self.material = material
+        super().__init__(scale, matcher, progress=progress)
+        self.files = find_data(QUOTES, data, ADVICE)
+        self._points = lru_cache(maxsize=2)(draw_points)
+        self._updates = lru_cache(maxsize=2)(self._draw_updates)
+        self._ranges = lru_cache(maxsize=1)(draw_ranges)
 
-    def target(self, name: str, matcher: str, at: float | str) -> float | None:
-        """Return what one core is to reach, or None."""
-        if name == "times as fast" and self.scale.compared >= _RIVALLED:
-            return _TIMES_FASTER
-        return _TARGETS.get((self._experiment, name, matcher, at))  # type: ignore[arg-type]
+    def compile(self, measures: Sequence[Callable[[Any], None]]) -> None:
+        """Run the experiments once with tiny sizes, so that nothing is compiled while it is timed."""
+        names = [contender.matcher for contender in self.contenders]
+        tiny = ViewSession(replace(self.scale, name="tried", **_TRIED), names, progress=self.progress)
+        tiny.begin(STARTING)
+        for measure in measures:
+            measure(tiny)
 
-    def called(self, label: str) -> Contender:
-        """Return a contender by what it is called in tables."""
-        return Contender(label, "")
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters that the report names, with where the quotes come from."""
+        return {**super().parameters(), **origins(self.files)}
+
+    def updates(
+        self, rows: int, *, spikes: float = SPIKES, ignorable: float | None = 0.0
+    ) -> tuple[TablePoints, Updates]:
+        """Return points, and updates of them."""
+        return self._points(rows), self._updates(rows, spikes, ignorable)
+
+    def _draw_updates(self, rows: int, spikes: float, ignorable: float | None) -> Updates:
+        return draw_updates(self._points(rows), self.scale.updates, spikes=spikes, ignorable=ignorable)
+
+    def ranges(self, count: int) -> Ranges:
+        """Return ranges; fewer ranges are the first of more."""
+        most = max(self.scale.notified, self.scale.heard, *self.scale.subscriptions)
+        return self._ranges(most).first(count)
+
+    @cached_property
+    def quotes(self) -> Trace:
+        """Return the quotes of stocks."""
+        path = self.files["quotes"]
+        return make_trace(self.scale.stocks, self.scale.steps) if path is None else read_quotes(path)
+
+    def record_rates(
+        self, label: str, at: int, done: Processed, unit: str = "subscriptions/s", **details: float
+    ) -> None:
+        """Keep the updates and the notifications a second, and the notifications of an update."""
+        count = float(done.updates)
+        self.record("updates", label, at, done.rate, "updates/s", updates=count, **details)
+        each_second = done.notified / max(done.seconds, 1e-9)
+        self.record("notified", label, at, each_second, unit, most=float(done.most) or None)
+        self.record("notified by one", label, at, done.notified / max(done.updates, 1), "an update")
 
     def family(
         self,
@@ -84,8 +142,8 @@ class Session(MatcherSession):
     ) -> RangeFamily:
         """Return a family with points and, if `adding`, with subscriptions."""
         if len(ranges) > _MANY:
-            gc.collect()  # what was measured before took memory that is needed
-        self.tell(self.called(kind), f"{len(points[0]):,} rows, {len(ranges):,} subscriptions")
+            gc.collect()  # the memory of the measurements before is needed
+        self.tell(kind, f"{len(points[0]):,} rows, {len(ranges):,} subscriptions")
         family = RangeFamily(kind, matcher)
         family.load_points(*points)
         if adding:
@@ -101,17 +159,17 @@ class Session(MatcherSession):
         *,
         kind: str = LEAST,
     ) -> tuple[Recomputation, IdArray]:
-        """Let a family follow changes that are recomputed; return what recomputes them, and for which subscriptions.
+        """Process changes that are also recomputed; return the recomputation and its subscriptions.
 
-        Raise `MatcherError` if anybody is told something else.
+        Raise `MatcherError` if an answer changes otherwise.
         """
         now, numbers = Recomputation(kind, *points), sampled(len(ranges), self.scale.sample)
         check_family(family, now, ranges, changes, numbers)
         return now, numbers
 
 
-def follow(family: RangeFamily, batches: Iterable[PointChanges], budget: float) -> Followed:
-    """Let a family follow updates, as many batches as the time allows."""
+def process_updates(family: RangeFamily, batches: Iterable[PointChanges], budget: float) -> Processed:
+    """Process updates, as many batches as the time allows."""
     updates = notified = most = 0
     seconds = processor = 0.0
     for changes in batches:
@@ -126,4 +184,4 @@ def follow(family: RangeFamily, batches: Iterable[PointChanges], budget: float) 
             most = max(most, int(np.bincount(told.rows).max()))
         if seconds > budget:
             break
-    return Followed(updates, notified, seconds, processor, most)
+    return Processed(updates, notified, seconds, processor, most)

@@ -71,12 +71,12 @@ class Catalogue:
 
     @cached_property
     def is_number(self) -> NDArray[np.bool_]:
-        """Tell of each value whether it is a number."""
+        """Return, for each value, whether it is a number."""
         return np.array([type(value) in (int, float) for value in self.values], dtype=np.bool_)
 
     @cached_property
     def is_text(self) -> NDArray[np.bool_]:
-        """Tell of each value whether it is a string."""
+        """Return, for each value, whether it is a string."""
         return np.array([type(value) is str for value in self.values], dtype=np.bool_)
 
 

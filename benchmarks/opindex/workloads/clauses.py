@@ -16,7 +16,7 @@ _CLAUSES = 2
 
 
 class ClauseParameters(Struct, frozen=True, forbid_unknown_fields=True):
-    """How many clauses, of how many predicates; the predicates, and the events, are those of table 3."""
+    """The numbers of clauses and of their predicates; predicates and events are drawn as table 3 says."""
 
     most_clauses: int = 5  # a subscription has 1 to so many
     clause_predicates: int = 4  # a clause has 1 to so many
@@ -50,7 +50,7 @@ class ClauseWorkload:
             offsets = np.searchsorted(begins, rows.offsets)
             yield NumberedClauses(ids, offsets, np.append(begins, len(numbers)), *cells)
 
-    def events(self, begin: int = 0, end: int = 10_000, *, batch: int = 1_000) -> Iterator[NumberedEvents]:
+    def events(self, begin: int, end: int, *, batch: int = 1_000) -> Iterator[NumberedEvents]:
         """Return the events from number `begin` to `end`, in batches."""
         return self._base.events(begin, end, batch=batch)
 

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
-from typing import Final
 
 import numpy as np
 from msgspec import Struct
 from numpy.random import Generator
 
 from benchmarks.opindex.workloads.corpus import Corpus
-from benchmarks.workloads.blocks import Blocks, Ragged
+from benchmarks.workloads.blocks import NumberedWorkload, Ragged
 from benchmarks.workloads.distributions import Choice
 from tocsin.matching.encoding.codes import Op
-from tocsin.replay.numbered import NumberedEvents, NumberedSubscriptions
-
-_SUBSCRIPTIONS, _EVENTS = 0, 1
-_EVENT_BLOCK: Final = 1 << 10
 
 
 class KeywordParameters(Struct, frozen=True, forbid_unknown_fields=True):
-    """How queries and documents are drawn.
+    """The parameters of queries and documents.
 
     A query has one to four words, as often as `lengths` says. A word is drawn by the square root of its document
     frequency times the logarithm of all documents over it: frequent words are asked for more often, but far from
@@ -36,28 +30,18 @@ class KeywordParameters(Struct, frozen=True, forbid_unknown_fields=True):
     document_words: int = 0  # so many words at the least; short texts are put together
 
 
-class KeywordWorkload:
-    """Queries over a corpus's words and documents of it as events; the same seed draws the same ones."""
+class KeywordWorkload(NumberedWorkload):
+    """Queries over a corpus's words and documents of it as events; the same seed draws the same ones.
+
+    A word's value is 1 if queries ask for its presence, and its frequency if they ask for that.
+    """
+
+    parameters: KeywordParameters
+    event_block = 1 << 10
 
     def __init__(self, corpus: Corpus, parameters: KeywordParameters, seed: int = 1) -> None:
         self.corpus = corpus
-        self.parameters = parameters
-        self._subscriptions = Blocks((seed, _SUBSCRIPTIONS), self._draw_queries)
-        self._events = Blocks((seed, _EVENTS), self._draw_documents, size=_EVENT_BLOCK)
-
-    def subscriptions(self, begin: int, end: int, *, batch: int = 1 << 16) -> Iterator[NumberedSubscriptions]:
-        """Return the queries from number `begin` to `end`, in batches."""
-        for first, rows in self._subscriptions.batches(begin, end, batch):
-            ids = np.arange(first, first + len(rows), dtype=np.int64)
-            yield NumberedSubscriptions(ids, rows.offsets, *rows.columns)
-
-    def events(self, begin: int = 0, end: int = 10_000, *, batch: int = 1_000) -> Iterator[NumberedEvents]:
-        """Return documents, drawn at random, from number `begin` to `end`, in batches.
-
-        A word's value is 1 if queries ask whether it is there, and its frequency if they ask for that.
-        """
-        for _, rows in self._events.batches(begin, end, batch):
-            yield NumberedEvents(rows.offsets, *rows.columns)
+        super().__init__(parameters, seed)
 
     @cached_property
     def _words(self) -> Choice:
@@ -67,7 +51,7 @@ class KeywordWorkload:
             weights = np.maximum(found, 1)
         return Choice(len(found), weights.astype(np.float64))
 
-    def _draw_queries(self, random: Generator, count: int) -> Ragged:
+    def _draw_subscriptions(self, random: Generator, count: int) -> Ragged:
         p = self.parameters
         sizes = 1 + random.choice(len(p.lengths), count, p=np.array(p.lengths) / sum(p.lengths))
         attributes = self._words.distinct(random, count, len(p.lengths))
@@ -80,7 +64,7 @@ class KeywordWorkload:
         ops = np.full(attributes.shape, Op.BETWEEN, dtype=np.int8)
         return Ragged.first(sizes, attributes, ops, lows, highs)
 
-    def _draw_documents(self, random: Generator, count: int) -> Ragged:
+    def _draw_events(self, random: Generator, count: int) -> Ragged:
         texts = self.corpus.long if self.parameters.long else self.corpus.short
         sizes = np.diff(texts.offsets)
         usable = np.flatnonzero(sizes)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -11,22 +11,20 @@ from msgspec import Struct
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from benchmarks.workloads.blocks import Blocks, Ragged
+from benchmarks.workloads.blocks import Ragged, check_parameters
 from benchmarks.workloads.distributions import Choice, zipf
-from benchmarks.workloads.pooled import Pool, PooledSubscriptions, RecordEvents
+from benchmarks.workloads.pooled import PooledWorkload, RecordEvents
 from benchmarks.workloads.words import make_words
 from tocsin.model.conditions import Operator, Predicate
 from tocsin.model.terms import Attribute, literal
 from tocsin.model.values import Value
 
-_SUBSCRIPTIONS, _EVENTS = 0, 1
-_EVENT_BLOCK: Final = 1 << 12
-_NUMBER, _WORD, _PREFIX = range(3)  # what a predicate compares its attribute with
+_NUMBER, _WORD, _PREFIX = range(3)  # the operand of a predicate
 _CONSTANT: Final = 1 << 32
 
 
 class PrefixParameters(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the paper tells, and what it does not.
+    """The parameters that the paper gives, and the ones it leaves open.
 
     It tells the attributes, the operators, and that words come from a text. It does not tell what events look
     like. Its generator draws attributes alike, so that one pair in 101 of an event is a word: that is
@@ -58,9 +56,7 @@ class PrefixParameters(Struct, frozen=True, forbid_unknown_fields=True):
             > min(self.numbers, self.texts),
             "a share is from 0 to 1": not all(0 <= share <= 1 for share in shares),
         }
-        for reason, is_wrong in faults.items():
-            if is_wrong:
-                raise ValueError(reason)
+        check_parameters(faults)
 
     @property
     def usual_share(self) -> float:
@@ -68,44 +64,35 @@ class PrefixParameters(Struct, frozen=True, forbid_unknown_fields=True):
         return self.texts / (self.texts + self.numbers)
 
 
-class PrefixWorkload:
+class PrefixWorkload(PooledWorkload):
     """Subscriptions and events drawn by `parameters`; the same seed draws the same ones, whatever the batches.
 
     `words` come in the order of their frequency. Attribute `a7` is a number, `s7` a text.
     """
 
+    parameters: PrefixParameters
+    event_block = 1 << 12
+
     def __init__(
         self, parameters: PrefixParameters, seed: int = 1, *, words: tuple[str, ...] | None = None
     ) -> None:
-        self.parameters = parameters
         self.words = make_words(parameters.words) if words is None else words
-        self.pool = Pool(self._predicate)
         starts = [word[: parameters.prefix_length] for word in self.words]
         self._prefixes = list(dict.fromkeys(starts))
         places = {prefix: place for place, prefix in enumerate(self._prefixes)}
         self._prefix_of = np.array([places[start] for start in starts], dtype=np.int64)
-        self._subscriptions = Blocks((seed, _SUBSCRIPTIONS), self._draw_subscriptions)
-        self._events = Blocks((seed, _EVENTS), self._draw_events, size=_EVENT_BLOCK)
+        super().__init__(parameters, seed)
 
-    def subscriptions(self, begin: int, end: int, *, batch: int = 1 << 16) -> Iterator[PooledSubscriptions]:
-        """Return the subscriptions from number `begin` to `end`, in batches."""
-        for first, rows in self._subscriptions.batches(begin, end, batch):
-            ids = np.arange(first, first + len(rows), dtype=np.int64)
-            yield PooledSubscriptions(ids, rows.offsets, self.pool.places(rows.columns[0]), self.pool)
-
-    def events(self, begin: int = 0, end: int = 10_000, *, batch: int = 1_000) -> Iterator[RecordEvents]:
-        """Return the events from number `begin` to `end`, in batches."""
-        for _, rows in self._events.batches(begin, end, batch):
-            is_text, attributes, values = (column.tolist() for column in rows.columns)
-            pairs = [
-                (f"s{attribute}", self.words[value]) if text else (f"a{attribute}", value + 1)
-                for text, attribute, value in zip(is_text, attributes, values, strict=True)
-            ]
-            bounds = rows.offsets.tolist()
-            made: list[dict[str, Value]] = [
-                dict(pairs[bounds[row] : bounds[row + 1]]) for row in range(len(rows))
-            ]
-            yield RecordEvents(made)
+    def _events_of(self, rows: Ragged) -> RecordEvents:
+        is_text, attributes, values = (column.tolist() for column in rows.columns)
+        pairs = [
+            (f"s{attribute}", self.words[value]) if text else (f"a{attribute}", value + 1)
+            for text, attribute, value in zip(is_text, attributes, values, strict=True)
+        ]
+        made: list[dict[str, Value]] = [
+            dict(pairs[begin:end]) for begin, end in pairwise(rows.offsets.tolist())
+        ]
+        return RecordEvents(made)
 
     @cached_property
     def _texts(self) -> Choice:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Final
 
@@ -12,14 +11,13 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from benchmarks.opindex.workloads.catalogue import Catalogue, log_frequencies
-from benchmarks.workloads.blocks import Blocks, Ragged
+from benchmarks.workloads.blocks import Ragged
 from benchmarks.workloads.distributions import Choice
-from benchmarks.workloads.pooled import Pool, PooledSubscriptions, RecordEvents
+from benchmarks.workloads.pooled import PooledWorkload, RecordEvents
 from tocsin.matching.encoding.codes import Keys
 from tocsin.model.conditions import Operator, Predicate
 from tocsin.model.terms import Attribute, literal
 
-_SUBSCRIPTIONS, _EVENTS = 0, 1
 _OPERATORS: Final = (Operator.EQ, Operator.IN, Operator.LE, Operator.GE, Operator.BETWEEN)
 _EQ, _IN, _LE, _GE, _BETWEEN = range(len(_OPERATORS))
 _BITS: Final = 30  # of a code, for each of the two values of a predicate
@@ -27,7 +25,7 @@ _SET: Final = (2, 6)  # an `in` has from so many to fewer than so many values
 
 
 class ProductParameters(Struct, frozen=True, forbid_unknown_fields=True):
-    """How subscriptions are drawn.
+    """The parameters of subscriptions.
 
     The paper draws a subscription's attributes independently. Few products have all of them, so that next to
     nothing matches. With `from_one` they, and the operands, are those of one product, which satisfies the
@@ -41,7 +39,7 @@ class ProductParameters(Struct, frozen=True, forbid_unknown_fields=True):
     )
 
 
-class ProductWorkload:
+class ProductWorkload(PooledWorkload):
     """Subscriptions over a catalogue, and its products as events; the same seed draws the same ones.
 
     An operand is drawn from what products have, so a frequent value is asked for often. The values of an `in` are
@@ -49,24 +47,15 @@ class ProductWorkload:
     for together tends to be so by others, too.
     """
 
+    parameters: ProductParameters
+
     def __init__(self, catalogue: Catalogue, parameters: ProductParameters, seed: int = 1) -> None:
         self.catalogue = catalogue
-        self.parameters = parameters
-        self.pool = Pool(self._predicate)
         self._seed = seed
-        self._subscriptions = Blocks((seed, _SUBSCRIPTIONS), self._draw_subscriptions)
-        self._events = Blocks((seed, _EVENTS), self._draw_products)
+        super().__init__(parameters, seed)
 
-    def subscriptions(self, begin: int, end: int, *, batch: int = 1 << 16) -> Iterator[PooledSubscriptions]:
-        """Return the subscriptions from number `begin` to `end`, in batches."""
-        for first, rows in self._subscriptions.batches(begin, end, batch):
-            ids = np.arange(first, first + len(rows), dtype=np.int64)
-            yield PooledSubscriptions(ids, rows.offsets, self.pool.places(rows.columns[0]), self.pool)
-
-    def events(self, begin: int = 0, end: int = 10_000, *, batch: int = 1_000) -> Iterator[RecordEvents]:
-        """Return products, drawn at random, from number `begin` to `end`, in batches."""
-        for _, rows in self._events.batches(begin, end, batch):
-            yield RecordEvents([self.catalogue.row(product) for product in rows.columns[0].tolist()])
+    def _events_of(self, rows: Ragged) -> RecordEvents:
+        return RecordEvents([self.catalogue.row(product) for product in rows.columns[0].tolist()])
 
     @cached_property
     def _attributes(self) -> Choice:
@@ -144,11 +133,11 @@ class ProductWorkload:
 
     @cached_property
     def _order(self) -> NDArray[np.float64]:
-        """Return each value as a float to compare numbers by; 0 for what is none."""
+        """Return each value as a float to compare numbers by; 0 for other values."""
         values, is_number = self.catalogue.values, self.catalogue.is_number.tolist()
         return np.array([float(v) if n else 0.0 for v, n in zip(values, is_number, strict=True)])  # type: ignore[arg-type]
 
-    def _draw_products(self, random: Generator, count: int) -> Ragged:
+    def _draw_events(self, random: Generator, count: int) -> Ragged:
         return Ragged.even(random.integers(0, len(self.catalogue), (count, 1)))
 
     def _predicate(self, code: int) -> Predicate:

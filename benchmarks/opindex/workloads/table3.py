@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -11,19 +10,14 @@ from msgspec import Struct
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from benchmarks.workloads.blocks import Blocks, Ragged
+from benchmarks.workloads.blocks import NumberedWorkload, Ragged, check_parameters
 from benchmarks.workloads.distributions import Choice, zipf
 from tocsin.matching.encoding.codes import Op
-from tocsin.replay.numbered import NumberedEvents, NumberedSubscriptions
-
-_SUBSCRIPTIONS, _EVENTS = 0, 1
-_EVENT_BLOCK = 1 << 12
 
 
 class Parameters(Struct, frozen=True, forbid_unknown_fields=True):
     """Table 3, with its symbols. The defaults are those in bold there or, where that is lost, the likeliest."""
 
-    subscriptions: int = 1_000_000  # N
     attributes: int = 20_000  # d
     most_predicates: int = 8  # Gamma max: a subscription has 1 to so many, on different attributes
     most_pairs: int = 40  # m: an event has 1 to so many pairs,
@@ -44,12 +38,10 @@ class Parameters(Struct, frozen=True, forbid_unknown_fields=True):
             "a share is from 0 to 1": not 0 <= self.equal_share <= 1,
             "Zipf's exponent is not negative": not self.zipf >= 0,
         }
-        for reason, is_wrong in faults.items():
-            if is_wrong:
-                raise ValueError(reason)
+        check_parameters(faults)
 
 
-class Workload:
+class Workload(NumberedWorkload):
     """Subscriptions and events drawn by `parameters`; the same seed draws the same ones, whatever the batches.
 
     Under Zipf, attribute 0 and value 1 are the likeliest on both sides.
@@ -59,25 +51,8 @@ class Workload:
     [65536, 34464]
     """
 
-    def __init__(self, parameters: Parameters, seed: int = 1, *, first_id: int = 0) -> None:
-        self.parameters = parameters
-        self.first_id = first_id
-        self._subscriptions = Blocks((seed, _SUBSCRIPTIONS), self._draw_subscriptions)
-        self._events = Blocks((seed, _EVENTS), self._draw_events, size=_EVENT_BLOCK)
-
-    def subscriptions(
-        self, begin: int = 0, end: int | None = None, *, batch: int = 1 << 16
-    ) -> Iterator[NumberedSubscriptions]:
-        """Return the subscriptions from number `begin` to `end`, in batches; a number and `first_id` make the id."""
-        end = self.parameters.subscriptions if end is None else end
-        for first, rows in self._subscriptions.batches(begin, end, batch):
-            ids = np.arange(first, first + len(rows), dtype=np.int64) + self.first_id
-            yield NumberedSubscriptions(ids, rows.offsets, *rows.columns)
-
-    def events(self, begin: int = 0, end: int = 10_000, *, batch: int = 1_000) -> Iterator[NumberedEvents]:
-        """Return the events from number `begin` to `end`, in batches."""
-        for _, rows in self._events.batches(begin, end, batch):
-            yield NumberedEvents(rows.offsets, *rows.columns)
+    parameters: Parameters
+    event_block = 1 << 12
 
     def draw_predicates(self, random: Generator, rows: int, width: int) -> tuple[NDArray[Any], ...]:
         """Return the attributes, operators, lows and highs of rows of predicates, a row's on different attributes."""

@@ -352,8 +352,11 @@ def _write(
 def _draw(path: Path, scenario: Scenario, names: Sequence[str]) -> None:
     """Write a page of a similar scenario that is small enough to draw."""
     from tocsin.dissemination.page import choose_events, make_scene, write_page  # noqa: PLC0415
-    from tocsin.dissemination.scenarios.pictures import described, pictured  # noqa: PLC0415
-    from tocsin.dissemination.scenarios.scenario import prepare  # noqa: PLC0415
+    from tocsin.dissemination.scenarios.scenario import (  # noqa: PLC0415
+        described,
+        pictured,
+        prepare,
+    )
 
     prepared = prepare(pictured(scenario))
     events = choose_events(prepared.queries, prepared.changes)

@@ -28,7 +28,7 @@ _OPS: Final = np.array([Op.EQ, Op.LE, Op.GE, Op.BETWEEN], dtype=np.int8)
 
 
 class Header(Struct, frozen=True):
-    """How a file begins."""
+    """The header of a file."""
 
     count: int
     attributes: int
@@ -37,7 +37,7 @@ class Header(Struct, frozen=True):
 
 
 def read_header(path: Path) -> Header:
-    """Return how a file begins, or raise `TocsinError` if it cannot be a neutral file."""
+    """Return a file's header, or raise `TocsinError` if it is no interchange file."""
     with path.open("rb") as file:
         words = np.frombuffer(file.read(_HEADER * _WORD.itemsize), dtype=np.uint8)
     size = path.stat().st_size
@@ -54,7 +54,7 @@ def read_header(path: Path) -> Header:
 
 
 def read_subscriptions(path: Path, batch: int = 1 << 17) -> Iterator[NumberedSubscriptions]:
-    """Return a SUBS file's subscriptions in batches; raise `TocsinError` where it is not what it should be."""
+    """Return a SUBS file's subscriptions in batches; raise `TocsinError` where the file is malformed."""
     header = read_header(path)
     for first, offsets, cells in _rows(path, header, _PREDICATE, "subscription", batch):
         _check_attributes(path, header, cells[:, 0], "predicate")
@@ -65,7 +65,7 @@ def read_subscriptions(path: Path, batch: int = 1 << 17) -> Iterator[NumberedSub
 
 
 def read_events(path: Path) -> NumberedEvents:
-    """Return an EVENTS file's events; raise `TocsinError` where it is not what it should be."""
+    """Return an EVENTS file's events; raise `TocsinError` where the file is malformed."""
     header = read_header(path)
     none = np.empty(0, dtype=np.int32)
     events = NumberedEvents(np.zeros(1, dtype=np.int64), none, none)
@@ -133,7 +133,7 @@ def _check_attributes(path: Path, header: Header, attributes: NDArray[np.int32],
 
 
 def _check_bounds(path: Path, header: Header, cells: NDArray[np.int32]) -> None:
-    """Raise where an operator is none, or where low and high do not say what it says."""
+    """Raise `TocsinError` for an unknown operator, or for bounds that contradict it."""
     _, ops, lows, highs = cells.T
     faults = (
         ((ops < 0) | (ops >= len(_OPS)), "which is no operator"),

@@ -1,4 +1,4 @@
-"""How much memory the process has."""
+"""The memory of this process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STATUS: Final = Path("/proc/self/status")
 
 
 def resident_mb() -> float:
-    """Return the process's resident memory in MB: what it is now on Linux, the most it ever was elsewhere."""
+    """Return the process's resident memory in MB: the present one on Linux, the maximum elsewhere."""
     if _STATUS.exists():
         found = next(line for line in _STATUS.read_text().splitlines() if line.startswith("VmRSS:"))
         return int(found.split()[1]) * 1024 / 1e6
@@ -28,7 +28,7 @@ def resident_mb() -> float:
 
 
 def give_back() -> None:
-    """Give memory that nobody uses back to the system, where the C library can, so that growth can be seen."""
+    """Return unused memory to the system, where the C library can, so that growth can be measured."""
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it
         if trim is not None:

@@ -1,7 +1,7 @@
 """Subscriptions and events over numbered attributes and whole numbers, as arrays.
 
 Attribute 7 is called `a7`. Millions of subscriptions are a few arrays; Python objects are made only for a
-matcher that wants them.
+matcher that takes predicates.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class NumberedClauses(NamedTuple):
         return EncodedClauses(ids, offsets, bounds, *cells)
 
     def to_batch(self) -> ConjunctionBatch:
-        """Return the conjunctive form as predicates; what has one predicate in each clause is a conjunction."""
+        """Return the conjunctive form as predicates; clauses of one predicate each are a conjunction."""
         groups, clauses = [], []
         for i, (begin, end) in enumerate(pairwise(self.offsets.tolist())):
             shape = tuple(
@@ -246,7 +246,7 @@ def encoded_for(
 def add_encoded_to(
     matcher: Matcher, subscriptions: Subscriptions, encoded: EncodedConjunctions | EncodedClauses | None
 ) -> None:
-    """Add subscriptions as what `encoded_for` made of them."""
+    """Add subscriptions in the form that `encoded_for` returned."""
     if encoded is None or not isinstance(matcher, EncodingMatcher):
         matcher.add(subscriptions.to_batch())
     elif isinstance(encoded, EncodedClauses):
@@ -256,7 +256,7 @@ def add_encoded_to(
 
 
 def prepared_for(matcher: Matcher, events: Events) -> EventBatch:
-    """Return events as the matcher likes them best, so that `match` has nothing left to encode."""
+    """Return events encoded for the matcher, so that `match` has nothing left to encode."""
     if isinstance(matcher, EncodingMatcher):
         batch = events.as_batch()
         encode_events(batch, matcher.vocabulary)

@@ -1,21 +1,25 @@
-"""Any matcher on a pair of neutral files, so that other systems can be measured on the same input."""
+"""Any matcher on a pair of interchange files, on which other systems can be measured, too."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from statistics import median
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 from msgspec import Struct
 
 from tocsin.matching import EventBatch, Matcher, Matches, create_matcher
 from tocsin.model.errors import TocsinError
+from tocsin.model.values import Value
 from tocsin.replay.interchange import read_events, read_header, read_subscriptions
 from tocsin.replay.memory import resident_mb
-from tocsin.replay.numbered import NumberedEvents, add_to, prepared_for
+from tocsin.replay.numbered import NumberedEvents, NumberedSubscriptions, add_to, prepared_for
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 _BATCH: Final = 1_000
 _WARM_UP: Final = 10_000  # events
@@ -26,7 +30,7 @@ _CHECKED: Final = 50  # events
 
 
 class Replay(Struct, frozen=True):
-    """What a matcher did with a pair of files."""
+    """The measurements of a matcher on a pair of files."""
 
     matcher: str
     subscriptions: int
@@ -50,7 +54,7 @@ def replay(
     progress: Callable[[str], None] = lambda _: None,
     options: Mapping[str, float | bool | str] | None = None,
 ) -> Replay:
-    """Measure a matcher, made with `options`, on a pair of neutral files: one pass over the events, in batches of 1,000."""
+    """Measure a matcher, made with `options`, on a pair of interchange files: one pass over the events, in batches of 1,000."""
     made_with = options or {}
     _check_pair(subscriptions, events)
     arriving = read_events(events)
@@ -61,13 +65,14 @@ def replay(
     build_s = _build(built, subscriptions, progress)
     rss_mb = resident_mb()
     progress("warming up")
-    _match(built, _others(arriving).slice(0, min(count, _WARM_UP)))
+    _match(built, _shuffled(arriving).slice(0, min(count, _WARM_UP)))
     progress("matching")
     seconds, matches = _match(built, arriving)
     progress("matching dicts")
-    seconds_from_dicts = _match_dicts(built, arriving)
+    seconds_from_dicts = sum(_match_dicts(built, (part.to_dicts() for part in arriving.batches(_BATCH))))
     progress("matching dicts, one by one")
-    latency = _latency(built, arriving.slice(0, min(count, _SINGLE)))
+    singles = arriving.slice(0, min(count, _SINGLE)).to_dicts()
+    latency = 1e6 * median(_match_dicts(built, ([row] for row in singles)) or [0.0])
     found, checksum = _checked(matches)
     per_event = 1e6 / max(count, 1)
     return Replay(
@@ -91,13 +96,13 @@ def _check_pair(subscriptions: Path, events: Path) -> None:
     asked, given = read_header(subscriptions), read_header(events)
     if (asked.lowest, asked.highest) != (given.lowest, given.highest):
         raise TocsinError(
-            f"{subscriptions} and {events} are no pair: values are {asked.lowest} to {asked.highest} in the one,"
+            f"{subscriptions} and {events} do not belong together: values are {asked.lowest} to {asked.highest} in the one,"
             f" {given.lowest} to {given.highest} in the other"
         )
 
 
 def _compile(matcher: Matcher, subscriptions: Path, events: NumberedEvents) -> float:
-    """Run everything once, on a matcher that is to be thrown away; return how long it took."""
+    """Run everything once, on a matcher that is thrown away; return the seconds."""
     sample = next(read_subscriptions(subscriptions, _TRIED), None)
     some = events.slice(0, min(len(events.offsets) - 1, _TRIED_EVENTS))
     start = time.perf_counter()
@@ -111,50 +116,41 @@ def _compile(matcher: Matcher, subscriptions: Path, events: NumberedEvents) -> f
 
 
 def _build(matcher: Matcher, subscriptions: Path, progress: Callable[[str], None]) -> float:
-    """Add a file's subscriptions; return how long the matcher took."""
-    seconds = 0.0
-    for batch in read_subscriptions(subscriptions):
-        start = time.perf_counter()
+    """Add a file's subscriptions; return the seconds that the matcher took."""
+
+    def add(batch: NumberedSubscriptions) -> int:
         add_to(matcher, batch)
-        seconds += time.perf_counter() - start
-        progress(f"adding subscriptions: {int(batch.ids[-1]) + 1:,}")
+        return int(batch.ids[-1]) + 1
+
+    seconds = 0.0
+    for taken, added in _timed(read_subscriptions(subscriptions), add):
+        seconds += taken
+        progress(f"adding subscriptions: {added:,}")
     return seconds
 
 
 def _match(matcher: Matcher, events: NumberedEvents) -> tuple[float, list[Matches]]:
-    """Match events that are encoded already; return how long it took, and the answers."""
-    seconds, matches = 0.0, []
-    for part in events.batches(_BATCH):
-        batch = prepared_for(matcher, part)
+    """Match events that are encoded already; return the seconds and the matches."""
+    batches = (prepared_for(matcher, part) for part in events.batches(_BATCH))
+    taken = list(_timed(batches, matcher.match))
+    return sum(seconds for seconds, _ in taken), [matches for _, matches in taken]
+
+
+def _match_dicts(matcher: Matcher, batches: Iterable[list[dict[str, Value]]]) -> list[float]:
+    """Match batches of events that are dicts; return the seconds of each."""
+    return [seconds for seconds, _ in _timed(batches, lambda rows: matcher.match(EventBatch.of_dicts(rows)))]
+
+
+def _timed(items: Iterable[Item], work: Callable[[Item], Result]) -> Iterator[tuple[float, Result]]:
+    """Return the seconds and the result of some work on each item; making the items is not timed."""
+    for item in items:
         start = time.perf_counter()
-        matches.append(matcher.match(batch))
-        seconds += time.perf_counter() - start
-    return seconds, matches
+        result = work(item)
+        yield time.perf_counter() - start, result
 
 
-def _match_dicts(matcher: Matcher, events: NumberedEvents) -> float:
-    """Match events that are dicts; return how long it took."""
-    seconds = 0.0
-    for part in events.batches(_BATCH):
-        rows = part.to_dicts()
-        start = time.perf_counter()
-        matcher.match(EventBatch.of_dicts(rows))
-        seconds += time.perf_counter() - start
-    return seconds
-
-
-def _latency(matcher: Matcher, events: NumberedEvents) -> float:
-    """Return the median of microseconds from one dict to its matches."""
-    seconds = []
-    for row in events.to_dicts():
-        start = time.perf_counter()
-        matcher.match(EventBatch.of_dicts([row]))
-        seconds.append(time.perf_counter() - start)
-    return median(seconds) * 1e6 if seconds else 0.0
-
-
-def _others(events: NumberedEvents) -> NumberedEvents:
-    """Return other events that look alike: each attribute's values, dealt anew among the events that have it."""
+def _shuffled(events: NumberedEvents) -> NumberedEvents:
+    """Return similar events for warming up: each attribute's values, shuffled among the events that have it."""
     random = np.random.default_rng(1)
     place = np.argsort(events.attributes, kind="stable")
     dealt = np.lexsort((random.random(len(place)), events.attributes))
@@ -164,7 +160,7 @@ def _others(events: NumberedEvents) -> NumberedEvents:
 
 
 def _checked(matches: list[Matches]) -> tuple[int, int]:
-    """Return how many matches the first 50 events have, and their checksum."""
+    """Return the number of matches of the first 50 events, and their checksum."""
     first = [ids for one in matches[: -(-_CHECKED // _BATCH)] for ids in one.to_lists()][:_CHECKED]
     checksum = sum(event * 1_000_003 + id_ for event, ids in enumerate(first) for id_ in ids)
     return sum(map(len, first)), checksum % 2**32

@@ -6,15 +6,19 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from typer.testing import CliRunner
 
-from benchmarks.__main__ import app
-from benchmarks.amkh import EXPERIMENTS, SCALES, Scale, plots, run, titles
-from benchmarks.amkh.experiments import name_of, prime
-from benchmarks.amkh.run import MATCHERS
+from benchmarks.amkh.experiments import BENCHMARK, EXPERIMENTS, name_of, prime
+from benchmarks.amkh.plots import PLOTS
+from benchmarks.amkh.scale import SCALES, Scale
+from benchmarks.amkh.session import AmkhSession
+from benchmarks.runner.plots import draw
 from benchmarks.runner.report import Report
+from benchmarks.runner.tables import titled
+from tests.benchmarks.running import benchmark
 from tocsin.model.errors import MatcherError, TocsinError
 
+run = BENCHMARK.run
+MATCHERS = AmkhSession.paper
 TINY = Scale(
     "tiny",
     sizes=(300, 600),
@@ -89,20 +93,19 @@ def test_times_are_beside_those_of_other_matchers(report: Report) -> None:
 
 
 def test_every_part_has_a_title(report: Report) -> None:
-    found = titles(report)
-    assert found["best B"] == ("Best B, by the selectivity of inequalities", "% of values")
-    first = "figure 1: 300 subscriptions, 1 to a bucket"
-    assert found[first][0] == "Figure 1: range of the constants: 300 subscriptions, 1 to a bucket"
+    found = {title: varied for title, varied, _ in titled(report, EXPERIMENTS)}
+    assert found["Best B, by the selectivity of inequalities"] == "% of values"
+    assert "Figure 1: range of the constants: 300 subscriptions, 1 to a bucket" in found
 
 
 def test_plots_are_drawn(report: Report, tmp_path: Path) -> None:
-    drawn = plots.draw(report, tmp_path)
+    drawn = draw(PLOTS, report.measurements, tmp_path)
     assert [path.stem for path in drawn] == ["figure-1", "hashed", "classes", "times"]
     assert all(path.stat().st_size > 1_000 for path in drawn)
 
 
 def test_one_experiment_and_one_matcher_may_be_asked_for() -> None:
-    found = run(replace(TINY, sizes=(300,)), ["opindex"], experiments=["time"])
+    found = run(replace(TINY, sizes=(300,)), matcher=["opindex"], experiments=["time"])
     assert {one.details["experiment"] for one in found.measurements} == {"time"}
     assert {one.details["matcher"] for one in found.measurements} == {"opindex"}
 
@@ -111,13 +114,13 @@ def test_what_there_is_not_is_told_before_anything_is_measured() -> None:
     with pytest.raises(TocsinError, match="no experiment `figure 2`; there are: figure 1, best G"):
         run(TINY, experiments=["figure 2"])
     with pytest.raises(MatcherError, match="no matcher `amhk`; did you mean `amkh`"):
-        run(TINY, ["amhk"])
+        run(TINY, matcher=["amhk"])
 
 
 def test_the_command_prints_tables_and_writes_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SCALES, "small", replace(TINY, sizes=(300,), ratios=(1.0,)))
     asked = ["amkh", "--json", str(tmp_path / "a.json"), "--plots", str(tmp_path / "plots")]
-    done = CliRunner().invoke(app, [*asked, "--experiment", "figure 1"])
+    done = benchmark(*asked, "--experiment", "figure 1")
     assert done.exit_code == 0, done.output
     assert "Figure 1" in done.output
     assert json.loads((tmp_path / "a.json").read_text())["benchmark"] == "amkh"

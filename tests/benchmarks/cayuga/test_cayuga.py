@@ -4,31 +4,32 @@ import json
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
 from msgspec.structs import replace
-from typer.testing import CliRunner
 
-from benchmarks.__main__ import app
-from benchmarks.cayuga import EXPERIMENTS, SCALES, Data, Scale, plots, rivals, run
+from benchmarks.cayuga import rivals
 from benchmarks.cayuga import ticks as asking
-from benchmarks.cayuga.experiments import technical_input
-from benchmarks.cayuga.inputs import Material
+from benchmarks.cayuga.experiments import BENCHMARK, EXPERIMENTS
+from benchmarks.cayuga.plots import PLOTS
 from benchmarks.cayuga.rivals import Found, Rival
-from benchmarks.cayuga.session import Session
+from benchmarks.cayuga.scale import PAPER, SCALES, Scale
+from benchmarks.cayuga.session import CayugaSession, technical_input
 from benchmarks.cayuga.subject import Subject, summary
 from benchmarks.cayuga.workloads.feeds import TEMPLATES
 from benchmarks.cayuga.workloads.stocks import make_prices
 from benchmarks.cayuga.workloads.technical import TABLE_3, Kind, Workload
+from benchmarks.runner.plots import draw
 from benchmarks.runner.report import Report
+from tests.benchmarks.running import benchmark
 from tocsin.language import parse
 from tocsin.model.errors import MatcherError, SubscriptionError, TocsinError
 from tocsin.sequences import MODES
 
+run = BENCHMARK.run
 TINY = Scale(
     "tiny",
     sizes=(20, 40),
@@ -160,7 +161,7 @@ def test_answers_that_differ_are_an_error(monkeypatch: pytest.MonkeyPatch) -> No
 
     ways: Callable[[str], list[Rival]] = lambda _: [Rival("nothing", "numpy", nothing)]  # noqa: E731
     monkeypatch.setattr(asking, "rivals", ways)
-    session = Session(replace(TINY, days=200), "dynamic", Material(Data(), replace(TINY, days=200)))
+    session = CayugaSession(replace(TINY, days=200))
     with pytest.raises(
         MatcherError, match=r"`Tocsin` and `nothing` disagree on S3: they find .* and 0 answers"
     ):
@@ -200,7 +201,7 @@ def test_a_filter_is_no_sequence() -> None:
 
 def test_targets_are_for_the_number_of_subscriptions_that_they_were_set_for(report: Report) -> None:
     assert not [one for one in report.measurements if one.target is not None]
-    session = Session(TINY, "dynamic", Material(Data(), TINY))
+    session = CayugaSession(PAPER)
     session.begin("subscriptions")
     assert session.target("throughput", "Filter", 400_000) == 50_000
     assert session.target("throughput", "Filter", 100_000) is None
@@ -210,9 +211,9 @@ def test_what_there_is_not_is_told_before_anything_is_measured(tmp_path: Path) -
     with pytest.raises(TocsinError, match="no experiment `figure 6`; there are: subscriptions, skew"):
         run(TINY, experiments=["figure 6"])
     with pytest.raises(MatcherError, match="no matcher `dinamic`; did you mean `dynamic`"):
-        run(TINY, "dinamic")
+        run(TINY, matcher="dinamic")
     with pytest.raises(TocsinError, match=r"there is no .*news\.jsonl\.gz and no .*stocks\.jsonl\.zst"):
-        Data.of(tmp_path)
+        CayugaSession(TINY, data=tmp_path)
 
 
 def test_articles_and_prices_are_read_where_they_are_given(tmp_path: Path) -> None:
@@ -224,8 +225,8 @@ def test_articles_and_prices_are_read_where_they_are_given(tmp_path: Path) -> No
         for name in ("A", "B")
     ]
     (tmp_path / "stocks.jsonl").write_text("\n".join(map(json.dumps, days)), encoding="utf-8")
-    data = Data(tmp_path / "news.jsonl", tmp_path / "stocks.jsonl")
-    found = run(replace(TINY, warm_up=10), data=data, experiments=["rss", "ticks"])
+    files: dict[str, Any] = {"feed": tmp_path / "news.jsonl", "prices": tmp_path / "stocks.jsonl"}
+    found = run(replace(TINY, warm_up=10), **files, experiments=["rss", "ticks"])
     assert (found.parameters["feed"], found.parameters["prices"]) == ("news.jsonl", "stocks.jsonl")
     assert places(found, "ticks", "Tocsin, S4") == {58}
 
@@ -233,8 +234,8 @@ def test_articles_and_prices_are_read_where_they_are_given(tmp_path: Path) -> No
 def test_a_report_is_drawn_and_read_back(report: Report, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     report.write(tmp_path / "report.json")
-    read = msgspec.json.decode((tmp_path / "report.json").read_bytes(), type=Report)
-    drawn = plots.draw(read, tmp_path / "plots")
+    read = Report.read(tmp_path / "report.json")
+    drawn = draw(PLOTS, read.measurements, tmp_path / "plots")
     assert [path.stem for path in drawn] == ["figure-6", "nodes", "figure-7", "figure-8", "loading", "ticks"]
     assert all(path.stat().st_size > 1_000 for path in drawn)
 
@@ -242,7 +243,7 @@ def test_a_report_is_drawn_and_read_back(report: Report, tmp_path: Path) -> None
 def test_the_command_prints_tables_and_writes_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SCALES, "small", replace(TINY, sizes=(20,)))
     asked = ["cayuga", "--json", str(tmp_path / "c.json"), "--plots", str(tmp_path / "plots")]
-    done = CliRunner().invoke(app, [*asked, "--experiment", "subscriptions"])
+    done = benchmark(*asked, "--experiment", "subscriptions")
     assert done.exit_code == 0, done.output
     assert "Figure 6a" in done.output
     assert json.loads((tmp_path / "c.json").read_text())["benchmark"] == "cayuga"

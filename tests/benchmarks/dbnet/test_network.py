@@ -3,25 +3,27 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from zipfile import ZipFile
 
-import msgspec
 import pytest
 from msgspec.structs import replace
-from typer.testing import CliRunner
 
-from benchmarks.__main__ import app
-from benchmarks.dbnet.network import EXPERIMENTS, PAPER, SCALES, Data, Scale, plots, run, tasks
-from benchmarks.dbnet.network.closing import CLOSING, COLUMNS, closing_table
-from benchmarks.dbnet.network.experiments import FULL
-from benchmarks.dbnet.network.run import tasks_of
-from benchmarks.dbnet.network.spreading import grouped
+from benchmarks.dbnet.network import tasks
+from benchmarks.dbnet.network.experiments import BENCHMARK, EXPERIMENTS
+from benchmarks.dbnet.network.plots import PLOTS
+from benchmarks.dbnet.network.scale import PAPER, SCALES, Scale
+from benchmarks.dbnet.network.session import CLOSING, COLUMNS, FULL, NetworkSession, closing_table
 from benchmarks.dbnet.network.tasks import Done, Task, decoded, encoded, perform
+from benchmarks.dbnet.network.workers import grouped, package_archive
+from benchmarks.runner.plots import draw
 from benchmarks.runner.report import Measurement, Report
+from tests.benchmarks.running import benchmark
 from tocsin.dissemination.strategies.registry import STRATEGIES
 from tocsin.dissemination.strategies.s_un import ServerUnicast
 from tocsin.model.errors import MatcherError, TocsinError
 from tocsin.model.subscription import Answer
 
+run = BENCHMARK.run
 TINY = Scale(
     name="tiny",
     nodes=12,
@@ -47,10 +49,22 @@ TINY = Scale(
 )
 
 
+def tasks_of(
+    scale: Scale, strategies: Sequence[str], quotes: Path | None, experiments: Sequence[str] = ()
+) -> list[Task]:
+    """Return the simulations of some experiments, or of all."""
+    session = NetworkSession(scale, strategies)
+    session.quotes = quotes
+    for name in experiments or EXPERIMENTS:
+        session.begin(name)
+        EXPERIMENTS[name].measure(session)
+    return session.tasks
+
+
 @pytest.fixture(scope="module")
 def report() -> Report:
     faults: list[Done] = []
-    report = run(TINY, complain=faults.append)
+    report = run(TINY, on_failure=faults.append)
     assert not [done.trace or done.fault for done in faults]
     return report
 
@@ -69,7 +83,7 @@ def test_every_experiment_simulates_its_strategies_and_shows_what_it_says(report
     for name, experiment in EXPERIMENTS.items():
         for figure in experiment.shown if name != "quotes" else ():
             found = values(report, name, figure)
-            assert {strategy for strategy, _ in found} == set(experiment.strategies), (name, figure)
+            assert {strategy for strategy, _ in found} == set(experiment.contenders), (name, figure)
     assert report.parameters["failed"] == "nothing"
     assert report.parameters["field_bytes"] == 8
 
@@ -126,8 +140,8 @@ def test_the_closing_table_has_a_cell_for_each_strategy_and_column(report: Repor
 def test_a_report_is_drawn_and_read_back(report: Report, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     report.write(tmp_path / "report.json")
-    read = msgspec.json.decode((tmp_path / "report.json").read_bytes(), type=Report)
-    drawn = plots.draw(read, tmp_path / "plots")
+    read = Report.read(tmp_path / "report.json")
+    drawn = draw(PLOTS, read.measurements, tmp_path / "plots")
     figures = [f"figure-{number}" for number in range(6, 14)]
     assert [path.stem for path in drawn] == [*figures, "network-kinds", "splitting"]
     assert all(path.stat().st_size > 1_000 for path in drawn)
@@ -139,33 +153,33 @@ def test_what_there_is_not_is_told_before_anything_is_simulated() -> None:
     ):
         run(TINY, experiments=["figure 6"])
     with pytest.raises(TocsinError, match="no strategy `S-XN`; there are: S-UN"):
-        run(TINY, ["S-XN"])
+        run(TINY, strategy=["S-XN"])
     with pytest.raises(TocsinError, match="S-MN take no part in kinds; name another strategy"):
-        run(TINY, ["S-MN"], experiments=["kinds"])
+        run(TINY, strategy=["S-MN"], experiments=["kinds"])
 
 
 def test_strategies_are_chosen_where_they_take_part() -> None:
-    chosen = tasks_of(PAPER, ["ds-cn"], Data(), ["full", "kinds"])
+    chosen = tasks_of(PAPER, ["ds-cn"], None, ["full", "kinds"])
     assert [task.called for task in chosen] == ["full, DS-CN, 1,000,000"]
     assert chosen[0].scenario.events == 200_000
 
 
 def test_quotes_are_read_only_if_there_are_any(tmp_path: Path) -> None:
-    assert not tasks_of(TINY, (), Data(), ["quotes"])
+    assert not tasks_of(TINY, (), None, ["quotes"])
     quotes = tmp_path / "quotes.jsonl"
-    assert {task.scenario.quotes for task in tasks_of(TINY, (), Data(quotes), ["quotes"])} == {quotes}
-    assert {task.scenario.quotes for task in tasks_of(TINY, (), Data(quotes), ["trace"])} == {None}
+    assert {task.scenario.quotes for task in tasks_of(TINY, (), quotes, ["quotes"])} == {quotes}
+    assert {task.scenario.quotes for task in tasks_of(TINY, (), quotes, ["trace"])} == {None}
 
 
 def test_a_task_survives_its_journey(tmp_path: Path) -> None:
-    for task in tasks_of(TINY, (), Data(tmp_path / "quotes.jsonl")):
+    for task in tasks_of(TINY, (), tmp_path / "quotes.jsonl"):
         assert decoded(encoded(task), Task) == task
     done = Done(task, fault="it rained")
     assert decoded(encoded(done), Done) == done
 
 
 def test_groups_hold_a_scenario_each_unless_cores_would_be_idle() -> None:
-    some = tasks_of(TINY, (), Data(), ["database-size", "cutoff", "full"])
+    some = tasks_of(TINY, (), None, ["database-size", "cutoff", "full"])
     together = grouped(some, 1)
     assert [len({task.scenario for task in group}) for group in together] == [1] * 4
     assert sum(map(len, together)) == len(some)
@@ -176,7 +190,7 @@ def test_groups_hold_a_scenario_each_unless_cores_would_be_idle() -> None:
 def test_a_simulation_that_fails_is_named_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ServerUnicast, "answer", lambda *_: -1.0)
     faults: list[Done] = []
-    report = run(TINY, ["S-UN", "S-CN"], experiments=["full"], complain=faults.append)
+    report = run(TINY, strategy=["S-UN", "S-CN"], experiments=["full"], on_failure=faults.append)
     assert [done.task.called for done in faults] == ["full, S-UN, 200"]
     assert str(report.parameters["failed"]).startswith(
         "full, S-UN, 200: MatcherError: S-UN: subscription 0, ["
@@ -185,14 +199,14 @@ def test_a_simulation_that_fails_is_named_and_the_others_go_on(monkeypatch: pyte
 
 
 def test_strategies_that_tell_different_numbers_have_failed() -> None:
-    def doing(some: Sequence[Task], _: object) -> list[Done]:
+    def run_tasks(some: Sequence[Task], _: object) -> list[Done]:
         done = [perform(task) for task in some]
         wrong = [
             replace(one, details={"in all": -1.0}) if one.name == "told" else one for one in done[0].figures
         ]
         return [replace(done[0], figures=tuple(wrong)), *done[1:]]
 
-    report = run(TINY, ["S-UN", "S-CN"], experiments=["full"], doing=doing)  # type: ignore[arg-type]
+    report = run(TINY, strategy=["S-UN", "S-CN"], experiments=["full"], run_tasks=run_tasks)
     assert "full, S-CN, 200: strategies have told different numbers" in str(report.parameters["failed"])
     assert not report.measurements
 
@@ -201,12 +215,12 @@ def test_the_command_prints_tables_and_writes_json(tmp_path: Path, monkeypatch: 
     monkeypatch.setitem(SCALES, "small", TINY)
     asked = ["network", "--json", str(tmp_path / "n.json"), "--plots", str(tmp_path / "plots")]
     chosen = ["--experiment", "full", "--experiment", "trace", "--strategy", "S-UN", "--strategy", "S-CN"]
-    done = CliRunner().invoke(app, [*asked, *chosen])
+    done = benchmark(*asked, *chosen)
     assert done.exit_code == 0, done.output
     assert "Figure 13" in done.output
     assert "the closing table" in done.output
     assert "…" not in done.output
-    assert json.loads((tmp_path / "n.json").read_text())["benchmark"] == "dbnet"
+    assert json.loads((tmp_path / "n.json").read_text())["benchmark"] == "network"
     assert (tmp_path / "plots" / "figure-13.png").exists()
 
 
@@ -216,12 +230,17 @@ def test_the_command_ends_with_1_if_a_simulation_failed(monkeypatch: pytest.Monk
 
     monkeypatch.setitem(SCALES, "small", TINY)
     monkeypatch.setattr(tasks, "check_answers", wrong)
-    done = CliRunner().invoke(app, ["network", "--experiment", "full", "--strategy", "S-UN"])
+    done = benchmark("network", "--experiment", "full", "--strategy", "S-UN")
     assert done.exit_code == 1
     assert "1 of 1 simulations failed" in done.output
 
 
 def test_the_command_says_where_a_master_belongs() -> None:
-    done = CliRunner().invoke(app, ["network", "--master", "local[1]"])
-    assert isinstance(done.exception, TocsinError)
-    assert "goes with --spark" in str(done.exception)
+    done = benchmark("network", "--master", "local[1]")
+    assert done.exit_code == 2
+    assert "goes with --spark" in done.output
+
+
+def test_a_cluster_s_workers_import_the_package_from_an_archive() -> None:
+    names = ZipFile(package_archive()).namelist()
+    assert {"benchmarks/__init__.py", "benchmarks/dbnet/network/tasks.py"} <= set(names)

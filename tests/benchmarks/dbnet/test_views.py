@@ -4,19 +4,20 @@ import json
 from importlib.util import find_spec
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from typer.testing import CliRunner
 
-from benchmarks.__main__ import app
-from benchmarks.dbnet.views import EXPERIMENTS, PAPER, SCALES, Data, Scale, databases, plots, run
-from benchmarks.dbnet.views.inputs import Material
+from benchmarks.dbnet.views import databases
+from benchmarks.dbnet.views.experiments import BENCHMARK, EXPERIMENTS
 from benchmarks.dbnet.views.kinds import POINTS
+from benchmarks.dbnet.views.plots import PLOTS
 from benchmarks.dbnet.views.recomputation import check_answers, check_family, check_server
-from benchmarks.dbnet.views.session import Session
+from benchmarks.dbnet.views.scale import PAPER, SCALES, Scale
+from benchmarks.dbnet.views.session import ViewSession
+from benchmarks.runner.plots import draw
 from benchmarks.runner.report import Report
+from tests.benchmarks.running import benchmark
 from tocsin.dissemination.scenarios.ranges import draw_ranges
 from tocsin.dissemination.scenarios.recomputation import Recomputation
 from tocsin.dissemination.scenarios.walks import draw_points, draw_updates
@@ -24,6 +25,7 @@ from tocsin.model.errors import MatcherError, TocsinError
 from tocsin.views.aggregates.registry import RANGE_AGGREGATES
 from tocsin.views.range_family import RangeFamily
 
+run = BENCHMARK.run
 TINY = Scale(
     "tiny",
     reformulated=(100, 200),
@@ -49,7 +51,7 @@ SIDES = {"S-CN", "multicast", "unicast"}
 
 @pytest.fixture(scope="module")
 def report() -> Report:
-    return run(TINY, MATCHERS)
+    return run(TINY, matcher=MATCHERS)
 
 
 def values(report: Report, experiment: str, name: str) -> dict[tuple[str, float], float]:
@@ -117,7 +119,7 @@ def test_a_database_that_tells_something_else_ends_the_run(monkeypatch: pytest.M
             pass
 
     monkeypatch.setattr(databases, "RIVALS", {"silent": ("sqlite3", lambda *_: Silent())})
-    session = Session(TINY, Material(Data(), TINY))
+    session = ViewSession(TINY)
     session.begin("databases")
     with pytest.raises(
         MatcherError, match=r"`Tocsin` and `silent, all .*` disagree on update 0 of the spikes"
@@ -142,7 +144,7 @@ def test_what_is_told_wrongly_is_seen() -> None:
 
 
 def test_targets_are_for_the_sizes_that_they_were_set_for() -> None:
-    session = Session(PAPER, Material(Data(), PAPER))
+    session = ViewSession(PAPER)
     session.begin("reformulate")
     assert session.target("time", "non-ignorable", 1_000_000) == 8
     assert session.target("time", "non-ignorable", 10_000) is None
@@ -154,16 +156,16 @@ def test_what_there_is_not_is_told_before_anything_is_measured(tmp_path: Path) -
     with pytest.raises(TocsinError, match="no experiment `figure 6`; there are: reformulate, database-size"):
         run(TINY, experiments=["figure 6"])
     with pytest.raises(MatcherError, match="no matcher `pints`; did you mean `points`"):
-        run(TINY, ["pints"])
+        run(TINY, matcher=["pints"])
     with pytest.raises(TocsinError, match=r"there is no .*stock_quotes\.jsonl\.gz; leave out --data"):
-        Data.of(tmp_path)
+        ViewSession(TINY, data=tmp_path)
 
 
 def test_a_report_is_drawn_and_read_back(report: Report, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     report.write(tmp_path / "report.json")
-    read = msgspec.json.decode((tmp_path / "report.json").read_bytes(), type=Report)
-    drawn = plots.draw(read, tmp_path / "plots")
+    read = Report.read(tmp_path / "report.json")
+    drawn = draw(PLOTS, read.measurements, tmp_path / "plots")
     assert [path.stem for path in drawn] == [
         "reformulate",
         "server-rows",
@@ -178,7 +180,7 @@ def test_a_report_is_drawn_and_read_back(report: Report, tmp_path: Path) -> None
 def test_the_command_prints_tables_and_writes_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SCALES, "small", replace(TINY, database=(100,)))
     asked = ["views", "--json", str(tmp_path / "v.json"), "--plots", str(tmp_path / "plots")]
-    done = CliRunner().invoke(app, [*asked, "--experiment", "database-size"])
+    done = benchmark(*asked, "--experiment", "database-size")
     assert done.exit_code == 0, done.output
     assert "Figure 6" in done.output
     assert json.loads((tmp_path / "v.json").read_text())["benchmark"] == "views"

@@ -2,16 +2,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
-from benchmarks.lesubscribe import EXPERIMENTS, Scale, plots, run
-from benchmarks.lesubscribe.run import MATCHERS
+from benchmarks.lesubscribe.experiments import BENCHMARK, EXPERIMENTS
+from benchmarks.lesubscribe.plots import PLOTS
+from benchmarks.lesubscribe.scale import Scale
+from benchmarks.lesubscribe.session import LeSubscribeSession
+from benchmarks.runner.plots import draw
 from benchmarks.runner.report import Report
 from tocsin.matching import registered_matchers
 from tocsin.model.errors import MatcherError
 
+run = BENCHMARK.run
+MATCHERS = LeSubscribeSession.paper
 TINY = Scale(
     "tiny",
     sizes=(200, 400),
@@ -69,7 +73,7 @@ def test_propagation_looks_at_one_in_as_many_subscriptions_as_there_are_values()
     # W0: whatever equality is the access predicate, one event in 35 satisfies it.
     (one,) = [
         one
-        for one in run(replace(TINY, sizes=(5_000,)), ["propagation"]).measurements
+        for one in run(replace(TINY, sizes=(5_000,)), matcher=["propagation"]).measurements
         if one.details["experiment"] == "subscriptions" and one.name == "time per event"
     ]
     assert float(one.details["checks"]) == pytest.approx(5_000 / 35, rel=0.15)
@@ -77,7 +81,7 @@ def test_propagation_looks_at_one_in_as_many_subscriptions_as_there_are_values()
 
 
 def test_a_size_that_would_take_too_long_is_left_out_and_said() -> None:
-    hasty = run(replace(TINY, patience=0.0), ["propagation"])
+    hasty = run(replace(TINY, patience=0.0), matcher=["propagation"])
     assert "propagation at 400: it would take about" in str(hasty.parameters["left_out"])
     sizes = {one.details["at"] for one in hasty.measurements if one.details["experiment"] == "subscriptions"}
     assert sizes == {200}
@@ -85,14 +89,14 @@ def test_a_size_that_would_take_too_long_is_left_out_and_said() -> None:
 
 def test_an_unknown_matcher_is_refused_before_anything_is_measured() -> None:
     with pytest.raises(MatcherError, match="there is no matcher `propagatoin`; did you mean `propagation`"):
-        run(TINY, ["propagatoin"])
+        run(TINY, matcher=["propagatoin"])
 
 
 def test_a_report_is_drawn_and_read_back(report: Report, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     report.write(tmp_path / "report.json")
-    read = msgspec.json.decode((tmp_path / "report.json").read_bytes(), type=Report)
-    drawn = plots.draw(read, tmp_path / "plots")
+    read = Report.read(tmp_path / "report.json")
+    drawn = draw(PLOTS, read.measurements, tmp_path / "plots")
     assert [path.stem for path in drawn] == [
         "time_per_event",
         "phases",

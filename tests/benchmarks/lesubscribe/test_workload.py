@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from benchmarks.lesubscribe.workload import W0, W0_RANGES, W3, W4, W6, WORKLOADS, Churn, Parameters, Workload
+from benchmarks.lesubscribe.workload import WORKLOADS, Churn, Parameters, Workload
 from tocsin.matching.encoding.codes import Op
 from tocsin.replay.numbered import NumberedEvents, NumberedSubscriptions
+
+W0, W0_RANGES, W3, W4, W6 = (WORKLOADS[name] for name in ("W0", "W0 with ranges", "W3", "W4", "W6"))
 
 SMALL = 500
 

@@ -4,22 +4,23 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
 import pytest
 from msgspec.structs import replace
-from typer.testing import CliRunner
 
-from benchmarks.__main__ import app
-from benchmarks.opindex import EXPERIMENTS, SCALES, Data, Scale, plots, run
-from benchmarks.opindex.inputs import Material
-from benchmarks.opindex.run import MATCHERS
-from benchmarks.opindex.session import Session
-from benchmarks.runner.agreement import Answers, summary
+from benchmarks.opindex.experiments import BENCHMARK, EXPERIMENTS
+from benchmarks.opindex.plots import PLOTS
+from benchmarks.opindex.scale import PAPER, SCALES, Scale
+from benchmarks.opindex.session import OpIndexSession
+from benchmarks.runner.agreement import Agreement, summary
+from benchmarks.runner.plots import draw
 from benchmarks.runner.report import Report
+from tests.benchmarks.running import benchmark
 from tocsin.matching import Matcher, Matches, create_matcher, registered_matchers, registry, takes_clauses
 from tocsin.matching.encoding.codes import Keys
 from tocsin.model.errors import MatcherError, TocsinError
 
+run = BENCHMARK.run
+MATCHERS = OpIndexSession.paper
 TINY = Scale(
     "tiny",
     sizes=(100, 200),
@@ -120,7 +121,7 @@ def test_matchers_that_are_not_registered_yet_are_named(report: Report) -> None:
 
 
 def test_what_would_take_too_long_is_left_out_and_said() -> None:
-    hasty = run(replace(TINY, patience=0.0, tried=50), ["counting"], experiments=["subscriptions"])
+    hasty = run(replace(TINY, patience=0.0, tried=50), matcher=["counting"], experiments=["subscriptions"])
     small, large = (one for one in hasty.measurements if one.name == "left out")
     assert [small.details["at"], large.details["at"]] == list(TINY.sizes)
     assert small.unit == "s"
@@ -129,7 +130,7 @@ def test_what_would_take_too_long_is_left_out_and_said() -> None:
 
 
 def test_what_does_not_fit_is_said_with_what_it_would_need() -> None:
-    tight = run(replace(TINY, tried=50), ["counting"], experiments=["subscriptions"], memory_gb=1e-6)
+    tight = run(replace(TINY, tried=50), matcher=["counting"], experiments=["subscriptions"], memory=1e-6)
     small, large = (one for one in tight.measurements if one.name == "does not fit")
     assert large.value == pytest.approx(2 * small.value, rel=0.2)
     assert small.unit == "GB"
@@ -138,16 +139,15 @@ def test_what_does_not_fit_is_said_with_what_it_would_need() -> None:
 
 def test_an_unknown_matcher_or_experiment_is_refused_before_anything_is_measured() -> None:
     with pytest.raises(MatcherError, match="there is no matcher `dinamic`; did you mean `dynamic`"):
-        run(TINY, ["dinamic"])
+        run(TINY, matcher=["dinamic"])
     with pytest.raises(TocsinError, match="there is no experiment `zip`; there are: input A, attributes"):
-        run(TINY, ["counting"], experiments=["zip"])
+        run(TINY, matcher=["counting"], experiments=["zip"])
 
 
 def test_targets_are_for_the_number_of_subscriptions_that_they_were_set_for(report: Report) -> None:
     assert not [one for one in report.measurements if one.target is not None]
-    session = Session(TINY, ["opindex"], Material(Data(), TINY, print))
+    session = OpIndexSession(PAPER, ["opindex"])
     session.begin("prefix share")
-    session._held = 1_000_000
     assert session.target("matching time", "opindex", 100) == 100
     assert session.target("matching time", "dynamic", 100) is None
     assert session.target("matching time", "opindex", 80) is None
@@ -161,7 +161,7 @@ def test_a_be_tree_s_capacity_is_varied_as_soon_as_there_is_one(monkeypatch: pyt
         return create_matcher("oracle")
 
     monkeypatch.setitem(registry._MATCHERS, "be-tree", be_tree)
-    report = run(replace(TINY, capacities=(5, 250)), ["be-tree"], experiments=["capacity"])
+    report = run(replace(TINY, capacities=(5, 250)), matcher=["be-tree"], experiments=["capacity"])
     assert {5, 250} <= set(made)
     assert {one.details["at"] for one in report.measurements} == {5, 250}
 
@@ -172,13 +172,15 @@ def test_documents_products_and_words_are_read_where_they_are_given(tmp_path: Pa
     goods = [{"id": i, "colour": "red", "size": i % 5, "brand": f"b{i % 3}"} for i in range(30)]
     (tmp_path / "goods.jsonl").write_text("\n".join(map(json.dumps, goods)), encoding="utf-8")
     (tmp_path / "words.txt").write_text("station\nstatue\nsum\n", encoding="utf-8")
-    data = Data.of(
+    report = run(
+        TINY,
+        matcher=["counting"],
         documents=tmp_path / "texts.jsonl",
         catalogue=tmp_path / "goods.jsonl",
         words=tmp_path / "words.txt",
         text=("headline", "body"),
+        experiments=["keywords", "products from one", "prefix share"],
     )
-    report = run(TINY, ["counting"], data, experiments=["keywords", "products from one", "prefix share"])
     named = [report.parameters[name] for name in ("documents", "catalogue", "words")]
     assert named == ["texts.jsonl", "goods.jsonl", "words.txt"]
     matches = [one for one in report.measurements if one.name == "matches"]
@@ -188,13 +190,13 @@ def test_documents_products_and_words_are_read_where_they_are_given(tmp_path: Pa
 def test_missing_data_says_what_is_missing(tmp_path: Path) -> None:
     (tmp_path / "news.jsonl.gz").touch()
     with pytest.raises(TocsinError, match=r"there is no .*products\.jsonl\.zst; name other files with"):
-        Data.of(tmp_path)
+        OpIndexSession(TINY, data=tmp_path)
     with pytest.raises(TocsinError, match=r"there is no .*none\.txt; name other files with"):
-        Data.of(words=tmp_path / "none.txt")
+        OpIndexSession(TINY, words=tmp_path / "none.txt")
     (tmp_path / "products.jsonl.zst").touch()
-    assert Data.of(tmp_path).catalogue == tmp_path / "products.jsonl.zst"
-    assert Data.of(tmp_path, text=["headline", "body"]).text_attributes == ("headline", "body")
-    assert Data.of(tmp_path, text=["*"]).text_attributes is None
+    assert OpIndexSession(TINY, data=tmp_path).files["catalogue"] == tmp_path / "products.jsonl.zst"
+    assert OpIndexSession(TINY, data=tmp_path, text=["headline", "body"]).text == ("headline", "body")
+    assert OpIndexSession(TINY, data=tmp_path, text=["*"]).text is None
 
 
 def answers(*rows: list[int]) -> list[Keys]:
@@ -202,7 +204,7 @@ def answers(*rows: list[int]) -> list[Keys]:
 
 
 def test_matchers_that_disagree_are_an_error() -> None:
-    known = Answers()
+    known = Agreement()
     known.check(("zipf", 1.0, ""), "one", answers([1, 2], []))
     known.check(("zipf", 1.0, ""), "two", answers([1, 2], [], [7]))  # further than the other
     known.check(("zipf", 0.0, ""), "two", answers([3]))  # another question
@@ -217,8 +219,8 @@ def test_matchers_that_disagree_are_an_error() -> None:
 def test_a_report_is_drawn_and_read_back(report: Report, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     report.write(tmp_path / "report.json")
-    read = msgspec.json.decode((tmp_path / "report.json").read_bytes(), type=Report)
-    drawn = plots.draw(read, tmp_path / "plots")
+    read = Report.read(tmp_path / "report.json")
+    drawn = draw(PLOTS, read.measurements, tmp_path / "plots")
     expected = [
         "attributes",
         "memory",
@@ -240,7 +242,7 @@ def test_the_command_prints_a_table_of_each_experiment_and_writes_json(
     monkeypatch.setenv("COLUMNS", "200")
     file = tmp_path / "opindex.json"
     chosen = ["--matcher", "counting", "--experiment", "keywords", "--experiment", "subscriptions"]
-    done = CliRunner().invoke(app, ["opindex", *chosen, "--memory", "1e-6", "--json", str(file)])
+    done = benchmark("opindex", *chosen, "--memory", "1e-6", "--json", file)
     assert done.exit_code == 0, done.output
     assert "Figure 11: keywords, `=`" in done.output
     assert "│ long " in done.output

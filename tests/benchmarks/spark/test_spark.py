@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from contextlib import closing
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -9,14 +10,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 from benchmarks.lesubscribe.workload import Parameters
+from benchmarks.runner.plots import draw
 from benchmarks.runner.report import Report
-from benchmarks.spark import EXPERIMENTS, PAPER, Scale, process, run
-from benchmarks.spark.answers import Timed
+from benchmarks.spark import process
+from benchmarks.spark.experiments import BENCHMARK, EXPERIMENTS
 from benchmarks.spark.joins import short_plan
-from benchmarks.spark.plots import draw
-from benchmarks.spark.process import Answer, Request, SparkProcess
+from benchmarks.spark.plots import PLOTS
+from benchmarks.spark.process import Answer, Request, SparkProcess, Timed
+from benchmarks.spark.scale import PAPER, Scale
 from benchmarks.spark.serving import serve
-from benchmarks.spark.session import Session
+from benchmarks.spark.session import SparkBenchSession
 from benchmarks.spark.tasks import TASKS
 from tests.spark.conftest import LEFT_OPEN, UNRAISABLE, spark  # noqa: F401 - the session of all tests
 from tocsin.model.errors import SparkError
@@ -56,13 +59,9 @@ class InProcess(SparkProcess):
 
 @pytest.fixture(scope="module")
 def report(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Report:  # noqa: F811
-    session = Session(
-        TINY, tmp_path_factory.mktemp("bench"), [InProcess(spark, 1), InProcess(spark, 2)], lambda _: None
-    )
-    for name, experiment in EXPERIMENTS.items():
-        session.begin(name)
-        experiment.work(session)  # raises if two ways give different numbers of notifications
-    return Report.of("spark", session.measurements, scale=TINY.name)
+    folder, processes = tmp_path_factory.mktemp("bench"), [InProcess(spark, 1), InProcess(spark, 2)]
+    # raises if two ways give different numbers of notifications
+    return BENCHMARK.run(TINY, folder=folder, processes=processes)
 
 
 def figures(report: Report, experiment: str) -> dict[tuple[str, str], float]:
@@ -125,8 +124,9 @@ def test_targets_are_set_at_full_size_only(
 ) -> None:
     aimed = {one.name for one in report.measurements if one.target is not None}
     assert aimed == {"micro-batches to the effect"}
-    session = Session(PAPER, tmp_path, [InProcess(spark, 1), InProcess(spark, 2)], lambda _: None)
-    session.record("gain of a second core", "memory", [1.5, 1.3, 1.7], "times")
+    session = SparkBenchSession(PAPER, folder=tmp_path, processes=[InProcess(spark, 1), InProcess(spark, 2)])
+    session.begin("overhead")
+    session.record_runs("gain of a second core", "memory", [1.5, 1.3, 1.7], "times")
     (one,) = session.measurements
     assert (one.value, one.target, one.details["lowest"], one.details["highest"]) == (1.5, 1.4, 1.3, 1.7)
 
@@ -134,8 +134,8 @@ def test_targets_are_set_at_full_size_only(
 def test_a_report_is_drawn_and_read_back(report: Report, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     report.write(tmp_path / "report.json")
-    read = msgspec.json.decode((tmp_path / "report.json").read_bytes(), type=Report)
-    drawn = draw(read, tmp_path / "plots")
+    read = Report.read(tmp_path / "report.json")
+    drawn = draw(PLOTS, read.measurements, tmp_path / "plots")
     assert [path.stem for path in drawn] == ["joins", "rates", "costs"]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in drawn)
 
@@ -154,7 +154,7 @@ def test_a_process_that_ends_is_told_of_with_its_last_words(
 ) -> None:
     monkeypatch.setattr(process, "_MODULE", "benchmarks.spark.nowhere")
     with (
-        SparkProcess(1, tmp_path) as broken,
+        closing(SparkProcess(1, tmp_path)) as broken,
         pytest.raises(SparkError, match=r"ended with code 1.*\n.*nowhere"),
     ):
         broken.ready()
@@ -163,7 +163,7 @@ def test_a_process_that_ends_is_told_of_with_its_last_words(
 def test_without_pyspark_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "find_spec", lambda _: None)
     with pytest.raises(SparkError, match=r"pip install 'tocsin\[spark\]'"):
-        run()
+        BENCHMARK.run()
 
 
 def test_a_plan_is_shortened_to_its_operators() -> None:

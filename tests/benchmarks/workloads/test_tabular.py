@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.lesubscribe.workload import W0, W0_RANGES, Parameters, Workload
+from benchmarks.lesubscribe.workload import WORKLOADS, Parameters, Workload
 from benchmarks.workloads.tabular import conditions_table, event_table, templates, text_table
 from tocsin import Engine
 from tocsin.replay.numbered import NumberedSubscriptions
@@ -53,5 +53,5 @@ def test_an_attribute_that_an_event_lacks_is_null() -> None:
 
 def test_other_than_equalities_are_refused() -> None:
     with pytest.raises(ValueError, match="only subscriptions of equalities"):
-        text_table(Workload(W0_RANGES).subscriptions(0, 10))
-    assert text_table(Workload(W0).subscriptions(0, 10)).num_rows == 10
+        text_table(Workload(WORKLOADS["W0 with ranges"]).subscriptions(0, 10))
+    assert text_table(Workload(WORKLOADS["W0"]).subscriptions(0, 10)).num_rows == 10

@@ -7,8 +7,7 @@ from tests.dissemination.worlds import Definition, World, make_world
 from tocsin.dissemination.page.captions import headline
 from tocsin.dissemination.page.event_selection import EventKind, ShownEvent, choose_events, one_change
 from tocsin.dissemination.query_kinds.ranges import RangeQueries
-from tocsin.dissemination.scenarios.pictures import pictured
-from tocsin.dissemination.scenarios.scenario import Scenario, prepare
+from tocsin.dissemination.scenarios.scenario import Scenario, pictured, prepare
 from tocsin.views.changes import PointChanges
 
 NAN = math.nan

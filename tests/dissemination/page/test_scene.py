@@ -15,8 +15,7 @@ from tocsin.dissemination.page import Scene, choose_events, make_scene, scene
 from tocsin.dissemination.page.event_selection import EventKind, Point, ShownEvent, one_change
 from tocsin.dissemination.page.page import page_text
 from tocsin.dissemination.query_kinds.ranges import RangeQueries
-from tocsin.dissemination.scenarios.pictures import described, pictured
-from tocsin.dissemination.scenarios.scenario import Prepared, Scenario, prepare
+from tocsin.dissemination.scenarios.scenario import Prepared, Scenario, described, pictured, prepare
 from tocsin.dissemination.scenarios.walks import in_batches
 from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.simulator import simulate

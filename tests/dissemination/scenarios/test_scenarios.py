@@ -11,8 +11,15 @@ import pytest
 from tocsin.dissemination.scenarios.quotes import make_trace, read_quotes
 from tocsin.dissemination.scenarios.ranges import SHORT, draw_ranges
 from tocsin.dissemination.scenarios.scenario import Scenario, prepare
-from tocsin.dissemination.scenarios.variants import moves, recoded
-from tocsin.dissemination.scenarios.walks import TablePoints, Updates, draw_points, draw_updates, in_batches
+from tocsin.dissemination.scenarios.walks import (
+    TablePoints,
+    Updates,
+    draw_points,
+    draw_updates,
+    in_batches,
+    moves,
+    recoded,
+)
 from tocsin.model.errors import TocsinError
 
 

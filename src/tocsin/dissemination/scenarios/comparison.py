@@ -10,9 +10,15 @@ import numpy as np
 from msgspec import Struct
 
 from tocsin.dissemination.query_kinds.base import Changes
-from tocsin.dissemination.scenarios.definitions import definition_of, known
 from tocsin.dissemination.scenarios.joins import PreparedJoin, prepare_any
-from tocsin.dissemination.scenarios.recomputation import AlteredAnswer, is_same, sampled
+from tocsin.dissemination.scenarios.recomputation import (
+    AlteredAnswer,
+    answer_of,
+    definition_of,
+    is_same,
+    sampled,
+    sampled_changes,
+)
 from tocsin.dissemination.scenarios.scenario import Prepared, Scenario
 from tocsin.dissemination.scenarios.walks import in_batches
 from tocsin.dissemination.simulator import SimulationResult, simulate
@@ -93,10 +99,7 @@ class _AnswerLog:
     def add(self, outcome: Outcome, events: int) -> None:
         told = outcome.answer_changes
         if not self._counts:
-            kept = np.flatnonzero(np.isin(told.numbers, self._numbers))
-            kept = kept[np.lexsort((told.numbers[kept], told.rows[kept]))]
-            columns = (column[kept].tolist() for column in (told.rows, told.numbers, told.old, told.new))
-            self.first = [AlteredAnswer(*one) for one in zip(*columns, strict=True)]
+            self.first = sampled_changes(told, self._numbers)
         self._counts.append(np.bincount(told.rows, minlength=events))
 
     @property
@@ -121,7 +124,7 @@ class _Checks:
         """Raise `AnswerError` if a strategy made other changes, or left a subscription with another answer."""
         self._check_first(strategy.name, changed.first)
         for number, meant in zip(self.numbers.tolist(), self._answers, strict=True):
-            if not is_same(found := known(strategy, number), meant):
+            if not is_same(found := answer_of(strategy, number), meant):
                 raise AnswerError(
                     f"strategy {strategy.name}, subscription {number}, after event {self._events - 1}: "
                     f"its answer is {found}, and recomputing gives {meant}"

@@ -10,7 +10,7 @@ from msgspec import Struct
 from tocsin.dissemination.query_kinds.join_rows import JoinChanges, JoinRows, JoinSide
 from tocsin.dissemination.query_kinds.joins import JoinQueries
 from tocsin.dissemination.scenarios.ranges import DOMAIN, hundredths
-from tocsin.dissemination.scenarios.scenario import Prepared, Scenario, everybody_of, place, prepare
+from tocsin.dissemination.scenarios.scenario import Prepared, Scenario, place, population_of, prepare
 from tocsin.dissemination.setting import Setting
 from tocsin.views.changes import Floats
 
@@ -19,7 +19,7 @@ _FAR: Final = 100.0  # how far a value goes with one change, at the most
 
 
 class PreparedJoin(Struct, frozen=True):
-    """A scenario of joins, drawn: where it takes place, what is asked, and the changes, one after another."""
+    """A drawn scenario of joins: its network, its queries, and the changes, one after another."""
 
     scenario: Scenario
     setting: Setting
@@ -28,18 +28,18 @@ class PreparedJoin(Struct, frozen=True):
 
 
 def prepare_any(scenario: Scenario) -> Prepared | PreparedJoin:
-    """Return a scenario's network, queries and changes, of ranges or of a join, as its kind says."""
+    """Return a scenario's network, queries and changes, of ranges or of a join by its kind."""
     return prepare_join(scenario) if scenario.kind == JoinQueries.kind else prepare(scenario)
 
 
 def prepare_join(scenario: Scenario) -> PreparedJoin:
-    """Return a scenario's network, queries and changes; each table has its rows, and ranges of z are as those of x."""
+    """Return a scenario's network, queries and changes; ranges of z are drawn as those of x are."""
     scenario.check()
     r, s = (draw_rows(scenario.rows, table, scenario.seed) for table in JoinSide)
-    everybody = everybody_of(scenario, DOMAIN, scenario.seed)
-    ranges = everybody.first(scenario.subscriptions)
-    of_z = everybody_of(scenario, DOMAIN, scenario.seed + 1).first(scenario.subscriptions)
-    setting = place(scenario, everybody, r.value, DOMAIN)
+    population = population_of(scenario, DOMAIN, scenario.seed)
+    ranges = population.first(scenario.subscriptions)
+    of_z = population_of(scenario, DOMAIN, scenario.seed + 1).first(scenario.subscriptions)
+    setting = place(scenario, population, r.value, DOMAIN)
     queries = JoinQueries(r, s, ranges.lows, ranges.highs, z_lows=of_z.lows, z_highs=of_z.highs)
     return PreparedJoin(scenario, setting, queries, draw_changes(r, s, scenario.events, scenario.seed))
 

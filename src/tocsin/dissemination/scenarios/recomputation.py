@@ -1,24 +1,35 @@
-"""The answers as they are defined, recomputed from all points: what is told is compared with it before a figure counts."""
+"""The answers of subscriptions by definition, recomputed from all rows: simulations and benchmarks are checked against them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
+from tocsin.dissemination.query_kinds.base import Changes
+from tocsin.dissemination.query_kinds.join_rows import JoinChanges, JoinSide
+from tocsin.dissemination.query_kinds.joins import JoinQueries
+from tocsin.dissemination.query_kinds.ranges import RangeQueries
+from tocsin.dissemination.scenarios.joins import PreparedJoin
+from tocsin.dissemination.scenarios.scenario import Prepared
+from tocsin.dissemination.strategies.strategy import Strategy
 from tocsin.matching import IdArray
 from tocsin.model.errors import TocsinError
+from tocsin.views.answer_changes import AnswerChanges
 from tocsin.views.changes import Floats, PointChanges
 
 Found: TypeAlias = "float | tuple[Any, ...]"
 """An answer: a number, NaN for null, or sorted codes of distinct values, or pairs."""
 
 
+_Rows: TypeAlias = dict[int, tuple[float, float]]  # key and value by id
+
+
 class AlteredAnswer(NamedTuple):
-    """An answer that a change alters."""
+    """A change of one subscription's answer, by the number of the row's change."""
 
     change: int
     subscription: int
@@ -55,7 +66,7 @@ _ANSWERS: Final[Mapping[str, Callable[[Floats], Found]]] = {
 
 
 class Recomputation:
-    """All points, as they are after some changes."""
+    """All points after some changes."""
 
     def __init__(self, kind: str, x: Floats, y: Floats) -> None:
         self._answer = _ANSWERS[kind]
@@ -72,7 +83,7 @@ class Recomputation:
         self._x[row], self._y[row] = changes.new_x[place], changes.new_y[place]
 
     def change_all(self, changes: PointChanges) -> None:
-        """Make all changes at once: what comes, less what goes, however often a point is equal to another."""
+        """Make all changes at once: add the new points and remove the old ones; equal points count."""
         comes, goes = ~np.isnan(changes.new_x), ~np.isnan(changes.old_x)
         held = ~np.isnan(self._x)
         x = np.concatenate([self._x[held], changes.new_x[comes], changes.old_x[goes]])
@@ -96,7 +107,7 @@ class Recomputation:
     def follow(
         self, changes: PointChanges, lows: Floats, highs: Floats, numbers: IdArray
     ) -> list[AlteredAnswer]:
-        """Make changes one after another, and return which of some subscriptions' answers they alter; each has a range."""
+        """Make changes one after another, and return how they change the answers of some ranges."""
         found = []
         for place in range(len(changes)):
             concerned = np.zeros(len(numbers), dtype=np.bool_)
@@ -112,10 +123,139 @@ class Recomputation:
 
 
 def sampled(count: int, sample: int) -> IdArray:
-    """Return some subscriptions' numbers, spread over all."""
+    """Return a sample of the subscriptions' numbers, evenly spread."""
     return np.unique(np.linspace(0, count - 1, min(sample, count)).astype(np.int64))
 
 
+def sampled_changes(changes: AnswerChanges, numbers: IdArray) -> list[AlteredAnswer]:
+    """Return the changes of some subscriptions' answers, by the row's change and then by subscription."""
+    kept = np.flatnonzero(np.isin(changes.numbers, numbers))
+    kept = kept[np.lexsort((changes.numbers[kept], changes.rows[kept]))]
+    columns = (changes.rows, changes.numbers, changes.old, changes.new)
+    return [AlteredAnswer(*one) for one in zip(*(column[kept].tolist() for column in columns), strict=True)]
+
+
 def is_same(one: Found, two: Found) -> bool:
-    """Tell whether two answers are equal; null is equal to null."""
+    """Return whether two answers are equal; null is equal to null."""
     return one == two or (one != one and two != two)  # noqa: PLR0124 - of null, which is NaN
+
+
+class _Pairs(NamedTuple):
+    """All pairs of rows with the same key, as columns."""
+
+    r: IdArray
+    s: IdArray
+    x: Floats
+    z: Floats
+
+
+class PairRecomputation:
+    """Two tables after some changes, and the subscriptions to their pairs."""
+
+    def __init__(self, queries: JoinQueries) -> None:
+        self._queries = queries
+        self._tables: dict[JoinSide, _Rows] = {
+            table: {
+                id: (key, value)
+                for id, key, value in zip(
+                    rows.id.tolist(), rows.key.tolist(), rows.value.tolist(), strict=True
+                )
+            }
+            for table, rows in ((JoinSide.R, queries.r), (JoinSide.S, queries.s))
+        }
+        self._pairs = self._paired()
+
+    def change_all(self, changes: JoinChanges) -> None:
+        """Make all changes."""
+        for place in range(len(changes)):
+            self._change(changes, place)
+        self._pairs = self._paired()
+
+    def answer(self, number: int) -> tuple[tuple[int, int], ...]:
+        """Return the pairs in a subscription's ranges, ascending."""
+        asked, pairs = self._queries, self._pairs
+        wanted = (
+            (asked.lows[number] <= pairs.x)
+            & (pairs.x <= asked.highs[number])
+            & (asked.z_lows[number] <= pairs.z)
+            & (pairs.z <= asked.z_highs[number])
+        )
+        return tuple(zip(pairs.r[wanted].tolist(), pairs.s[wanted].tolist(), strict=True))
+
+    def follow(self, changes: JoinChanges, numbers: IdArray) -> list[AlteredAnswer]:
+        """Make changes one after another, and return how they change some subscriptions' answers."""
+        answers = {number: self.answer(number) for number in numbers.tolist()}
+        found = []
+        for place in range(len(changes)):
+            self._change(changes, place)
+            self._pairs = self._paired()
+            for number, before in answers.items():
+                if (after := self.answer(number)) != before:
+                    found.append(AlteredAnswer(place, number, before, after))
+                    answers[number] = after
+        return found
+
+    def _change(self, changes: JoinChanges, place: int) -> None:
+        rows, id = self._tables[JoinSide(int(changes.table[place]))], int(changes.id[place])
+        key, value = float(changes.new_key[place]), float(changes.new_value[place])
+        rows.pop(id, None)
+        if key == key:  # noqa: PLR0124 - NaN, of a row that goes, differs from itself
+            rows[id] = key, value
+
+    def _paired(self) -> _Pairs:
+        """Return all rows of R with all of S that have the same key, in the order of their ids."""
+        of_key: dict[float, list[tuple[int, float]]] = {}
+        for id, (key, value) in sorted(self._tables[JoinSide.S].items()):
+            of_key.setdefault(key, []).append((id, value))
+        found = [
+            (id, other, value, other_value)
+            for id, (key, value) in sorted(self._tables[JoinSide.R].items())
+            for other, other_value in of_key.get(key, ())
+        ]
+        numbers, values = [one[:2] for one in found], [one[2:] for one in found]
+        r, s = np.array(numbers, dtype=np.int64).reshape(-1, 2).T
+        x, z = np.array(values, dtype=np.float64).reshape(-1, 2).T
+        return _Pairs(r, s, x, z)
+
+
+class Definition(Protocol):
+    """All rows after some changes, and the subscriptions' queries over them."""
+
+    def change_all(self, changes: Changes) -> None:
+        """Make all changes at once."""
+
+    def follow(self, changes: Changes, numbers: IdArray) -> list[AlteredAnswer]:
+        """Make changes one after another, and return how they change some subscriptions' answers."""
+
+    def answer(self, number: int) -> Found:
+        """Return a subscription's answer."""
+
+
+def definition_of(prepared: Prepared | PreparedJoin) -> Definition:
+    """Return the answers of a scenario before its changes."""
+    if isinstance(prepared, PreparedJoin):
+        return PairRecomputation(prepared.queries)
+    return _Ranges(prepared.queries)
+
+
+def answer_of(strategy: Strategy, number: int) -> Found:
+    """Return a subscription's answer in a strategy, with NaN for null."""
+    answer: Any = strategy.answer(number)
+    return math.nan if answer is None else answer
+
+
+class _Ranges:
+    """TablePoints, and ranges over them."""
+
+    def __init__(self, queries: RangeQueries) -> None:
+        self._lows, self._highs = queries.lows, queries.highs
+        self._now = Recomputation(queries.kind, queries.x, queries.y)
+
+    def change_all(self, changes: PointChanges) -> None:
+        self._now.change_all(changes)
+
+    def follow(self, changes: PointChanges, numbers: IdArray) -> list[AlteredAnswer]:
+        return self._now.follow(changes, self._lows[numbers], self._highs[numbers], numbers)
+
+    def answer(self, number: int) -> Found:
+        return self._now.answer(float(self._lows[number]), float(self._highs[number]))

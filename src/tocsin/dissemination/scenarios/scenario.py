@@ -1,4 +1,4 @@
-"""What a simulation is given: a network, rows, subscriptions and changes, all from a seed."""
+"""Scenarios of a simulation: a network, rows, subscriptions and changes, all drawn from a seed."""
 
 from __future__ import annotations
 
@@ -26,33 +26,43 @@ from tocsin.dissemination.scenarios.ranges import (
     Ranges,
     draw_ranges,
 )
-from tocsin.dissemination.scenarios.variants import codes, mirrored, moves
-from tocsin.dissemination.scenarios.walks import SPIKES, draw_points, draw_updates
+from tocsin.dissemination.scenarios.walks import SPIKES, codes, draw_points, draw_updates, mirrored, moves
 from tocsin.dissemination.setting import Setting
 from tocsin.model.errors import TocsinError
 from tocsin.views.aggregates.registry import RANGE_AGGREGATES
 from tocsin.views.changes import Floats, PointChanges
 
 _VALUES: Final = 20  # that distinct values are of
+_SHOWN_NODES: Final = 48
+_SHOWN_PHYSICAL: Final = 400
+_SHOWN_SUBSCRIPTIONS: Final = 400
+_LENGTHENED: Final = 2.5  # among few rows, short ranges hold none
+_SHOWN_ROWS: Final = 40
+_HUNDREDS: Final = -2  # so that some rows share an x
+_SHOWN_SPIKES: Final = 0.02
+_CANDIDATES: Final = 5_000
+_SHOWN_STEPS: Final = 20
 
 
 class Scenario(Struct, frozen=True, kw_only=True):
-    """The parameters of a simulation; those of the paper's Table 1, if nothing else is said."""
+    """The parameters of a simulation, by default those of the paper's Table 1."""
 
     kind: str = "min"
     nodes: int = 1_000
     physical: int = 20_000
     links: Path | None = None  # a file of links, instead of a network that is made up
     subscriptions: int = 500_000
-    population: int | None = None  # subscriptions are the first of so many, for all of whom zones are split
+    population: int | None = (
+        None  # subscriptions are the first of this many, and zones are split for all of them
+    )
     short: bool = False  # ranges of figure 10 instead of Table 1's
     lengthened: float = 1.0  # how many times longer ranges are than that
     rows: int = 10_000
     decimals: int = 2  # of x, -2 for hundreds: with fewer, more rows share one, and are ignorable
     events: int = 200_000
     spikes: float = SPIKES
-    ignorable: float | None = 0.0  # the share of ignorable updates; None takes what comes
-    trace: bool = False  # quotes of stocks, and no rows that walk; `rows` and what follows it do not count
+    ignorable: float | None = 0.0  # the share of ignorable updates; None draws any update
+    trace: bool = False  # quotes of stocks, and no rows that walk; `rows` to `ignorable` do not count
     quotes: Path | None = None  # the file of quotes; they are made up if it is None
     stocks: int = 3_053  # of quotes that are made up,
     steps: int = 120  # for so many steps
@@ -62,7 +72,7 @@ class Scenario(Struct, frozen=True, kw_only=True):
     seed: int = 1
 
     def check(self) -> None:
-        """Raise `TocsinError` for a parameter that cannot be, naming it."""
+        """Raise `TocsinError` for an impossible parameter, naming it."""
         if self.kind not in (*RANGE_AGGREGATES, JoinQueries.kind):
             raise TocsinError(
                 f"there is no kind `{self.kind}`; there are: {', '.join(RANGE_AGGREGATES)}, {JoinQueries.kind}"
@@ -85,7 +95,7 @@ class Scenario(Struct, frozen=True, kw_only=True):
 
 
 class Prepared(Struct, frozen=True):
-    """A scenario, drawn: where it takes place, what is asked, and the changes, one after another."""
+    """A drawn scenario: its network, its queries, and the changes, one after another."""
 
     scenario: Scenario
     setting: Setting
@@ -94,27 +104,27 @@ class Prepared(Struct, frozen=True):
 
 
 def prepare(scenario: Scenario) -> Prepared:
-    """Return a scenario's network, queries and changes; raise `TocsinError` for one that cannot be."""
+    """Return a scenario's network, queries and changes; raise `TocsinError` for impossible parameters."""
     scenario.check()
     if scenario.kind == JoinQueries.kind:
         raise TocsinError(
             "a join has two tables; prepare it with `tocsin.dissemination.scenarios.joins.prepare_join`"
         )
     x, y, changes, domain = _drawn(scenario)
-    everybody = everybody_of(scenario, domain, scenario.seed)
-    ranges = everybody.first(scenario.subscriptions)
+    population = population_of(scenario, domain, scenario.seed)
+    ranges = population.first(scenario.subscriptions)
     queries = RangeQueries(scenario.kind, x, y, ranges.lows, ranges.highs)
-    return Prepared(scenario, place(scenario, everybody, x, domain), queries, changes)
+    return Prepared(scenario, place(scenario, population, x, domain), queries, changes)
 
 
-def everybody_of(scenario: Scenario, domain: tuple[float, float], seed: int) -> Ranges:
+def population_of(scenario: Scenario, domain: tuple[float, float], seed: int) -> Ranges:
     """Return the ranges of a scenario's whole population, of which its subscriptions are the first."""
-    population = scenario.population or scenario.subscriptions
-    return draw_ranges(population, _distribution(scenario), domain, seed)
+    count = scenario.population or scenario.subscriptions
+    return draw_ranges(count, _distribution(scenario), domain, seed)
 
 
 def place(scenario: Scenario, ranges: Ranges, rows: Floats, domain: tuple[float, float]) -> Setting:
-    """Return the network of a scenario, grown for some ranges and for rows at these x, and who is the server."""
+    """Return the network of a scenario, built for these ranges and rows, with its server."""
     if scenario.links is None:
         overlay = _made_up(scenario.physical, scenario.nodes, scenario.seed)
     else:
@@ -160,10 +170,46 @@ def _drawn(scenario: Scenario) -> tuple[Floats, Floats, PointChanges, tuple[floa
         # A count changes only where rows move.
         changes = moves(points, updates, scenario.seed) if scenario.kind == "count" else updates.changes
         x, y, domain = points.x, points.y, DOMAIN
-        if scenario.kind == "max":  # spikes are above all rows, and what is ignorable is so for a maximum
+        if scenario.kind == "max":  # spikes are above all rows, and updates are ignorable for a maximum
             y = mirrored(y)
             changes = replace(changes, old_y=mirrored(changes.old_y), new_y=mirrored(changes.new_y))
     if scenario.kind == "distinct":
         y = codes(y, _VALUES)
         changes = replace(changes, old_y=codes(changes.old_y, _VALUES), new_y=codes(changes.new_y, _VALUES))
     return x, y, changes, domain
+
+
+def pictured(scenario: Scenario) -> Scenario:
+    """Return a scenario of the same sort that a page can show.
+
+    It has fewer nodes, subscriptions and rows, since in a table of thousands an update reaches no farther than a dot. Rows
+    that walk are at whole hundreds, so that there are ignorable updates, and spike more often; of their updates, and of
+    quotes, a page takes the first of each sort.
+    """
+    return replace(
+        scenario,
+        nodes=min(scenario.nodes, _SHOWN_NODES),
+        physical=min(scenario.physical, max(_SHOWN_PHYSICAL, _SHOWN_NODES)),
+        subscriptions=min(scenario.subscriptions, _SHOWN_SUBSCRIPTIONS),
+        lengthened=_LENGTHENED,
+        rows=min(scenario.rows, _SHOWN_ROWS),
+        decimals=min(scenario.decimals, _HUNDREDS),
+        events=_CANDIDATES,
+        spikes=max(scenario.spikes, _SHOWN_SPIKES),
+        ignorable=None,
+        stocks=min(scenario.stocks, _SHOWN_ROWS),
+        steps=min(scenario.steps, _SHOWN_STEPS),
+    )
+
+
+def described(scenario: Scenario, rows: int) -> str:
+    """Return the caption of a scenario, in a line."""
+    source = "stock" if scenario.trace else "row"
+    return (
+        f"{scenario.kind} of {_counted(scenario.subscriptions, 'range')} over {_counted(rows, source)}, "
+        f"{_counted(scenario.nodes, 'overlay node')}, seed {scenario.seed}"
+    )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""Points of a table, and updates that let them walk, now and then with a spike (5, "Workload")."""
+"""TablePoints of a table, and updates that let them walk, now and then with a spike (5, "Workload")."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ X: Final = "risk"
 Y: Final = "per"
 SPIKES: Final = 0.005
 
-_LEAST: Final = 1.0  # what no walk goes below, so that there is always room for a spike
+_LEAST: Final = 1.0  # the floor of all walks, so that there is always room for a spike
 _STEP: Final = 0.05  # of the value, at the most,
 _LEAST_STEP: Final = 1.0  # and at least this much
 _DRAWN: Final = 1 << 14  # candidates at a time
+_FAR: Final = 100.0  # how far a row moves from where it began, at the most
 _IN_VAIN: Final = 10_000_000  # candidates in a row, after which there is none to be expected
 
 
@@ -64,7 +65,7 @@ class Updates(Struct, frozen=True):
         return len(self.rows)
 
     def take(self, begin: int, end: int) -> Updates:
-        """Return those from place `begin` to `end`."""
+        """Return the updates from `begin` to `end`."""
         part = slice(begin, end)
         return Updates(self.rows[part], self.x[part], self.old_y[part], self.new_y[part], self.is_spike[part])
 
@@ -90,7 +91,7 @@ class Updates(Struct, frozen=True):
 
 
 def in_batches(changes: Changes, size: int, begin: int = 0) -> Iterator[Changes]:
-    """Return changes from place `begin` on, so many at a time."""
+    """Return changes from `begin` on, `size` at a time."""
     for first in range(begin, len(changes), size):
         yield changes.part(first, first + size)
 
@@ -110,7 +111,7 @@ def draw_updates(
     ignorable: float | None = 0.0,
     seed: int = 1,
 ) -> Updates:
-    """Return updates of points, of which a share is ignorable: none, if not told otherwise; None takes what comes.
+    """Return updates of points, of which a share is ignorable: none by default; None draws any update.
 
     A row is drawn, and its y makes a step of up to a twentieth of it. An update is ignorable if another row with its x
     has a y that is no greater than the update's lower one; then, or if it is meant to be and is not, both are drawn
@@ -152,7 +153,7 @@ class _Walk:
         self._spikes = array("b")
 
     def step(self, is_meant_ignorable: bool | None) -> None:
-        """Let some row make a step that is ignorable, or not, or either."""
+        """Move a row by a step: an ignorable one, another one, or any."""
         y, begins, ends = self._y, self._begins, self._ends
         for tried, (row, way) in enumerate(self._candidates):
             old = y[row]
@@ -172,7 +173,7 @@ class _Walk:
                 )
 
     def spike(self) -> None:
-        """Let some row drop below all others and come back."""
+        """Drop a row below all others and restore it."""
         row, way = next(self._candidates)
         before, least = self._y[row], float(self._seen.min())
         # In whole hundredths below the least, which is at least 1.
@@ -193,7 +194,7 @@ class _Walk:
         self._y[row] = new
 
     def _is_ignorable(self, row: int, least: float) -> bool:
-        """Tell whether another row has the same x and a y that is no greater."""
+        """Return whether another row has the same x and a y that is no greater."""
         members, y = self._members, self._y
         return any(
             members[place] != row and y[members[place]] <= least
@@ -209,3 +210,32 @@ class _Walk:
 
 def _rows(numbers: IdArray, x: Floats, y: Floats) -> pa.Table:
     return pa.table({KEY: pa.array(numbers).cast(pa.string()), X: x, Y: y})
+
+
+def mirrored(y: Floats) -> Floats:
+    """Return values mirrored in the domain, so that the least becomes the greatest."""
+    return hundredths(DOMAIN[1] - y)
+
+
+def moves(points: TablePoints, updates: Updates, seed: int = 1) -> PointChanges:
+    """Return moves of the updated rows in x; their y stay as they were at first."""
+    random = np.random.default_rng([seed, 5, len(updates)])
+    rows = updates.rows
+    away = random.uniform(-_FAR, _FAR, len(rows))
+    x = hundredths(np.clip(points.x[rows] + away, *DOMAIN))
+    order = np.argsort(rows, kind="stable")
+    again = np.flatnonzero(np.diff(rows[order]) == 0)
+    before = points.x[rows]
+    before[order[again + 1]] = x[order[again]]
+    y = points.y[rows]
+    return PointChanges(before, y, x, y)
+
+
+def codes(y: Floats, values: int) -> Floats:
+    """Return y as codes of `values` distinct values."""
+    return np.floor(y) % values
+
+
+def recoded(updates: Updates, values: int) -> PointChanges:
+    """Return updates of values that are few, as codes."""
+    return PointChanges(updates.x, codes(updates.old_y, values), updates.x, codes(updates.new_y, values))

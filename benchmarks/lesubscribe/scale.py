@@ -1,4 +1,4 @@
-"""How large the experiments are."""
+"""The sizes of the experiments."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from msgspec import Struct
 
 
 class Scale(Struct, frozen=True):
-    """The sizes of all experiments."""
+    """The sizes of all experiments; by default those of the paper."""
 
     name: str
-    sizes: tuple[int, ...]  # subscriptions, in the experiment that varies them
-    usual: int  # subscriptions in the experiments that vary something else
-    drifting: int  # subscriptions while schemas and values drift
-    churning: int  # subscriptions while single ones come and go
+    # subscriptions, in the experiment that varies them
+    sizes: tuple[int, ...] = (10_000, 100_000, 1_000_000, 3_000_000, 6_000_000)
+    usual: int = 1_000_000  # subscriptions in the experiments that vary something else
+    drifting: int = 1_000_000  # subscriptions while schemas and values drift
+    churning: int = 3_000_000  # subscriptions while single ones come and go
     domains: tuple[int, ...] = (10, 35, 100, 1_000)
     predicates: tuple[int, ...] = (3, 5, 7, 9)
     events: int = 5_000  # events that a figure is taken from,
@@ -23,9 +24,9 @@ class Scale(Struct, frozen=True):
     batch: int = 500  # events
     steps: int = 24  # figures taken while schemas or values drift
     turnover: float = 1.2  # how often all subscriptions are replaced meanwhile
-    changes: int = 50  # subscriptions that go and come at a time meanwhile
+    changes: int = 500  # subscriptions that go and come at a time meanwhile
     rounds: int = 400  # seconds of churn
-    single: int = 2_000  # single changes, of which the worst is told
+    single: int = 2_000  # single changes, of which the worst counts
     patience: float = 600.0  # seconds that one matcher may take for one size
 
 
@@ -40,16 +41,10 @@ SMALL: Final = Scale(
     warm_up=500,
     batch=250,
     steps=12,
+    changes=50,
     rounds=100,
     single=500,
     patience=6.0,
 )
-PAPER: Final = Scale(
-    "paper",
-    sizes=(10_000, 100_000, 1_000_000, 3_000_000, 6_000_000),
-    usual=1_000_000,
-    drifting=1_000_000,
-    churning=3_000_000,
-    changes=500,
-)
+PAPER: Final = Scale("paper")
 SCALES: Final = {scale.name: scale for scale in (SMALL, PAPER)}

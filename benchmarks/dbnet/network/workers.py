@@ -1,36 +1,41 @@
-"""Who does the tasks: this process, one by one, or Spark's workers, several at once."""
+"""The workers that run tasks: this process, one by one, or Spark's, several at once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Final, TypeAlias
+from zipfile import ZipFile
 
+import benchmarks
 from benchmarks.dbnet.network.tasks import PERFORM, Done, Task, decoded, encoded, perform
 from benchmarks.spark.process import require_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Doing: TypeAlias = "Callable[[Sequence[Task], Callable[[str], None]], Iterator[Done]]"
-"""Does tasks in any order, and tells how far it is."""
+RunTasks: TypeAlias = "Callable[[Sequence[Task], Callable[[str], None]], Iterator[Done]]"
+"""Runs tasks in any order, and shows progress."""
 
 _PER_CORE: Final = 3  # groups, so that a long one at the end leaves few cores idle
 
 
 def one_by_one(tasks: Sequence[Task], tell: Callable[[str], None]) -> Iterator[Done]:
-    """Do the tasks here, in the order of their scenarios."""
+    """Run the tasks here, in the order of their scenarios."""
     ordered = [task for group in _by_scenario(tasks) for task in group]
     for number, task in enumerate(ordered, 1):
         tell(f"{number} of {len(ordered)}: {task.called}")
         yield perform(task)
 
 
-def on_spark(session: SparkSession) -> Doing:
-    """Return what spreads tasks over a session's workers; the longest groups go first."""
+def on_spark(session: SparkSession) -> RunTasks:
+    """Return the runner of tasks on a session's workers; the longest groups go first."""
 
-    def doing(tasks: Sequence[Task], tell: Callable[[str], None]) -> Iterator[Done]:
+    def run_tasks(tasks: Sequence[Task], tell: Callable[[str], None]) -> Iterator[Done]:
         from tocsin.spark.tasks import spread  # noqa: PLC0415 - it brings Spark
 
+        ship_benchmarks(session)
         groups = grouped(tasks, session.sparkContext.defaultParallelism)
         tell(f"{len(tasks)} simulations in {len(groups)} groups")
         done = 0
@@ -46,14 +51,30 @@ def on_spark(session: SparkSession) -> Doing:
             else:
                 yield from (decoded(answer, Done) for answer in ended.answers)
 
-    return doing
+    return run_tasks
 
 
-def over_spark(master: str | None = None) -> Doing:
-    """Return what starts a session for the tasks, and stops it; raise `SparkError` now if Spark is not installed."""
+def ship_benchmarks(session: SparkSession) -> None:
+    """Send this package to a cluster's workers, where only Tocsin is installed; local workers share the import path."""
+    if not (session.sparkContext.master or "").startswith("local"):
+        session.sparkContext.addPyFile(str(package_archive()))
+
+
+def package_archive() -> Path:
+    """Return a new archive of the package `benchmarks` that Python can import from."""
+    package = Path(benchmarks.__file__).parent
+    archive = Path(mkdtemp(prefix="tocsin-bench-")) / "benchmarks.zip"
+    with ZipFile(archive, "w") as file:
+        for module in sorted(package.rglob("*.py")):
+            file.write(module, module.relative_to(package.parent))
+    return archive
+
+
+def over_spark(master: str | None = None) -> RunTasks:
+    """Return a runner of tasks that starts a session and stops it; raise `SparkError` if Spark is not installed."""
     require_spark()
 
-    def doing(tasks: Sequence[Task], tell: Callable[[str], None]) -> Iterator[Done]:
+    def run_tasks(tasks: Sequence[Task], tell: Callable[[str], None]) -> Iterator[Done]:
         from tocsin.spark.session import session  # noqa: PLC0415 - it brings Spark
 
         tell("starting Spark")
@@ -63,13 +84,13 @@ def over_spark(master: str | None = None) -> Doing:
         finally:
             started.stop()
 
-    return doing
+    return run_tasks
 
 
 def grouped(tasks: Sequence[Task], cores: int) -> list[list[Task]]:
-    """Return tasks in groups, long ones first: those of one scenario together, unless there are too few groups then.
+    """Return tasks in groups, the longest first; a group has one scenario.
 
-    What is drawn for a scenario is drawn once for a group, so that a group is only divided where cores would be idle.
+    A scenario is drawn once for a group, so that a group is divided only where cores would be idle.
     """
     groups = sorted(_by_scenario(tasks), key=_length, reverse=True)
     while groups and len(groups) < _PER_CORE * cores and len(max(groups, key=len)) > 1:
@@ -88,7 +109,7 @@ def _by_scenario(tasks: Sequence[Task]) -> list[list[Task]]:
 
 
 def _length(group: Sequence[Task]) -> float:
-    """Return about how long a group takes: events are followed, and subscriptions are placed."""
+    """Estimate how long a group takes: events are processed, and subscriptions are placed."""
     return sum(_events(task) + task.scenario.subscriptions / 10 for task in group)
 
 

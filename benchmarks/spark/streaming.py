@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from threading import Thread
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from benchmarks.spark.answers import Changed
+from benchmarks.spark.process import Changed
 from tocsin.index import SubscriptionIndex
 from tocsin.model.errors import SparkError
 from tocsin.spark import BatchProgress, Pipeline
@@ -24,7 +24,7 @@ _POLL: Final = 0.02
 Found = TypeVar("Found")
 
 
-def follow(session: SparkSession, index: str, checkpoint: str, changes: int, rows: int) -> Changed:
+def measure_changes(session: SparkSession, index: str, checkpoint: str, changes: int, rows: int) -> Changed:
     """Run a stream of `rows` events a micro-batch, and add `changes` times one more subscription that all of them match."""
     subscriptions = SubscriptionIndex(index)
     subscriptions.subscribe(_EVERY, id="every-0")
@@ -65,7 +65,7 @@ def _change(
 
 
 def _wait(found: Callable[[], Found | None], stream: Thread) -> Found:
-    """Return what `found` finds, as soon as it finds something."""
+    """Call `found` until it returns something, and return that."""
     until = time.monotonic() + _PATIENCE
     while time.monotonic() < until and stream.is_alive():
         if (one := found()) is not None:
