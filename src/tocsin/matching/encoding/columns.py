@@ -28,11 +28,11 @@ _LAST_SECOND: Final = 253_402_300_799 - 86_400
 
 
 class FieldColumn(NamedTuple):
-    """A pair for every event, or for those that `held` marks; the keys of others are undefined."""
+    """A pair for every event, or for those that `valid` marks; the keys of others are undefined."""
 
     field: int
     keys: Keys  # int64[events]
-    held: Mask | None = None  # [events]
+    valid: Mask | None = None  # [events]
     orders: tuple[Keys, Keys] | None = None  # lows and highs, where they are not the keys
     words: tuple[Sequence[str | None], NDArray[np.intp]] | None = (
         None  # distinct strings to test, and each event's
@@ -74,13 +74,13 @@ def doubtful(leaf: Any) -> Mask | None:
         leaf.validate(full=True)
         return None
     if pa.types.is_floating(kind):
-        numbers, held = plain_values(leaf)
-        return _if_any(np.isnan(numbers), held)
+        numbers, valid = plain_values(leaf)
+        return _if_any(np.isnan(numbers), valid)
     if not pa.types.is_temporal(kind):
         return None
-    ticks, held = plain_values(leaf)
+    ticks, valid = plain_values(leaf)
     if pa.types.is_date32(kind):
-        return _outside(ticks, held, _FIRST_SECOND // 86_400 + 1, _LAST_SECOND // 86_400)
+        return _outside(ticks, valid, _FIRST_SECOND // 86_400 + 1, _LAST_SECOND // 86_400)
     if kind.tz is not None:
         _check_zone(kind)
     if kind.unit == "ns":
@@ -88,7 +88,7 @@ def doubtful(leaf: Any) -> Mask | None:
             raise ValueError("a timestamp lies between two microseconds")
         return None
     per = _PER_SECOND[kind.unit]
-    return _outside(ticks, held, _FIRST_SECOND * per, _LAST_SECOND * per)
+    return _outside(ticks, valid, _FIRST_SECOND * per, _LAST_SECOND * per)
 
 
 def field_columns(leaf: Any, attribute: int, vocabulary: Vocabulary) -> Iterator[FieldColumn]:
@@ -99,20 +99,20 @@ def field_columns(leaf: Any, attribute: int, vocabulary: Vocabulary) -> Iterator
     if pa.types.is_dictionary(kind) and not is_text(kind.value_type):
         yield from field_columns(leaf.dictionary_decode(), attribute, vocabulary)
     elif pa.types.is_dictionary(kind) or is_text(kind):
-        words, places, held = distinct_texts(leaf)
-        yield from _texts(words, places, held, attribute, vocabulary)
+        words, places, valid = distinct_texts(leaf)
+        yield from _texts(words, places, valid, attribute, vocabulary)
     elif pa.types.is_boolean(kind):
-        values, held = plain_values(leaf)
-        yield FieldColumn(base + Field.BOOLEAN, values.astype(np.int64), held)
+        values, valid = plain_values(leaf)
+        yield FieldColumn(base + Field.BOOLEAN, values.astype(np.int64), valid)
     elif pa.types.is_temporal(kind):
-        ticks, held = plain_values(leaf)
-        yield FieldColumn(base + Field.TIMESTAMP, in_microseconds(ticks, kind), held)
+        ticks, valid = plain_values(leaf)
+        yield FieldColumn(base + Field.TIMESTAMP, in_microseconds(ticks, kind), valid)
     elif pa.types.is_floating(kind):
-        values, held = plain_values(leaf)
-        yield FieldColumn(base + Field.NUMBER, keys_of_numbers(values.astype(np.float64)), held)
+        values, valid = plain_values(leaf)
+        yield FieldColumn(base + Field.NUMBER, keys_of_numbers(values.astype(np.float64)), valid)
     else:
-        values, held = plain_values(leaf)
-        yield from _integers(values, held, base, vocabulary.symbols.codes)
+        values, valid = plain_values(leaf)
+        yield from _integers(values, valid, base, vocabulary.symbols.codes)
 
 
 def constant_columns(text: str, count: int, attribute: int, vocabulary: Vocabulary) -> Iterator[FieldColumn]:
@@ -130,9 +130,11 @@ def pairs(
         if column.words is not None:
             words, which = column.words
             places = np.flatnonzero(events.fields == column.field)
-            if kept is not None or column.held is not None:
-                held = kept if column.held is None else column.held if kept is None else kept & column.held
-                which = which[held]
+            if kept is not None or column.valid is not None:
+                valid = (
+                    kept if column.valid is None else column.valid if kept is None else kept & column.valid
+                )
+                which = which[valid]
             tested.add_column(column.field // FIELDS, [word or "" for word in words], which, places)
     return tested.spliced_into(events)
 
@@ -144,17 +146,17 @@ def _by_event(count: int, columns: Sequence[FieldColumn], kept: Mask | None) -> 
         lows = _rows_of([column.orders[0] if column.orders else column.keys for column in columns], count)
         highs = _rows_of([column.orders[1] if column.orders else column.keys for column in columns], count)
     fields = np.tile(np.array([column.field for column in columns], dtype=np.int32), count)
-    if kept is None and all(column.held is None for column in columns):
+    if kept is None and all(column.valid is None for column in columns):
         return EncodedEvents(np.arange(count + 1, dtype=np.int64) * len(columns), fields, keys, lows, highs)
-    held = np.ones((count, len(columns)), dtype=np.bool_)
+    valid = np.ones((count, len(columns)), dtype=np.bool_)
     for j, column in enumerate(columns):
-        if column.held is not None:
-            held[:, j] = column.held
+        if column.valid is not None:
+            valid[:, j] = column.valid
     if kept is not None:
-        held &= kept[:, np.newaxis]
+        valid &= kept[:, np.newaxis]
     offsets = np.zeros(count + 1, dtype=np.int64)
-    np.cumsum(np.count_nonzero(held, axis=1), out=offsets[1:])
-    places = np.flatnonzero(held)
+    np.cumsum(np.count_nonzero(valid, axis=1), out=offsets[1:])
+    places = np.flatnonzero(valid)
     taken = keys[places]
     if lows is keys:
         return EncodedEvents(offsets, fields[places], taken, taken, taken)
@@ -197,31 +199,31 @@ def _check_zone(kind: Any) -> None:
         raise ValueError(f"there is no time zone {kind.tz}")
 
 
-def _outside(ticks: NDArray[Any], held: Mask | None, first: int, last: int) -> Mask | None:
-    return _if_any((ticks < first) | (ticks > last), held)
+def _outside(ticks: NDArray[Any], valid: Mask | None, first: int, last: int) -> Mask | None:
+    return _if_any((ticks < first) | (ticks > last), valid)
 
 
-def _if_any(mask: Mask, held: Mask | None) -> Mask | None:
-    found = mask if held is None else mask & held
+def _if_any(mask: Mask, valid: Mask | None) -> Mask | None:
+    found = mask if valid is None else mask & valid
     return found if found.any() else None
 
 
 def plain_values(leaf: Any) -> tuple[NDArray[Any], Mask | None]:
-    """Return a leaf's values, those at nulls being zero, and where it has a value; None if it has no nulls."""
+    """Return a leaf's values, zero at nulls, and the mask of valid cells; None if it has no nulls."""
     kind = leaf.type
     if pa.types.is_timestamp(kind):
         leaf = leaf.view(pa.int64())
     elif pa.types.is_date32(kind):
         leaf = leaf.view(pa.int32())
-    held = None
+    valid = None
     if leaf.null_count:
-        held = leaf.is_valid().to_numpy(zero_copy_only=False)
+        valid = leaf.is_valid().to_numpy(zero_copy_only=False)
         leaf = leaf.fill_null(False if pa.types.is_boolean(kind) else 0)
-    return leaf.to_numpy(zero_copy_only=False), held
+    return leaf.to_numpy(zero_copy_only=False), valid
 
 
 def in_microseconds(ticks: NDArray[Any], kind: Any) -> Keys:
-    """Return what a column of times holds as microseconds."""
+    """Return the times of a column in microseconds."""
     if pa.types.is_date32(kind):
         return ticks.astype(np.int64) * _DAY
     if kind.unit == "ns":
@@ -230,32 +232,32 @@ def in_microseconds(ticks: NDArray[Any], kind: Any) -> Keys:
 
 
 def _integers(
-    values: NDArray[Any], held: Mask | None, base: int, codes: Mapping[Any, int]
+    values: NDArray[Any], valid: Mask | None, base: int, codes: Mapping[Any, int]
 ) -> Iterator[FieldColumn]:
     numbers = values.astype(np.float64)
     keys = keys_of_numbers(numbers)
     if values.dtype.itemsize < 8 or (values.max() <= EXACT and values.min() >= -EXACT):
-        yield FieldColumn(base + Field.NUMBER, keys, held)
+        yield FieldColumn(base + Field.NUMBER, keys, valid)
         return
     limit = float(2 ** (64 if values.dtype.kind == "u" else 63))
     beyond = numbers >= limit  # rounded up to what no such integer reaches
     back = np.where(beyond, 0.0, numbers).astype(values.dtype)
     big = beyond | (back != values)
-    yield FieldColumn(base + Field.NUMBER, keys, ~big if held is None else held & ~big)
+    yield FieldColumn(base + Field.NUMBER, keys, ~big if valid is None else valid & ~big)
     if big.any():
         distinct, places = np.unique(values[big], return_inverse=True)
         symbols = np.full(len(values), -1, dtype=np.int64)
         symbols[big] = np.array([codes.get(n, -1) for n in distinct.tolist()], dtype=np.int64)[places]
         lows = keys - (beyond | (back > values))
-        yield FieldColumn(base + Field.BIG, symbols, big if held is None else held & big, (lows, lows + 1))
+        yield FieldColumn(base + Field.BIG, symbols, big if valid is None else valid & big, (lows, lows + 1))
 
 
 def distinct_texts(leaf: Any) -> tuple[list[str | None], NDArray[np.intp], Mask | None]:
-    """Return a leaf's distinct strings, which of them each cell holds, and which cells hold any."""
+    """Return a leaf's distinct strings, the index of each cell's string, and which cells are valid."""
     if pa.types.is_string_view(leaf.type):
         leaf = leaf.cast(pa.large_string())
     encoded = leaf if pa.types.is_dictionary(leaf.type) else leaf.dictionary_encode()
-    indices, held = plain_values(encoded.indices)
+    indices, valid = plain_values(encoded.indices)
     places = indices.astype(np.intp)
     words = encoded.dictionary
     if pa.types.is_string_view(words.type):
@@ -265,14 +267,14 @@ def distinct_texts(leaf: Any) -> tuple[list[str | None], NDArray[np.intp], Mask 
         words = words.take(pa.array(used))
     if words.null_count:
         named = words.is_valid().to_numpy(zero_copy_only=False)[places]
-        held = named if held is None else held & named
-    return words.to_numpy(zero_copy_only=False).tolist(), places, held
+        valid = named if valid is None else valid & named
+    return words.to_numpy(zero_copy_only=False).tolist(), places, valid
 
 
 def _texts(
     words: Sequence[str | None],
     places: NDArray[np.intp],
-    held: Mask | None,
+    valid: Mask | None,
     attribute: int,
     vocabulary: Vocabulary,
 ) -> Iterator[FieldColumn]:
@@ -283,13 +285,15 @@ def _texts(
         both = np.array([text_order(word or "") for word in words], dtype=np.int64)
         orders = both[:, 0][places], both[:, 1][places]
     tested = (words, places) if attribute in vocabulary.tests.attributes else None
-    yield FieldColumn(base + Field.STRING, known[places], held, orders, tested)
+    yield FieldColumn(base + Field.STRING, known[places], valid, orders, tested)
     if vocabulary.is_timed(attribute):
         times = [None if word is None else parse_rfc3339(word) for word in words]
         timed = np.array([time is not None for time in times], dtype=np.bool_)[places]
         if timed.any():
             ticks = np.array([0 if time is None else microseconds(time) for time in times], dtype=np.int64)
-            yield FieldColumn(base + Field.TIMESTAMP, ticks[places], timed if held is None else held & timed)
+            yield FieldColumn(
+                base + Field.TIMESTAMP, ticks[places], timed if valid is None else valid & timed
+            )
 
 
 def _rows_of(columns: Sequence[Keys], count: int) -> Keys:

@@ -15,7 +15,7 @@ from tocsin.matching.batches import ClauseGroup, ConjunctionBatch, ConjunctionGr
 from tocsin.matching.encoding.codes import EXACT, FIELD_BITS, FIELDS, OPS, Field, Keys, Op, keys_of_numbers
 from tocsin.matching.encoding.vocabulary import Encoded, Vocabulary
 from tocsin.model.conditions import Operator, Predicate
-from tocsin.model.terms import Attribute, Parameter
+from tocsin.model.terms import Attribute, Parameter, subterms
 
 _FEW: Final = 2  # rows up to which encoding by column is not worth it
 _REWRITTEN: Final = (Operator.LIKE, Operator.NOT_LIKE)  # to other operators, depending on the constant
@@ -163,7 +163,8 @@ def _encode_column(
     names = [operand.name for operand in predicate.operands if type(operand) is Parameter]
     rows = len(group.ids)
     op = OPS.get(predicate.operator)
-    if not _parameters(predicate):
+    parameters = _parameters(predicate)
+    if not parameters:
         return np.repeat(np.array(vocabulary.encode(predicate), dtype=np.int64), rows).reshape(3, rows)
     columns = [group.columns[name] for name in names]
     if op in _COMPARED and type(predicate.subject) is Attribute and len(names) == len(predicate.operands):
@@ -181,10 +182,9 @@ def _encode_column(
         encoded = vocabulary.encode_tests(predicate.subject.path, predicate.operator, columns[0].tolist())
         if encoded is not None:
             return encoded
-    wanted = _parameters(predicate)
     table = np.empty((rows, 3), dtype=np.int64)
     for row in range(rows):
-        values: dict[str, Any] = {name: constant_at(group.columns[name], row) for name in wanted}
+        values: dict[str, Any] = {name: constant_at(group.columns[name], row) for name in parameters}
         table[row] = _encode(bind_predicate(predicate, values), vocabulary)
     return table.T
 
@@ -205,14 +205,5 @@ def is_exact_column(column: NDArray[Any]) -> bool:
 
 
 def _parameters(predicate: Predicate) -> set[str]:
-    found: set[str] = set()
-    waiting: list[Any] = [predicate.subject, *predicate.operands]
-    while waiting:
-        term = waiting.pop()
-        if isinstance(term, Parameter):
-            found.add(term.name)
-        else:
-            waiting += [
-                part for name in ("left", "right", "term", "argument") if (part := getattr(term, name, None))
-            ]
-    return found
+    terms = (predicate.subject, *predicate.operands)
+    return {inner.name for term in terms for inner in subterms(term) if isinstance(inner, Parameter)}

@@ -216,10 +216,10 @@ class Vocabulary:
     def note_timed(self, places: Keys, change: int) -> None:
         """Add `change` to the predicates that compare the attributes of these fields with timestamps."""
         for attribute in (places[places % FIELDS == Field.TIMESTAMP] // FIELDS).tolist():
-            held = self.timed.get(attribute, 0) + change
-            self._timings += not held or attribute not in self.timed
-            if held:
-                self.timed[attribute] = held
+            count = self.timed.get(attribute, 0) + change
+            self._timings += not count or attribute not in self.timed
+            if count:
+                self.timed[attribute] = count
             else:
                 self.timed.pop(attribute, None)
 

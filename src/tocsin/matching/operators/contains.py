@@ -60,8 +60,8 @@ class Contains:
         texts = text_bytes(tests.constants)
         gone = np.zeros(len(tests.codes), dtype=np.uint8)
         for static in self._automata:
-            static.held -= remove_constants(static.automaton, static.constants, tests.attributes, texts, gone)
-        thin = [static for static in self._automata if 2 * static.held < len(static.constants.codes)]
+            static.live -= remove_constants(static.automaton, static.constants, tests.attributes, texts, gone)
+        thin = [static for static in self._automata if 2 * static.live < len(static.constants.codes)]
         for static in thin:
             # An earlier one may have absorbed it.
             if static in self._automata:
@@ -78,12 +78,12 @@ class Contains:
         automata = [static for static in self._automata if static is not instead_of]
         if np.any(constants.codes < 0):
             constants = _merged(constants, _room(0, 0))
-        while automata and automata[-1].held < _RATIO * len(constants.codes):
+        while automata and automata[-1].live < _RATIO * len(constants.codes):
             constants = _merged(constants, automata.pop().constants)
         if len(constants.codes):
             automata.append(_Static(constants))
         self._automata = sorted(
-            automata, key=lambda static: -static.held
+            automata, key=lambda static: -static.live
         )  # assigned last: an exception loses nothing
 
 
@@ -92,7 +92,7 @@ class _Static:
 
     def __init__(self, constants: Constants) -> None:
         self.constants = constants
-        self.held = len(constants.codes)
+        self.live = len(constants.codes)
         self.automaton = _automaton(constants)
 
     def passed(self, texts: Texts) -> Keys:
@@ -138,7 +138,7 @@ def _automaton(constants: Constants) -> Automaton:
     most = size + len(np.unique(attributes))
     if most > _MOST_NODES:
         raise MatcherError(
-            f"`contains` is asked with {size:,} bytes of constants, more than the {_MOST_NODES:,} that an index holds; "
+            f"`contains` has {size:,} bytes of constants, more than the {_MOST_NODES:,} that an index can take; "
             "divide the subscriptions among several matchers"
         )
     roots = np.full(int(attributes.max(initial=-1)) + 1, -1, dtype=np.int32)

@@ -82,7 +82,7 @@ class _Shelf:
 
     def insert(self, members: list[_Member]) -> None:
         kept = list(self.sets)
-        while kept and not kept[-1].divided and len(kept[-1].held) < _RATIO * len(members):
+        while kept and not kept[-1].divided and len(kept[-1].live) < _RATIO * len(members):
             members = kept.pop().left() + members
         self._arrange(kept, _made(members, divided=False))
 
@@ -90,11 +90,11 @@ class _Shelf:
         thin: dict[int, _Set] = {}
         for code in codes:
             one = self._where.pop(code)
-            one.held.remove(code)
-            if 2 * len(one.held) < len(one.members):
+            one.live.remove(code)
+            if 2 * len(one.live) < len(one.members):
                 thin[id(one)] = one
         for one in thin.values():
-            self._replace(one, _made(one.left(), divided=one.divided) if one.held else [])
+            self._replace(one, _made(one.left(), divided=one.divided) if one.live else [])
 
     def matched(self, text: bytes) -> list[int]:
         """Return the codes of the patterns that match a string."""
@@ -121,7 +121,7 @@ class _Shelf:
     def _arrange(self, kept: list[_Set], new: list[_Set]) -> None:
         """Replace the sets by these; the new ones have all patterns of the dropped ones."""
         for one in new:
-            self._where.update(dict.fromkeys(one.held, one))
+            self._where.update(dict.fromkeys(one.live, one))
         # Divided sets are not joined again.
         self.sets = sorted([*kept, *new], key=lambda one: (not one.divided, -len(one.members)))
 
@@ -131,7 +131,7 @@ class _Set:
 
     def __init__(self, members: list[_Member], *, divided: bool) -> None:
         self.members = members
-        self.held = {member.code for member in members}
+        self.live = {member.code for member in members}
         self.divided = divided  # it was part of a set that was too large or too slow
         self._codes = (_ALL, *(member.code for member in members))
         self._alone: Pattern | None = None
@@ -155,19 +155,19 @@ class _Set:
 
     def left(self) -> list[_Member]:
         """Return the patterns that were not removed."""
-        return [member for member in self.members if member.code in self.held]
+        return [member for member in self.members if member.code in self.live]
 
     def matched(self, text: bytes) -> list[int] | None:
         """Return the codes of the patterns that match a string; None if RE2 gave up."""
         if self._alone is not None:
-            return list(self.held) if self._alone.search(text) is not None else []
+            return list(self.live) if self._alone.search(text) is not None else []
         begin = perf_counter_ns()
         places = self._set.Match(text)
         self._spent += perf_counter_ns() - begin
         self._read += len(text) + 1
         if places:
             codes = self._codes
-            return [codes[place] for place in places if codes[place] in self.held] if len(places) > 1 else []
+            return [codes[place] for place in places if codes[place] in self.live] if len(places) > 1 else []
         if len(self.members) > 1:
             return None
         self._alone = compile_regex(self.members[0].regex)

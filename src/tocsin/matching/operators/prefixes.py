@@ -72,7 +72,7 @@ class PrefixIndex:
         state = self._state
         lengths = hash_index.with_room(state.lengths, min(constants, 64))
         state = state._replace(entries=hash_index.with_room(state.entries, constants), lengths=lengths)
-        state = grown(state, ("held", "longer"), len(lengths.chain))
+        state = grown(state, ("constants", "longer"), len(lengths.chain))
         self._state = grown(state, ("data",), int(state.bytes[Bytes.USED]) + size)
 
     def _pack(self) -> None:

@@ -134,10 +134,10 @@ class TextTests:
     def _count(self, attributes: Keys, change: int) -> None:
         """Add `change` to the number of tests of these attributes, once for each time one is named."""
         for attribute, count in zip(*map(np.ndarray.tolist, np.unique_counts(attributes)), strict=True):
-            held = self.attributes.get(attribute, 0) + change * count
+            total = self.attributes.get(attribute, 0) + change * count
             self.version += 1
-            if held:
-                self.attributes[attribute] = held
+            if total:
+                self.attributes[attribute] = total
             else:
                 del self.attributes[attribute]
 

@@ -180,7 +180,7 @@ class Statistics(Struct, frozen=True):
         for group, constants in self._grouped(by_path):
             least = min(self.probability(predicate) for path in group for predicate in by_path.pop(path))
             probability *= min(self._together(group, constants), least)
-        return probability * prod(min(map(self.probability, asked)) for asked in by_path.values())
+        return probability * prod(min(map(self.probability, predicates)) for predicates in by_path.values())
 
     def combination(self, group: Group, constants: tuple[Literal, ...]) -> float | None:
         """Return the probability that an event has all of these values in a group's attributes.
@@ -198,8 +198,8 @@ class Statistics(Struct, frozen=True):
         """Return disjoint groups whose attributes all have equalities, with the constants."""
         constants = {
             path: constant
-            for path, asked in by_path.items()
-            if (constant := _equality(asked)) is not None and self._is_grouped(path, constant)
+            for path, predicates in by_path.items()
+            if (constant := _equality(predicates)) is not None and self._is_grouped(path, constant)
         }
         for group in sorted(self.groups, key=lambda group: (-len(group), group)):
             if all(path in constants for path in group):
@@ -272,9 +272,9 @@ def group_of(names: Sequence[str]) -> Group:
     return group
 
 
-def _equality(asked: Sequence[Predicate]) -> Literal | None:
+def _equality(predicates: Sequence[Predicate]) -> Literal | None:
     """Return the constant of an equality among predicates on one attribute, if there is one."""
-    for predicate in asked:
+    for predicate in predicates:
         if predicate.operator is Operator.EQ and isinstance(constant := predicate.operands[0], Literal):
             return constant
     return None

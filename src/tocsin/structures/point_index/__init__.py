@@ -1,1 +1,1 @@
-"""Points in the plane, asked by rectangles."""
+"""An index of points in the plane that is queried by rectangles."""

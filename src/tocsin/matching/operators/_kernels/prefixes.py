@@ -41,7 +41,7 @@ class Prefixes(NamedTuple):
     entries: HashIndex  # Constant; its key is the attribute and the hash
     data: NDArray[np.uint8]  # [bytes] the constants, in the order in which their bytes are read
     lengths: HashIndex  # keys: attribute, length
-    held: NDArray[np.int32]  # by entry of `lengths`: the number of its constants
+    constants: NDArray[np.int32]  # by entry of `lengths`: the number of its constants
     longer: NDArray[np.int32]  # by entry of `lengths`: the attribute's next longer one, or -1
     shortest: NDArray[np.int32]  # by attribute: the entry of its shortest length, or -1
     bytes: NDArray[np.int64]  # [Bytes] of `data`
@@ -197,10 +197,10 @@ def _count_length(state: Prefixes, attribute: int, length: int) -> None:
     lengths = state.lengths
     node = hash_index.find(lengths, attribute, length, 0)
     if node >= 0:
-        state.held[node] += 1
+        state.constants[node] += 1
         return
     node = hash_index.insert(lengths, attribute, length, 0)
-    state.held[node] = 1
+    state.constants[node] = 1
     before = _before(state, attribute, length)
     if before < 0:
         state.longer[node] = state.shortest[attribute]
@@ -214,8 +214,8 @@ def _count_length(state: Prefixes, attribute: int, length: int) -> None:
 def _uncount_length(state: Prefixes, attribute: int, length: int) -> None:
     lengths = state.lengths
     node = hash_index.find(lengths, attribute, length, 0)
-    state.held[node] -= 1
-    if state.held[node] > 0:
+    state.constants[node] -= 1
+    if state.constants[node] > 0:
         return
     before = _before(state, attribute, length)
     if before < 0:
