@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from tocsin.matching import IdArray
 from tocsin.model.errors import EventError
-from tocsin.model.timestamps import from_microseconds
 from tocsin.model.values import Value
-from tocsin.views.cells import BOOLEAN, CODED, FLOAT, INTEGER, MOMENT, Column, Key, key_of
+from tocsin.views.cells import BOOLEAN, CODED, FLOAT, INTEGER, MOMENT, Column, Key, decode, key_of
 from tocsin.views.changes import Row, RowChange
 
 
@@ -46,15 +45,7 @@ class Batch(Struct, frozen=True, dict=True):
 
     def value(self, name: str, place: int) -> Value:
         """Return an attribute that a row has."""
-        column = self.columns[name]
-        kind, word = column.kinds[place], int(column.words[place])
-        if kind == FLOAT:
-            return float(column.words[place : place + 1].view(np.float64)[0])
-        if kind == CODED:
-            return self.texts[name][word]
-        if kind == INTEGER:
-            return word
-        return from_microseconds(word) if kind == MOMENT else bool(word)
+        return decode(self.columns[name], place, self.texts.get(name, ()))
 
 
 def read_batch(table: pa.Table, key: Sequence[str], name: str) -> Batch:

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
 from tocsin.matching import IdArray
+from tocsin.model.timestamps import from_microseconds
 from tocsin.model.values import Value
 from tocsin.views.changes import Floats
 
 Key: TypeAlias = Hashable
 """What rows are told apart by: the value of one attribute, or a tuple of several; `true` is not 1."""
 
-# What a cell holds, and how its word is read.
+# The kinds of cells. They are plain integers: comparing a NumPy scalar with a member of an IntEnum took 26 µs, with an integer 0.3.
 ABSENT: Final = 0
-FLOAT: Final = 1  # the bits of a float
+FLOAT: Final = 1  # the word is the bits of a float
 INTEGER: Final = 2
 BOOLEAN: Final = 3
 MOMENT: Final = 4  # microseconds
 CODED: Final = 5  # the code of a text, or of an integer beyond 64 bits
-
 
 _BOOLEANS: Final = {truth: ("boolean", truth) for truth in (False, True)}
 
@@ -35,13 +35,26 @@ def key_of(values: Sequence[Value]) -> Key:
     return tuple([value if type(value) is not bool else _BOOLEANS[value] for value in values])
 
 
+def decode(cells: Cells | Column, place: int, values: Sequence[Any]) -> Value:
+    """Return the value of a cell that is not absent; `values` are those of codes."""
+    kind = cells.kinds.item(place)
+    if kind == FLOAT:
+        return cells.floats.item(place)
+    word = cells.words.item(place)
+    if kind == INTEGER:
+        return word
+    if kind == CODED:
+        return values[word]  # type: ignore[no-any-return]
+    return from_microseconds(word) if kind == MOMENT else bool(word)
+
+
 class Cells:
     """One attribute of all rows."""
 
     def __init__(self, slots: int) -> None:
         self.kinds: NDArray[np.uint8] = np.zeros(slots, dtype=np.uint8)
         self.words: NDArray[np.int64] = np.zeros(slots, dtype=np.int64)
-        self.floats = self.words.view(np.float64)  # the same, as the floats that some of them are
+        self.floats = self.words.view(np.float64)  # the same bits, for cells that hold floats
 
     def grow(self, slots: int) -> None:
         """Make room for so many rows."""
@@ -61,6 +74,11 @@ class Column(Struct, frozen=True):
     kinds: NDArray[np.uint8]
     words: NDArray[np.int64]
 
+    @property
+    def floats(self) -> Floats:
+        """Return the bits of all words as floats."""
+        return self.words.view(np.float64)
+
     def take(self, places: IdArray) -> Column:
         """Return only these rows."""
         return Column(self.kinds[places], self.words[places])
@@ -69,7 +87,7 @@ class Column(Struct, frozen=True):
         """Return the numbers as floats, NaN for what is none."""
         found = np.full(len(self.kinds), np.nan)
         floats, whole = self.kinds == FLOAT, self.kinds == INTEGER
-        found[floats] = self.words.view(np.float64)[floats]
+        found[floats] = self.floats[floats]
         found[whole] = self.words[whole]
         return found
 

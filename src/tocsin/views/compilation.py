@@ -11,10 +11,10 @@ import numpy as np
 from tocsin.language.normal import to_dnf
 from tocsin.language.printer import condition_text
 from tocsin.language.template.columns import Column
-from tocsin.model.conditions import And, Condition, Conjunction, Not, Operator, Or, Predicate, all_of
+from tocsin.model.conditions import And, Condition, Conjunction, Operator, Predicate, all_of, map_predicates
 from tocsin.model.errors import NormalFormError, SubscriptionError
 from tocsin.model.queries import SelectItem, View
-from tocsin.model.terms import Aggregate, Arithmetic, Attribute, Literal, Negative, Parameter, Term
+from tocsin.model.terms import Aggregate, Attribute, Literal, Parameter, Term, map_operands, subterms
 from tocsin.model.values import Kind, kind_of
 from tocsin.views.compiled import LEFT, RIGHT, Bound, CompiledRangeView, CompiledRowView, CompiledView
 from tocsin.views.numbers import WIDEST, is_exact
@@ -23,34 +23,35 @@ _LOWS: Final = {Operator.GE: False, Operator.GT: True}  # whether the end is ope
 _HIGHS: Final = {Operator.LE: False, Operator.LT: True}
 
 
-def compile_view(
-    view: View, id_: str, columns: Mapping[str, Column] | None = None, *, by_rows: bool = False
-) -> CompiledView:
+def compile_view(view: View, id_: str, columns: Mapping[str, Column] | None = None) -> CompiledView:
     """Return how a view is followed, or raise `SubscriptionError` that says what a view can be.
 
-    `columns` are the values of a template's parameters. What could be followed by points is followed by rows if that
-    is asked for.
+    `columns` are the values of a template's parameters. A view is followed by range if it can be, else by row.
     """
-    kind, y = _asked(view, id_)
-    parameters = [*_parameters(y)] if y is not None else []
-    parameters += [name for item in view.select for name in _parameters(item.term)]
+    aggregate, y = _asked(view, id_)
+    terms = [term for item in view.select for term in subterms(item.term)]
+    parameters = [term.name for term in terms if isinstance(term, Parameter)]
     if parameters:
         raise SubscriptionError(
             f"`:{parameters[0]}` stands in what is selected; parameters of a view stand in its condition", id_
         )
     if len(view.tables) == 2:
-        return _joined(view, kind, y, id_)
-    if kind != "rows" and not by_rows:
-        ranged = _ranged(view, kind, y, columns or {})
+        return _joined(view, aggregate, y, id_)
+    if aggregate != "rows":
+        ranged = _ranged(view, aggregate, y, columns or {})
         if ranged is not None:
             return ranged
     name = view.tables[0].name
-    return CompiledRowView(kind, (name,), view.where, y, view.select if kind == "rows" else (), (name,))
+    return CompiledRowView(
+        aggregate, (name,), view.where, y, view.select if aggregate == "rows" else (), (name,)
+    )
 
 
 def _asked(view: View, id_: str) -> tuple[str, Term | None]:
-    """Return the kind of a view, and the term that it aggregates."""
-    aggregates = [item.term for item in view.select if _has_aggregate(item.term)]
+    """Return the aggregate of a view, and the term that it aggregates."""
+    aggregates = [
+        item.term for item in view.select if any(isinstance(term, Aggregate) for term in subterms(item.term))
+    ]
     if view.distinct:
         if len(view.select) != 1 or aggregates:
             raise SubscriptionError(
@@ -74,26 +75,12 @@ def _asked(view: View, id_: str) -> tuple[str, Term | None]:
     return first.function.value, first.argument
 
 
-def _has_aggregate(term: Term) -> bool:
-    if isinstance(term, Arithmetic):
-        return _has_aggregate(term.left) or _has_aggregate(term.right)
-    return _has_aggregate(term.term) if isinstance(term, Negative) else isinstance(term, Aggregate)
-
-
-def _parameters(term: Term) -> list[str]:
-    if isinstance(term, Arithmetic):
-        return _parameters(term.left) + _parameters(term.right)
-    if isinstance(term, Negative):
-        return _parameters(term.term)
-    if isinstance(term, Aggregate):
-        return [] if term.argument is None else _parameters(term.argument)
-    return [term.name] if isinstance(term, Parameter) else []
-
-
 # one range of one attribute
 
 
-def _ranged(view: View, kind: str, y: Term | None, columns: Mapping[str, Column]) -> CompiledRangeView | None:
+def _ranged(
+    view: View, aggregate: str, y: Term | None, columns: Mapping[str, Column]
+) -> CompiledRangeView | None:
     """Return the plan of a view whose condition is one range of one attribute; None if it is something else."""
     try:
         conjunctions = to_dnf(view.where).conjunctions
@@ -104,7 +91,7 @@ def _ranged(view: View, kind: str, y: Term | None, columns: Mapping[str, Column]
     (conjunction,) = conjunctions
     table = view.tables[0].name
     if not conjunction:
-        return CompiledRangeView(kind, table, None, moments=False, y=y)
+        return CompiledRangeView(aggregate, table, None, moments=False, y=y)
     bounds = _bounds(conjunction)
     if bounds is None:
         return None
@@ -112,7 +99,7 @@ def _ranged(view: View, kind: str, y: Term | None, columns: Mapping[str, Column]
     kinds = {_kind(bound.term, columns) for bound in (*lows, *highs)}
     if len(kinds) != 1 or not kinds <= {Kind.NUMBER, Kind.TIMESTAMP}:
         return None
-    return CompiledRangeView(kind, table, x, kinds == {Kind.TIMESTAMP}, y, lows, highs)
+    return CompiledRangeView(aggregate, table, x, kinds == {Kind.TIMESTAMP}, y, lows, highs)
 
 
 def _bounds(conjunction: Conjunction) -> tuple[str, tuple[Bound, ...], tuple[Bound, ...]] | None:
@@ -167,7 +154,7 @@ def _is_end(value: object) -> bool:
 # two tables
 
 
-def _joined(view: View, kind: str, y: Term | None, id_: str) -> CompiledRowView:
+def _joined(view: View, aggregate: str, y: Term | None, id_: str) -> CompiledRowView:
     """Return the plan of a view of two tables."""
     left, right = (table.alias or table.name for table in view.tables)
     places = {left: LEFT, right: RIGHT}
@@ -189,10 +176,10 @@ def _joined(view: View, kind: str, y: Term | None, id_: str) -> CompiledRowView:
     where = view.where.conditions if isinstance(view.where, And) else (view.where,)
     condition = placed(all_of([*rest, *where]), places)
     items = tuple(SelectItem(placed_term(item.term, places), item.name) for item in view.select)
-    told = items if kind == "rows" else ()
+    told = items if aggregate == "rows" else ()
     aggregated = None if y is None else placed_term(y, places)
     names = tuple(table.name for table in view.tables)
-    return CompiledRowView(kind, names, condition, aggregated, told, (left, right), tuple(sorted(equal)))
+    return CompiledRowView(aggregate, names, condition, aggregated, told, (left, right), tuple(sorted(equal)))
 
 
 def _equality(condition: Condition, left: str, right: str) -> tuple[str, str] | None:
@@ -208,23 +195,17 @@ def _equality(condition: Condition, left: str, right: str) -> tuple[str, str] | 
 
 
 def placed(condition: Condition, places: Mapping[str, str]) -> Condition:
-    """Return a condition over pairs of rows: what the view calls by its tables' names goes by their places."""
-    if isinstance(condition, Predicate):
-        operands = tuple(placed_term(operand, places) for operand in condition.operands)
-        return Predicate(placed_term(condition.subject, places), condition.operator, operands)
-    if isinstance(condition, Not):
-        return Not(placed(condition.condition, places))
-    if isinstance(condition, And):
-        return And(tuple(placed(member, places) for member in condition.conditions))
-    if isinstance(condition, Or):
-        return Or(tuple(placed(member, places) for member in condition.conditions))
-    return condition
+    """Return a condition over pairs of rows: `LEFT` and `RIGHT` in the place of the view's names of its tables."""
+
+    def change(predicate: Predicate) -> Predicate:
+        operands = tuple(placed_term(operand, places) for operand in predicate.operands)
+        return Predicate(placed_term(predicate.subject, places), predicate.operator, operands)
+
+    return map_predicates(condition, change)
 
 
 def placed_term(term: Term, places: Mapping[str, str]) -> Term:
     """Return a term over pairs of rows, in the same way."""
     if isinstance(term, Attribute):
         return term if term.alias is None else Attribute(places[term.alias] + term.path)
-    if isinstance(term, Arithmetic):
-        return Arithmetic(term.operator, placed_term(term.left, places), placed_term(term.right, places))
-    return Negative(placed_term(term.term, places)) if isinstance(term, Negative) else term
+    return map_operands(term, lambda operand: placed_term(operand, places))

@@ -26,43 +26,30 @@ class ViewExplanation(EventExplanation, frozen=True, kw_only=True):
 
 
 def explain_view(
-    subscription: Subscription, compiled: CompiledView, answer: Answer, change: RowChange, then: Answer
+    subscription: Subscription,
+    compiled: CompiledView,
+    answer: Answer,
+    then: Answer,
+    reached: RowChange | tuple[str, ...],
 ) -> ViewExplanation:
-    """Return the explanation of an event that makes a change, after which the view's answer is `then`."""
-    view = _view_of(subscription)
+    """Return the explanation of an event: the change it makes, or the reasons why it does not reach the view."""
+    view = subscription.query
+    assert isinstance(view, View)  # noqa: S101 - the caller asked
     reason, before = Reason(condition_text(view.where), None), None
-    if len(view.tables) == 1:
-        reason = explain_condition(view.where, change.new or {})
-        before = None if change.old is None else explain_condition(view.where, change.old)
+    outside = reached if isinstance(reached, tuple) else ()
+    if isinstance(reached, RowChange) and len(view.tables) == 1:
+        reason = explain_condition(view.where, reached.new or {})
+        before = None if reached.old is None else explain_condition(view.where, reached.old)
     return ViewExplanation(
         subscription=subscription.id,
-        matched=not same_answer(answer, then),
+        matched=not outside and not same_answer(answer, then),
         reason=reason,
+        outside=outside,
         followed=_followed(compiled),
         answer=answer,
         then=then,
         before=before,
     )
-
-
-def explain_outside(
-    subscription: Subscription, compiled: CompiledView, answer: Answer, outside: tuple[str, ...]
-) -> ViewExplanation:
-    """Return the explanation of an event that does not reach the view, for the reasons `outside`."""
-    return ViewExplanation(
-        subscription=subscription.id,
-        matched=False,
-        reason=Reason(condition_text(_view_of(subscription).where), None),
-        outside=outside,
-        followed=_followed(compiled),
-        answer=answer,
-        then=answer,
-    )
-
-
-def _view_of(subscription: Subscription) -> View:
-    assert isinstance(subscription.query, View)  # noqa: S101 - the caller asked
-    return subscription.query
 
 
 def _followed(compiled: CompiledView) -> str:

@@ -1,16 +1,20 @@
-"""What a change is reformulated into: messages that tell by themselves which ranges they concern."""
+"""Reformulated changes: messages that name the ranges they concern (database/network interface, §3)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tocsin.matching import IdArray
 from tocsin.views.changes import Floats
+
+if TYPE_CHECKING:
+    from tocsin.views._kernels.message_room import MessageRoom
 
 
 class Messages(Struct, frozen=True):
@@ -18,7 +22,7 @@ class Messages(Struct, frozen=True):
 
     One concerns the subscriptions of a range [x1, x2], both ends included, with outer_l < x1 <= inner_l and
     inner_r <= x2 < outer_r. Those of one change are disjoint, and together they reach each subscription whose
-    answer changes. `payload` is what a kind tells beside, by name.
+    answer changes. `payload` has the further columns of an aggregate, by name.
     """
 
     change: IdArray  # int64[messages] the place of the change
@@ -31,29 +35,28 @@ class Messages(Struct, frozen=True):
     def __len__(self) -> int:
         return len(self.change)
 
-    def take(self, places: NDArray[np.int64] | NDArray[np.bool_]) -> Messages:
-        """Return only these, given by their places or by a mask."""
-        return Messages(
-            self.change[places],
-            self.inner_l[places],
-            self.inner_r[places],
-            self.outer_l[places],
-            self.outer_r[places],
-            {name: column[places] for name, column in self.payload.items()},
-        )
+    @classmethod
+    def of(cls, room: MessageRoom, count: int, **payload: NDArray[Any]) -> Messages:
+        """Return the first `count` messages of a room, with the columns of their payload."""
+        return cls(*room, payload).take(slice(count))
+
+    def take(self, places: NDArray[np.int64] | NDArray[np.bool_] | slice) -> Messages:
+        """Return some of the messages, given by their places, by a mask or by a slice."""
+        columns: dict[str, Any] = {name: getattr(self, name)[places] for name in _COLUMNS}
+        return Messages(**columns, payload={name: column[places] for name, column in self.payload.items()})
 
     def renumbered(self, change: IdArray) -> Messages:
         """Return the same messages of changes with other places."""
-        return Messages(change, self.inner_l, self.inner_r, self.outer_l, self.outer_r, self.payload)
+        return replace(self, change=change)
 
     @classmethod
     def together(cls, parts: Sequence[Messages]) -> Messages:
         """Return all messages of several, at least one, which have the same payload, one after another."""
-        change, inner_l, inner_r, outer_l, outer_r = (
-            np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS
-        )
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS
+        }
         payload = {name: np.concatenate([part.payload[name] for part in parts]) for name in parts[0].payload}
-        return cls(change, inner_l, inner_r, outer_l, outer_r, payload)
+        return cls(**columns, payload=payload)
 
 
 _COLUMNS = ("change", "inner_l", "inner_r", "outer_l", "outer_r")

@@ -26,7 +26,7 @@ from tocsin.views.catalog import TableCatalog, quoted, row_of
 from tocsin.views.changes import RowChange
 from tocsin.views.compilation import compile_view
 from tocsin.views.compiled import CompiledView
-from tocsin.views.explanation import ViewExplanation, explain_outside, explain_view
+from tocsin.views.explanation import ViewExplanation, explain_view
 from tocsin.views.family import Family, family_key, new_family
 
 _MOST_CHANGES: Final = 4_000_000  # answers that one batch of events may change
@@ -217,15 +217,16 @@ class ViewRuntime:
         assert isinstance(subscription.query, View)  # noqa: S101 - the caller asked
         outside = tuple(self._outside(subscription, subscription.query, event))
         compiled = self.compile(subscription.query, subscription.id)
+        answer = self.answer(number)
         if outside:
-            return explain_outside(subscription, compiled, self.answer(number), outside)
+            return explain_view(subscription, compiled, answer, answer, outside)
         change = self.tables.preview(event)
         family = new_family(compiled, self._matcher)
         family.load(self.tables.contents(family.tables))
         family.add(np.zeros(1, dtype=np.int64), compiled, {})
         if change.old is not None or change.new is not None:
             family.change([change])
-        return explain_view(subscription, compiled, self.answer(number), change, family.answer(0))
+        return explain_view(subscription, compiled, answer, family.answer(0), change)
 
     def _outside(self, subscription: Subscription, view: View, event: Event) -> Iterator[str]:
         """Return why an event does not reach a view."""

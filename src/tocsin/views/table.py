@@ -11,12 +11,24 @@ from numpy.typing import NDArray
 
 from tocsin.matching import IdArray
 from tocsin.model.errors import EventError
-from tocsin.model.timestamps import from_microseconds, microseconds
+from tocsin.model.timestamps import microseconds
 from tocsin.model.values import Value
 from tocsin.structures.interning import InterningTable
 from tocsin.structures.slots import Slots
 from tocsin.views.batch import Batch, BatchChanges, previous_places
-from tocsin.views.cells import ABSENT, BOOLEAN, CODED, FLOAT, INTEGER, MOMENT, Cells, Column, Key, key_of
+from tocsin.views.cells import (
+    ABSENT,
+    BOOLEAN,
+    CODED,
+    FLOAT,
+    INTEGER,
+    MOMENT,
+    Cells,
+    Column,
+    Key,
+    decode,
+    key_of,
+)
 from tocsin.views.changes import Row, RowChange
 
 _SLOTS: Final = 64
@@ -170,7 +182,7 @@ class Table:
             cells.floats = cells.words.view(np.float64)
         ends, shapes = arrays["ends"].tolist(), arrays["shapes"].tolist()
         for at, (end, shape) in enumerate(zip(ends, shapes, strict=True)):
-            row = {name: _read(columns[name], at, values) for name in rest["shapes"][shape]}
+            row = {name: decode(columns[name], at, values) for name in rest["shapes"][shape]}
             table.upsert(row, end)
         return table
 
@@ -275,17 +287,4 @@ class Table:
         return CODED, self._codes.acquire(value)
 
     def _value(self, name: str, slot: int) -> Value:
-        return _read(self._cells[name], slot, self._codes.values)
-
-
-def _read(cells: Cells, slot: int, values: list[Any]) -> Value:
-    """Return the value of a cell."""
-    kind = cells.kinds[slot]
-    if kind == FLOAT:
-        return float(cells.floats[slot])
-    word = int(cells.words[slot])
-    if kind == INTEGER:
-        return word
-    if kind == CODED:
-        return values[word]  # type: ignore[no-any-return]
-    return from_microseconds(word) if kind == MOMENT else bool(word)
+        return decode(self._cells[name], slot, self._codes.values)

@@ -17,6 +17,7 @@ from tocsin.structures.sorted_blocks import (
     insert,
     lower_bound,
 )
+from tocsin.views._kernels.message_room import MessageRoom, write_message
 
 MOST: Final = 5  # messages of one change
 NO_CODE: Final = -1
@@ -26,11 +27,7 @@ _SEARCH: Final = 64  # points that are looked at in the time of the searches for
 class Differences(NamedTuple):
     """Messages: whom they concern, and the code that goes and the one that comes there, NO_CODE for none."""
 
-    change: NDArray[np.int64]
-    inner_l: NDArray[np.float64]
-    inner_r: NDArray[np.float64]
-    outer_l: NDArray[np.float64]
-    outer_r: NDArray[np.float64]
+    room: MessageRoom
     removed: NDArray[np.int64]
     added: NDArray[np.int64]
     count: NDArray[np.int64]  # [1] messages written
@@ -133,8 +130,7 @@ def _write(
     out: Differences, change: int, ends: tuple[float, float, float, float], removed: float, added: float
 ) -> None:
     at = out.count[0]
-    out.change[at] = change
-    out.inner_l[at], out.inner_r[at], out.outer_l[at], out.outer_r[at] = ends
+    write_message(out.room, at, change, ends)
     out.removed[at] = NO_CODE if np.isnan(removed) else np.int64(removed)
     out.added[at] = NO_CODE if np.isnan(added) else np.int64(added)
     out.count[0] = at + 1

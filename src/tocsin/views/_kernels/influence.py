@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from tocsin.structures import a2b_tree
 from tocsin.structures.a2b_tree import A2BTree
 from tocsin.structures.jit import helper, kernel
+from tocsin.views._kernels.message_room import MessageRoom, write_message
 from tocsin.views.changes import Influence
 
 
@@ -68,15 +69,11 @@ class PointColumns(NamedTuple):
     new_y: NDArray[np.float64]  # [changes]
 
 
-class MessageRoom(NamedTuple):
-    """Where messages are written."""
+class MinimumMessages(NamedTuple):
+    """Messages with the new minimum, NaN if there is none."""
 
-    change: NDArray[np.int64]  # [room] the place of the change
-    inner_l: NDArray[np.float64]  # [room]
-    inner_r: NDArray[np.float64]  # [room]
-    outer_l: NDArray[np.float64]  # [room]
-    outer_r: NDArray[np.float64]  # [room]
-    value: NDArray[np.float64]  # [room] the new minimum; NaN if there is none
+    room: MessageRoom
+    value: NDArray[np.float64]  # [room]
 
 
 @kernel
@@ -85,7 +82,7 @@ def reformulate(
     points: PointColumns,
     progress: NDArray[np.int64],
     influence: NDArray[np.int8],
-    room: MessageRoom,
+    out: MinimumMessages,
 ) -> int:
     """Make changes one after another, write their messages and classes, and return an `Ended`.
 
@@ -100,8 +97,8 @@ def reformulate(
         was = not np.isnan(old_x)
         if was and not (a2b_tree.seek(tree, old_x, tree.here) and a2b_tree.holds(tree, tree.here, old_y)):
             return _ABSENT
-        end = _tell_change(
-            tree, (old_x, old_y, new_x, new_y), i, influence, room, progress[Progress.MESSAGES]
+        end = _write_change(
+            tree, (old_x, old_y, new_x, new_y), i, influence, out, progress[Progress.MESSAGES]
         )
         if end == _FULL:
             return _NO_ROOM_FOR_MESSAGES
@@ -116,12 +113,12 @@ def reformulate(
 
 
 @helper
-def _tell_change(
+def _write_change(
     tree: A2BTree,
     point: tuple[float, float, float, float],
     change: int,
     influence: NDArray[np.int8],
-    room: MessageRoom,
+    out: MinimumMessages,
     begin: int,
 ) -> int:
     """Write the messages and the class of a change that is not made yet; return how many there are then, or _FULL.
@@ -151,7 +148,7 @@ def _tell_change(
             if part[_INNER_L] != old_x:
                 a2b_tree.start_left(tree, tree.away, is_there)
             a2b_tree.start_right(tree, tree.here if part[_INNER_R] == old_x else tree.away)
-            end = _tell_part(tree, room, part, change, end)
+            end = _write_part(tree, out, part, change, end)
             if end == _FULL:
                 return _FULL
     is_bad = goes
@@ -189,7 +186,7 @@ def _part_with_both(
 
 
 @helper
-def _tell_part(tree: A2BTree, room: MessageRoom, part: Part, change: int, end: int) -> int:
+def _write_part(tree: A2BTree, out: MinimumMessages, part: Part, change: int, end: int) -> int:
     """Write the messages of a part, from its peak down; return how many there are in all then, or _FULL.
 
     `left` and `right` begin at the inner range.
@@ -210,14 +207,10 @@ def _tell_part(tree: A2BTree, room: MessageRoom, part: Part, change: int, end: i
             if a2b_tree.follow(tree, bound) and a2b_tree.x_at(tree, tree.right) < clip_r:
                 right_x = a2b_tree.x_at(tree, tree.right)
                 right_y = _above(a2b_tree.least_at(tree, tree.right), stop)
-        if end == room.change.shape[0]:
+        if end == out.value.shape[0]:
             return _FULL
-        room.change[end] = change
-        room.inner_l[end] = inner_l
-        room.inner_r[end] = inner_r
-        room.outer_l[end] = left_x
-        room.outer_r[end] = right_x
-        room.value[end] = np.nan if np.isinf(value) else value
+        write_message(out.room, end, change, (inner_l, inner_r, left_x, right_x))
+        out.value[end] = np.nan if np.isinf(value) else value
         end += 1
         value = max(left_y, right_y)
         if value == -np.inf:

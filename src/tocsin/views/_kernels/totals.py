@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tocsin.structures.jit import helper, kernel, prefetch
 from tocsin.structures.sorted_blocks import BLOCK, PairChanges, SortedBlocks, lower_bound
 from tocsin.structures.tallies import COUNT, add_number, add_tally, rounded
+from tocsin.views._kernels.message_room import MessageRoom, write_message
 
 MOST: Final = 3  # messages of one change
 _AHEAD: Final = 8  # tallies that are prefetched
@@ -27,11 +28,7 @@ class Total(IntEnum):
 class TotalMessages(NamedTuple):
     """Messages: the ranges they concern, the number that leaves these and the one that enters, NaN for none."""
 
-    change: NDArray[np.int64]
-    inner_l: NDArray[np.float64]
-    inner_r: NDArray[np.float64]
-    outer_l: NDArray[np.float64]
-    outer_r: NDArray[np.float64]
+    room: MessageRoom
     old_y: NDArray[np.float64]
     new_y: NDArray[np.float64]
 
@@ -93,8 +90,7 @@ def _write(
     gone: float,
     come: float,
 ) -> int:
-    out.change[at] = change
-    out.inner_l[at], out.inner_r[at], out.outer_l[at], out.outer_r[at] = ends
+    write_message(out.room, at, change, ends)
     out.old_y[at], out.new_y[at] = gone, come
     return at + 1
 

@@ -20,6 +20,7 @@ from tocsin.model.values import Value, kind_of
 from tocsin.structures.growth import bytes_of, roomier
 from tocsin.structures.sorted_blocks import PairChanges, new_sorted_blocks, of_pairs, with_changes, with_room
 from tocsin.views._kernels.distinct import MOST, Differences, Held, codes_within, reformulate_distinct
+from tocsin.views._kernels.message_room import new_message_room
 from tocsin.views.aggregates.base import (
     Aggregate,
     Answers,
@@ -71,10 +72,9 @@ class DistinctReformulator(Reformulator):
         old_x, old_y = _floats(changes.old_x), _floats(changes.old_y)
         new_x, new_y = _floats(changes.new_x), _floats(changes.new_y)
         room = MOST * len(changes)
-        change, removed, added = np.empty((3, room), dtype=np.int64)
-        inner_l, inner_r, outer_l, outer_r = np.empty((4, room))
+        removed, added = np.empty((2, room), dtype=np.int64)
         written = np.zeros(1, dtype=np.int64)
-        out = Differences(change, inner_l, inner_r, outer_l, outer_r, removed, added, written)
+        out = Differences(new_message_room(room), removed, added, written)
         by_code = PairChanges(old_y, old_x, new_y, new_x)
         reached = reformulate_distinct(self._by_code, by_code, 0, out)
         while 0 <= reached < len(changes):
@@ -88,11 +88,7 @@ class DistinctReformulator(Reformulator):
         self._make_room(new_y)
         if reached < 0:
             raise absent(changes, made)
-        count = int(written[0])
-        payload = {"removed": removed[:count], "added": added[:count]}
-        return Messages(
-            change[:count], inner_l[:count], inner_r[:count], outer_l[:count], outer_r[:count], payload
-        )
+        return Messages.of(out.room, int(written[0]), removed=removed, added=added)
 
     def present(self, lows: Floats, highs: Floats) -> Present:
         """Return the `codes` within the ranges, ascending in each: those of range i end at `offsets[i + 1]`."""

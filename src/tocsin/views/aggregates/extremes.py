@@ -23,12 +23,13 @@ from tocsin.structures.growth import bytes_of, roomier
 from tocsin.views._kernels.influence import (
     ChangedValues,
     Ended,
-    MessageRoom,
+    MinimumMessages,
     PointColumns,
     Progress,
     apply_values,
     reformulate,
 )
+from tocsin.views._kernels.message_room import MessageRoom, new_message_room
 from tocsin.views.aggregates.base import (
     Aggregate,
     Answers,
@@ -61,7 +62,7 @@ class Extremes(Reformulator):
     def __init__(self, *, greatest: bool = False) -> None:
         self._sign = -1.0 if greatest else 1.0
         self._tree = a2b_tree.new_a2b_tree()
-        self._room = _message_room(64)
+        self._room = MinimumMessages(new_message_room(64), np.empty(64))
 
     def load(self, x: Floats, y: Floats) -> None:
         """Replace all points; none is NaN."""
@@ -95,11 +96,9 @@ class Extremes(Reformulator):
                 self._room = _roomier(self._room)
             elif ended == Ended.ABSENT:
                 raise absent(changes, int(progress[Progress.CHANGES]))
-        room, count = self._room, int(progress[Progress.MESSAGES])
-        inner_l, inner_r = room.inner_l[:count].copy(), room.inner_r[:count].copy()
-        outer_l, outer_r = room.outer_l[:count].copy(), room.outer_r[:count].copy()
-        payload = {"value": self._heights(room.value[:count])}
-        return Messages(room.change[:count].copy(), inner_l, inner_r, outer_l, outer_r, payload), influence
+        count = int(progress[Progress.MESSAGES])
+        room = MessageRoom._make(column[:count].copy() for column in self._room.room)  # it is written again
+        return Messages.of(room, count, value=self._heights(self._room.value[:count])), influence
 
     def present(self, lows: Floats, highs: Floats) -> Present:
         """Return the `value` of each range, both ends included; NaN where it has no point."""
@@ -111,7 +110,7 @@ class Extremes(Reformulator):
     @property
     def nbytes(self) -> int:
         """Return the bytes of the tree and of the room for messages."""
-        return bytes_of(self._tree) + sum(column.nbytes for column in self._room)
+        return bytes_of(self._tree) + bytes_of(self._room)
 
     def _heights(self, y: Floats) -> Floats:
         """Return y as the tree holds it, negated for `max`; the inverse is the same."""
@@ -172,15 +171,12 @@ def _plain(numbers: Floats) -> Floats:
     return np.ascontiguousarray(numbers, dtype=np.float64) + 0.0
 
 
-def _message_room(room: int) -> MessageRoom:
-    return MessageRoom(np.empty(room, dtype=np.int64), *(np.empty(room) for _ in range(5)))
-
-
-def _roomier(room: MessageRoom) -> MessageRoom:
+def _roomier(out: MinimumMessages) -> MinimumMessages:
     """Return twice the room, with the messages written so far."""
-    larger = _message_room(2 * len(room.change))
-    for old, new in zip(room, larger, strict=True):
-        new[: len(old)] = old
+    used = len(out.value)
+    larger = MinimumMessages(new_message_room(2 * used), np.empty(2 * used))
+    for old, new in zip((*out.room, out.value), (*larger.room, larger.value), strict=True):
+        new[:used] = old
     return larger
 
 

@@ -18,6 +18,7 @@ from tocsin.matching import IdArray, Matches
 from tocsin.structures.growth import bytes_of, roomier
 from tocsin.structures.sorted_blocks import PairChanges, new_sorted_blocks, of_pairs, with_changes
 from tocsin.structures.tallies import Window, placed, window_of
+from tocsin.views._kernels.message_room import new_message_room
 from tocsin.views._kernels.totals import (
     MOST,
     ChangedTotals,
@@ -74,7 +75,7 @@ class TotalReformulator(Reformulator):
         self._forget()
         order = np.lexsort((y, x))
         self._points = of_pairs(_floats(x[order]), _floats(y[order]))
-        self._know(y)
+        self._widen_window(y)
 
     def reformulate(self, changes: PointChanges) -> Messages:
         """Make the changes, and return a message for each rectangle in which something goes or comes.
@@ -83,27 +84,18 @@ class TotalReformulator(Reformulator):
         """
         pairs = PairChanges(*map(_floats, (changes.old_x, changes.old_y, changes.new_x, changes.new_y)))
         self._is_current = False
-        self._know(pairs.new_second)
+        self._widen_window(pairs.new_second)
         reached = 0
         while reached < len(changes):
             self._points, reached = with_changes(self._points, pairs, reached)
             if reached < 0:
                 raise absent(changes, -1 - reached)
         room = MOST * len(changes)
-        out = TotalMessages(
-            np.empty(room, dtype=np.int64), *(np.empty(room) for _ in TotalMessages._fields[1:])
-        )
+        out = TotalMessages(new_message_room(room), np.empty(room), np.empty(room))
         count = reformulate_totals(pairs, self._total, out)
-        return Messages(
-            out.change[:count],
-            out.inner_l[:count],
-            out.inner_r[:count],
-            out.outer_l[:count],
-            out.outer_r[:count],
-            {"old_y": out.old_y[:count], "new_y": out.new_y[:count]},
-        )
+        return Messages.of(out.room, count, old_y=out.old_y, new_y=out.new_y)
 
-    def _know(self, y: Floats) -> None:
+    def _widen_window(self, y: Floats) -> None:
         """Widen the window, so that the sums of these numbers fit."""
         if self._total != Total.COUNT:
             window = self._window.union(window_of(_floats(y)))
