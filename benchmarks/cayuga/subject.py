@@ -11,6 +11,7 @@ import pyarrow as pa
 from benchmarks.cayuga.workloads.rows import Rows
 from benchmarks.runner.subject import Loading, measure_loading
 from tocsin.matching.encoding.codes import Keys
+from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model.errors import SubscriptionError
 from tocsin.model.queries import Query
 from tocsin.model.queries import Sequence as Pattern
@@ -18,7 +19,6 @@ from tocsin.sequences import MODES, AutomatonMatcher
 from tocsin.sequences.compilation import CompiledSequence, compile_sequence
 from tocsin.sequences.matches import SequenceMatches
 from tocsin.sequences.ticks import Ticks
-from tocsin.sequences.timed_batch import TimedBatch
 
 
 class Subject:

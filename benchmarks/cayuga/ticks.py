@@ -30,7 +30,7 @@ def ticks(session: CayugaSession) -> None:
     for question, text in _QUESTIONS.items():
         ours = _median(session, f"{OURS}, {question}", prices, partial(_asked, session, text))
         engine = [
-            Rival("Engine.follow", "tocsin", partial(_followed, session, text)),
+            Rival("Engine.match_sequences", "tocsin", partial(_followed, session, text)),
             Rival("Engine.publish_many", "tocsin", partial(_published, session, text)),
         ]
         for rival in [*engine, *rivals(question)]:
@@ -75,7 +75,7 @@ def _followed(session: CayugaSession, text: str, prices: pa.Table) -> Found:
     engine = Engine(matcher=session.matcher)
     engine.subscribe(text)
     begun = time.perf_counter()
-    told = engine.follow(prices, stream=STREAM, time=TIME)
+    told = engine.match_sequences(prices, stream=STREAM, time=TIME)
     return Found.of(told.rows, told.starts, told.ends, time.perf_counter() - begun)
 
 

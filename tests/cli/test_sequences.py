@@ -38,13 +38,13 @@ def test_match_writes_a_sequence_with_its_witness_and_reports_what_comes_late(ev
     ]
     assert done.stderr == (
         "3: it ended at 3, before an event that came earlier, and reaches no sequence; "
-        "--disorder says by how many ticks events may come out of order\n"
+        "--out-of-orderness says by how many ticks events may come out of order\n"
     )
 
 
 def test_match_puts_events_in_order_within_a_bound(events: Path, tmp_path: Path) -> None:
     out = tmp_path / "notes.parquet"
-    done = tocsin("match", events, "-s", JUMP, "--disorder", "1", "-o", out, *AS_STOCK)
+    done = tocsin("match", events, "-s", JUMP, "--out-of-orderness", "1", "-o", out, *AS_STOCK)
     assert (done.returncode, done.stderr) == (0, "")
     rows = pq.read_table(out).to_pylist()
     assert [(row["event_id"], row["start"], row["end"]) for row in rows] == [("3", 2, 3), ("4", 1, 4)]
@@ -52,7 +52,7 @@ def test_match_puts_events_in_order_within_a_bound(events: Path, tmp_path: Path)
 
 
 def test_match_needs_to_know_how_long_a_tick_is(events: Path) -> None:
-    within = ("match", events, "-s", JUMP + " within 3 seconds", "--disorder", "1", *AS_STOCK)
+    within = ("match", events, "-s", JUMP + " within 3 seconds", "--out-of-orderness", "1", *AS_STOCK)
     done = tocsin(*within)
     assert (done.returncode, done.stdout) == (1, "")
     assert "--tick 'stock=1 second'" in done.stderr
@@ -77,7 +77,7 @@ def test_match_takes_templates_of_sequences(events: Path, tmp_path: Path) -> Non
         rows,
         "--id",
         "{n}",
-        "--disorder",
+        "--out-of-orderness",
         "1",
         *AS_STOCK,
     )
@@ -86,7 +86,7 @@ def test_match_takes_templates_of_sequences(events: Path, tmp_path: Path) -> Non
 
 
 def test_test_tells_how_often_a_sequence_would_have_fired(events: Path) -> None:
-    done = tocsin("test", JUMP, events, "--disorder", "1", "-q", *AS_STOCK)
+    done = tocsin("test", JUMP, events, "--out-of-orderness", "1", "-q", *AS_STOCK)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [
         "2, 3: t=3, name='MSFT', price=40",
@@ -97,7 +97,7 @@ def test_test_tells_how_often_a_sequence_would_have_fired(events: Path) -> None:
 
 def test_explain_shows_the_automaton_and_draws_it(events: Path, tmp_path: Path) -> None:
     graph = tmp_path / "jump.svg"
-    done = tocsin("explain", JUMP, events, "--disorder", "1", "--graph", graph, *AS_STOCK)
+    done = tocsin("explain", JUMP, events, "--out-of-orderness", "1", "--graph", graph, *AS_STOCK)
     assert (done.returncode, done.stderr) == (0, f"drawn in {graph}\n")
     lines = done.stdout.splitlines()
     assert lines[0] == "begins with stock a"

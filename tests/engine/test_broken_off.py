@@ -18,27 +18,20 @@ from tocsin.views.range_family import RangeFamily
 from tocsin.views.row_family import RowFamily
 
 
-class Interrupting(ManualClock):
-    """A clock at which the user interrupts the program, once, after an event has changed its table."""
-
-    armed = False
-
-    def saw(self, end: int) -> None:
-        if self.armed:
-            self.armed = False
-            raise KeyboardInterrupt
-        super().saw(end)
-
-
 @pytest.fixture
-def interrupted() -> Engine:
-    clock = Interrupting()
-    engine = Engine(clock=clock)
+def interrupted(monkeypatch: pytest.MonkeyPatch) -> Engine:
+    """An engine whose user interrupts the program after an event has changed its table."""
+    engine = Engine(clock=ManualClock())
     engine.table("r", key="k")
     engine.subscribe("select count(*) from table r", id="count")
-    clock.armed = True
-    with pytest.raises(KeyboardInterrupt):
-        engine.publish({"k": 1, "x": 1}, stream="r", time=1)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RangeFamily, "change", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            engine.publish({"k": 1, "x": 1}, stream="r", time=1)
     return engine
 
 

@@ -423,7 +423,7 @@ def test_apply_is_all_or_nothing_and_names_every_error(engine: Engine) -> None:
     assert [error.id for error in caught.value.errors] == ["x", "z", "other"]
     assert "nothing was applied: 3 subscriptions are at fault" in str(caught.value)
     assert sorted(s.id for s in engine.subscriptions()) == ["other", "x"]
-    with pytest.raises(ApplyError, match="wanted twice"):
+    with pytest.raises(ApplyError, match="has this id twice"):
         engine.apply([Subscription("x", parse("a = 1"))] * 2, owner="ann")
 
 
@@ -550,7 +550,7 @@ def test_templates_let_go_of_the_rows_that_have_gone(engine: Engine) -> None:
     for i in range(990):
         engine.unsubscribe(str(i))
     assert told(engine.publish({"a": 995})) == ["995"]
-    assert {len(batch.rows) for batch, _ in engine._held.book._batches.values()} < {*range(250)}
+    assert {len(stored.rows) for stored, _ in engine._store.queries._templates.values()} < {*range(250)}
     assert [s.query for s in engine.subscriptions()] == [parse(f"a = {i}") for i in range(990, 1000)]
 
 

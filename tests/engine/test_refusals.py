@@ -28,13 +28,13 @@ def told(engine: Engine) -> list[str]:
 
 def refuse(engine: Engine, monkeypatch: pytest.MonkeyPatch, fault: BaseException) -> None:
     """Let the engine's matcher take half of what it is given next, and then fail."""
-    add = engine._held.matcher.add
+    add = engine._store.filters.matcher.add
 
     def failing(batch: ConjunctionBatch) -> None:
         add(ConjunctionBatch(batch.groups[:1], batch.clauses[:1]))
         raise fault
 
-    monkeypatch.setattr(engine._held.matcher, "add", failing)
+    monkeypatch.setattr(engine._store.filters.matcher, "add", failing)
 
 
 CHANGES: list[Callable[[Engine], object]] = [

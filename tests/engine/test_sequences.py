@@ -374,13 +374,13 @@ def test_whatever_ends_a_change_nothing_has_changed(
     made = engine()
     made.apply({"x": "from stock a next stock b publish as t", "y": "price > 0"})
     made.publish(stock(1, "A", 1))
-    line = made._timelines._lines[1]
+    line = made._store.sequences._matchers[1]
 
     def failing(*_: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(line.runner, "add", failing)
+        patch.setattr(line.matcher, "add", failing)
         with pytest.raises(KeyboardInterrupt):
             change(made)
     assert [held.id for held in made.subscriptions()] == ["x", "y"]

@@ -13,7 +13,7 @@ from tests.matching.arrow_tables import tables
 from tests.strategies import conditions, predicates
 from tocsin import Engine
 from tocsin.engine import ManualClock
-from tocsin.engine.tables import table_events
+from tocsin.engine.event_sources import as_columns
 from tocsin.formats import Fault
 from tocsin.formats.arrow_rows import arrow_rows
 from tocsin.formats.records import UnreadableRecord
@@ -102,7 +102,7 @@ def test_tables_whose_rows_say_what_they_are_go_row_by_row(columns: dict[str, li
     made.subscribe("a = 1", id="x")
     made.subscribe("select * from s where a = 1", id="y")
     table = pa.table(columns)
-    assert table_events(table, None) is None
+    assert as_columns(table, None) is None
     found, wanted = made.match(table), made.match(iter([table]))
     assert (list(found), found.faults) == (list(wanted), wanted.faults)
     assert [gist(n) for n in made.publish_many(table)] == [gist(n) for n in made.publish_many(iter([table]))]

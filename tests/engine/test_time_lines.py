@@ -1,4 +1,4 @@
-"""When events reach sequences: ticks, disorder, late events, and tables with a column of times."""
+"""When events reach sequences: ticks, out-of-orderness, late events, and tables with a column of times."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def pairs(notes: Any) -> list[tuple[str, ...]]:
     return [note.event_ids for note in notes]
 
 
-# disorder
+# out_of_orderness
 
 
-def test_without_disorder_an_event_is_answered_at_once_and_one_before_it_is_late() -> None:
+def test_without_out_of_orderness_an_event_is_answered_at_once_and_one_before_it_is_late() -> None:
     late: list[Event] = []
     made = engine(on_late=late.append)
     made.subscribe(PAIR, id="x")
@@ -48,7 +48,7 @@ def test_without_disorder_an_event_is_answered_at_once_and_one_before_it_is_late
 
 
 def test_within_the_bound_events_are_put_in_order() -> None:
-    made = engine(disorder=10)
+    made = engine(out_of_orderness=10)
     made.subscribe(PAIR, id="x")
     assert [made.publish(at(end)) for end in (20, 15, 25)] == [[], [], []]
     assert made.stats().sequences.waiting == 2  # 15 has had its turn, for 25 has come
@@ -60,7 +60,7 @@ def test_within_the_bound_events_are_put_in_order() -> None:
 
 
 def test_what_waits_is_seen_neither_by_who_comes_later_nor_lost_to_who_was_there() -> None:
-    made = engine(disorder=10)
+    made = engine(out_of_orderness=10)
     made.subscribe(PAIR, id="early")
     made.publish(at(20))
     made.publish(at(18))
@@ -76,7 +76,7 @@ def test_what_waits_is_seen_neither_by_who_comes_later_nor_lost_to_who_was_there
 
 
 def test_a_subscription_that_the_clock_has_passed_still_hears_what_waits() -> None:
-    made = engine(disorder=10)
+    made = engine(out_of_orderness=10)
     made.subscribe(PAIR, id="x", valid_until=21)
     notes = [note for end in (15, 20, 25, 29, 45) for note in made.publish(at(end))]
     assert pairs(notes) == [("e15", "e20")]
@@ -89,12 +89,12 @@ def test_a_subscription_that_the_clock_has_passed_still_hears_what_waits() -> No
     st.data(),
 )
 def test_batches_tell_the_same_as_events_one_by_one(
-    ends: list[int], disorder: int, data: st.DataObject
+    ends: list[int], out_of_orderness: int, data: st.DataObject
 ) -> None:
     events = [at(end, f"e{place}") for place, end in enumerate(ends)]
     heard = []
     for whole in (False, True):
-        made = engine(matcher="oracle", disorder=disorder, on_late=lambda _: None)
+        made = engine(matcher="oracle", out_of_orderness=out_of_orderness, on_late=lambda _: None)
         made.subscribe(PAIR, id="x", valid_from=3, valid_until=25)
         made.subscribe("from s t", id="f")
         size = data.draw(st.integers(1, 12)) if whole else 1
@@ -111,7 +111,7 @@ def test_the_first_late_event_is_logged_with_what_to_do(caplog: pytest.LogCaptur
             made.publish(at(end))
     (record,) = caplog.records
     assert "event `e3` of stream `s` ended at 3" in record.getMessage()
-    assert "Engine(disorder=…)" in record.getMessage()
+    assert "Engine(out_of_orderness=…)" in record.getMessage()
     assert made.stats().late == 2
 
 
@@ -169,8 +169,8 @@ def test_who_hears_of_late_events_may_fail_and_may_publish() -> None:
 
 
 def test_a_bound_is_not_negative() -> None:
-    with pytest.raises(TocsinError, match="`disorder` is a number of ticks from 0 on, not -1"):
-        Engine(disorder=-1)
+    with pytest.raises(TocsinError, match="`out_of_orderness` is a number of ticks from 0 on, not -1"):
+        Engine(out_of_orderness=-1)
 
 
 def test_an_event_whose_times_are_none_is_refused_and_leaves_no_trace() -> None:
@@ -344,7 +344,7 @@ def test_a_rows_event_has_one_id_for_filters_and_sequences() -> None:
 
 
 def test_rows_out_of_order_or_without_a_time_are_taken_one_by_one() -> None:
-    made = engine(disorder=5, on_late=lambda _: None)
+    made = engine(out_of_orderness=5, on_late=lambda _: None)
     made.subscribe(PAIR, id="x")
     faults: list[Fault] = []
     notes = list(made.publish_many(table([5, 3, None, 7, 2]), stream="s", time="t", on_error=faults.append))
@@ -393,7 +393,7 @@ def test_follow_gives_columns() -> None:
     made.subscribe(PAIR + " select a.v as first, b.v - a.v as gap", id="x")
     made.subscribe(PAIR + " where b.v = 3", id="y", valid_from=3)
     made.subscribe("true", id="filter")
-    found = made.follow(table([1, 2, 3, 4]), stream="s", time="t")
+    found = made.match_sequences(table([1, 2, 3, 4]), stream="s", time="t")
     assert found.to_arrow().to_pylist() == [
         {"row": 1, "subscription": "x", "start": 1, "end": 2, "values": '{"first":0,"gap":1}'},
         {"row": 2, "subscription": "x", "start": 2, "end": 3, "values": '{"first":1,"gap":1}'},
@@ -401,22 +401,22 @@ def test_follow_gives_columns() -> None:
         {"row": 3, "subscription": "y", "start": 3, "end": 4, "values": None},
     ]
     assert len(found) == made.stats().notifications == 4
-    more = made.follow(table([6]), stream="s", time="t")
+    more = made.match_sequences(table([6]), stream="s", time="t")
     assert (more.subscriptions, more.rows.tolist(), more.starts.tolist()) == (("x",), [0], [4])
-    assert len(made.follow(table([]), stream="s", time="t")) == 0
-    assert len(made.follow(table([7]), stream="unread", time="t")) == 0
+    assert len(made.match_sequences(table([]), stream="s", time="t")) == 0
+    assert len(made.match_sequences(table([7]), stream="unread", time="t")) == 0
 
 
-def test_follow_refuses_what_is_not_in_order_and_takes_nothing_of_it() -> None:
+def test_match_sequences_refuses_what_is_not_in_order_and_takes_nothing_of_it() -> None:
     made = engine()
     made.subscribe(PAIR, id="x")
     with pytest.raises(EventError, match="sort the table"):
-        made.follow(table([2, 1]), stream="s", time="t")
-    with pytest.raises(EventError, match="row 1 is no event: it has no `t`"):
-        made.follow(table([1, None]), stream="s", time="t")
+        made.match_sequences(table([2, 1]), stream="s", time="t")
+    with pytest.raises(EventError, match="row 1 is no event: the record has no `t`"):
+        made.match_sequences(table([1, None]), stream="s", time="t")
     with pytest.raises(EventError, match="only an Arrow table"):
-        made.follow([{"t": 1}], stream="s", time="t")
+        made.match_sequences([{"t": 1}], stream="s", time="t")
     assert made.stats().published == 0
-    assert len(made.follow(table([1, 2]), stream="s", time="t")) == 1
+    assert len(made.match_sequences(table([1, 2]), stream="s", time="t")) == 1
     with pytest.raises(EventError, match="end before events that have come"):
-        made.follow(table([1]), stream="s", time="t")
+        made.match_sequences(table([1]), stream="s", time="t")

@@ -22,12 +22,12 @@ from tests.sequences.templates import templates
 from tests.sequences.vectors import VECTORS
 from tocsin.language import Template
 from tocsin.language.template.columns import Column, read_columns
+from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event, Sequence
 from tocsin.sequences.compilation import CompiledSequence
 from tocsin.sequences.matcher import SequenceMatcher
 from tocsin.sequences.oracle import OracleSequenceMatcher
 from tocsin.sequences.ticks import Ticks
-from tocsin.sequences.timed_batch import TimedBatch
 
 
 def _prepare(query: Sequence, ticks: Ticks, *, full: bool) -> CompiledSequence:

@@ -20,6 +20,7 @@ from tocsin.language.template.binding import Bindings, bind_condition
 from tocsin.language.template.columns import Column as Rows
 from tocsin.language.template.template import bindings_at
 from tocsin.matching import IdArray
+from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event
 from tocsin.model.conditions import Condition
 from tocsin.model.terms import AggregateFunction, ArithmeticOperator, Literal, Parameter
@@ -32,7 +33,6 @@ from tocsin.sequences.compilation import CompiledSequence
 from tocsin.sequences.compiling import compile_expression, parameters_in_programs
 from tocsin.sequences.matches import SequenceMatch, SequenceMatches, Step, published_event
 from tocsin.sequences.programs import Column, Program
-from tocsin.sequences.timed_batch import TimedBatch
 
 Slot = Value | Event | tuple[Event, ...] | None
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from tocsin.language.parsing.parser import parse_template
 from tocsin.matching import IdArray
+from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event, Sequence, Value
 from tocsin.model.values import kind_of
 from tocsin.sequences.compilation import CompiledSequence, compile_sequence
@@ -18,7 +19,6 @@ from tocsin.sequences.matcher import SequenceMatcher
 from tocsin.sequences.matches import SequenceMatches, Step
 from tocsin.sequences.oracle import OracleSequenceMatcher
 from tocsin.sequences.ticks import Ticks
-from tocsin.sequences.timed_batch import TimedBatch
 
 Outcome: TypeAlias = tuple[object, ...]
 """A subscription, the start and end of what it found, the events of each step, and the values."""

@@ -6,10 +6,10 @@ from collections import Counter
 
 from tests.sequences.running import Outcome, event, found, ids, outcomes, prepared, shown, values
 from tests.sequences.stocks import TRADES
+from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event
 from tocsin.sequences.matches import SequenceMatches
 from tocsin.sequences.oracle import OracleSequenceMatcher
-from tocsin.sequences.timed_batch import TimedBatch
 
 
 def _s(id: str, end: int, **data: float | str) -> Event:

@@ -28,7 +28,7 @@ from tocsin.cli.terminal import (
     watched,
 )
 from tocsin.engine import Engine
-from tocsin.engine.answers import first_answer
+from tocsin.engine.notifications import first_answer
 from tocsin.formats.notifications import JsonNotifications, ParquetNotifications
 from tocsin.matching import registered_matchers
 from tocsin.matching.ranking import check_event_weights

@@ -79,7 +79,7 @@ ValidUntilField: TypeAlias = Annotated[
         "The attribute with the time until which an event is kept for later subscriptions.",
     ),
 ]
-Disorder: TypeAlias = Annotated[
+OutOfOrderness: TypeAlias = Annotated[
     int,
     typer.Option(
         min=0,
@@ -137,7 +137,7 @@ class EventOptions(OptionGroup):
 class ReplayOptions(EventOptions):
     """How events are replayed through an engine: their order, the ticks of streams, and the tables."""
 
-    disorder: Disorder = 0
+    out_of_orderness: OutOfOrderness = 0
     tick: StreamTick = None
     table: Tables = None
 
@@ -150,11 +150,15 @@ class ReplayOptions(EventOptions):
         def late(event: Event) -> None:
             report(
                 f"{event.id}: it ended at {event.end}, before an event that came earlier, and reaches no sequence; "
-                "--disorder says by how many ticks events may come out of order"
+                "--out-of-orderness says by how many ticks events may come out of order"
             )
 
         engine = Engine(
-            matcher=matcher, clock=EventClock(), lateness=2**62, disorder=self.disorder, on_late=late
+            matcher=matcher,
+            clock=EventClock(),
+            lateness=2**62,
+            out_of_orderness=self.out_of_orderness,
+            on_late=late,
         )
         _declare_ticks(engine, self.tick or ())
         _declare_tables(engine, self.table or ())

@@ -9,8 +9,6 @@ from msgspec import Struct
 
 from tocsin.cli.terminal import warn
 from tocsin.engine import Engine
-from tocsin.engine.filters import normal_form, smaller_form
-from tocsin.engine.wanted import check_id, read_terms
 from tocsin.formats import Format
 from tocsin.formats.files import format_of, is_readable, raw_records
 from tocsin.formats.records import UnreadableRecord
@@ -28,6 +26,8 @@ from tocsin.model.errors import (
 )
 from tocsin.sequences.compilation import compile_sequence
 from tocsin.sequences.ticks import Ticks
+from tocsin.subscriptions.filters import disjunctive_form, smaller_form
+from tocsin.subscriptions.options import check_id, read_options
 from tocsin.views.compilation import compile_view
 from tocsin.views.compiled import CompiledRowView
 
@@ -86,7 +86,7 @@ def check_entry(entry: Entry | SubscriptionError) -> Checked:
         checked = read_query(entry.query)
         check_id(entry.id)
         terms = entry.valid_from, entry.valid_until, entry.owner, entry.id
-        read_terms(*terms, weight=entry.weight, witness=entry.witness)
+        read_options(*terms, weight=entry.weight, witness=entry.witness)
         if isinstance(checked.query, Filter) and checked.normal is None:
             smaller_form(checked.query, entry.id, checked.normal)
         if isinstance(checked.query, Sequence):
@@ -102,7 +102,7 @@ def _too_large(checked: Checked, id_: str) -> tuple[str, ...]:
     """Return a warning if a filter or view is too large for matchers that index conjunctions only."""
     try:
         if isinstance(checked.query, Filter):
-            normal_form(checked.query, id_, checked.normal)
+            disjunctive_form(checked.query, id_, checked.normal)
         if isinstance(checked.query, View):
             to_dnf(_row_condition(checked.query, id_))
     except SubscriptionError as fault:

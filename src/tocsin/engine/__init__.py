@@ -1,38 +1,38 @@
-"""The engine: subscribe, publish, and hear what was asked for."""
+"""The engine: subscribe, publish, and get notifications."""
 
 from tocsin.engine.clock import Clock, EventClock, ManualClock, SystemClock
 from tocsin.engine.engine import Engine
 from tocsin.engine.results import (
-    AnswerChanges,
+    DryRun,
     EngineStats,
-    Followed,
-    HeldSequences,
-    HeldViews,
+    NamedAnswerChanges,
     NamedMatches,
-    Trial,
+    NamedSequenceMatches,
 )
 from tocsin.language.explanation import EventExplanation
 from tocsin.sequences.explanation import SequenceExplanation
+from tocsin.sequences.runtime import SequenceRuntimeStats
 from tocsin.subscriptions.results import Difference, Subscribed, SubscribedMany
 from tocsin.views.explanation import ViewExplanation
+from tocsin.views.runtime import ViewStats
 
 __all__ = [
-    "AnswerChanges",
     "Clock",
     "Difference",
+    "DryRun",
     "Engine",
     "EngineStats",
     "EventClock",
     "EventExplanation",
-    "Followed",
-    "HeldSequences",
-    "HeldViews",
     "ManualClock",
+    "NamedAnswerChanges",
     "NamedMatches",
+    "NamedSequenceMatches",
     "SequenceExplanation",
+    "SequenceRuntimeStats",
     "Subscribed",
     "SubscribedMany",
     "SystemClock",
-    "Trial",
     "ViewExplanation",
+    "ViewStats",
 ]

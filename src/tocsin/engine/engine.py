@@ -4,61 +4,92 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, overload
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from threading import RLock
+from typing import Any, Final, Literal, overload
+from uuid import uuid4
 
 import numpy as np
-from msgspec.structs import replace
+from msgspec.structs import replace as changed
 
-from tocsin.engine.filters import applies, explain_filter
-from tocsin.engine.incoming import Incoming, is_at_hand, read_incoming
-from tocsin.engine.ranked import Wish
-from tocsin.engine.results import (
-    EngineStats,
-    Followed,
-    NamedMatches,
-    Trial,
+from tocsin.engine.clock import Clock, SystemClock
+from tocsin.engine.dry_run import dry_run_filter, dry_run_sequence, dry_run_view
+from tocsin.engine.event_sources import (
+    EventSource,
+    as_columns,
+    check_no_faults,
+    is_at_hand,
+    publishable_parts,
+    read_events,
+    require_columns,
+    row_fault,
+    table_times,
+    timed_rows,
 )
-from tocsin.engine.tables import TableRows, named, publishable, table_events, table_times
-from tocsin.engine.trials import try_sequence
-from tocsin.engine.viewing import Viewing, try_view
-from tocsin.formats import EventFields, Fault
+from tocsin.engine.filter_runtime import FilterRuntime
+from tocsin.engine.late_events import LateLog, report_late
+from tocsin.engine.pipeline import Pipeline, Report
+from tocsin.engine.reorder_buffer import ReorderBuffer
+from tocsin.engine.results import (
+    DryRun,
+    EngineStats,
+    NamedAnswerChanges,
+    NamedMatches,
+    NamedSequenceMatches,
+)
+from tocsin.engine.subscription_store import SubscriptionStore
+from tocsin.engine.top_k import TopK
+from tocsin.formats import EventFields, EventReader, Fault
 from tocsin.formats.cloud_events import is_cloud_event, read_cloud_event
+from tocsin.language import Template
 from tocsin.language.check import QuerySource, read_query
 from tocsin.language.explanation import EventExplanation
+from tocsin.language.template.columns import Rows
 from tocsin.matching.encoding.arrow import ArrowEvents
-from tocsin.matching.ranking import EventWeights
-from tocsin.model import Event, Notification, Subscription, View, read_event
+from tocsin.matching.ranking import EventWeights, Weight
+from tocsin.matching.statistics import Statistics
+from tocsin.matching.timed_batch import TimedBatch, TimedRows
+from tocsin.model import Event, Filter, Notification, Subscription, View, read_event
 from tocsin.model import Sequence as SequenceQuery
-from tocsin.model.errors import EventError
-from tocsin.model.event import DELETIONS, check_event, check_times
+from tocsin.model.errors import ApplyError, EventError, SubscriptionError, TocsinError
+from tocsin.model.event import DELETIONS, check_event, check_times, is_deletion
+from tocsin.model.subscription import Answer
 from tocsin.model.ticks import StreamTicks, Tick
 from tocsin.sequences.explanation import SequenceExplanation
+from tocsin.sequences.matcher import InspectableSequenceMatcher
+from tocsin.sequences.runtime import SequenceRuntime
+from tocsin.subscriptions.options import check_id, read_options
+from tocsin.subscriptions.results import Difference, Subscribed, SubscribedMany
+from tocsin.subscriptions.sources import SubscriptionSet, compile_set
+from tocsin.views.runtime import ViewRuntime
 
 _BATCH: Final = 1000
 _log = logging.getLogger("tocsin")
 
 
-class Engine(Viewing):
-    """Holds subscriptions and tells, of each event that is published, which of them it concerns.
+class Engine:
+    """Stores subscriptions, and returns a notification for each one that a published event satisfies.
 
     Safe to use from several threads: one call at a time changes or reads the subscriptions, and a match sees
     them either before a change or after it. `apublish` is `publish` for asyncio; the other calls are short.
 
-    `matcher` names the index to match with. Without it there is none while there is little to do, and `dynamic` as
-    soon as there is more. One that takes clauses is given a condition in its smaller normal form; for the others it
+    `matcher` names the matcher of filters. Without it a few filters are tried one by one, and more go into the
+    index `dynamic`. A matcher that stores clauses gets a condition in its smaller normal form; for the others it
     must have a disjunctive one within the limit. `statistics` of earlier events help an index to choose by cost.
 
-    `clock` tells the time of events that say none, and when what has expired is let go; `lateness` is how many
-    ticks longer an expired subscription is held for events that come late.
+    `clock` gives the time of events that have none, and decides when expired subscriptions are removed; `lateness` is
+    how many ticks longer an expired subscription stays for events that come late.
 
-    Sequences see events in the order of their end. One waits until an event has come that ends `disorder` ticks later,
-    so that events may come out of order by as much; `on_late` hears of those that come later still, which reach
-    filters only. Without it the first one is logged, and all are counted. `memory_limit` is how many bytes what
-    sequences have begun may take; beyond it the oldest are dropped and counted.
+    Sequences see events in the order of their end. An event waits until another has come that ends `out_of_orderness`
+    ticks later, so that events may come out of order by as much; `on_late` is called with those that come later still,
+    which reach filters only. Without it the first one is logged, and all are counted. `memory_limit` is how many bytes
+    the partial matches of sequences may take; beyond it the oldest are dropped and counted.
 
-    Views are asked of streams that are declared to be tables. Their reformulated subscriptions are held by an index of
-    points, or by the matcher that `view_matcher` names.
+    Views read streams that are declared to be tables. Their reformulated subscriptions are stored in a point index,
+    or in the matcher that `view_matcher` names.
 
     >>> engine = Engine()
     >>> engine.subscribe("symbol = 'IBM' and price > 100", id="ibm-high").id
@@ -67,19 +98,212 @@ class Engine(Viewing):
     ['ibm-high']
     """
 
-    def stream(self, name: str, *, tick: Tick) -> None:
-        """Say how long a tick of a stream is: a text such as `"1 second"`, a timedelta, or microseconds.
+    def __init__(
+        self,
+        *,
+        matcher: str | None = None,
+        statistics: Statistics | None = None,
+        clock: Clock | None = None,
+        lateness: int = 0,
+        out_of_orderness: int = 0,
+        on_late: Callable[[Event], object] | None = None,
+        memory_limit: int | None = None,
+        view_matcher: str | None = None,
+    ) -> None:
+        if out_of_orderness < 0:
+            raise TocsinError(f"`out_of_orderness` is a number of ticks from 0 on, not {out_of_orderness}")
+        self._clock = clock or SystemClock()
+        self._reader = EventReader(
+            clock=None if type(self._clock) is SystemClock else self._clock.now, ticks=StreamTicks()
+        )
+        self._out_of_orderness = out_of_orderness
+        self._on_late = on_late or LateLog()
+        self._buffer = ReorderBuffer(self._reader.ticks, out_of_orderness)
+        new_matcher = partial(_new_sequence_matcher, matcher, statistics, memory_limit)
+        self._store = SubscriptionStore(
+            FilterRuntime(matcher, statistics),
+            SequenceRuntime(self._reader.ticks, self._buffer, new_matcher),
+            ViewRuntime(view_matcher),
+            self._clock,
+            max(lateness, out_of_orderness),  # a late event, and one that waits, finds what it found on time
+        )
+        self._pipeline = Pipeline(self._store, self._buffer, self._reader, self._clock)
+        self._lock = RLock()
 
-        Lengths of time in sequences are then counted in its ticks, and so are datetimes. It has to be said before
-        a sequence reads the stream.
+    # streams and tables
+
+    def stream(self, name: str, *, tick: Tick) -> None:
+        """Set how long a tick of a stream is: a text such as `"1 second"`, a timedelta, or microseconds.
+
+        Lengths of time in sequences are then counted in its ticks, and so are datetimes. Call it before a sequence
+        reads the stream.
         """
         with self._lock:
-            self._timelines.declare(name, tick)
+            self._store.sequences.declare(name, tick)
 
     @property
     def ticks(self) -> StreamTicks:
         """Return how long the ticks of streams are, for readers of events."""
         return self._reader.ticks
+
+    def table(self, name: str, *, key: str | Sequence[str]) -> None:
+        """Declare a stream to be a table too: an event of it replaces the whole row with the same key.
+
+        `key` names the attribute that identifies rows, or several. Events that came before are not in the table.
+        An event that ended before the row in the table is late, and changes nothing.
+
+        >>> engine = Engine()
+        >>> engine.table("stock", key="symbol")
+        >>> engine.subscribe("select min(per) from table stock where risk between 20 and 60", id="best").answer
+        >>> [(note.old, note.new) for note in engine.publish({"symbol": "A", "risk": 30, "per": 8}, stream="stock")]
+        [(None, 8)]
+        """
+        with self._lock:
+            self._store.views.tables.declare(name, key)
+
+    def save_tables(self, path: str | PathLike[str]) -> None:
+        """Write all tables to a file; subscriptions are not in it."""
+        with self._lock:
+            self._store.views.tables.save(Path(path))
+
+    def load_tables(self, path: str | PathLike[str]) -> tuple[str, ...]:
+        """Declare the tables in a file, with its rows, and return their names; call it before they have views."""
+        with self._lock:
+            return self._store.views.tables.load(Path(path))
+
+    # subscriptions
+
+    def subscribe(
+        self,
+        query: QuerySource,
+        *,
+        id: str | None = None,
+        valid_from: object | None = None,
+        valid_until: object | None = None,
+        owner: str | None = None,
+        weight: Weight = 1.0,
+        witness: Literal["full"] | None = None,
+        replace: bool = False,
+    ) -> Subscribed:
+        """Store a query, given as text, as JSON or built in Python.
+
+        It applies to an event iff `valid_from <= event.end < valid_until`. Without an id, one is generated; an id
+        that is subscribed already is an error, unless `replace` is set. A filter is matched with kept events at once;
+        `weight` is the score of its predicates in a ranking: one for all, or by attribute. A sequence sees events that
+        end after all that have come; with `witness="full"` it reports all events of each step. A view reports its
+        present answer at once, and then each change of it.
+        """
+        name = uuid4().hex if id is None else id
+        check_id(name)
+        checked = read_query(query)
+        options = read_options(valid_from, valid_until, owner, name, weight=weight, witness=witness)
+        compiled = self._store.compile_checked(name, checked, options)
+        with self._lock:
+            self._expire()
+            replaced = self._store.find_replaced([name], replace=replace)
+            added = self._store.exchange(replaced, {name: compiled})
+            return Subscribed(
+                name,
+                self._pipeline.meet_history(added) + self._store.first_answers([name]),
+                (*checked.warnings, *self._store.expiry_warning(options)),
+            )
+
+    def subscribe_many(
+        self,
+        template: str | Template,
+        rows: Rows,
+        *,
+        id: str | None = None,
+        valid_from: object | None = None,
+        valid_until: object | None = None,
+        owner: str | None = None,
+        weight: Weight = 1.0,
+        witness: Literal["full"] | None = None,
+        replace: bool = False,
+    ) -> SubscribedMany:
+        """Store one subscription for each row of a template's parameters; faulty rows are reported.
+
+        `id` names the column with the ids, or is a pattern such as `"alert-{s}-{row}"` over parameters and
+        the row's number; without it, ids are generated.
+        """
+        options = read_options(valid_from, valid_until, owner, weight=weight, witness=witness)
+        parsed = template if isinstance(template, Template) else Template(template)
+        made = self._store.compile_template(parsed, rows, id, options)
+        with self._lock:
+            self._expire()
+            replaced = self._store.find_replaced(made.ids, replace=replace)
+            added = self._store.add_template(made, options, replaced)
+            if isinstance(parsed.query, View):
+                return made.result(answers=self._store.answers(made.ids))
+            return made.result(self._pipeline.meet_history(added))
+
+    def unsubscribe(self, id: str) -> None:
+        """Remove a subscription; an unknown id is an error."""
+        with self._lock:
+            self._expire()
+            self._store.withdraw(id)
+
+    def apply(
+        self, subscriptions: SubscriptionSet, *, owner: str = "default", dry_run: bool = False
+    ) -> Difference:
+        """Make the subscriptions of `owner` equal to these, all at once or not at all; return the difference.
+
+        `subscriptions` maps ids to queries, or lists `Subscription`s. With `dry_run` nothing is changed.
+        """
+        sought, errors = compile_set(subscriptions, owner, self._store.compile)
+        registry, queries = self._store.registry, self._store.queries
+        with self._lock:
+            self._expire()
+            for name in sought:
+                if name in registry and (holder := queries.owner(registry.number(name))) != owner:
+                    errors.append(
+                        SubscriptionError(f"it belongs to {holder or 'nobody'}, not to {owner}", name)
+                    )
+            if errors:
+                raise ApplyError(tuple(errors))
+            difference = self._store.difference(sought, owner)
+            if dry_run or not difference:
+                return difference
+            new = (*difference.added, *difference.changed)
+            added = self._store.exchange(
+                (*difference.removed, *difference.changed), {name: sought[name] for name in new}
+            )
+            met = self._pipeline.meet_history(added) + self._store.first_answers(new)
+        return changed(difference, notifications=met)
+
+    def subscriptions(self, *, owner: str | None = None) -> Iterator[Subscription]:
+        """Return all subscriptions, or those of one owner, as they are now."""
+        with self._lock:
+            self._expire()
+            ids = self._store.registry if owner is None else self._store.queries.owned_by(owner)
+            return iter([self._store.subscription(name) for name in ids])
+
+    def owner(self, id: str) -> str | None:
+        """Return the owner of a subscription."""
+        with self._lock:
+            self._expire()
+            return self._store.queries.owner(self._store.registry.number(id))
+
+    def answer(self, id: str) -> Answer:
+        """Return the present answer of a view."""
+        with self._lock:
+            self._expire()
+            number = self._store.registry.number(id)
+            if self._store.queries.kind(number) is not View:
+                raise SubscriptionError("it is no view, and has no answer", id)
+            return self._store.views.answer(number)
+
+    def __len__(self) -> int:
+        with self._lock:
+            self._expire()
+            return len(self._store.registry)
+
+    def __contains__(self, id: str) -> bool:
+        with self._lock:
+            self._expire()
+            return id in self._store.registry
+
+    # events
 
     def publish(
         self,
@@ -94,142 +318,155 @@ class Engine(Viewing):
         top: int | None = None,
         weights: Mapping[str, float] | None = None,
     ) -> list[Notification]:
-        """Tell whom an event concerns: the filters it satisfies, or the `top` best, sequences it completes, views it changes.
+        """Publish an event, and return its notifications.
 
-        `time` is when it ended, and when it started unless `start` is given; without either, the clock is asked.
-        An event with `valid_until` is kept until then for new filters. An event of a stream that is a table replaces
-        the row of its key, and views are told what that changes; with `delete` it removes that row, and reaches no filter
-        and no sequence.
-        `weights` are those of the event's attributes, by which the best are found.
+        They are those of the filters it satisfies, or the `top` best; of the sequences it completes, and the filters on
+        what these publish; of the views whose answers it changes. `time` is when it ended, and when it started
+        unless `start` is given; without either, the clock is asked. An event with `valid_until` is kept until then for
+        new filters. An event of a stream that is a table replaces the row of its key; with `delete` it removes that row,
+        and reaches no filter and no sequence. `weights` are those of the event's attributes, by which the best are
+        found.
         """
         given = {"stream": stream, "time": time, "start": start, "id": id, "valid_until": valid_until}
         read = self._read(event, {name: value for name, value in given.items() if value is not None})
-        wish = Wish.of(top, weights)
+        top_k = TopK.of(top, weights) if top is not None or weights else None
         if delete:
-            read = replace(read, attributes={**read.attributes, DELETIONS[0]: True})
-        notes, late = self._publish([read], wish=wish)
-        self._timelines.tell_late(late)
-        return notes
+            read = changed(read, attributes={**read.attributes, DELETIONS[0]: True})
+        notifications, late = self._publish([read], top=top_k)
+        if late:
+            report_late(late, self._on_late)
+        return notifications
 
     async def apublish(self, event: Mapping[str, object] | Event, **options: Any) -> list[Notification]:
-        """Publish without holding up the event loop; takes what `publish` takes."""
+        """Publish without blocking the event loop; takes what `publish` takes."""
         return await asyncio.to_thread(self.publish, event, **options)
 
     def publish_many(
         self,
-        events: Incoming,
+        events: EventSource,
         *,
         stream: str | None = None,
         time: str | None = None,
         start: str | None = None,
-        on_error: Callable[[Fault], object] | None = None,
+        on_error: Report | None = None,
         batch_size: int | None = None,
         top: int | None = None,
         weights: Mapping[str, float] | None = None,
     ) -> Iterator[Notification]:
-        """Publish events one after another and return the notifications as they come.
+        """Publish events one after another, and yield the notifications as they come.
 
         `events` are dicts, `Event`s, an Arrow table or record batch, or an iterator of any of these; `time` and `start`
-        name the attributes that say when they ended and started, else the clock is asked. A record that cannot
-        be read is counted and given to `on_error`, or logged; the rest goes on. A list or table is matched
-        in batches, an iterator event by event unless `batch_size` says otherwise. With `top`, only that many hear of
-        each event: the best by the subscriptions' weights and those that `weights` gives the attributes.
+        name the attributes with their times, else the clock is asked. A record that cannot be read is counted and
+        given to `on_error`, or logged; the rest goes on. A list or table is matched in batches, an iterator event by
+        event unless `batch_size` says otherwise. With `top`, only that many filters are notified of each event: the best
+        by the subscriptions' weights and those that `weights` gives the attributes.
         """
         report = on_error or _log_fault
-        wish = Wish.of(top, weights)
-        size = batch_size or (min(_BATCH, self._views.most_at_once) if is_at_hand(events) else 1)
-        # The rows of a stream that is a table are looked at one by one, as its rows.
-        by_column = wish is None and not self._views.is_table(stream)
-        table = table_events(events, stream) if by_column else None
-        # Rows that say no time would all be simultaneous to a sequence: they get theirs one by one.
-        if table is not None and (time is not None or not self._timelines.reads(stream)):
-            rows = table if time is None else self._timed(table, time, start)
-            yield from self._publish_table(rows, report, size)
+        top_k = TopK.of(top, weights)
+        views, sequences = self._store.views, self._store.sequences
+        size = batch_size or (min(_BATCH, views.most_at_once) if is_at_hand(events) else 1)
+        # The rows of a stream that is a table are processed one by one, as rows of it.
+        table = as_columns(events, stream) if top_k is None and stream not in views.tables else None
+        # Rows without times would all be simultaneous to a sequence: they get theirs one by one.
+        if table is not None and (time is not None or not sequences.reads(stream)):
+            yield from self._publish_table(table, time, start, report, size)
             return
-        fields = EventFields(time=time, start=start)
         batch: list[Event] = []
         failure: Exception | None = None
         try:
-            for one in read_incoming(events, self._reader, stream, fields):
-                read = one if isinstance(one, Fault) else self._as_row(one)
+            for one in read_events(events, self._reader, stream, EventFields(time=time, start=start)):
+                read = one if isinstance(one, Fault) else self._check_row(one)
                 if isinstance(read, Fault):
                     report(read)
                     continue
                 batch.append(read)
                 if len(batch) >= size:
                     full, batch = batch, []
-                    yield from self._told(*self._publish(full, report, wish))
-        except Exception as fault:  # noqa: BLE001 - whatever ends the source, what it gave before is published
+                    yield from self._yield_all(*self._publish(full, report, top_k))
+        except Exception as fault:  # noqa: BLE001 - whatever ends the source, the events before it are published
             failure = fault
-        yield from self._told(*self._publish(batch, report, wish))
+        yield from self._yield_all(*self._publish(batch, report, top_k))
         if failure is not None:
             raise failure
 
     def flush(self) -> list[Notification]:
-        """Give the sequences all events that wait for their turn, and return what is told of them.
+        """Give sequences all events that wait for their turn, and return the notifications.
 
-        What comes later and ends before one of them is late.
+        An event that comes later and ends before one of them is late.
         """
         with self._lock:
             self._expire()
-            return self._publication.flush()
+            return self._pipeline.flush().to_list()
 
-    def follow(self, table: Any, *, stream: str, time: str, start: str | None = None) -> Followed:
-        """Return, as columns, the sequences that a table's rows complete; they reach no filter.
+    def match_sequences(
+        self, table: Any, *, stream: str, time: str, start: str | None = None
+    ) -> NamedSequenceMatches:
+        """Return, as columns, the sequences that a table's rows complete; the rows reach no filter.
 
         `time` names the column that says when a row ended, and `start` the one that says when it started. The rows
-        must be in the order of their end, and all of them events: nothing is taken of a table that is refused.
+        must be in the order of their end, and all of them events: a table that is refused leaves no trace.
         """
-        read = table_events(table, stream)
-        if read is None:
-            raise EventError("only an Arrow table of plain columns can be followed; publish what is not one")
-        rows = self._timed(read, time, start)
+        rows = timed_rows(require_columns(table, stream), time, start, self._reader.ticks)
         with self._lock:
             self._expire()
-            return self._publication.follow(rows)
+            return self._pipeline.match_sequences(rows)
+
+    def upsert(self, rows: Any, *, stream: str, time: str | None = None) -> NamedAnswerChanges:
+        """Put an Arrow table's rows into a table, and return, as columns, the answers that change.
+
+        The rows reach no filter and no sequence. `time` names the column that says when each ended; without it, all end
+        now. A table with a row that cannot be in it, or with other columns than plain ones, leaves no trace.
+        """
+        table = require_columns(rows, stream)
+        check_no_faults(table.faults)
+        if time is None:
+            ends = np.full(len(table), self._reader.now(stream), dtype=np.int64)
+        else:
+            _, ends, faults = table_times(table, time, None, self._reader.ticks)
+            check_no_faults(faults)
+        with self._lock:
+            self._expire()
+            if stream not in self._store.views.tables:
+                raise EventError(
+                    f'`{stream}` is no table; declare it first: `engine.table("{stream}", key="…")`'
+                )
+            return self._pipeline.upsert(stream, table.table, ends)
 
     def match(
         self,
-        events: Incoming,
+        events: EventSource,
         *,
         stream: str | None = None,
         top: int | None = None,
         weights: EventWeights | None = None,
     ) -> NamedMatches:
-        """Return, per row, the filters it satisfies, without publishing anything; sequences see nothing of it.
+        """Return, per row, the filters it satisfies, without publishing anything; sequences and views see nothing.
 
         A row that cannot be read satisfies none and is reported in `faults`. An Arrow table is matched by the
-        column: its rows become events only where Python has to look at one. With `top`, only the best are told, with
-        their scores: by the subscriptions' weights and those of the events' attributes, which are `weights`, for all
-        rows or a list of as many.
+        column: its rows become events only where Python has to evaluate one. With `top`, only the best are returned,
+        with their scores: by the subscriptions' weights and those of the events' attributes, which are `weights`, for
+        all rows or a list of as many.
         """
-        wish = Wish.of(top, weights)
-        table = table_events(events, stream) if wish is None else None
+        top_k = TopK.of(top, weights)
+        table = as_columns(events, stream) if top_k is None else None
         if table is not None:
             return self._match_table(table)
-        rows = list(read_incoming(events, self._reader, stream))
+        rows = list(read_events(events, self._reader, stream))
         faults = [row for row in rows if isinstance(row, Fault)]
-        read = [row for row in rows if isinstance(row, Event)]
-        scores: tuple[float, ...] | None = None
+        read = {
+            place: row for place, row in enumerate(rows) if isinstance(row, Event) and not is_deletion(row)
+        }
         with self._lock:
             self._expire()
-            if wish is None:
-                found = iter(self._lookup.match(read, faults.append))
-                per_row = [
-                    () if isinstance(row, Fault) else self._lookup.names(next(found), row) for row in rows
-                ]
-            else:
-                given = wish.checked(len(rows))
-                kept = [given[place] for place, row in enumerate(rows) if isinstance(row, Event)]
-                best = iter(self._lookup.rank(read, wish.top, kept, faults.append))
-                ranked = [[] if isinstance(row, Fault) else next(best) for row in rows]
-                per_row = [tuple(self._held.book.id(number) for number, _ in row) for row in ranked]
-                scores = tuple(score for row in ranked for _, score in row)
-        offsets = np.zeros(len(rows) + 1, dtype=np.int64)
-        np.cumsum([len(names) for names in per_row], out=offsets[1:])
-        return NamedMatches(
-            offsets, tuple(name for names in per_row for name in names), tuple(faults), scores
-        )
+            found = self._pipeline.match(read, len(rows), top_k, faults.append)
+            return NamedMatches.of(
+                len(rows),
+                found.rows,
+                found.numbers,
+                registry=self._store.registry,
+                faults=tuple(faults),
+                scores=found.scores,
+            )
 
     @overload
     def explain(self, subscription: str) -> SequenceExplanation: ...
@@ -254,69 +491,72 @@ class Engine(Viewing):
     ) -> EventExplanation:
         """Return why a subscription would be notified of an event, or would not: each predicate with its truth.
 
-        Of a sequence, a `SequenceExplanation` is returned: its automaton, what waits at each node and why others have
-        ended, and what the event would do now; the event may be left out. Of a view, a `ViewExplanation`: its answer, and
-        what it would be after the event.
+        For a sequence, the result is a `SequenceExplanation`: its automaton, the instances that wait at each node and
+        why others have ended, and what the event would do now; the event may be left out. For a view, it is a
+        `ViewExplanation`: its answer, and what it would be after the event.
         """
         given = {name: value for name, value in (("stream", stream), ("time", time)) if value is not None}
         read = None if event is None else self._read(event, given)
         with self._lock:
             self._expire()
-            held = self._held.book.subscription(subscription)
-            number = self._held.book.number(subscription)
-            if isinstance(held.query, SequenceQuery):
-                return self._timelines.explain(number, held, read)
-            if isinstance(held.query, View) and read is not None:
-                return self._views.explain(number, held, read)
+            found = self._store.subscription(subscription)
+            number = self._store.registry.number(subscription)
+            if isinstance(found.query, SequenceQuery):
+                return self._store.sequences.explain(number, found, read)
+            if isinstance(found.query, View) and read is not None:
+                return self._store.views.explain(number, found, read)
         if read is None:
-            shape = "view" if isinstance(held.query, View) else "filter"
-            raise EventError(f"`{subscription}` is a {shape}: what it is explained by is an event; give one")
-        return explain_filter(held, read)
+            kind = "view" if isinstance(found.query, View) else "filter"
+            raise EventError(f"`{subscription}` is a {kind}, which is explained by an event; give one")
+        return self._store.filters.explain(found, read)
 
     def test(
         self,
         query: QuerySource,
-        events: Incoming,
+        events: EventSource,
         *,
         stream: str | None = None,
         time: str | None = None,
         start: str | None = None,
-    ) -> Trial:
-        """Return what a subscription would have been told of these events alone, without subscribing.
+    ) -> DryRun:
+        """Return what a query would have matched of these events alone, without subscribing.
 
-        `time` and `start` name the attributes that say when they ended and started.
+        `time` and `start` name the attributes with their times.
         """
         asked = read_query(query).query
-        rows = list(read_incoming(events, self._reader, stream, EventFields(time=time, start=start)))
+        rows = list(read_events(events, self._reader, stream, EventFields(time=time, start=start)))
         faults = tuple(row for row in rows if isinstance(row, Fault))
         read = [row for row in rows if isinstance(row, Event)]
-        if isinstance(asked, SequenceQuery):
-            return try_sequence(asked, read, faults, self._timelines)
+        store = self._store
+        if isinstance(asked, Filter):
+            return dry_run_filter(asked, read, faults, store.filters)
         if isinstance(asked, View):
-            return try_view(asked, read, faults, self._views)
-        trial = Subscription("test", asked)
-        return Trial(tuple(event for event in read if applies(trial, event)), len(read), faults)
+            return dry_run_view(asked, read, faults, store.views)
+        return dry_run_sequence(asked, read, faults, store.sequences, self._out_of_orderness)
 
     def stats(self) -> EngineStats:
-        """Return what the engine holds and what has passed through it."""
+        """Return sizes and counts."""
         with self._lock:
             self._expire()
+            buffered = {"late": self._buffer.late, "waiting": self._buffer.waiting}
             return EngineStats(
-                subscriptions=len(self._held.book),
-                kept_events=len(self._publication.history),
-                generation=self._held.generation,
-                published=self._publication.published,
+                subscriptions=len(self._store.registry),
+                kept_events=len(self._pipeline.history),
+                generation=self._store.generation,
+                published=self._pipeline.published,
                 refused=self._reader.refused,
-                notifications=self._publication.notified,
-                expired=self._held.expired,
+                notifications=self._pipeline.notified,
+                expired=self._store.expired,
                 dropped_arrays=self._reader.dropped.total(),
-                matcher=self._held.matcher.stats(),
-                sequences=self._timelines.stats(),
-                views=self._views.stats(),
+                matcher=self._store.filters.matcher.stats(),
+                sequences=changed(self._store.sequences.stats(), **buffered),
+                views=self._store.views.stats(),
             )
 
+    # what the calls have in common
+
     def _read(self, event: Mapping[str, object] | Event, given: dict[str, Any]) -> Event:
-        """Return an event with what was said beside it; a CloudEvent and an `Event` say it themselves."""
+        """Return an event with what was given beside it; a CloudEvent and an `Event` have it in themselves."""
         if isinstance(event, Event):
             if given:
                 raise EventError(f"an `Event` brings its own {', '.join(given)}; make it with them")
@@ -325,63 +565,91 @@ class Engine(Viewing):
         if not given and is_cloud_event(event):
             return read_cloud_event(event, now=self._reader.now(str(event.get("type"))), ticks=ticks)
         stream = given.get("stream")
-        check_times(ticks, stream, **{name: given[name] for name in ("time", "start") if name in given})
-        return read_event(event, **({"time": self._reader.now(stream)} | given), ticks=ticks)
+        if ticks.asked:
+            check_times(ticks, stream, **{name: given[name] for name in ("time", "start") if name in given})
+        if "time" not in given:
+            given["time"] = self._now(stream)
+        return read_event(event, **given, ticks=ticks)
 
-    def _as_row(self, event: Event) -> Event | Fault:
-        """Return an event, or what keeps it from being a row of its table, if it has one."""
-        if not self._views.is_table(event.stream):
+    def _now(self, stream: str | None) -> int:
+        """Return the time of an event that has none, in the ticks of its stream."""
+        now = self._clock.now()
+        if stream is None or type(self._clock) is not SystemClock:
+            return now  # other clocks count the ticks of their events
+        return now // self._reader.ticks.lengths.get(stream, 1)
+
+    def _check_row(self, event: Event) -> Event | Fault:
+        """Return an event, or the fault that keeps it from being a row of its table."""
+        if event.stream not in self._store.views.tables:
             return event
         try:
             with self._lock:
-                self._views.check(event)
+                self._store.views.check(event)
         except EventError as fault:
             self._reader.refuse()
             return Fault(event.id, 0, str(fault))
         return event
 
-    def _timed(self, table: ArrowEvents, time: str, start: str | None) -> TableRows:
-        """Return a table's rows with their times; those without one are faulty."""
-        starts, ends, faults = table_times(table, time, start, self._reader.ticks)
-        return TableRows(table.with_faults(faults) if faults else table, starts, ends)
-
     def _match_table(self, table: ArrowEvents) -> NamedMatches:
         end = self._clock.now()
         self._reader.count(read=len(table) - len(table.faults), refused=len(table.faults))
+        faults = tuple(row_fault(place, table.faults[place]) for place in sorted(table.faults))
         with self._lock:
             self._expire()
-            return named(self._held.matcher.match(table), self._held.book, end, table.faults)
+            registry, found = self._store.registry, self._store.filters.process(table)
+            if registry.has_validity:
+                found = found.take(registry.is_valid(found.numbers, end))
+            return NamedMatches.of(len(table), found.rows, found.numbers, registry=registry, faults=faults)
 
     def _publish_table(
-        self, rows: TableRows | ArrowEvents, report: Callable[[Fault], object], size: int
+        self, table: ArrowEvents, time: str | None, start: str | None, report: Report, size: int
     ) -> Iterator[Notification]:
-        """Publish a table's rows, `size` events at a time; if `report` fails, what came before is published."""
-        table = rows.table if isinstance(rows, TableRows) else rows
-        for begin, end in publishable(table, self._reader, report, size):
-            part = (
-                rows.slice(begin, end)
-                if isinstance(rows, TableRows)
-                else TableRows.at(rows.slice(begin, end), self._clock.now())
-            )
+        """Publish a table's rows, `size` events at a time; if `report` fails, the rows before are published."""
+        timed = None if time is None else timed_rows(table, time, start, self._reader.ticks)
+        source = table if timed is None else timed.batch
+        for begin, end in publishable_parts(source, self._reader, report, size):
+            if timed is None:
+                times = np.full(end - begin, self._clock.now(), dtype=np.int64)
+                part = TimedRows(table.slice(begin, end), times, times)
+            else:
+                part = timed.slice(begin, end)
             with self._lock:
                 self._expire()
-                notes, late = self._publication.rows(part), self._timelines.late_events()
-            yield from self._told(notes, late)
+                notifications = self._pipeline.process(part).to_list()
+                late = self._buffer.drain_late()
+            yield from self._yield_all(notifications, late)
 
     def _publish(
-        self, events: list[Event], report: Callable[[Fault], object] | None = None, wish: Wish | None = None
+        self, events: list[Event], report: Report | None = None, top: TopK | None = None
     ) -> tuple[list[Notification], list[Event]]:
-        """Return what is told of events, and those of them that come too late for sequences."""
+        """Return the notifications of events, and those of the events that come too late for sequences."""
         with self._lock:
             self._expire()
-            return self._publication.events(events, report, wish), self._timelines.late_events()
+            admitted, deletions = self._pipeline.admit(events, report)
+            notifications = self._pipeline.process(TimedBatch.of(admitted), top, deletions).to_list()
+            return notifications, self._buffer.drain_late() if self._buffer.late_events else []
 
-    def _told(self, notes: list[Notification], late: list[Event]) -> Iterator[Notification]:
-        """Return notifications, then tell of late events: whatever comes of that, no notification is lost."""
+    def _yield_all(self, notifications: list[Notification], late: list[Event]) -> Iterator[Notification]:
+        """Yield notifications, then report late events: if a report fails, no notification is lost."""
         try:
-            yield from notes
+            yield from notifications
         finally:
-            self._timelines.tell_late(late)
+            report_late(late, self._on_late)
+
+    def _expire(self) -> None:
+        """Remove expired subscriptions and kept events; called under the lock."""
+        if self._pipeline.history.events:
+            self._pipeline.history.expire(self._clock.now())
+        if self._store.registry.has_validity:
+            self._store.expire()
+
+
+def _new_sequence_matcher(
+    matcher: str | None, statistics: Statistics | None, memory_limit: int | None
+) -> InspectableSequenceMatcher:
+    from tocsin.sequences.running.matcher import AutomatonMatcher  # noqa: PLC0415 - it imports Numba
+
+    return AutomatonMatcher(matcher=matcher, statistics=statistics, memory_limit=memory_limit)
 
 
 def _log_fault(fault: Fault) -> None:

@@ -13,25 +13,25 @@ class History:
     """Events with `valid_until`, in the order they came, until the clock has reached it."""
 
     def __init__(self) -> None:
-        self._events: dict[int, Event] = {}
+        self.events: dict[int, Event] = {}
         self._expiries: list[tuple[int, int]] = []
         self._order = count()
 
     def __len__(self) -> int:
-        return len(self._events)
+        return len(self.events)
 
     def __iter__(self) -> Iterator[Event]:
-        return iter(self._events.values())
+        return iter(self.events.values())
 
     def add(self, event: Event, now: int) -> None:
         """Keep an event, if it says so and its time is not over."""
         if event.valid_until is not None and event.valid_until > now:
             place = next(self._order)
-            self._events[place] = event
+            self.events[place] = event
             heappush(self._expiries, (event.valid_until, place))
 
     def expire(self, now: int) -> None:
         """Let go of the events whose time is over."""
         while self._expiries and self._expiries[0][0] <= now:
             _, place = heappop(self._expiries)
-            del self._events[place]
+            del self.events[place]

@@ -1,4 +1,4 @@
-"""What the engine answers."""
+"""What the engine returns: matches, changes and dry runs with the subscriptions' ids, and statistics."""
 
 from __future__ import annotations
 
@@ -15,18 +15,22 @@ from numpy.typing import NDArray
 from tocsin.formats import Fault
 from tocsin.matching import IdArray, MatcherStats
 from tocsin.model import Event, Notification, Value
+from tocsin.sequences.runtime import SequenceRuntimeStats
+from tocsin.subscriptions.registry import SubscriptionRegistry
+from tocsin.views.runtime import ViewStats
 
 Values: TypeAlias = Mapping[str, Value | None] | None
-"""What a sequence selected or computed, by name; None if it has nothing of the kind."""
+"""The values that a sequence selected or computed, by name; None if it has none."""
 
+_NO_ROWS: Final = np.empty(0, dtype=np.int64)
 _encode: Final = msgspec.json.Encoder().encode
 
 
-class Trial(Struct, frozen=True):
-    """What a subscription would have been told: the events, of how many, and the records that were refused.
+class DryRun(Struct, frozen=True):
+    """What a subscription would have matched: the events, of how many, and the records that were refused.
 
-    Of a sequence, `events` are those that completed it, and `notifications` what it would have told of them; `late` are
-    those that came out of order, and did not reach it.
+    For a sequence, `events` are those that completed it, and `late` those that came out of order and did not reach it;
+    `notifications` are those that a sequence or a view would have sent.
     """
 
     events: tuple[Event, ...]
@@ -40,15 +44,43 @@ class Trial(Struct, frozen=True):
 
 
 class NamedMatches(Struct, frozen=True):
-    """Per row, the subscriptions it satisfies: those of row i are `ids[offsets[i]:offsets[i + 1]]`.
+    """Per row, the filters it satisfies: those of row i are `ids[offsets[i]:offsets[i + 1]]`.
 
-    They come in the order of their ids, or, if the best were asked for, with their `scores`, the highest first.
+    They come in the order of their ids or, if the top k were asked for, with their `scores`, the highest first.
     """
 
     offsets: IdArray  # int64[rows + 1]
     ids: tuple[str, ...]
     faults: tuple[Fault, ...] = ()
     scores: tuple[float, ...] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        count: int,
+        rows: IdArray,
+        numbers: IdArray,
+        *,
+        registry: SubscriptionRegistry,
+        faults: tuple[Fault, ...],
+        scores: NDArray[np.float64] | None = None,
+    ) -> NamedMatches:
+        """Return matches by the ids of their subscriptions, for so many rows."""
+        offsets = np.zeros(count + 1, dtype=np.int64)
+        np.cumsum(np.bincount(rows, minlength=count), out=offsets[1:])
+        distinct, which = np.unique(numbers, return_inverse=True)
+        ids = [registry.id(number) for number in distinct.tolist()]
+        if scores is not None:
+            named = tuple(ids[place] for place in which.tolist())
+            return cls(offsets, named, faults, tuple(scores.tolist()))
+        # Sorting integers (the row, then the rank of the id) is quicker than sorting the strings of every row.
+        order = sorted(range(len(ids)), key=ids.__getitem__)
+        rank = np.empty(len(ids), dtype=np.int64)
+        rank[order] = np.arange(len(ids))
+        by_name = np.sort(rows * max(len(ids), 1) + rank[which]) % max(len(ids), 1)
+        return cls(
+            offsets, tuple(ids[place] for place in np.array(order, dtype=np.int64)[by_name].tolist()), faults
+        )
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -69,7 +101,7 @@ class NamedMatches(Struct, frozen=True):
         return pa.table(columns | ranked)
 
 
-class Followed(Struct, frozen=True):
+class NamedSequenceMatches(Struct, frozen=True):
     """Sequences that a table's rows completed, as columns of equal length, in the order of the rows.
 
     `values` are those that a sequence selected or computed, None where it has none.
@@ -82,25 +114,22 @@ class Followed(Struct, frozen=True):
     values: tuple[Values, ...]
 
     @classmethod
-    def joined(
-        cls, parts: Iterable[tuple[tuple[str, ...], IdArray, IdArray, IdArray, list[Values]]]
-    ) -> Followed:
+    def join(cls, parts: Iterable[NamedSequenceMatches]) -> NamedSequenceMatches:
         """Return several parts of the columns as one."""
-        none = np.empty(0, dtype=np.int64)
-        names, rows, starts, ends, values = zip(((), none, none, none, []), *parts, strict=True)
+        each = list(parts)
         return cls(
-            tuple(chain.from_iterable(names)),
-            np.concatenate(rows),
-            np.concatenate(starts),
-            np.concatenate(ends),
-            tuple(chain.from_iterable(values)),
+            tuple(chain.from_iterable(part.subscriptions for part in each)),
+            np.concatenate([_NO_ROWS, *(part.rows for part in each)]),
+            np.concatenate([_NO_ROWS, *(part.starts for part in each)]),
+            np.concatenate([_NO_ROWS, *(part.ends for part in each)]),
+            tuple(chain.from_iterable(part.values for part in each)),
         )
 
     def __len__(self) -> int:
         return len(self.subscriptions)
 
     def to_arrow(self) -> pa.Table:
-        """Return one line per witness, with the columns `row`, `subscription`, `start`, `end`, and `values` as JSON."""
+        """Return one line per match, with the columns `row`, `subscription`, `start`, `end`, and `values` as JSON."""
         written = [None if values is None else _encode(dict(values)).decode() for values in self.values]
         return pa.table(
             {
@@ -113,10 +142,10 @@ class Followed(Struct, frozen=True):
         )
 
 
-class AnswerChanges(Struct, frozen=True):
+class NamedAnswerChanges(Struct, frozen=True):
     """Answers of views that a table's rows changed, as columns of equal length, in the order of the rows.
 
-    `old` and `new` are floats, NaN for null, if all these views tell numbers; else objects.
+    `old` and `new` are floats, NaN for null, if all answers are numbers; else objects.
     """
 
     rows: IdArray  # int64[] the row that changed it, from 0
@@ -140,39 +169,8 @@ class AnswerChanges(Struct, frozen=True):
         )
 
 
-class HeldSequences(Struct, frozen=True):
-    """What sequences hold: the nodes of their automata, and the instances that wait there.
-
-    `waiting` events have not had their turn, `late` ones came after it, and `dropped` instances were ended by the
-    memory limit.
-    """
-
-    subscriptions: int = 0
-    nodes: int = 0
-    instances: int = 0
-    bytes: int = 0
-    dropped: int = 0
-    late: int = 0
-    waiting: int = 0
-
-
-class HeldViews(Struct, frozen=True):
-    """What tables and views hold: `families` of views that ask the same of a table share what its changes become.
-
-    `messages` have been made of changes so far, and `late` rows were older than those held.
-    """
-
-    subscriptions: int = 0
-    families: int = 0
-    tables: int = 0
-    rows: int = 0
-    bytes: int = 0
-    messages: int = 0
-    late: int = 0
-
-
 class EngineStats(Struct, frozen=True):
-    """What the engine holds and what has passed through it."""
+    """Sizes and counts of an engine."""
 
     subscriptions: int
     kept_events: int
@@ -183,8 +181,8 @@ class EngineStats(Struct, frozen=True):
     expired: int
     dropped_arrays: int
     matcher: MatcherStats
-    sequences: HeldSequences = HeldSequences()
-    views: HeldViews = HeldViews()
+    sequences: SequenceRuntimeStats = SequenceRuntimeStats()
+    views: ViewStats = ViewStats()
 
     @property
     def late(self) -> int:

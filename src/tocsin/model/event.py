@@ -62,13 +62,16 @@ def read_event(
     """
     if not isinstance(data, Mapping):
         raise EventError(f"an event is a mapping of attributes, not {type(data).__name__}")
-    _check_stream(stream)
+    if stream is not None:
+        _check_stream(stream)
     counted = _MICROSECONDS if ticks is None else ticks
-    end = _moment(time, "time", stream, counted)
+    # Most times are integers, and most attributes plain: they need no further call.
+    is_counted = type(time) is int and -_WIDE <= time < _WIDE
+    end = cast("int", time) if is_counted else _moment(time, "time", stream, counted)
     begin = end if start is None else _moment(start, "start", stream, counted)
     if begin > end:
         raise EventError(f"the event starts at {begin}, after its end at {end}")
-    attributes = flatten(data, dropped)
+    attributes = dict(cast("Mapping[str, Value]", data)) if is_plain(data) else flatten(data, dropped)
     if STREAM in attributes:
         raise EventError("the name is reserved; give an event's stream beside its attributes", STREAM)
     return Event(
@@ -113,7 +116,8 @@ def matchable(event: Event) -> Event:
 
 def is_deletion(event: Event) -> bool:
     """Return whether an event deletes a row; such an event reaches no filter and no sequence."""
-    return any(event.attributes.get(name) is True for name in DELETIONS)
+    attributes = event.attributes
+    return attributes.get("$delete") is True or attributes.get("_deleted") is True
 
 
 def _is_timed(event: Event) -> bool:

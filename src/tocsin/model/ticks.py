@@ -62,6 +62,7 @@ class StreamTicks:
         self.lengths: dict[str, int] = {}
         self.leads_to: Callable[[str], Iterable[str]] = lambda stream: (stream,)
         self._asked: Counter[str] = Counter()
+        self.asked = 0  # the sum of `_asked`: while it is 0, no time needs a check
 
     def length(self, stream: str | None) -> int:
         """Return the microseconds of a stream's tick."""
@@ -71,6 +72,7 @@ class StreamTicks:
         """Add `by` to the number of subscriptions that use units of time on these streams."""
         for stream in streams:
             self._asked[stream] += by
+            self.asked += by
 
     def is_open(self, stream: str | None) -> bool:
         """Return whether a subscription uses units of time on a stream whose tick is not declared."""

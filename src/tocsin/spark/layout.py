@@ -10,12 +10,12 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tocsin.engine.tables import TELLING
 from tocsin.formats.arrow_rows import arrow_rows
 from tocsin.formats.event_reader import EventFields, EventReader, Fault, find
 from tocsin.formats.records import UnreadableRecord, json_record
 from tocsin.matching import EventBatch
 from tocsin.matching.encoding.arrow import ArrowEvents
+from tocsin.matching.timed_batch import ROW_SPECIFIC
 from tocsin.model.errors import EventError, KindError
 from tocsin.model.event import STREAM, Event, is_deletion, matchable
 from tocsin.model.values import Value, read_time
@@ -58,7 +58,7 @@ class Layout(Struct, frozen=True):
             missing = f"`{self.struct}` is null, and there is no event"
             faults.update(dict.fromkeys(np.flatnonzero(events.is_null()).tolist(), missing))
         table = self._attributes(batch)
-        if not TELLING.isdisjoint(table.schema.names):
+        if not ROW_SPECIFIC.isdisjoint(table.schema.names):
             return self._from_rows(arrow_rows([table]), batch, ends, faults)
         parts = []
         for stream, rows in self._by_stream(batch):
@@ -146,7 +146,7 @@ class Layout(Struct, frozen=True):
                 rows.append(_NOTHING)
                 continue
             try:
-                if type(record) is dict and record.keys().isdisjoint(TELLING):
+                if type(record) is dict and record.keys().isdisjoint(ROW_SPECIFIC):
                     rows.append(record if streams[place] is None else {**record, STREAM: streams[place]})
                 else:
                     event = _event(record, int(ends[place]), streams[place])

@@ -11,6 +11,7 @@ from msgspec import Struct
 from tocsin.language import Template, TemplateRows
 from tocsin.language.template.binding import bind_query
 from tocsin.language.template.template import bindings_at
+from tocsin.matching import IdArray
 from tocsin.model import Filter, Query
 from tocsin.model.queries import SelectItem
 from tocsin.subscriptions.options import SubscriptionOptions
@@ -59,15 +60,23 @@ class QueryStore:
             return type(self._queries[number])
         return type(self._templates[number][0].template.query)
 
-    def select(self, number: int) -> tuple[SelectItem, ...]:
-        """Return the select list of a filter; empty if it selects the whole event."""
-        query = self._queries.get(number)
-        if query is None:
-            query = self._templates[number][0].template.query
-            # Binding costs more than the rest of a notification: only a template that selects needs it.
-            if isinstance(query, Filter) and query.select:
-                query = self.query(number)
-        return query.select if isinstance(query, Filter) else ()
+    def selects_of(self, numbers: IdArray) -> list[tuple[SelectItem, ...]]:
+        """Return the select lists of filters; empty for those that select the whole event."""
+        found = []
+        for number in numbers.tolist():
+            query = self._queries.get(number)
+            if query is None:
+                query = self._templates[number][0].template.query
+                # Binding costs more than the rest of a notification: only a template that selects needs it.
+                if isinstance(query, Filter) and query.select:
+                    query = self.query(number)
+            found.append(query.select if isinstance(query, Filter) else ())
+        return found
+
+    def stream(self, number: int) -> str | None:
+        """Return the stream that a filter reads; None if it reads every stream."""
+        query, _ = self.unbound(number)
+        return query.stream if isinstance(query, Filter) else None
 
     def witness(self, number: int) -> Literal["full"] | None:
         """Return whether a sequence reports every event of its steps."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +82,10 @@ class SubscriptionRegistry:
         if found is None:
             raise SubscriptionError(f"no subscription has the number {number}")
         return found
+
+    def ids_of(self, numbers: IdArray) -> list[str]:
+        """Return the ids of subscriptions."""
+        return list(map(cast("list[str]", self._ids).__getitem__, numbers.tolist()))
 
     def ids(self) -> NDArray[Any]:
         """Return all ids by number; None for a free number."""

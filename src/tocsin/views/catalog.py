@@ -27,25 +27,25 @@ class TableCatalog:
     """Tables by name. A table's name is that of the stream whose events are its rows."""
 
     def __init__(self) -> None:
-        self._tables: dict[str, Table] = {}
+        self.by_name: dict[str, Table] = {}
         self._readers: Counter[str] = Counter()  # families of views that read a table
 
     def __len__(self) -> int:
-        return len(self._tables)
+        return len(self.by_name)
 
     def __iter__(self) -> Iterator[Table]:
-        return iter(self._tables.values())
+        return iter(self.by_name.values())
 
     def __contains__(self, name: object) -> bool:
-        return name in self._tables
+        return name in self.by_name
 
     def __getitem__(self, name: str) -> Table:
-        return self._tables[name]
+        return self.by_name[name]
 
     @property
     def keys(self) -> dict[str, tuple[str, ...]]:
         """Return the attributes of each table's key."""
-        return {name: table.key for name, table in self._tables.items()}
+        return {name: table.key for name, table in self.by_name.items()}
 
     def declare(self, name: str, key: str | Sequence[str]) -> None:
         """Declare a stream to be a table with this key."""
@@ -54,13 +54,13 @@ class TableCatalog:
             raise TocsinError("a table's name is its stream's: a string that is not empty")
         if not names or not all(names):
             raise TocsinError(f"the key of a table is an attribute's name, or several, not {key!r}")
-        present = self._tables.get(name)
+        present = self.by_name.get(name)
         if present is not None and present.key != names:
             raise TocsinError(
                 f"the table `{name}` has the key {quoted(present.key)} already, not {quoted(names)}"
             )
         if present is None:
-            self._tables[name] = Table(name, names)
+            self.by_name[name] = Table(name, names)
 
     def save(self, path: Path) -> None:
         """Write all tables to a file."""
@@ -82,7 +82,7 @@ class TableCatalog:
                     f"{path}: the table `{table.name}` has the key {quoted(table.key)} there, and "
                     f"{quoted(self[table.name].key)} here"
                 )
-        self._tables |= {table.name: table for table in tables}
+        self.by_name |= {table.name: table for table in tables}
         return tuple(table.name for table in tables)
 
     def retain(self, names: Iterable[str]) -> None:
@@ -99,7 +99,7 @@ class TableCatalog:
 
     def apply(self, event: Event) -> RowChange | None:
         """Change the table of an event; return None if that changes nothing."""
-        table = self._tables[event.stream or ""]
+        table = self.by_name[event.stream or ""]
         return (table.delete if is_deletion(event) else table.upsert)(row_of(event), event.end)
 
     def preview(self, event: Event) -> RowChange:

@@ -13,11 +13,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from tocsin.language import Template, TemplateRows
 from tocsin.language.parsing.cursor import closest
 from tocsin.language.template.columns import Column
 from tocsin.matching import IdArray
 from tocsin.model import Event, Subscription, View
-from tocsin.model.errors import EventError, NormalFormError, SubscriptionError
+from tocsin.model.errors import EventError, NormalFormError, SubscriptionError, TemplateError
 from tocsin.model.event import is_deletion
 from tocsin.model.subscription import Answer
 from tocsin.views.answer_changes import NO_CHANGES, AnswerChanges, same_answer
@@ -98,6 +99,13 @@ class ViewRuntime:
                     id_,
                 )
         return compile_view(query, id_, columns)
+
+    def compile_rows(
+        self, template: Template, rows: TemplateRows, _: list[str]
+    ) -> tuple[CompiledView, list[TemplateError]]:
+        """Return a template of views as families follow it; no row fails by itself."""
+        assert isinstance(template.query, View)  # noqa: S101 - the caller asked
+        return self.compile(template.query, "template", rows.columns), []
 
     def add(self, numbers: IdArray, compiled: CompiledView, columns: Mapping[str, Column], id_: str) -> None:
         """Add one subscription for each number; subscriptions of a template have a row of `columns` each."""

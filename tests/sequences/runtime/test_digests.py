@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from tests.sequences.runtime.test_graph import prepared
+from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event, Value
 from tocsin.model.terms import Parameter, literal
 from tocsin.sequences.running.digests import Digest, digest_of_value, digest_rows
 from tocsin.sequences.running.matcher import AutomatonMatcher
-from tocsin.sequences.timed_batch import TimedBatch
 
 _PRIME = 2**61 - 1  # integers that differ by it have one hash in Python
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from tocsin.language import Template, parse
 from tocsin.matching import ConjunctionBatch
+from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event, Sequence
 from tocsin.model.errors import MatcherError
 from tocsin.sequences.compilation import CompiledSequence, compile_sequence
 from tocsin.sequences.modes import MODES
 from tocsin.sequences.running.matcher import AutomatonMatcher
 from tocsin.sequences.ticks import Ticks
-from tocsin.sequences.timed_batch import TimedBatch
 from tocsin.structures import hash_index
 
 _TEXTS = [

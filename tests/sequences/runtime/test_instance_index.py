@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tests.sequences.runtime.test_graph import prepared
+from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event
 from tocsin.sequences.modes import MODES
 from tocsin.sequences.running.matcher import AutomatonMatcher
-from tocsin.sequences.timed_batch import TimedBatch
 
 
 def _run(runner: AutomatonMatcher, keys: int, count: int, begin: int = 1) -> list[tuple[int, int]]:

@@ -9,12 +9,12 @@ import pytest
 
 from tests.sequences.runtime.test_graph import prepared
 from tocsin.language import Template
+from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event, Sequence
 from tocsin.sequences.compilation import compile_sequence
 from tocsin.sequences.running.matcher import AutomatonMatcher
 from tocsin.sequences.running.state import StateCounter
 from tocsin.sequences.ticks import Ticks
-from tocsin.sequences.timed_batch import TimedBatch
 
 
 def _run(runner: AutomatonMatcher, begin: int, count: int, batch: int = 500) -> int:

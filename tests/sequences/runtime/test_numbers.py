@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tocsin.language import parse
 from tocsin.language.semantics import compare
+from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event, Sequence
 from tocsin.model.conditions import Operator
 from tocsin.model.terms import ArithmeticOperator, Attribute
@@ -21,7 +22,6 @@ from tocsin.sequences.compilation import compile_sequence
 from tocsin.sequences.running.matcher import AutomatonMatcher
 from tocsin.sequences.running.values import ValueCodec
 from tocsin.sequences.ticks import Ticks
-from tocsin.sequences.timed_batch import TimedBatch
 
 _SUMS = "from s a next s b select a.x + b.x as p, a.x - b.x as m, a.x * b.x as t, a.x / b.x as d"
 _TESTS = {

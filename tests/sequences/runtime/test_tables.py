@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from tests.sequences.running import ids, outcomes, prepared
+from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model.errors import EventError
 from tocsin.model.event import read_event
 from tocsin.sequences.running.matcher import AutomatonMatcher
-from tocsin.sequences.timed_batch import TimedBatch
 
 _TEXTS = [
     "from s a next s b on b.x = a.x",

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 from tests.sequences.runtime.test_graph import prepared
+from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event
 from tocsin.sequences.running import garbage_collection
 from tocsin.sequences.running.matcher import AutomatonMatcher
-from tocsin.sequences.timed_batch import TimedBatch
 
 _FIRST, _LAST = -(2**63) + 1, 2**63 - 1
 _TEXTS = [

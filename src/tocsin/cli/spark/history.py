@@ -15,10 +15,10 @@ from tocsin.cli import options as common
 from tocsin.cli.spark import options
 from tocsin.cli.spark.options import Asked, Options, opened, subscriptions_of
 from tocsin.cli.terminal import FaultLog, counted, note
-from tocsin.engine.filters import normal_form, only_filters
 from tocsin.formats.subscription_files import Entry, read_subscriptions
 from tocsin.language.check import read_query
 from tocsin.model.errors import SubscriptionError, TocsinError
+from tocsin.subscriptions.filters import disjunctive_form, require_filter
 
 
 def backtest(
@@ -159,5 +159,5 @@ def _conjunctions(given: Any) -> list[Any]:
     return [
         conjunction
         for name, query in _queries(given).items()
-        for conjunction in normal_form(only_filters(read_query(query).query, name), name).conjunctions
+        for conjunction in disjunctive_form(require_filter(read_query(query).query, name), name).conjunctions
     ]

@@ -10,6 +10,7 @@ from msgspec import Struct
 from tocsin.language.template.columns import Column
 from tocsin.language.template.template import bindings_at
 from tocsin.matching import IdArray
+from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model.event import Event
 from tocsin.sequences.algebra import Expression, output_values
 from tocsin.sequences.binding import bind_expression, bound_names
@@ -17,7 +18,6 @@ from tocsin.sequences.compilation import CompiledSequence
 from tocsin.sequences.dependencies import Dependencies
 from tocsin.sequences.matches import SequenceMatch, SequenceMatches, published_event
 from tocsin.sequences.oracle.occurrences import Occurrence, match_of, occurrences
-from tocsin.sequences.timed_batch import TimedBatch
 
 
 class _Added(Struct, frozen=True):

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from tocsin.language.semantics import truth
 from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.matching.encoding.columns import distinct_texts, in_microseconds, is_text, leaves, plain_values
+from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model.conditions import Predicate
 from tocsin.model.values import read_value
 from tocsin.sequences._kernels.instructions import Tag
 from tocsin.sequences.programs import Column
 from tocsin.sequences.running.values import ValueCodec, float_bits
-from tocsin.sequences.timed_batch import TimedBatch
 from tocsin.structures.interning import InterningTable
 
 _FLOAT: Final = int(Tag.FLOAT)

@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model.event import Event
-from tocsin.sequences.timed_batch import TimedBatch
 
 _FEWEST: Final = 4096  # events below which no garbage is collected
 

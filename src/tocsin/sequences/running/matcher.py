@@ -16,6 +16,7 @@ from tocsin.language.template.template import bindings_at
 from tocsin.matching import IdArray
 from tocsin.matching.matcher import MatcherStats
 from tocsin.matching.statistics import Statistics
+from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model.errors import EventError, SubscriptionError
 from tocsin.model.event import Event
 from tocsin.sequences._kernels import events as kernels
@@ -46,7 +47,6 @@ from tocsin.sequences.running.state import (
     with_room,
 )
 from tocsin.sequences.running.values import ValueCodec
-from tocsin.sequences.timed_batch import TimedBatch
 from tocsin.structures import hash_index
 from tocsin.structures.growth import bytes_of
 from tocsin.structures.jit import is_compiled_before

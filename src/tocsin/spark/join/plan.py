@@ -9,9 +9,9 @@ from msgspec import Struct
 from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql.types import DataType, LongType, StringType, StructType
 
-from tocsin.engine.tables import TELLING
 from tocsin.index import IndexReader
 from tocsin.index.additions import Addition
+from tocsin.matching.timed_batch import ROW_SPECIFIC
 from tocsin.model.errors import SparkError
 from tocsin.model.event import STREAM
 from tocsin.model.values import Kind
@@ -75,7 +75,7 @@ class _Source:
         self.events = events
         self.layout = layout
         self.columns = self._columns()
-        telling = sorted(TELLING.intersection(name for name, _, _ in self.columns))
+        telling = sorted(ROW_SPECIFIC.intersection(name for name, _, _ in self.columns))
         if telling:
             raise SparkError(
                 f"the events have a column `{telling[0]}`, which says what a row is, and the plan `join` does not read it: "

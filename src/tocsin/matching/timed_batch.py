@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +14,10 @@ from numpy.typing import NDArray
 from tocsin.matching import EventBatch
 from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.model.errors import EventError
-from tocsin.model.event import STREAM, Event, read_event
+from tocsin.model.event import DELETIONS, STREAM, Event, read_event
+
+ROW_SPECIFIC: Final = frozenset({STREAM, "specversion", *DELETIONS})
+"""Columns that make each row of a table a different sort of event, so that it must be read row by row."""
 
 _PER_TICK: Final = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
 _LONGEST: Final = 2**63 - 1
@@ -32,13 +36,14 @@ class TimedBatch:
     ) -> None:
         self.starts = starts
         self.ends = ends
-        self._events = events
+        self.events = events  # none if the rows are those of a table
 
     @classmethod
     def of(cls, events: Sequence[Event]) -> TimedBatch:
         """Return the batch of these events."""
-        starts = np.array([event.start for event in events], dtype=np.int64)
-        ends = np.array([event.end for event in events], dtype=np.int64)
+        count = len(events)
+        starts = np.fromiter(map(attrgetter("start"), events), dtype=np.int64, count=count)
+        ends = np.fromiter(map(attrgetter("end"), events), dtype=np.int64, count=count)
         return cls(starts, ends, events)
 
     @staticmethod
@@ -84,7 +89,7 @@ class TimedBatch:
         return EventBatch(
             [
                 event.attributes if event.stream is None else {**event.attributes, STREAM: event.stream}
-                for event in self._events
+                for event in self.events
             ]
         )
 
@@ -106,15 +111,15 @@ class TimedBatch:
 
     def stream(self, row: int) -> str | None:
         """Return the stream of an event."""
-        return self._events[row].stream
+        return self.events[row].stream
 
     def event(self, row: int) -> Event:
         """Return an event as it was published."""
-        return self._events[row]
+        return self.events[row]
 
     def slice(self, begin: int, end: int) -> TimedBatch:
         """Return the rows from `begin` to `end`."""
-        return TimedBatch(self.starts[begin:end], self.ends[begin:end], self._events[begin:end])
+        return TimedBatch(self.starts[begin:end], self.ends[begin:end], self.events[begin:end])
 
     def __len__(self) -> int:
         return len(self.ends)

@@ -1,0 +1,158 @@
+"""Events in whatever form they are given to the engine: dicts, `Event`s, Arrow tables, iterators of these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tocsin.formats import EventFields, EventReader, Fault
+from tocsin.formats.arrow_rows import arrow_rows, is_arrow
+from tocsin.formats.records import UnreadableRecord
+from tocsin.matching.encoding.arrow import ArrowEvents
+from tocsin.matching.timed_batch import ROW_SPECIFIC, TimedRows
+from tocsin.model.errors import EventError, KindError
+from tocsin.model.event import Event, check_times
+from tocsin.model.ticks import StreamTicks
+
+EventSource: TypeAlias = Iterable[Mapping[str, object] | Event | Fault] | Any
+"""Dicts, events, an Arrow table or record batch, or an iterator of any of these."""
+
+
+def is_at_hand(events: EventSource) -> bool:
+    """Tell whether all events are there already, so that they can be taken many at a time."""
+    return is_arrow(events) or isinstance(events, Sequence)
+
+
+def read_events(
+    events: EventSource, reader: EventReader, stream: str | None, fields: EventFields | None = None
+) -> Iterator[Event | Fault]:
+    """Yield each event, or the fault of a record that is none; `fields` name the attributes with its times."""
+    for number, record in _records(events):
+        if isinstance(record, Event):
+            yield reader.made(record, number)
+        elif isinstance(record, Fault):
+            yield record
+        else:
+            yield reader.event(record, None, number, stream, fields)
+
+
+def _records(events: EventSource) -> Iterator[tuple[int, Any]]:
+    if is_arrow(events):
+        yield from arrow_rows([events] if not hasattr(events, "to_batches") else events.to_batches())
+        return
+    number = 0
+    for one in events:
+        if is_arrow(one):
+            for _, record in _records(one):
+                number += 1
+                yield number, record
+        else:
+            number += 1
+            yield number, one
+
+
+def as_columns(events: EventSource, stream: str | None) -> ArrowEvents | None:
+    """Return a table that can be matched by the column, or None for any other source."""
+    table: Any = events
+    if not is_arrow(table) or not ROW_SPECIFIC.isdisjoint(table.schema.names):
+        return None
+    return ArrowEvents.by_column(table, stream=stream or None)
+
+
+def require_columns(events: EventSource, stream: str) -> ArrowEvents:
+    """Return a table without faults that can be read by the column, or raise `EventError`."""
+    table = as_columns(events, stream)
+    if table is None:
+        raise EventError("only an Arrow table of plain columns is taken as it is; publish what is not one")
+    return table
+
+
+def timed_rows(table: ArrowEvents, time: str, start: str | None, ticks: StreamTicks) -> TimedRows:
+    """Return a table's rows with their times; rows without one are faults."""
+    starts, ends, faults = table_times(table, time, start, ticks)
+    return TimedRows(table.with_faults(faults) if faults else table, starts, ends)
+
+
+def check_no_faults(faults: Mapping[int, str]) -> None:
+    """Raise `EventError` for the first faulty row of a table that is taken whole or not at all."""
+    if faults:
+        place, fault = min(faults.items())
+        raise EventError(f"row {place} is no event: {fault}; nothing was taken")
+
+
+def row_fault(place: int, fault: str) -> Fault:
+    """Return the fault of a table's row."""
+    return Fault("event", place + 1, fault)
+
+
+def table_times(
+    table: ArrowEvents, time: str, start: str | None, ticks: StreamTicks
+) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[int, str]]:
+    """Return when a table's rows started and ended, and the faults of rows without a time.
+
+    `time` and `start` name the columns; without `start`, a row starts when it ends.
+    """
+    faults: dict[int, str] = {}
+    ends = _ticks_of(table, time, "time", ticks, faults)
+    starts = ends if start is None else _ticks_of(table, start, "start", ticks, faults)
+    for place in np.flatnonzero(starts > ends).tolist():
+        fault = f"the event starts at {starts[place]}, after its end at {ends[place]}"
+        faults.setdefault(place, fault)
+    return starts, ends, faults
+
+
+def _ticks_of(
+    table: ArrowEvents, name: str, what: str, ticks: StreamTicks, faults: dict[int, str]
+) -> NDArray[np.int64]:
+    if name not in table.table.schema.names:
+        raise EventError(f"the table has no column `{name}`, which should give the {what} of its rows")
+    column = table.table.column(name).combine_chunks()
+    kind = column.type
+    if pa.types.is_integer(kind) and not column.null_count and kind != pa.uint64():
+        check_times(ticks, table.stream, **{what: 0})
+        return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
+    if pa.types.is_timestamp(kind) and not column.null_count:
+        counted = column.cast(pa.timestamp("us", kind.tz), safe=False).cast(pa.int64())
+        return np.asarray(counted.to_numpy(zero_copy_only=False), dtype=np.int64) // ticks.length(
+            table.stream
+        )
+    found = np.zeros(len(table), dtype=np.int64)
+    for place, (_, row) in enumerate(arrow_rows(table.table.select([name]).to_batches())):
+        raw = None if isinstance(row, UnreadableRecord) else row[name]
+        try:
+            if raw is None:
+                raise EventError(f"the record has no `{name}`, which should hold its {what}")
+            check_times(ticks, table.stream, **{what: raw})
+            found[place] = ticks.read(raw, table.stream)
+        except (EventError, KindError) as fault:
+            faults.setdefault(place, str(fault))
+    return found
+
+
+def publishable_parts(
+    table: ArrowEvents, reader: EventReader, report: Callable[[Fault], object], size: int
+) -> Iterator[tuple[int, int]]:
+    """Yield where parts of `size` events each begin and end; the faults of a part are reported before it is yielded."""
+    refused = np.zeros(len(table), dtype=np.bool_)
+    refused[list(table.faults)] = True
+    last = np.flatnonzero(~refused)[max(size, 1) - 1 :: max(size, 1)]
+    begin = 0
+    for end in [*(last + 1).tolist(), len(table)]:
+        reached, failure = end, None
+        for place in (np.flatnonzero(refused[begin:end]) + begin).tolist():
+            reader.refuse()
+            try:
+                report(row_fault(place, table.faults[place]))
+            except Exception as fault:  # noqa: BLE001 - whatever it is, the rows before it are published
+                reached, failure = place, fault
+                break
+        reader.count(read=reached - begin - int(refused[begin:reached].sum()))
+        if reached > begin:
+            yield begin, reached
+        if failure is not None:
+            raise failure
+        begin = end

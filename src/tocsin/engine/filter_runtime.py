@@ -1,0 +1,156 @@
+"""The runtime of filters: one matcher that stores all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tocsin.language import Cnf, Dnf, Template, TemplateRows
+from tocsin.language.explanation import EventExplanation, explain_condition
+from tocsin.language.semantics import condition_truth
+from tocsin.language.template.columns import Column
+from tocsin.matching import (
+    ConjunctionBatch,
+    EventBatch,
+    IdArray,
+    Matcher,
+    Matches,
+    create_matcher,
+    takes_clauses,
+)
+from tocsin.matching.ranking import Weight
+from tocsin.matching.starting_matcher import StartingMatcher
+from tocsin.matching.statistics import Statistics
+from tocsin.model import Event, Filter, Subscription
+from tocsin.model.errors import TemplateError
+from tocsin.model.event import is_deletion, matchable
+from tocsin.subscriptions.filters import CompiledFilter, FilterCompiler, require_filter
+
+_NO_NUMBERS = np.empty(0, dtype=np.int64)
+
+
+class FilterMatches(Struct, frozen=True):
+    """Pairs of event and filter, by the event's row and the filter's number, in the order of the rows."""
+
+    rows: IdArray
+    numbers: IdArray
+    scores: NDArray[np.float64] | None = None
+
+    @classmethod
+    def of(cls, matches: Matches) -> FilterMatches:
+        """Return the pairs that a matcher found."""
+        offsets = matches.offsets
+        if len(offsets) == 2:
+            return cls(np.zeros(len(matches.ids), dtype=np.int64), matches.ids)
+        return cls(np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), matches.ids)
+
+    def take(self, kept: NDArray[np.bool_]) -> FilterMatches:
+        """Return the pairs of a mask."""
+        return FilterMatches(self.rows[kept], self.numbers[kept])
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+NO_FILTER_MATCHES = FilterMatches(_NO_NUMBERS, _NO_NUMBERS)
+
+
+class FilterRuntime:
+    """Matches events with filters. The caller makes one call at a time.
+
+    `matcher` names the matcher; without it, a few filters are tried one by one, and more go into the default index.
+    """
+
+    def __init__(self, matcher: str | None, statistics: Statistics | None) -> None:
+        self._name = matcher
+        self._statistics = statistics
+        self.matcher = self._new_matcher()
+        self._compiler = FilterCompiler(clauses=takes_clauses(self.matcher))
+
+    @property
+    def clauses(self) -> bool:
+        """Tell whether the matcher stores clauses, and not conjunctions alone."""
+        return self._compiler.clauses
+
+    def compile(self, query: Filter, id_: str, normal: Dnf | Cnf | None = None) -> CompiledFilter:
+        """Return a filter as the matcher stores it, or raise `SubscriptionError`."""
+        return self._compiler.compile(query, id_, normal)
+
+    def compile_rows(
+        self, template: Template, rows: TemplateRows, ids: list[str]
+    ) -> tuple[CompiledFilter, list[TemplateError]]:
+        """Return the normal form that all rows of a template share."""
+        return self._compiler.compile_rows(template, rows, ids)
+
+    def add(
+        self, numbers: IdArray, compiled: CompiledFilter, columns: Mapping[str, Column], weight: Weight
+    ) -> ConjunctionBatch:
+        """Add one filter for each number, with its row of `columns`; return what was added."""
+        batch = ConjunctionBatch.of_shapes(numbers, compiled, columns)
+        return self._add(batch, dict.fromkeys(numbers.tolist(), weight) if weight != 1.0 else {})
+
+    def add_each(self, compiled: Mapping[int, tuple[CompiledFilter, Weight]]) -> ConjunctionBatch:
+        """Add filters by number, each with its weight; return what was added."""
+        batch = ConjunctionBatch.of((number, normal) for number, (normal, _) in compiled.items())
+        return self._add(batch, {n: weight for n, (_, weight) in compiled.items() if weight != 1.0})
+
+    def _add(self, batch: ConjunctionBatch, weights: Mapping[int, Weight]) -> ConjunctionBatch:
+        added = ConjunctionBatch(batch.groups, batch.clauses, weights) if weights else batch
+        self.matcher.add(added)
+        return added
+
+    def remove(self, numbers: Iterable[int]) -> None:
+        """Remove filters; numbers that are no filters are passed over."""
+        self.matcher.remove(np.fromiter(numbers, dtype=np.int64))
+
+    def process(self, events: EventBatch) -> FilterMatches:
+        """Return the filters that each event satisfies."""
+        return FilterMatches.of(self.matcher.match(events))
+
+    def match_added(self, added: ConjunctionBatch, events: Sequence[Event]) -> FilterMatches:
+        """Return which of the filters that were just added each event satisfies."""
+        alone = self._new_matcher()
+        alone.add(added)
+        return FilterMatches.of(alone.match(EventBatch.of(matchable(event) for event in events)))
+
+    def advance(self, time: int) -> FilterMatches:  # noqa: ARG002 - the protocol of runtimes has it
+        """Return the filters that time satisfies without an event: none."""
+        return NO_FILTER_MATCHES
+
+    def explain(self, subscription: Subscription, event: Event) -> EventExplanation:
+        """Return why a filter would be notified of an event, or would not."""
+        query = require_filter(subscription.query, subscription.id)
+        outside = _outside(query, subscription, event)
+        reason = explain_condition(query.condition, matchable(event).attributes)
+        return EventExplanation(subscription.id, reason.truth is True and not outside, reason, outside)
+
+    def dry_run(self, query: Filter, events: Sequence[Event]) -> tuple[Event, ...]:
+        """Return the events that a filter matches, without an index."""
+        alone = Subscription("test", query)
+        return tuple(
+            event
+            for event in events
+            if not _outside(query, alone, event)
+            and condition_truth(query.condition, matchable(event).attributes) is True
+        )
+
+    def _new_matcher(self) -> Matcher:
+        if self._name is None:
+            return StartingMatcher(statistics=self._statistics)
+        known = {} if self._statistics is None else {"statistics": self._statistics}
+        return create_matcher(self._name, **known)
+
+
+def _outside(query: Filter, subscription: Subscription, event: Event) -> tuple[str, ...]:
+    """Return why an event does not reach a filter's condition: its stream, its time, or that it is a deletion."""
+    reasons = []
+    if query.stream is not None and query.stream != event.stream:
+        of = f"of stream `{event.stream}`" if event.stream is not None else "of no stream"
+        reasons.append(f"it looks at stream `{query.stream}`, the event is {of}")
+    reasons += subscription.outside_validity(event)
+    if is_deletion(event):
+        reasons.append("the event is a deletion, which reaches no filter")
+    return tuple(reasons)

@@ -1,0 +1,153 @@
+"""Notifications in columns: objects are made when somebody iterates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import repeat
+from typing import Any, Protocol, overload
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tocsin.language.semantics import value_of
+from tocsin.matching import IdArray
+from tocsin.matching.timed_batch import TimedBatch
+from tocsin.model import Event, Notification
+from tocsin.model.event import STREAM
+from tocsin.model.queries import SelectItem
+from tocsin.model.subscription import Answer
+from tocsin.views.answer_changes import AnswerChanges
+
+
+class Part(Protocol):
+    """The notifications of one stage, by the row of the event that caused each."""
+
+    @property
+    def rows(self) -> IdArray:
+        """Return, for each notification, the row of its event."""
+
+    def notification(self, i: int) -> Notification:
+        """Return the i-th notification."""
+
+
+class FilterNotifications(Struct, frozen=True):
+    """Notifications of filters: the event, or what the filter selects of it."""
+
+    rows: IdArray
+    scores: NDArray[np.float64] | None
+    events: TimedBatch
+    ids: list[str]
+    selects: list[tuple[SelectItem, ...]]
+    generation: int
+
+    def notification(self, i: int) -> Notification:
+        """Return the i-th notification."""
+        event, scores = self.events.event(int(self.rows[i])), self.scores
+        return Notification(
+            subscription=self.ids[i],
+            event_ids=(event.id,),
+            events=(event,),
+            values=_selected(self.selects[i], event) if self.selects[i] else None,
+            start=event.start,
+            end=event.end,
+            generation=self.generation,
+            score=None if scores is None else float(scores[i]),
+        )
+
+
+class SequenceNotifications(Struct, frozen=True):
+    """Notifications of sequences, and of filters on the streams that they publish.
+
+    They are made at once, because a match is decoded from the state of its automaton, which further events change.
+    """
+
+    rows: IdArray
+    notifications: list[Notification]
+
+    def notification(self, i: int) -> Notification:
+        """Return the i-th notification."""
+        return self.notifications[i]
+
+
+class ViewNotifications(Struct, frozen=True):
+    """Notifications of views: the answers before and after a row changed."""
+
+    rows: IdArray
+    changes: AnswerChanges
+    events: list[Event]  # the rows that `changes` counts
+    ids: list[str]
+    generation: int
+
+    def notification(self, i: int) -> Notification:
+        """Return the i-th notification."""
+        event = self.events[int(self.changes.rows[i])]
+        removed, added = self.changes.differences(i)
+        return Notification(
+            subscription=self.ids[i],
+            event_ids=(event.id,),
+            events=(event,),
+            old=self.changes.old_answer(i),
+            new=self.changes.new_answer(i),
+            start=event.start,
+            end=event.end,
+            generation=self.generation,
+            view=True,
+            removed=removed,
+            added=added,
+        )
+
+
+class Notifications(Sequence[Notification]):
+    """The notifications of a batch of events, those of the first event first.
+
+    For one event, they come in the order of the parts: filters, sequences with the filters on published streams, views.
+    """
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self.places: list[tuple[Part, int]] = []
+        rows: list[int] = []
+        for part in parts:
+            rows += part.rows.tolist()
+            self.places += zip(repeat(part), range(len(part.rows)))
+        if len(rows) > 1:
+            self.places = [self.places[place] for place in np.argsort(rows, kind="stable").tolist()]
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __iter__(self) -> Iterator[Notification]:
+        for part, i in self.places:
+            yield part.notification(i)
+
+    def to_list(self) -> list[Notification]:
+        """Return all notifications as objects."""
+        found = []
+        for part, i in self.places:
+            found.append(part.notification(i))
+        return found
+
+    @overload
+    def __getitem__(self, index: int) -> Notification: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Notification]: ...
+
+    def __getitem__(self, index: int | slice) -> Notification | list[Notification]:
+        """Return one notification, or a list of those in a slice."""
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        part, i = self.places[index]
+        return part.notification(i)
+
+
+def first_answer(id_: str, answer: Answer, generation: int) -> Notification:
+    """Return the notification of a view's present answer."""
+    return Notification(id_, (), new=answer, generation=generation, view=True)
+
+
+def _selected(items: tuple[SelectItem, ...], event: Event) -> dict[str, Any]:
+    attributes = event.attributes
+    if event.stream is not None:
+        attributes = {**attributes, STREAM: event.stream}
+    return {item.name: value_of(item.term, attributes) for item in items}

@@ -1,0 +1,348 @@
+"""The way of published events: through filters, sequences and views, to notifications."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from operator import itemgetter
+from typing import Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tocsin.engine.clock import Clock
+from tocsin.engine.filter_runtime import FilterMatches
+from tocsin.engine.history import History
+from tocsin.engine.notifications import (
+    FilterNotifications,
+    Notifications,
+    Part,
+    SequenceNotifications,
+    ViewNotifications,
+)
+from tocsin.engine.reorder_buffer import Released, ReorderBuffer
+from tocsin.engine.results import NamedAnswerChanges, NamedSequenceMatches
+from tocsin.engine.subscription_store import SubscriptionStore
+from tocsin.engine.top_k import TopK
+from tocsin.formats import EventReader, Fault
+from tocsin.matching import ConjunctionBatch
+from tocsin.matching.timed_batch import TimedBatch, TimedRows
+from tocsin.model import Event, Notification
+from tocsin.model.errors import EventError
+from tocsin.model.event import STREAM, is_deletion
+from tocsin.sequences.matches import sequence_notification
+from tocsin.subscriptions.validity import ALWAYS
+
+Report: TypeAlias = Callable[[Fault], object]
+
+_NO_NOTIFICATIONS: Final = SequenceNotifications(np.empty(0, dtype=np.int64), [])
+_log = logging.getLogger("tocsin")
+
+
+class _Published(Struct, frozen=True):
+    """An event that a sequence published, and the row and place of the event that completed the sequence."""
+
+    row: int
+    place: int
+    event: Event
+
+
+class Pipeline:
+    """Runs events through the runtimes, stage by stage. Called under the engine's lock.
+
+    One event's notifications come in this order: filters, sequences, filters on the streams that sequences publish,
+    views. Events in a batch are processed as if they came one by one.
+    """
+
+    def __init__(
+        self, store: SubscriptionStore, buffer: ReorderBuffer, reader: EventReader, clock: Clock
+    ) -> None:
+        self._store = store
+        self._buffer = buffer
+        self._reader = reader
+        self._clock = clock
+        self.history = History()
+        self.published = 0
+        self.notified = 0
+
+    def process(
+        self, events: TimedBatch, top: TopK | None = None, deletions: frozenset[int] = frozenset()
+    ) -> Notifications:
+        """Publish events, and return their notifications. The rows of `deletions` delete rows of tables."""
+        times = self._pass_time(events, deletions)
+        parts: list[Part] = []
+        if self._store.filter_count:
+            parts.append(self._match_filters(events, times, top, deletions))
+        released = self._buffer.push(events, self._store.sequences.streams, deletions)
+        published: list[_Published] = []
+        if released:
+            sequences, published = self._match_sequences(released)
+            parts.append(sequences)
+        if self._store.views.tables.by_name:
+            parts.append(self._update_views(events, times, published))
+        return self._notify(parts)
+
+    def flush(self) -> Notifications:
+        """Give sequences the events that the reorder buffer holds back, and return the notifications."""
+        sequences, published = self._match_sequences(self._buffer.flush())
+        views = self._update_views(TimedBatch.of([]), self._clock.now(), published)
+        return self._notify([sequences, views])
+
+    # the door
+
+    def admit(self, events: list[Event], report: Report | None = None) -> tuple[list[Event], frozenset[int]]:
+        """Return the events that can be published, and the rows of those that are deletions.
+
+        The other events are reported, or raise `EventError` without a `report`.
+        """
+        views = self._store.views if self._store.views.tables.by_name else None
+        admitted: list[Event] = []
+        deletions: list[int] = []
+        for event in events:
+            try:
+                if STREAM in event.attributes:
+                    raise EventError(
+                        "that name is Tocsin's own; an event's stream is given beside its attributes", STREAM
+                    )
+                if views is not None:
+                    views.check(event)
+            except EventError as fault:
+                if report is None:
+                    raise
+                self._reader.refuse()
+                report(Fault(event.id, 0, str(fault)))
+                continue
+            if is_deletion(event):
+                deletions.append(len(admitted))
+            admitted.append(event)
+        return admitted, frozenset(deletions)
+
+    def _pass_time(self, events: TimedBatch, deletions: frozenset[int]) -> NDArray[np.int64] | int:
+        """Count events, keep those that are valid for later filters, and return the clock's time at each event."""
+        clock = self._clock
+        now = clock.now()
+        if isinstance(events, TimedRows):
+            self.published += len(events) - len(events.faults)
+            if (latest := events.latest) is not None:
+                clock.saw(latest)
+            return now
+        self.published += len(events.events)
+        times = np.full(len(events.events), now, dtype=np.int64) if len(events.events) > 1 else now
+        for row, event in enumerate(events.events):
+            if isinstance(times, np.ndarray):
+                times[row] = clock.now()
+            if row not in deletions:
+                if event.valid_until is not None:
+                    self.history.add(event, now if isinstance(times, int) else int(times[row]))
+                clock.saw(event.end)
+        return times
+
+    # the stages
+
+    def _match_filters(
+        self,
+        events: TimedBatch,
+        times: NDArray[np.int64] | int,
+        top: TopK | None,
+        deletions: frozenset[int],
+    ) -> FilterNotifications:
+        found = self._store.filters.process(events.batch)
+        if deletions:
+            found = found.take(~np.isin(found.rows, list(deletions)))
+        if self._store.registry.has_validity:
+            found = self._applicable(found, events, times)
+        if top is not None:
+            found = top.choose(found, events.batch, top.event_weights(1) * len(events), self._store)
+        return self._filter_part(events, found)
+
+    def _applicable(
+        self, found: FilterMatches, events: TimedBatch, times: NDArray[np.int64] | int
+    ) -> FilterMatches:
+        """Return the matches of subscriptions that are valid at their event, and have not expired by then."""
+        if not self._store.registry.has_validity or not len(found):
+            return found
+        now = times if isinstance(times, int) else times[found.rows]
+        return found.take(self._store.is_valid(found.numbers, events.ends[found.rows], now))
+
+    def _match_sequences(self, released: list[Released]) -> tuple[SequenceNotifications, list[_Published]]:
+        """Return the notifications of completed sequences and of filters on what they publish, and the published events.
+
+        A sequence comes before the filters on the event that it publishes.
+        """
+        store, place = self._store, 0
+        found: list[tuple[int, int, Notification]] = []
+        published: list[_Published] = []
+        for one in released:
+            rows = one.rows.tolist()
+            for first, matches in store.sequences.process(one.events, one.tick):
+                starts, ends = matches.starts.tolist(), matches.ends.tolist()
+                at = (matches.rows + first).tolist()
+                for i, number in enumerate(matches.subscriptions.tolist()):
+                    id_ = store.registry.id(number)
+                    note = sequence_notification(id_, matches.match(i), starts[i], ends[i], store.generation)
+                    found.append((rows[at[i]], place + at[i], note))
+                for row, event in matches.published:
+                    published.append(_Published(rows[row + first], place + row + first, event))
+            place += len(rows)
+        if published and store.filter_count:
+            found += self._match_published(published)
+        if len(found) > 1:
+            found.sort(key=itemgetter(0, 1))
+        rows_of = np.fromiter(map(itemgetter(0), found), dtype=np.int64, count=len(found))
+        return SequenceNotifications(rows_of, list(map(itemgetter(2), found))), published
+
+    def _match_published(self, published: list[_Published]) -> list[tuple[int, int, Notification]]:
+        """Return the notifications of filters on the streams that sequences publish, with their rows and places."""
+        store = self._store
+        events = TimedBatch.of([one.event for one in published])
+        found = store.filters.process(events.batch)
+        # A filter over every stream has seen the events that the published one is made of.
+        own = [
+            store.queries.stream(number) == events.stream(row)
+            for row, number in zip(found.rows.tolist(), found.numbers.tolist(), strict=True)
+        ]
+        found = self._applicable(found.take(np.array(own, dtype=np.bool_)), events, ALWAYS)
+        part = self._filter_part(events, found)
+        rows = found.rows.tolist()
+        return [
+            (published[row].row, published[row].place, part.notification(i)) for i, row in enumerate(rows)
+        ]
+
+    def _update_views(
+        self, events: TimedBatch, times: NDArray[np.int64] | int, published: list[_Published]
+    ) -> Part:
+        """Apply the events of tables, published ones last, and return the notifications of changed answers."""
+        views, store = self._store.views, self._store
+        rows: list[int] = []
+        changing: list[Event] = []
+        for row, event in enumerate(events.events):
+            if event.stream in views.tables.by_name:
+                rows.append(row)
+                changing.append(event)
+        own = len(rows)
+        for one in published:
+            if self._is_row(one.event):
+                rows.append(one.row)
+                changing.append(one.event)
+        if not changing:
+            return _NO_NOTIFICATIONS
+        changes = views.process(changing)
+        at = np.array(rows, dtype=np.int64)
+        heard = np.ones(len(changes.rows), dtype=np.bool_)
+        if store.registry.has_validity:
+            ends = np.array([event.end for event in changing], dtype=np.int64)
+            now = np.broadcast_to(times, len(events))[at[:own]] if own else at[:0]
+            now = np.concatenate([now, np.full(len(changing) - own, self._clock.now())])
+            heard = store.is_valid(changes.numbers, ends[changes.rows], now[changes.rows])
+        changes = views.report(changes, heard)
+        return ViewNotifications(
+            at[changes.rows], changes, changing, store.registry.ids_of(changes.numbers), store.generation
+        )
+
+    def _is_row(self, event: Event) -> bool:
+        """Tell whether a published event is a row of a table; one that cannot be is logged."""
+        if event.stream not in self._store.views.tables.by_name:
+            return False
+        try:
+            self._store.views.check(event)
+        except EventError as fault:
+            _log.warning(
+                "an event that was published as `%s` is no row of that table: %s", event.stream, fault
+            )
+            return False
+        return True
+
+    def _notify(self, parts: list[Part]) -> Notifications:
+        notifications = Notifications(parts)
+        self.notified += len(notifications.places)
+        return notifications
+
+    def _filter_part(self, events: TimedBatch, found: FilterMatches) -> FilterNotifications:
+        return FilterNotifications(
+            found.rows,
+            found.scores,
+            events,
+            self._store.registry.ids_of(found.numbers),
+            self._store.queries.selects_of(found.numbers),
+            self._store.generation,
+        )
+
+    # beside the way of events
+
+    def match(
+        self, events: Mapping[int, Event], count: int, top: TopK | None, report: Report
+    ) -> FilterMatches:
+        """Return the filters that events satisfy, by row; `count` rows were given, some of which are no events."""
+        store = self._store
+        rows = {id(event): row for row, event in events.items()}
+        admitted, _ = self.admit(list(events.values()), report)
+        at = np.array([rows[id(event)] for event in admitted], dtype=np.int64)
+        batch = TimedBatch.of(admitted)
+        weights: list[Mapping[str, float]] = []
+        found: FilterMatches | None = None
+        if top is not None:
+            weights = [top.event_weights(count)[row] for row in at.tolist()]
+            found = top.rank(batch.batch, weights, store)
+        if found is None:
+            found = self._applicable(store.filters.process(batch.batch), batch, ALWAYS)
+            if top is not None:
+                found = top.choose(found, batch.batch, weights, store)
+        return FilterMatches(at[found.rows], found.numbers, found.scores)
+
+    def meet_history(self, added: ConjunctionBatch) -> tuple[Notification, ...]:
+        """Return the notifications of new filters about events that are still kept."""
+        if not len(self.history) or not len(added):
+            return ()
+        events = list(self.history)
+        found = self._store.filters.match_added(added, events)
+        batch = TimedBatch.of(events)
+        return tuple(self._notify([self._filter_part(batch, self._applicable(found, batch, ALWAYS))]))
+
+    def match_sequences(self, rows: TimedRows) -> NamedSequenceMatches:
+        """Return, as columns, the sequences that a table's rows complete; no filter sees them."""
+        store = self._store
+        if rows.faults:
+            place, fault = min(rows.faults.items())
+            raise EventError(f"row {place} is no event: {fault}; nothing was taken")
+        stream = rows.single_stream
+        if store.sequences.reads(stream) and len(rows) and not self._buffer.takes_columns(rows):
+            raise EventError(
+                "the rows are not in the order of their end, or end before events that have come, or some of these "
+                "still wait; sort the table, `flush()` first, or publish it"
+            )
+        parts = []
+        for one in self._buffer.push(rows, store.sequences.streams):
+            for first, matches in store.sequences.process(one.events, one.tick):
+                numbers, which = np.unique(matches.subscriptions, return_inverse=True)
+                ids = store.registry.ids_of(numbers)
+                parts.append(
+                    NamedSequenceMatches(
+                        tuple(map(ids.__getitem__, which.tolist())),
+                        one.rows[matches.rows + first],
+                        matches.starts,
+                        matches.ends,
+                        tuple(values or None for values in matches.values()),
+                    )
+                )
+        self.published += len(rows)
+        if len(rows):
+            self._clock.saw(int(rows.ends[-1]))
+        found = NamedSequenceMatches.join(parts)
+        self.notified += len(found)
+        return found
+
+    def upsert(self, stream: str, rows: pa.Table, ends: NDArray[np.int64]) -> NamedAnswerChanges:
+        """Put rows into a table, and return the answers that change, as columns."""
+        store, now = self._store, self._clock.now()
+        changes = store.views.process_table(stream, rows, ends)
+        self.published += len(ends)
+        heard = np.ones(len(changes), dtype=np.bool_)
+        if store.registry.has_validity:
+            heard = store.is_valid(changes.numbers, ends[changes.rows], now)
+        changes = store.views.report(changes, heard)
+        if len(ends):
+            self._clock.saw(int(ends.max()))
+        self.notified += len(changes)
+        return NamedAnswerChanges(changes.rows, store.ids()[changes.numbers], changes.old, changes.new)

@@ -1,0 +1,180 @@
+"""The reorder buffer: gives events to sequences in the order of their end."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from heapq import heappop, heappush
+from itertools import count
+
+import numpy as np
+from msgspec import Struct
+
+from tocsin.matching import IdArray
+from tocsin.matching.timed_batch import TimedBatch, TimedRows
+from tocsin.model import Event
+from tocsin.model.ticks import StreamTicks
+from tocsin.subscriptions.validity import ALWAYS
+
+_NONE: frozenset[int] = frozenset()
+
+
+class Released(Struct, frozen=True):
+    """Events in the order of their end, all of streams whose ticks are equally long."""
+
+    tick: int  # microseconds
+    events: TimedBatch
+    rows: IdArray  # for each event, the row of the pushed batch that released it
+
+
+class ReorderBuffer:
+    """Holds an event back until an event has come that ends `out_of_orderness` ticks later.
+
+    Streams whose ticks are equally long share one order; the watermark of an order is the latest end that came less
+    `out_of_orderness`. An event that ends before the watermark, or before an event that was released, is late: it is
+    counted and left out. Of streams that no sequence reads, only the latest end is kept, because a sequence that is
+    subscribed later sees only events that end after it.
+    """
+
+    def __init__(self, ticks: StreamTicks, out_of_orderness: int) -> None:
+        self._ticks = ticks
+        self._bound = out_of_orderness
+        self._orders: dict[int, _Order] = {}  # by the length of a tick
+        self._latest_unread: dict[str | None, int] = {}
+        self.late_events: list[Event] = []  # since the last `drain_late`
+        self.late = 0
+
+    @property
+    def waiting(self) -> int:
+        """Return how many events are held back."""
+        return sum(len(order.waiting) for order in self._orders.values())
+
+    def push(
+        self, events: TimedBatch, streams: Collection[str], skipped: Collection[int] = _NONE
+    ) -> list[Released]:
+        """Take events, except the `skipped` rows, and return those whose turn has come.
+
+        `streams` are those that sequences read.
+        """
+        if isinstance(events, TimedRows) and not skipped:
+            stream = events.stream(0)
+            if stream is None or stream not in streams:
+                self._observe(stream, events.latest)
+                return []
+            if self.takes_columns(events):
+                return [self._order(stream).release_all(self._ticks.length(stream), events)]
+        elif not streams and not skipped:
+            latest = self._latest_unread
+            for event in events.events:
+                if event.end > latest.get(event.stream, ALWAYS):
+                    latest[event.stream] = event.end
+            return []
+        return self._push_each(events, streams, skipped)
+
+    def _push_each(
+        self, events: TimedBatch, streams: Collection[str], skipped: Collection[int]
+    ) -> list[Released]:
+        ready: dict[int, tuple[list[Event], list[int]]] = {}
+        for row, end in enumerate(events.ends.tolist()):
+            if row in skipped or row in events.faults:
+                continue
+            stream = events.stream(row)
+            if stream is None or stream not in streams:
+                self._observe(stream, end)
+                continue
+            order = self._order(stream)
+            if order.is_late(end, self._bound):
+                self.late += 1
+                self.late_events.append(events.event(row))
+                continue
+            found, rows = ready.setdefault(self._ticks.length(stream), ([], []))
+            for event in order.push(events.event(row), self._bound):
+                found.append(event)
+                rows.append(row)
+        return [
+            # The batch itself, where all of it is released: filters have encoded it already.
+            Released(
+                tick,
+                events if rows == list(range(len(events))) and not self._bound else TimedBatch.of(found),
+                np.array(rows, dtype=np.int64),
+            )
+            for tick, (found, rows) in ready.items()
+            if found
+        ]
+
+    def flush(self) -> list[Released]:
+        """Return all events that are held back; an event that comes later and ends before one of them is late."""
+        released = []
+        for tick, order in self._orders.items():
+            events = list(order.pop(order.latest))
+            if events:
+                rows = np.zeros(len(events), dtype=np.int64)
+                released.append(Released(tick, TimedBatch.of(events), rows))
+        return released
+
+    def takes_columns(self, events: TimedBatch) -> bool:
+        """Tell whether a table's rows can be released as they are: in order, not late, and no event is held back."""
+        order = self._order(events.stream(0))
+        ends = events.ends
+        if self._bound or order.waiting or events.faults or not len(ends):
+            return False
+        return bool(ends[0] >= order.released and (ends[1:] >= ends[:-1]).all())
+
+    def is_late(self, event: Event) -> bool:
+        """Tell whether an event would be late if it came now."""
+        return self._order(event.stream).is_late(event.end, self._bound)
+
+    def latest(self, streams: Iterable[str], tick: int) -> int:
+        """Return the latest end that came on these streams, or on others that share their order."""
+        order = self._orders.get(tick)
+        unread = max((self._latest_unread.get(stream, ALWAYS) for stream in streams), default=ALWAYS)
+        return unread if order is None else max(order.latest, unread)
+
+    def forget(self, stream: str) -> None:
+        """Forget the latest end of a stream that no sequence reads; its ticks have been declared anew."""
+        self._latest_unread.pop(stream, None)
+
+    def drain_late(self) -> list[Event]:
+        """Return the late events since the last call."""
+        late, self.late_events = self.late_events, []
+        return late
+
+    def _order(self, stream: str | None) -> _Order:
+        tick = self._ticks.length(stream)
+        order = self._orders.get(tick)
+        if order is None:
+            order = self._orders[tick] = _Order()
+        return order
+
+    def _observe(self, stream: str | None, end: int | None) -> None:
+        if end is not None and end > self._latest_unread.get(stream, ALWAYS):
+            self._latest_unread[stream] = end
+
+
+class _Order:
+    """The events of one order that are held back, and how far it has come."""
+
+    def __init__(self) -> None:
+        self.latest = ALWAYS  # the largest end that came
+        self.released = ALWAYS  # the largest end that was released
+        self.waiting: list[tuple[int, int, Event]] = []  # a heap; of equal ends, the first to come is first
+        self._arrivals = count()
+
+    def is_late(self, end: int, bound: int) -> bool:
+        return end < max(self.released, self.latest - bound)
+
+    def push(self, event: Event, bound: int) -> Iterable[Event]:
+        self.latest = max(self.latest, event.end)
+        if not bound:
+            self.released = event.end
+            return (event,)
+        heappush(self.waiting, (event.end, next(self._arrivals), event))
+        return self.pop(self.latest - bound)
+
+    def pop(self, until: int) -> Iterable[Event]:
+        while self.waiting and self.waiting[0][0] <= until:
+            self.released, _, event = heappop(self.waiting)
+            yield event
+
+    def release_all(self, tick: int, events: TimedBatch) -> Released:
+        self.latest = self.released = int(events.ends[-1])
+        return Released(tick, events, np.arange(len(events)))

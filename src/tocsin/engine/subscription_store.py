@@ -1,0 +1,293 @@
+"""The subscriptions of an engine: in the registry and in the runtimes, always the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.engine.clock import Clock
+from tocsin.engine.filter_runtime import FilterRuntime
+from tocsin.engine.notifications import first_answer
+from tocsin.language import Checked, Template
+from tocsin.language.check import QuerySource, read_query
+from tocsin.language.template.columns import Rows
+from tocsin.matching import ConjunctionBatch, IdArray
+from tocsin.model import Filter, Notification, Query, Subscription, View
+from tocsin.model import Sequence as SequenceQuery
+from tocsin.model.errors import SubscriptionError
+from tocsin.model.subscription import Answer
+from tocsin.sequences.runtime import SequenceRuntime
+from tocsin.subscriptions.options import SubscriptionOptions
+from tocsin.subscriptions.queries import QueryStore
+from tocsin.subscriptions.registry import SubscriptionRegistry
+from tocsin.subscriptions.results import Difference
+from tocsin.subscriptions.sources import CompiledSubscription
+from tocsin.subscriptions.template_batch import TemplateBatch
+from tocsin.subscriptions.validity import ALWAYS, FOREVER
+from tocsin.views.runtime import ViewRuntime
+
+NewSubscriptions: TypeAlias = Mapping[str, CompiledSubscription[Any]]
+
+
+class SubscriptionStore:
+    """Adds a subscription to its runtime before the registry, so that a refused one leaves no trace.
+
+    `retention` is how many ticks an expired subscription stays for events that come late. One call at a time is made.
+    """
+
+    def __init__(
+        self,
+        filters: FilterRuntime,
+        sequences: SequenceRuntime,
+        views: ViewRuntime,
+        clock: Clock,
+        retention: int,
+    ) -> None:
+        self.filters = filters
+        self.sequences = sequences
+        self.views = views
+        self.registry = SubscriptionRegistry()
+        self.queries = QueryStore()
+        self._clock = clock
+        self._retention = retention
+        self.generation = 0
+        self.expired = 0
+        self.filter_count = 0
+        self._ids: tuple[int, NDArray[Any]] = (-1, np.empty(0, dtype=object))
+
+    def ids(self) -> NDArray[Any]:
+        """Return the ids of all subscriptions by number; built again only after a change."""
+        if self._ids[0] != self.generation:
+            self._ids = self.generation, self.registry.ids()
+        return self._ids[1]
+
+    def subscription(self, id_: str) -> Subscription:
+        """Return a subscription as it was given."""
+        number = self.registry.number(id_)
+        validity = self.registry.validity(number)
+        weight = self.queries.weights.get(number, 1.0)
+        return Subscription(
+            id_,
+            self.queries.query(number),
+            None if validity.valid_from == ALWAYS else validity.valid_from,
+            None if validity.valid_until == FOREVER else validity.valid_until,
+            dict(weight) if isinstance(weight, Mapping) else weight,
+            self.queries.witness(number),
+        )
+
+    # compiling
+
+    def compile(
+        self, id_: str, source: QuerySource, options: SubscriptionOptions
+    ) -> CompiledSubscription[Any]:
+        """Return a subscription compiled for its runtime, or raise `TocsinError`."""
+        return self.compile_checked(id_, read_query(source), options)
+
+    def compile_checked(
+        self, id_: str, checked: Checked, options: SubscriptionOptions
+    ) -> CompiledSubscription[Any]:
+        """Return a subscription whose query has been read, compiled for its runtime."""
+        query = checked.query
+        compiled: Any
+        if isinstance(query, Filter):
+            compiled = self.filters.compile(query, id_, checked.normal)
+        elif isinstance(query, SequenceQuery):
+            compiled = self.sequences.compile(query, id_, full=options.witness == "full")
+        else:
+            compiled = self.views.compile(query, id_)
+        return CompiledSubscription(query, compiled, options)
+
+    def compile_template(
+        self, template: Template, rows: Rows, id_rule: str | None, options: SubscriptionOptions
+    ) -> TemplateBatch[Any]:
+        """Return the subscriptions of a template's rows, compiled for their runtime."""
+        runtime: Any = self._runtime(type(template.query))
+        if runtime is self.sequences and options.witness == "full":
+            runtime = _FullWitness(self.sequences)
+        return TemplateBatch.of(
+            template, rows, id_rule, runtime, clauses=runtime is self.filters and self.filters.clauses
+        )
+
+    # changing
+
+    def find_replaced(self, ids: Sequence[str], *, replace: bool) -> list[str]:
+        """Return the ids that are subscribed already, or raise `SubscriptionError` if they may not be replaced."""
+        taken = [id_ for id_ in ids if id_ in self.registry]
+        if taken and not replace:
+            raise SubscriptionError("it is subscribed already; to change it, set `replace`", taken[0])
+        return taken
+
+    def exchange(self, removed: Sequence[str], new: NewSubscriptions) -> ConjunctionBatch:
+        """Replace subscriptions by new ones, and return the new filters; if one is refused, nothing changes."""
+        with self._reserve(len(new), removed) as numbers:
+            each = list(zip(numbers, new.items(), strict=True))
+            added = self.filters.add_each(
+                {
+                    number: (one.compiled, one.options.weight)
+                    for number, (_, one) in each
+                    if isinstance(one.query, Filter)
+                }
+            )
+            for number, (id_, one) in each:
+                if not isinstance(one.query, Filter):
+                    self._add(_array([number]), one, {}, id_)
+        self._remove(removed)
+        for number, (id_, one) in each:
+            self.registry.enter([number], [id_], one.options.validity)
+            self.queries.add(number, id_, one.query, one.options)
+            self.filter_count += isinstance(one.query, Filter)
+        self.generation += 1
+        return added
+
+    def add_template(
+        self, made: TemplateBatch[Any], options: SubscriptionOptions, removed: Sequence[str]
+    ) -> ConjunctionBatch:
+        """Replace subscriptions by those of a template's rows, and return the new filters."""
+        with self._reserve(len(made.ids), removed) as numbers:
+            one = CompiledSubscription(made.template.query, made.compiled, options)
+            added = self._add(_array(numbers), one, made.rows.columns, "template")
+        self._remove(removed)
+        self.registry.enter(numbers, made.ids, options.validity)
+        self.queries.add_template(numbers, made.ids, made.template, made.rows, options)
+        if isinstance(made.template.query, Filter):
+            self.filter_count += len(numbers)
+        self.generation += 1
+        return added
+
+    def withdraw(self, id_: str) -> None:
+        """Remove a subscription, or raise `SubscriptionError` if there is none."""
+        self.registry.number(id_)
+        self._remove([id_])
+        self.generation += 1
+
+    def expire(self) -> None:
+        """Remove the subscriptions that have expired."""
+        expired = self.registry.expired(self._clock.now() - self._retention)
+        if expired:
+            self._remove(expired)
+            self.expired += len(expired)
+            self.generation += 1
+
+    def difference(self, sought: NewSubscriptions, owner: str) -> Difference:
+        """Return what would change if the subscriptions of an owner became those sought."""
+        both = [id_ for id_ in sought if id_ in self.registry]
+        changed = {id_ for id_ in both if not self._is_same(id_, sought[id_])}
+        return Difference(
+            added=tuple(id_ for id_ in sought if id_ not in self.registry),
+            changed=tuple(id_ for id_ in both if id_ in changed),
+            removed=tuple(id_ for id_ in self.queries.owned_by(owner) if id_ not in sought),
+            unchanged=tuple(id_ for id_ in both if id_ not in changed),
+        )
+
+    # reading
+
+    def is_valid(
+        self, numbers: IdArray, ends: NDArray[np.int64] | int, now: NDArray[np.int64] | int = ALWAYS
+    ) -> NDArray[np.bool_]:
+        """Return a mask of the subscriptions that apply to events that ended then, and have not expired by `now`."""
+        # The lowest integer stands for a clock that has seen nothing; subtracting from it would wrap around.
+        horizon = np.maximum(now, ALWAYS + self._retention) - self._retention
+        applies = self.registry.is_valid(numbers, ends)
+        until = self.registry.valid_until[numbers]
+        return np.asarray(applies & ((until == FOREVER) | (horizon < until)))
+
+    def expiry_warning(self, options: SubscriptionOptions) -> tuple[str, ...]:
+        """Return a warning if a new subscription has expired already."""
+        until, now = options.validity.valid_until, self._clock.now()
+        if until == FOREVER or until + self._retention > now:
+            return ()
+        warning = (
+            f"it has expired already: it is valid until {until}, and the clock says "
+            f"{now}; to replay events of the past, give the engine an `EventClock`"
+        )
+        return (warning,)
+
+    def first_answers(self, ids: Iterable[str]) -> tuple[Notification, ...]:
+        """Return a notification of the present answer for each new subscription that is a view."""
+        numbers = ((id_, self.registry.number(id_)) for id_ in ids)
+        return tuple(
+            first_answer(id_, self.views.answer(number), self.generation)
+            for id_, number in numbers
+            if self.queries.kind(number) is View
+        )
+
+    def answers(self, ids: Iterable[str]) -> tuple[Answer, ...]:
+        """Return the present answers of views."""
+        return tuple(self.views.answer(self.registry.number(id_)) for id_ in ids)
+
+    def _runtime(self, kind: type[Query]) -> FilterRuntime | SequenceRuntime | ViewRuntime:
+        if kind is Filter:
+            return self.filters
+        return self.sequences if kind is SequenceQuery else self.views
+
+    def _add(
+        self, numbers: IdArray, one: CompiledSubscription[Any], columns: Mapping[str, Any], id_: str
+    ) -> ConjunctionBatch:
+        """Add subscriptions to their runtime, and return those that are filters."""
+        if isinstance(one.query, Filter):
+            return self.filters.add(numbers, one.compiled, columns, one.options.weight)
+        if isinstance(one.query, SequenceQuery):
+            validity = one.options.validity
+            limits = validity.valid_from, validity.valid_until
+            self.sequences.add(numbers, one.compiled, columns, id_, validity=limits)
+        else:
+            self.views.add(numbers, one.compiled, columns, id_)
+        return _NO_FILTERS
+
+    def _is_same(self, id_: str, other: CompiledSubscription[Any]) -> bool:
+        number, options = self.registry.number(id_), other.options
+        return (
+            self.queries.query(number) == other.query
+            and self.queries.weights.get(number, 1.0) == options.weight
+            and self.queries.witness(number) == options.witness
+            and self.registry.validity(number) == options.validity
+        )
+
+    @contextmanager
+    def _reserve(self, count: int, removed: Sequence[str]) -> Iterator[list[int]]:
+        """Give numbers to add under; if adding fails, however it does, they are free again.
+
+        The subscriptions that are to be removed close no cycle with those that replace them.
+        """
+        numbers = self.registry.reserve(count)
+        try:
+            self.sequences.suspend([self.registry.number(id_) for id_ in removed])
+            yield numbers
+        except BaseException:
+            self._remove_numbers(numbers)  # part of them may have been added
+            self.sequences.resume()
+            self.registry.release(numbers)
+            raise
+
+    def _remove(self, ids: Iterable[str]) -> None:
+        numbers = []
+        for id_ in ids:
+            number = self.registry.remove(id_)
+            self.filter_count -= self.queries.kind(number) is Filter
+            self.queries.remove(number, id_)
+            numbers.append(number)
+        self._remove_numbers(numbers)
+
+    def _remove_numbers(self, numbers: list[int]) -> None:
+        self.sequences.remove(numbers)
+        self.views.remove(numbers)
+        self.filters.remove(numbers)
+
+
+class _FullWitness:
+    """Compiles templates of sequences that report every event of their steps."""
+
+    def __init__(self, sequences: SequenceRuntime) -> None:
+        self.compile_rows = partial(sequences.compile_rows, full=True)
+
+
+_NO_FILTERS: Final = ConjunctionBatch(())
+
+
+def _array(numbers: list[int]) -> IdArray:
+    return np.array(numbers, dtype=np.int64)

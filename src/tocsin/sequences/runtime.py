@@ -1,0 +1,334 @@
+"""The runtime of sequences: which subscriptions read which streams, and the matcher that runs them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Protocol
+
+import numpy as np
+from msgspec import Struct
+
+from tocsin.language import Template, TemplateRows
+from tocsin.language.parsing.parser import canonical
+from tocsin.language.template.binding import bind_query
+from tocsin.language.template.columns import Column
+from tocsin.language.template.template import bindings_at
+from tocsin.matching import IdArray
+from tocsin.matching.timed_batch import TimedBatch
+from tocsin.model import Event, Sequence, Subscription
+from tocsin.model.errors import SubscriptionError, TemplateError, TocsinError
+from tocsin.model.event import is_deletion
+from tocsin.model.ticks import StreamTicks, Tick, read_tick
+from tocsin.sequences.compilation import CompiledSequence, compile_sequence
+from tocsin.sequences.dependencies import Dependencies
+from tocsin.sequences.explanation import SequenceExplanation, explain_sequence
+from tocsin.sequences.matcher import InspectableSequenceMatcher
+from tocsin.sequences.matches import SequenceMatch, SequenceMatches
+from tocsin.sequences.scheduled_matcher import ScheduledMatcher
+from tocsin.sequences.ticks import Ticks, asks_in_units
+
+
+class CompiledSequences(Struct, frozen=True):
+    """A sequence, or a template of sequences, compiled for streams whose ticks are `tick` microseconds.
+
+    `each` has the rows of a template one by one, where a parameter stands in a place that an automaton cannot share.
+    """
+
+    compiled: CompiledSequence
+    tick: int
+    each: tuple[CompiledSequence, ...] | None = None
+
+
+class SequenceRuntimeStats(Struct, frozen=True):
+    """Sizes and counts of sequences: `nodes` of merged automata, `instances` that wait, and events that came late."""
+
+    subscriptions: int = 0
+    nodes: int = 0
+    instances: int = 0
+    bytes: int = 0
+    dropped: int = 0
+    late: int = 0
+    waiting: int = 0
+
+
+class LatestEnds(Protocol):
+    """How far streams have come: the reorder buffer in front of the sequences."""
+
+    def latest(self, streams: Iterable[str], tick: int) -> int:
+        """Return the latest end that came on these streams."""
+
+    def is_late(self, event: Event) -> bool:
+        """Tell whether an event would be late if it came now."""
+
+    def forget(self, stream: str) -> None:
+        """Forget the latest end of a stream whose ticks are declared anew."""
+
+
+class _Reader(Struct, eq=False):
+    """Subscriptions that were added together, and how many of them are left."""
+
+    compiled: CompiledSequence
+    tick: int
+    in_units: bool
+    left: int
+    is_dependency: bool = True  # whether what it publishes counts in the search for cycles
+
+
+class SequenceRuntime:
+    """Runs sequences over events in the order of their end. The caller makes one call at a time.
+
+    Streams whose ticks are equally long share a matcher. `streams` counts the subscriptions that read each stream.
+    """
+
+    def __init__(
+        self,
+        ticks: StreamTicks,
+        buffer: LatestEnds,
+        new_matcher: Callable[[], InspectableSequenceMatcher],
+    ) -> None:
+        self.ticks = ticks
+        self.streams: Counter[str] = Counter()
+        self._buffer = buffer
+        self._new_matcher = new_matcher
+        self._matchers: dict[int, ScheduledMatcher] = {}  # by the length of a tick
+        self._readers: dict[int, _Reader] = {}  # by number
+        self._publishers: Counter[str] = Counter()
+        self._lent: set[str] = set()  # published names whose ticks nobody declared, as long as they are used
+        self._dependencies = Dependencies()
+        ticks.leads_to = self._dependencies.reachable
+        self._suspended: list[_Reader] = []
+
+    def __len__(self) -> int:
+        return len(self._readers)
+
+    # subscriptions
+
+    def compile(self, query: Sequence, id_: str, *, full: bool = False) -> CompiledSequences:
+        """Return a compiled sequence, or raise `SubscriptionError`; with `full`, matches have every event of a step."""
+        try:
+            ticks = Ticks(dict(self.ticks.lengths))
+            compiled = compile_sequence(query, ticks, full=full)
+            return CompiledSequences(compiled, ticks.common(compiled.reads))
+        except SubscriptionError as fault:
+            raise SubscriptionError(fault.reason, fault.id or id_) from fault
+
+    def compile_rows(
+        self, template: Template, rows: TemplateRows, ids: list[str], *, full: bool = False
+    ) -> tuple[CompiledSequences, list[TemplateError]]:
+        """Return the compiled template, and the errors of rows that cannot be compiled."""
+        assert isinstance(template.query, Sequence)  # noqa: S101 - the caller asked
+        shared = self.compile(template.query, "template", full=full)
+        if not shared.compiled.automaton.by_row:
+            return shared, []
+        each: list[CompiledSequence] = []
+        errors: list[TemplateError] = []
+        for position, row in enumerate(rows.rows.tolist()):
+            try:
+                bound = canonical(bind_query(template.query, bindings_at(rows.columns, position)))
+                assert isinstance(bound, Sequence)  # noqa: S101 - a template stays what it is
+                each.append(self.compile(bound, ids[position], full=full).compiled)
+            except TocsinError as fault:
+                errors.append(TemplateError(str(fault), row=row))
+        return CompiledSequences(shared.compiled, shared.tick, tuple(each)), errors
+
+    def add(
+        self,
+        numbers: IdArray,
+        compiled: CompiledSequences,
+        columns: Mapping[str, Column],
+        id_: str,
+        *,
+        validity: tuple[int, int],
+    ) -> None:
+        """Add one subscription for each number, valid from the first of two ticks and until the second.
+
+        The rows of a template share an automaton and take their constants from `columns`.
+        """
+        if compiled.each is None:
+            matcher, first_end = self._record(numbers, compiled.compiled, compiled.tick, validity[0], id_)
+            matcher.add(numbers, compiled.compiled, columns, first_end, validity[1])
+            return
+        for place, one in enumerate(compiled.each):
+            number = numbers[place : place + 1]
+            matcher, first_end = self._record(number, one, compiled.tick, validity[0], id_)
+            matcher.add(number, one, {}, first_end, validity[1])
+
+    def _record(
+        self, numbers: IdArray, compiled: CompiledSequence, tick: int, valid_from: int, id_: str
+    ) -> tuple[ScheduledMatcher, int]:
+        """Record subscriptions, and return the matcher to add them to, and the first end that they see."""
+        if Ticks(self.ticks.lengths).common(compiled.reads) != tick:
+            raise SubscriptionError("its streams have been declared meanwhile; subscribe again", id_)
+        name = compiled.publishes
+        if name is not None:
+            self._check_published(name, tick, id_)
+        matcher = self._matchers.get(tick)
+        if matcher is None:
+            matcher = self._matchers[tick] = ScheduledMatcher(self._new_matcher())
+        first_end = max(valid_from, self._buffer.latest(compiled.reads, tick) + 1)
+        try:
+            self._dependencies.add(compiled.reads, name)
+        except SubscriptionError as fault:
+            raise SubscriptionError(fault.reason, id_) from None
+        # The record comes first, so that the subscriptions can be removed wherever the call is interrupted.
+        reader = _Reader(compiled, tick, asks_in_units(compiled.query), len(numbers))
+        self._readers.update(dict.fromkeys(numbers.tolist(), reader))
+        self.streams.update(compiled.reads)
+        if name is not None:
+            if name not in self.ticks.lengths:
+                self.ticks.lengths[name] = tick
+                self._lent.add(name)
+            self._publishers[name] += 1
+        if reader.in_units:
+            self.ticks.ask(compiled.reads)
+        return matcher, first_end
+
+    def remove(self, numbers: Iterable[int]) -> None:
+        """Remove subscriptions; numbers that are no sequences are passed over."""
+        by_tick: dict[int, list[int]] = {}
+        for number in numbers if self._readers else ():
+            reader = self._readers.pop(number, None)
+            if reader is None:
+                continue
+            by_tick.setdefault(reader.tick, []).append(number)
+            reader.left -= 1
+            if not reader.left:
+                self._forget(reader)
+        for tick, gone in by_tick.items():
+            self._matchers[tick].remove(np.array(gone, dtype=np.int64))
+
+    def suspend(self, numbers: Iterable[int]) -> None:
+        """Leave these out of the search for cycles: new subscriptions are about to replace them."""
+        self._suspended = []
+        readers = [reader for number in numbers if (reader := self._readers.get(number)) is not None]
+        for reader in {id(reader): reader for reader in readers}.values():
+            if sum(one is reader for one in readers) == reader.left:
+                self._dependencies.remove(reader.compiled.reads, reader.compiled.publishes)
+                reader.is_dependency = False
+                self._suspended.append(reader)
+
+    def resume(self) -> None:
+        """Undo `suspend` after a failed replacement."""
+        for reader in self._suspended:
+            self._dependencies.add(reader.compiled.reads, reader.compiled.publishes)
+            reader.is_dependency = True
+        self._suspended = []
+
+    def declare(self, stream: str, tick: Tick) -> None:
+        """Set the length of a stream's ticks, before any sequence reads it."""
+        length = read_tick(tick)
+        if self.ticks.lengths.get(stream) == length:
+            self._lent.discard(stream)
+            return
+        if self.streams[stream] or self._publishers[stream]:
+            raise TocsinError(
+                f"stream `{stream}` is read by sequences already; declare its tick before they are subscribed"
+            )
+        self._lent.discard(stream)
+        self.ticks.lengths[stream] = length
+        self._buffer.forget(stream)
+
+    def reads(self, stream: str | None) -> bool:
+        """Tell whether some sequence reads a stream."""
+        return stream is not None and self.streams[stream] > 0
+
+    # events
+
+    def process(self, events: TimedBatch, tick: int) -> Iterator[tuple[int, SequenceMatches]]:
+        """Process events in the order of their end, and yield matches with the number that their rows count from.
+
+        Read each before the next: a match is decoded from the state of its automaton, which further events change.
+        """
+        return self._matchers[tick].process(events)
+
+    def advance(self, time: int) -> tuple[SequenceMatches, ...]:  # noqa: ARG002 - the protocol of runtimes has it
+        """Return the sequences that time completes without an event: none, since no sequence waits for absence."""
+        return ()
+
+    def dry_run(self, query: Sequence) -> tuple[CompiledSequence, ScheduledMatcher]:
+        """Return a compiled sequence, and a matcher with nothing but it."""
+        compiled = self.compile(query, "test").compiled
+        Dependencies().add(compiled.reads, compiled.publishes)  # what it publishes must not come back to it
+        matcher = ScheduledMatcher(self._new_matcher())
+        matcher.add(np.zeros(1, dtype=np.int64), compiled, {}, -(2**63))
+        return compiled, matcher
+
+    # inspection
+
+    def explain(self, number: int, subscription: Subscription, event: Event | None) -> SequenceExplanation:
+        """Return the state of a subscription, and what an event would do now."""
+        assert isinstance(subscription.query, Sequence)  # noqa: S101 - the caller asked
+        found = self.compile(subscription.query, subscription.id, full=subscription.witness == "full")
+        scheduled = self._matchers[found.tick]
+        first_end = scheduled.first_end(number)
+        is_running = first_end is None and not scheduled.has_expired(number)
+        return explain_sequence(
+            subscription.id,
+            found.compiled.automaton,
+            found.compiled.expression,
+            scheduled.matcher.inspect(number) if is_running else None,
+            begins=first_end,
+            event=event,
+            outside=() if event is None else self._outside(subscription, found.compiled, event),
+        )
+
+    def stats(self) -> SequenceRuntimeStats:
+        """Return sizes and counts of all matchers together."""
+        parts = [one.matcher.stats() for one in self._matchers.values()]
+        return SequenceRuntimeStats(
+            subscriptions=len(self._readers),
+            nodes=sum(part.nodes for part in parts),
+            instances=sum(part.instances for part in parts),
+            bytes=sum(part.bytes for part in parts),
+            dropped=sum(part.dropped for part in parts),
+        )
+
+    def _outside(
+        self, subscription: Subscription, compiled: CompiledSequence, event: Event
+    ) -> tuple[str, ...]:
+        """Return why an event does not reach a sequence."""
+        reasons = []
+        if event.stream not in compiled.reads:
+            of = f"of stream `{event.stream}`" if event.stream is not None else "of no stream"
+            streams = ", ".join(f"`{name}`" for name in sorted(compiled.reads))
+            reasons.append(f"it reads {streams}, the event is {of}")
+        elif self._buffer.is_late(event):
+            reasons.append(f"the event ended at {event.end}, before one that has come already: it is late")
+        if subscription.valid_until is not None and event.end >= subscription.valid_until:
+            reasons.append(f"it is valid until {subscription.valid_until}, the event ended at {event.end}")
+        if is_deletion(event):
+            reasons.append("the event is a deletion, which reaches no sequence")
+        return tuple(reasons)
+
+    def _forget(self, reader: _Reader) -> None:
+        """Undo the record of subscriptions that are all removed."""
+        reads, name = reader.compiled.reads, reader.compiled.publishes
+        if reader.is_dependency:
+            self._dependencies.remove(reads, name)
+        self.streams.subtract(reads)
+        for stream in reads:
+            if not self.streams[stream]:
+                del self.streams[stream]  # an empty counter says that no sequence reads anything
+        if name is not None:
+            self._publishers[name] -= 1
+        if reader.in_units:
+            self.ticks.ask(reads, -1)
+        for lent in self._lent & {*reads, name or ""}:
+            if not self.streams[lent] and not self._publishers[lent]:
+                self._lent.discard(lent)
+                del self.ticks.lengths[lent]
+
+    def _check_published(self, name: str, tick: int, id_: str) -> None:
+        """Refuse to publish under a name whose stream is known to have ticks of another length."""
+        if self.ticks.length(name) != tick and (name in self.ticks.lengths or self.streams[name]):
+            raise SubscriptionError(
+                f"it publishes as `{name}` in ticks of {tick:,} microseconds, but `{name}` counts ticks of "
+                f'{self.ticks.length(name):,}; declare it first: `engine.stream("{name}", tick={tick})`',
+                id_,
+            )
+
+
+def decode(matches: SequenceMatches) -> list[SequenceMatch]:
+    """Return the steps and values of all matches, before further events are processed."""
+    return [matches.match(i) for i in range(len(matches))]
