@@ -34,7 +34,6 @@ class Found(Struct, frozen=True):
 
     microseconds: float
     unmatched: float | None
-    probed: float | None
 
 
 class AmkhSession(MatcherSession):
@@ -81,12 +80,12 @@ class AmkhSession(MatcherSession):
             lambda matches: found.append(summary(matches)),
         )
         self._agreement.check((self.experiment, at), label, found)
-        unmatched = probed = None
+        unmatched = None
         if isinstance(matcher, Counting):
             cost = matcher.examined()
-            unmatched, probed = cost.unmatched / max(cost.events, 1), cost.probed / max(cost.events, 1)
+            unmatched = cost.unmatched / max(cost.events, 1)
             self.record("unmatched examined", label, at, unmatched, "an event")
-            self.record("buckets probed", label, at, probed, "an event")
+            self.record("buckets probed", label, at, cost.probed / max(cost.events, 1), "an event")
         self.record("matches", label, at, timing.matches, "an event")
         self.record("matching time", label, at, timing.total, "µs")
-        return Found(timing.total, unmatched, probed)
+        return Found(timing.total, unmatched)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct
@@ -49,7 +48,6 @@ class Option(Struct, frozen=True):
 
 
 MATCHERS: Final = Option("matcher", "Only this matcher; may be given several times.", many=True)
-DATA: Final = Option("data", "Read the data from this folder; without it the data is made up.", Path)
 
 
 class Benchmark(Struct, Generic[SessionType], frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from benchmarks.lesubscribe.workload import Workload
 from benchmarks.spark.inputs import filled, write_table
-from benchmarks.spark.process import SparkProcess, Timed
+from benchmarks.spark.process import Timed
 from benchmarks.spark.session import SparkBenchSession
 from benchmarks.workloads.tabular import event_table, templates
 from tocsin.index import IndexReader, Shard, SubscriptionIndex
@@ -71,14 +71,10 @@ def _notifications(session: SparkBenchSession) -> None:
     ]
     paces = []
     for is_counted in session.rounds("notifications"):
-        few, many = (_run(session.one, files, index) for index in indexes)
+        few, many = (session.one.match(files, index) for index in indexes)
         if is_counted:
             paces.append(1e9 * (many.seconds - few.seconds) / max(many.rows - few.rows, 1))
     session.record_runs("told to a counting query", "a notification", paces, "ns")
-
-
-def _run(process: SparkProcess, events: str, index: str) -> Timed:
-    return process.ask("matched", Timed, events=events, index=index)
 
 
 def _index(session: SparkBenchSession) -> None:

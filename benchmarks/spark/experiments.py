@@ -16,7 +16,7 @@ from benchmarks.spark.costs import costs
 from benchmarks.spark.inputs import filled
 from benchmarks.spark.joins import joins
 from benchmarks.spark.plots import PLOTS
-from benchmarks.spark.process import Changed, SparkProcess, Timed
+from benchmarks.spark.process import Changed, Timed
 from benchmarks.spark.scale import SCALES
 from benchmarks.spark.session import SparkBenchSession
 from benchmarks.workloads.tabular import templates
@@ -39,7 +39,7 @@ def overhead(session: SparkBenchSession) -> None:
         for is_counted in session.rounds(f"events from {source}"):
             runs = {"engine": _by_engine(engine, events, session.scale.batch)}
             for process in (session.one, session.two):
-                runs[process.label] = _by_spark(process, files, index, cached=source == "memory")
+                runs[process.label] = process.match(files, index, cached=source == "memory")
             for label, run in runs.items():
                 rows.add(run.rows)
                 if is_counted:
@@ -79,10 +79,6 @@ def _by_engine(engine: Engine, events: Any, batch: int) -> Timed:
     return Timed(time.perf_counter() - begun, rows)
 
 
-def _by_spark(process: SparkProcess, events: str, index: str, *, cached: bool) -> Timed:
-    return process.ask("matched", Timed, events=events, index=index, cached=cached)
-
-
 def shards(session: SparkBenchSession) -> None:
     """Spread the same subscriptions over more and more shards."""
     files = session.inputs.event_files
@@ -94,7 +90,7 @@ def shards(session: SparkBenchSession) -> None:
         index = session.inputs.index(count).folder
         paces = []
         for is_counted in session.rounds(of):
-            run = _by_spark(session.two, files, index, cached=True)
+            run = session.two.match(files, index)
             expected.add(run.rows)
             if is_counted:
                 paces.append(session.scale.events / run.seconds)

@@ -94,7 +94,7 @@ def _join_plan(session: SparkBenchSession, own: dict[str, Timed]) -> Timed:
     """Record the seconds of `match` by the plan `join`, from the index that was made of templates."""
     scale, index = session.scale, str(session.folder / "joined-templates")
     session.tell("match, plan join")
-    usual = session.two.ask("matched", Timed, events=_events(session, scale.join_events), index=index)
+    usual = session.two.match(_events(session, scale.join_events), index)
     found = _ask(session, "join_plan", Joined, scale.join_events, index=index)
     _check(f"the plan `join` told {found.rows:,} notifications, and the usual one {own}", own, found.rows)
     _record(session, "match, index there already", "index", usual)

@@ -90,6 +90,10 @@ class SparkProcess:
         self._process.stdin.flush()
         return self._read(answer)
 
+    def match(self, events: str, index: str, *, cached: bool = True) -> Timed:
+        """Match a folder of events with an index."""
+        return self.ask("matched", Timed, events=events, index=index, cached=cached)
+
     def _read(self, answer: type[Answer]) -> Answer:
         assert self._process.stdout is not None  # noqa: S101 - it was asked for
         line = self._process.stdout.readline()

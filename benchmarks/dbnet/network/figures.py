@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
+from benchmarks.runner.report import Measurement
 from tocsin.dissemination.simulator import SimulationResult
 from tocsin.views.changes import Floats, PointChanges
 
@@ -26,32 +26,30 @@ _MEANS: Final = {  # a column of costs: the name of its mean, and its unit
 _SHARES: Final = (*range(100), 99.5, 99.9, 100)  # %
 
 
-class Figure(Struct, frozen=True):
-    """A figure with its unit and details."""
-
-    name: str
-    value: float
-    unit: str
-    details: Mapping[str, float | str] = {}
+def _figure(name: str, value: float, unit: str, **details: float | str) -> Measurement:
+    return Measurement(name, value, unit, None, details)
 
 
-def figures_of(result: SimulationResult) -> tuple[Figure, ...]:
+def figures_of(result: SimulationResult) -> tuple[Measurement, ...]:
     """Return the figures of every simulation."""
     return tuple(_usual(result))
 
 
-def _usual(result: SimulationResult) -> Iterator[Figure]:
+def _usual(result: SimulationResult) -> Iterator[Measurement]:
     events = max(result.events, 1)
     yield from _means(result, np.ones(result.events, dtype=np.bool_))
     costs = result.costs
-    yield Figure("highest stress", float(costs.stress.max(initial=0)), "messages")
-    yield Figure("highest traffic", float(costs.size.max(initial=0)), "bytes")
-    yield Figure("outgoing", result.outgoing / events, "messages an event")
-    yield Figure("server time", result.server_seconds / events * 1e6, "us an event")
+    yield _figure("highest stress", float(costs.stress.max(initial=0)), "messages")
+    yield _figure("highest traffic", float(costs.size.max(initial=0)), "bytes")
+    yield _figure("outgoing", result.outgoing / events, "messages an event")
+    yield _figure("server time", result.server_seconds / events * 1e6, "us an event")
     busiest = result.links.messages.max(initial=0) / events, result.links.size.max(initial=0) / events
-    yield Figure("busiest link", float(busiest[1]), "bytes an event", {"messages": float(busiest[0])})
-    yield Figure(
-        "told", result.changed_answers / events, "answers an event", {"in all": float(result.changed_answers)}
+    yield _figure("busiest link", float(busiest[1]), "bytes an event", messages=float(busiest[0]))
+    yield _figure(
+        "told",
+        result.changed_answers / events,
+        "answers an event",
+        **{"in all": float(result.changed_answers)},
     )
     kept = result.stored_state
     for where, size in (
@@ -59,29 +57,29 @@ def _usual(result: SimulationResult) -> Iterator[Figure]:
         ("network", kept.network),
         ("subscribers", kept.subscribers),
     ):
-        yield Figure(f"state, {where}", size / 1e6, "MB")
+        yield _figure(f"state, {where}", size / 1e6, "MB")
     roles = {role.name.lower(): float(size) / events for role, size in result.size_by_role.items()}
     details: dict[str, float | str] = {"events": float(result.events), **roles, "state": kept.words}
-    yield Figure("simulation", result.seconds, "s", details)
+    yield _figure("simulation", result.seconds, "s", **details)
 
 
-def _means(result: SimulationResult, chosen: NDArray[np.bool_], of: str = "") -> Iterator[Figure]:
+def _means(result: SimulationResult, chosen: NDArray[np.bool_], of: str = "") -> Iterator[Measurement]:
     """Return the mean costs of some events."""
     count = max(int(np.count_nonzero(chosen)), 1)
     for column, (name, unit) in _MEANS.items():
-        yield Figure(f"{name}{of}", float(getattr(result.costs, column)[chosen].sum()) / count, unit)
+        yield _figure(f"{name}{of}", float(getattr(result.costs, column)[chosen].sum()) / count, unit)
 
 
-def decreasing(result: SimulationResult, spread: Floats, changes: PointChanges) -> Iterator[Figure]:
+def decreasing(result: SimulationResult, spread: Floats, changes: PointChanges) -> Iterator[Measurement]:
     """Return the mean costs of updates of y alone that lower it, and their share; `spread` is bytes by event."""
     falls = (changes.new_x == changes.old_x) & (changes.new_y < changes.old_y)
     count = int(np.count_nonzero(falls))
     yield from _means(result, falls, ", decreasing")
-    yield Figure("spreading, decreasing", float(spread[falls].sum()) / max(count, 1), "bytes an event")
-    yield Figure("decreasing", 100 * count / max(len(falls), 1), "%")
+    yield _figure("spreading, decreasing", float(spread[falls].sum()) / max(count, 1), "bytes an event")
+    yield _figure("decreasing", 100 * count / max(len(falls), 1), "%")
 
 
-def distribution(result: SimulationResult) -> Iterator[Figure]:
+def distribution(result: SimulationResult) -> Iterator[Measurement]:
     """Return the shares of events by their cost."""
     size = result.costs.size
     if not len(size):
@@ -92,7 +90,7 @@ def distribution(result: SimulationResult) -> Iterator[Figure]:
         ("at least 320 B", size >= 320),
         ("below 1 kB", size < 1_000),
     ):
-        yield Figure(name, 100 * float(np.count_nonzero(is_so)) / len(size), "% of events")
+        yield _figure(name, 100 * float(np.count_nonzero(is_so)) / len(size), "% of events")
     levels = np.quantile(size, np.array(_SHARES) / 100, method="inverted_cdf").tolist()
     quantiles = {f"{share:g} %": float(level) for share, level in zip(_SHARES, levels, strict=True)}
-    yield Figure(QUANTILES, quantiles["50 %"], "bytes", quantiles)
+    yield _figure(QUANTILES, quantiles["50 %"], "bytes", **quantiles)

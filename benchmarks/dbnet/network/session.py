@@ -111,8 +111,7 @@ class NetworkSession(Session):
                 self._on_failure(one)
             where = {"experiment": one.task.experiment, "matcher": one.task.strategy, "at": one.task.at}
             self.measurements += [
-                Measurement(figure.name, figure.value, figure.unit, None, {**where, **figure.details})
-                for figure in one.figures
+                replace(figure, details={**where, **figure.details}) for figure in one.figures
             ]
         self.measurements += closing_table(self.measurements)
 

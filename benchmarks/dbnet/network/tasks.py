@@ -14,11 +14,11 @@ from msgspec import Struct
 from benchmarks.dbnet.network.figures import (
     DECREASING,
     DISTRIBUTION,
-    Figure,
     decreasing,
     distribution,
     figures_of,
 )
+from benchmarks.runner.report import Measurement
 from tocsin.dissemination.query_kinds.base import Changes
 from tocsin.dissemination.scenarios.joins import PreparedJoin, prepare_any
 from tocsin.dissemination.scenarios.recomputation import answer_of, definition_of, is_same, sampled
@@ -57,7 +57,7 @@ class Done(Struct, frozen=True):
     """A finished task: its figures, or the fault."""
 
     task: Task
-    figures: tuple[Figure, ...] = ()
+    figures: tuple[Measurement, ...] = ()
     fault: str = ""  # in one line
     trace: str = ""
 
@@ -90,7 +90,7 @@ def _path(kind: type[Any], text: object) -> Path:
     return Path(str(text))
 
 
-def _simulated(task: Task) -> tuple[Figure, ...]:
+def _simulated(task: Task) -> tuple[Measurement, ...]:
     prepared = _prepared(task.scenario)
     strategy = strategy_named(task.strategy)(prepared.setting, prepared.queries)
     spread: list[Floats] = []  # bytes by event, without the way to where the spreading begins

@@ -63,7 +63,7 @@ def databases(session: ViewSession) -> None:
             for variant, filtered in _ASKED.items():
                 label = f"{name}{variant}"
                 session.tell(label, f"{rows:,} rows")
-                rival = make(points, ranges, begun, filtered)
+                rival = make(points, ranges, begun, filtered=filtered)
                 found, changed = _replayed(session, (spikes, ordinary), rival.update)
                 rival.close()
                 _check(label, told, changed)

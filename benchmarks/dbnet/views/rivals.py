@@ -155,15 +155,8 @@ _DUCKDB_OF: Final = """
 _DUCKDB: Final = _DUCKDB_OF.format("")
 _DUCKDB_FILTERED: Final = _DUCKDB_OF.format("and r.answer >= $least")
 
-MakeRival = Callable[[TablePoints, Ranges, Floats, bool], Rival]
-RIVALS: Final[Mapping[str, tuple[str, MakeRival]]] = {
-    "SQLite": (
-        "sqlite3",
-        lambda points, ranges, answers, filtered: Sqlite(points, ranges, answers, filtered=filtered),
-    ),
-    "DuckDB": (
-        "duckdb",
-        lambda points, ranges, answers, filtered: DuckDb(points, ranges, answers, filtered=filtered),
-    ),
+RIVALS: Final[Mapping[str, tuple[str, Callable[..., Rival]]]] = {
+    "SQLite": ("sqlite3", Sqlite),
+    "DuckDB": ("duckdb", DuckDb),
 }
-"""The databases by name: the package that each needs, and its constructor."""
+"""The databases by name: the package that each needs, and its class."""

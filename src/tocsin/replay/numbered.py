@@ -86,19 +86,6 @@ class NumberedSubscriptions(NamedTuple):
     lows: NDArray[np.int32]  # [predicates]
     highs: NDArray[np.int32]  # [predicates]
 
-    def slice(self, begin: int, end: int) -> NumberedSubscriptions:
-        """Return the subscriptions at the places from `begin` to `end`."""
-        offsets = self.offsets[begin : end + 1]
-        cells = slice(int(offsets[0]), int(offsets[-1]))
-        return NumberedSubscriptions(
-            self.ids[begin:end],
-            offsets - offsets[0],
-            self.attributes[cells],
-            self.ops[cells],
-            self.lows[cells],
-            self.highs[cells],
-        )
-
     def encode(self, vocabulary: Vocabulary) -> EncodedConjunctions:
         """Return the subscriptions in a vocabulary's codes; names that are new are given one."""
         cells = _encoded(self.attributes, self.ops, (self.lows, self.highs), vocabulary)

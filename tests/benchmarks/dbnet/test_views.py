@@ -118,7 +118,7 @@ def test_a_database_that_tells_something_else_ends_the_run(monkeypatch: pytest.M
         def close(self) -> None:
             pass
 
-    monkeypatch.setattr(databases, "RIVALS", {"silent": ("sqlite3", lambda *_: Silent())})
+    monkeypatch.setattr(databases, "RIVALS", {"silent": ("sqlite3", lambda *_, **__: Silent())})
     session = ViewSession(TINY)
     session.begin("databases")
     with pytest.raises(
