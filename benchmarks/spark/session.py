@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Final
@@ -36,11 +37,15 @@ class SparkBenchSession(Session):
     ) -> None:
         super().__init__(scale, progress)
         require_spark()
-        self._temporary = TemporaryDirectory(prefix="tocsin-bench-")
-        self.folder = folder or Path(self._temporary.name)
+        self._resources = ExitStack()
+        self.folder = folder or Path(
+            self._resources.enter_context(TemporaryDirectory(prefix="tocsin-bench-"))
+        )
         self.inputs = Inputs(scale, self.folder)
         self._version = ""
         self._started = [] if processes else [SparkProcess(cores, self.folder) for cores in (1, 2)]
+        for process in self._started:
+            self._resources.callback(process.close)
         self.one, self.two = processes or self._started
 
     def compile(self, measures: Any) -> None:  # noqa: ARG002 - Spark itself has to start
@@ -67,6 +72,4 @@ class SparkBenchSession(Session):
 
     def close(self) -> None:
         """Stop Spark and remove the temporary folder."""
-        for process in self._started:
-            process.close()
-        self._temporary.cleanup()
+        self._resources.close()
