@@ -14,7 +14,9 @@ from tocsin.language import Template, parse
 from tocsin.model import Event, Subscription, View
 from tocsin.model.errors import EventError, SubscriptionError, TocsinError
 from tocsin.model.event import DELETIONS
+from tocsin.model.options import SubscriptionOptions
 from tocsin.views.answer_changes import AnswerChanges
+from tocsin.views.compilation import compile_view
 from tocsin.views.row_family import RowFamily
 from tocsin.views.runtime import ViewRuntime
 
@@ -41,8 +43,8 @@ def new_runtime(*texts: str) -> ViewRuntime:
 def add(runtime: ViewRuntime, number: int, text: str, **columns: Sequence[Any]) -> None:
     arrays = {name: np.array(column, dtype=object) for name, column in columns.items()}
     size = len(next(iter(arrays.values()))) if arrays else 1
-    compiled = runtime.compile(view_of(text), "v", arrays)
-    runtime.add(np.arange(number, number + size), compiled, arrays, "v")
+    compiled = compile_view(view_of(text), "v", arrays)
+    runtime.add(np.arange(number, number + size), compiled, arrays, SubscriptionOptions(), "v")
 
 
 def lines(changes: AnswerChanges) -> list[tuple[Any, ...]]:

@@ -27,6 +27,7 @@ from tocsin.matching.statistics import Statistics
 from tocsin.model import Event, Filter, Subscription
 from tocsin.model.errors import TemplateError
 from tocsin.model.event import is_deletion, matchable
+from tocsin.model.options import SubscriptionOptions
 from tocsin.subscriptions.filters import CompiledFilter, FilterCompiler, require_filter
 
 _NO_NUMBERS = np.empty(0, dtype=np.int64)
@@ -75,20 +76,32 @@ class FilterRuntime:
         """Tell whether the matcher stores clauses, and not conjunctions alone."""
         return self._compiler.clauses
 
-    def compile(self, query: Filter, id_: str, normal: Dnf | Cnf | None = None) -> CompiledFilter:
+    def compile(
+        self, query: Filter, id_: str, _: SubscriptionOptions, normal: Dnf | Cnf | None = None
+    ) -> CompiledFilter:
         """Return a filter as the matcher stores it, or raise `SubscriptionError`."""
         return self._compiler.compile(query, id_, normal)
 
     def compile_rows(
-        self, template: Template, rows: TemplateRows, ids: list[str]
+        self,
+        template: Template,
+        rows: TemplateRows,
+        ids: list[str],
+        options: SubscriptionOptions,  # noqa: ARG002 - the protocol of runtimes has it
     ) -> tuple[CompiledFilter, list[TemplateError]]:
         """Return the normal form that all rows of a template share."""
         return self._compiler.compile_rows(template, rows, ids)
 
     def add(
-        self, numbers: IdArray, compiled: CompiledFilter, columns: Mapping[str, Column], weight: Weight
+        self,
+        numbers: IdArray,
+        compiled: CompiledFilter,
+        columns: Mapping[str, Column],
+        options: SubscriptionOptions,
+        _: str,
     ) -> ConjunctionBatch:
         """Add one filter for each number, with its row of `columns`; return what was added."""
+        weight = options.weight
         batch = ConjunctionBatch.of_shapes(numbers, compiled, columns)
         return self._add(batch, dict.fromkeys(numbers.tolist(), weight) if weight != 1.0 else {})
 

@@ -32,8 +32,8 @@ from tocsin.matching.timed_batch import TimedBatch, TimedRows
 from tocsin.model import Event, Notification
 from tocsin.model.errors import EventError
 from tocsin.model.event import STREAM, is_deletion
+from tocsin.model.options import ALWAYS
 from tocsin.sequences.matches import sequence_notification
-from tocsin.subscriptions.validity import ALWAYS
 
 Report: TypeAlias = Callable[[Fault], object]
 

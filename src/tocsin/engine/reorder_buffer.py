@@ -12,8 +12,8 @@ from msgspec import Struct
 from tocsin.matching import IdArray
 from tocsin.matching.timed_batch import TimedBatch, TimedRows
 from tocsin.model import Event
+from tocsin.model.options import ALWAYS
 from tocsin.model.ticks import StreamTicks
-from tocsin.subscriptions.validity import ALWAYS
 
 _NONE: frozenset[int] = frozenset()
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tocsin.engine.clock import Clock
 from tocsin.engine.filter_runtime import FilterRuntime
 from tocsin.engine.notifications import first_answer
+from tocsin.engine.query_runtime import QueryRuntime
 from tocsin.language import Checked, Template
 from tocsin.language.check import QuerySource, read_query
 from tocsin.language.template.columns import Rows
@@ -20,15 +21,14 @@ from tocsin.matching import ConjunctionBatch, IdArray
 from tocsin.model import Filter, Notification, Query, Subscription, View
 from tocsin.model import Sequence as SequenceQuery
 from tocsin.model.errors import SubscriptionError
+from tocsin.model.options import ALWAYS, FOREVER, SubscriptionOptions
 from tocsin.model.subscription import Answer
 from tocsin.sequences.runtime import SequenceRuntime
-from tocsin.subscriptions.options import SubscriptionOptions
 from tocsin.subscriptions.queries import QueryStore
 from tocsin.subscriptions.registry import SubscriptionRegistry
 from tocsin.subscriptions.results import Difference
 from tocsin.subscriptions.sources import CompiledSubscription
 from tocsin.subscriptions.template_batch import TemplateBatch
-from tocsin.subscriptions.validity import ALWAYS, FOREVER
 from tocsin.views.runtime import ViewRuntime
 
 NewSubscriptions: TypeAlias = Mapping[str, CompiledSubscription[Any]]
@@ -93,24 +93,17 @@ class SubscriptionStore:
     ) -> CompiledSubscription[Any]:
         """Return a subscription whose query has been read, compiled for its runtime."""
         query = checked.query
-        compiled: Any
-        if isinstance(query, Filter):
-            compiled = self.filters.compile(query, id_, checked.normal)
-        elif isinstance(query, SequenceQuery):
-            compiled = self.sequences.compile(query, id_, full=options.witness == "full")
-        else:
-            compiled = self.views.compile(query, id_)
+        compiled = self._runtime(type(query)).compile(query, id_, options, checked.normal)
         return CompiledSubscription(query, compiled, options)
 
     def compile_template(
         self, template: Template, rows: Rows, id_rule: str | None, options: SubscriptionOptions
     ) -> TemplateBatch[Any]:
         """Return the subscriptions of a template's rows, compiled for their runtime."""
-        runtime: Any = self._runtime(type(template.query))
-        if runtime is self.sequences and options.witness == "full":
-            runtime = _FullWitness(self.sequences)
+        runtime = self._runtime(type(template.query))
+        clauses = runtime is self.filters and self.filters.clauses
         return TemplateBatch.of(
-            template, rows, id_rule, runtime, clauses=runtime is self.filters and self.filters.clauses
+            template, rows, id_rule, partial(runtime.compile_rows, options=options), clauses=clauses
         )
 
     # changing
@@ -220,7 +213,7 @@ class SubscriptionStore:
         """Return the present answers of views."""
         return tuple(self.views.answer(self.registry.number(id_)) for id_ in ids)
 
-    def _runtime(self, kind: type[Query]) -> FilterRuntime | SequenceRuntime | ViewRuntime:
+    def _runtime(self, kind: type[Query]) -> QueryRuntime[Any]:
         if kind is Filter:
             return self.filters
         return self.sequences if kind is SequenceQuery else self.views
@@ -229,15 +222,8 @@ class SubscriptionStore:
         self, numbers: IdArray, one: CompiledSubscription[Any], columns: Mapping[str, Any], id_: str
     ) -> ConjunctionBatch:
         """Add subscriptions to their runtime, and return those that are filters."""
-        if isinstance(one.query, Filter):
-            return self.filters.add(numbers, one.compiled, columns, one.options.weight)
-        if isinstance(one.query, SequenceQuery):
-            validity = one.options.validity
-            limits = validity.valid_from, validity.valid_until
-            self.sequences.add(numbers, one.compiled, columns, id_, validity=limits)
-        else:
-            self.views.add(numbers, one.compiled, columns, id_)
-        return _NO_FILTERS
+        added = self._runtime(type(one.query)).add(numbers, one.compiled, columns, one.options, id_)
+        return added if isinstance(added, ConjunctionBatch) else _NO_FILTERS
 
     def _is_same(self, id_: str, other: CompiledSubscription[Any]) -> bool:
         number, options = self.registry.number(id_), other.options
@@ -277,13 +263,6 @@ class SubscriptionStore:
         self.sequences.remove(numbers)
         self.views.remove(numbers)
         self.filters.remove(numbers)
-
-
-class _FullWitness:
-    """Compiles templates of sequences that report every event of their steps."""
-
-    def __init__(self, sequences: SequenceRuntime) -> None:
-        self.compile_rows = partial(sequences.compile_rows, full=True)
 
 
 _NO_FILTERS: Final = ConjunctionBatch(())

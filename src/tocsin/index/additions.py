@@ -15,10 +15,10 @@ from tocsin.language.template.template import bindings_at
 from tocsin.matching import ConjunctionBatch, ConjunctionGroup
 from tocsin.model import Filter, Predicate
 from tocsin.model.conditions import Conjunction, Operator
+from tocsin.model.options import Validity
 from tocsin.subscriptions.filters import CompiledFilter, require_filter
 from tocsin.subscriptions.sources import CompiledSubscription
 from tocsin.subscriptions.template_batch import TemplateBatch
-from tocsin.subscriptions.validity import Validity
 
 IndexedFilter: TypeAlias = CompiledSubscription[CompiledFilter]
 

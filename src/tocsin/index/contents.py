@@ -13,7 +13,7 @@ from tocsin.index.additions import Addition, batch_of, merged, sampled
 from tocsin.index.placement import Placement, Routes
 from tocsin.index.shard import ShardDraft
 from tocsin.matching import ConjunctionBatch, ConjunctionGroup
-from tocsin.subscriptions.validity import Validity
+from tocsin.model.options import Validity
 
 
 class Contents:

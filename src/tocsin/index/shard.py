@@ -19,8 +19,8 @@ from tocsin.matching.saved import Savable
 from tocsin.matching.starting_matcher import Compiling, StartingMatcher, saving_matcher
 from tocsin.model.conditions import Conjunction
 from tocsin.model.errors import MatcherError
+from tocsin.model.options import is_valid_at
 from tocsin.model.queries import SelectItem
-from tocsin.subscriptions.validity import is_valid_at
 
 _MATCHER: Final = "matcher"
 _encode: Final = msgspec.json.Encoder().encode

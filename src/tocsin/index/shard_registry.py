@@ -17,10 +17,10 @@ from tocsin.matching import IdArray
 from tocsin.model import Filter
 from tocsin.model.conditions import TRUE
 from tocsin.model.errors import SavedIndexError
+from tocsin.model.options import Validity
 from tocsin.model.queries import SelectItem
 from tocsin.structures.growth import grown
 from tocsin.subscriptions.registry import SubscriptionRegistry
-from tocsin.subscriptions.validity import Validity
 
 WHOLE_EVENT: Final = -1  # the select code of a subscription that selects nothing in particular
 _FILE: Final = "roll.arrow"  # as format 1 of an index names it

@@ -22,12 +22,12 @@ from tocsin.language import Template
 from tocsin.language.check import QuerySource
 from tocsin.language.template.columns import Rows
 from tocsin.model.errors import ApplyError, SavedIndexError, SubscriptionError
+from tocsin.model.options import Validity
 from tocsin.subscriptions.filters import FilterCompiler, require_filter
 from tocsin.subscriptions.options import check_id, read_options
 from tocsin.subscriptions.results import Difference, SubscribedMany
 from tocsin.subscriptions.sources import SubscriptionSet, compile_filter, compile_set
 from tocsin.subscriptions.template_batch import TemplateBatch
-from tocsin.subscriptions.validity import Validity
 
 
 class SubscriptionIndex:
@@ -102,7 +102,7 @@ class SubscriptionIndex:
         replace: bool = False,
     ) -> SubscribedMany:
         """Enter a subscription for each row of a template's parameters; faulty rows are reported."""
-        made = TemplateBatch.of(template, rows, id, FilterCompiler())
+        made = TemplateBatch.of(template, rows, id, FilterCompiler().compile_rows)
         validity = read_options(valid_from, valid_until).validity
         self._make_room(made.ids, replace=replace)
         if made.ids:
@@ -152,7 +152,7 @@ class SubscriptionIndex:
 
         `id` names the column that holds the ids, or is a pattern, so that rows are known again.
         """
-        made = TemplateBatch.of(template, rows, id, FilterCompiler())
+        made = TemplateBatch.of(template, rows, id, FilterCompiler().compile_rows)
         held = self._contents
         held.settle()
         validity = Validity()

@@ -137,7 +137,7 @@ class EventBatch:
         events: tuple[Event, ...] | None = None,
         faults: Mapping[int, str] | None = None,
     ) -> None:
-        self._rows = rows
+        self.rows = rows
         self._events = events
         self._faults = faults or {}
         self.encoded: tuple[object, object] | None = None  # the vocabulary, and the encoded events
@@ -165,14 +165,14 @@ class EventBatch:
 
     def attributes(self, place: int) -> Mapping[str, Value]:
         """Return the attributes of one event."""
-        return self._rows[place]
+        return self.rows[place]
 
     def is_refused(self, place: int) -> bool:
         """Tell whether a row is not an event: it satisfies nothing, not even `true`."""
         return place in self.faults
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self.rows)
 
     def __iter__(self) -> Iterator[Event]:
         if self._events is not None:

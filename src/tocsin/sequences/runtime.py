@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from msgspec import Struct
 
-from tocsin.language import Template, TemplateRows
+from tocsin.language import Cnf, Dnf, Template, TemplateRows
 from tocsin.language.parsing.parser import canonical
 from tocsin.language.template.binding import bind_query
 from tocsin.language.template.columns import Column
@@ -19,6 +19,7 @@ from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event, Sequence, Subscription
 from tocsin.model.errors import SubscriptionError, TemplateError, TocsinError
 from tocsin.model.event import is_deletion
+from tocsin.model.options import ALWAYS, SubscriptionOptions
 from tocsin.model.ticks import StreamTicks, Tick, read_tick
 from tocsin.sequences.compilation import CompiledSequence, compile_sequence
 from tocsin.sequences.dependencies import Dependencies
@@ -104,21 +105,23 @@ class SequenceRuntime:
 
     # subscriptions
 
-    def compile(self, query: Sequence, id_: str, *, full: bool = False) -> CompiledSequences:
-        """Return a compiled sequence, or raise `SubscriptionError`; with `full`, matches have every event of a step."""
+    def compile(
+        self, query: Sequence, id_: str, options: SubscriptionOptions, _: Dnf | Cnf | None = None
+    ) -> CompiledSequences:
+        """Return a compiled sequence, or raise `SubscriptionError`."""
         try:
             ticks = Ticks(dict(self.ticks.lengths))
-            compiled = compile_sequence(query, ticks, full=full)
+            compiled = compile_sequence(query, ticks, full=options.witness == "full")
             return CompiledSequences(compiled, ticks.common(compiled.reads))
         except SubscriptionError as fault:
             raise SubscriptionError(fault.reason, fault.id or id_) from fault
 
     def compile_rows(
-        self, template: Template, rows: TemplateRows, ids: list[str], *, full: bool = False
+        self, template: Template, rows: TemplateRows, ids: list[str], options: SubscriptionOptions
     ) -> tuple[CompiledSequences, list[TemplateError]]:
         """Return the compiled template, and the errors of rows that cannot be compiled."""
         assert isinstance(template.query, Sequence)  # noqa: S101 - the caller asked
-        shared = self.compile(template.query, "template", full=full)
+        shared = self.compile(template.query, "template", options)
         if not shared.compiled.automaton.by_row:
             return shared, []
         each: list[CompiledSequence] = []
@@ -127,7 +130,7 @@ class SequenceRuntime:
             try:
                 bound = canonical(bind_query(template.query, bindings_at(rows.columns, position)))
                 assert isinstance(bound, Sequence)  # noqa: S101 - a template stays what it is
-                each.append(self.compile(bound, ids[position], full=full).compiled)
+                each.append(self.compile(bound, ids[position], options).compiled)
             except TocsinError as fault:
                 errors.append(TemplateError(str(fault), row=row))
         return CompiledSequences(shared.compiled, shared.tick, tuple(each)), errors
@@ -137,22 +140,19 @@ class SequenceRuntime:
         numbers: IdArray,
         compiled: CompiledSequences,
         columns: Mapping[str, Column],
+        options: SubscriptionOptions,
         id_: str,
-        *,
-        validity: tuple[int, int],
     ) -> None:
-        """Add one subscription for each number, valid from the first of two ticks and until the second.
-
-        The rows of a template share an automaton and take their constants from `columns`.
-        """
+        """Add one subscription for each number; the rows of a template take their constants from `columns`."""
+        valid_from, valid_until = options.validity.valid_from, options.validity.valid_until
         if compiled.each is None:
-            matcher, first_end = self._record(numbers, compiled.compiled, compiled.tick, validity[0], id_)
-            matcher.add(numbers, compiled.compiled, columns, first_end, validity[1])
+            matcher, first_end = self._record(numbers, compiled.compiled, compiled.tick, valid_from, id_)
+            matcher.add(numbers, compiled.compiled, columns, first_end, valid_until)
             return
         for place, one in enumerate(compiled.each):
             number = numbers[place : place + 1]
-            matcher, first_end = self._record(number, one, compiled.tick, validity[0], id_)
-            matcher.add(number, one, {}, first_end, validity[1])
+            matcher, first_end = self._record(number, one, compiled.tick, valid_from, id_)
+            matcher.add(number, one, {}, first_end, valid_until)
 
     def _record(
         self, numbers: IdArray, compiled: CompiledSequence, tick: int, valid_from: int, id_: str
@@ -248,10 +248,10 @@ class SequenceRuntime:
 
     def dry_run(self, query: Sequence) -> tuple[CompiledSequence, ScheduledMatcher]:
         """Return a compiled sequence, and a matcher with nothing but it."""
-        compiled = self.compile(query, "test").compiled
+        compiled = self.compile(query, "test", SubscriptionOptions()).compiled
         Dependencies().add(compiled.reads, compiled.publishes)  # what it publishes must not come back to it
         matcher = ScheduledMatcher(self._new_matcher())
-        matcher.add(np.zeros(1, dtype=np.int64), compiled, {}, -(2**63))
+        matcher.add(np.zeros(1, dtype=np.int64), compiled, {}, ALWAYS)
         return compiled, matcher
 
     # inspection
@@ -259,7 +259,8 @@ class SequenceRuntime:
     def explain(self, number: int, subscription: Subscription, event: Event | None) -> SequenceExplanation:
         """Return the state of a subscription, and what an event would do now."""
         assert isinstance(subscription.query, Sequence)  # noqa: S101 - the caller asked
-        found = self.compile(subscription.query, subscription.id, full=subscription.witness == "full")
+        options = SubscriptionOptions(witness=subscription.witness)
+        found = self.compile(subscription.query, subscription.id, options)
         scheduled = self._matchers[found.tick]
         first_end = scheduled.first_end(number)
         is_running = first_end is None and not scheduled.has_expired(number)

@@ -12,12 +12,10 @@ from msgspec import Struct
 from tocsin.language.template.columns import Column
 from tocsin.matching import IdArray
 from tocsin.matching.timed_batch import TimedBatch
+from tocsin.model.options import ALWAYS, FOREVER
 from tocsin.sequences.compilation import CompiledSequence
 from tocsin.sequences.matcher import InspectableSequenceMatcher
 from tocsin.sequences.matches import SequenceMatches
-
-_BEFORE_ALL = -(2**63)
-_NEVER = 2**63 - 1
 
 
 class _Scheduled(Struct, eq=False):
@@ -37,7 +35,7 @@ class ScheduledMatcher:
 
     def __init__(self, matcher: InspectableSequenceMatcher) -> None:
         self.matcher = matcher
-        self._processed = _BEFORE_ALL  # the largest end that was processed
+        self._processed = ALWAYS  # the largest end that was processed
         self._order = count()  # ties in the heaps are resolved by order of arrival
         self._begins: list[tuple[int, int, _Scheduled]] = []  # a heap, by the first end that is seen
         self._begin_of: dict[int, tuple[int, _Scheduled]] = {}  # of subscriptions that have not begun
@@ -62,7 +60,7 @@ class ScheduledMatcher:
         compiled: CompiledSequence,
         columns: Mapping[str, Column],
         first_end: int,
-        valid_until: int = _NEVER,
+        valid_until: int = FOREVER,
     ) -> None:
         """Add subscriptions that see the events whose end is at least `first_end` and before `valid_until`."""
         if first_end <= self._processed + 1:
@@ -71,7 +69,7 @@ class ScheduledMatcher:
             scheduled = _Scheduled(numbers, compiled, columns, set())
             heappush(self._begins, (first_end, next(self._order), scheduled))
             self._begin_of.update(dict.fromkeys(numbers.tolist(), (first_end, scheduled)))
-        if valid_until != _NEVER:
+        if valid_until != FOREVER:
             heappush(self._ends, (valid_until, next(self._order), numbers))
             self._end_of.update(dict.fromkeys(numbers.tolist(), valid_until))
 

@@ -24,11 +24,11 @@ from tocsin.index.storage import storage_of
 from tocsin.language import Template
 from tocsin.language.json_form import predicate_from_json, predicate_to_json
 from tocsin.model.errors import SparkError, SubscriptionError
+from tocsin.model.options import Validity
 from tocsin.spark.subscriptions import FromTemplate, Report, check_rows, log_error
 from tocsin.subscriptions.filters import FilterCompiler
 from tocsin.subscriptions.sources import compile_filter, compile_set
 from tocsin.subscriptions.template_batch import TemplateBatch
-from tocsin.subscriptions.validity import Validity
 
 _SHARD: Final = "__tocsin_shard"
 _SAMPLE: Final = 50_000  # subscriptions that are looked at to choose how all are spread
@@ -113,7 +113,9 @@ class _TemplateRows(Struct, frozen=True):
 
     def read(self, batch: Any) -> _Read:
         """Return what a record batch holds."""
-        made = TemplateBatch.of(self.text, pa.Table.from_batches([batch]), self.id, FilterCompiler())
+        made = TemplateBatch.of(
+            self.text, pa.Table.from_batches([batch]), self.id, FilterCompiler().compile_rows
+        )
         names = batch.column(self.id)
         errors = [(str(names[error.row or 0].as_py()), str(error)) for error in made.errors]
         return _Read([Addition.of_rows(made, Validity())] if made.ids else [], errors)

@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
-
-from msgspec import Struct
 
 from tocsin.matching.ranking import check_weight
 from tocsin.model.errors import KindError, MatcherError, SubscriptionError
+from tocsin.model.options import ALWAYS, FOREVER, SubscriptionOptions, Validity
 from tocsin.model.values import read_time
-from tocsin.subscriptions.validity import ALWAYS, FOREVER, Validity
-
-
-class SubscriptionOptions(Struct, frozen=True):
-    """The validity, owner and weight of a subscription, and whether a sequence reports every event of its steps."""
-
-    validity: Validity = Validity()
-    owner: str | None = None
-    weight: float | Mapping[str, float] = 1.0
-    witness: Literal["full"] | None = None
 
 
 def read_options(

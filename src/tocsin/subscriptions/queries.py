@@ -13,8 +13,8 @@ from tocsin.language.template.binding import bind_query
 from tocsin.language.template.template import bindings_at
 from tocsin.matching import IdArray
 from tocsin.model import Filter, Query
+from tocsin.model.options import SubscriptionOptions
 from tocsin.model.queries import SelectItem
-from tocsin.subscriptions.options import SubscriptionOptions
 
 
 class _StoredTemplate(Struct, eq=False):

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from tocsin.matching import IdArray
 from tocsin.model.errors import SubscriptionError
+from tocsin.model.options import ALWAYS, FOREVER, Validity, is_valid_at
 from tocsin.structures.growth import grown
 from tocsin.structures.slots import Slots
-from tocsin.subscriptions.validity import ALWAYS, FOREVER, Validity, is_valid_at
 
 
 class _Columns(NamedTuple):

@@ -11,8 +11,9 @@ from tocsin.formats.subscription_files import Entry
 from tocsin.language.check import QuerySource, read_query
 from tocsin.model import Query, Subscription
 from tocsin.model.errors import SubscriptionError, TocsinError
+from tocsin.model.options import SubscriptionOptions
 from tocsin.subscriptions.filters import CompiledFilter, FilterCompiler, require_filter
-from tocsin.subscriptions.options import SubscriptionOptions, check_id, read_options
+from tocsin.subscriptions.options import check_id, read_options
 
 SubscriptionSet: TypeAlias = Mapping[str, QuerySource] | Iterable[Subscription | Entry]
 """Ids mapped to queries, or subscriptions."""

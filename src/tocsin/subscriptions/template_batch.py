@@ -18,11 +18,11 @@ from tocsin.subscriptions.template_ids import row_ids
 Compiled_co = TypeVar("Compiled_co", covariant=True)
 
 
-class RowCompiler(Protocol[Compiled_co]):
-    """Compiles templates: the compiler of filters, or the runtime of any other kind of query."""
+class CompileRows(Protocol[Compiled_co]):
+    """How the rows of a template are compiled: by the compiler of filters, or by a runtime."""
 
-    def compile_rows(
-        self, template: Template, rows: TemplateRows, ids: list[str]
+    def __call__(
+        self, template: Template, rows: TemplateRows, ids: list[str], /
     ) -> tuple[Compiled_co, list[TemplateError]]:
         """Return what the runtime executes for these rows, and the errors of rows that cannot be compiled.
 
@@ -45,7 +45,7 @@ class TemplateBatch(Struct, Generic[Compiled_co], frozen=True):
         template: str | Template,
         rows: Rows,
         id_rule: str | None,
-        compiler: RowCompiler[Compiled_co],
+        compile_rows: CompileRows[Compiled_co],
         *,
         clauses: bool = False,
     ) -> TemplateBatch[Compiled_co]:
@@ -59,7 +59,7 @@ class TemplateBatch(Struct, Generic[Compiled_co], frozen=True):
         bound = parsed.bind_many(table, clauses=clauses)
         ids, repeated = row_ids(id_rule, table, bound)
         kept = _without(bound, repeated)
-        compiled, faulty = compiler.compile_rows(parsed, kept, ids)
+        compiled, faulty = compile_rows(parsed, kept, ids)
         if faulty:
             dropped = {error.row for error in faulty}
             ids = [id_ for id_, row in zip(ids, kept.rows.tolist(), strict=True) if row not in dropped]

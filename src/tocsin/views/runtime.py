@@ -13,13 +13,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from tocsin.language import Template, TemplateRows
+from tocsin.language import Cnf, Dnf, Template, TemplateRows
 from tocsin.language.parsing.cursor import closest
 from tocsin.language.template.columns import Column
 from tocsin.matching import IdArray
 from tocsin.model import Event, Subscription, View
 from tocsin.model.errors import EventError, NormalFormError, SubscriptionError, TemplateError
 from tocsin.model.event import is_deletion
+from tocsin.model.options import SubscriptionOptions
 from tocsin.model.subscription import Answer
 from tocsin.views.answer_changes import NO_CHANGES, AnswerChanges, same_answer
 from tocsin.views.batch import read_batch
@@ -87,8 +88,13 @@ class ViewRuntime:
 
     # subscriptions
 
-    def compile(self, query: View, id_: str, columns: Mapping[str, Column] | None = None) -> CompiledView:
+    def compile(
+        self, query: View, id_: str, _: SubscriptionOptions | None = None, __: Dnf | Cnf | None = None
+    ) -> CompiledView:
         """Return a view of declared tables as families follow it, or raise `SubscriptionError`."""
+        return self._compile(query, id_, None)
+
+    def _compile(self, query: View, id_: str, columns: Mapping[str, Column] | None) -> CompiledView:
         for table in query.tables:
             if table.name not in self.tables:
                 near = closest(table.name, tuple(self.tables.keys))
@@ -101,13 +107,24 @@ class ViewRuntime:
         return compile_view(query, id_, columns)
 
     def compile_rows(
-        self, template: Template, rows: TemplateRows, _: list[str]
+        self,
+        template: Template,
+        rows: TemplateRows,
+        ids: list[str],  # noqa: ARG002 - the protocol of runtimes has them
+        options: SubscriptionOptions,  # noqa: ARG002
     ) -> tuple[CompiledView, list[TemplateError]]:
         """Return a template of views as families follow it; no row fails by itself."""
         assert isinstance(template.query, View)  # noqa: S101 - the caller asked
-        return self.compile(template.query, "template", rows.columns), []
+        return self._compile(template.query, "template", rows.columns), []
 
-    def add(self, numbers: IdArray, compiled: CompiledView, columns: Mapping[str, Column], id_: str) -> None:
+    def add(
+        self,
+        numbers: IdArray,
+        compiled: CompiledView,
+        columns: Mapping[str, Column],
+        _: SubscriptionOptions,
+        id_: str,
+    ) -> None:
         """Add one subscription for each number; subscriptions of a template have a row of `columns` each."""
         self._rebuild_stale()
         key = family_key(compiled)
@@ -256,7 +273,9 @@ class ViewRuntime:
         alone = ViewRuntime(self._matcher)
         for name, key in self.tables.keys.items():
             alone.tables.declare(name, key)
-        alone.add(np.zeros(1, dtype=np.int64), alone.compile(query, "test"), {}, "test")
+        alone.add(
+            np.zeros(1, dtype=np.int64), alone.compile(query, "test"), {}, SubscriptionOptions(), "test"
+        )
         places: list[int] = []
         refused: list[tuple[int, str]] = []
         for place, event in enumerate(events):

@@ -47,11 +47,7 @@ def encode_events(batch: EventBatch, vocabulary: Vocabulary) -> EncodedEvents:
     if batch.encoded is not None and batch.encoded[0] == version:
         return cast("EncodedEvents", batch.encoded[1])
     encode = getattr(batch, "encode", None)
-    encoded: EncodedEvents = (
-        encode(vocabulary)
-        if encode is not None
-        else encode_rows((batch.attributes(i) for i in range(len(batch))), vocabulary)
-    )
+    encoded: EncodedEvents = encode(vocabulary) if encode is not None else encode_rows(batch.rows, vocabulary)
     batch.encoded = (version, encoded)
     return encoded
 
@@ -78,7 +74,7 @@ class RowEncoding:
         self.offsets = [0]
         self._vocabulary = vocabulary
         self._symbols: Mapping[Any, int] = vocabulary.symbols.codes
-        self._texts = TextPairs(vocabulary)
+        self._texts: TextPairs | None = None  # made for the first string with text tests
         self._places: list[int] = []  # of the pairs that are not plain numbers
         self._keys: list[int] = []
         self._orders: list[tuple[int, int, int]] = []  # place, low and high, where they are not the key
@@ -103,6 +99,8 @@ class RowEncoding:
         if kind is str:
             self._append(base + Field.STRING, self._symbols.get(value, -1))
             if attribute in self._vocabulary.tests.attributes:
+                if self._texts is None:
+                    self._texts = TextPairs(self._vocabulary)
                 self._texts.add(attribute, value, place)
             if self._vocabulary.ordered_texts > 0:
                 self._orders.append((place, *text_order(value)))
@@ -135,7 +133,8 @@ class RowEncoding:
             places, lows_there, highs_there = np.array(self._orders, dtype=np.int64).T
             lows[places], highs[places] = lows_there, highs_there
         offsets, fields = np.array(self.offsets, dtype=np.int64), np.array(self.fields, dtype=np.int32)
-        return self._texts.spliced_into(EncodedEvents(offsets, fields, keys, lows, highs))
+        events = EncodedEvents(offsets, fields, keys, lows, highs)
+        return events if self._texts is None else self._texts.spliced_into(events)
 
 
 class TextPairs:

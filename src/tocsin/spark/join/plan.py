@@ -14,6 +14,7 @@ from tocsin.index.additions import Addition
 from tocsin.matching.timed_batch import ROW_SPECIFIC
 from tocsin.model.errors import SparkError
 from tocsin.model.event import STREAM
+from tocsin.model.options import FOREVER
 from tocsin.model.values import Kind
 from tocsin.spark.frames import CLOCK, by_place, pruned, time_type_of
 from tocsin.spark.join.checks import Checker, ColumnFamily, ColumnPlaces
@@ -23,7 +24,6 @@ from tocsin.spark.join.schemas import Schema
 from tocsin.spark.join.split import split
 from tocsin.spark.join.verification import Values, is_first, passes
 from tocsin.spark.layout import Layout
-from tocsin.subscriptions.validity import FOREVER
 
 _BROADCAST: Final = 64 << 20  # bytes of points up to which every worker gets all of them
 _ARRAYS: Final = {"lows": "double", "highs": "double", "texts": "string", "wholes": "bigint"}

@@ -10,9 +10,9 @@ from typing import Any, Final
 import pyarrow as pa
 from msgspec import Struct
 
+from tocsin.model.options import Validity
 from tocsin.spark.join.checks import ColumnFamily, Constant, JoinCheck, Question
 from tocsin.spark.join.schemas import EMPTY, Schema, choose_schemas
-from tocsin.subscriptions.validity import Validity
 
 _MEMBERS: Final = 8  # values of a list that is hashed, a point each
 _POINTS: Final = 64  # that a conjunction has at most

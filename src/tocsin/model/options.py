@@ -1,8 +1,9 @@
-"""When a subscription applies."""
+"""When a subscription applies, and what else a subscriber gives beside the query."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, Literal
 
 import numpy as np
 from msgspec import Struct
@@ -22,6 +23,15 @@ class Validity(Struct, frozen=True):
     def is_limited(self) -> bool:
         """Tell whether there is any event that the subscription does not apply to."""
         return self.valid_from != ALWAYS or self.valid_until != FOREVER
+
+
+class SubscriptionOptions(Struct, frozen=True):
+    """The validity, owner and weight of a subscription, and whether a sequence reports every event of its steps."""
+
+    validity: Validity = Validity()
+    owner: str | None = None
+    weight: float | Mapping[str, float] = 1.0
+    witness: Literal["full"] | None = None
 
 
 def is_valid_at(
