@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tocsin.formats import EventFields, EventReader, Fault
 from tocsin.formats.arrow_rows import arrow_rows, is_arrow
+from tocsin.formats.event_reader import missing_field
 from tocsin.formats.records import UnreadableRecord
 from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.matching.timed_batch import ROW_SPECIFIC, TimedRows
@@ -125,7 +126,7 @@ def _ticks_of(
         raw = None if isinstance(row, UnreadableRecord) else row[name]
         try:
             if raw is None:
-                raise EventError(f"the record has no `{name}`, which should hold its {what}")
+                raise missing_field(name, what)
             check_times(ticks, table.stream, **{what: raw})
             found[place] = ticks.read(raw, table.stream)
         except (EventError, KindError) as fault:

@@ -118,9 +118,9 @@ class EventReader:
         if is_cloud_event(record):
             now = self.now(str(record.get("type")))
             return read_cloud_event(record, now=now, dropped=self._drop, ticks=self.ticks)
-        of = stream if fields.stream is None else str(_lookup(record, fields.stream, "stream"))
+        of = stream if fields.stream is None else str(required(record, fields.stream, "stream"))
         given = {
-            what: _lookup(record, path, what)
+            what: required(record, path, what)
             for what, path in (("time", fields.time), ("start", fields.start))
             if path is not None
         }
@@ -128,7 +128,7 @@ class EventReader:
         return read_event(
             record,
             stream=of,
-            id=name if fields.id is None else str(_lookup(record, fields.id, "id")),
+            id=name if fields.id is None else str(required(record, fields.id, "id")),
             time=given["time"] if "time" in given else self.now(of),
             start=given.get("start"),
             valid_until=find(record, fields.valid_until),
@@ -157,8 +157,14 @@ def find(record: Mapping[str, object], path: str | None) -> object | None:
     return find(inner, rest) if rest and isinstance(inner, Mapping) else None
 
 
-def _lookup(record: Mapping[str, object], path: str, what: str) -> object:
+def required(record: Mapping[str, object], path: str, what: str) -> object:
+    """Return the value at a dotted path of a nested record, or raise `EventError` if there is none."""
     found = find(record, path)
     if found is None:
-        raise EventError(f"the record has no `{path}`, which should hold its {what}")
+        raise missing_field(path, what)
     return found
+
+
+def missing_field(path: str, what: str) -> EventError:
+    """Return the error of a record without the field that should hold its time, id or stream."""
+    return EventError(f"the record has no `{path}`, which should hold its {what}")

@@ -11,7 +11,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tocsin.formats.arrow_rows import arrow_rows
-from tocsin.formats.event_reader import EventFields, EventReader, Fault, find
+from tocsin.formats.event_reader import EventFields, EventReader, Fault, missing_field, required
 from tocsin.formats.records import UnreadableRecord, json_record
 from tocsin.matching import EventBatch
 from tocsin.matching.encoding.arrow import ArrowEvents
@@ -73,7 +73,7 @@ class Layout(Struct, frozen=True):
         """Return when each event ended, in ticks."""
         column = batch.column(self.time)
         if column.null_count:
-            missing = f"it has no `{self.time}`, which should give its time"
+            missing = str(missing_field(self.time, "time"))
             faults.update(dict.fromkeys(np.flatnonzero(column.is_null()).tolist(), missing))
         if pa.types.is_date32(column.type):  # the day's first moment
             days = np.asarray(column.cast(pa.int32()).fill_null(0), dtype=np.int64)
@@ -216,10 +216,7 @@ def _event(record: Any, now: int, stream: str | None) -> Event:
 
 
 def _time_of(record: Any, path: str) -> int:
-    found = find(record, path)
-    if found is None:
-        raise EventError(f"it has no `{path}`, which should give its time")
     try:
-        return read_time(found)
+        return read_time(required(record, path, "time"))
     except KindError as fault:
         raise EventError(f"`{path}`: {fault}") from None
