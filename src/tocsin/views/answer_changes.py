@@ -42,12 +42,15 @@ class AnswerChanges(Struct, frozen=True):
 
     @staticmethod
     def join(parts: Sequence[AnswerChanges]) -> AnswerChanges:
-        """Return the changes of all parts, one part after another; columns become objects where parts differ."""
+        """Return the changes of all parts, one part after another.
+
+        Columns become objects where parts differ, even if a part is empty: the type depends on the views, not on the rows.
+        """
         filled = [part for part in parts if len(part)]
+        if len({(part.new.dtype, part.removed is None) for part in parts}) > 1:
+            filled = [part.as_objects() for part in filled]
         if len(filled) < 2:
             return filled[0] if filled else parts[0] if parts else NO_CHANGES
-        if len({(part.new.dtype, part.removed is None) for part in filled}) > 1:
-            filled = [part.as_objects() for part in filled]
 
         def joined(name: str) -> Any:
             columns = [getattr(part, name) for part in filled]
@@ -116,6 +119,9 @@ NO_CHANGES: Final = AnswerChanges(
 )
 
 
+_NO_OBJECTS: Final = NO_CHANGES.as_objects()
+
+
 class ChangeLog:
     """Collects changes one by one, for aggregates that are kept row by row."""
 
@@ -131,7 +137,7 @@ class ChangeLog:
     def changes(self) -> AnswerChanges:
         """Return all changes as columns, by row and within a row by number."""
         if not self._lines:
-            return NO_CHANGES
+            return _NO_OBJECTS
         rows, numbers, old, new, both = zip(*sorted(self._lines, key=itemgetter(0, 1)), strict=True)
         removed, added = zip(*both, strict=True)
         return AnswerChanges(
