@@ -119,9 +119,6 @@ NO_CHANGES: Final = AnswerChanges(
 )
 
 
-_NO_OBJECTS: Final = NO_CHANGES.as_objects()
-
-
 class ChangeLog:
     """Collects changes one by one, for aggregates that are kept row by row."""
 
@@ -137,7 +134,7 @@ class ChangeLog:
     def changes(self) -> AnswerChanges:
         """Return all changes as columns, by row and within a row by number."""
         if not self._lines:
-            return _NO_OBJECTS
+            return NO_CHANGES.as_objects()
         rows, numbers, old, new, both = zip(*sorted(self._lines, key=itemgetter(0, 1)), strict=True)
         removed, added = zip(*both, strict=True)
         return AnswerChanges(
