@@ -230,7 +230,7 @@ def test_matchers_that_shared_a_vocabulary_share_one_again(name: str, tmp_path: 
 def test_what_an_exception_kept_from_moving_is_saved_with_the_rest(name: str, tmp_path: Path) -> None:
     matcher: Any = create_matcher(name)
     add(matcher, *((i, parse_condition(f"a = {i} and b = {i % 3}")) for i in range(200)))
-    (matcher._moving,) = matcher._recalled(np.arange(200, dtype=np.int64))
+    (matcher._moving,) = matcher._placeable(np.arange(200, dtype=np.int64))
     if name == "be-tree":
         take_out(matcher._state, matcher._moving.numbers)
     else:
