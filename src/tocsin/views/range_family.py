@@ -190,7 +190,7 @@ class RangeFamily:
     def change_batch(self, changes: BatchChanges) -> AnswerChanges:
         """Follow the rows of a batch, and return the answers that change, by the row's place in the batch."""
         if self.batch_columns is None:
-            found = self.change(changes.rows)
+            found = self.change(changes.rows).as_objects()  # whether any row changes an answer or not
         else:
             old_x, old_y = self._points(changes.old, changes.existed)
             new_x, new_y = self._points(changes.new, np.ones(len(changes.slots), dtype=np.bool_))
