@@ -20,7 +20,7 @@ from tocsin.views.compilation import compile_view
 from tocsin.views.compiled import CompiledRowView
 from tocsin.views.oracle import answer_of
 from tocsin.views.row_family import RowFamily
-from tocsin.views.table import Table
+from tocsin.views.table import StoredTable
 
 __all__ = ["Play", "view_of"]
 
@@ -51,7 +51,7 @@ class Play:
     def __init__(self, seed: int, join: str = "", matcher: str | None = None) -> None:
         self.random = Random(seed)  # noqa: S311 - a workload
         self.join = join
-        self.tables = {name: Table(name, ("k",)) for name in "tu"}
+        self.tables = {name: StoredTable(name, ("k",)) for name in "tu"}
         self.views: dict[int, View] = {}
         self.free = list(range(40, 0, -3))
         for _ in range(self.random.randrange(12)):

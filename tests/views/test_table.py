@@ -19,7 +19,7 @@ from tocsin.model.values import Value
 from tocsin.views.batch import read_batch
 from tocsin.views.catalog import load_tables, save_tables
 from tocsin.views.changes import Row
-from tocsin.views.table import Table
+from tocsin.views.table import StoredTable
 
 VALUES: list[Value] = [
     0, 1, -(2**63), 2**63 - 1, 2**80, 1.5, -0.0, math.inf, True, False, "", "a", "b\u00e9",
@@ -27,12 +27,12 @@ VALUES: list[Value] = [
 ]  # fmt: skip
 
 
-def rows_of(table: Table) -> list[Row]:
+def rows_of(table: StoredTable) -> list[Row]:
     return [row for _, row in table.rows()]
 
 
 def test_a_row_replaces_that_of_its_key_whole() -> None:
-    table = Table("t", ("k",))
+    table = StoredTable("t", ("k",))
     first = table.upsert({"k": "a", "x": 1, "y": 2.5}, 5)
     again = table.upsert({"k": "a", "z": "new"}, 5)
     assert first is not None
@@ -44,7 +44,7 @@ def test_a_row_replaces_that_of_its_key_whole() -> None:
 
 
 def test_a_row_older_than_the_one_held_is_late() -> None:
-    table = Table("t", ("k",))
+    table = StoredTable("t", ("k",))
     table.upsert({"k": 1, "x": 1}, 5)
     assert table.upsert({"k": 1, "x": 2}, 4) is None
     assert table.delete({"k": 1}, 4) is None
@@ -58,7 +58,7 @@ def test_a_row_older_than_the_one_held_is_late() -> None:
 
 
 def test_keys_are_told_apart_by_kind_and_may_be_several_attributes() -> None:
-    table = Table("t", ("a", "b"))
+    table = StoredTable("t", ("a", "b"))
     kinds: list[Value] = [1, True, "1", 1.0]
     for kind in kinds:
         table.upsert({"a": kind, "b": 1}, 0)
@@ -74,7 +74,7 @@ def a_row(random: Random) -> dict[str, Value]:
 
 def test_rows_come_back_as_they_were_and_space_is_used_again() -> None:
     random = Random(3)  # noqa: S311
-    table = Table("t", ("k",))
+    table = StoredTable("t", ("k",))
     expected: dict[Value, Row] = {}
     for _ in range(600):
         row = a_row(random)
@@ -92,7 +92,7 @@ def test_rows_come_back_as_they_were_and_space_is_used_again() -> None:
 
 def test_a_table_comes_back_from_a_file(tmp_path: Path) -> None:
     random = Random(4)  # noqa: S311
-    tables = [Table("one", ("k",)), Table("two/odd name", ("k", "k"))]
+    tables = [StoredTable("one", ("k",)), StoredTable("two/odd name", ("k", "k"))]
     for table in tables:
         for end in range(50):
             table.upsert(a_row(random), end)
@@ -116,7 +116,7 @@ def test_a_file_that_holds_no_tables_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"something else")
     with pytest.raises(SavedError, match="it holds no tables, or is damaged"):
         load_tables(path)
-    save_tables([Table("t", ("k",))], path)
+    save_tables([StoredTable("t", ("k",))], path)
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(SavedError, match="damaged"):
         load_tables(path)
@@ -129,7 +129,7 @@ def test_a_file_that_holds_no_tables_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_is_whole_or_damaged_whatever_byte_is_another(tmp_path: Path) -> None:
-    table = Table("t", ("k",))
+    table = StoredTable("t", ("k",))
     for place, value in enumerate(VALUES):
         table.upsert({"k": place, "x": value}, 1)
     path = tmp_path / "tables"
@@ -154,7 +154,7 @@ def test_rows_by_the_column_are_the_same_as_one_by_one() -> None:
         "b": [True, None],
         "t": [datetime(2026, 1, 1, tzinfo=UTC), None],
     }
-    by_column, by_row = Table("t", ("k",)), Table("t", ("k",))
+    by_column, by_row = StoredTable("t", ("k",)), StoredTable("t", ("k",))
     for end in range(30):
         size = random.randrange(1, 20)
         names = random.sample(list(columns), random.randrange(1, 5))
@@ -193,7 +193,7 @@ def test_keys_of_every_kind_are_the_same_by_the_column() -> None:
     for values in [[1.0, 2.5], [True, False], ["a", "b"], [datetime(2026, 1, 1), datetime(2026, 1, 2)]]:  # noqa: DTZ001
         rows = pa.table({"k": values, "l": [1, 1], "x": [1, 2]})
         for key in (("k",), ("k", "l")):
-            table = Table("t", key)
+            table = StoredTable("t", key)
             batch = read_batch(rows, key, "t")
             for _ in range(2):
                 table.upsert_batch(batch, np.zeros(2, dtype=np.int64), ())
@@ -205,7 +205,7 @@ def test_keys_of_every_kind_are_the_same_by_the_column() -> None:
 
 
 def test_a_batch_whose_rows_cannot_be_ordered_is_not_taken() -> None:
-    table = Table("t", ("k",))
+    table = StoredTable("t", ("k",))
     batch = read_batch(arrow([{"k": 1}, {"k": 1}]), ("k",), "t")
     assert table.upsert_batch(batch, np.array([2, 1]), ()) is None
     assert len(table) == 0

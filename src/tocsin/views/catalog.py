@@ -18,7 +18,7 @@ from tocsin.model.errors import SavedError, TocsinError
 from tocsin.model.event import DELETIONS, is_deletion
 from tocsin.views.changes import Row, RowChange
 from tocsin.views.family import Contents
-from tocsin.views.table import Table
+from tocsin.views.table import StoredTable
 
 _FORMAT: Final = "tocsin-tables-1"
 
@@ -27,19 +27,19 @@ class TableCatalog:
     """Tables by name. A table's name is that of the stream whose events are its rows."""
 
     def __init__(self) -> None:
-        self.by_name: dict[str, Table] = {}
+        self.by_name: dict[str, StoredTable] = {}
         self._readers: Counter[str] = Counter()  # families of views that read a table
 
     def __len__(self) -> int:
         return len(self.by_name)
 
-    def __iter__(self) -> Iterator[Table]:
+    def __iter__(self) -> Iterator[StoredTable]:
         return iter(self.by_name.values())
 
     def __contains__(self, name: object) -> bool:
         return name in self.by_name
 
-    def __getitem__(self, name: str) -> Table:
+    def __getitem__(self, name: str) -> StoredTable:
         return self.by_name[name]
 
     @property
@@ -60,7 +60,7 @@ class TableCatalog:
                 f"the table `{name}` has the key {quoted(present.key)} already, not {quoted(names)}"
             )
         if present is None:
-            self.by_name[name] = Table(name, names)
+            self.by_name[name] = StoredTable(name, names)
 
     def save(self, path: Path) -> None:
         """Write all tables to a file."""
@@ -126,14 +126,14 @@ def quoted(names: Sequence[str]) -> str:
 class _Rows:
     """The rows of a table, which can be iterated twice: a self-join reads them for both sides."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: StoredTable) -> None:
         self._table = table
 
     def __iter__(self) -> Iterator[tuple[int, Row]]:
         return self._table.rows()
 
 
-def save_tables(tables: Iterable[Table], path: Path) -> None:
+def save_tables(tables: Iterable[StoredTable], path: Path) -> None:
     """Write tables to a file; what stood there is replaced once all has been written."""
     about: dict[str, Any] = {}
     beside = path.with_name(f"{path.name}.{os.getpid()}.part")
@@ -152,7 +152,7 @@ def save_tables(tables: Iterable[Table], path: Path) -> None:
         beside.unlink(missing_ok=True)
 
 
-def load_tables(path: Path) -> list[Table]:
+def load_tables(path: Path) -> list[StoredTable]:
     """Return the tables that a file holds, or raise `SavedError` if it holds none or is damaged."""
     try:
         with zipfile.ZipFile(path) as file:
@@ -162,7 +162,7 @@ def load_tables(path: Path) -> list[Table]:
                     f"it is of the format {about.get('format')!r}, this version reads {_FORMAT!r}", str(path)
                 )
             return [
-                Table.of_parts(name, _arrays(file, f"{place}/"), rest)
+                StoredTable.of_parts(name, _arrays(file, f"{place}/"), rest)
                 for place, (name, rest) in enumerate(about["tables"].items())
             ]
     except FileNotFoundError:

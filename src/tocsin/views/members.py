@@ -18,7 +18,7 @@ _Key: TypeAlias = tuple[tuple[bool, Value], ...]
 """The values that are to be equal, each with whether it is a boolean: to Python `True` is 1."""
 
 
-class Step(Struct, frozen=True, gc=False):
+class MemberChange(Struct, frozen=True, gc=False):
     """What a change makes of one member: it came if there is no `old`, and went if there is no `new`."""
 
     place: Place
@@ -32,7 +32,7 @@ class Members(Protocol):
     def load(self, rows: Mapping[str, Iterable[tuple[int, Row]]]) -> None:
         """Take the present rows of the tables, each with its slot."""
 
-    def follow(self, change: RowChange) -> Iterable[Step]:
+    def follow(self, change: RowChange) -> Iterable[MemberChange]:
         """Make a change of a row, and return what it makes of the members, each once."""
 
     def present(self) -> Iterator[tuple[Place, Row]]:
@@ -56,14 +56,14 @@ class Rows:
         for slot, row in rows[self._table]:
             self._rows[slot] = ((next(self._order),), row)
 
-    def follow(self, change: RowChange) -> tuple[Step, ...]:
+    def follow(self, change: RowChange) -> tuple[MemberChange, ...]:
         """Make a change of a row, and return it; none if it is another table's."""
         if change.table != self._table:
             return ()
         place, old = self._rows.pop(change.slot) if change.old is not None else ((next(self._order),), None)
         if change.new is not None:
             self._rows[change.slot] = (place, change.new)
-        return (Step(place, old, change.new),)
+        return (MemberChange(place, old, change.new),)
 
     def present(self) -> Iterator[tuple[Place, Row]]:
         """Return all rows."""
@@ -93,15 +93,15 @@ class Pairs:
             for slot, row in rows[side.table]:
                 side.put(slot, row)
 
-    def follow(self, change: RowChange) -> list[Step]:
+    def follow(self, change: RowChange) -> list[MemberChange]:
         """Make a change of a row, and return what it makes of its pairs."""
         old = dict(self._of(change)) if change.old is not None else {}
         for side in (self._left, self._right):
             if side.table == change.table:
                 side.put(change.slot, change.new)
         new = dict(self._of(change)) if change.new is not None else {}
-        steps = [Step(place, pair, new.pop(place, None)) for place, pair in old.items()]
-        return steps + [Step(place, None, pair) for place, pair in new.items()]
+        steps = [MemberChange(place, pair, new.pop(place, None)) for place, pair in old.items()]
+        return steps + [MemberChange(place, None, pair) for place, pair in new.items()]
 
     def _of(self, change: RowChange) -> Iterator[tuple[Place, Row]]:
         """Return the pairs in which a row is now, as a left one or as a right one."""

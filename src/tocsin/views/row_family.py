@@ -29,7 +29,7 @@ from tocsin.views.batch import Batch, BatchChanges
 from tocsin.views.changes import Row, RowChange
 from tocsin.views.compiled import CompiledRowView, CompiledView
 from tocsin.views.family import Contents, FamilyStats
-from tocsin.views.members import Members, Pairs, Rows, Step
+from tocsin.views.members import MemberChange, Members, Pairs, Rows
 
 _BLOCK: Final = 4096  # members that are matched at once
 
@@ -146,7 +146,7 @@ class RowFamily:
     def _new_matcher(self) -> Matcher:
         return StartingMatcher() if self._index is None else create_matcher(self._index)
 
-    def _heard(self, steps: Sequence[tuple[int, Step]]) -> Iterator[tuple[list[int], list[int]]]:
+    def _heard(self, steps: Sequence[tuple[int, MemberChange]]) -> Iterator[tuple[list[int], list[int]]]:
         """Return, for each step, whose the member was before it and is after it."""
         if not self._aggregate_of:
             yield from (([], []) for _ in steps)
@@ -164,7 +164,7 @@ class RowFamily:
             before = next(found) if step.old is not None else []
             yield before, next(found) if anew else before if step.new is not None else []
 
-    def _is_alike(self, step: Step) -> bool:
+    def _is_alike(self, step: MemberChange) -> bool:
         """Tell whether a member stays the same as far as conditions look at it."""
         old, new, names = step.old, step.new, self._looked_at
         if old is None or new is None:
@@ -174,7 +174,7 @@ class RowFamily:
                 return False
         return all(name in new or name not in names for name in old)
 
-    def _follow(self, step: Step, before: list[int], after: list[int]) -> set[RowAggregate[Any, Any]]:
+    def _follow(self, step: MemberChange, before: list[int], after: list[int]) -> set[RowAggregate[Any, Any]]:
         """Let each aggregate follow a step as far as it is its subscriptions', and return these aggregates."""
         if len(self._aggregates) == 1:
             (aggregate,) = self._aggregates.values()

@@ -35,7 +35,7 @@ _SLOTS: Final = 64
 _WIDE: Final = 2**63
 
 
-class Table:
+class StoredTable:
     """The rows of a table, each in a slot; what is published replaces the whole row of its key.
 
     A row that ended before the one that is held is late, and changes nothing. `key` names one attribute or several.
@@ -171,7 +171,7 @@ class Table:
         return arrays, rest
 
     @classmethod
-    def of_parts(cls, name: str, arrays: Mapping[str, NDArray[Any]], rest: Mapping[str, Any]) -> Table:
+    def of_parts(cls, name: str, arrays: Mapping[str, NDArray[Any]], rest: Mapping[str, Any]) -> StoredTable:
         """Return the table that `parts` were taken of."""
         table = cls(name, tuple(rest["key"]))
         values = [int(one[0]) if isinstance(one, list) else one for one in rest["values"]]

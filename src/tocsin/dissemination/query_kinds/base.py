@@ -133,7 +133,7 @@ class Queries(ABC):
         """Return how many initial rows there are."""
 
 
-class RowCount:
+class StoredRowCount:
     """The number of rows that some ranges store together, as the rows change."""
 
     def __init__(self, queries: Queries, ends: RangeEnds) -> None:

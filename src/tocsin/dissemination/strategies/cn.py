@@ -8,7 +8,7 @@ import numpy as np
 
 from tocsin.dissemination.byte_model import ROW_FIELDS
 from tocsin.dissemination.columns import is_run_start
-from tocsin.dissemination.query_kinds.base import Changes, Queries, RangeEnds, RowCount
+from tocsin.dissemination.query_kinds.base import Changes, Queries, RangeEnds, StoredRowCount
 from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.strategies.content_network import spread_traffic
 from tocsin.dissemination.strategies.gateways import Gateways, by_zone
@@ -44,8 +44,8 @@ class ContentNetwork(Strategy):
             self._replicas[zone] = replica
         self._gateways = Gateways(setting.can, queries, self.gateways, self._answers)
         used = list(self._replicas)
-        self._own_rows = RowCount(queries, RangeEnds.of(queries.lows, queries.highs))
-        self._shared_rows = RowCount(queries, RangeEnds.of(self._lows[used], self._highs[used]))
+        self._own_rows = StoredRowCount(queries, RangeEnds.of(queries.lows, queries.highs))
+        self._shared_rows = StoredRowCount(queries, RangeEnds.of(self._lows[used], self._highs[used]))
 
     def _carry(self, changes: Changes) -> Outcome:
         """Spread changes from the owner of their point over the quadrant of ranges that contain it."""

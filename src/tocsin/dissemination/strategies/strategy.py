@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tocsin.dissemination.byte_model import ROW_FIELDS
-from tocsin.dissemination.query_kinds.base import EVERYWHERE, Changes, Queries, RowCount
+from tocsin.dissemination.query_kinds.base import EVERYWHERE, Changes, Queries, StoredRowCount
 from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.traffic import Traffic
 from tocsin.model.errors import TocsinError
@@ -80,7 +80,7 @@ class Strategy(ABC):
         self.setting = setting
         self.queries = queries
         self.gateways = setting.can.locate(queries.lows, queries.highs)
-        self._row_count = RowCount(queries, EVERYWHERE)
+        self._row_count = StoredRowCount(queries, EVERYWHERE)
 
     def publish(self, changes: Changes) -> Outcome:
         """Apply changes in order, and return the messages sent and the answers changed.

@@ -19,7 +19,7 @@ from tocsin.sequences.algebra import (
     Union,
 )
 from tocsin.sequences.compiling.formulas import Formula, conjuncts_of, values_in
-from tocsin.sequences.compiling.scopes import Scope
+from tocsin.sequences.compiling.scopes import ValueScope
 from tocsin.sequences.compiling.values import DURATION
 
 
@@ -33,9 +33,9 @@ class Link(Struct):
 
     stream: Stream
     alias: str
-    after: Scope
-    before: Scope | None = None
-    again: Scope | None = None
+    after: ValueScope
+    before: ValueScope | None = None
+    again: ValueScope | None = None
     guard: list[Formula] = field(default_factory=list)
     going: list[Formula] = field(default_factory=list)
     where: list[Formula] = field(default_factory=list)
@@ -66,7 +66,7 @@ def _links(expression: Expression) -> list[Link]:
             raise _refused(expression)
         spine.append(expression)
         expression = expression.left if isinstance(expression, (Next, Iterate)) else expression.of
-    links = [Link(_stream(expression), expression.alias, Scope(expression.alias))]
+    links = [Link(_stream(expression), expression.alias, ValueScope(expression.alias))]
     for above in reversed(spine):
         last = links[-1]
         if isinstance(above, Next):
@@ -81,20 +81,20 @@ def _links(expression: Expression) -> list[Link]:
     return links
 
 
-def _next(before: Scope, expression: Next) -> Link:
+def _next(before: ValueScope, expression: Next) -> Link:
     stream, alias, filtered, computed = _right(expression.right)
-    scope = Scope(alias, before.held | {before.alias}, before.names()).computing(computed)
+    scope = ValueScope(alias, before.held | {before.alias}, before.names()).computing(computed)
     guard = conjuncts_of(filtered, scope.value) + conjuncts_of(expression.on, scope.value)
     return Link(stream, alias, scope, before, guard=guard, on=both(filtered, expression.on))
 
 
-def _iterated(before: Scope, expression: Iterate) -> Link:
+def _iterated(before: ValueScope, expression: Iterate) -> Link:
     stream, alias, filtered, computed = _right(expression.right)
     begun = before.beginning(expression.lefts, expression.begin)
     renewed = [value.name for value in (*computed, *expression.compute)]
     names = tuple(dict.fromkeys((*begun.names(), *renewed)))
     held = before.held | {before.alias}
-    scope = Scope(alias, held, names, folded=True).computing(computed)
+    scope = ValueScope(alias, held, names, folded=True).computing(computed)
     guard = conjuncts_of(filtered, scope.value) + conjuncts_of(expression.on, scope.value)
     after = scope.computing(expression.compute)
     return Link(
@@ -117,7 +117,7 @@ def _right(expression: Expression) -> tuple[Stream, str, Condition, tuple[Comput
         return _stream(expression), expression.alias, TRUE, ()
     if isinstance(expression, Select):
         stream, alias, filtered, computed = _right(expression.of)
-        own = Scope(alias).computing(computed)
+        own = ValueScope(alias).computing(computed)
         asked = [
             value for formula in conjuncts_of(expression.where, own.value) for value in values_in(formula)
         ]

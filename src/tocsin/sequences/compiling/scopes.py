@@ -28,7 +28,7 @@ from tocsin.sequences.compiling.values import (
 )
 
 
-class Scope(Struct, frozen=True):
+class ValueScope(Struct, frozen=True):
     """The values of names for an event and an instance.
 
     `held` are the aliases of earlier steps, `named` the values that were computed before, and `computed` those that are
@@ -66,14 +66,16 @@ class Scope(Struct, frozen=True):
             return truth_of(self.value(key.of), key.operator, key.operands)
         return self._marked(key)
 
-    def computing(self, values: tuple[Computed, ...]) -> Scope:
+    def computing(self, values: tuple[Computed, ...]) -> ValueScope:
         """Return the scope after values were computed, all from the data as it was before."""
         new = {computed.name: read_item(computed.term, self.value) for computed in values}
-        return Scope(self.alias, self.held, self.named, {**self.computed, **new}, self.folded, self.lefts)
+        return ValueScope(
+            self.alias, self.held, self.named, {**self.computed, **new}, self.folded, self.lefts
+        )
 
-    def beginning(self, lefts: tuple[str, ...], values: tuple[Computed, ...]) -> Scope:
+    def beginning(self, lefts: tuple[str, ...], values: tuple[Computed, ...]) -> ValueScope:
         """Return the scope in which an iteration begins, after this one; `values` may refer to `last`."""
-        begun = Scope(self.alias, self.held, self.named, self.computed, self.folded, lefts)
+        begun = ValueScope(self.alias, self.held, self.named, self.computed, self.folded, lefts)
         return begun.computing(values)
 
     def names(self) -> tuple[str, ...]:

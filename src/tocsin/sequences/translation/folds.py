@@ -29,12 +29,12 @@ from tocsin.sequences.algebra import (
     Rename,
 )
 from tocsin.sequences.substitution import has_aggregate
-from tocsin.sequences.translation.scope import Scope
+from tocsin.sequences.translation.scope import StepScope
 
 _ONE = Literal(1, Kind.NUMBER)
 
 
-def iteration(left: Expression, right: Rename, step: Fold, scope: Scope) -> Expression:
+def iteration(left: Expression, right: Rename, step: Fold, scope: StepScope) -> Expression:
     """Return a fold over `right`, with its computed values but without its `where`.
 
     A single aggregate keeps its own name. A term that contains aggregates, also `avg`, is kept in hidden parts, and a
@@ -61,12 +61,12 @@ class _Part:
     function: AggregateFunction | None
     begins: bool
 
-    def update(self, scope: Scope, finished: dict[str, Term]) -> Item:
+    def update(self, scope: StepScope, finished: dict[str, Term]) -> Item:
         """Return its value after an iteration."""
         term = scope.term(self.term, finished)
         return term if self.function is None else Accumulated(self.function, Attribute(self.name), term)
 
-    def initial(self, scope: Scope, folded: Iterable[str]) -> Item:
+    def initial(self, scope: StepScope, folded: Iterable[str]) -> Item:
         """Return its value before the first iteration."""
         term = scope.beginning(self.term, folded)
         return term if self.function is None else Accumulated(self.function, None, term)

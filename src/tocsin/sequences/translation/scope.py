@@ -30,7 +30,7 @@ class Carried:
 
 
 @dataclass
-class Scope:
+class StepScope:
     """The names that are visible at the step being translated."""
 
     tick: int

@@ -27,7 +27,7 @@ from tocsin.sequences.algebra import (
 )
 from tocsin.sequences.ticks import LONGEST, Ticks, ticks_in
 from tocsin.sequences.translation.folds import iteration
-from tocsin.sequences.translation.scope import Carried, Scope
+from tocsin.sequences.translation.scope import Carried, StepScope
 
 
 def expression_of(query: Sequence, ticks: Ticks) -> Expression:
@@ -56,7 +56,7 @@ def parenthesised_name(query: Sequence) -> str:
 
 
 def _sequence(query: Sequence, tick: int) -> Expression:
-    scope = Scope(tick)
+    scope = StepScope(tick)
     names = _aliases(query.steps)
     expression: Expression | None = None
     for step, alias in zip(query.steps, names, strict=True):
@@ -81,7 +81,7 @@ def _sequence(query: Sequence, tick: int) -> Expression:
     return expression
 
 
-def _first(step: Step, source: Expression, scope: Scope) -> Expression:
+def _first(step: Step, source: Expression, scope: StepScope) -> Expression:
     expression = _select(source, scope.condition(step.where))
     if not isinstance(step, From) or not step.compute:
         return expression
@@ -94,7 +94,7 @@ def _select(expression: Expression, where: Condition) -> Expression:
     return expression if where == TRUE else Select(expression, where)
 
 
-def _source(source: Source, alias: str, scope: Scope) -> Stream:
+def _source(source: Source, alias: str, scope: StepScope) -> Stream:
     """Return the stream that a step reads, and note which attributes its events can have, if that is known."""
     if isinstance(source, str):
         return Stream(source)

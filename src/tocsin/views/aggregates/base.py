@@ -184,7 +184,7 @@ class ByRange(Struct, frozen=True):
     of_nothing: Answer = None  # the answer of a range that contains no number
 
 
-class Aggregate(Struct, frozen=True):
+class AggregateStrategies(Struct, frozen=True):
     """Both ways of keeping an aggregate; `by_range` is None if it is kept by row only."""
 
     by_row: Callable[[CompiledRowView], RowAggregate[Any, Any]]

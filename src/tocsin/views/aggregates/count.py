@@ -8,7 +8,7 @@ from typing import Final
 
 from tocsin.language.semantics import value_of
 from tocsin.views._kernels.totals import Total
-from tocsin.views.aggregates.base import Aggregate, Place, Reads, RowAggregate
+from tocsin.views.aggregates.base import AggregateStrategies, Place, Reads, RowAggregate
 from tocsin.views.aggregates.totals import totals_by_range
 from tocsin.views.answer_changes import ChangeLog
 from tocsin.views.changes import Row
@@ -56,4 +56,4 @@ class RowCount(RowAggregate[bool, int]):
         return sys.getsizeof(self.states) + len(self.states) * sys.getsizeof(1)
 
 
-AGGREGATES: Final = {"count": Aggregate(RowCount, totals_by_range(Total.COUNT, Reads.PRESENCE, 0))}
+AGGREGATES: Final = {"count": AggregateStrategies(RowCount, totals_by_range(Total.COUNT, Reads.PRESENCE, 0))}

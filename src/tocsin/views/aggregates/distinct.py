@@ -22,7 +22,7 @@ from tocsin.structures.sorted_blocks import PairChanges, new_sorted_blocks, of_p
 from tocsin.views._kernels.distinct import MOST, Differences, Held, codes_within, reformulate_distinct
 from tocsin.views._kernels.message_room import new_message_room
 from tocsin.views.aggregates.base import (
-    Aggregate,
+    AggregateStrategies,
     Answers,
     ByRange,
     Place,
@@ -255,5 +255,7 @@ def _values(counted: Iterable[_Counted]) -> tuple[Value, ...]:
 
 
 AGGREGATES: Final = {
-    "distinct": Aggregate(RowDistinct, ByRange(Reads.VALUE, DistinctReformulator, DistinctAnswers, ()))
+    "distinct": AggregateStrategies(
+        RowDistinct, ByRange(Reads.VALUE, DistinctReformulator, DistinctAnswers, ())
+    )
 }

@@ -31,7 +31,7 @@ from tocsin.views._kernels.influence import (
 )
 from tocsin.views._kernels.message_room import MessageRoom, new_message_room
 from tocsin.views.aggregates.base import (
-    Aggregate,
+    AggregateStrategies,
     Answers,
     ByRange,
     Place,
@@ -334,6 +334,8 @@ def _least(entries: list[_Entry]) -> Number:
 
 
 AGGREGATES: Final = {
-    "min": Aggregate(Least, ByRange(Reads.NUMBER, Extremes, LatestValues)),
-    "max": Aggregate(Greatest, ByRange(Reads.NUMBER, partial(Extremes, greatest=True), LatestValues)),
+    "min": AggregateStrategies(Least, ByRange(Reads.NUMBER, Extremes, LatestValues)),
+    "max": AggregateStrategies(
+        Greatest, ByRange(Reads.NUMBER, partial(Extremes, greatest=True), LatestValues)
+    ),
 }

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Final
 
-from tocsin.views.aggregates.base import Aggregate, ByRange, RowAggregate
+from tocsin.views.aggregates.base import AggregateStrategies, ByRange, RowAggregate
 from tocsin.views.compiled import CompiledRowView
 
 _MODULES: Final[Mapping[str, str]] = {
@@ -36,8 +36,8 @@ def row_aggregate(compiled: CompiledRowView) -> RowAggregate[Any, Any]:
     return _aggregate(compiled.aggregate).by_row(compiled)
 
 
-def _aggregate(name: str) -> Aggregate:
+def _aggregate(name: str) -> AggregateStrategies:
     """Return an aggregate; its module is imported only now, since it brings the compiler."""
     found = import_module(f"tocsin.views.aggregates.{_MODULES[name]}").AGGREGATES[name]
-    assert isinstance(found, Aggregate)  # noqa: S101 - so every module says
+    assert isinstance(found, AggregateStrategies)  # noqa: S101 - so every module says
     return found

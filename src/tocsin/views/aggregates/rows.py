@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from tocsin.language.semantics import value_of
 from tocsin.model.values import Value
-from tocsin.views.aggregates.base import Aggregate, Place, RowAggregate
+from tocsin.views.aggregates.base import AggregateStrategies, Place, RowAggregate
 from tocsin.views.answer_changes import ChangeLog
 from tocsin.views.changes import Row
 from tocsin.views.compiled import LEFT
@@ -143,4 +143,4 @@ def _without(rows: Sequence[_Told], others: Sequence[_Told]) -> tuple[_Shown, ..
     return tuple(kept)
 
 
-AGGREGATES: Final = {"rows": Aggregate(WholeRows)}
+AGGREGATES: Final = {"rows": AggregateStrategies(WholeRows)}

@@ -32,7 +32,7 @@ from tocsin.views._kernels.totals import (
     values_of,
 )
 from tocsin.views.aggregates.base import (
-    Aggregate,
+    AggregateStrategies,
     Answers,
     ByRange,
     Place,
@@ -271,6 +271,6 @@ class RowMean(RowSum):
 
 
 AGGREGATES: Final = {
-    "sum": Aggregate(RowSum, totals_by_range(Total.SUM)),
-    "avg": Aggregate(RowMean, totals_by_range(Total.MEAN)),
+    "sum": AggregateStrategies(RowSum, totals_by_range(Total.SUM)),
+    "avg": AggregateStrategies(RowMean, totals_by_range(Total.MEAN)),
 }
