@@ -31,7 +31,7 @@ from tocsin.engine.event_sources import (
 )
 from tocsin.engine.filter_runtime import FilterRuntime
 from tocsin.engine.late_events import LateLog, report_late
-from tocsin.engine.pipeline import Pipeline, Report
+from tocsin.engine.pipeline import EventPipeline, Report
 from tocsin.engine.reorder_buffer import ReorderBuffer
 from tocsin.engine.results import (
     DryRun,
@@ -127,7 +127,7 @@ class Engine:
             self._clock,
             max(lateness, out_of_orderness),  # a late event, and one that waits, finds what it found on time
         )
-        self._pipeline = Pipeline(self._store, self._buffer, self._reader, self._clock)
+        self._pipeline = EventPipeline(self._store, self._buffer, self._reader, self._clock)
         self._lock = RLock()
 
     # streams and tables

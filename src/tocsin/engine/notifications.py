@@ -20,7 +20,7 @@ from tocsin.model.subscription import Answer
 from tocsin.views.answer_changes import AnswerChanges
 
 
-class Part(Protocol):
+class NotificationPart(Protocol):
     """The notifications of one stage, by the row of the event that caused each."""
 
     @property
@@ -104,8 +104,8 @@ class Notifications(Sequence[Notification]):
     For one event, they come in the order of the parts: filters, sequences with the filters on published streams, views.
     """
 
-    def __init__(self, parts: Sequence[Part]) -> None:
-        self.places: list[tuple[Part, int]] = []
+    def __init__(self, parts: Sequence[NotificationPart]) -> None:
+        self.places: list[tuple[NotificationPart, int]] = []
         rows: list[int] = []
         for part in parts:
             rows += part.rows.tolist()

@@ -17,8 +17,8 @@ from tocsin.engine.filter_runtime import FilterMatches
 from tocsin.engine.history import History
 from tocsin.engine.notifications import (
     FilterNotifications,
+    NotificationPart,
     Notifications,
-    Part,
     SequenceNotifications,
     ViewNotifications,
 )
@@ -49,7 +49,7 @@ class _Published(Struct, frozen=True):
     event: Event
 
 
-class Pipeline:
+class EventPipeline:
     """Runs events through the runtimes, stage by stage. Called under the engine's lock.
 
     One event's notifications come in this order: filters, sequences, filters on the streams that sequences publish,
@@ -72,7 +72,7 @@ class Pipeline:
     ) -> Notifications:
         """Publish events, and return their notifications. The rows of `deletions` delete rows of tables."""
         times = self._pass_time(events, deletions)
-        parts: list[Part] = []
+        parts: list[NotificationPart] = []
         if self._store.filter_count:
             parts.append(self._match_filters(events, times, top, deletions))
         released = self._buffer.push(events, self._store.sequences.streams, deletions)
@@ -212,7 +212,7 @@ class Pipeline:
 
     def _update_views(
         self, events: TimedBatch, times: NDArray[np.int64] | int, published: list[_Published]
-    ) -> Part:
+    ) -> NotificationPart:
         """Apply the events of tables, published ones last, and return the notifications of changed answers."""
         views, store = self._store.views, self._store
         rows: list[int] = []
@@ -254,7 +254,7 @@ class Pipeline:
             return False
         return True
 
-    def _notify(self, parts: list[Part]) -> Notifications:
+    def _notify(self, parts: list[NotificationPart]) -> Notifications:
         notifications = Notifications(parts)
         self.notified += len(notifications.places)
         return notifications
