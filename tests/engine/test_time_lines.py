@@ -217,10 +217,12 @@ def test_integer_times_need_a_declared_tick_where_somebody_asks_in_units() -> No
     made = engine()
     made.publish({}, stream="s", time=1)
     made.subscribe("from s a next s b within 5 minutes", id="x")
-    remedy = r"`time`: stream `s` counts ticks of its own.* `engine.stream\(\"s\", tick=\"1 second\"\)`"
+    remedy = (
+        r"`time`: a sequence uses units of time on stream `s`.* `engine.stream\(\"s\", tick=\"1 second\"\)`"
+    )
     with pytest.raises(EventError, match=remedy):
         made.publish({}, stream="s", time=5)
-    with pytest.raises(EventError, match="`start`: stream `s`"):
+    with pytest.raises(EventError, match="`start`: a sequence uses units of time on stream `s`"):
         made.publish({}, stream="s", time=NOON, start=5)
     faults: list[Fault] = []
     assert list(made.publish_many([{"t": 5}], stream="s", time="t", on_error=faults.append)) == []
@@ -240,7 +242,7 @@ def test_so_do_those_of_streams_whose_events_come_to_who_asks() -> None:
     made.publish({}, stream="s", time=1)
     made.subscribe("from s a next s b publish as q", id="first")
     made.subscribe("from q a publish as p", id="second")
-    with pytest.raises(EventError, match="stream `s` counts ticks of its own"):
+    with pytest.raises(EventError, match="a sequence uses units of time on stream `s`"):
         made.publish({}, stream="s", time=2)
     made.unsubscribe("second")
     made.publish({}, stream="s", time=2)

@@ -565,7 +565,7 @@ class Engine:
         if not given and is_cloud_event(event):
             return read_cloud_event(event, now=self._reader.now(str(event.get("type"))), ticks=ticks)
         stream = given.get("stream")
-        if ticks.asked:
+        if ticks.unit_uses:
             check_times(ticks, stream, **{name: given[name] for name in ("time", "start") if name in given})
         if "time" not in given:
             given["time"] = self._now(stream)

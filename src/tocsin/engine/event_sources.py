@@ -34,7 +34,7 @@ def read_events(
     """Yield each event, or the fault of a record that is none; `fields` name the attributes with its times."""
     for number, record in _records(events):
         if isinstance(record, Event):
-            yield reader.made(record, number)
+            yield reader.checked(record, number)
         elif isinstance(record, Fault):
             yield record
         else:

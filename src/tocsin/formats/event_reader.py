@@ -86,7 +86,7 @@ class EventReader:
         self.count(read=1)
         return event
 
-    def made(self, event: Event, line: int) -> Event | Fault:
+    def checked(self, event: Event, line: int) -> Event | Fault:
         """Return an event that was made elsewhere, checked, or its fault, which is counted."""
         try:
             return check_event(event, self._drop)

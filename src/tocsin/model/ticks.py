@@ -54,31 +54,31 @@ class StreamTicks:
     """The declared tick lengths of streams, in microseconds; the default is one microsecond.
 
     A stream whose subscriptions use units of time (`within 10 minutes`) must be declared before its times may be
-    integers. So must a stream that feeds it through published sequences: `leads_to` returns the streams that a
+    integers. So must a stream that feeds it through published sequences: `feeds` returns the streams that a
     stream feeds.
     """
 
     def __init__(self) -> None:
         self.lengths: dict[str, int] = {}
-        self.leads_to: Callable[[str], Iterable[str]] = lambda stream: (stream,)
-        self._asked: Counter[str] = Counter()
-        self.asked = 0  # the sum of `_asked`: while it is 0, no time needs a check
+        self.feeds: Callable[[str], Iterable[str]] = lambda stream: (stream,)
+        self._unit_uses: Counter[str] = Counter()
+        self.unit_uses = 0  # the sum of all counts: while it is 0, no time needs a check
 
     def length(self, stream: str | None) -> int:
         """Return the microseconds of a stream's tick."""
         return 1 if stream is None else self.lengths.get(stream, 1)
 
-    def ask(self, streams: Iterable[str], by: int = 1) -> None:
+    def count_unit_use(self, streams: Iterable[str], by: int = 1) -> None:
         """Add `by` to the number of subscriptions that use units of time on these streams."""
         for stream in streams:
-            self._asked[stream] += by
-            self.asked += by
+            self._unit_uses[stream] += by
+            self.unit_uses += by
 
-    def is_open(self, stream: str | None) -> bool:
+    def needs_declaration(self, stream: str | None) -> bool:
         """Return whether a subscription uses units of time on a stream whose tick is not declared."""
         if stream is None or stream in self.lengths:
             return False
-        return any(self._asked[reached] > 0 for reached in self.leads_to(stream))
+        return any(self._unit_uses[reached] > 0 for reached in self.feeds(stream))
 
     def read(self, raw: object, stream: str | None) -> int:
         """Return a time in a stream's ticks, or raise `KindError`; an integer is in ticks already."""
@@ -87,11 +87,11 @@ class StreamTicks:
 
     def check(self, raw: object, stream: str | None) -> None:
         """Raise `KindError` for a time that is an integer in a stream whose tick must be declared first."""
-        if self.is_open(stream) and _is_counted(raw):
+        if self.needs_declaration(stream) and _is_counted(raw):
             raise KindError(
-                f"stream `{stream}` counts ticks of its own, and a sequence asks about it in units of time; say before "
-                f'it is subscribed how long a tick is: `engine.stream("{stream}", tick="1 second")`, at the command '
-                f"line `--tick '{stream}=1 second'`; or give times as datetimes"
+                f"a sequence uses units of time on stream `{stream}`, whose tick has no declared length; declare it before "
+                f'subscribing, with `engine.stream("{stream}", tick="1 second")` or, at the command line, '
+                f"`--tick '{stream}=1 second'`; or give times as datetimes"
             )
 
 

@@ -97,7 +97,7 @@ class SequenceRuntime:
         self._publishers: Counter[str] = Counter()
         self._lent: set[str] = set()  # published names whose ticks nobody declared, as long as they are used
         self._dependencies = Dependencies()
-        ticks.leads_to = self._dependencies.reachable
+        ticks.feeds = self._dependencies.reachable
         self._suspended: list[_Reader] = []
 
     def __len__(self) -> int:
@@ -181,7 +181,7 @@ class SequenceRuntime:
                 self._lent.add(name)
             self._publishers[name] += 1
         if reader.in_units:
-            self.ticks.ask(compiled.reads)
+            self.ticks.count_unit_use(compiled.reads)
         return matcher, first_end
 
     def remove(self, numbers: Iterable[int]) -> None:
@@ -314,7 +314,7 @@ class SequenceRuntime:
         if name is not None:
             self._publishers[name] -= 1
         if reader.in_units:
-            self.ticks.ask(reads, -1)
+            self.ticks.count_unit_use(reads, -1)
         for lent in self._lent & {*reads, name or ""}:
             if not self.streams[lent] and not self._publishers[lent]:
                 self._lent.discard(lent)
