@@ -113,7 +113,7 @@ class TableCatalog:
 def row_of(event: Event) -> Row:
     """Return an event as a row, without the attributes that mark a deletion."""
     given = event.attributes
-    if any(name in given for name in DELETIONS):
+    if "$delete" in given or "_deleted" in given:
         return {name: value for name, value in given.items() if name not in DELETIONS}
     return given
 
