@@ -1,6 +1,10 @@
 import json
 from pathlib import Path
 
+import pytest
+
+from benchmarks.__main__ import BENCHMARKS, load, parser_of
+from tests.benchmarks.running import benchmark
 from tests.cli.running import run_module
 
 
@@ -33,3 +37,33 @@ def test_views_says_which_data_is_missing(tmp_path: Path) -> None:
     done = run_module("benchmarks", "views", "--data", tmp_path)
     assert done.returncode == 2
     assert "stock_quotes.jsonl.gz; leave out --data, and the quotes are made up" in done.stderr
+
+
+def test_without_a_name_all_benchmarks_are_listed() -> None:
+    done = benchmark()
+    assert done.exit_code == 0
+    for name in BENCHMARKS:
+        assert f"  {name} " in done.output
+        assert load(name).title in done.output
+
+
+def test_an_unknown_benchmark_is_named_with_those_that_exist() -> None:
+    done = benchmark("opindx")
+    assert done.exit_code == 2
+    assert "there is no benchmark `opindx`; there are: language, lesubscribe" in done.output
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_the_help_of_a_benchmark_names_its_options_and_experiments(name: str) -> None:
+    text = parser_of(load(name)).format_help()
+    for option in (
+        "scale",
+        "experiment",
+        "json",
+        "plots",
+        "recorded",
+        *(one.name for one in load(name).options),
+    ):
+        assert f"--{option} " in text
+    for experiment in load(name).experiments:
+        assert f"\n  {experiment} " in text
