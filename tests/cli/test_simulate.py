@@ -95,11 +95,11 @@ def test_networks_and_quotes_are_read_from_files(tmp_path: Path) -> None:
         (("--splitting", "evenly"), "--splitting evenly: there are uniform, subscriptions, database"),
         (("--ignorable", "2"), "--ignorable 2: give a share from 0 to 1, or any"),
         (("--ignorable", "some"), "--ignorable some: give a share from 0 to 1, or any"),
-        (("--trace",), "--rows is of rows that walk, and quotes are given; leave it out"),
-        (("--steps", "3"), "--steps is of quotes that are made up; ask for them with --trace"),
-        (("--view", "join", "--spikes", "0.1"), "--spikes is not of joins"),
-        (("--view", "join", "--html", "page.html"), "--html is not of joins"),
-        (("--links", "nowhere.txt"), "--physical is of a network that is made up; leave it out, or --links"),
+        (("--trace",), "--rows applies to a random walk, and quotes are given; leave it out"),
+        (("--steps", "3"), "--steps applies to generated quotes; ask for them with --trace"),
+        (("--view", "join", "--spikes", "0.1"), "--spikes does not apply to joins"),
+        (("--view", "join", "--html", "page.html"), "--html does not apply to joins"),
+        (("--links", "nowhere.txt"), "--physical applies to a generated network; leave it out, or --links"),
     ],
 )
 def test_bad_options_are_named_with_a_remedy(arguments: tuple[str, ...], words: str) -> None:

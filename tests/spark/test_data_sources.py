@@ -11,8 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tocsin.model.errors import SparkError
-from tocsin.spark.data_sources import register
-from tocsin.spark.options import check_options
+from tocsin.spark.data_sources import check_options, register
 from tocsin.spark.sinks import arrow
 from tocsin.spark.sources import nats
 

@@ -170,7 +170,7 @@ def test_a_stream_that_fails_says_why(home: Home, tmp_path: Path) -> None:
     pipeline = home.pipeline(tmp_path / "index")
     for file in (tmp_path / "index" / "shards").rglob("*.arrow"):
         file.write_bytes(b"")
-    with pytest.raises(SparkError, match=r"the stream failed: .*roll of subscriptions cannot be read"):
+    with pytest.raises(SparkError, match=r"the stream failed: .*registry of subscriptions cannot be read"):
         pipeline.run(available_now=True)
 
 

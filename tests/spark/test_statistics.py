@@ -14,8 +14,8 @@ from tocsin.language import parse_condition, to_dnf
 from tocsin.matching import ConjunctionBatch, Statistics
 from tocsin.model import Kind
 from tocsin.model.errors import SparkError
-from tocsin.spark import statistics, summaries
-from tocsin.spark.layout import Layout
+from tocsin.spark import statistics, statistics_worker
+from tocsin.spark.event_decoding import EventLayout
 
 GROUPS = [("city", "kind"), ("city", "kind", "data.size"), ("city", "absent")]
 CITIES = ["Oslo", "Bergen", "Tromsø", 'qu"ote', ""]
@@ -157,14 +157,16 @@ def test_groups_come_from_the_subscriptions_and_what_is_left_out_is_told(
 def test_a_worker_gives_out_its_counts_when_they_are_many(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(summaries, "_HELD", 50)
-    monkeypatch.setattr(summaries, "_ROWS", 20)
+    monkeypatch.setattr(statistics_worker, "_HELD", 50)
+    monkeypatch.setattr(statistics_worker, "_ROWS", 20)
     events = rows(100)
     batches = payloads(spark, events).selectExpr("body", "0 as row").toArrow().to_batches(max_chunksize=10)
-    layout = Layout("row", "row", payload="body")
-    given = list(summaries.count(layout, (), batches))
+    layout = EventLayout("row", "row", payload="body")
+    given = list(statistics_worker.count(layout, (), batches))
     assert len(given) > 10
-    whole = spark.createDataFrame([row for batch in given for row in batch.to_pylist()], summaries.COUNTS)
+    whole = spark.createDataFrame(
+        [row for batch in given for row in batch.to_pylist()], statistics_worker.COUNTS
+    )
     assert whole.where("kind = 'events'").groupBy().sum("events").collect()[0][0] == 100
 
 

@@ -209,18 +209,17 @@ def _given(context: typer.Context) -> Callable[[str], bool]:
 
 def _check_together(is_given: Callable[[str], bool], view: str, *, is_trace: bool, is_read: bool) -> None:
     """Raise `TocsinError` for an option that has no effect beside another one."""
-    if view == _JOIN and (odd := [name for name in _NOT_OF_JOINS if is_given(name)]):
-        raise TocsinError(f"--{odd[0]} is not of joins, whose two tables have other rows; leave it out")
-    of_rows = [name for name in _OF_WALKS if is_given(name)]
-    of_quotes = [name for name in _OF_QUOTES if is_given(name)]
-    if is_trace and of_rows:
-        raise TocsinError(f"--{of_rows[0]} is of rows that walk, and quotes are given; leave it out")
-    if is_read and of_quotes:
-        raise TocsinError(f"--{of_quotes[0]} is of quotes that are made up; leave it out, or --quotes")
-    if not is_trace and of_quotes:
-        raise TocsinError(f"--{of_quotes[0]} is of quotes that are made up; ask for them with --trace")
-    if is_given("links") and is_given("physical"):
-        raise TocsinError("--physical is of a network that is made up; leave it out, or --links")
+    conflicts = (
+        (view == _JOIN, _NOT_OF_JOINS, "does not apply to joins; leave it out"),
+        (is_trace, _OF_WALKS, "applies to a random walk, and quotes are given; leave it out"),
+        (is_read, _OF_QUOTES, "applies to generated quotes; leave it out, or --quotes"),
+        (not is_trace, _OF_QUOTES, "applies to generated quotes; ask for them with --trace"),
+        (is_given("links"), ("physical",), "applies to a generated network; leave it out, or --links"),
+    )
+    for is_conflict, names, reason in conflicts:
+        for name in names:
+            if is_conflict and is_given(name):
+                raise TocsinError(f"--{name} {reason}")
 
 
 def _strategies(asked: Sequence[str], view: str) -> list[str]:

@@ -60,12 +60,8 @@ class CostSummary(Struct, frozen=True):
         return cls(
             strategy=result.strategy,
             events=result.events,
-            overlay_hops=int(costs.overlay_hops.sum()) / events,
-            ip_hops=int(costs.ip_hops.sum()) / events,
-            size=int(costs.size.sum()) / events,
-            stress=int(costs.stress.sum()) / events,
+            **{name: int(column.sum()) / events for name, column in costs._asdict().items()},
             highest_stress=int(costs.stress.max(initial=0)),
-            steps=int(costs.steps.sum()) / events,
             highest_steps=int(costs.steps.max(initial=0)),
             server_messages=result.outgoing / events,
             server_us=1e6 * result.server_seconds / events if result.events else 0.0,

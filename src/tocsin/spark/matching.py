@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from pyspark import Accumulator
 from pyspark.sql import DataFrame, functions
@@ -14,27 +14,37 @@ from pyspark.sql.types import DataType, LongType, StringType, StructField, Struc
 from tocsin.index import IndexReader
 from tocsin.index.storage import LocalStorage
 from tocsin.model.errors import SparkError
-from tocsin.spark.frames import check_kept, layout_of, nullable, pruned, sent_columns, time_type_of
-from tocsin.spark.join import join_notifications, rest_index
-from tocsin.spark.layout import Layout
-from tocsin.spark.subscriptions import Report, SubscriptionSource, index_of, rest_folder
-from tocsin.spark.worker import BATCH, GENERATION, QUERY, SHARD, Job, notifications, routed
-from tocsin.spark.worker import dead_letters as dead_letters_of
+from tocsin.spark.event_columns import (
+    LayoutOptions,
+    check_keep,
+    nullable,
+    prune_columns,
+    resolve_layout,
+    select_columns,
+    time_type_of,
+)
+from tocsin.spark.event_decoding import EventLayout
+from tocsin.spark.join import index_remaining, join_notifications
+from tocsin.spark.match_worker import (
+    BATCH,
+    GENERATION,
+    QUERY,
+    SHARD,
+    MatchJob,
+    find_dead_letters,
+    match_batches,
+    route_batches,
+)
+from tocsin.spark.subscription_sources import Report, SubscriptionSource, ensure_index, remaining_folder
 
 PLANS: Final = ("index", "join")
-"""How `match` goes about it: by an index that workers open, or by a join in Spark SQL."""
+"""The plans of `match`: an index that workers open, or a join in Spark SQL."""
 
 
 def match(
     events: DataFrame,
     subscriptions: SubscriptionSource,
     *,
-    event_id: str = "event_id",
-    time: str | None = None,
-    stream: str | None = None,
-    stream_column: str | None = None,
-    payload: str | None = None,
-    struct: str | None = None,
     keep: Sequence[str] = (),
     values: bool = False,
     faults: bool = False,
@@ -45,30 +55,32 @@ def match(
     folder: str | os.PathLike[str] | None = None,
     plan: str = "index",
     on_error: Report | None = None,
+    **layout: Unpack[LayoutOptions],
 ) -> DataFrame:
-    """Return who is to be told of which events: `subscription`, `event_id`, `time`, `generation`, and what to keep.
+    """Return the notifications: `subscription`, `event_id`, `time`, `generation`, and the columns to keep.
 
-    `events` is a batch or a streaming DataFrame. Its columns are the events' attributes, unless one of them is named
-    that holds a whole event: `payload` as JSON, text or binary, `struct` as a struct. `time` is a column, of
-    timestamps or of ticks, that says when an event ended, or, with `payload`, an attribute of it; without it, the
-    time of the query or of the micro-batch. `stream` is the stream of all events, `stream_column` names a column
-    with each one's own. `keep` lists columns of `events` to be returned with each notification; `values` adds what
-    a subscription selects, as JSON; `faults` adds a row for each that is no event, with a `reason` and no
-    subscription, where otherwise such a row is passed over.
+    `events` is a batch or a streaming DataFrame. `layout` says where events stand in it. `event_id` (`"event_id"`
+    by default) is the column with ids. The other columns are attributes, unless one of them holds whole events:
+    `payload` as JSON, string or binary, `struct` as a struct. `time` is a column of timestamps or ticks with the end
+    of each event, or, with `payload`, an attribute of it; without it, events end at the time of the query or
+    micro-batch. `stream` is the stream of all events, `stream_column` a column with the stream of each.
 
-    `subscriptions` is an index or its folder, or whatever one can be made of (see `SubscriptionSource`): that is
-    done in `folder`, with `shards`, and with a `matcher` and its `options`, such as statistics; faulty ones are told
-    to `on_error` or logged. A stream that matches with an index follows it: each micro-batch is matched with the
-    generation that was current when it was first run, also when it is run again; so is a batch that `foreachBatch`
-    gives. `generation` holds on to one.
+    `keep` lists columns of `events` to return with each notification; `values` adds the values that a subscription
+    selects, as JSON; `faults` adds a row for each row that is no event, with a `reason` and no subscription, which is
+    otherwise skipped.
+
+    `subscriptions` is an index or its folder, or any `SubscriptionSource`, of which an index is built in `folder`,
+    with `shards`, a `matcher` and its `options`, such as statistics; invalid subscriptions go to `on_error`, or are
+    logged. A stream follows its index: each micro-batch is matched with the generation that was current at its first
+    run, also when it is run again; so is a batch of `foreachBatch`. `generation` pins one.
 
     `plan="join"` matches by an equi-join in Spark SQL, without Python workers: subscriptions become hashed points, events
-    their candidate coordinates. Those that SQL cannot decide exactly are matched by an index besides, in `folder` or a
-    temporary one. A stream then holds on to the generation that was current when it was planned.
+    their candidate coordinates. Subscriptions that SQL cannot decide exactly are matched by an index as well, in
+    `folder` or a temporary one. A stream is then pinned to the generation that was current when it was planned.
     """
     if plan not in PLANS:
         raise SparkError(f"there is no plan `{plan}`; there are: {', '.join(PLANS)}")
-    index = index_of(
+    index = ensure_index(
         subscriptions,
         folder=folder,
         shards=shards,
@@ -77,28 +89,24 @@ def match(
         is_local=_is_local(events),
         on_error=on_error,
     )
-    layout = layout_of(
-        events,
-        event_id=event_id,
-        time=time,
-        stream=stream,
-        stream_column=stream_column,
-        payload=payload,
-        struct=struct,
-    )
+    resolved = resolve_layout(events, **layout)
     if plan == "index":
-        return matched(events, index, layout, keep=keep, values=values, faults=faults, generation=generation)
-    check_kept(events, keep)
+        return match_with_index(
+            events, index, resolved, keep=keep, values=values, faults=faults, generation=generation
+        )
+    check_keep(events, keep)
     reader = IndexReader(index)
     number = _current(events, reader) if generation is None else generation
-    joined = join_notifications(events, reader, number, layout, keep=keep, values=values, faults=faults)
-    if not joined.left and not faults:
+    joined = join_notifications(events, reader, number, resolved, keep=keep, values=values, faults=faults)
+    if not joined.remaining and not faults:
         return joined.notifications
-    rest, newest = rest_index(joined.left, rest_folder(folder, is_local=_is_local(events)), matcher, options)
-    others = matched(
+    rest, newest = index_remaining(
+        joined.remaining, remaining_folder(folder, is_local=_is_local(events)), matcher, options
+    )
+    others = match_with_index(
         events,
         rest,
-        layout,
+        resolved,
         keep=keep,
         values=values,
         faults=faults,
@@ -108,10 +116,10 @@ def match(
     return joined.notifications.union(others.withColumn("generation", functions.lit(number)))
 
 
-def matched(
+def match_with_index(
     events: DataFrame,
     index: str,
-    layout: Layout,
+    layout: EventLayout,
     *,
     keep: Sequence[str] = (),
     values: bool = False,
@@ -120,21 +128,21 @@ def matched(
     seconds: Accumulator[dict[int, float]] | None = None,
     attributes: tuple[str, ...] | None = None,
 ) -> DataFrame:
-    """Return the notifications of events that are laid out so, by the index that is there.
+    """Return the notifications of events with a layout, by an existing index.
 
-    `attributes` are those by which columns are left out, if not those that the index speaks of.
+    Columns are pruned by `attributes`, or by the attributes that the index mentions.
     """
     reader = IndexReader(index)
     number = _current(events, reader) if generation is None else generation
-    made_of = reader.generation(number)
-    check_kept(events, keep)
+    contents = reader.generation(number)
+    check_keep(events, keep)
     if events.isStreaming and not isinstance(reader.generations.storage, LocalStorage):
         _refuse_speculation(events)
     if not events.isStreaming:
-        layout = pruned(events, layout, attributes or made_of.attributes)
-    prepared, names = sent_columns(events, layout, keep)
+        layout = prune_columns(events, layout, attributes or contents.attributes)
+    prepared, names = select_columns(events, layout, keep)
     time_type = time_type_of(events, layout)
-    job = Job(
+    job = MatchJob(
         index,
         number,
         generation is not None or not events.isStreaming,
@@ -146,50 +154,37 @@ def matched(
         seconds,
         names,
     )
-    told = _told(events, job, time_type)
-    if len(made_of.shards) == 1:
-        return prepared.mapInArrow(lambda batches: notifications(job, batches), told)
-    sent = StructType(
+    schema = _notification_schema(events, job, time_type)
+    if len(contents.shards) == 1:
+        return prepared.mapInArrow(lambda batches: match_batches(job, batches), schema)
+    routed = StructType(
         [*prepared.schema.fields, StructField(SHARD, LongType()), StructField(GENERATION, LongType())]
     )
-    split = prepared.mapInArrow(lambda batches: routed(job, batches), sent)
-    by_shard = split.repartitionById(len(made_of.shards), functions.col(SHARD).cast("int"))
-    return by_shard.mapInArrow(lambda batches: notifications(job, batches, is_routed=True), told)
+    split = prepared.mapInArrow(lambda batches: route_batches(job, batches), routed)
+    by_shard = split.repartitionById(len(contents.shards), functions.col(SHARD).cast("int"))
+    return by_shard.mapInArrow(lambda batches: match_batches(job, batches, is_routed=True), schema)
 
 
 def dead_letters(
     events: DataFrame,
     *,
-    event_id: str = "event_id",
-    time: str | None = None,
-    stream: str | None = None,
-    stream_column: str | None = None,
-    payload: str | None = None,
-    struct: str | None = None,
     keep: Sequence[str] = (),
+    **layout: Unpack[LayoutOptions],
 ) -> DataFrame:
-    """Return the rows that are no events and match nothing: `event_id`, the `reason`, and the columns to keep."""
-    layout = layout_of(
-        events,
-        event_id=event_id,
-        time=time,
-        stream=stream,
-        stream_column=stream_column,
-        payload=payload,
-        struct=struct,
-    )
-    check_kept(events, keep)
-    prepared, names = sent_columns(events, layout, keep)
-    job = Job("", 0, True, layout, tuple(keep), names=names)
+    """Return the rows that are no events: `event_id`, the `reason`, and the columns to keep; `layout` is that of `match`."""
+    resolved = resolve_layout(events, **layout)
+    check_keep(events, keep)
+    prepared, names = select_columns(events, resolved, keep)
+    job = MatchJob("", 0, True, resolved, tuple(keep), names=names)
     fields = [
-        StructField("event_id", events.schema[layout.event_id].dataType),
+        StructField("event_id", events.schema[resolved.event_id].dataType),
         StructField("reason", StringType()),
     ]
     kept = [nullable(events.schema[name]) for name in keep]
-    return prepared.mapInArrow(lambda batches: dead_letters_of(job, batches), StructType([*fields, *kept]))
+    return prepared.mapInArrow(lambda batches: find_dead_letters(job, batches), StructType([*fields, *kept]))
 
 
-def _told(events: DataFrame, job: Job, time_type: DataType) -> StructType:
+def _notification_schema(events: DataFrame, job: MatchJob, time_type: DataType) -> StructType:
     fields = [
         StructField("subscription", StringType(), nullable=job.faults),
         StructField("event_id", events.schema[job.layout.event_id].dataType),
@@ -205,7 +200,7 @@ def _told(events: DataFrame, job: Job, time_type: DataType) -> StructType:
 
 
 def _current(events: DataFrame, reader: IndexReader) -> int:
-    """Return the newest generation, or in `foreachBatch` that of the micro-batch, also when it is run again."""
+    """Return the newest generation, or in `foreachBatch` the generation of the micro-batch."""
     number = reader.current()
     context = events.sparkSession.sparkContext
     query, batch = context.getLocalProperty(QUERY), context.getLocalProperty(BATCH)

@@ -1,4 +1,4 @@
-"""`Pipeline`: a stream of events that is matched for as long as it runs."""
+"""`Pipeline`: matches a stream of events for as long as it runs."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from tocsin.index import SubscriptionIndex
 from tocsin.index.storage import storage_of
 from tocsin.model.errors import SparkError, TocsinError
-from tocsin.spark.frames import layout_of
-from tocsin.spark.matching import dead_letters, matched
-from tocsin.spark.progress import BatchProgress, Watch
-from tocsin.spark.subscriptions import Report, SubscriptionSource, fill, is_index, log_error
+from tocsin.spark.event_columns import resolve_layout
+from tocsin.spark.matching import dead_letters, match_with_index
+from tocsin.spark.progress import BatchProgress, ProgressObserver
+from tocsin.spark.subscription_sources import Report, SubscriptionSource, fill_index, is_index, log_error
 
 Sink: TypeAlias = str | os.PathLike[str] | Mapping[str, Any] | Callable[[DataFrame], DataStreamWriter]
 """A folder for Parquet files; a format with its options, such as `{"format": "kafka", "topic": "notes", …}`; or a
@@ -34,14 +34,14 @@ _LAYOUT: Final = ("event_id", "time", "stream", "stream_column", "payload", "str
 class Pipeline:
     """Matches a stream with subscriptions that may change, and sends the notifications to a sink.
 
-    `source` is a streaming DataFrame. `subscriptions` is whatever `match` takes. The folder of an index is followed
-    as others publish to it. A file of subscriptions is followed too: when it changes, what it says becomes the next
-    generation of an index that the pipeline keeps in `folder`, beside the checkpoint unless told otherwise. So is
-    what a function returns, asked every `refresh` seconds.
+    `source` is a streaming DataFrame. `subscriptions` is any source that `match` takes. The folder of an index is
+    followed as others publish to it. A file of subscriptions is followed too: when it changes, its contents become
+    the next generation of an index that the pipeline keeps in `folder`, by default beside the checkpoint. The same
+    happens to the result of a function, which is called every `refresh` seconds.
 
-    `dead_letters` is a sink for rows that are no events. `layout` says where events stand in the source's rows, with
-    the names that `match` has for that: `event_id`, `time`, `payload` and so on. `trigger` is how often a
-    micro-batch begins; without it, as soon as the one before has ended.
+    `dead_letters` is a sink for rows that are no events. `layout` are the keywords of `match` that say where events
+    stand in a row: `event_id`, `time`, `payload` and so on. `trigger` is the interval of micro-batches; without it, a
+    micro-batch begins as soon as the one before has ended.
     """
 
     def __init__(
@@ -77,12 +77,12 @@ class Pipeline:
         self._sink = sink
         self._checkpoint = os.fspath(checkpoint)
         self._keep, self._values = keep, values
-        self._letters = dead_letters
+        self._dead_letters = dead_letters
         self._trigger = trigger
         self._refresh = refresh
         self._report = on_error or log_error
         self._layout: dict[str, Any] = layout
-        self._watch = Watch(source)
+        self._observer = ProgressObserver(source)
         self._ended = Event()
         self._changing = Lock()
         self._follower: Thread | None = None
@@ -93,26 +93,28 @@ class Pipeline:
         self.index = self._open(folder)
 
     def start(self, *, available_now: bool = False) -> StreamingQuery:
-        """Start the stream and return its query; with `available_now` it ends when what there is has been matched."""
+        """Start the stream and return its query; with `available_now` it ends after the events that are there now."""
         if any(one.isActive for one in self._queries):
             raise SparkError("the pipeline runs already; `stop` it first, or make another")
-        self.stop()  # what is left of the run before
+        self.stop()  # the rest of an earlier run
         self._ended.clear()
-        layout = layout_of(self._source, **self._layout)
+        layout = resolve_layout(self._source, **self._layout)
         time = None if layout.is_clock or layout.time_inside is not None else layout.time
-        told = matched(
-            self._watch.events(self._source, time),
+        notifications = match_with_index(
+            self._observer.events(self._source, time),
             self.index,
             layout,
             keep=self._keep,
             values=self._values,
-            seconds=self._watch.seconds,
+            seconds=self._observer.seconds,
         )
-        query = self._begin(self._watch.notifications(told), self._sink, "notifications", available_now)
-        if self._letters is not None:
+        query = self._begin(
+            self._observer.notifications(notifications), self._sink, "notifications", available_now
+        )
+        if self._dead_letters is not None:
             kept = [name for name in (layout.payload,) if name is not None]
-            letters = dead_letters(self._source, **self._layout, keep=kept)
-            self._begin(letters, self._letters, "dead-letters", available_now)
+            rows = dead_letters(self._source, **self._layout, keep=kept)
+            self._begin(rows, self._dead_letters, "dead-letters", available_now)
         if self._index is not None and self._is_followed():
             self._follower = Thread(target=self._follow, name="tocsin-subscriptions", daemon=True)
             self._follower.start()
@@ -125,7 +127,7 @@ class Pipeline:
         on_progress: Callable[[BatchProgress], object] | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Run until the stream ends, is stopped, or `timeout` seconds have passed; tell of each micro-batch."""
+        """Run until the stream ends, is stopped, or `timeout` seconds have passed; `on_progress` gets each micro-batch."""
         query = self.start(available_now=available_now)
         queries = tuple(self._queries)
         until = None if timeout is None else clock.monotonic() + timeout
@@ -133,11 +135,11 @@ class Pipeline:
             while any(one.isActive for one in queries) and (until is None or clock.monotonic() < until):
                 if not all(one.isActive or one.exception() is None for one in queries):
                     break
-                self._tell(query, on_progress)
+                self._report_progress(query, on_progress)
                 self._ended.wait(_POLL)
                 if self._ended.is_set():
                     break
-            self._tell(query, on_progress)
+            self._report_progress(query, on_progress)
             for one in queries:
                 if (fault := one.exception()) is not None:
                     raise SparkError(f"the stream failed: {_cause(fault)}") from fault
@@ -145,19 +147,19 @@ class Pipeline:
             self.stop()
 
     def stop(self) -> None:
-        """End the stream; what a micro-batch had not finished is done again when the pipeline is next started."""
+        """Stop the stream; an unfinished micro-batch is repeated at the next start."""
         self._ended.set()
         for query in self._queries:
-            with suppress(Exception):  # one that has failed has told so already
+            with suppress(Exception):  # a failed query has reported its error already
                 query.stop()
         if self._follower is not None:
             self._follower.join()
         self._queries, self._follower = [], None
 
     def refresh(self) -> int:
-        """Take over the subscriptions as they are now, and return the generation from which on they are matched.
+        """Publish the present subscriptions, and return their generation.
 
-        If there are none at all, as in a file that is just being written, `SparkError` is raised and those before stay.
+        Raise `SparkError` if there are none, as in a file that is just being written; the earlier ones stay.
         """
         if self._index is None:
             raise SparkError(
@@ -166,7 +168,7 @@ class Pipeline:
         source = self._subscriptions() if callable(self._subscriptions) else self._subscriptions
         with self._changing:
             before = self._index.generation
-            fill(self._index, source, self._report)
+            fill_index(self._index, source, self._report)
             if not len(self._index):
                 raise SparkError("no subscription could be read")
             number = self._index.publish()
@@ -175,7 +177,7 @@ class Pipeline:
             return number
 
     def _open(self, folder: str | os.PathLike[str] | None) -> str:
-        """Return where the index is; make it, or bring it up to date, if it is the pipeline's own."""
+        """Return the address of the index; build or update it if it is the pipeline's own."""
         source = self._subscriptions
         if not callable(source) and is_index(source):
             if isinstance(source, SubscriptionIndex):
@@ -197,7 +199,7 @@ class Pipeline:
         try:
             self._queries.append(writer.start())
         except Exception as fault:
-            self.stop()  # what was started before it
+            self.stop()  # the queries started before
             raise SparkError(f"the stream of {name} cannot be started: {_reason(fault)}") from fault
         return self._queries[-1]
 
@@ -205,7 +207,7 @@ class Pipeline:
         return callable(self._subscriptions) or isinstance(self._subscriptions, (str, os.PathLike))
 
     def _state(self) -> object:
-        """Return what changes when a file of subscriptions does."""
+        """Return a value that changes with the file of subscriptions."""
         if callable(self._subscriptions):
             return object()
         if isinstance(self._subscriptions, (str, os.PathLike)):
@@ -221,14 +223,16 @@ class Pipeline:
                 continue
             try:
                 self.refresh()
-            except TocsinError as error:  # the stream goes on with what there was
+            except TocsinError as error:  # the stream goes on with the earlier subscriptions
                 self._report(error)
             except Exception as fault:  # noqa: BLE001 - whatever a caller's function or a disk may do
                 self._report(SparkError(f"the subscriptions cannot be read now: {fault}"))
             self._seen = state
 
-    def _tell(self, query: StreamingQuery, on_progress: Callable[[BatchProgress], object] | None) -> None:
-        for one in self._watch.new(query):
+    def _report_progress(
+        self, query: StreamingQuery, on_progress: Callable[[BatchProgress], object] | None
+    ) -> None:
+        for one in self._observer.new(query):
             if on_progress is not None:
                 on_progress(one)
 
@@ -245,13 +249,13 @@ def _writer(frame: DataFrame, sink: Sink) -> DataStreamWriter:
 
 
 def _reason(fault: Exception) -> str:
-    """Return what Spark says of a query that it does not start, without Java's stack."""
+    """Return the reason why Spark does not start a query, without Java's stack."""
     java = getattr(fault, "java_exception", None)
     return str(fault if java is None else java.getMessage()).strip().partition("\n")[0]
 
 
 def _cause(fault: StreamingQueryException) -> str:
-    """Return what happened, without Spark's plan and Java's stack."""
+    """Return the cause of a failure, without Spark's plan and Java's stack."""
     lines = [line.strip() for line in str(fault).splitlines() if line.strip()]
-    told = [line for line in lines if "Error: " in line and not line.startswith(("at ", "File "))]
-    return (told or lines or ["no reason was given"])[-1 if told else 0]
+    causes = [line for line in lines if "Error: " in line and not line.startswith(("at ", "File "))]
+    return (causes or lines or ["no reason was given"])[-1 if causes else 0]

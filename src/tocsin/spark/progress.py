@@ -1,4 +1,4 @@
-"""How a stream is getting on, micro-batch by micro-batch."""
+"""The progress of a stream, micro-batch by micro-batch."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pyspark.sql import DataFrame, functions
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import TimestampType
 
-from tocsin.spark.worker import SecondsByBatch
+from tocsin.spark.match_worker import SecondsByBatch
 
 _EVENTS: Final = "tocsin_events"
 _NOTES: Final = "tocsin_notifications"
 
 
 class BatchProgress(Struct, frozen=True):
-    """One micro-batch: what came, what was sent, and what that took.
+    """One micro-batch: its events, notifications and times.
 
-    `match_seconds` are spent in workers on reading and matching events, all tasks together. `lag` is by how many
-    seconds the newest event's own time was behind when the batch ended; None where events have none.
+    `match_seconds` are the seconds of all tasks spent on decoding and matching events. `lag` is the age in seconds of
+    the newest event when the batch ended; None where events have no time.
     """
 
     batch: int
@@ -35,12 +35,12 @@ class BatchProgress(Struct, frozen=True):
 
     @property
     def events_per_second(self) -> float:
-        """Return how many events a second this batch took in."""
+        """Return the events per second of this batch."""
         return self.events / self.seconds if self.seconds else 0.0
 
     @property
     def notifications_per_second(self) -> float:
-        """Return how many notifications a second this batch sent."""
+        """Return the notifications per second of this batch."""
         return self.notifications / self.seconds if self.seconds else 0.0
 
     def __str__(self) -> str:
@@ -52,23 +52,23 @@ class BatchProgress(Struct, frozen=True):
         )
 
 
-class Watch:
-    """Counts what passes through a stream, and tells of each micro-batch once."""
+class ProgressObserver:
+    """Counts the events and notifications of a stream, and reports each micro-batch once."""
 
     def __init__(self, frame: DataFrame) -> None:
         context = frame.sparkSession.sparkContext
         self.seconds = context.accumulator({}, SecondsByBatch())
-        self._told = -1
+        self._reported = -1
 
     def events(self, frame: DataFrame, time: str | None) -> DataFrame:
-        """Return the events, with their newest time taken note of."""
+        """Return the events with their newest time observed."""
         if time is None or not isinstance(frame.schema[time].dataType, TimestampType):
             return frame
         newest = functions.max(functions.unix_micros(functions.col(f"`{time.replace('`', '``')}`")))
         return frame.observe(_EVENTS, newest.alias("newest"))
 
     def notifications(self, frame: DataFrame) -> DataFrame:
-        """Return the notifications, counted."""
+        """Return the notifications with their number observed."""
         return frame.observe(
             _NOTES,
             functions.count("subscription").alias("count"),
@@ -76,12 +76,14 @@ class Watch:
         )
 
     def new(self, query: StreamingQuery) -> Iterator[BatchProgress]:
-        """Return the micro-batches that have ended since this was last asked."""
+        """Yield the micro-batches that have ended since the last call."""
         ended = [
-            one for one in query.recentProgress if one.batchId > self._told and "addBatch" in one.durationMs
+            one
+            for one in query.recentProgress
+            if one.batchId > self._reported and "addBatch" in one.durationMs
         ]
         for one in ended:
-            self._told = one.batchId
+            self._reported = one.batchId
             yield _read(one, self.seconds.value.get(one.batchId, 0.0))
 
 

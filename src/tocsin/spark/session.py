@@ -1,4 +1,4 @@
-"""A Spark session on this machine, as the command line, the demo and the tests need one."""
+"""Spark sessions for the command line, the demo and the tests."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ _DEFAULTS: Final = {
 def session(
     master: str | None = None, *, name: str = "tocsin", **settings: str | float | bool
 ) -> SparkSession:
-    """Return the session that a command runs in: the one that `spark-submit` has prepared, else one on `master`.
+    """Return the session of a command: the one that `spark-submit` prepared, else one on `master`.
 
-    Without a master, that is this machine with all its cores.
+    Without a master, it runs on this machine with all its cores.
     """
     if "PYSPARK_GATEWAY_PORT" not in os.environ and (master is None or master.startswith("local")):
         cores = re.fullmatch(r"local(?:\[(\d+|\*)\])?", master or "local[*]")
@@ -85,7 +85,7 @@ def local_session(
 
 
 def _prepare_environment() -> None:
-    """Name the Java and the Python that Spark is to run with, unless a JVM runs already or is about to."""
+    """Set the Java and the Python that Spark runs with, unless a JVM is running or about to."""
     if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:  # noqa: SLF001 - nothing public tells
         os.environ["JAVA_HOME"] = str(find_java(quiet=True))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -20,11 +20,11 @@ from tocsin.matching.statistics.tally import GROUP, Row
 from tocsin.model.conditions import Conjunction
 from tocsin.model.errors import SparkError
 from tocsin.model.values import Kind
-from tocsin.spark.frames import layout_of
-from tocsin.spark.layout import Layout
-from tocsin.spark.summaries import COUNTS, PARTS, SUMMARIES, condense, count, summarise
+from tocsin.spark.event_columns import resolve_layout
+from tocsin.spark.event_decoding import EventLayout
+from tocsin.spark.statistics_worker import COUNTS, PARTS, SUMMARIES, condense, count, summarise
 
-_ROW: Final = "__tocsin_row"  # what the workers' layout takes for an event's id and time
+_ROW: Final = "__tocsin_row"  # the column that replaces an event's id and time on workers
 _NO_VALUES: Final = (ArrayType, BinaryType, MapType, VariantType)
 _log = logging.getLogger("tocsin")
 
@@ -43,13 +43,12 @@ def statistics(
     top: int = TOP,
     bins: int = BINS,
 ) -> Statistics:
-    """Return the statistics of the events in a batch DataFrame, which is gone through once.
+    """Return the statistics of the events in a batch DataFrame, in one pass.
 
     `payload`, `struct`, `stream` and `stream_column` say where the events are, as for `match`; the values of the
-    column `event_id`, if it is named, are not counted. `groups` are attributes to be counted together; besides
-    them, those of up to four attributes that most of the `subscriptions` have equalities on, `max_groups` at the
-    most. How many are left out by that is logged, and told by `groups_left_out`. What is no event is told by
-    `refused`.
+    column `event_id`, if it is named, are not counted. `groups` are attributes to count together. Further groups of up
+    to four attributes come from the equalities of most `subscriptions`, at most `max_groups`; the number of groups left
+    out is logged, and is `groups_left_out`. `refused` counts the rows that are no events.
 
     Counts, the number of different values, and the `top` most frequent values and combinations are exact. Of the
     rest, each of `bins` bins is off by at most a sixteenth of its depth.
@@ -58,7 +57,7 @@ def statistics(
         raise SparkError("statistics are of a history: give a batch DataFrame, not a stream")
     frame = events.withColumn(_ROW, functions.lit(0))
     layout = _without_ids(
-        layout_of(
+        resolve_layout(
             frame,
             event_id=event_id or _ROW,
             stream=stream,
@@ -90,7 +89,7 @@ def statistics(
     return Statistics.assembled(distributions, joints, totals, groups_left_out=candidates.left_out)
 
 
-def _without_ids(layout: Layout, events: DataFrame) -> Layout:
+def _without_ids(layout: EventLayout, events: DataFrame) -> EventLayout:
     """Return a layout that needs neither ids nor times, without the columns that hold no values."""
     columns = None
     if layout.columns is not None:
@@ -104,8 +103,8 @@ def _without_ids(layout: Layout, events: DataFrame) -> Layout:
     return replace(layout, event_id=_ROW, time=_ROW, columns=columns)
 
 
-def _selected(frame: DataFrame, layout: Layout) -> DataFrame:
-    """Return the columns that workers need, and no others."""
+def _selected(frame: DataFrame, layout: EventLayout) -> DataFrame:
+    """Return the columns that workers need."""
     needed = [*(layout.columns or ()), layout.struct, layout.payload, layout.stream_column, _ROW]
     names = dict.fromkeys(name for name in needed if name is not None)
     return frame.select(*(f"`{name.replace('`', '``')}`" for name in names))

@@ -9,7 +9,14 @@ import pytest
 from tocsin.language import parse_condition, to_dnf
 from tocsin.model.timestamps import microseconds
 from tocsin.model.values import Kind
-from tocsin.spark.join.checks import Checker, ColumnPlaces, JoinCheck, NeverError, Question, UndecidedError
+from tocsin.spark.join.checks import (
+    CheckedAttributes,
+    Checker,
+    CheckOperator,
+    JoinCheck,
+    NeverError,
+    UndecidedError,
+)
 
 KINDS = {
     "a": Kind.NUMBER,
@@ -22,39 +29,39 @@ KINDS = {
 
 def checks(text: str) -> tuple[JoinCheck, ...]:
     (conjunction,) = to_dnf(parse_condition(text)).conjunctions
-    return Checker(ColumnPlaces(KINDS)).checks(conjunction)
+    return Checker(CheckedAttributes(KINDS)).checks(conjunction)
 
 
-def told(text: str) -> list[tuple[Question, tuple[object, ...]]]:
-    return [(check.question, check.constants) for check in checks(text)]
+def told(text: str) -> list[tuple[CheckOperator, tuple[object, ...]]]:
+    return [(check.operator, check.constants) for check in checks(text)]
 
 
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("a = 1", [(Question.EQ, (1.0,))]),
-        ("a between 1 and 2.5", [(Question.GE, (1.0,)), (Question.LE, (2.5,))]),
-        ("a not between 1 and 2", [(Question.NOT_BETWEEN, (1.0, 2.0))]),
-        ("a in (1, 2, 'x')", [(Question.IN, (1.0, 2.0))]),
-        ("a not in (1, 'x')", [(Question.NOT_IN, (1.0,))]),
-        ("word like 'x%'", [(Question.STARTS, ("x",))]),
-        ("word not contains 'x'", [(Question.NOT_CONTAINS, ("x",))]),
-        ("flag > false", [(Question.GT, (0,))]),
-        ("a is present", [(Question.PRESENT, ())]),
-        ("a is missing", [(Question.MISSING, ())]),
+        ("a = 1", [(CheckOperator.EQ, (1.0,))]),
+        ("a between 1 and 2.5", [(CheckOperator.GE, (1.0,)), (CheckOperator.LE, (2.5,))]),
+        ("a not between 1 and 2", [(CheckOperator.NOT_BETWEEN, (1.0, 2.0))]),
+        ("a in (1, 2, 'x')", [(CheckOperator.IN, (1.0, 2.0))]),
+        ("a not in (1, 'x')", [(CheckOperator.NOT_IN, (1.0,))]),
+        ("word like 'x%'", [(CheckOperator.STARTS_WITH, ("x",))]),
+        ("word not contains 'x'", [(CheckOperator.NOT_CONTAINS, ("x",))]),
+        ("flag > false", [(CheckOperator.GT, (0,))]),
+        ("a is present", [(CheckOperator.PRESENT, ())]),
+        ("a is missing", [(CheckOperator.MISSING, ())]),
         ("nowhere is missing", []),
-        ("a = -0.0", [(Question.EQ, (0.0,))]),
+        ("a = -0.0", [(CheckOperator.EQ, (0.0,))]),
     ],
 )
 def test_what_sql_decides_becomes_a_check(
-    text: str, found: list[tuple[Question, tuple[object, ...]]]
+    text: str, found: list[tuple[CheckOperator, tuple[object, ...]]]
 ) -> None:
     assert told(text) == found
 
 
 def test_timestamps_are_microseconds() -> None:
     moment = datetime(2026, 1, 2, tzinfo=UTC)
-    assert told("moment < timestamp '2026-01-02T00:00:00Z'") == [(Question.LT, (microseconds(moment),))]
+    assert told("moment < timestamp '2026-01-02T00:00:00Z'") == [(CheckOperator.LT, (microseconds(moment),))]
 
 
 @pytest.mark.parametrize(
@@ -93,9 +100,9 @@ def test_what_sql_cannot_decide_is_left(text: str) -> None:
 
 
 def test_places_are_numbered_as_they_are_asked_for() -> None:
-    places = ColumnPlaces(KINDS)
+    places = CheckedAttributes(KINDS)
     found = [places.find(path) for path in ("word", "b", "moment", "b", "nowhere", "flag")]
-    assert [place and (place.number, place.within) for place in found] == [
+    assert [place and (place.number, place.position) for place in found] == [
         (0, 0),
         (1, 0),
         (2, 0),

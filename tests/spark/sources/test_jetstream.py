@@ -12,27 +12,27 @@ from nats.js.api import RetentionPolicy
 
 from tocsin.model.errors import SparkError
 from tocsin.spark.sources import jetstream
-from tocsin.spark.sources.jetstream import Access, MessageSpan, StreamLink
+from tocsin.spark.sources.jetstream import ConnectionSettings, SequenceRange, StreamConnection
 
 from .conftest import Server, Stream
 
 
-def link_to(stream: Stream, *subjects: str, timeout: float = 5.0) -> StreamLink:
-    return StreamLink(
-        Access(
+def link_to(stream: Stream, *subjects: str, timeout: float = 5.0) -> StreamConnection:
+    return StreamConnection(
+        ConnectionSettings(
             (stream.server.url,), stream.name, tuple(f"{stream.name}.{s}" for s in subjects), timeout=timeout
         )
     )
 
 
-def numbers(link: StreamLink, first: int, end: int, *, strict: bool = True) -> list[int]:
+def numbers(link: StreamConnection, first: int, end: int, *, strict: bool = True) -> list[int]:
     return [message.sequence for some in link.read(first, end, strict=strict) for message in some]
 
 
 def test_a_range_is_read_in_order(stream: Stream) -> None:
     stream.publish(*range(20))
     with link_to(stream) as link:
-        assert link.span() == MessageSpan(1, 21)
+        assert link.span() == SequenceRange(1, 21)
         assert numbers(link, 1, 21) == list(range(1, 21))
         assert numbers(link, 5, 8) == [5, 6, 7]
         assert numbers(link, 8, 8) == []
@@ -52,7 +52,7 @@ def test_a_message_is_all_there(stream: Stream) -> None:
 
 
 def test_more_than_one_request(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jetstream, "_AT_ONCE", 7)
+    monkeypatch.setattr(jetstream, "_BATCH", 7)
     stream.publish(*range(50))
     stream.delete(7, 8, 9, 50)
     with link_to(stream) as link:
@@ -106,7 +106,7 @@ def test_messages_lost_before_they_were_read(stream: Stream) -> None:
 def test_messages_that_leave_after_they_were_read_are_not_lost(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jetstream, "_AT_ONCE", 4)
+    monkeypatch.setattr(jetstream, "_BATCH", 4)
     stream.publish(*range(10))
     with link_to(stream) as link:
         reading = link.read(1, 11)
@@ -121,7 +121,7 @@ def test_messages_that_leave_after_they_were_read_are_not_lost(
 def test_a_consumer_that_the_server_removed_is_made_anew(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jetstream, "_AT_ONCE", 4)
+    monkeypatch.setattr(jetstream, "_BATCH", 4)
     stream.publish(*range(10))
 
     async def remove(js: JetStreamContext) -> None:
@@ -146,19 +146,19 @@ def test_a_work_queue_is_refused(server: Server) -> None:
 
 def test_what_is_not_there_is_named(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     with (
-        StreamLink(Access((server.url,), "missing")) as link,
+        StreamConnection(ConnectionSettings((server.url,), "missing")) as link,
         pytest.raises(SparkError, match=rf"stream `missing` at {server.url}: stream not found"),
     ):
         link.span()
     with pytest.raises(SparkError, match=r"stream `any` at nats://127.0.0.1:1: .*Connect call failed"):
-        StreamLink(Access(("nats://127.0.0.1:1",), "any", timeout=5))
+        StreamConnection(ConnectionSettings(("nats://127.0.0.1:1",), "any", timeout=5))
     monkeypatch.setitem(sys.modules, "nkeys", None)
     with pytest.raises(SparkError, match=r"pip install 'nats-py\[nkeys\]'"):
-        StreamLink(Access((server.url,), "any", credentials="some.creds"))
+        StreamConnection(ConnectionSettings((server.url,), "any", credentials="some.creds"))
 
 
 def test_a_server_that_goes_away_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jetstream, "_AT_ONCE", 4)
+    monkeypatch.setattr(jetstream, "_BATCH", 4)
     server = Server(tmp_path / "nats")
     try:
         stream = Stream(server, "short")
@@ -192,21 +192,26 @@ def test_secrets_open_doors_and_are_not_shown(
 ) -> None:
     server = Server(tmp_path / "nats", *flags)
     try:
-        with StreamLink(Access((server.url,), "any", **right)) as link:  # type: ignore[arg-type]
+        with StreamConnection(ConnectionSettings((server.url,), "any", **right)) as link:  # type: ignore[arg-type]
             assert not link.is_closed
         with pytest.raises(SparkError, match="Authorization Violation") as caught:
-            StreamLink(Access((server.url,), "any", **wrong))  # type: ignore[arg-type]
+            StreamConnection(ConnectionSettings((server.url,), "any", **wrong))  # type: ignore[arg-type]
         assert "gu3ss" not in str(caught.value)
     finally:
         server.stop()
 
 
 def test_an_address_is_shown_without_its_secrets() -> None:
-    access = Access(("nats://ann:s3cret@one:4222", "tls://two"), "s", password="s3cret", token="t0ken")  # noqa: S106
+    access = ConnectionSettings(
+        ("nats://ann:s3cret@one:4222", "tls://two"),
+        "s",
+        password="s3cret",  # noqa: S106
+        token="t0ken",  # noqa: S106
+    )
     assert str(access) == repr(access) == "stream `s` at nats://one:4222, tls://two"
 
 
 def test_a_missing_client_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "nats", None)
     with pytest.raises(SparkError, match=r"pip install 'tocsin\[nats\]'"):
-        StreamLink(Access(("nats://127.0.0.1:1",), "any"))
+        StreamConnection(ConnectionSettings(("nats://127.0.0.1:1",), "any"))

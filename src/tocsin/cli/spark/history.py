@@ -1,4 +1,4 @@
-"""`tocsin spark backtest` and `tocsin spark stats`: what a history tells."""
+"""`tocsin spark backtest` and `tocsin spark stats`: commands over a history of events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from rich.text import Text
 
 from tocsin.cli import options as common
 from tocsin.cli.spark import options
-from tocsin.cli.spark.options import Asked, Options, opened, subscriptions_of
 from tocsin.cli.terminal import FaultLog, counted, note
 from tocsin.formats.subscription_files import Entry, read_subscriptions
 from tocsin.language.check import read_query
@@ -21,45 +20,44 @@ from tocsin.model.errors import SubscriptionError, TocsinError
 from tocsin.subscriptions.filters import disjunctive_form, require_filter
 
 
+@common.with_option_groups
 def backtest(
     events: options.Source,
-    subscribe: common.Subscribe = None,
-    subscriptions: common.SubscriptionFiles = None,
+    *,
+    given: options.QueryOptions,
     input_format: common.InputFormat = None,
     stream: common.Stream = None,
     time_field: Annotated[
-        str | None, typer.Option("--time-field", help="When an event ended; days are told by it.")
+        str | None, typer.Option("--time-field", help="When an event ended; days are counted by it.")
     ] = None,
     json: Annotated[Path | None, typer.Option(help="Write the counts to this file.", dir_okay=False)] = None,
-    option: options.ReaderOptions = None,
-    master: options.Master = None,
-    conf: options.Settings = None,
-    quiet: common.Quiet = False,
+    session: options.SessionOptions,
 ) -> None:
-    """Show what subscriptions would have sent of a history, day by day, so that you see the noise before subscribing."""
-    from tocsin.spark.backtest import backtest as tried  # noqa: PLC0415 - it brings Spark
+    """Show how many notifications subscriptions would have sent of a history, day by day."""
+    from tocsin.spark.backtest import backtest as run_backtest  # noqa: PLC0415 - imports Spark
 
     if time_field is None:
-        raise TocsinError("days are told by the events' own time: name it with --time-field")
-    how = Options(master, conf, option, input_format, None, time_field, quiet)
+        raise TocsinError("days come from the events' own time: name it with --time-field")
     with FaultLog() as log:
-        given = _queries(subscriptions_of(Asked(subscribe, subscriptions), log))
-        with opened(events, how) as (_, source):
+        queries = _queries(given.source(log))
+        with session.open(events, input_format=input_format, time_field=time_field) as (_, source):
             layout = {name: value for name, value in source.layout.items() if name != "event_id"}
-            found = tried(given, source.frame, event_id=source.layout["event_id"], stream=stream, **layout)
+            found = run_backtest(
+                queries, source.frame, event_id=source.layout["event_id"], stream=stream, **layout
+            )
     _show_backtest(found)
     if json is not None:
         days = [
             {"day": day.day, "events": day.events, "notifications": dict(day.notifications)}
             for day in found.days
         ]
-        told = {
+        totals = {
             "events": found.events,
             "total": found.total,
             "faults": found.faults,
             "by subscription": found.counts(),
         }
-        json.write_bytes(msgspec.json.format(msgspec.json.encode({**told, "days": days}), indent=2) + b"\n")
+        json.write_bytes(msgspec.json.format(msgspec.json.encode({**totals, "days": days}), indent=2) + b"\n")
     if log.count or found.faults:
         raise typer.Exit(1)
 
@@ -101,13 +99,14 @@ def _show_backtest(found: Any) -> None:
         note(f"{counted(found.faults, 'row')} left out: no events")
 
 
+@common.with_option_groups
 def stats(
     events: options.Source,
+    *,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Write the statistics to this file.", dir_okay=False)
     ],
-    subscribe: common.Subscribe = None,
-    subscriptions: common.SubscriptionFiles = None,
+    given: options.QueryOptions,
     group: Annotated[
         list[str] | None,
         typer.Option(help="Attributes to count together, as a,b; may be given several times.", metavar="A,B"),
@@ -120,22 +119,17 @@ def stats(
     input_format: common.InputFormat = None,
     stream: common.Stream = None,
     id_field: common.IdField = None,
-    option: options.ReaderOptions = None,
-    master: options.Master = None,
-    conf: options.Settings = None,
-    quiet: common.Quiet = False,
+    session: options.SessionOptions,
 ) -> None:
     """Count a history's attributes, values and combinations of values, for matchers that choose by cost.
 
     Subscriptions, if they are given, say which attributes are worth counting together.
     """
-    from tocsin.spark.statistics import statistics  # noqa: PLC0415 - it brings Spark
+    from tocsin.spark.statistics import statistics  # noqa: PLC0415 - imports Spark
 
-    how = Options(master, conf, option, input_format, id_field, None, quiet)
     with FaultLog() as log:
-        given = subscriptions_of(Asked(subscribe, subscriptions), log) if subscribe or subscriptions else ()
-        conjunctions = _conjunctions(given)
-        with opened(events, how) as (_, source):
+        conjunctions = _conjunctions(given.source(log) if given.subscribe or given.subscriptions else ())
+        with session.open(events, input_format=input_format, id_field=id_field) as (_, source):
             layout = {name: value for name, value in source.layout.items() if name in ("payload", "event_id")}
             found = statistics(
                 source.frame,

@@ -13,32 +13,26 @@ from rich.text import Text
 
 from tocsin.cli import options as common
 from tocsin.cli.spark import options
-from tocsin.cli.spark.options import Asked, Options, matcher_options, opened, subscriptions_of
 from tocsin.cli.terminal import FaultLog, counted, errors, note, shortened
 
 
 class Plan(StrEnum):
-    """How events and subscriptions are brought together."""
+    """How events are matched with subscriptions."""
 
     INDEX = "index"
     JOIN = "join"
 
 
+@common.with_option_groups
 def match(
     events: options.Source,
-    subscribe: common.Subscribe = None,
-    subscriptions: common.SubscriptionFiles = None,
-    index: options.Index = None,
-    template: common.TemplateText = None,
-    parameters: common.TemplateParameters = None,
-    id_rule: common.TemplateIds = None,
+    *,
+    given: options.SubscriptionOptions,
     keep: Annotated[
         list[str] | None, typer.Option(help="A column of the events to print with each notification.")
     ] = None,
     values: Annotated[bool, typer.Option("--values", help="Print what subscriptions select.")] = False,
-    shards: options.Shards = None,
-    matcher: options.MatcherName = None,
-    statistics: options.StatisticsFile = None,
+    building: options.IndexOptions,
     plan: Annotated[
         Plan,
         typer.Option(help="By an index that workers open, or by an equi-join in Spark SQL."),
@@ -51,38 +45,37 @@ def match(
     stream: common.Stream = None,
     time_field: common.TimeField = None,
     id_field: common.IdField = None,
-    option: options.ReaderOptions = None,
-    master: options.Master = None,
-    conf: options.Settings = None,
+    session: options.SessionOptions,
     faults: common.Faults = None,
-    quiet: common.Quiet = False,
 ) -> None:
     """Match a history of events against subscriptions.
 
     Ends with 0; with 1 if a record or a subscription had to be left out; with 2 if nothing could be done.
     """
-    from tocsin.spark import matching  # noqa: PLC0415 - it brings Spark
+    from tocsin.spark import matching  # noqa: PLC0415 - imports Spark
 
-    asked = Asked(subscribe, subscriptions, index, template, parameters, id_rule)
-    how = Options(master, conf, option, input_format, id_field, time_field, quiet)
     with FaultLog(faults) as log:
-        given = subscriptions_of(asked, log)
-        with opened(events, how) as (_, source):
+        subscriptions = given.source(log)
+        reading: dict[str, Any] = {
+            "input_format": input_format,
+            "id_field": id_field,
+            "time_field": time_field,
+        }
+        with session.open(events, **reading) as (_, source):
             notes = matching.match(
                 source.frame,
-                given,
+                subscriptions,
                 **source.layout,  # type: ignore[arg-type]
                 stream=stream,
                 keep=keep or [],
                 values=values,
                 faults=True,
-                shards=shards,
-                **matcher_options(matcher, statistics),
+                **building.settings(),
                 plan=plan.value,
                 on_error=log,
             )
             count = _write(notes, output, log) if output is not None else _print(notes, log)
-        if not quiet and errors.is_terminal:
+        if not session.quiet and errors.is_terminal:
             note(counted(count, "notification"))
     if log.count:
         raise typer.Exit(1)
@@ -90,7 +83,7 @@ def match(
 
 def _print(notes: Any, log: FaultLog) -> int:
     """Print notifications as they come: a table at a terminal, JSON lines otherwise."""
-    from tocsin.spark.writing import printable  # noqa: PLC0415 - it brings Spark
+    from tocsin.spark.notification_output import printable  # noqa: PLC0415 - imports Spark
 
     names = [name for name in notes.columns if name != "reason"]
     console = Console(highlight=False) if sys.stdout.isatty() else None
@@ -102,8 +95,8 @@ def _print(notes: Any, log: FaultLog) -> int:
             continue
         count += 1
         if console is None:
-            told = row.asDict(recursive=True)
-            sys.stdout.buffer.write(encode({name: told[name] for name in names}) + b"\n")
+            cells = row.asDict(recursive=True)
+            sys.stdout.buffer.write(encode({name: cells[name] for name in names}) + b"\n")
             continue
         if count == 1:
             console.print(f"{'SUBSCRIPTION':<20} {'EVENT':<20} {'TIME':<26} …", style="bold", soft_wrap=True)
@@ -116,8 +109,8 @@ def _print(notes: Any, log: FaultLog) -> int:
 
 
 def _write(notes: Any, output: str, log: FaultLog) -> int:
-    """Write notifications to Parquet files, and tell of what was left out."""
-    from tocsin.spark.writing import write_parquet  # noqa: PLC0415 - it brings Spark
+    """Write notifications to Parquet files, and log the rows that are no events."""
+    from tocsin.spark.notification_output import write_parquet  # noqa: PLC0415 - imports Spark
 
     held = notes.persist()
     try:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from tocsin.cli import options as common
 from tocsin.cli.spark import options
-from tocsin.cli.spark.options import Asked, Options, matcher_options, opened, pairs, subscriptions_of
+from tocsin.cli.spark.options import pairs
 from tocsin.cli.terminal import FaultLog, counted, errors, note
 from tocsin.model.errors import TocsinError
 
@@ -24,8 +24,10 @@ class SinkFormat(StrEnum):
     CONSOLE = "console"
 
 
+@common.with_option_groups
 def run(
     events: options.Source,
+    *,
     checkpoint: Annotated[
         str, typer.Option(help="Where the stream keeps how far it has come.", metavar="FOLDER")
     ],
@@ -41,19 +43,12 @@ def run(
         str | None,
         typer.Option(help="The folder that rows which are no events are written to.", metavar="FOLDER"),
     ] = None,
-    subscribe: common.Subscribe = None,
-    subscriptions: common.SubscriptionFiles = None,
-    index: options.Index = None,
-    template: common.TemplateText = None,
-    parameters: common.TemplateParameters = None,
-    id_rule: common.TemplateIds = None,
+    given: options.SubscriptionOptions,
     keep: Annotated[
         list[str] | None, typer.Option(help="A column of the events to write with each notification.")
     ] = None,
     values: Annotated[bool, typer.Option("--values", help="Write what subscriptions select.")] = False,
-    shards: options.Shards = None,
-    matcher: options.MatcherName = None,
-    statistics: options.StatisticsFile = None,
+    building: options.IndexOptions,
     trigger: Annotated[
         str | None, typer.Option(help="How often a micro-batch begins, such as '5 seconds'; else at once.")
     ] = None,
@@ -62,49 +57,44 @@ def run(
     stream: common.Stream = None,
     time_field: common.TimeField = None,
     id_field: common.IdField = None,
-    option: options.ReaderOptions = None,
-    master: options.Master = None,
-    conf: options.Settings = None,
-    quiet: common.Quiet = False,
+    session: options.SessionOptions,
 ) -> None:
-    """Match a stream of events for as long as it runs; Ctrl-C ends it, and the next start goes on from there.
+    """Match a stream of events for as long as it runs; Ctrl-C ends it, and the next start resumes there.
 
-    A file of subscriptions, or an index, may change meanwhile: what changes takes effect with the next micro-batch.
+    A file of subscriptions, or an index, may change meanwhile: a change takes effect with the next micro-batch.
     """
-    from tocsin.spark.data_sources import register  # noqa: PLC0415 - it brings Spark
+    from tocsin.spark.data_sources import register  # noqa: PLC0415 - imports Spark
     from tocsin.spark.pipeline import Pipeline  # noqa: PLC0415
 
     if sink is None and sink_format is not SinkFormat.CONSOLE:
         raise TocsinError(
             "name the folder that notifications go to with --sink, or print them: --sink-format console"
         )
-    asked = Asked(subscribe, subscriptions, index, template, parameters, id_rule)
-    how = Options(master, conf, option, input_format, id_field, time_field, quiet)
+    reading: dict[str, Any] = {"input_format": input_format, "id_field": id_field, "time_field": time_field}
     target = {
         "format": sink_format.value,
         **({} if sink is None else {"path": sink}),
         **pairs(sink_option, "--sink-option"),
     }
     with FaultLog() as log:
-        given = subscriptions_of(asked, log)
-        with opened(events, how, is_stream=True) as (spark, source):
+        subscriptions = given.source(log)
+        with session.open(events, **reading, is_stream=True) as (spark, source):
             register(spark)
             pipeline = Pipeline(
                 source.frame,
-                given,
+                subscriptions,
                 target,
                 checkpoint,
                 keep=keep or [],
                 values=values,
-                shards=shards,
-                **matcher_options(matcher, statistics),
+                **building.settings(),
                 dead_letters=dead_letters,
                 trigger=trigger,
                 on_error=log,
                 stream=stream,
                 **source.layout,  # type: ignore[arg-type]
             )
-            _watch(pipeline, once=once, quiet=quiet)
+            _watch(pipeline, once=once, quiet=session.quiet)
     if log.count:
         raise typer.Exit(1)
 
@@ -125,34 +115,30 @@ def _watch(pipeline: Any, *, once: bool, quiet: bool) -> None:
         pipeline.run(available_now=once, on_progress=None if quiet else lambda progress: note(str(progress)))
 
 
+@common.with_option_groups
 def publish(
     index: Annotated[
         str, typer.Argument(help="The folder of the index; it is made if it is not there.", metavar="INDEX")
     ],
-    subscribe: common.Subscribe = None,
-    subscriptions: common.SubscriptionFiles = None,
-    template: common.TemplateText = None,
-    parameters: common.TemplateParameters = None,
-    id_rule: common.TemplateIds = None,
-    shards: options.Shards = None,
-    matcher: options.MatcherName = None,
-    statistics: options.StatisticsFile = None,
+    *,
+    given: options.TemplateOptions,
+    building: options.IndexOptions,
     faults: common.Faults = None,
 ) -> None:
     """Make an index hold just these subscriptions; streams that match with it follow with their next micro-batch."""
     from tocsin.index import SubscriptionIndex  # noqa: PLC0415 - only when asked for
-    from tocsin.spark.subscriptions import fill  # noqa: PLC0415 - it brings Spark
+    from tocsin.spark.subscription_sources import fill_index  # noqa: PLC0415 - imports Spark
 
     with FaultLog(faults) as log:
-        source = subscriptions_of(Asked(subscribe, subscriptions, None, template, parameters, id_rule), log)
-        held = SubscriptionIndex(index, shards=shards, **matcher_options(matcher, statistics))
-        before = held.generation
-        fill(held, source, log)
-        if log.count and not len(held):
+        source = given.source(log)
+        published = SubscriptionIndex(index, **building.settings())
+        before = published.generation
+        fill_index(published, source, log)
+        if log.count and not len(published):
             raise TocsinError(f"{index}: no subscription could be read; the index is left as it was")
-        number = held.publish()
-        held.vacuum()
+        number = published.publish()
+        published.vacuum()
     state = "unchanged" if number == before else f"now generation {number}"
-    note(f"{index}: {counted(len(held), 'subscription')}, {state}")
+    note(f"{index}: {counted(len(published), 'subscription')}, {state}")
     if log.count:
         raise typer.Exit(1)

@@ -1,1 +1,1 @@
-"""The network underneath: nodes and links, shortest paths, and what each link carries."""
+"""The physical network: nodes and links, shortest paths, and link loads."""

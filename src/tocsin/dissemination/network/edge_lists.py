@@ -1,4 +1,4 @@
-"""Networks from files: a link a line."""
+"""Networks read from files, a link a line."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tocsin.formats.files import as_text, decompressed, is_readable
 from tocsin.matching import IdArray
 from tocsin.model.errors import TocsinError
 
-_SHOWN: Final = 5  # so many sizes of parts are told
-_WIDEST: Final = 60  # so many characters of a line or a name
+_SHOWN: Final = 5  # sizes of components in an error
+_WIDEST: Final = 60  # characters of a line or a name in an error
 _UNREADABLE: Final = (OSError, EOFError, zlib.error, pa.ArrowException)
 
 
 def read_edges(path: str | Path) -> Topology:
     """Return the network of a text file, `.gz` or `.zst` perhaps, whose lines are links: the names of two nodes.
 
-    Names are between commas, or words where a line has no comma; what follows them is ignored, as are empty lines and
-    what stands after `#`. Nodes are numbered in the order in which they appear. A link may be there twice, in either
+    Names are separated by commas, or by blanks where a line has no comma; further fields, empty lines and comments
+    after `#` are ignored. Nodes are numbered in the order in which they appear. A link may be there twice, in either
     direction; links from a node to itself are left out. Raise `TocsinError` for a line that is no link, and for a
     network that is not connected.
     """
@@ -40,14 +40,14 @@ def read_edges(path: str | Path) -> Topology:
         raise TocsinError(f"{path} has no link between two nodes; write two names a line, such as `a b`")
     pairs = np.array(ends, dtype=np.int64).reshape(-1, 2)
     topology = Topology.of(len(numbers), pairs[:, 0], pairs[:, 1])
-    part = _parts(topology)
-    if part.any():
-        raise _in_parts(path, part, list(numbers))
+    component = _components(topology)
+    if component.any():
+        raise _disconnected(path, component, list(numbers))
     return topology
 
 
 def _links(path: Path) -> Iterator[tuple[str, str]]:
-    """Read the names at both ends of each link that is none from a node to itself."""
+    """Yield the names at both ends of each link, without loops."""
     line = 0
     try:
         with path.open("rb") as raw, as_text(decompressed(raw, path.suffix)) as text:
@@ -58,7 +58,7 @@ def _links(path: Path) -> Iterator[tuple[str, str]]:
                 names = [name.strip() for name in written.split(",")] if "," in written else written.split()
                 if len(names) < 2 or not names[0] or not names[1]:
                     raise TocsinError(
-                        f"{path}, line {line}: {_told(written)} is no link; write the names of two nodes, such as `a b` or `a,b`"
+                        f"{path}, line {line}: {_quoted(written)} is no link; write the names of two nodes, such as `a b` or `a,b`"
                     )
                 if names[0] != names[1]:
                     yield names[0], names[1]
@@ -66,31 +66,31 @@ def _links(path: Path) -> Iterator[tuple[str, str]]:
         raise TocsinError(f"{path} cannot be read further than line {line}: {fault}") from None
 
 
-def _parts(topology: Topology) -> IdArray:
-    """Return, for each node, the least one that some path leads to."""
+def _components(topology: Topology) -> IdArray:
+    """Return, for each node, the least node of its connected component."""
     least = np.arange(topology.nodes)
     while True:
         here, there = least[topology.ends[:, 0]], least[topology.ends[:, 1]]
         if np.array_equal(here, there):
             return least
-        # Every part's least node gets one of a part beside it that is less; then all nodes look up whose they are.
+        # Hook the least node of each component to a smaller neighbouring one, then compress paths.
         np.minimum.at(least, np.maximum(here, there), np.minimum(here, there))
         while not np.array_equal(further := least[least], least):
             least = further
 
 
-def _in_parts(path: Path, part: IdArray, names: list[str]) -> TocsinError:
-    """Return the error that tells of the parts of a network, the largest first."""
-    first, sizes = np.unique(part, return_counts=True)
+def _disconnected(path: Path, component: IdArray, names: list[str]) -> TocsinError:
+    """Return the error of a network with several components, the largest first."""
+    first, sizes = np.unique(component, return_counts=True)
     order = np.argsort(-sizes, kind="stable")
-    told = ", ".join(str(size) for size in sizes[order[:_SHOWN]].tolist())
+    listed = ", ".join(str(size) for size in sizes[order[:_SHOWN]].tolist())
     others = f" and {len(sizes) - _SHOWN} others, none larger," if len(sizes) > _SHOWN else ""
     return TocsinError(
-        f"{path}: the network is in {len(sizes)} parts, of {told}{others} nodes; "
-        f"keep the links of the largest one alone, in which {_told(names[first[order[0]]])} is"
+        f"{path}: the network is in {len(sizes)} parts, of {listed}{others} nodes; "
+        f"keep the links of the largest one alone, in which {_quoted(names[first[order[0]]])} is"
     )
 
 
-def _told(text: str) -> str:
-    """Return the beginning of some text, with what cannot be written down escaped: a binary file may be one long line."""
+def _quoted(text: str) -> str:
+    """Return the beginning of a text, escaped: a binary file may be one long line."""
     return f"`{repr(text[:_WIDEST])[1:-1]}{'…' if len(text) > _WIDEST else ''}`"

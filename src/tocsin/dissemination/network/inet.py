@@ -1,4 +1,4 @@
-"""Networks made up in the shape of the internet: few nodes with very many links, many with one."""
+"""Generated networks in the shape of the internet, after Inet: few nodes with very many links, many with one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tocsin.dissemination.network.topology import Topology
 from tocsin.model.errors import TocsinError
 
-_LARGEST: Final = 0.6  # the most links that a node of N has are about N to this power
+_LARGEST: Final = 0.6  # the largest degree is about the number of nodes to this power
 
 
 def make_topology(
@@ -22,10 +22,10 @@ def make_topology(
     exponent: float = 2.2,
     leaves: float = 0.3,
 ) -> Topology:
-    """Return a connected network, as Inet makes them: a share of `leaves` with one link, the others' degrees by a power law.
+    """Return a connected network: a share of `leaves` with one link, the other degrees from a power law.
 
-    First a tree of the nodes that are no leaves, then the leaves, both hung in proportion to the links that a node still
-    lacks, then links from the nodes of the highest degree down. The same arguments give the same network.
+    Three steps as in Inet-3.0: a tree of the inner nodes, then the leaves, both attached in proportion to the links that a
+    node still lacks, then further links from the node of the highest degree down. The same arguments give the same network.
     """
     _check(nodes, exponent, leaves)
     random = np.random.default_rng([seed, nodes])
@@ -35,7 +35,7 @@ def make_topology(
     inner, outer = np.flatnonzero(~is_leaf).tolist(), np.flatnonzero(is_leaf).tolist()
     wanted: list[int] = degrees.tolist()
     links, stubs = _tree(inner, outer, wanted, draws)
-    links += _filled(inner, wanted, links, stubs, draws)
+    links += _fill(inner, wanted, links, stubs, draws)
     ends = np.array(links, dtype=np.int64)
     return Topology.of(nodes, ends[:, 0], ends[:, 1])
 
@@ -52,7 +52,7 @@ def _check(nodes: int, exponent: float, leaves: float) -> None:
 def _degrees(
     random: Generator, nodes: int, exponent: float, leaves: float
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return how many links each node is to have, and which are leaves."""
+    """Return the degree of each node, and which nodes are leaves."""
     outer = min(round(leaves * nodes), nodes - 1)
     is_leaf = np.zeros(nodes, dtype=np.bool_)
     is_leaf[random.permutation(nodes)[:outer]] = True
@@ -61,14 +61,14 @@ def _degrees(
     share = np.cumsum(choices ** -float(exponent))
     degrees = np.ones(nodes, dtype=np.int64)
     drawn = choices[np.searchsorted(share, random.random(inner) * share[-1], side="right")]
-    # A tree of the inner nodes takes two ends a link, each leaf one more; in a small network too few may be drawn.
+    # A tree of the inner nodes takes two ends per link, each leaf one more; a small network may draw too few.
     missing = max(0, 2 * (inner - 1) + outer - int(drawn.sum()))
     degrees[~is_leaf] = drawn + np.bincount(random.integers(inner, size=missing), minlength=inner)
     return degrees, is_leaf
 
 
 def _draws(random: Generator) -> Iterator[float]:
-    """Draw numbers in [0, 1) without an end."""
+    """Yield random numbers in [0, 1) without end."""
     while True:
         yield from random.random(4_096).tolist()
 
@@ -88,14 +88,14 @@ def _tree(
     return links, stubs
 
 
-def _filled(
+def _fill(
     inner: list[int],
     wanted: list[int],
     links: list[tuple[int, int]],
     stubs: list[int],
     draws: Iterator[float],
 ) -> list[tuple[int, int]]:
-    """Return links between stubs, no two alike; a node whose stubs find no partner any more goes without."""
+    """Return links between stubs, without duplicates; stubs that find no partner are dropped."""
     linked: list[set[int]] = [set() for _ in wanted]
     for node, other in links:
         linked[node].add(other)
@@ -103,7 +103,7 @@ def _filled(
     lacking = np.bincount(np.array(stubs, dtype=np.int64), minlength=len(wanted)).tolist()
     more = []
     for node in sorted(inner, key=lambda one: (-wanted[one], one)):
-        lacks, lacking[node] = lacking[node], 0  # from here on its own stubs are stale
+        lacks, lacking[node] = lacking[node], 0  # its own stubs are stale from here on
         refused = []
         while lacks and stubs:
             place = int(next(draws) * len(stubs))

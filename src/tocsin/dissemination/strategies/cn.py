@@ -1,4 +1,4 @@
-"""CN: no server; a change goes to all subscriptions whose range contains it, and they store all its rows (2.2.1)."""
+"""CN: no server; a change goes to all subscriptions whose range contains it, and each stores all rows of its range (2.2.1)."""
 
 from __future__ import annotations
 

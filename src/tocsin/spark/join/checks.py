@@ -1,4 +1,4 @@
-"""Predicates as checks on a DataFrame's columns: what Spark SQL can decide exactly as the language means it."""
+"""Predicates as checks of a DataFrame's columns, where Spark SQL decides them exactly as the language does."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tocsin.model.values import Kind, Value, kind_of
 Constant = float | str | int
 
 
-class ColumnFamily(IntEnum):
-    """What a column's values are compared as."""
+class ValueFamily(IntEnum):
+    """The type that a column's values are compared as."""
 
     NUMBER = 0  # doubles, two for a value that lies between them
     TEXT = 1  # strings, by their bytes
     WHOLE = 2  # 64-bit integers: booleans, and timestamps in microseconds
 
 
-class Question(IntEnum):
-    """What a check asks of a value. Up to 6, which of less (1), equal (2) and greater (4) will do."""
+class CheckOperator(IntEnum):
+    """The operator of a check. Up to 6, a set of bits: less (1), equal (2), greater (4)."""
 
     LT = 1
     EQ = 2
@@ -37,10 +37,10 @@ class Question(IntEnum):
     IN = 8
     NOT_IN = 9
     NOT_BETWEEN = 10
-    STARTS = 11
-    NOT_STARTS = 12
-    ENDS = 13
-    NOT_ENDS = 14
+    STARTS_WITH = 11
+    NOT_STARTS_WITH = 12
+    ENDS_WITH = 13
+    NOT_ENDS_WITH = 14
     CONTAINS = 15
     NOT_CONTAINS = 16
     PRESENT = 17
@@ -48,100 +48,77 @@ class Question(IntEnum):
 
     @property
     def has_list(self) -> bool:
-        """Tell whether it asks with several constants."""
-        return self in (Question.IN, Question.NOT_IN, Question.NOT_BETWEEN)
+        """Return whether it takes several constants."""
+        return self in (CheckOperator.IN, CheckOperator.NOT_IN, CheckOperator.NOT_BETWEEN)
 
 
-_QUESTIONS: Final = {
-    Operator.EQ: Question.EQ,
-    Operator.NE: Question.NE,
-    Operator.LT: Question.LT,
-    Operator.LE: Question.LE,
-    Operator.GT: Question.GT,
-    Operator.GE: Question.GE,
-    Operator.IN: Question.IN,
-    Operator.NOT_IN: Question.NOT_IN,
-    Operator.NOT_BETWEEN: Question.NOT_BETWEEN,
-    Operator.STARTS_WITH: Question.STARTS,
-    Operator.NOT_STARTS_WITH: Question.NOT_STARTS,
-    Operator.ENDS_WITH: Question.ENDS,
-    Operator.NOT_ENDS_WITH: Question.NOT_ENDS,
-    Operator.CONTAINS: Question.CONTAINS,
-    Operator.NOT_CONTAINS: Question.NOT_CONTAINS,
+_OPERATORS: Final = {
+    one: CheckOperator[one.name] for one in Operator if one.name in CheckOperator.__members__
 }
-_ON_STRINGS: Final = frozenset(
-    {
-        Operator.STARTS_WITH,
-        Operator.NOT_STARTS_WITH,
-        Operator.ENDS_WITH,
-        Operator.NOT_ENDS_WITH,
-        Operator.CONTAINS,
-        Operator.NOT_CONTAINS,
-        Operator.LIKE,
-        Operator.NOT_LIKE,
-        Operator.REGEX,
-        Operator.NOT_REGEX,
-    }
+_STRING_OPERATORS: Final = frozenset(
+    one
+    for one in Operator
+    if one.name.removeprefix("NOT_") in ("LIKE", "STARTS_WITH", "ENDS_WITH", "CONTAINS", "REGEX")
 )
 _LISTS: Final = (Operator.IN, Operator.NOT_IN)
 
 
-class Place(Struct, frozen=True):
-    """An attribute that the events have a column for: of which kind, and where it stands among those of its family."""
+class CheckedAttribute(Struct, frozen=True):
+    """An attribute with a column in the events: its kind, and its number among all and among its family."""
 
     kind: Kind
     number: int  # among all
-    within: int  # among those of the family
+    position: int  # in its family's array
 
     @property
-    def family(self) -> ColumnFamily:
-        """Return what the values are compared as."""
+    def family(self) -> ValueFamily:
+        """Return the type that the values are compared as."""
         return _FAMILIES[self.kind]
 
 
 _FAMILIES: Final = {
-    Kind.NUMBER: ColumnFamily.NUMBER,
-    Kind.STRING: ColumnFamily.TEXT,
-    Kind.BOOLEAN: ColumnFamily.WHOLE,
-    Kind.TIMESTAMP: ColumnFamily.WHOLE,
+    Kind.NUMBER: ValueFamily.NUMBER,
+    Kind.STRING: ValueFamily.TEXT,
+    Kind.BOOLEAN: ValueFamily.WHOLE,
+    Kind.TIMESTAMP: ValueFamily.WHOLE,
 }
 
 
-class ColumnPlaces:
-    """The attributes that events have columns for, by their kinds; one gets its place when it is first asked for."""
+class CheckedAttributes:
+    """The attributes with a column in the events, numbered in the order of their first use."""
 
     def __init__(self, kinds: Mapping[str, Kind]) -> None:
         self._kinds = kinds
-        self._counts = dict.fromkeys(ColumnFamily, 0)
-        self.used: dict[str, Place] = {}
+        self._counts = dict.fromkeys(ValueFamily, 0)
+        self.used: dict[str, CheckedAttribute] = {}
 
-    def find(self, path: str) -> Place | None:
-        """Return an attribute's place, or None if no event has a value for it."""
+    def find(self, path: str) -> CheckedAttribute | None:
+        """Return an attribute, numbered if it is new, or None if the events have no column for it."""
         kind = self._kinds.get(path)
         if kind is None:
             return None
         if path not in self.used:
             family = _FAMILIES[kind]
-            self.used[path] = Place(kind, len(self.used), self._counts[family])
+            self.used[path] = CheckedAttribute(kind, len(self.used), self._counts[family])
             self._counts[family] += 1
         return self.used[path]
 
 
 class JoinCheck(Struct, frozen=True):
-    """A question about the value at a place, with constants of its family."""
+    """A test of an attribute's value against constants of its family."""
 
-    place: Place
-    question: Question
+    attribute: CheckedAttribute
+    operator: CheckOperator
     constants: tuple[Constant, ...] = ()
 
     @property
     def values(self) -> tuple[Constant, ...]:
-        """Return the values of which the event's must be one; none if other values may do."""
-        return self.constants if self.question in (Question.EQ, Question.IN) else ()
+        """Return the values of an equality or a list; none for other operators."""
+        return self.constants if self.operator in (CheckOperator.EQ, CheckOperator.IN) else ()
 
     def narrowed(self, value: Constant) -> JoinCheck:
-        """Return the check that the value is just this one."""
-        return JoinCheck(self.place, Question.EQ, (value,))
+        """Return the check that the value equals one of the values."""
+        return JoinCheck(self.attribute, CheckOperator.EQ, (value,))
 
 
 class NeverError(Exception):
@@ -149,18 +126,18 @@ class NeverError(Exception):
 
 
 class UndecidedError(Exception):
-    """Spark SQL cannot tell exactly what the predicate means."""
+    """Spark SQL cannot decide the predicate exactly."""
 
 
 class Checker:
-    """Turns conjunctions into checks of the values at places."""
+    """Turns conjunctions into checks of attributes."""
 
-    def __init__(self, places: ColumnPlaces) -> None:
-        self._places = places
+    def __init__(self, attributes: CheckedAttributes) -> None:
+        self._attributes = attributes
         self._known: dict[Predicate, tuple[JoinCheck, ...] | type[Exception]] = {}
 
     def checks(self, conjunction: Conjunction) -> tuple[JoinCheck, ...]:
-        """Return the checks that must all hold; raise `NeverError`, or `UndecidedError` if that cannot be told so."""
+        """Return the checks that must all hold; raise `NeverError` or `UndecidedError`."""
         found: list[JoinCheck] = []
         is_never = False
         for predicate in conjunction:
@@ -171,7 +148,7 @@ class Checker:
                 found += known
             elif known is NeverError:
                 is_never = True
-        if is_never:  # whatever else it asks
+        if is_never:  # even if other predicates are undecided
             raise NeverError
         if any(self._known[predicate] is UndecidedError for predicate in conjunction):
             raise UndecidedError
@@ -187,44 +164,48 @@ class Checker:
         operator, subject = predicate.operator, predicate.subject
         if type(subject) is not Attribute:
             raise UndecidedError
-        place = self._places.find(subject.path)
+        attribute = self._attributes.find(subject.path)
         if operator is Operator.MISSING:
-            return () if place is None else (JoinCheck(place, Question.MISSING),)
-        if place is None:
+            return () if attribute is None else (JoinCheck(attribute, CheckOperator.MISSING),)
+        if attribute is None:
             raise NeverError
         if operator is Operator.PRESENT:
-            return (JoinCheck(place, Question.PRESENT),)
+            return (JoinCheck(attribute, CheckOperator.PRESENT),)
         if not all(type(operand) is Literal for operand in predicate.operands):
             raise UndecidedError
         values = [operand.value for operand in predicate.operands if type(operand) is Literal]
-        return _compared(place, operator, values)
+        return _comparison(attribute, operator, values)
 
 
-def _compared(place: Place, operator: Operator, values: Sequence[Value]) -> tuple[JoinCheck, ...]:
-    """Return the checks that compare a value with constants, each known to be of the kind that makes sense."""
-    if place.kind is Kind.STRING and any(isinstance(value, datetime) for value in values):
-        raise UndecidedError  # texts that may be read as timestamps
-    if operator in _ON_STRINGS:
-        if place.kind is not Kind.STRING:
+def _comparison(
+    attribute: CheckedAttribute, operator: Operator, values: Sequence[Value]
+) -> tuple[JoinCheck, ...]:
+    """Return the checks that compare an attribute with constants."""
+    if attribute.kind is Kind.STRING and any(isinstance(value, datetime) for value in values):
+        raise UndecidedError  # strings that may be read as timestamps
+    if operator in _STRING_OPERATORS:
+        if attribute.kind is not Kind.STRING:
             raise NeverError
-        if operator not in _QUESTIONS:
+        if operator not in _OPERATORS:
             raise UndecidedError  # patterns
-        return (JoinCheck(place, _QUESTIONS[operator], (str(values[0]),)),)
-    alike = [value for value in values if kind_of(value) is place.kind]
+        return (JoinCheck(attribute, _OPERATORS[operator], (str(values[0]),)),)
+    alike = [value for value in values if kind_of(value) is attribute.kind]
     if not alike or (operator not in _LISTS and len(alike) < len(values)):
         raise NeverError  # a comparison across kinds is unknown
     constants = (
         tuple(dict.fromkeys(map(_constant, alike))) if operator in _LISTS else tuple(map(_constant, alike))
     )
     if operator is Operator.BETWEEN:
-        return JoinCheck(place, Question.GE, constants[:1]), JoinCheck(place, Question.LE, constants[1:])
-    if operator not in _QUESTIONS:
+        return JoinCheck(attribute, CheckOperator.GE, constants[:1]), JoinCheck(
+            attribute, CheckOperator.LE, constants[1:]
+        )
+    if operator not in _OPERATORS:
         raise UndecidedError
-    return (JoinCheck(place, _QUESTIONS[operator], constants),)
+    return (JoinCheck(attribute, _OPERATORS[operator], constants),)
 
 
 def _constant(value: Value) -> Constant:
-    """Return a constant as its column's values are compared with it."""
+    """Return a constant in the type of its family."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -237,4 +218,4 @@ def _constant(value: Value) -> Constant:
         raise UndecidedError from None
     if number != value:  # an integer that no double equals
         raise UndecidedError
-    return number + 0.0  # there is one zero
+    return number + 0.0  # turns -0.0 into 0.0

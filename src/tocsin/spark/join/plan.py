@@ -1,4 +1,4 @@
-"""The join: candidate coordinates of events, points of subscriptions, and what is left for an index to match."""
+"""The equi-join of events' candidate coordinates with subscriptions' points (AMKH), and the subscriptions it leaves out."""
 
 from __future__ import annotations
 
@@ -16,57 +16,57 @@ from tocsin.model.errors import SparkError
 from tocsin.model.event import STREAM
 from tocsin.model.options import FOREVER
 from tocsin.model.values import Kind
-from tocsin.spark.frames import CLOCK, by_place, pruned, time_type_of
-from tocsin.spark.join.checks import Checker, ColumnFamily, ColumnPlaces
-from tocsin.spark.join.leaves import Leaf, any_of, fault_of, fields_of, leaves_of, ticks_of
+from tocsin.spark.event_columns import CLOCK, prune_columns, time_type_of, with_positional_names
+from tocsin.spark.event_decoding import EventLayout
+from tocsin.spark.join.checks import CheckedAttributes, Checker, ValueFamily
+from tocsin.spark.join.leaf_columns import Leaf, any_of, fault_of, fields_of, leaves_of, ticks_of
 from tocsin.spark.join.points import PointTable, points_of
 from tocsin.spark.join.schemas import Schema
 from tocsin.spark.join.split import split
 from tocsin.spark.join.verification import Values, is_first, passes
-from tocsin.spark.layout import Layout
 
-_BROADCAST: Final = 64 << 20  # bytes of points up to which every worker gets all of them
+_BROADCAST: Final = 64 << 20  # bytes of points that are broadcast at most
 _ARRAYS: Final = {"lows": "double", "highs": "double", "texts": "string", "wholes": "bigint"}
 
 
-class Joined(Struct, frozen=True):
-    """The notifications that the join tells, and the subscriptions that it leaves to an index."""
+class JoinResult(Struct, frozen=True):
+    """The notifications of the join, and the subscriptions that remain for an index."""
 
     notifications: DataFrame
-    left: list[Addition]
+    remaining: list[Addition]
 
 
 def join_notifications(
     events: DataFrame,
     reader: IndexReader,
     generation: int,
-    layout: Layout,
+    layout: EventLayout,
     *,
     keep: Sequence[str] = (),
     values: bool = False,
     faults: bool = False,
-) -> Joined:
+) -> JoinResult:
     """Return the notifications of a generation's subscriptions, as far as Spark SQL decides them exactly.
 
-    With `values`, subscriptions that select something are left over, too.
+    With `values`, subscriptions that select values remain, too.
     """
     if not events.isStreaming:
-        layout = pruned(events, layout, reader.generation(generation).attributes)
+        layout = prune_columns(events, layout, reader.generation(generation).attributes)
     source = _Source(events, layout)
-    places = ColumnPlaces({path: leaf.kind for path, leaf in source.leaves.items()})
-    parts = split(reader, generation, Checker(places), may_select=not values)
-    points = points_of(parts.decided)
-    has_validity = any(one.validity.is_limited for one in parts.decided)
-    asked = _asked(source, places, points.schemas, keep)
-    held = _point_frame(events, points)
-    found = asked.join(held, "coordinate").where(_condition(points, has_validity=has_validity))
-    return Joined(_notifications(found, generation, keep, values=values, faults=faults), parts.left)
+    attributes = CheckedAttributes({path: leaf.kind for path, leaf in source.leaves.items()})
+    parts = split(reader, generation, Checker(attributes), may_select=not values)
+    points = points_of(parts.by_sql)
+    has_validity = any(one.validity.is_limited for one in parts.by_sql)
+    candidates = _candidates(source, attributes, points.schemas, keep)
+    subscriptions = _point_frame(events, points)
+    found = candidates.join(subscriptions, "coordinate").where(_condition(points, has_validity=has_validity))
+    return JoinResult(_notifications(found, generation, keep, values=values, faults=faults), parts.remaining)
 
 
 class _Source:
-    """Events as columns called by their places, and their leaves by path."""
+    """Events with positional column names, and their leaf columns by path."""
 
-    def __init__(self, events: DataFrame, layout: Layout) -> None:
+    def __init__(self, events: DataFrame, layout: EventLayout) -> None:
         if layout.payload is not None:
             raise SparkError(
                 f"the plan `join` reads columns or a struct, and `{layout.payload}` is JSON: read it with from_json first, "
@@ -105,7 +105,7 @@ class _Source:
 
     @property
     def time(self) -> Column:
-        """Return when an event ended, as a notification tells it."""
+        """Return when an event ended, as a notification has it."""
         if self.layout.time == CLOCK:
             return functions.current_timestamp()
         if isinstance(time_type_of(self.events, self.layout), LongType):
@@ -139,18 +139,18 @@ class _Source:
         return fields_of(self.named(struct), type_) if isinstance(type_, StructType) else []
 
 
-def _asked(
-    source: _Source, places: ColumnPlaces, schemas: Sequence[Schema], keep: Sequence[str]
+def _candidates(
+    source: _Source, attributes: CheckedAttributes, schemas: Sequence[Schema], keep: Sequence[str]
 ) -> DataFrame:
-    """Return a row for each candidate coordinate of each event, with what is to be checked and told of it."""
-    leaves = {place.number: source.leaves[path] for path, place in places.used.items()}
+    """Return a row for each candidate coordinate of each event, with the values to verify and to return."""
+    leaves = {one.number: source.leaves[path] for path, one in attributes.used.items()}
     hashed = sorted({number for schema in schemas for number in schema})
     columns = [
         source.named(source.layout.event_id).alias("event_id"),
         source.time.alias("time"),
         source.ticks.alias("ticks"),
         *(source.named(name).alias(f"k{place}") for place, name in enumerate(keep)),
-        *_arrays(source, places),
+        *_value_arrays(source, attributes),
         *(
             functions.when(leaves[number].key.isNotNull(), _hash(number, leaves[number].key)).alias(
                 f"h{number}"
@@ -158,25 +158,25 @@ def _asked(
             for number in hashed
         ),
     ]
-    rows = by_place(source.events).where(source.is_event).select(*columns)
+    rows = with_positional_names(source.events).where(source.is_event).select(*columns)
     coordinates = functions.array(*(_coordinate(number, schema) for number, schema in enumerate(schemas)))
     kept = [name for name in rows.columns if not (name[0] == "h" and name[1:].isdigit())]
     return rows.select(*kept, functions.explode(coordinates).alias("coordinate"))
 
 
-def _arrays(source: _Source, places: ColumnPlaces) -> list[Column]:
-    """Return the values that may be asked for, by family."""
+def _value_arrays(source: _Source, attributes: CheckedAttributes) -> list[Column]:
+    """Return the values that checks may read, an array for each family."""
     found: dict[str, list[Column]] = {name: [] for name in _ARRAYS}
-    for path, place in places.used.items():
+    for path, attribute in attributes.used.items():
         leaf = source.leaves[path]
-        if place.family is ColumnFamily.NUMBER:
+        if attribute.family is ValueFamily.NUMBER:
             low, high = leaf.bounds
             found["lows"].append(low)
             found["highs"].append(high)
         else:
-            found["texts" if place.family is ColumnFamily.TEXT else "wholes"].append(leaf.value)
-    if all(leaf.is_exact for leaf in map(source.leaves.__getitem__, places.used)):
-        found["highs"] = []  # the same as the others
+            found["texts" if attribute.family is ValueFamily.TEXT else "wholes"].append(leaf.value)
+    if all(leaf.is_exact for leaf in map(source.leaves.__getitem__, attributes.used)):
+        found["highs"] = []  # equal to the lows
     return [
         functions.array(*columns).cast(f"array<{_ARRAYS[name]}>").alias(name)
         for name, columns in found.items()
@@ -188,8 +188,8 @@ def _hash(number: int, key: Column) -> Column:
 
 
 def _coordinate(number: int, schema: Schema) -> Column:
-    """Return an event's coordinate by a schema; null if it has no value for some of its places."""
-    hashes = [functions.col(f"h{place}") for place in schema]
+    """Return an event's coordinate by a schema; null if some attribute has no value."""
+    hashes = [functions.col(f"h{number}") for number in schema]
     coordinate = _coordinate_of(functions.lit(number), functions.array(*hashes).cast("array<bigint>"))
     for hash_ in hashes:
         coordinate = functions.when(hash_.isNotNull(), coordinate)
@@ -205,12 +205,12 @@ def _point_frame(events: DataFrame, points: PointTable) -> DataFrame:
     frame = events.sparkSession.createDataFrame(points.table)
 
     def hash_of(key: Column) -> Column:
-        place = key.getField("place")
+        attribute = key.getField("attribute")
         number, text, whole = (key.getField(name) for name in ("number", "text", "whole"))
         return (
-            functions.when(number.isNotNull(), functions.xxhash64(place, number))
-            .when(text.isNotNull(), functions.xxhash64(place, text))
-            .otherwise(functions.xxhash64(place, whole))
+            functions.when(number.isNotNull(), functions.xxhash64(attribute, number))
+            .when(text.isNotNull(), functions.xxhash64(attribute, text))
+            .otherwise(functions.xxhash64(attribute, whole))
         )
 
     hashes = functions.transform("keys", hash_of)
@@ -221,7 +221,7 @@ def _point_frame(events: DataFrame, points: PointTable) -> DataFrame:
 
 
 def _condition(points: PointTable, *, has_validity: bool) -> Column:
-    """Return whether a pair of a coordinate's event and a point is a match, and the one that tells it."""
+    """Return whether a pair of an event and a point is a match, by the first conjunction that holds."""
     lows, highs, texts, wholes = (functions.col(name) for name in _ARRAYS)
     values = Values(lows, functions.when(functions.size(highs) > 0, highs).otherwise(lows), texts, wholes)
     condition = passes(values, functions.col("checks"))
@@ -241,7 +241,7 @@ def _notifications(
     values: bool,
     faults: bool,
 ) -> DataFrame:
-    """Return matches with the columns that notifications have."""
+    """Return matches with the columns of notifications."""
     nothing: Any = functions.lit(None).cast("string")
     columns = [
         functions.col("subscription"),

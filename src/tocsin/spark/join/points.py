@@ -1,4 +1,4 @@
-"""Subscriptions as a table of points: a row for each coordinate that an event must have to be checked against one."""
+"""Subscriptions as a table of points: an event is checked against the rows with one of its coordinates (AMKH)."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import pyarrow as pa
 from msgspec import Struct
 
 from tocsin.model.options import Validity
-from tocsin.spark.join.checks import ColumnFamily, Constant, JoinCheck, Question
+from tocsin.spark.join.checks import CheckOperator, Constant, JoinCheck, ValueFamily
 from tocsin.spark.join.schemas import EMPTY, Schema, choose_schemas
 
-_MEMBERS: Final = 8  # values of a list that is hashed, a point each
-_POINTS: Final = 64  # that a conjunction has at most
+_MAX_LIST: Final = 8  # values of a list that is hashed; each is a point
+_MAX_POINTS: Final = 64  # of a conjunction
 
-FIELDS: Final = {ColumnFamily.NUMBER: "number", ColumnFamily.TEXT: "text", ColumnFamily.WHOLE: "whole"}
+FIELDS: Final = {ValueFamily.NUMBER: "number", ValueFamily.TEXT: "text", ValueFamily.WHOLE: "whole"}
 _KEY: Final = pa.struct(
-    [("place", pa.int32()), ("number", pa.float64()), ("text", pa.string()), ("whole", pa.int64())]
+    [("attribute", pa.int32()), ("number", pa.float64()), ("text", pa.string()), ("whole", pa.int64())]
 )
 _CHECK: Final = pa.struct(
     [
-        ("within", pa.int32()),
+        ("position", pa.int32()),
         ("family", pa.int32()),
-        ("question", pa.int32()),
+        ("operator", pa.int32()),
         ("number", pa.float64()),
         ("text", pa.string()),
         ("whole", pa.int64()),
@@ -47,8 +47,8 @@ _SCHEMA: Final = pa.schema(
 )
 
 
-class Decided(Struct, frozen=True):
-    """A subscription that Spark SQL can decide: its conjunctions, as checks, and when it applies."""
+class SqlSubscription(Struct, frozen=True):
+    """A subscription that Spark SQL can decide: its validity, and its conjunctions as checks."""
 
     id: str
     validity: Validity
@@ -56,18 +56,17 @@ class Decided(Struct, frozen=True):
 
 
 class PointTable(Struct, frozen=True):
-    """The table, and the schemas that its rows are hashed by; a row's `schema` is a place in them."""
+    """The table, and the schemas that its rows are hashed by; a row's `schema` is a position among them."""
 
     table: Any  # pa.Table
     schemas: tuple[Schema, ...]
     has_earlier: bool  # whether some subscription has several conjunctions
 
 
-def points_of(subscriptions: Sequence[Decided]) -> PointTable:
+def points_of(subscriptions: Sequence[SqlSubscription]) -> PointTable:
     """Return the points of subscriptions, each conjunction hashed by the schema that is chosen for its equalities.
 
-    A conjunction carries those before it that satisfy the same subscription: an event is told by the first that holds,
-    and so once.
+    A conjunction carries the earlier ones of its subscription: an event matches by the first that holds, so only once.
     """
     keyed = [_keyed(checks) for one in subscriptions for checks in one.conjunctions]
     chosen = choose_schemas(Counter(tuple(keys) for keys in keyed), _distinct(keyed))
@@ -88,42 +87,42 @@ def points_of(subscriptions: Sequence[Decided]) -> PointTable:
 
 
 class _Point(Struct, frozen=True):
-    keys: Sequence[JoinCheck]  # equalities, by place
+    keys: Sequence[JoinCheck]  # equalities, by attribute
     checks: Sequence[JoinCheck]
 
 
 def _keyed(checks: Iterable[JoinCheck]) -> dict[int, JoinCheck]:
-    """Return the checks that a conjunction may be hashed by, by place, ascending."""
+    """Return the checks that a conjunction may be hashed by, by attribute, ascending."""
     found: dict[int, JoinCheck] = {}
     points = 1
-    for check in sorted(checks, key=lambda one: (len(one.values), one.place.number)):
+    for check in sorted(checks, key=lambda one: (len(one.values), one.attribute.number)):
         size = len(check.values)
-        if not 0 < size <= _MEMBERS or points * size > _POINTS or check.place.number in found:
+        if not 0 < size <= _MAX_LIST or points * size > _MAX_POINTS or check.attribute.number in found:
             continue
         points *= size
-        found[check.place.number] = check
+        found[check.attribute.number] = check
     return dict(sorted(found.items()))
 
 
 def _distinct(keyed: Iterable[dict[int, JoinCheck]]) -> dict[int, int]:
-    """Return how many values each place is compared with."""
+    """Return how many values each attribute is compared with."""
     values: dict[int, set[Constant]] = {}
     for keys in keyed:
-        for place, check in keys.items():
-            values.setdefault(place, set()).update(check.values)
-    return {place: len(found) for place, found in values.items()}
+        for number, check in keys.items():
+            values.setdefault(number, set()).update(check.values)
+    return {number: len(found) for number, found in values.items()}
 
 
 def _points(checks: Sequence[JoinCheck], keys: dict[int, JoinCheck], schema: Schema) -> Iterator[_Point]:
     """Return a conjunction's points: one for each combination of values that its keys allow."""
-    hashed = [keys[place] for place in schema]
+    hashed = [keys[number] for number in schema]
     for values in product(*(check.values for check in hashed)):
-        just = {check: check.narrowed(value) for check, value in zip(hashed, values, strict=True)}
-        yield _Point([just[check] for check in hashed], [just.get(check, check) for check in checks])
+        narrowed = {check: check.narrowed(value) for check, value in zip(hashed, values, strict=True)}
+        yield _Point([narrowed[check] for check in hashed], [narrowed.get(check, check) for check in checks])
 
 
 class _Rows:
-    """The table's rows, in columns; a check is a number until the end, since most are shared by many subscriptions."""
+    """The table's rows, in columns; checks are interned, since most are shared by many subscriptions."""
 
     def __init__(self) -> None:
         self._ids: list[str] = []
@@ -138,7 +137,9 @@ class _Rows:
         self._group_ends = [0]
         self._known: dict[JoinCheck, int] = {}
 
-    def add(self, one: Decided, schema: int, point: _Point, earlier: Iterable[tuple[JoinCheck, ...]]) -> None:
+    def add(
+        self, one: SqlSubscription, schema: int, point: _Point, earlier: Iterable[tuple[JoinCheck, ...]]
+    ) -> None:
         """Add a point."""
         self._ids.append(one.id)
         self._validities.append(one.validity)
@@ -176,27 +177,27 @@ class _Rows:
 
 
 def _lists(ends: list[int], pool: Any, chosen: list[int]) -> Any:
-    """Return lists of what `chosen` names in a pool, that end at `ends`."""
+    """Return lists of the chosen elements of a pool; list i ends at ends[i + 1]."""
     values = pool.take(pa.array(chosen, pa.int32()))
     return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), values)
 
 
 def _key(check: JoinCheck) -> dict[str, Any] | None:
-    """Return an equality as the table holds what a point is hashed by; None of any other check, which is no key."""
-    if check.question is not Question.EQ:
+    """Return an equality as a key in the table; None for any other check."""
+    if check.operator is not CheckOperator.EQ:
         return None
-    return {"place": check.place.number, FIELDS[check.place.family]: check.constants[0]}
+    return {"attribute": check.attribute.number, FIELDS[check.attribute.family]: check.constants[0]}
 
 
 def _cell(check: JoinCheck) -> dict[str, Any]:
-    """Return a check as the table holds it."""
+    """Return a check as a cell of the table."""
     cell: dict[str, Any] = {
-        "within": check.place.within,
-        "family": int(check.place.family),
-        "question": int(check.question),
+        "position": check.attribute.position,
+        "family": int(check.attribute.family),
+        "operator": int(check.operator),
     }
-    field = FIELDS[check.place.family]
-    if check.question.has_list:
+    field = FIELDS[check.attribute.family]
+    if check.operator.has_list:
         cell[f"{field}s"] = list(check.constants)
     elif check.constants:
         cell[field] = check.constants[0]

@@ -16,17 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 Schema: TypeAlias = tuple[int, ...]
-"""The numbers of places, ascending."""
+"""The numbers of attributes, ascending."""
 
 EMPTY: Final[Schema] = ()
 _MOST: Final = 256  # schemas: an event has so many coordinates at most
 
 
 def choose_schemas(counts: Mapping[Schema, int], distinct: Mapping[int, int]) -> dict[Schema, Schema]:
-    """Return the schema that conjunctions are hashed by, for each set of places that they have equalities on.
+    """Return the schema that conjunctions are hashed by, for each set of attributes with equalities.
 
-    `counts` says how many conjunctions have equalities on just these places, and `distinct` how many different values
-    each place is compared with: one event in so many is taken to have any one of them.
+    `counts` says how many conjunctions have equalities on just these attributes, and `distinct` how many different values
+    each attribute is compared with: an event is assumed to have each of them with equal probability.
     """
     return _Choice(counts, distinct).choose()
 
@@ -43,7 +43,7 @@ class _Choice:
         self._costs = np.ones(len(self._sets))  # checks an event, for each conjunction
         self._best = np.zeros(len(self._sets), dtype=np.int64)
         self._schemas: list[Schema] = [EMPTY]
-        self._members = [np.arange(len(self._sets))]  # by schema, the sets that it is part of
+        self._members = [np.arange(len(self._sets))]  # by schema, the sets that contain it
         self._waiting: list[tuple[float, Schema, int, int]] = []
 
     def choose(self) -> dict[Schema, Schema]:
@@ -55,7 +55,7 @@ class _Choice:
             members, cost, gain = self._gain(parent, place)
             if gain <= 1.0:
                 continue
-            if self._waiting and gain < -self._waiting[0][0]:  # what was chosen since has taken some of it
+            if self._waiting and gain < -self._waiting[0][0]:  # schemas chosen since have reduced it
                 heappush(self._waiting, (-gain, schema, parent, place))
                 continue
             better = members[self._costs[members] > cost]
@@ -70,14 +70,14 @@ class _Choice:
         return float(np.prod([self._shares[place] for place in schema]))
 
     def _gain(self, parent: int, place: int) -> tuple[NDArray[np.int64], float, float]:
-        """Return the sets that a schema with one place more is part of, its checks each, and what it saves an event."""
+        """Return the sets that contain an extended schema, its checks for each, and the checks it saves an event."""
         members = _common(self._members[parent], self._holders[place])
         cost = self._share(self._schemas[parent]) * self._shares[place]
         saved = np.maximum(self._costs[members] - cost, 0.0) * self._weights[members]
         return members, cost, float(saved.sum())
 
     def _extend(self, number: int, seen: set[Schema]) -> None:
-        """Let the extensions of a schema wait, each with what it would save now."""
+        """Queue the extensions of a schema, each with the checks that it would save now."""
         schema, members = self._schemas[number], self._members[number]
         sizes = self._offsets[members + 1] - self._offsets[members]
         begins = np.repeat(self._offsets[members] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
@@ -96,7 +96,7 @@ class _Choice:
 
 
 def _common(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return what is in both of two ascending arrays, neither of them empty: the shorter one is looked up in the longer."""
+    """Return the intersection of two ascending arrays, neither empty."""
     few, many = (one, other) if len(one) < len(other) else (other, one)
     places = np.minimum(np.searchsorted(many, few), len(many) - 1)
     found: NDArray[np.int64] = few[many[places] == few]
@@ -104,7 +104,7 @@ def _common(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int6
 
 
 def _holders(places: NDArray[np.int64], owners: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
-    """Return, by place, the sets that hold it, ascending."""
+    """Return, by attribute, the sets that contain it, ascending."""
     order = np.argsort(places, kind="stable")
     found, begins = np.unique(places[order], return_index=True)
     parts = np.split(owners[order], begins)[1:]

@@ -1,4 +1,4 @@
-"""Subscriptions of an index, apart: those that Spark SQL decides, and those that are left to be matched by an index."""
+"""An index's subscriptions split in two: those that Spark SQL decides, and the remaining ones, for an index."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from tocsin.index.placement import Placement
 from tocsin.index.shard import ShardDraft
 from tocsin.model.conditions import Conjunction
 from tocsin.spark.join.checks import Checker, JoinCheck, NeverError, UndecidedError
-from tocsin.spark.join.points import Decided
+from tocsin.spark.join.points import SqlSubscription
 
-_CONJUNCTIONS: Final = 16  # each carries those before it
+_MAX_CONJUNCTIONS: Final = 16  # each carries the earlier ones
 
 
 class Split(Struct, frozen=True):
-    """Subscriptions by who matches them; one that no event satisfies is in neither."""
+    """Subscriptions by their matcher; one that no event satisfies is in neither list."""
 
-    decided: list[Decided]
-    left: list[Addition]
+    by_sql: list[SqlSubscription]
+    remaining: list[Addition]
 
 
 def split(reader: IndexReader, generation: int, checker: Checker, *, may_select: bool) -> Split:
-    """Return the subscriptions of a generation; without `may_select`, those that select something are left."""
+    """Split the subscriptions of a generation; without `may_select`, SQL decides none that selects values."""
     found = Split([], [])
     storage = reader.generations.storage
     for entry in reader.generation(generation).shards:
@@ -42,12 +42,12 @@ def split(reader: IndexReader, generation: int, checker: Checker, *, may_select:
                 if checks is None:
                     left.append(record)
                 elif checks:
-                    found.decided.append(Decided(record.id, validity, checks))
+                    found.by_sql.append(SqlSubscription(record.id, validity, checks))
             if left:
                 batch = batch_of(
                     [conjunctions[draft.registry.subscriptions.number(record.id)] for record in left]
                 )
-                found.left.append(
+                found.remaining.append(
                     Addition(
                         [record.id for record in left],
                         batch,
@@ -59,24 +59,24 @@ def split(reader: IndexReader, generation: int, checker: Checker, *, may_select:
     return found
 
 
-def rest_index(
-    left: Sequence[Addition],
+def index_remaining(
+    remaining: Sequence[Addition],
     place: str | os.PathLike[str],
     matcher: str | None,
     options: Mapping[str, Any] | None,
 ) -> tuple[str, int]:
-    """Make an index hold just these subscriptions; return where it is, and its generation."""
+    """Build an index of just these subscriptions; return its address and its generation."""
     index = SubscriptionIndex(place, matcher=matcher, options=options)
     storage = index.generations.storage
     placement = Placement(index.shards)
     builder = PartBuilder(0, placement, matcher, options)
-    for addition in left:
+    for addition in remaining:
         builder.contents.add(addition)
     return storage.uri, index.adopt([builder.save(storage)], placement)
 
 
 def _checks(held: Sequence[Conjunction], checker: Checker) -> list[tuple[JoinCheck, ...]] | None:
-    """Return the checks of the conjunctions that some event may satisfy, or None if they are left to an index."""
+    """Return the checks of the satisfiable conjunctions, or None if SQL cannot decide them."""
     found = []
     for conjunction in held:
         try:
@@ -85,4 +85,4 @@ def _checks(held: Sequence[Conjunction], checker: Checker) -> list[tuple[JoinChe
             continue
         except UndecidedError:
             return None
-    return found if len(found) <= _CONJUNCTIONS else None
+    return found if len(found) <= _MAX_CONJUNCTIONS else None

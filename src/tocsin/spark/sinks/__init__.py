@@ -1,4 +1,4 @@
-"""Where notifications go from Spark, besides Spark's own sinks."""
+"""Data sinks for notifications, besides Spark's own."""
 
 from tocsin.spark.sinks.arrow import ArrowSink
 from tocsin.spark.sinks.folder import committed_batches, read_committed, vacuum

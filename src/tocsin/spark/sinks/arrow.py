@@ -1,4 +1,4 @@
-"""The data source `tocsin-arrow`: Arrow files in a folder, each batch committed once, however often it is replayed."""
+"""The data source `tocsin-arrow`: Arrow files in a folder; each batch is committed once, however often it is replayed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from tocsin.model.errors import SparkError
-from tocsin.spark.options import check_options
+from tocsin.spark.data_sources import check_options
 from tocsin.spark.sinks.folder import Commit, PartFile, SinkFolder, committed_batches, read_committed, vacuum
 
 __all__ = ["ArrowSink", "committed_batches", "read_committed", "vacuum"]
@@ -34,7 +34,7 @@ _READ_AT_ONCE: Final = 64 << 20  # bytes of files that one task reads
 
 
 class ArrowSink(DataSource):
-    """Writes streams and batches to a folder of Arrow files, and reads what has been committed there.
+    """Writes streams and batches to a folder of Arrow files, and reads the committed rows.
 
     Options: `path`, the folder, which all machines have mounted under that name; `compression` (`none`, `lz4` or
     `zstd`).
@@ -47,14 +47,14 @@ class ArrowSink(DataSource):
 
     def schema(self) -> StructType:
         """Return the columns of the rows that were committed to the folder."""
-        return StructType.fromJson(SinkFolder(self._folder()).heading().columns)
+        return StructType.fromJson(SinkFolder(self._folder()).header().columns)
 
     def reader(self, schema: StructType) -> _Reader:
-        """Return a reader of what is committed when it is planned."""
+        """Return a reader of the rows that are committed when it is planned."""
         return _Reader(self._folder(), _arrow(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> _BatchWriter:
-        """Return a writer whose rows appear at once; if it overwrites, they take the place of all before them."""
+        """Return a writer whose rows appear atomically; if it overwrites, they replace all earlier ones."""
         return _BatchWriter(self._folder(), schema, overwrite=overwrite, compression=self._compression())
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> _StreamWriter:  # noqa: N802 - Spark's name
@@ -77,7 +77,7 @@ class ArrowSink(DataSource):
 
 @dataclass
 class _Written(WriterCommitMessage):
-    """What one task wrote, and for which query."""
+    """The files that one task wrote, and its query."""
 
     query: str | None
     files: tuple[str, ...]
@@ -85,17 +85,17 @@ class _Written(WriterCommitMessage):
 
 
 class _Writer:
-    """What the streaming and the batch writer share: a task's part."""
+    """The part of a task that the streaming and the batch writer share."""
 
     def __init__(self, folder: str, schema: StructType, *, overwrite: bool, compression: str | None) -> None:
         self._folder = folder
         self._columns = _nullable(schema)
         self._overwrite = overwrite
         self._compression = compression
-        _arrow(self._columns)  # refuses what Arrow has no type for, before anything is computed
+        _arrow(self._columns)  # rejects types that Arrow lacks before anything is computed
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> _Written:
-        """Write a task's rows to a file that nobody sees yet."""
+        """Write a task's rows to an uncommitted file."""
         sink = SinkFolder(self._folder)
         query = self._query()
         sink.check(query, self._columns.jsonValue())
@@ -117,7 +117,7 @@ class _Writer:
 
 class _StreamWriter(_Writer, DataSourceStreamArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Publish the micro-batch, unless it has been before: then what was written again is removed."""
+        """Publish the micro-batch; if it was published before, remove the files written again."""
         written = _present(messages)
         if not written:  # no task, no rows
             return
@@ -127,7 +127,7 @@ class _StreamWriter(_Writer, DataSourceStreamArrowWriter):
             self.abort(messages, batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Remove what was written, but for what has been committed: a commit may fail after it was published."""
+        """Remove the written files, except committed ones: a commit may fail after it was published."""
         sink = SinkFolder(self._folder)
         commit = sink.commit_of(batchId)
         kept = () if commit is None else commit.files
@@ -143,12 +143,12 @@ class _StreamWriter(_Writer, DataSourceStreamArrowWriter):
 
 class _BatchWriter(_Writer, DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Publish the rows as one batch, of the next number."""
+        """Publish the rows as one batch with the next number."""
         written = _present(messages)
         self._claimed(None).append(_files(written), _rows(written), replaces=self._overwrite)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Remove what was written, but for what has been committed."""
+        """Remove the written files, except committed ones."""
         sink = SinkFolder(self._folder)
         kept = {name for commit in sink.all_commits() for name in commit.files}
         sink.discard(name for name in _files(_present(messages)) if name not in kept)
@@ -202,7 +202,7 @@ def _rows(written: Iterable[_Written]) -> int:
 
 
 def _nullable(schema: StructType) -> StructType:
-    """Return a schema whose every value may be missing, and without metadata: both differ from plan to plan."""
+    """Return a schema with all fields nullable and without metadata: both differ from plan to plan."""
     fixed = {"nullable": True, "containsNull": True, "valueContainsNull": True, "metadata": {}}
 
     def opened(part: Any) -> Any:

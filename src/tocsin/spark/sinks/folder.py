@@ -1,11 +1,11 @@
-"""A folder of Arrow files, of which only those that a batch has committed are seen.
+"""A folder of Arrow files, in which readers see only committed files.
 
-    sink.json                        whose folder it is, and the columns of all its rows
-    commits/00000000000000000012.json   what batch 12 consists of
-    parts/….arrow                    Arrow IPC files; one that no commit names is nobody's
+    sink.json                        the owner of the folder, and the columns of all its rows
+    commits/00000000000000000012.json   the files of batch 12
+    parts/….arrow                    Arrow IPC files; those that no commit names are ignored
 
-A commit appears at once and whole, and at most once for each batch. What was written for a batch that never
-committed stays unseen, until `vacuum` removes it.
+A commit appears atomically, and at most once for each batch. Files of a batch that never committed stay invisible
+until `vacuum` removes them.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # one letter would be 
 
 
 class Commit(Struct, frozen=True, kw_only=True):
-    """What one batch consists of: its files, by name, and the rows in them.
+    """The files of one batch, by name, and their number of rows.
 
-    A commit that `replaces` takes the place of all before it.
+    A commit that `replaces` supersedes all earlier ones.
     """
 
     batch: int
@@ -47,8 +47,8 @@ class Commit(Struct, frozen=True, kw_only=True):
     replaces: bool = False
 
 
-class _Heading(Struct, frozen=True, kw_only=True):
-    """Whose folder it is: a streaming query's, by the id that its checkpoint keeps, or None for batch jobs."""
+class _SinkHeader(Struct, frozen=True, kw_only=True):
+    """The owner of a folder: a streaming query, by the id in its checkpoint, or None for batch jobs."""
 
     format: int = FORMAT
     query: str | None
@@ -63,29 +63,28 @@ class _Heading(Struct, frozen=True, kw_only=True):
 def committed_batches(folder: str | Path) -> Iterator[tuple[int, pa.Table]]:
     """Yield each committed batch's number and its rows, in the order of the numbers."""
     sink = SinkFolder(folder)
-    schema = sink.heading().schema
+    schema = sink.header().schema
     for commit in sink.commits():
         yield commit.batch, pa.concat_tables([schema.empty_table(), *(sink.part(f) for f in commit.files)])
 
 
 def read_committed(folder: str | Path) -> pa.Table:
     """Return the rows of all committed batches, in the order of the batches."""
-    schema = SinkFolder(folder).heading().schema
+    schema = SinkFolder(folder).header().schema
     return pa.concat_tables([schema.empty_table(), *(table for _, table in committed_batches(folder))])
 
 
 def vacuum(folder: str | Path, older_than: timedelta = _DAY) -> list[str]:
-    """Remove what no reader can see and no running batch may still commit; return the names of the files.
+    """Remove files that no reader can see and no running batch may still commit; return their names.
 
-    That is what was last written to longer ago than `older_than`, which must exceed the longest time that a batch
-    may take.
+    These were last written longer ago than `older_than`, which must exceed the longest time of a batch.
     """
     sink = SinkFolder(folder)
-    sink.heading()  # refuses a folder that is no sink
+    sink.header()  # refuses a folder that is no sink
     until = time.time() - older_than.total_seconds()
     every = list(sink.all_commits())
     seen = sink.commits()
-    # What a commit has replaced may still be being read, for as long as that commit is young.
+    # Files superseded by a young commit may still be read.
     first = seen[0].batch if seen and _last_written(sink.commit_path(seen[0].batch)) < until else -1
     removed = []
     for commit in every:
@@ -108,9 +107,9 @@ class SinkFolder:
         self.parts = self.root / "parts"
         self.commits_folder = self.root / "commits"
 
-    def heading(self) -> _Heading:
-        """Return whose folder it is; raise `SparkError` if it is no sink's."""
-        found = self._heading()
+    def header(self) -> _SinkHeader:
+        """Return the header of the folder; raise `SparkError` if it is no sink."""
+        found = self._header()
         if found is None:
             raise SparkError(
                 f"{self.root}: nothing has been committed here, or it is no folder of `tocsin-arrow`"
@@ -118,21 +117,21 @@ class SinkFolder:
         return found
 
     def claim(self, query: str | None, columns: Any, schema: pa.Schema) -> None:
-        """Make this the folder of `query`; raise `SparkError` if it is somebody else's, or of other columns.
+        """Make `query` the owner of this folder; raise `SparkError` if it has another owner or other columns.
 
-        Batches are told apart by their numbers, and every query counts from 0: a second query's first batches
-        would be taken for the first one's, and lost.
+        Batches are identified by number, and every query counts from 0: the first batches of a second query would be
+        taken for those of the first, and lost.
         """
         arrow = base64.b64encode(schema.serialize()).decode("ascii")
         self.root.mkdir(parents=True, exist_ok=True)
-        mine = _Heading(query=query, columns=columns, arrow=arrow)
-        if self._heading() is None:
+        mine = _SinkHeader(query=query, columns=columns, arrow=arrow)
+        if self._header() is None:
             _create(self.root / "sink.json", msgspec.json.format(msgspec.json.encode(mine), indent=1))
         self.check(query, columns)
 
     def check(self, query: str | None, columns: Any) -> None:
         """Raise `SparkError` if this is already the folder of another query, or of other columns."""
-        found = self._heading()
+        found = self._header()
         if found is None:
             return
         if found.query != query:
@@ -158,19 +157,19 @@ class SinkFolder:
         return None
 
     def all_commits(self) -> Iterator[Commit]:
-        """Yield all commits by number, also those that a later one has replaced."""
+        """Yield all commits by number, including superseded ones."""
         for path in sorted(self.commits_folder.glob("*.json")):
             with suppress(FileNotFoundError):  # vacuumed meanwhile
                 yield _decoded(path, Commit)
 
     def commits(self) -> list[Commit]:
-        """Return the commits that count, by number."""
+        """Return the commits that are not superseded, by number."""
         found = list(self.all_commits())
         first = max((i for i, commit in enumerate(found) if commit.replaces), default=0)
         return found[first:]
 
     def publish(self, commit: Commit) -> bool:
-        """Commit a batch, once and for all; False if it had been before, and nothing was changed."""
+        """Commit a batch; return False, and change nothing, if it was committed before."""
         self.commits_folder.mkdir(parents=True, exist_ok=True)
         return _create(self.commit_path(commit.batch), msgspec.json.encode(commit))
 
@@ -184,7 +183,7 @@ class SinkFolder:
                 return commit
 
     def discard(self, files: Iterable[str]) -> None:
-        """Remove parts that nobody will commit; a part that is gone already is no error."""
+        """Remove parts that will not be committed; a missing part is no error."""
         for name in files:
             (self.parts / name).unlink(missing_ok=True)
 
@@ -204,10 +203,10 @@ class SinkFolder:
         except FileNotFoundError:
             return 0
 
-    def _heading(self) -> _Heading | None:
+    def _header(self) -> _SinkHeader | None:
         path = self.root / "sink.json"
         try:
-            found = _decoded(path, _Heading)
+            found = _decoded(path, _SinkHeader)
         except FileNotFoundError:
             return None
         if found.format != FORMAT:
@@ -218,7 +217,7 @@ class SinkFolder:
 
 
 class PartFile:
-    """One task's file: made at its first row, given its name at the end of the `with`, gone if that fails."""
+    """One task's file: created at its first row, renamed at the end of the `with`, removed if that fails."""
 
     def __init__(self, sink: SinkFolder, schema: pa.Schema, compression: str | None = None) -> None:
         self.files: tuple[str, ...] = ()
@@ -235,7 +234,7 @@ class PartFile:
         return self
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Add rows; they are brought to the folder's types where theirs differ by time zone or nullability."""
+        """Add rows; types that differ in time zone or nullability are cast to the folder's."""
         if not batch.num_rows:
             return
         if self._writer is None:
@@ -282,7 +281,7 @@ def _local(folder: str | Path) -> Path:
 
 
 def _create(path: Path, content: bytes) -> bool:
-    """Write a file that appears at once and whole; False if it is there already, and then left as it is."""
+    """Create a file atomically; return False, and leave it, if it exists already."""
     new = path.with_name(f"{path.name}.{token_hex(8)}.new")
     try:
         with new.open("xb") as file:
@@ -304,7 +303,7 @@ def _create(path: Path, content: bytes) -> bool:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make sure that a name which has appeared in a folder survives a crash, where the system can do that."""
+    """Sync a folder, where the system can, so that new names in it survive a crash."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""Where events come from on Spark, besides Spark's own sources."""
+"""Data sources of events, besides Spark's own."""
 
 from tocsin.spark.sources.nats import NatsSource
 

@@ -2,7 +2,7 @@
 
 A range is read through a short-lived consumer. The consumer says how many messages it still has, so the end of a
 range is known without waiting, however many of its numbers were deleted or belong to other subjects. A consumer may
-live on a server that is behind the stream's leader; before a range is taken to be at its end, the leader is asked.
+live on a server that is behind the stream's leader, so the leader confirms the end of a range.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from nats.js import JetStreamContext
 
 _Result = TypeVar("_Result")
-_AT_ONCE: Final = 5_000  # messages asked for in one request,
+_BATCH: Final = 5_000  # messages of one request,
 _BYTES: Final = 32 << 20  # and their bytes
-_LIFE: Final = 300.0  # seconds after which the server removes a consumer that nobody uses
+_LIFE: Final = 300.0  # seconds after which the server removes an unused consumer
 
 
-class Access(Struct, frozen=True):
-    """How to reach a stream. What is secret in it is shown nowhere."""
+class ConnectionSettings(Struct, frozen=True):
+    """How to connect to a stream. Its secrets are never shown."""
 
     servers: tuple[str, ...]
     stream: str
@@ -54,15 +54,15 @@ class Access(Struct, frozen=True):
     __repr__ = __str__
 
 
-class MessageSpan(NamedTuple):
-    """What a stream holds: messages numbered from `first` up to, but not with, `end`. Some may be gone."""
+class SequenceRange(NamedTuple):
+    """The sequence numbers of a stream's messages, from `first` to before `end`. Some may be deleted."""
 
     first: int
     end: int
 
 
 class Message(NamedTuple):
-    """A message of a stream; `time` is when the stream took it, in microseconds since 1970."""
+    """A message of a stream; `time` is when the stream stored it, in microseconds since 1970."""
 
     sequence: int
     time: int
@@ -71,17 +71,17 @@ class Message(NamedTuple):
     payload: bytes
 
 
-class StreamLink:
-    """A connection to a stream's server. A thread serves it, so that it stays alive while its user is busy."""
+class StreamConnection:
+    """A connection to a stream's server. Its own thread keeps it alive while the caller is busy."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: ConnectionSettings) -> None:
         try:
             import nats  # noqa: F401, PLC0415 - part of an extra
         except ImportError as fault:
             raise SparkError(f"nats-py is not installed ({fault}): `pip install 'tocsin[nats]'`") from fault
         self._access = access
-        self._fault: Exception | None = None  # the last thing that the client reported by itself
-        self._consumers: set[_Consumer] = set()  # to be told when the connection is gone
+        self._fault: Exception | None = None  # the last error that the client reported
+        self._consumers: set[_Consumer] = set()  # to notify when the connection is lost
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -100,7 +100,7 @@ class StreamLink:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the connection is gone; a new link is needed then."""
+        """Whether the connection is lost; a new one is needed then."""
         return self._client.is_closed
 
     def close(self) -> None:
@@ -109,8 +109,8 @@ class StreamLink:
             self._run(self._client.close())
         self._end_loop()
 
-    def span(self) -> MessageSpan:
-        """Return what the stream holds now, as its leader knows it."""
+    def span(self) -> SequenceRange:
+        """Return the stream's present range, as its leader knows it."""
         return self._run(self._span())
 
     def following(self, sequence: int) -> int | None:
@@ -148,7 +148,7 @@ class StreamLink:
                     yield [message for message in messages if message.sequence < end]
                     first = reached
                     patience = time.monotonic() + self._access.timeout
-                else:  # the consumer is gone, or its server behind the leader: another may know more
+                else:  # the consumer is gone, or its server is behind the leader: try another
                     if time.monotonic() > patience:
                         raise SparkError(
                             f"{self._access}: message {first} or a later one is there, but not given"
@@ -165,16 +165,16 @@ class StreamLink:
         return following is None or following >= end
 
     def _check_kept(self, first: int, end: int, messages: list[Message], *, strict: bool) -> None:
-        """Raise `SparkError` if the stream has let go of its oldest messages before all of this range was read."""
+        """Raise `SparkError` if the stream has dropped messages of this range before they were read."""
         if not strict:
             return
         kept_from = min(self.span().first, end)
         read = sum(message.sequence < kept_from for message in messages)
         if kept_from - first > read:
-            raise SparkError(lost(self._access, first, kept_from))
+            raise SparkError(loss_message(self._access, first, kept_from))
 
     def _run(self, work: Coroutine[Any, Any, _Result]) -> _Result:
-        """Return what `work` returns, done by the link's thread; what goes wrong there is told with the server's name."""
+        """Run `work` on the connection's thread and return its result; errors are raised with the server's name."""
         from nats.errors import Error, NoServersError  # noqa: PLC0415
         from nats.js.errors import APIError, ServiceUnavailableError  # noqa: PLC0415
 
@@ -187,8 +187,8 @@ class StreamLink:
         except ImportError as fault:
             reason = f"`credentials` need another package ({fault}): `pip install 'nats-py[nkeys]'`"
         except (Error, OSError, TimeoutError) as fault:
-            told = self._fault if isinstance(fault, NoServersError) and self._fault else fault
-            reason = str(told).removeprefix("nats: ") or "no answer in time"
+            cause = self._fault if isinstance(fault, NoServersError) and self._fault else fault
+            reason = str(cause).removeprefix("nats: ") or "no answer in time"
         raise SparkError(f"{self._access}: {reason}")
 
     async def _connect(self) -> Client:
@@ -213,7 +213,7 @@ class StreamLink:
             user_credentials=access.credentials,
             tls=context,
             connect_timeout=int(max(access.timeout, 1)),
-            # Whoever uses the link asks for another; a client that mends itself hides that messages went astray.
+            # The caller opens another connection; a client that reconnects by itself would hide lost messages.
             allow_reconnect=False,
             max_reconnect_attempts=1,
             reconnect_time_wait=0,
@@ -223,12 +223,12 @@ class StreamLink:
         try:
             await asyncio.wait_for(connecting, access.timeout)
         except BaseException:
-            with suppress(AssertionError):  # it has not come so far that there is something to close
+            with suppress(AssertionError):  # it was not open yet
                 await client.close()
             raise
         return client
 
-    async def _span(self) -> MessageSpan:
+    async def _span(self) -> SequenceRange:
         from nats.js.api import RetentionPolicy  # noqa: PLC0415
 
         info = await self._stream.stream_info(self._access.stream)
@@ -237,7 +237,7 @@ class StreamLink:
                 f"{self._access} lets go of a message once it was consumed, so a batch could not be read again: "
                 "make a mirror of it whose retention is `limits`, and read that"
             )
-        return MessageSpan(max(info.state.first_seq, 1), info.state.last_seq + 1)
+        return SequenceRange(max(info.state.first_seq, 1), info.state.last_seq + 1)
 
     async def _following(self, sequence: int) -> int | None:
         from nats.js.errors import NotFoundError  # noqa: PLC0415
@@ -283,7 +283,7 @@ class StreamLink:
 
         self._consumers.discard(consumer)
         with suppress(Error, OSError, TimeoutError):
-            await consumer.hush()
+            await consumer.stop()
             await self._stream.delete_consumer(self._access.stream, consumer.name)
 
     def _end_loop(self) -> None:
@@ -299,8 +299,8 @@ class StreamLink:
         self._loop.close()
 
 
-def lost(access: Access, first: int, end: int) -> str:
-    """Return what to say when messages that were still to be read have left the stream."""
+def loss_message(access: ConnectionSettings, first: int, end: int) -> str:
+    """Return the error message for unread messages that have left the stream."""
     return (
         f"{access} no longer holds messages {first} to {end - 1}, which were still to be read: they are lost. "
         "Let the stream keep messages for longer; to go on without them, set `failOnDataLoss` to false"
@@ -308,11 +308,11 @@ def lost(access: Access, first: int, end: int) -> str:
 
 
 class _Consumer:
-    """A consumer on the server, asked for messages when they are wanted."""
+    """A pull consumer on the server."""
 
-    def __init__(self, client: Client, access: Access, name: str, pending: int) -> None:
+    def __init__(self, client: Client, access: ConnectionSettings, name: str, pending: int) -> None:
         self.name = name
-        self.pending = pending  # messages that it has yet to give
+        self.pending = pending  # messages still to deliver
         self._client = client
         self._access = access
         self._given = 0
@@ -324,14 +324,14 @@ class _Consumer:
         self._subscription: Any = None
 
     async def listen(self) -> None:
-        """Begin to take what the server sends; nothing is sent that was not asked for, so nothing need be dropped."""
+        """Subscribe to the inbox; the server sends only requested messages, so nothing need be dropped."""
         self._subscription = await self._client.subscribe(
             self._inbox, cb=self._take, pending_msgs_limit=0, pending_bytes_limit=0
         )
 
     async def fetch(self, most: int) -> list[Message]:
-        """Return the next messages, `most` or fewer; none if there are none now, or if the consumer is gone."""
-        self._wanted = min(most, self.pending, _AT_ONCE)
+        """Return the next messages, at most `most`; none if there are none now, or if the consumer is gone."""
+        self._wanted = min(most, self.pending, _BATCH)
         if not self._wanted:
             return []
         await self._ask(max_bytes=_BYTES)
@@ -342,16 +342,16 @@ class _Consumer:
             self.pending = 0  # as far as it knows
         return self._arrived
 
-    async def hush(self) -> None:
-        """Take nothing more."""
+    async def stop(self) -> None:
+        """Unsubscribe from the inbox."""
         await self._subscription.unsubscribe()
 
     def give_up(self) -> None:
-        """Wait for nothing more: the connection is gone."""
+        """Stop waiting: the connection is lost."""
         self._done.set()
 
     async def _ask(self, **more: int) -> None:
-        """Ask for the messages that are wanted, and wait until they are there or the server says that it has no more."""
+        """Request the wanted messages, and wait for them or for the server's status that there are no more."""
         from nats.errors import ConnectionClosedError  # noqa: PLC0415
 
         self._arrived = []
@@ -371,7 +371,7 @@ class _Consumer:
             raise ConnectionClosedError
 
     async def _take(self, message: Msg) -> None:
-        if not message.reply:  # not a message of the stream, but what the server has to say
+        if not message.reply:  # not a message of the stream, but a status of the server
             headers = message.headers or {}
             self._status = f"{headers.get('Status', '')} {headers.get('Description', '')}"
             self._done.set()

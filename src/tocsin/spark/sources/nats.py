@@ -14,8 +14,14 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 from pyspark.sql.types import StructType
 
 from tocsin.model.errors import SparkError
-from tocsin.spark.options import check_options
-from tocsin.spark.sources.jetstream import Access, Message, MessageSpan, StreamLink, lost
+from tocsin.spark.data_sources import check_options
+from tocsin.spark.sources.jetstream import (
+    ConnectionSettings,
+    Message,
+    SequenceRange,
+    StreamConnection,
+    loss_message,
+)
 
 _Result = TypeVar("_Result")
 _COLUMNS: Final = "sequence long, subject string, time timestamp, headers map<string,string>, payload binary"
@@ -47,7 +53,7 @@ _OPTIONS: Final = (
 )
 _SERVER: Final = "nats://127.0.0.1:4222"
 _SMALLEST: Final = 1_000  # sequence numbers; a smaller partition costs more than it saves
-_STRIDE: Final = 10_000  # numbers without a message for us, after which an empty batch takes note of them
+_STRIDE: Final = 10_000  # numbers without a message on our subjects, after which an empty batch records them
 
 
 class NatsSource(DataSource):
@@ -72,9 +78,9 @@ class NatsSource(DataSource):
 
 
 class _Settings(Struct, frozen=True):
-    """What the options say."""
+    """The parsed options."""
 
-    access: Access
+    access: ConnectionSettings
     starting: int | str  # a number, or `earliest` or `latest`
     most: int | None  # messages in a batch
     partitions: int
@@ -82,7 +88,7 @@ class _Settings(Struct, frozen=True):
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> _Settings:
-        """Return the settings that options make; raise `SparkError` for one that is unknown or makes no sense."""
+        """Return the settings of options; raise `SparkError` for an unknown option or a bad value."""
         check_options("nats", options, _OPTIONS)
         given = {name.lower(): text.strip() for name, text in options.items()}
         if not given.get("stream"):
@@ -98,7 +104,7 @@ class _Settings(Struct, frozen=True):
             strict=_truth(given, "failOnDataLoss", default=True),
         )
 
-    def first(self, span: MessageSpan) -> int:
+    def first(self, span: SequenceRange) -> int:
         """Return the number to start from, in a stream that holds `span`."""
         if isinstance(self.starting, int):
             return max(self.starting, span.first)
@@ -113,8 +119,8 @@ class _Settings(Struct, frozen=True):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the messages of a partition."""
         if isinstance(partition, _Range):
-            with StreamLink(self.access) as link:
-                for messages in link.read(partition.first, partition.end, strict=self.strict):
+            with StreamConnection(self.access) as connection:
+                for messages in connection.read(partition.first, partition.end, strict=self.strict):
                     yield _rows(messages)
 
 
@@ -132,8 +138,8 @@ class _BatchReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Return the ranges that make up what the stream holds now."""
-        with StreamLink(self._settings.access) as link:
-            span = link.span()
+        with StreamConnection(self._settings.access) as connection:
+            span = connection.span()
         return self._settings.split(self._settings.first(span), span.end)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -150,13 +156,13 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, settings: _Settings) -> None:
         self._settings = settings
-        self._line = _Line(settings.access)
+        self._connection = _DriverConnection(settings.access)
         self._target: int | None = None
-        self._clear = 0  # up to here, there is no message for us that was not read
+        self._clear = 0  # no unread message on our subjects before this number
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
         """Return where a new query starts."""
-        first = self._settings.first(self._line.ask(StreamLink.span))
+        first = self._settings.first(self._connection.call(StreamConnection.span))
         return {"from": first, "to": first}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -166,25 +172,25 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Take the stream's present end as the query's."""
-        self._target = self._line.ask(StreamLink.span).end
+        self._target = self._connection.call(StreamConnection.span).end
 
     def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802
         """Return the stream's present end."""
-        end = self._line.ask(StreamLink.span).end
+        end = self._connection.call(StreamConnection.span).end
         return {"from": end, "to": end}
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
-        """Return the batch that follows `start`, or `start` if there is nothing new."""
-        span = self._line.ask(StreamLink.span)
+        """Return the batch that follows `start`, or `start` if there is no new message."""
+        span = self._connection.call(StreamConnection.span)
         first = self._next(start["to"], span)
         end = span.end if self._target is None else min(span.end, self._target)
         if first >= end:
             return start
         if self._settings.access.subjects:
-            following = self._line.ask(lambda link: link.following(first))
+            following = self._connection.call(lambda connection: connection.following(first))
             if following is None or following >= end:
                 self._clear = end
-                # A batch of nothing is not free, but numbers that are never noted look like lost ones later.
+                # An empty batch is not free, but numbers that are never recorded look like lost ones later.
                 return start if end - start["to"] < _STRIDE else {"from": first, "to": end}
             first = following
         if isinstance(limit, ReadMaxRows):
@@ -201,9 +207,9 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def stop(self) -> None:
         """Close the connection."""
-        self._line.close()
+        self._connection.close()
 
-    def _next(self, wanted: int, span: MessageSpan) -> int:
+    def _next(self, wanted: int, span: SequenceRange) -> int:
         """Return the number to go on from; raise `SparkError` if messages were lost, unless that is allowed."""
         if wanted > span.end:
             if self._settings.strict:
@@ -214,11 +220,11 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return span.first
         known = max(wanted, self._clear)
         if known < span.first and self._settings.strict:
-            raise SparkError(lost(self._settings.access, known, span.first))
+            raise SparkError(loss_message(self._settings.access, known, span.first))
         return max(known, span.first)
 
     def _limited(self, first: int, end: int, most: int) -> int:
-        """Return where a batch ends that has `most` messages or somewhat fewer; `end` if all are no more than that."""
+        """Return the end of a batch with `most` messages or somewhat fewer; `end` if there are no more."""
         if end - first <= most:
             return end
         if not self._settings.access.subjects:
@@ -226,7 +232,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         pending = self._pending(first)
         if pending <= most:
             return end
-        # How many messages lie before a number only grows with it. Between the bounds lies the number sought.
+        # The count of messages before a number grows with it: bisect.
         low, high = first + most, end
         while high - low > 1:
             middle = (low + high) // 2
@@ -240,36 +246,36 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return low
 
     def _pending(self, sequence: int) -> int:
-        return self._line.ask(lambda link: link.count(sequence))
+        return self._connection.call(lambda connection: connection.count(sequence))
 
 
-class _Line:
-    """The driver's link, made when it is first needed, and anew when the server went away meanwhile."""
+class _DriverConnection:
+    """The driver's connection, opened at first use, and again after it was lost."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: ConnectionSettings) -> None:
         self._access = access
-        self._link: StreamLink | None = None
+        self._connection: StreamConnection | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_access": self._access, "_link": None}
+        return {"_access": self._access, "_connection": None}
 
-    def ask(self, question: Callable[[StreamLink], _Result]) -> _Result:
-        """Return the answer to a question about the stream."""
-        if self._link is not None:
+    def call(self, function: Callable[[StreamConnection], _Result]) -> _Result:
+        """Call a function with the connection, and return its result."""
+        if self._connection is not None:
             try:
-                return question(self._link)
+                return function(self._connection)
             except SparkError:
-                if not self._link.is_closed:
+                if not self._connection.is_closed:
                     raise
                 self.close()
-        self._link = StreamLink(self._access)
-        return question(self._link)
+        self._connection = StreamConnection(self._access)
+        return function(self._connection)
 
     def close(self) -> None:
-        """Close the link if there is one."""
-        if self._link is not None:
-            self._link.close()
-        self._link = None
+        """Close the connection if there is one."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
 
 
 def _rows(messages: list[Message]) -> pa.RecordBatch:
@@ -281,11 +287,11 @@ def _rows(messages: list[Message]) -> pa.RecordBatch:
     )
 
 
-def _access(given: Mapping[str, str]) -> Access:
+def _access(given: Mapping[str, str]) -> ConnectionSettings:
     servers = tuple(filter(None, (one.strip() for one in given.get("servers", _SERVER).split(","))))
     try:
         timeout = float(given.get("timeout", "10"))
-        access = Access(
+        access = ConnectionSettings(
             servers=servers,
             stream=given["stream"],
             subjects=tuple(filter(None, (one.strip() for one in given.get("subject", "").split(",")))),

@@ -1,4 +1,4 @@
-"""An index that is built on Spark: each shard by a task of its own, for more subscriptions than a driver can read."""
+"""Building an index on Spark, each shard by its own task: for more subscriptions than a driver can read."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from tocsin.language import Template
 from tocsin.language.json_form import predicate_from_json, predicate_to_json
 from tocsin.model.errors import SparkError, SubscriptionError
 from tocsin.model.options import Validity
-from tocsin.spark.subscriptions import FromTemplate, Report, check_rows, log_error
+from tocsin.spark.subscription_sources import FromTemplate, Report, check_rows, log_error
 from tocsin.subscriptions.filters import FilterCompiler
 from tocsin.subscriptions.sources import compile_filter, compile_set
 from tocsin.subscriptions.template_batch import TemplateBatch
 
 _SHARD: Final = "__tocsin_shard"
-_SAMPLE: Final = 50_000  # subscriptions that are looked at to choose how all are spread
+_SAMPLE: Final = 50_000  # subscriptions sampled to choose the placement of all
 _COLUMNS: Final = ("id", "text", "valid_from", "valid_until")
-_RESULT: Final = "error boolean, id string, told string"
+_RESULT: Final = "error boolean, id string, text string"
 
 
 def build_index(
@@ -45,11 +45,11 @@ def build_index(
     options: Mapping[str, Any] | None = None,
     on_error: Report | None = None,
 ) -> int:
-    """Make an index hold just these subscriptions, read and built by Spark's workers; return its new generation.
+    """Build a generation of an index with just these subscriptions on Spark's workers, and return its number.
 
     `subscriptions` are rows with `id` and `text` (and `valid_from`, `valid_until`), or a template with a DataFrame of
-    rows, whose `id` names a column. `folder` is a place that all workers can write to. What is faulty, and an id that
-    several rows have, is told to `on_error`, or logged, and left out. Each shard must fit into a worker's memory.
+    rows, whose `id` names a column. `folder` is a place that all workers can write to. Invalid rows, and rows
+    that share an id, go to `on_error`, or are logged, and are left out. Each shard must fit into a worker's memory.
     """
     report = on_error or log_error
     frame, reader = _readable(subscriptions)
@@ -67,9 +67,9 @@ def build_index(
     parts = []
     for row in by_shard.mapInArrow(lambda batches: _build(reader, task, batches), _RESULT).collect():
         if row["error"]:
-            report(SubscriptionError(row["told"], row["id"]))
+            report(SubscriptionError(row["text"], row["id"]))
         else:
-            parts.append(_read_part(row["told"]))
+            parts.append(_read_part(row["text"]))
     return index.adopt(parts, placement)
 
 
@@ -135,7 +135,7 @@ def _readable(subscriptions: DataFrame | FromTemplate) -> tuple[DataFrame, _Text
 
 
 def _placement(frame: DataFrame, reader: _Texts | _TemplateRows, shards: int) -> Placement:
-    """Return how all are spread, by a sample."""
+    """Return the placement of all subscriptions, chosen by a sample."""
     count = frame.count()
     few = frame if count <= _SAMPLE else frame.sample(fraction=min(1.0, 1.1 * _SAMPLE / count), seed=1)
     batches = [
@@ -145,7 +145,7 @@ def _placement(frame: DataFrame, reader: _Texts | _TemplateRows, shards: int) ->
 
 
 def _place(reader: _Texts | _TemplateRows, placement: Placement, batches: Iterable[Any]) -> Iterator[Any]:
-    """Return the rows with their shards; a faulty one goes wherever, and is told of there."""
+    """Yield the rows with their shards; an invalid row goes to shard 0 and is reported there."""
     for batch in batches:
         places: dict[str, int] = {}
         for addition in reader.read(batch).additions:
@@ -159,7 +159,7 @@ def _place(reader: _Texts | _TemplateRows, placement: Placement, batches: Iterab
 
 
 def _build(reader: _Texts | _TemplateRows, task: _Task, batches: Iterable[Any]) -> Iterator[Any]:
-    """Return what is wrong with which row, and, last, the shards that were built."""
+    """Yield the errors of rows, and at the end the shards that were built."""
     builders: dict[int, PartBuilder] = {}
     for batch in batches:
         shards = batch.column(_SHARD).to_numpy()
@@ -179,7 +179,7 @@ def _build(reader: _Texts | _TemplateRows, task: _Task, batches: Iterable[Any]) 
 def _results(rows: list[tuple[bool, str | None, str]]) -> Any:
     kinds = (pa.bool_(), pa.string(), pa.string())
     columns = [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, names=["error", "id", "told"])
+    return pa.RecordBatch.from_arrays(columns, names=["error", "id", "text"])
 
 
 def _write_part(part: IndexPart) -> str:

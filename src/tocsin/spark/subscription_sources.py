@@ -1,4 +1,4 @@
-"""Subscriptions in whatever form they are given to Spark, as an index that workers can open."""
+"""Sources of subscriptions for Spark, turned into an index that workers can open."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ SubscriptionSource: TypeAlias = (
 
 
 def is_index(source: object) -> bool:
-    """Tell whether a source is an index, or the folder of one, so that its subscriptions may change."""
+    """Return whether a source is an index or the folder of one, whose subscriptions may change."""
     if isinstance(source, SubscriptionIndex):
         return True
     return isinstance(source, (str, os.PathLike)) and Generations(storage_of(source)).home() is not None
 
 
-def index_of(
+def ensure_index(
     source: SubscriptionSource,
     *,
     folder: str | os.PathLike[str] | None = None,
@@ -67,10 +67,10 @@ def index_of(
     is_local: bool = True,
     on_error: Report | None = None,
 ) -> str:
-    """Return where the index of these subscriptions is, made and published if it is none yet.
+    """Return the address of the index of some subscriptions; build and publish it if the source is none.
 
-    A new one is made in `folder`, or in a temporary folder that goes with this process; that is no use to workers
-    on other machines.
+    A new index is built in `folder`, or in a temporary folder that is deleted with this process, which workers on
+    other machines cannot read.
     """
     if isinstance(source, SubscriptionIndex):
         if source.has_changes:
@@ -89,15 +89,15 @@ def index_of(
     index = SubscriptionIndex(
         _temporary() if folder is None else folder, shards=shards, matcher=matcher, options=options
     )
-    fill(index, source, on_error or log_error)
+    fill_index(index, source, on_error or log_error)
     if not len(index):
         raise SparkError("no subscription could be read")
     index.publish()
     return index.generations.storage.uri
 
 
-def rest_folder(folder: str | os.PathLike[str] | None, *, is_local: bool) -> str:
-    """Return a place for an index of the subscriptions that a join leaves over: in `folder`, or a temporary one."""
+def remaining_folder(folder: str | os.PathLike[str] | None, *, is_local: bool) -> str:
+    """Return the folder for an index of the subscriptions that a join leaves out: in `folder`, or temporary."""
     if folder is not None:
         return f"{os.fspath(folder).rstrip('/')}/rest"
     if not is_local:
@@ -108,8 +108,8 @@ def rest_folder(folder: str | os.PathLike[str] | None, *, is_local: bool) -> str
     return _temporary()
 
 
-def fill(index: SubscriptionIndex, source: SubscriptionSource, report: Report) -> None:
-    """Make an index hold what a source gives, and nothing else; what is faulty is reported and left out."""
+def fill_index(index: SubscriptionIndex, source: SubscriptionSource, report: Report) -> None:
+    """Replace the subscriptions of an index by those of a source; invalid ones are reported and left out."""
     if isinstance(source, FromTemplate):
         _fill_from_template(index, source, report)
     elif isinstance(source, (str, os.PathLike)):
@@ -122,7 +122,7 @@ def fill(index: SubscriptionIndex, source: SubscriptionSource, report: Report) -
 
 def _fill_from_template(index: SubscriptionIndex, source: FromTemplate, report: Report) -> None:
     rows = source.rows.toArrow() if isinstance(source.rows, DataFrame) else source.rows
-    if source.id is None:  # made ids are new each time
+    if source.id is None:  # generated ids are new each time
         index.apply({})
         done = index.subscribe_many(source.text, rows)
     else:
@@ -134,7 +134,7 @@ def _fill_from_template(index: SubscriptionIndex, source: FromTemplate, report: 
 
 
 def _fill_from_file(index: SubscriptionIndex, path: Path, report: Report) -> None:
-    """Take over a file's subscriptions; an error is told with its place."""
+    """Apply a file's subscriptions; an error is reported with its line."""
     places: dict[str | None, str] = {}
     entries = []
     for entry in read_subscriptions(path):
@@ -143,10 +143,10 @@ def _fill_from_file(index: SubscriptionIndex, path: Path, report: Report) -> Non
         else:
             entries.append(entry)
             places[entry.id] = entry.place
-    index.apply(entries, on_error=lambda error: report(_placed(error, places.get(error.id))))
+    index.apply(entries, on_error=lambda error: report(_with_place(error, places.get(error.id))))
 
 
-def _placed(error: SubscriptionError, place: str | None) -> TocsinError:
+def _with_place(error: SubscriptionError, place: str | None) -> TocsinError:
     return error if place is None else SubscriptionError(f"{place}: {error}")
 
 
@@ -161,7 +161,7 @@ def check_rows(frame: DataFrame) -> None:
 
 
 def _rows(frame: DataFrame) -> Iterator[Entry]:
-    """Return the subscriptions of a DataFrame's rows."""
+    """Yield the subscriptions of a DataFrame's rows."""
     check_rows(frame)
     table = frame.select(*(name for name in _COLUMNS if name in frame.columns)).toArrow()
     columns = [
@@ -188,5 +188,5 @@ def _temporary() -> str:
 
 
 def log_error(error: TocsinError) -> None:
-    """Log a subscription that is at fault."""
+    """Log an invalid subscription."""
     _log.warning("%s", error)

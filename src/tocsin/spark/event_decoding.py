@@ -1,4 +1,4 @@
-"""Where the parts of an event stand in a DataFrame's rows, and how a worker reads them."""
+"""Decoding of record batches into events, on Spark's workers."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from tocsin.model.values import Value, read_time
 _NO_ID: Final = "it has no event id"
 _DAY: Final = 86_400_000_000  # microseconds
 _MOST_DAYS: Final = (1 << 63) // _DAY
-_NOTHING: Final[Mapping[str, Value]] = {}
+_EMPTY: Final[Mapping[str, Value]] = {}
 
 
-class Layout(Struct, frozen=True):
-    """Which columns hold what. Just one of `columns`, `struct` and `payload` is given.
+class EventLayout(Struct, frozen=True):
+    """Which columns hold what. Exactly one of `columns`, `struct` and `payload` is given.
 
-    `time` names a column; `time_inside` an attribute of the payload that overrules it, and `is_clock` says that the
-    column holds no time of the events' own, so that a CloudEvent's overrules it too. `stream` is the stream of all
-    events, `stream_column` the column that names each one's own.
+    `time` is a column; `time_inside` an attribute of the payload that overrides it. `is_clock` says that the column
+    holds the query's time, so a CloudEvent's own time overrides it, too. `stream` is the stream of all events,
+    `stream_column` the column with the stream of each.
     """
 
     event_id: str
@@ -44,7 +44,7 @@ class Layout(Struct, frozen=True):
     stream: str | None = None
     stream_column: str | None = None
 
-    def read(self, batch: Any) -> Decoded:
+    def read(self, batch: Any) -> DecodedBatch:
         """Return a record batch's rows as events."""
         faults: dict[int, str] = {}
         ids = batch.column(self.event_id)
@@ -66,8 +66,8 @@ class Layout(Struct, frozen=True):
             events = ArrowEvents.by_column(part, stream=stream)
             if events is None:  # a column that has to be read row by row
                 return self._from_rows(arrow_rows([table]), batch, ends, faults)
-            parts.append(EventPart(events, rows))
-        return Decoded(tuple(parts), ends, faults)
+            parts.append(DecodedPart(events, rows))
+        return DecodedBatch(tuple(parts), ends, faults)
 
     def _ends(self, batch: Any, faults: dict[int, str]) -> NDArray[np.int64]:
         """Return when each event ended, in ticks."""
@@ -86,7 +86,7 @@ class Layout(Struct, frozen=True):
         return np.asarray(column.cast(pa.int64()).fill_null(0))
 
     def _with_readable_streams(self, batch: Any, faults: dict[int, str]) -> Any:
-        """Return the batch without names of streams that are no UTF-8: Spark does not mind, but Python does."""
+        """Return the batch without stream names that are not UTF-8, which Spark accepts and Python does not."""
         if self.stream_column is None:
             return batch
         streams = batch.column(self.stream_column)
@@ -107,7 +107,7 @@ class Layout(Struct, frozen=True):
         return pa.RecordBatch.from_arrays(column.flatten(), schema=pa.schema(list(column.type)))
 
     def _by_stream(self, batch: Any) -> Iterator[tuple[str | None, NDArray[np.int64] | None]]:
-        """Return each stream with the places of its rows; None for all rows."""
+        """Yield each stream with the positions of its rows; None for all rows."""
         if self.stream_column is None:
             yield self.stream, None
             return
@@ -116,8 +116,8 @@ class Layout(Struct, frozen=True):
         for code in np.unique(codes).tolist():
             yield None if code < 0 else streams.dictionary[code].as_py(), np.flatnonzero(codes == code)
 
-    def _from_payloads(self, batch: Any, ends: NDArray[np.int64], faults: dict[int, str]) -> Decoded:
-        payloads = _as_bytes(batch.column(self.payload)).to_pylist()  # a text may be no UTF-8
+    def _from_payloads(self, batch: Any, ends: NDArray[np.int64], faults: dict[int, str]) -> DecodedBatch:
+        payloads = _as_bytes(batch.column(self.payload)).to_pylist()  # a string may not be UTF-8
         numbered = enumerate(map(json_record, payloads), 1)
         return self._from_rows(numbered, batch, ends, faults)
 
@@ -127,8 +127,8 @@ class Layout(Struct, frozen=True):
         batch: Any,
         ends: NDArray[np.int64],
         faults: dict[int, str],
-    ) -> Decoded:
-        """Return events that are read one by one; most dicts are left for the matcher to look into."""
+    ) -> DecodedBatch:
+        """Return events that are read one by one; plain dicts go to the matcher as they are."""
         ends = ends.copy()
         streams = (
             batch.column(self.stream_column).to_pylist()
@@ -138,12 +138,10 @@ class Layout(Struct, frozen=True):
         rows: list[Mapping[str, Any]] = []
         silent: list[int] = []
         for place, (_, record) in enumerate(records):
-            if isinstance(record, UnreadableRecord):  # that tells more than the id or the time that it lacks
+            if isinstance(record, UnreadableRecord):  # more telling than a missing id or time
                 faults[place] = record.reason
             if place in faults:
-                if isinstance(record, UnreadableRecord):  # which is why nothing was found in it
-                    faults[place] = record.reason
-                rows.append(_NOTHING)
+                rows.append(_EMPTY)
                 continue
             try:
                 if type(record) is dict and record.keys().isdisjoint(ROW_SPECIFIC):
@@ -159,27 +157,27 @@ class Layout(Struct, frozen=True):
                     ends[place] = _time_of(record, self.time_inside)
             except EventError as fault:
                 faults[place] = str(fault)
-                rows[place:] = [_NOTHING]
-        return Decoded((EventPart(EventBatch.of_dicts(rows), None),), ends, faults, frozenset(silent))
+                rows[place:] = [_EMPTY]
+        return DecodedBatch((DecodedPart(EventBatch.of_dicts(rows), None),), ends, faults, frozenset(silent))
 
 
-class EventPart(Struct, frozen=True):
-    """Events of one batch, and their places in it; None if these are all."""
+class DecodedPart(Struct, frozen=True):
+    """Events of one batch, and their rows in it; None for all rows."""
 
     events: EventBatch
     rows: NDArray[np.int64] | None
 
 
-class Decoded(Struct, frozen=True):
-    """A record batch as events: when each ended, what was found wrong with which row, and which rows reach no filter."""
+class DecodedBatch(Struct, frozen=True):
+    """A record batch as events: when each ended, the faults by row, and the rows that filters must not see."""
 
-    parts: tuple[EventPart, ...]
+    parts: tuple[DecodedPart, ...]
     ends: NDArray[np.int64]
     faults: Mapping[int, str]
     silent: frozenset[int] = frozenset()
 
     def all_faults(self) -> dict[int, str]:
-        """Return what is wrong with which row, the events themselves included; cheap once they were matched."""
+        """Return the faults by row, including those of the events' values; cheap once they were matched."""
         found = dict(self.faults)
         for part in self.parts:
             for place, fault in part.events.faults.items():
@@ -187,7 +185,7 @@ class Decoded(Struct, frozen=True):
         return found
 
     def silenced(self) -> NDArray[np.bool_] | None:
-        """Return which rows may not match although the events are right; None if all may."""
+        """Return a mask of rows that must not match; None if all may."""
         if not self.faults and not self.silent:
             return None
         silenced = np.zeros(len(self.ends), dtype=np.bool_)
@@ -196,7 +194,7 @@ class Decoded(Struct, frozen=True):
 
 
 def _as_bytes(texts: Any) -> Any:
-    """Return a column of texts or bytes as bytes, which are not looked into."""
+    """Return a column of strings or bytes as unchecked bytes."""
     kinds = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
     return texts.cast(kinds.get(texts.type, texts.type))
 

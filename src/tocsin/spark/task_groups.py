@@ -1,4 +1,4 @@
-"""Independent pieces of work, spread over Spark: bytes in, bytes out, and told as they end."""
+"""Groups of independent tasks run on Spark: bytes in, bytes out, results in the order of completion."""
 
 from __future__ import annotations
 
@@ -20,54 +20,58 @@ from tocsin.model.errors import SparkError
 _TAG: Final = "tocsin-tasks"
 
 
-class Ended(Struct, frozen=True):
-    """A group of work that has ended: an answer for each payload, or why there are none."""
+class GroupResult(Struct, frozen=True):
+    """The result of a group: an answer for each payload, or the reason why it failed."""
 
-    group: int  # its place among those that were given
+    group: int  # its position among the groups
     answers: tuple[bytes, ...] = ()
     fault: str = ""
 
 
-def spread(session: SparkSession, function: str, groups: Sequence[Sequence[bytes]]) -> Iterator[Ended]:
+def run_groups(
+    session: SparkSession, function: str, groups: Sequence[Sequence[bytes]]
+) -> Iterator[GroupResult]:
     """Call a function with each payload on Spark's workers, and return the groups in the order in which they end.
 
-    `function` is the name of an importable one, as `package.module:name`, which takes bytes and returns bytes. The
-    payloads of a group go one after another to one worker. Each group is a job of its own: what goes wrong with one,
-    were it a worker that dies, ends no other. Raise `SparkError` if there is no such function.
+    `function` names an importable function, as `package.module:name`, from bytes to bytes. The payloads of a group go
+    one after another to one worker. Each group is a job of its own: a failure in one, even of a worker, ends no other. Raise `SparkError` if there is no such function.
     """
-    _found(function)  # told here, not by every worker
+    _find(function)  # raises here, not on every worker
     context = session.sparkContext
     tag = f"{_TAG}-{uuid4().hex}"
-    # As many jobs at once as there are cores keep all busy; which group is next is decided when one is free.
+    # As many jobs at once as there are cores keep all of them busy.
     pool = ThreadPoolExecutor(max_workers=max(context.defaultParallelism, 1), thread_name_prefix=_TAG)
     try:
         jobs = [
-            pool.submit(_ended, context, function, tag, place, group) for place, group in enumerate(groups)
+            pool.submit(_run_group, context, function, tag, place, group)
+            for place, group in enumerate(groups)
         ]
         for job in as_completed(jobs):
             yield job.result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-        context.cancelJobsWithTag(tag)  # of those that nobody waits for any more
+        context.cancelJobsWithTag(tag)  # cancels the jobs that are still running
         pool.shutdown(wait=True)
 
 
-def _ended(context: SparkContext, function: str, tag: str, place: int, group: Sequence[bytes]) -> Ended:
+def _run_group(
+    context: SparkContext, function: str, tag: str, place: int, group: Sequence[bytes]
+) -> GroupResult:
     """Run a group as a job, and return its answers or its fault."""
     context.addJobTag(tag)
     try:
         answers = context.parallelize(list(group), 1).mapPartitions(partial(_answers, function)).collect()
     except (PySparkException, Py4JError) as fault:
-        return Ended(place, fault=str(fault))
-    return Ended(place, tuple(answers))
+        return GroupResult(place, fault=str(fault))
+    return GroupResult(place, tuple(answers))
 
 
 def _answers(function: str, payloads: Iterator[bytes]) -> Iterator[bytes]:
     """Call the function, on a worker."""
-    return map(_found(function), payloads)
+    return map(_find(function), payloads)
 
 
-def _found(function: str) -> Callable[[bytes], bytes]:
+def _find(function: str) -> Callable[[bytes], bytes]:
     module, _, name = function.partition(":")
     try:
         found: Callable[[bytes], bytes] = getattr(import_module(module), name)

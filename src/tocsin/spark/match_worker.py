@@ -1,4 +1,4 @@
-"""What runs on Spark's workers: record batches of events in, record batches of notifications out."""
+"""Matching on Spark's workers: record batches of events in, record batches of notifications out."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from tocsin.index import IndexReader
 from tocsin.index.shard import Shard
 from tocsin.index.storage import LocalStorage
 from tocsin.model.errors import SparkError
-from tocsin.spark.layout import Decoded, Layout
+from tocsin.spark.event_decoding import DecodedBatch, EventLayout
 
 GENERATION: Final = "__tocsin_generation"
 SHARD: Final = "__tocsin_shard"
-BATCH: Final = "streaming.sql.batchId"  # what Spark tells a micro-batch's tasks
+BATCH: Final = "streaming.sql.batchId"  # local properties of a micro-batch's tasks
 QUERY: Final = "sql.streaming.queryId"
-_PATIENCE: Final = 120.0  # seconds that a task waits for the first one to decide on a generation
+_PATIENCE: Final = 120.0  # seconds that a task waits for the first task to choose a generation
 _POLL: Final = 0.05
-_BATCHES: Final = 1_000  # micro-batches whose time is kept
+_BATCHES: Final = 1_000  # micro-batches whose seconds are kept
 
 
 class SecondsByBatch(AccumulatorParam[dict[int, float]]):
-    """Adds up seconds by the micro-batch that they were spent on; only the newest are kept."""
+    """Adds up seconds by micro-batch; only the newest micro-batches are kept."""
 
     def zero(self, value: dict[int, float]) -> dict[int, float]:  # noqa: ARG002 - Spark's interface
-        """Return nothing."""
+        """Return the empty sum."""
         return {}
 
     def addInPlace(self, value1: dict[int, float], value2: dict[int, float]) -> dict[int, float]:  # noqa: N802 - Spark's name
-        """Return both together."""
+        """Return the sum of both."""
         for batch, seconds in value2.items():
             value1[batch] = value1.get(batch, 0.0) + seconds
         while len(value1) > _BATCHES:
@@ -44,43 +44,43 @@ class SecondsByBatch(AccumulatorParam[dict[int, float]]):
         return value1
 
 
-class Job(Struct, frozen=True):
-    """What a worker is to do. `generation` is matched with wherever no micro-batch decides."""
+class MatchJob(Struct, frozen=True):
+    """The task of a worker. `generation` applies unless a micro-batch chooses its own."""
 
     index: str
     generation: int
-    is_pinned: bool  # whether `generation` holds for micro-batches too
-    layout: Layout
+    is_pinned: bool  # whether `generation` applies to micro-batches too
+    layout: EventLayout
     keep: tuple[str, ...] = ()
     values: bool = False
     faults: bool = False
     time_type: Any = None  # the Arrow type of the column `time`
-    seconds: Accumulator[dict[int, float]] | None = None  # what the driver hears of the time it took
-    names: tuple[str, ...] = ()  # the columns' own names, if they are called by their places
+    seconds: Accumulator[dict[int, float]] | None = None  # matching time, reported to the driver
+    names: tuple[str, ...] = ()  # the columns' own names, if they have positional ones
 
     def named(self, batch: Any) -> Any:
-        """Return a record batch with its columns' own names; what was added to them keeps its name."""
+        """Return a record batch with its columns' own names; added columns keep theirs."""
         return batch.rename_columns([*self.names, *batch.schema.names[len(self.names) :]])
 
 
-def notifications(job: Job, batches: Iterable[Any], *, is_routed: bool = False) -> Iterator[Any]:
-    """Return the notifications of each record batch of events."""
+def match_batches(job: MatchJob, batches: Iterable[Any], *, is_routed: bool = False) -> Iterator[Any]:
+    """Yield the notifications of each record batch of events."""
     reader = _reader(job.index)
     generation = None if is_routed else _generation(job, reader, is_sharded=False)
     for batch in map(job.named, batches):
         if not batch.num_rows:
             continue
         if not is_routed:
-            assert generation is not None  # noqa: S101 - what is not routed has one
-            yield from _matched(job, batch, reader.shard(generation, 0), generation)
+            assert generation is not None  # noqa: S101 - set above unless routed
+            yield from _match_shard(job, batch, reader.shard(generation, 0), generation)
             continue
         for rows, shard, number in _by_shard(batch):
             part = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows))
-            yield from _matched(job, part, reader.shard(number, shard), number)
+            yield from _match_shard(job, part, reader.shard(number, shard), number)
 
 
-def routed(job: Job, batches: Iterable[Any]) -> Iterator[Any]:
-    """Return each event once for every shard that it has to see, with the shard's number and the generation's."""
+def route_batches(job: MatchJob, batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield each event once for every shard that may match it, with the shard and the generation."""
     reader = _reader(job.index)
     generation = _generation(job, reader, is_sharded=True)
     for batch in batches:
@@ -97,7 +97,7 @@ def routed(job: Job, batches: Iterable[Any]) -> Iterator[Any]:
             wrong = np.array(sorted(faults), dtype=np.int64)
             right = ~np.isin(places, wrong)
             places, numbers = places[right], numbers[right]
-            if job.faults:  # told of on one shard, which finds again what is wrong
+            if job.faults:  # sent to one shard, which finds the fault again
                 places = np.concatenate([places, wrong])
                 numbers = np.concatenate([numbers, np.zeros(len(wrong), dtype=np.int64)])
         if len(places):
@@ -106,8 +106,8 @@ def routed(job: Job, batches: Iterable[Any]) -> Iterator[Any]:
             yield pa.RecordBatch.from_arrays(columns, names=[*sent.schema.names, SHARD, GENERATION])
 
 
-def dead_letters(job: Job, batches: Iterable[Any]) -> Iterator[Any]:
-    """Return the rows that are no events, each with its reason."""
+def find_dead_letters(job: MatchJob, batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield the rows that are no events, each with its reason."""
     for batch in map(job.named, batches):
         if batch.num_rows:
             faults = job.layout.read(batch).all_faults()
@@ -119,7 +119,7 @@ def dead_letters(job: Job, batches: Iterable[Any]) -> Iterator[Any]:
                 yield pa.RecordBatch.from_arrays(columns, names=["event_id", "reason", *job.keep])
 
 
-def _matched(job: Job, batch: Any, shard: Shard, generation: int) -> Iterator[Any]:
+def _match_shard(job: MatchJob, batch: Any, shard: Shard, generation: int) -> Iterator[Any]:
     begun = time.perf_counter()
     decoded = job.layout.read(batch)
     silenced = decoded.silenced()
@@ -130,33 +130,35 @@ def _matched(job: Job, batch: Any, shard: Shard, generation: int) -> Iterator[An
         values = shard.values(found, part.events) if job.values else None
         numbers = found.numbers
         if silenced is not None:
-            heard = np.flatnonzero(~silenced[rows])
-            rows, numbers = rows[heard], numbers[heard]
-            values = None if values is None else values.take(pa.array(heard))
+            valid = np.flatnonzero(~silenced[rows])
+            rows, numbers = rows[valid], numbers[valid]
+            values = None if values is None else values.take(pa.array(valid))
         if len(rows):
             ids = shard.ids(numbers)
-            yield _batch(job, batch, decoded, rows, subscriptions=ids, generation=generation, values=values)
+            yield _notification_batch(
+                job, batch, decoded, rows, subscriptions=ids, generation=generation, values=values
+            )
     if job.faults and (faults := decoded.all_faults()):
         places = sorted(faults)
-        nobody = pa.nulls(len(places), pa.string())
-        yield _batch(
+        nulls = pa.nulls(len(places), pa.string())
+        yield _notification_batch(
             job,
             batch,
             decoded,
             np.array(places),
-            subscriptions=nobody,
+            subscriptions=nulls,
             generation=generation,
-            values=nobody,
+            values=nulls,
             reasons=pa.array([faults[place] for place in places], pa.string()),
         )
     if job.seconds is not None:
         job.seconds.add({_micro_batch()[1] or 0: time.perf_counter() - begun})
 
 
-def _batch(
-    job: Job,
+def _notification_batch(
+    job: MatchJob,
     batch: Any,
-    decoded: Decoded,
+    decoded: DecodedBatch,
     rows: NDArray[np.int64],
     *,
     subscriptions: Any,
@@ -181,7 +183,7 @@ def _batch(
 
 
 def _by_shard(batch: Any) -> Iterator[tuple[NDArray[np.int64], int, int]]:
-    """Return the places of each shard's rows, with the shard and the generation."""
+    """Yield the positions of each shard's rows, with the shard and the generation."""
     shards = batch.column(SHARD).to_numpy()
     generation = int(batch.column(GENERATION)[0].as_py())
     for shard in np.unique(shards).tolist():
@@ -189,20 +191,20 @@ def _by_shard(batch: Any) -> Iterator[tuple[NDArray[np.int64], int, int]]:
 
 
 def _reader(index: str) -> IndexReader:
-    """Return an index, opened once for all tasks of this process, as it is now."""
+    """Return an index, opened once per process and refreshed."""
     reader = _opened(index)
     reader.renew()
     return reader
 
 
-@lru_cache(maxsize=8)  # a session may make an index for each match, and each keeps files mapped
+@lru_cache(maxsize=8)  # a session may build an index for each match, and each keeps files mapped
 def _opened(index: str) -> IndexReader:
     return IndexReader(index)
 
 
-def _generation(job: Job, reader: IndexReader, *, is_sharded: bool) -> int:
-    """Return the generation to match with; raise `SparkError` if the plan is of another kind than the index."""
-    number = _decided(job, reader)
+def _generation(job: MatchJob, reader: IndexReader, *, is_sharded: bool) -> int:
+    """Return the generation to match with; raise `SparkError` if the plan does not fit the index's shards."""
+    number = _batch_generation(job, reader)
     shards = len(reader.generation(number).shards)
     if is_sharded is not (shards > 1):
         raise SparkError(
@@ -212,20 +214,20 @@ def _generation(job: Job, reader: IndexReader, *, is_sharded: bool) -> int:
     return number
 
 
-def _decided(job: Job, reader: IndexReader) -> int:
+def _batch_generation(job: MatchJob, reader: IndexReader) -> int:
     """Return the generation of the micro-batch that this task is part of, or the job's own."""
     query, batch = _micro_batch()
     if job.is_pinned or query is None or batch is None:
         return job.generation
-    # Where two can create one file, only the first task may decide, and the others wait for it.
+    # Object stores cannot create a file exclusively: only the first task may choose, and the others wait for it.
     context = TaskContext.get()
     is_local = isinstance(reader.generations.storage, LocalStorage)
-    may_decide = is_local or context is None or context.partitionId() == 0
+    may_choose = is_local or context is None or context.partitionId() == 0
     until = time.monotonic() + _PATIENCE
     while time.monotonic() < until:
-        decided = reader.generations.of_batch(query, batch, may_decide=may_decide)
-        if decided is not None:
-            return decided
+        chosen = reader.generations.of_batch(query, batch, may_decide=may_choose)
+        if chosen is not None:
+            return chosen
         time.sleep(_POLL)
     raise SparkError(
         f"{job.index}: the first task of batch {batch} did not say within {_PATIENCE:.0f} s which generation to use; "

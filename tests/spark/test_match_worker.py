@@ -24,26 +24,28 @@ from tocsin.errors import SparkError
 from tocsin.formats import Fault
 from tocsin.index import SubscriptionIndex
 from tocsin.model import Condition, Filter
-from tocsin.spark.layout import Layout
-from tocsin.spark.worker import Job, dead_letters, notifications, routed
+from tocsin.spark.event_decoding import EventLayout
+from tocsin.spark.match_worker import MatchJob, find_dead_letters, match_batches, route_batches
 
 asked = st.lists(st.one_of(predicates(), conditions(max_leaves=3)), min_size=1, max_size=6)
 streams = st.sampled_from([None, "s", "t"])
 TIME = 100
 
 
-def told(job: Job, batch: Any, *, shards: int) -> tuple[set[tuple[str, int]], dict[int, str]]:
+def told(job: MatchJob, batch: Any, *, shards: int) -> tuple[set[tuple[str, int]], dict[int, str]]:
     """The pairs of subscription and event that a worker finds, and its dead letters."""
     if shards == 1:
-        found = list(notifications(job, [batch]))
+        found = list(match_batches(job, [batch]))
     else:
-        found = [one for sent in routed(job, [batch]) for one in notifications(job, [sent], is_routed=True)]
+        found = [
+            one for sent in route_batches(job, [batch]) for one in match_batches(job, [sent], is_routed=True)
+        ]
     rows = [row for one in found for row in one.to_pylist()]
     notes = [(row["subscription"], row["event_id"]) for row in rows if row["reason"] is None]
     assert len(notes) == len(set(notes))
     assert all(row["time"] == TIME and row["generation"] == job.generation for row in rows)
     letters = {row["event_id"]: row["reason"] for row in rows if row["reason"] is not None}
-    alone = [row for one in dead_letters(job, [batch]) for row in one.to_pylist()]
+    alone = [row for one in find_dead_letters(job, [batch]) for row in one.to_pylist()]
     assert {row["event_id"]: row["reason"] for row in alone} == letters
     return set(notes), letters
 
@@ -101,15 +103,15 @@ def test_columns_and_structs_give_what_the_engine_gives(
         sent = pa.RecordBatch.from_arrays(
             [*map(pa.array, columns.values()), inner], names=[*columns, "event"]
         )
-        layout = Layout("event_id", "time", struct="event", stream=stream)
+        layout = EventLayout("event_id", "time", struct="event", stream=stream)
     else:
         sent = pa.RecordBatch.from_arrays(
             [*map(pa.array, columns.values()), *batch.columns], names=[*columns, *batch.schema.names]
         )
-        layout = Layout("event_id", "time", columns=tuple(batch.schema.names), stream=stream)
+        layout = EventLayout("event_id", "time", columns=tuple(batch.schema.names), stream=stream)
     with TemporaryDirectory() as folder:
         engine, generation = subscribed(f"{folder}/index", asked, shards)
-        job = Job(f"{folder}/index", generation, True, layout, faults=True, time_type=pa.int64())
+        job = MatchJob(f"{folder}/index", generation, True, layout, faults=True, time_type=pa.int64())
         notes, letters = told(job, sent, shards=shards)
         found = engine.match(batch, stream=stream)
         named = {
@@ -167,8 +169,8 @@ def test_payloads_give_what_the_engine_gives(
             rows.append(Fault("event", 0, "not JSON"))
     with TemporaryDirectory() as folder:
         engine, generation = subscribed(f"{folder}/index", asked, shards)
-        layout = Layout("event_id", "time", payload="body", stream=stream)
-        job = Job(f"{folder}/index", generation, True, layout, faults=True, time_type=pa.int64())
+        layout = EventLayout("event_id", "time", payload="body", stream=stream)
+        job = MatchJob(f"{folder}/index", generation, True, layout, faults=True, time_type=pa.int64())
         notes, letters = told(job, sent, shards=shards)
         wanted, faults = expected(engine, rows, stream)
     timed = ("on", "over")  # the engine gives these records the time of the clock
@@ -191,9 +193,9 @@ def test_each_row_may_be_of_its_own_stream_and_time(tmp_path: Path) -> None:
             "a": [1, 2, 3, 4, 5],
         }
     )
-    layout = Layout("id", "at", columns=("a",), stream_column="of")
-    job = Job(str(tmp_path / "index"), generation, True, layout, ("of",), True, True, pa.int64())
-    (rows,) = [pa.Table.from_batches(list(notifications(job, [batch]))).to_pylist()]
+    layout = EventLayout("id", "at", columns=("a",), stream_column="of")
+    job = MatchJob(str(tmp_path / "index"), generation, True, layout, ("of",), True, True, pa.int64())
+    (rows,) = [pa.Table.from_batches(list(match_batches(job, [batch]))).to_pylist()]
     notes = [(row["subscription"], row["event_id"], row["time"], row["values"], row["of"]) for row in rows]
     assert sorted(notes, key=str) == sorted(
         [
@@ -222,9 +224,9 @@ def test_a_time_inside_the_payload_decides(tmp_path: Path) -> None:
         '{"meta": {"at": "soon"}}',
     ]
     batch = pa.RecordBatch.from_pydict({"id": range(4), "now": [0] * 4, "body": bodies})
-    layout = Layout("id", "now", is_clock=True, time_inside="meta.at", payload="body")
-    job = Job(str(tmp_path / "index"), generation, True, layout, faults=True, time_type=pa.int64())
-    rows = [row for one in notifications(job, [batch]) for row in one.to_pylist()]
+    layout = EventLayout("id", "now", is_clock=True, time_inside="meta.at", payload="body")
+    job = MatchJob(str(tmp_path / "index"), generation, True, layout, faults=True, time_type=pa.int64())
+    rows = [row for one in match_batches(job, [batch]) for row in one.to_pylist()]
     assert [(row["subscription"], row["event_id"]) for row in rows] == [("x", 0), (None, 2), (None, 3)]
     assert rows[0]["time"] == 1_767_225_599_000_000
     assert "no `meta.at`" in rows[1]["reason"]
@@ -233,12 +235,14 @@ def test_a_time_inside_the_payload_decides(tmp_path: Path) -> None:
 
 def test_an_index_of_another_kind_in_the_same_place_is_told(tmp_path: Path) -> None:
     batch = pa.RecordBatch.from_pydict({"id": [1], "at": [0], "a": [1]})
-    job = Job(str(tmp_path / "index"), 1, True, Layout("id", "at", columns=("a",)), time_type=pa.int64())
+    job = MatchJob(
+        str(tmp_path / "index"), 1, True, EventLayout("id", "at", columns=("a",)), time_type=pa.int64()
+    )
     for shards in (1, 3):
         index = SubscriptionIndex(tmp_path / "index", shards=shards)
         index.subscribe("a = 1", id=f"of {shards}")
         index.publish()
-        plan, other = (notifications, routed) if shards == 1 else (routed, notifications)
+        plan, other = (match_batches, route_batches) if shards == 1 else (route_batches, match_batches)
         assert sum(one.num_rows for one in plan(job, [batch])) == 1
         with pytest.raises(SparkError, match="start the stream anew"):
             list(other(job, [batch]))
@@ -260,9 +264,9 @@ def test_one_row_that_cannot_be_read_spoils_no_other(tmp_path: Path) -> None:
                 "body": pa.Array.from_buffers(text, 4, half.cast(_bytes_of(text)).buffers()),
             }
         )
-        layout = Layout("id", "at", payload="body", stream_column="of")
-        job = Job(str(tmp_path / "index"), generation, True, layout, faults=True, time_type=pa.int64())
-        rows = [row for one in notifications(job, [batch]) for row in one.to_pylist()]
+        layout = EventLayout("id", "at", payload="body", stream_column="of")
+        job = MatchJob(str(tmp_path / "index"), generation, True, layout, faults=True, time_type=pa.int64())
+        rows = [row for one in match_batches(job, [batch]) for row in one.to_pylist()]
         assert [(row["subscription"], row["event_id"], row["time"]) for row in rows] == [
             ("x", 4, 2 * 86_400_000_000),
             (None, 1, 0),
@@ -288,9 +292,9 @@ def test_a_null_struct_is_no_event_and_a_day_may_be_too_far_away(tmp_path: Path)
             "event": pa.array([{"a": 1}, None, {"a": 1}]),
         }
     )
-    layout = Layout("id", "at", struct="event")
-    job = Job(str(tmp_path / "index"), generation, True, layout, faults=True, time_type=pa.int64())
-    rows = [row for one in notifications(job, [batch]) for row in one.to_pylist()]
+    layout = EventLayout("id", "at", struct="event")
+    job = MatchJob(str(tmp_path / "index"), generation, True, layout, faults=True, time_type=pa.int64())
+    rows = [row for one in match_batches(job, [batch]) for row in one.to_pylist()]
     assert [(row["event_id"], row["reason"]) for row in rows] == [
         (1, None),
         (2, "`event` is null, and there is no event"),

@@ -1,4 +1,4 @@
-"""The attributes of events as Spark SQL: each leaf of a DataFrame's columns, what it is compared as, and what is no event."""
+"""Leaf columns of a DataFrame as attributes in Spark SQL: how they compare, and which cells make a row invalid."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class Leaf(Struct, frozen=True):
 
     @property
     def key(self) -> Column:
-        """Return what is equal just where values are, or at least where values that a constant may equal are."""
+        """Return the hash key: equal values, or at least values that may equal the same constant, have equal keys."""
         if self.kind is Kind.NUMBER:
-            return self.bounds[0] + functions.lit(0.0)  # there is one zero
+            return self.bounds[0] + functions.lit(0.0)  # turns -0.0 into 0.0
         return self.value
 
     @property
@@ -65,7 +65,7 @@ class Leaf(Struct, frozen=True):
 
     @property
     def bounds(self) -> tuple[Column, Column]:
-        """Return the nearest doubles that are not above a number, and not below: the same, if it is one."""
+        """Return the nearest doubles not above and not below a number; both are the number itself if it is a double."""
         if isinstance(self.type, LongType):
             return _bounds(self.column)
         if isinstance(self.type, DecimalType):
@@ -75,7 +75,7 @@ class Leaf(Struct, frozen=True):
 
     @property
     def is_exact(self) -> bool:
-        """Tell whether each of its numbers is a double."""
+        """Return whether each of its numbers is a double."""
         return not isinstance(self.type, (LongType, DecimalType))
 
 
@@ -92,9 +92,9 @@ def leaves_of(columns: list[tuple[str, Column, DataType]]) -> dict[str, Leaf]:
 
 
 def any_of(faults: Iterable[Column | None]) -> Column | None:
-    """Return whether some fault is true, or None if there is none; it is no deeper where there are many."""
-    told = [functions.coalesce(fault, functions.lit(False)) for fault in faults if fault is not None]
-    return functions.array_contains(functions.array(*told), functions.lit(True)) if told else None
+    """Return whether some fault is true, or None if there is none; the expression stays flat for many faults."""
+    known = [functions.coalesce(fault, functions.lit(False)) for fault in faults if fault is not None]
+    return functions.array_contains(functions.array(*known), functions.lit(True)) if known else None
 
 
 def fields_of(column: Column, type_: StructType) -> list[tuple[str, Column, DataType]]:
@@ -112,9 +112,9 @@ def fields_of(column: Column, type_: StructType) -> list[tuple[str, Column, Data
 
 
 def fault_of(column: Column, type_: DataType, *, is_value: bool = True) -> Column | None:
-    """Return whether a cell keeps its row from being an event, or None if none does; null means that it does not.
+    """Return whether a cell makes its row invalid, or None if no cell of the type does; null means no.
 
-    What is in an array is no value, but must be readable all the same.
+    Elements of arrays are no values, but must be readable all the same.
     """
     if isinstance(type_, StringType):
         return ~functions.is_valid_utf8(column)
@@ -137,7 +137,7 @@ def fault_of(column: Column, type_: DataType, *, is_value: bool = True) -> Colum
 
 
 def ticks_of(column: Column, type_: DataType) -> Column:
-    """Return a time as a number of ticks: microseconds, or what an integer counts; null if it is too far away."""
+    """Return a time in ticks: microseconds, or an integer as it is; null if it is out of range."""
     if isinstance(type_, TimestampType):
         return functions.unix_micros(column)
     if isinstance(type_, TimestampNTZType):
@@ -170,8 +170,8 @@ def _fault_inside(column: Column, type_: DataType) -> Column | None:
         return None
 
     def is_faulty(cell: Column) -> Column:
-        told: Any = fault_of(cell, type_, is_value=False)
-        return functions.coalesce(told, functions.lit(False))
+        fault: Any = fault_of(cell, type_, is_value=False)
+        return functions.coalesce(fault, functions.lit(False))
 
     return functions.exists(column, is_faulty)
 
@@ -193,7 +193,7 @@ def _local_microseconds(column: Column) -> Column:
 
 
 def _bounds(column: Column) -> tuple[Column, Column]:
-    """Return the doubles about a 64-bit integer: its 53 highest bits, and the next number of as many."""
+    """Return the doubles next below and above a 64-bit integer: its 53 highest bits, and the next such number."""
     is_exact = column.between(-_EXACT, _EXACT)
     size = functions.length(
         functions.bin(functions.when(column < 0, functions.bitwise_not(column)).otherwise(column))
@@ -210,7 +210,7 @@ def _bounds(column: Column) -> tuple[Column, Column]:
 
 
 def _decimal_bounds(column: Column, type_: DecimalType, path: str) -> tuple[Column, Column]:
-    """Return the doubles about a whole decimal, which stays exact; another one is the nearest double."""
+    """Return the doubles next below and above a whole decimal; any other decimal is its nearest double."""
     if type_.precision - type_.scale > _DIGITS:
         raise SparkError(
             f"the plan `join` compares decimals of up to {_DIGITS} digits before the point; `{path}` is "

@@ -1,10 +1,10 @@
-"""DataFrames of events: where an event's parts stand in their columns, and which of these a match needs."""
+"""The columns of a DataFrame of events: which hold what, and which of them a match needs."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypedDict
 
 from msgspec.structs import replace
 from pyspark.errors import PySparkException
@@ -28,18 +28,29 @@ from pyspark.sql.types import (
 
 from tocsin.language.parsing.cursor import closest
 from tocsin.model.errors import SparkError
-from tocsin.spark.layout import Layout
-from tocsin.spark.worker import GENERATION, SHARD
+from tocsin.spark.event_decoding import EventLayout
+from tocsin.spark.match_worker import GENERATION, SHARD
 
-CLOCK: Final = "__tocsin_time"  # stands for a column that holds the time of the query
+CLOCK: Final = "__tocsin_time"  # the column with the time of the query, where events have none
 _log = logging.getLogger("tocsin")
 _WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)
 _TIMES: Final = (TimestampType, TimestampNTZType, DateType)
-_PLAIN: Final = (*_WHOLE, BooleanType, StringType)  # nothing of these types keeps a row from being an event
+_PLAIN: Final = (*_WHOLE, BooleanType, StringType)  # no value of these types makes a row invalid
 _OWN: Final = ("subscription", "event_id", "time", "generation", "values", "reason")
 
 
-def layout_of(
+class LayoutOptions(TypedDict, total=False):
+    """The keywords of `match` that say where events stand in a DataFrame; see `resolve_layout`."""
+
+    event_id: str
+    time: str | None
+    stream: str | None
+    stream_column: str | None
+    payload: str | None
+    struct: str | None
+
+
+def resolve_layout(
     events: DataFrame,
     *,
     event_id: str = "event_id",
@@ -48,8 +59,8 @@ def layout_of(
     stream_column: str | None = None,
     payload: str | None = None,
     struct: str | None = None,
-) -> Layout:
-    """Return where the parts of an event stand in a DataFrame; raise `SparkError` if they cannot stand there."""
+) -> EventLayout:
+    """Return where the parts of an event stand in a DataFrame; raise `SparkError` if a column is missing or unfit."""
     _check_columns(events, event_id=event_id, stream_column=stream_column, payload=payload, struct=struct)
     if payload is not None and struct is not None:
         raise SparkError("an event is either a `payload` or a `struct`; give one of them")
@@ -74,7 +85,7 @@ def layout_of(
         kind = events.schema[stream_column].dataType.simpleString()
         raise SparkError(f"a stream's name is a string; `{stream_column}` is {kind}: cast it to string")
     own = payload is None and struct is None
-    return Layout(
+    return EventLayout(
         event_id,
         CLOCK if time is None or inside is not None else time,
         time is None,
@@ -88,7 +99,7 @@ def layout_of(
 
 
 def _own_columns(events: DataFrame) -> tuple[str, ...]:
-    """Return the columns that are attributes; one that cannot be sent to a worker is no kind of value either."""
+    """Return the columns that are attributes; a type that Spark cannot send to Python is no kind of value either."""
     names = []
     for name, field in zip(events.columns, events.schema.fields, strict=True):
         if events.columns.count(name) > 1:
@@ -102,7 +113,7 @@ def _own_columns(events: DataFrame) -> tuple[str, ...]:
 
 
 def _is_sendable(kind: DataType) -> bool:
-    """Tell whether Spark hands values of a type to Python."""
+    """Return whether Spark sends values of a type to Python."""
     try:
         to_arrow_type(kind, error_on_duplicated_field_names_in_struct=True, timezone="UTC")
     except PySparkException:
@@ -111,7 +122,7 @@ def _is_sendable(kind: DataType) -> bool:
 
 
 def _check_columns(events: DataFrame, **named: str | None) -> None:
-    """Raise `SparkError` unless the named columns are there, once each, and can be sent to a worker."""
+    """Raise `SparkError` unless each named column exists once and can be sent to a worker."""
     for own in (CLOCK, SHARD, GENERATION):
         if own in events.columns:
             raise SparkError(f"the events have a column `{own}`, a name of Tocsin's own; rename it")
@@ -133,7 +144,7 @@ def _check_columns(events: DataFrame, **named: str | None) -> None:
             )
 
 
-def check_kept(events: DataFrame, keep: Sequence[str]) -> None:
+def check_keep(events: DataFrame, keep: Sequence[str]) -> None:
     """Raise `SparkError` unless these columns can be returned with notifications."""
     if isinstance(keep, str):
         raise SparkError(f"`keep` lists columns: give [{keep!r}]")
@@ -143,10 +154,12 @@ def check_kept(events: DataFrame, keep: Sequence[str]) -> None:
             raise SparkError(f"a notification has a column `{name}` already; rename the one to keep")
 
 
-def sent_columns(events: DataFrame, layout: Layout, keep: Sequence[str]) -> tuple[DataFrame, tuple[str, ...]]:
-    """Return only the columns that workers need, with the time where the events have none, and their names.
+def select_columns(
+    events: DataFrame, layout: EventLayout, keep: Sequence[str]
+) -> tuple[DataFrame, tuple[str, ...]]:
+    """Return the columns that workers need, with the query's time where events have none, and their names.
 
-    Columns are called by their places, since Spark takes dots in names for paths and minds no upper case.
+    Columns get positional names: Spark reads dots in names as paths and ignores case.
     """
     needed = [
         *(layout.columns or ()),
@@ -163,16 +176,16 @@ def sent_columns(events: DataFrame, layout: Layout, keep: Sequence[str]) -> tupl
     if layout.time == CLOCK:
         columns.append(functions.current_timestamp().alias(CLOCK))
         names.append(CLOCK)
-    return by_place(events).select(*columns), tuple(names)
+    return with_positional_names(events).select(*columns), tuple(names)
 
 
-def by_place(events: DataFrame) -> DataFrame:
-    """Return the events with columns that are called `c0`, `c1` and so on."""
-    return events.toDF(*(f"c{place}" for place in range(len(events.columns))))
+def with_positional_names(events: DataFrame) -> DataFrame:
+    """Return the events with the column names `c0`, `c1` and so on."""
+    return events.toDF(*(f"c{position}" for position in range(len(events.columns))))
 
 
-def pruned(events: DataFrame, layout: Layout, attributes: tuple[str, ...] | None) -> Layout:
-    """Return a layout without the columns that no subscription speaks of, and that cannot make a row faulty."""
+def prune_columns(events: DataFrame, layout: EventLayout, attributes: tuple[str, ...] | None) -> EventLayout:
+    """Return a layout without columns that no subscription mentions and that cannot make a row invalid."""
     if layout.columns is None or attributes is None:
         return layout
     named = {attribute.partition(".")[0] for attribute in attributes} | set(attributes)
@@ -192,7 +205,7 @@ def nullable(field: StructField) -> StructField:
     return StructField(field.name, field.dataType, nullable=True)
 
 
-def time_type_of(events: DataFrame, layout: Layout) -> DataType:
+def time_type_of(events: DataFrame, layout: EventLayout) -> DataType:
     """Return the type of the notifications' column `time`."""
     if layout.time_inside is not None:
         return LongType()

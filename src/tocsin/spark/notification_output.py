@@ -1,4 +1,4 @@
-"""Notifications out of Spark: as texts to be printed, and as Parquet files."""
+"""Output of notifications: printable columns, and Parquet files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tocsin.model.errors import SparkError
 
 
 def printable(notes: DataFrame) -> DataFrame:
-    """Return a DataFrame with texts for times: Python has no year 10000, and would take them for local ones."""
+    """Return a DataFrame with times as strings: Python has no year 10000, and would read them as local times."""
     columns = []
     for name, kind in notes.dtypes:
         column = functions.col(f"`{name.replace('`', '``')}`")

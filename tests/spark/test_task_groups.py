@@ -1,4 +1,4 @@
-"""Work that is spread over Spark: every answer comes back, and a fault stays with its group."""
+"""Work that is run_groups over Spark: every answer comes back, and a fault stays with its group."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.dbnet.network.tasks import Done
 from benchmarks.dbnet.network.workers import on_spark, one_by_one
 from tests.benchmarks.dbnet.test_network import TINY, tasks_of
 from tocsin.errors import SparkError
-from tocsin.spark.tasks import spread
+from tocsin.spark.task_groups import run_groups
 
 TIMED = {"server time", "simulation"}
 
@@ -29,12 +29,12 @@ REVERSED = f"{__name__}:{reversed_payload.__name__}"
 
 def test_every_group_is_answered_in_its_own_order(spark: SparkSession) -> None:
     groups = [[b"ab", b"cd"], [b"ef"], []]
-    ended = sorted(spread(spark, REVERSED, groups), key=lambda one: one.group)
+    ended = sorted(run_groups(spark, REVERSED, groups), key=lambda one: one.group)
     assert [one.answers for one in ended] == [(b"ba", b"dc"), (b"fe",), ()]
 
 
 def test_a_worker_that_dies_takes_only_its_group_along(spark: SparkSession) -> None:
-    ended = sorted(spread(spark, REVERSED, [[b"ab"], [b"die"], [b"cd"]]), key=lambda one: one.group)
+    ended = sorted(run_groups(spark, REVERSED, [[b"ab"], [b"die"], [b"cd"]]), key=lambda one: one.group)
     assert [one.answers for one in ended] == [(b"ba",), (), (b"dc",)]
     assert [bool(one.fault) for one in ended] == [False, True, False]
 
@@ -44,7 +44,7 @@ def test_a_function_that_is_not_there_is_told_before_anything_runs(
     spark: SparkSession, function: str
 ) -> None:
     with pytest.raises(SparkError, match=f"no function {function}"):
-        next(spread(spark, function, [[b"ab"]]))
+        next(run_groups(spark, function, [[b"ab"]]))
 
 
 def test_simulations_give_the_same_figures_on_spark(spark: SparkSession) -> None:

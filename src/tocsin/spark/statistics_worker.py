@@ -1,8 +1,8 @@
-"""What the workers do for statistics: count, condense what lies in one partition, and bring partitions together.
+"""Statistics on Spark's workers: count, condense each partition, and merge partitions.
 
 Counts come as rows (subject, kind, value, events). Once Spark has added them up, each value lies in one partition
-with its whole count. So a partition's most frequent values hold all of its that are among the most frequent of
-all; what is left is condensed to points, many for each bin to be, before partitions are brought together.
+with its whole count. So a partition's most frequent values include all of its values that are globally most frequent;
+the rest is condensed to points, many for each later bin, before partitions are merged.
 """
 
 from __future__ import annotations
@@ -21,39 +21,39 @@ from tocsin.matching.statistics.joint import Group, joint
 from tocsin.matching.statistics.tally import EVENTS, GROUP, REFUSED, TEXTS, Tally
 from tocsin.matching.statistics.texts import text_of, value_of
 from tocsin.model.values import Kind
-from tocsin.spark.layout import EventPart, Layout
+from tocsin.spark.event_decoding import DecodedPart, EventLayout
 
 COUNTS: Final = "subject string, kind string, value string, events long"
 PARTS: Final = "subject string, kind string, part string, value string, events long"
 SUMMARIES: Final = "subject string, kind string, events long, document string"
 
-# Parts of what a partition tells of a subject and kind
+# Parts of a partition's summary of a subject and kind
 _FREQUENT: Final = "frequent"
 _REST: Final = "rest"
 _DISTINCT: Final = "distinct"
 
-_PER_BIN: Final = 32  # points that a partition tells for each bin,
+_PER_BIN: Final = 32  # points of a partition for each bin,
 _FEWEST: Final = 1024  # and at the least
-_HELD: Final = 200_000  # counts that a worker holds before it gives them out
-_ROWS: Final = 20_000  # rows that are given out at a time
+_HELD: Final = 200_000  # counts that a worker keeps before it emits them
+_ROWS: Final = 20_000  # rows of an emitted batch
 _TOTALS: Final = (EVENTS, REFUSED, TEXTS)
 
 Batches = Iterable[pa.RecordBatch]
 
 
-def count(layout: Layout, groups: Sequence[Group], batches: Batches) -> Iterator[pa.RecordBatch]:
+def count(layout: EventLayout, groups: Sequence[Group], batches: Batches) -> Iterator[pa.RecordBatch]:
     """Return the counts of the events in these batches, added up as far as a worker's memory goes."""
     tally = Tally(groups)
     for batch in batches:
         decoded = layout.read(batch)
         tally.refuse(len(decoded.faults))
-        unheard = {*decoded.faults, *decoded.silent}
+        excluded = {*decoded.faults, *decoded.silent}
         for part in decoded.parts:
-            tally.add(part.events, without=_within(part, unheard))
+            tally.add(part.events, without=_within(part, excluded))
         if tally.size > _HELD:
-            yield from _given_out(tally.rows(), COUNTS)
+            yield from _batches(tally.rows(), COUNTS)
             tally.clear()
-    yield from _given_out(tally.rows(), COUNTS)
+    yield from _batches(tally.rows(), COUNTS)
 
 
 def condense(top: int, bins: int, batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -61,12 +61,12 @@ def condense(top: int, bins: int, batches: Batches) -> Iterator[pa.RecordBatch]:
 
     The batches hold a partition of whole counts, in the order of subjects and kinds.
     """
-    return _given_out(_condensed(top, bins, batches), PARTS)
+    return _batches(_condensed(top, bins, batches), PARTS)
 
 
 def summarise(top: int, bins: int, batches: Batches) -> Iterator[pa.RecordBatch]:
     """Return a document for each subject and kind; batches hold what all partitions tell of it, one after another."""
-    return _given_out(_summarised(top, bins, batches), SUMMARIES)
+    return _batches(_summarised(top, bins, batches), SUMMARIES)
 
 
 def _condensed(top: int, bins: int, batches: Batches) -> Iterator[tuple[str, str, str, str, int]]:
@@ -111,15 +111,15 @@ def _summarised(top: int, bins: int, batches: Batches) -> Iterator[tuple[str, st
             yield subject, kind, values.count, encode_distribution(values).decode()
 
 
-def _within(part: EventPart, places: set[int]) -> set[int]:
-    """Return which of a part's own places are among these of the batch."""
+def _within(part: DecodedPart, places: set[int]) -> set[int]:
+    """Return the positions within a part of some rows of the batch."""
     if part.rows is None or not places:
         return places
     return set(np.flatnonzero(np.isin(part.rows, list(places))).tolist())
 
 
 def _value(kind: str, text: str) -> Any:
-    """Return what is to be ordered: a value, or a combination's text."""
+    """Return the value to order by: a value, or a combination's text."""
     return text if kind == GROUP else value_of(Kind(kind), text)
 
 
@@ -132,19 +132,19 @@ def _rows(batches: Batches) -> Iterator[tuple[Any, ...]]:
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
-def _given_out(rows: Iterable[tuple[Any, ...]], schema: str) -> Iterator[pa.RecordBatch]:
-    """Return rows as batches of a schema that is written as Spark writes it."""
+def _batches(rows: Iterable[tuple[Any, ...]], schema: str) -> Iterator[pa.RecordBatch]:
+    """Yield rows as batches of a schema in Spark's notation."""
     fields = [pair.split() for pair in schema.split(", ")]
     types = {"string": pa.string(), "long": pa.int64()}
     arrow = pa.schema([(name, types[kind]) for name, kind in fields])
-    waiting: list[tuple[Any, ...]] = []
+    pending: list[tuple[Any, ...]] = []
     for row in rows:
-        waiting.append(row)
-        if len(waiting) == _ROWS:
-            yield _batch(waiting, arrow)
-            waiting = []
-    if waiting:
-        yield _batch(waiting, arrow)
+        pending.append(row)
+        if len(pending) == _ROWS:
+            yield _batch(pending, arrow)
+            pending = []
+    if pending:
+        yield _batch(pending, arrow)
 
 
 def _batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:

@@ -1,4 +1,4 @@
-"""Events by a path or an address, as a DataFrame: files, a JetStream stream, a Kafka topic."""
+"""Sources of events as DataFrames: files, a JetStream stream, a Kafka topic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tocsin.formats.files import Format, known_format
 from tocsin.model.errors import SparkError
 from tocsin.spark.data_sources import register
 
-_MADE: Final = "__tocsin_event"
+_ROW_ID: Final = "__tocsin_event"
 _ID: Final = "event_id"
 _READERS: Final = {Format.PARQUET: "parquet", Format.CSV: "csv", Format.JSON: "json"}
 _OPTIONS: Final[Mapping[Format, Mapping[str, str]]] = {
@@ -24,8 +24,8 @@ _OPTIONS: Final[Mapping[Format, Mapping[str, str]]] = {
 }
 
 
-class _Asked(Struct, frozen=True):
-    """How events are to be read."""
+class _Request(Struct, frozen=True):
+    """How to read events."""
 
     spark: SparkSession
     options: Mapping[str, str]
@@ -43,7 +43,7 @@ class _Asked(Struct, frozen=True):
 
 
 class EventSource(Struct, frozen=True):
-    """Events in a DataFrame, and where they stand in it, with the names that `match` has for that."""
+    """Events in a DataFrame, and the keywords of `match` that say where they stand in it."""
 
     frame: DataFrame
     layout: Mapping[str, str]
@@ -62,16 +62,16 @@ def read_events(
     """Return the events at a path, or at an address such as `nats://host:4222/STREAM` or `kafka://host:9092/topic`.
 
     Files are JSON lines unless their name, or that of the first in a folder, says otherwise; JSON lines are read as
-    payloads, blank ones passed over, tables as columns. `id_field` and `time_field` are attributes of the events. Without `id_field`, a
-    message is called by its place in its stream, and a row of a file by a number, which a stream does not have.
+    payloads without blank lines, tables as columns. `id_field` and `time_field` are attributes of the events. Without `id_field`, the
+    id of a message is its position in its stream, and that of a row of a file a number, which a stream does not have.
     `options` go to Spark's reader.
     """
-    asked = _Asked(spark, dict(options or {}), id_field, time_field, is_stream)
+    request = _Request(spark, dict(options or {}), id_field, time_field, is_stream)
     scheme = urlsplit(source).scheme
     if scheme == "nats":
-        return _from_nats(asked, source)
+        return _from_nats(request, source)
     if scheme == "kafka":
-        return _from_kafka(asked, source)
+        return _from_kafka(request, source)
     if is_stream and id_field is None:
         raise SparkError(
             "rows of files have no id of their own that a restarted stream would give them again: name the attribute "
@@ -82,58 +82,58 @@ def read_events(
         raise SparkError(f"{source}: Spark does not read Arrow files; write them as Parquet")
     try:
         if kind is Format.JSONL:
-            lines = asked.load("text", asked.options, source, "value string")
-            return _payloads(asked, lines.where(functions.col("value").rlike(r"\S")), "value", None)
-        given = {**_OPTIONS.get(kind, {}), **asked.options}
+            lines = request.load("text", request.options, source, "value string")
+            return _payloads(request, lines.where(functions.col("value").rlike(r"\S")), "value", None)
+        given = {**_OPTIONS.get(kind, {}), **request.options}
         schema = spark.read.format(_READERS[kind]).options(**given).load(source).schema if is_stream else None
-        return _columns(asked, asked.load(_READERS[kind], given, source, schema))
+        return _columns(request, request.load(_READERS[kind], given, source, schema))
     except AnalysisException as fault:
         reason = str(fault).splitlines()[0]
         raise SparkError(f"{source} cannot be read as {kind.value}: {reason}") from None
 
 
-def _columns(asked: _Asked, frame: DataFrame) -> EventSource:
-    layout = {} if asked.time_field is None else {"time": asked.time_field}
-    if asked.id_field is not None:
-        return EventSource(frame, {"event_id": asked.id_field, **layout})
-    made = frame.withColumn(_MADE, functions.monotonically_increasing_id())
-    return EventSource(made, {"event_id": _MADE, **layout})
+def _columns(request: _Request, frame: DataFrame) -> EventSource:
+    layout = {} if request.time_field is None else {"time": request.time_field}
+    if request.id_field is not None:
+        return EventSource(frame, {"event_id": request.id_field, **layout})
+    numbered = frame.withColumn(_ROW_ID, functions.monotonically_increasing_id())
+    return EventSource(numbered, {"event_id": _ROW_ID, **layout})
 
 
-def _payloads(asked: _Asked, frame: DataFrame, payload: str, time: str | None) -> EventSource:
-    """Return events in a column of JSON, with an id from inside it, or the one they have."""
+def _payloads(request: _Request, frame: DataFrame, payload: str, time: str | None) -> EventSource:
+    """Return events in a column of JSON, with an id from the payload or the column `event_id`."""
     layout = {"payload": payload, "event_id": _ID}
-    if asked.time_field is not None or time is not None:
-        layout["time"] = asked.time_field or str(time)
-    if asked.id_field is not None:
-        nested = "".join(f"['{part}']" for part in asked.id_field.split("."))
+    if request.time_field is not None or time is not None:
+        layout["time"] = request.time_field or str(time)
+    if request.id_field is not None:
+        nested = "".join(f"['{part}']" for part in request.id_field.split("."))
         text = functions.col(payload).cast("string")
-        found = [functions.get_json_object(text, f"${path}") for path in (f"['{asked.id_field}']", nested)]
+        found = [functions.get_json_object(text, f"${path}") for path in (f"['{request.id_field}']", nested)]
         frame = frame.withColumn(_ID, functions.coalesce(*found))
     elif _ID not in frame.columns:
         frame = frame.withColumn(_ID, functions.monotonically_increasing_id())
     return EventSource(frame, layout)
 
 
-def _from_nats(asked: _Asked, source: str) -> EventSource:
+def _from_nats(request: _Request, source: str) -> EventSource:
     address = urlsplit(source)
     name = address.path.strip("/")
     if not name or "/" in name:
         raise SparkError(f"{source}: an address names the server and the stream: nats://host:4222/STREAM")
-    register(asked.spark)
-    given = {"servers": f"nats://{address.netloc}", "stream": name, **asked.options}
-    frame = asked.load("nats", given).withColumnRenamed("time", "received")
-    return _payloads(asked, frame.withColumn(_ID, functions.col("sequence")), "payload", "received")
+    register(request.spark)
+    given = {"servers": f"nats://{address.netloc}", "stream": name, **request.options}
+    frame = request.load("nats", given).withColumnRenamed("time", "received")
+    return _payloads(request, frame.withColumn(_ID, functions.col("sequence")), "payload", "received")
 
 
-def _from_kafka(asked: _Asked, source: str) -> EventSource:
+def _from_kafka(request: _Request, source: str) -> EventSource:
     address = urlsplit(source)
     topic = address.path.strip("/")
     if not topic or "/" in topic:
         raise SparkError(f"{source}: an address names the brokers and the topic: kafka://host:9092/topic")
-    given = {"kafka.bootstrap.servers": address.netloc, "subscribe": topic, **asked.options}
+    given = {"kafka.bootstrap.servers": address.netloc, "subscribe": topic, **request.options}
     try:
-        frame = asked.load("kafka", given)
+        frame = request.load("kafka", given)
     except AnalysisException as fault:
         raise SparkError(
             f"{source}: Spark's connector to Kafka is not there ({str(fault).splitlines()[0]}); "
@@ -141,11 +141,11 @@ def _from_kafka(asked: _Asked, source: str) -> EventSource:
         ) from None
     place = functions.concat_ws("-", "topic", "partition", "offset")
     frame = frame.withColumn(_ID, place).withColumnRenamed("timestamp", "received")
-    return _payloads(asked, frame, "value", "received")
+    return _payloads(request, frame, "value", "received")
 
 
 def _format_of(source: str) -> Format:
-    """Return the format that a name says; of a folder, that of the first file in it."""
+    """Return the format by a file's name; of a folder, by its first file."""
     path = Path(source)
     if path.is_dir():
         files = sorted(
