@@ -33,13 +33,13 @@ def on_spark(session: SparkSession) -> RunTasks:
     """Return the runner of tasks on a session's workers; the longest groups go first."""
 
     def run_tasks(tasks: Sequence[Task], tell: Callable[[str], None]) -> Iterator[Done]:
-        from tocsin.spark.tasks import spread  # noqa: PLC0415 - it brings Spark
+        from tocsin.spark.task_groups import run_groups  # noqa: PLC0415 - it brings Spark
 
         ship_benchmarks(session)
         groups = grouped(tasks, session.sparkContext.defaultParallelism)
         tell(f"{len(tasks)} simulations in {len(groups)} groups")
         done = 0
-        for ended in spread(session, PERFORM, [[encoded(task) for task in group] for group in groups]):
+        for ended in run_groups(session, PERFORM, [[encoded(task) for task in group] for group in groups]):
             group = groups[ended.group]
             done += len(group)
             tell(f"{done} of {len(tasks)} done, the last: {group[-1].called}")
