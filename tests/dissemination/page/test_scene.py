@@ -232,7 +232,7 @@ def test_strategies_that_disagree_are_not_drawn(
         none = np.zeros(0, dtype=np.int64)
         return silent(
             outcome,
-            answer_changes=silent(outcome.answer_changes, change=none, places=none, old=none, new=none),
+            answer_changes=silent(outcome.answer_changes, rows=none, numbers=none, old=none, new=none),
         )
 
     monkeypatch.setattr(strategy_named("S-CN"), "publish", deaf)
