@@ -36,7 +36,6 @@ from tocsin.structures import blocks
 from tocsin.structures.blocks import class_of, size_of
 from tocsin.structures.jit import helper
 
-_NE: Final = int(Op.NE)
 _FEW: Final = 32  # clauses of a class up to which its extremes are computed at every removal
 _PART: Final = 8  # of more, when an eighth is removed
 
@@ -164,8 +163,8 @@ def _count_loose(index: Index, place: int, entry: int, change: int) -> None:
     op = keys[entry, 0] >> FIELD_BITS
     if op < RANGE:
         at = _bounds_row(index, place, keys[entry, ClauseColumn.CLASS], np.int64(LOOSE))
-        index.bounds.rows[at, 0 if op == _NE else 1] += change
-        index.places[place, PlaceColumn.UNEQUALS] += change if op == _NE else 0
+        index.bounds.rows[at, 0 if op == Op.NE else 1] += change
+        index.places[place, PlaceColumn.UNEQUALS] += change if op == Op.NE else 0
 
 
 @helper

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from tocsin.matching.amkh._kernels.classes import enter_class, forget_classes, leave_class
@@ -12,8 +10,6 @@ from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Op
 from tocsin.structures import blocks, hash_index
 from tocsin.structures.blocks import class_of, size_of
 from tocsin.structures.jit import helper, wrapping_helper
-
-_EQ: Final = int(Op.EQ)
 
 
 @wrapping_helper
@@ -82,7 +78,7 @@ def use_clause(index: Index, place: int, tag: int, low: int, high: int) -> tuple
         entry = hash_index.insert(index.clauses, tag, low, high)
         keys[entry, ClauseColumn.USES] = 0
         keys[entry, ClauseColumn.ID] = _new_id(index, place)
-        if tag >> FIELD_BITS == _EQ:
+        if tag >> FIELD_BITS == Op.EQ:
             keys[entry, ClauseColumn.CLASS] = -1
             index.places[place, PlaceColumn.EQUALITIES] += 1
         else:

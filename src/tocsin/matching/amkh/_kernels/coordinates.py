@@ -29,11 +29,6 @@ from tocsin.structures.jit import helper
 KNOWN: Final = 1000.0  # events from which on they decide how frequent an attribute is
 _MOST: Final = 256  # attributes of a conjunction that are considered
 _MASK: Final = (1 << FIELD_BITS) - 1
-_NUMBER, _STRING, _BIG = int(Field.NUMBER), int(Field.STRING), int(Field.BIG)
-_ANY, _TEXT = int(Field.ANY), int(Field.TEXT)
-_EQ, _NE, _LT, _LE, _GT, _GE = int(Op.EQ), int(Op.NE), int(Op.LT), int(Op.LE), int(Op.GT), int(Op.GE)
-_BETWEEN, _IN, _PRESENT = int(Op.BETWEEN), int(Op.IN), int(Op.PRESENT)
-_RESIDUAL, _MISSING = int(Op.RESIDUAL), int(Op.MISSING)
 _EVERYTHING: Final = 2
 
 
@@ -74,7 +69,7 @@ def draft(state: State, expressions: Expressions, i: int) -> int:
     rows = state.scratch.draft
     for q in range(expressions.offsets[i], expressions.offsets[i + 1]):
         op = expressions.tags[q] >> FIELD_BITS
-        if op in (_RESIDUAL, _MISSING):
+        if op in (Op.RESIDUAL, Op.MISSING):
             continue
         kind = _kind_of(expressions, q)
         field, low, high, list_ = _constants(expressions, q, kind)
@@ -92,7 +87,7 @@ def draft(state: State, expressions: Expressions, i: int) -> int:
             kind == _EQUAL
             and rows[at, DraftColumn.KIND] == _EQUAL
             and rows[at, DraftColumn.LOW] != low
-            and field % FIELDS != _TEXT
+            and field % FIELDS != Field.TEXT
         ):
             return np.int64(-1)  # two values at once
         elif kind > rows[at, DraftColumn.KIND]:
@@ -102,7 +97,7 @@ def draft(state: State, expressions: Expressions, i: int) -> int:
                 rows[at, DraftColumn.TAG] = 0
                 _narrow(state, at, op, low, high)
             else:
-                rows[at, DraftColumn.TAG] = op if kind == _LOOSE else _EQ
+                rows[at, DraftColumn.TAG] = op if kind == _LOOSE else np.int64(Op.EQ)
     for at in range(count):
         if rows[at, DraftColumn.KIND] == _RANGED and not _settle_range(state, at):
             return np.int64(-1)
@@ -113,9 +108,9 @@ def draft(state: State, expressions: Expressions, i: int) -> int:
 def _kind_of(expressions: Expressions, q: int) -> int:
     """Return the kind of a predicate's coordinate."""
     op, field = expressions.tags[q] >> FIELD_BITS, expressions.tags[q] & _MASK
-    if op in (_EQ, _PRESENT):
+    if op in (Op.EQ, Op.PRESENT):
         return np.int64(_EQUAL)
-    if op == _IN:
+    if op == Op.IN:
         first, last = expressions.starts[expressions.which[q]], expressions.starts[expressions.which[q] + 1]
         field = expressions.fields[first]
         for m in range(first, last):
@@ -123,8 +118,8 @@ def _kind_of(expressions: Expressions, q: int) -> int:
                 return np.int64(_EQUAL)
         if last - first <= MOST_MEMBERS:
             return np.int64(_LISTED)
-        return np.int64(_LOOSE if field % FIELDS in (_STRING, _BIG) else _RANGED)
-    if _LT <= op <= _BETWEEN:
+        return np.int64(_LOOSE if field % FIELDS in (Field.STRING, Field.BIG) else _RANGED)
+    if Op.LT <= op <= Op.BETWEEN:
         return np.int64(_RANGED)
     return np.int64(_LOOSE)
 
@@ -133,7 +128,7 @@ def _kind_of(expressions: Expressions, q: int) -> int:
 def _constants(expressions: Expressions, q: int, kind: int) -> tuple[int, int, int, int]:
     """Return the field of a predicate's coordinate, its constants, and the list of its values or -1."""
     op, field = expressions.tags[q] >> FIELD_BITS, expressions.tags[q] & _MASK
-    if op != _IN:
+    if op != Op.IN:
         return field, expressions.lows[q], expressions.highs[q], np.int64(-1)
     if kind == _EQUAL:  # a list of several kinds: that there is a value
         return field, np.int64(0), np.int64(0), np.int64(-1)
@@ -158,13 +153,13 @@ def _narrow(state: State, at: int, op: int, low: int, high: int) -> None:
     """Narrow a drafted range to one more predicate."""
     row = state.scratch.draft[at]
     flags = row[DraftColumn.TAG]
-    if op in (_GT, _GE, _BETWEEN, _IN):
-        strict = op == _GT
+    if op in (Op.GT, Op.GE, Op.BETWEEN, Op.IN):
+        strict = op == Op.GT
         if flags & HAS_LOWER == 0 or low > row[DraftColumn.LOW] or (low == row[DraftColumn.LOW] and strict):
             row[DraftColumn.LOW] = low
             flags = (flags & ~LOWER_STRICT) | HAS_LOWER | (LOWER_STRICT if strict else 0)
-    if op in (_LT, _LE, _BETWEEN, _IN):
-        strict = op == _LT
+    if op in (Op.LT, Op.LE, Op.BETWEEN, Op.IN):
+        strict = op == Op.LT
         if (
             flags & HAS_UPPER == 0
             or high < row[DraftColumn.HIGH]
@@ -191,8 +186,8 @@ def _settle_range(state: State, at: int) -> bool:
         row[DraftColumn.LOW] == row[DraftColumn.HIGH] and flags != both
     ):
         return False
-    if row[DraftColumn.LOW] == row[DraftColumn.HIGH] and row[DraftColumn.FIELD] % FIELDS != _STRING:
-        row[DraftColumn.TAG], row[DraftColumn.KIND], row[DraftColumn.LIST] = _EQ, _EQUAL, -1
+    if row[DraftColumn.LOW] == row[DraftColumn.HIGH] and row[DraftColumn.FIELD] % FIELDS != Field.STRING:
+        row[DraftColumn.TAG], row[DraftColumn.KIND], row[DraftColumn.LIST] = np.int64(Op.EQ), _EQUAL, -1
     return True
 
 
@@ -254,6 +249,6 @@ def _share(state: State, index: Index, expressions: Expressions, at: int) -> flo
     if row[DraftColumn.KIND] >= _LISTED:
         place = np.int64(index.place[row[DraftColumn.FIELD]])
         known = index.places[place, PlaceColumn.EQUALITIES] if place >= 0 else np.int64(0)
-        any_ = row[DraftColumn.FIELD] % FIELDS == _ANY
+        any_ = row[DraftColumn.FIELD] % FIELDS == Field.ANY
         return share if any_ else share * _values(expressions, row[DraftColumn.LIST]) / (8.0 + known)
     return share * (0.6 if row[DraftColumn.KIND] == _RANGED else 1.0)

@@ -36,8 +36,6 @@ from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.structures import hash_index
 from tocsin.structures.jit import helper, kernel, prefetch, wrapping_helper
 
-_NUMBER, _BIG, _ANY, _TEXT = int(Field.NUMBER), int(Field.BIG), int(Field.ANY), int(Field.TEXT)
-_EQ, _NE = int(Op.EQ), int(Op.NE)
 _MOST_PRODUCTS: Final = 1 << 62
 _IS_TEXT: Final = -1  # the key of the test that any string passes
 
@@ -116,13 +114,13 @@ def _unfold(state: State, events: EncodedEvents, event: int) -> tuple[int, int]:
         field = np.int64(events.fields[j])
         attribute, kind = field // FIELDS, field % FIELDS
         signature |= bit_of(attribute)
-        any_ = attribute * FIELDS + _ANY
+        any_ = attribute * FIELDS + Field.ANY
         if uses[any_] > 0 and slot[any_] == 0:
             count = _add_pair(state, count, any_, (np.int64(0), np.int64(0), np.int64(0)))
         if uses[field] > 0:
             count = _add_pair(state, count, field, (events.keys[j], events.lows[j], events.highs[j]))
-        if kind == _BIG and uses[field + _NUMBER - _BIG] > 0:
-            number = field + _NUMBER - _BIG
+        if kind == Field.BIG and uses[field + Field.NUMBER - Field.BIG] > 0:
+            number = field + Field.NUMBER - Field.BIG
             count = _add_pair(state, count, number, (np.int64(NO_KEY), events.lows[j], events.highs[j]))
     return count, signature
 
@@ -156,7 +154,7 @@ def _find_clauses(state: State, index: Index, pairs: int) -> bool:
         row = places[place]
         sums += 1 + (row[PlaceColumn.CLASSES] if _asks_classes(state, i) else 0)
         if row[PlaceColumn.EQUALITIES] > 0:
-            tag, key = (_EQ << FIELD_BITS) | scratch.field[i], scratch.key[i]
+            tag, key = (Op.EQ << FIELD_BITS) | scratch.field[i], scratch.key[i]
             scratch.head[i] = hash_index.bucket_of(index.clauses, tag, key, key)
             prefetch(index.clauses.heads, scratch.head[i])
         if row[PlaceColumn.OTHERS] > 0:
@@ -176,7 +174,7 @@ def _find_clauses(state: State, index: Index, pairs: int) -> bool:
         begin, place = sums, scratch.place[i]
         row = places[place]
         if row[PlaceColumn.EQUALITIES] > 0:
-            tag, key = (_EQ << FIELD_BITS) | scratch.field[i], scratch.key[i]
+            tag, key = (Op.EQ << FIELD_BITS) | scratch.field[i], scratch.key[i]
             entry = hash_index.find_in(index.clauses, scratch.head[i], tag, key, key)
             if entry >= 0:
                 scratch.sums[sums] = equality_addend(index, place, index.clauses.keys[entry, ClauseColumn.ID])
@@ -197,7 +195,7 @@ def _find_clauses(state: State, index: Index, pairs: int) -> bool:
 @helper
 def _asks_classes(state: State, i: int) -> bool:
     """Tell whether a pair may satisfy clauses other than equalities: of a string's tests, one says that it is there."""
-    return state.scratch.field[i] % FIELDS != _TEXT or state.scratch.key[i] == _IS_TEXT
+    return state.scratch.field[i] % FIELDS != Field.TEXT or state.scratch.key[i] == _IS_TEXT
 
 
 @helper
@@ -206,7 +204,7 @@ def _find_classes(state: State, index: Index, place: int, i: int, sums: int) -> 
     scratch, row, ranked = state.scratch, index.places[place], index.settings[HashSetting.RANKED] != 0
     refuted = np.int64(-1)
     if row[PlaceColumn.UNEQUALS] > 0:
-        tag, key = (_NE << FIELD_BITS) | scratch.field[i], scratch.key[i]
+        tag, key = (Op.NE << FIELD_BITS) | scratch.field[i], scratch.key[i]
         entry = hash_index.find(index.clauses, tag, key, key)
         if entry >= 0:
             refuted = index.clauses.keys[entry, ClauseColumn.CLASS]

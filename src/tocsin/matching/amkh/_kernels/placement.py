@@ -36,7 +36,6 @@ from tocsin.structures.jit import helper, kernel, wrapping_helper
 
 _MASK: Final = (1 << FIELD_BITS) - 1
 _NEXT, _FREE, _TOP = int(HashPointColumn.NEXT), int(IndexTop.FREE_POINT), int(IndexTop.TOP_POINT)
-_EQ, _RESIDUAL, _MISSING = int(Op.EQ), int(Op.RESIDUAL), int(Op.MISSING)
 
 
 @kernel
@@ -86,7 +85,7 @@ def _foresee_classes(state: State, index: Index, width: int) -> None:
     for k in range(width):
         row = state.scratch.draft[state.scratch.chosen[k]]
         place_ = np.int64(index.place[row[DraftColumn.FIELD]])
-        if row[DraftColumn.TAG] != _EQ and place_ >= 0:
+        if row[DraftColumn.TAG] != Op.EQ and place_ >= 0:
             index.tops[IndexTop.LARGEST_CLASSES] = max(
                 index.tops[IndexTop.LARGEST_CLASSES], index.places[place_, PlaceColumn.TOP_ID]
             )
@@ -121,7 +120,7 @@ def _signature(state: State, number: int) -> int:
     signature = np.uint64(0)
     for record in range(at + 1, at + 1 + rows[at, 1]):
         op = rows[record, 1] >> FIELD_BITS
-        if op not in (_RESIDUAL, _MISSING, HIGH_ROW):
+        if op not in (Op.RESIDUAL, Op.MISSING) and op != HIGH_ROW:
             signature |= bit_of((rows[record, 1] & _MASK) // FIELDS)
     return np.int64(signature)
 

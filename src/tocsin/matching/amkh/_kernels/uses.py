@@ -15,8 +15,6 @@ from tocsin.structures import hash_index
 from tocsin.structures.jit import helper, kernel
 
 _MASK: Final = (1 << FIELD_BITS) - 1
-_EQ, _IN, _NOT_IN, _PRESENT, _MISSING = (int(op) for op in (Op.EQ, Op.IN, Op.NOT_IN, Op.PRESENT, Op.MISSING))
-_RESIDUAL: Final = int(Op.RESIDUAL)
 _USES: Final = 3  # the column of a list's member that counts
 
 
@@ -40,17 +38,17 @@ def _count(state: State, expressions: Expressions, change: int) -> None:
     fields = state.fields
     for q in range(expressions.tags.shape[0]):
         op, field = expressions.tags[q] >> FIELD_BITS, expressions.tags[q] & _MASK
-        if op == _RESIDUAL:
+        if op == Op.RESIDUAL:
             continue
         _use(state, field, change)
         list_ = expressions.which[q]
         if list_ < 0:
-            fields.others[field] += change * (op not in (_EQ, _PRESENT, _MISSING))
+            fields.others[field] += change * (op not in (Op.EQ, Op.PRESENT, Op.MISSING))
             continue
-        if op == _NOT_IN or expressions.starts[list_ + 1] - expressions.starts[list_] > MOST_MEMBERS:
+        if op == Op.NOT_IN or expressions.starts[list_ + 1] - expressions.starts[list_] > MOST_MEMBERS:
             fields.others[expressions.fields[expressions.starts[list_]]] += change
         for m in range(expressions.starts[list_], expressions.starts[list_ + 1]):
-            if op == _IN:
+            if op == Op.IN:
                 _use(state, expressions.fields[m], change)
             entry = hash_index.find(
                 state.lists, expressions.lows[q], expressions.fields[m], expressions.keys[m]

@@ -12,10 +12,6 @@ from tocsin.structures import hash_index
 from tocsin.structures.jit import helper
 
 _MASK: Final = (1 << FIELD_BITS) - 1
-_ANY, _TEXT = int(Field.ANY), int(Field.TEXT)
-_EQ, _NE, _LT, _LE, _GT, _GE = int(Op.EQ), int(Op.NE), int(Op.LT), int(Op.LE), int(Op.GT), int(Op.GE)
-_BETWEEN, _NOT_BETWEEN, _IN, _NOT_IN = int(Op.BETWEEN), int(Op.NOT_BETWEEN), int(Op.IN), int(Op.NOT_IN)
-_PRESENT, _RESIDUAL, _MISSING = int(Op.PRESENT), int(Op.RESIDUAL), int(Op.MISSING)
 
 
 @helper
@@ -28,24 +24,24 @@ def holds(state: State, at: int, pairs: int) -> bool:
         key, tag = rows[at, 0], rows[at, 1]
         op, field = tag >> FIELD_BITS, tag & _MASK
         at += 1
-        if op == _RESIDUAL:
+        if op == Op.RESIDUAL:
             continue
         pair = np.int64(state.fields.slot[field]) - 1
-        if op == _MISSING:
+        if op == Op.MISSING:
             if pair >= 0:
                 return False
             continue
-        if op == _IN:
+        if op == Op.IN:
             if not _is_listed(state, key, field - field % FIELDS):
                 return False
             continue
         if pair < 0:
             return False
-        if field % FIELDS == _TEXT:
-            if _passes(state, pair, pairs, key) != (op == _EQ):
+        if field % FIELDS == Field.TEXT:
+            if _passes(state, pair, pairs, key) != (op == Op.EQ):
                 return False
             continue
-        bounded = op in (_BETWEEN, _NOT_BETWEEN)
+        bounded = op in (Op.BETWEEN, Op.NOT_BETWEEN)
         if not _compare(state, pair, tag, (key, rows[at, 0] if bounded else key)):
             return False
         at += bounded
@@ -58,25 +54,25 @@ def _compare(state: State, pair: int, tag: int, constants: tuple[int, int]) -> b
     scratch, op = state.scratch, tag >> FIELD_BITS
     value, low, high = scratch.key[pair], scratch.low[pair], scratch.high[pair]
     key, other = constants
-    if op == _EQ:
+    if op == Op.EQ:
         return value == key
-    if op == _LE:
+    if op == Op.LE:
         return high <= key
-    if op == _GE:
+    if op == Op.GE:
         return low >= key
-    if op == _LT:
+    if op == Op.LT:
         return low < key
-    if op == _GT:
+    if op == Op.GT:
         return high > key
-    if op == _NE:
+    if op == Op.NE:
         return value != key
-    if op == _BETWEEN:
+    if op == Op.BETWEEN:
         return low >= key and high <= other
-    if op == _NOT_BETWEEN:
+    if op == Op.NOT_BETWEEN:
         return low < key or high > other
-    if op == _NOT_IN:
+    if op == Op.NOT_IN:
         return hash_index.find(state.lists, key, tag & _MASK, value) < 0
-    return op == _PRESENT
+    return op == Op.PRESENT
 
 
 @helper
@@ -93,7 +89,7 @@ def _passes(state: State, pair: int, pairs: int, key: int) -> bool:
 @helper
 def _is_listed(state: State, code: int, base: int) -> bool:
     """Tell whether a value of an attribute, of any kind, is a member of a list."""
-    for field in range(base, base + _ANY):
+    for field in range(base, base + Field.ANY):
         pair = np.int64(state.fields.slot[field]) - 1
         if pair >= 0 and hash_index.find(state.lists, code, field, state.scratch.key[pair]) >= 0:
             return True

@@ -25,8 +25,6 @@ from tocsin.structures import blocks
 from tocsin.structures.blocks import Blocks, class_of
 from tocsin.structures.jit import helper, kernel
 
-_BETWEEN, _NOT_BETWEEN, _RESIDUAL = int(Op.BETWEEN), int(Op.NOT_BETWEEN), int(Op.RESIDUAL)
-
 
 @helper
 def is_cnf(expressions: Expressions, i: int) -> bool:
@@ -45,7 +43,7 @@ def count_rows(expressions: Expressions, i: int) -> int:
         count += last - first
     for q in range(begin, end):
         op = expressions.tags[q] >> FIELD_BITS
-        count += op in (_BETWEEN, _NOT_BETWEEN)
+        count += op in (Op.BETWEEN, Op.NOT_BETWEEN)
         count += expressions.weights.shape[0] > 0 and expressions.weights[q] != 1.0
     return count
 
@@ -63,14 +61,14 @@ def write_rows(rows: NDArray[np.int64], at: int, expressions: Expressions, i: in
             op = expressions.tags[q] >> FIELD_BITS
             rows[at, 0], rows[at, 1] = expressions.lows[q], expressions.tags[q]
             at += 1
-            if op in (_BETWEEN, _NOT_BETWEEN):
+            if op in (Op.BETWEEN, Op.NOT_BETWEEN):
                 rows[at, 0], rows[at, 1] = expressions.highs[q], np.int64(HIGH_ROW) << FIELD_BITS
                 at += 1
             if expressions.weights.shape[0] > 0 and expressions.weights[q] != 1.0:
                 rows[at, 0] = np.float64(expressions.weights[q]).view(np.int64)
                 rows[at, 1] = np.int64(WEIGHT_ROW) << FIELD_BITS
                 at += 1
-            is_residual |= op == _RESIDUAL
+            is_residual |= op == Op.RESIDUAL
     return is_residual
 
 

@@ -32,7 +32,6 @@ from tocsin.structures.chunked_lists import Chunk, ListRow
 from tocsin.structures.jit import helper, kernel
 
 _MASK: Final = (1 << FIELD_BITS) - 1
-_EQ, _RESIDUAL = int(Op.EQ), int(Op.RESIDUAL)
 
 
 @kernel
@@ -107,7 +106,7 @@ def choose(state: State, size: int) -> tuple[int, int, int, float]:
     for j in range(size):
         tag = keys[scratch[j], 0]
         scratch[size + j] = np.int64(1) << 60
-        if tag >> FIELD_BITS != _EQ:
+        if tag >> FIELD_BITS != Op.EQ:
             continue
         equalities += 1
         probability = selectivity(state, scratch[j])
@@ -330,8 +329,8 @@ def recall_slots(state: State, numbers: NDArray[np.int64], begin: int, into: Exp
 @helper
 def _comes_before(tag: int, low: int, other_tag: int, other_low: int) -> bool:
     op, other_op = tag >> FIELD_BITS, other_tag >> FIELD_BITS
-    if (op == _RESIDUAL) != (other_op == _RESIDUAL):
-        return other_op == _RESIDUAL
+    if (op == Op.RESIDUAL) != (other_op == Op.RESIDUAL):
+        return other_op == Op.RESIDUAL
     if (tag & _MASK) != (other_tag & _MASK):
         return (tag & _MASK) < (other_tag & _MASK)
     return op < other_op or (op == other_op and low < other_low)

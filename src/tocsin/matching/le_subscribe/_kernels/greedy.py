@@ -17,8 +17,6 @@ from tocsin.structures.jit import helper, kernel
 
 MOST: Final = 8  # equalities of a conjunction that are considered: the most selective ones
 _MASK: Final = (1 << FIELD_BITS) - 1
-_EQ: Final = int(Op.EQ)
-_TEXT: Final = int(Field.TEXT)
 NO_FIELD: Final = 0x7FFFFFFF
 
 
@@ -73,7 +71,7 @@ def draw(state: State, sample: Sample, number: int, probability: float, weight: 
     for j in range(size):
         tag = state.predicates.entries.keys[state.scratch[j], 0]
         field = tag & _MASK
-        if tag >> FIELD_BITS != _EQ or field % FIELDS == _TEXT or _has(sample, at, found, field):
+        if tag >> FIELD_BITS != Op.EQ or field % FIELDS == Field.TEXT or _has(sample, at, found, field):
             continue
         chance = state.scratch[size + j] * (1.0 / (1 << 60))
         if found == MOST:

@@ -15,10 +15,6 @@ from tocsin.structures import free_lists, hash_index, marks, sorted_runs
 from tocsin.structures.jit import helper, kernel
 
 _MASK: Final = (1 << FIELD_BITS) - 1
-_EQ, _NE, _LT, _LE, _GT, _GE = int(Op.EQ), int(Op.NE), int(Op.LT), int(Op.LE), int(Op.GT), int(Op.GE)
-_BETWEEN, _NOT_BETWEEN, _IN, _NOT_IN = int(Op.BETWEEN), int(Op.NOT_BETWEEN), int(Op.IN), int(Op.NOT_IN)
-_PRESENT, _MISSING, _RESIDUAL = int(Op.PRESENT), int(Op.MISSING), int(Op.RESIDUAL)
-_NUMBER, _BIG, _ANY = int(Field.NUMBER), int(Field.BIG), int(Field.ANY)
 
 _TOP, _FREE = 0, 1  # places in `Postings.counters`
 
@@ -60,9 +56,9 @@ def _fits(state: State, tag: int) -> bool:
     op, field = tag >> FIELD_BITS, tag & _MASK
     if state.predicates.entries.counters[1] + 1 >= state.predicates.uses.shape[0]:
         return False
-    if _LT <= op <= _GE:
-        return sorted_runs.has_room(state.runs, np.int64(state.fields.runs[field, op - _LT]))
-    if op == _NE:
+    if Op.LT <= op <= Op.GE:
+        return sorted_runs.has_room(state.runs, np.int64(state.fields.runs[field, op - Op.LT]))
+    if op == Op.NE:
         return _posting_fits(state.postings)
     return True
 
@@ -81,29 +77,29 @@ def _enter(state: State, slot: int, evaluates_wide: bool) -> None:
     op, field, key = keys[slot, 0] >> FIELD_BITS, keys[slot, 0] & _MASK, keys[slot, 1]
     rest = FALSE
     _count_other(state, op, field, 1)
-    if op == _EQ:
+    if op == Op.EQ:
         state.fields.equalities[field] += 1
-    elif _LT <= op <= _GE:
-        run = np.int64(state.fields.runs[field, op - _LT])
+    elif Op.LT <= op <= Op.GE:
+        run = np.int64(state.fields.runs[field, op - Op.LT])
         if run < 0:
             run = sorted_runs.new_run(state.runs)
-            state.fields.runs[field, op - _LT] = run
+            state.fields.runs[field, op - Op.LT] = run
         sorted_runs.insert(state.runs, run, key, slot)
-        if evaluates_wide and state.runs.size[run] > WIDE and not state.fields.is_wide[field, op - _LT]:
-            state.fields.is_wide[field, op - _LT] = 1
+        if evaluates_wide and state.runs.size[run] > WIDE and not state.fields.is_wide[field, op - Op.LT]:
+            state.fields.is_wide[field, op - Op.LT] = 1
             _rest_all(state, run, EVALUATE)
-        rest = EVALUATE if state.fields.is_wide[field, op - _LT] else FALSE
-    elif op == _NE:
+        rest = EVALUATE if state.fields.is_wide[field, op - Op.LT] else FALSE
+    elif op == Op.NE:
         _post_one(state.fields.posted, state.postings, slot, field, key)
         rest = EVALUATE
-    elif op == _PRESENT:
+    elif op == Op.PRESENT:
         state.fields.present[field] = slot
-    elif op == _MISSING:
+    elif op == Op.MISSING:
         state.fields.missing[field] = slot
         rest = TRUE
-    elif op == _RESIDUAL:
+    elif op == Op.RESIDUAL:
         rest = RESIDUAL
-    elif op != _IN:
+    elif op != Op.IN:
         rest = EVALUATE
     marks.set_rest(state.predicates.marks, slot, rest)
 
@@ -111,10 +107,10 @@ def _enter(state: State, slot: int, evaluates_wide: bool) -> None:
 @helper
 def _count_other(state: State, op: int, field: int, change: int) -> None:
     """Count a predicate that is no equality where `observe` looks for it."""
-    if op in (_EQ, _RESIDUAL):
+    if op in (Op.EQ, Op.RESIDUAL):
         return
     kind = field % FIELDS
-    if kind != _ANY:
+    if kind != Field.ANY:
         state.fields.others[field] += change
         return
     for other in range(FIELDS):
@@ -201,19 +197,19 @@ def release_slot(state: State, slot: int) -> bool:
     tag, key = predicates.entries.keys[slot, 0], predicates.entries.keys[slot, 1]
     op, field = tag >> FIELD_BITS, tag & _MASK
     _count_other(state, op, field, -1)
-    if op == _EQ:
+    if op == Op.EQ:
         state.fields.equalities[field] -= 1
-    elif _LT <= op <= _GE:
-        run = np.int64(state.fields.runs[field, op - _LT])
+    elif Op.LT <= op <= Op.GE:
+        run = np.int64(state.fields.runs[field, op - Op.LT])
         sorted_runs.delete(state.runs, run, key)
-        if state.fields.is_wide[field, op - _LT] and state.runs.size[run] < _NARROW:
-            state.fields.is_wide[field, op - _LT] = 0
+        if state.fields.is_wide[field, op - Op.LT] and state.runs.size[run] < _NARROW:
+            state.fields.is_wide[field, op - Op.LT] = 0
             _rest_all(state, run, FALSE)
-    elif op == _NE:
+    elif op == Op.NE:
         _unpost_one(state.fields.posted, state.postings, slot, field, key)
-    elif op == _PRESENT:
+    elif op == Op.PRESENT:
         state.fields.present[field] = -1
-    elif op == _MISSING:
+    elif op == Op.MISSING:
         state.fields.missing[field] = -1
     hash_index.remove(predicates.entries, slot)
     return True
@@ -244,7 +240,7 @@ def observe(state: State, events: EncodedEvents, event: int) -> int:
                 predicates.hits[slot] += weight
         fields.stamp[field] = stamp
         fields.slot[field] = slot
-        busy |= fields.others[field] > 0 or field % FIELDS == _BIG
+        busy |= fields.others[field] > 0 or field % FIELDS == Field.BIG
     vector.count[0] = touched
     if busy:
         for j in range(events.offsets[event], events.offsets[event + 1]):
@@ -261,14 +257,14 @@ def _observe_others(state: State, field: int, key: int, low: int, high: int) -> 
     if fields.posted[field] > 0:
         _strike(state, field, key)
     kind = field % FIELDS
-    present = np.int64(fields.present[field - kind + _ANY])
+    present = np.int64(fields.present[field - kind + Field.ANY])
     if present >= 0:
         marks.mark(state.predicates.marks, present, TRUE)
-    missing = np.int64(fields.missing[field - kind + _ANY])
+    missing = np.int64(fields.missing[field - kind + Field.ANY])
     if missing >= 0:
         marks.mark(state.predicates.marks, missing, FALSE)
-    if kind == _BIG:  # it has a place in the order of numbers, but equals none
-        field += _NUMBER - _BIG
+    if kind == Field.BIG:  # it has a place in the order of numbers, but equals none
+        field += Field.NUMBER - Field.BIG
         fields.stamp[field] = np.int64(state.totals[ClusterTotal.STAMP])
         fields.slot[field] = -1
     if fields.others[field] > 0:
@@ -287,7 +283,7 @@ def _strike(state: State, field: int, key: int) -> None:
     node = np.int64(postings.first[entry])
     while node >= 0:
         slot = np.int64(postings.slot[node])
-        is_in = (predicates.entries.keys[slot, 0] >> FIELD_BITS) == _IN
+        is_in = (predicates.entries.keys[slot, 0] >> FIELD_BITS) == Op.IN
         marks.mark(predicates.marks, slot, TRUE if is_in else FALSE)
         node = np.int64(postings.following[node])
 
@@ -299,8 +295,8 @@ def _mark_runs(state: State, field: int, low: int, high: int) -> None:
         run = np.int64(state.fields.runs[field, which])
         if run < 0 or state.fields.is_wide[field, which]:
             continue
-        if which >= _GT - _LT:
-            limit = high if which == _GT - _LT else low + 1
+        if which >= Op.GT - Op.LT:
+            limit = high if which == Op.GT - Op.LT else low + 1
             _mark_below(state, run, limit)
         else:
             limit = low + 1 if which == 0 else high
@@ -338,17 +334,17 @@ def evaluate(state: State, slot: int) -> bool:
     if fields.stamp[field] != np.int64(state.totals[ClusterTotal.STAMP]):
         return False
     low, high = fields.low[field], fields.high[field]
-    if op == _LT:
+    if op == Op.LT:
         return low < keys[slot, 1]
-    if op == _LE:
+    if op == Op.LE:
         return high <= keys[slot, 1]
-    if op == _GT:
+    if op == Op.GT:
         return high > keys[slot, 1]
-    if op == _GE:
+    if op == Op.GE:
         return low >= keys[slot, 1]
-    if op == _BETWEEN:
+    if op == Op.BETWEEN:
         return low >= keys[slot, 1] and high <= keys[slot, 2]
-    if op == _NOT_BETWEEN:
+    if op == Op.NOT_BETWEEN:
         return low < keys[slot, 1] or high > keys[slot, 2]
     return True  # `!=` or `not in`: `_strike` marks it false if its list has the value
 

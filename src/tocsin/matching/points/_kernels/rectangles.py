@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,8 +12,6 @@ from tocsin.matching.points.state import NO_FIELD, ROOT, PointTotal, ShapeColumn
 from tocsin.structures import hash_index
 from tocsin.structures.jit import helper, kernel
 from tocsin.structures.point_index.state import Rectangles
-
-_BIG: Final = int(Field.BIG)
 
 
 @kernel
@@ -84,7 +80,7 @@ def _enclose(
             continue
         pair, is_big = pairs[field], False
         if pair < 0:
-            pair, is_big = pairs[field // FIELDS * FIELDS + _BIG], True
+            pair, is_big = pairs[field // FIELDS * FIELDS + Field.BIG], True
         if pair < 0:
             return False
         # For a number that no float equals, `at` is the float below, and strictness makes no difference.
