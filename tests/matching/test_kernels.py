@@ -46,5 +46,5 @@ def test_every_kernel_that_python_calls_is_compiled_once(matcher: str) -> None:
         "recall_slots",
         "expect",
         "begins_with",
-        "contained",
+        "find_contained",
     }
