@@ -104,7 +104,7 @@ def add(matcher: Amkh | Oracle, *texts: str, first: int = 0) -> None:
 
 def hash_by(matcher: Amkh, scheme: Scheme) -> None:
     """Let a matcher begin to move all it holds to an index with another scheme."""
-    matcher._settle()
+    matcher._finish_move()
     names = len(matcher._index.hashing)
     general = scheme.general if scheme.general is None else tuple(f for f in scheme.general if f < names)  # type: ignore[operator]
     scheme = Scheme(general, scheme.classes, scheme.width, scheme.equalities)
@@ -303,7 +303,7 @@ def test_what_an_exception_kept_from_moving_arrives_later(monkeypatch: pytest.Mo
         [7],
         [250],
     ]
-    matcher._settle()
+    matcher._finish_move()
     check_invariants(matcher)
 
 
@@ -363,7 +363,7 @@ def test_a_range_after_very_many_equalities(name: str) -> None:
     assert isinstance(matcher, Amkh)
     add(matcher, *(f"a = {i} and b = {i}" for i in range(2000)))
     hash_by(matcher, Scheme(None, ALL_CLASSES))
-    matcher._settle()
+    matcher._finish_move()
     add(matcher, "a > 1 and b < 1990", first=5000)
     for blocks in (matcher._index.chains, matcher._index.bounds):
         assert blocks.top[0] <= len(blocks.rows)
@@ -405,7 +405,7 @@ def test_a_conjunction_with_very_many_predicates() -> None:
     assert matcher.match(EventBatch.of_dicts([full, {**full, "a7": 2}])).to_lists() == [[0, 1], []]
     hash_by(matcher, Scheme(None, 2))
     assert matcher.match(EventBatch.of_dicts([full, {**full, "a1999": 2}])).to_lists() == [[0, 1], [1]]
-    matcher._settle()
+    matcher._finish_move()
     check_invariants(matcher)
     assert matcher.stats().details["points"] <= 65
     matcher.remove(np.array([0, 1]))

@@ -62,16 +62,16 @@ class HashedMatcher(StoredMatcher):
         """Return an empty index for a scheme; the constants that divide classes are chosen by a sample."""
 
     @abstractmethod
-    def _grew(self, expressions: Expressions) -> None:
+    def _after_adding(self, expressions: Expressions) -> None:
         """React to conjunctions that are stored and not yet hashed."""
 
     @abstractmethod
-    def _remember(self, events: EncodedEvents) -> None:
+    def _note_events(self, events: EncodedEvents) -> None:
         """Note events before they are matched."""
 
     # moving
 
-    def _settle(self) -> None:
+    def _finish_move(self) -> None:
         """Move all that is still to be moved."""
         self._finish_pending()
         while self._next is not None:
@@ -126,7 +126,7 @@ class HashedMatcher(StoredMatcher):
         self._store.rows[expressions.numbers, HashedColumn.HOME] = (
             self._home if self._next is None else 1 - self._home
         )
-        self._grew(expressions)
+        self._after_adding(expressions)
         if self._next is not None:
             self._store.rows[expressions.numbers, HashedColumn.HOME] = 1 - self._home
 
@@ -174,7 +174,7 @@ class HashedMatcher(StoredMatcher):
         pairs = 3 * int(np.diff(events.offsets).max(initial=0)) + 2
         self._state = state._replace(scratch=arrays.with_pairs(state.scratch, pairs, 0))
         self._index = arrays.with_hashing(self._index, self.vocabulary.names.top)
-        self._remember(events)
+        self._note_events(events)
         found, offsets = self._match(self._index, events)
         if self._next is not None:
             self._next = arrays.with_hashing(self._next, self.vocabulary.names.top)
@@ -215,7 +215,7 @@ class HashedMatcher(StoredMatcher):
     def parts(self) -> Iterator[MatcherParts]:
         """Return all arrays by name, the scheme, and the words of the predicates that this matcher holds."""
         with self._lock:
-            self._settle()
+            self._finish_move()
             with super().parts() as parts:
                 kept = [
                     msgspec.to_builtins(self._scheme),

@@ -165,9 +165,9 @@ class Amkh(HashedMatcher):
         for field, row in own.items():
             index = arrays.with_points(index, 1, 1)
             prepare(index, field, 0, row)
-        return self._weighed(index)
+        return self._with_weights(index)
 
-    def _weighed(self, index: Index) -> Index:
+    def _with_weights(self, index: Index) -> Index:
         """Return the index with the weights that were given, of attributes whose names are known."""
         for name, weight in self.weights.items():
             attribute = self.vocabulary.names.codes.get(name)
@@ -205,11 +205,11 @@ class Amkh(HashedMatcher):
     def review(self) -> None:
         """Choose a scheme by the present figures, and rehash all subscriptions at once if that pays off."""
         with self._lock:
-            self._settle()
+            self._finish_move()
             self._consider()
-            self._settle()
+            self._finish_move()
 
-    def _grew(self, expressions: Expressions) -> None:
+    def _after_adding(self, expressions: Expressions) -> None:
         """Consider the scheme if there are many more conjunctions than the last time."""
         state = self._state
         if self._statistics is not None:
@@ -220,16 +220,16 @@ class Amkh(HashedMatcher):
         if self._store.counters[StoreCounter.LIVE] >= _GROWTH * self._considered:
             self._consider()
         if self.weights:
-            self._weigh()
+            self._apply_weights()
 
-    def _weigh(self) -> None:
+    def _apply_weights(self) -> None:
         if self._next is not None:
-            self._next = self._weighed(self._next)
-        self._index = self._weighed(self._index)
+            self._next = self._with_weights(self._next)
+        self._index = self._with_weights(self._index)
 
     # statistics of events
 
-    def _remember(self, events: EncodedEvents) -> None:
+    def _note_events(self, events: EncodedEvents) -> None:
         """Keep some events if the scheme is soon to be considered."""
         if self._pause <= len(events.offsets) - 1:
             self._recent = recent(events)
@@ -274,7 +274,7 @@ class Amkh(HashedMatcher):
         The numbers of buckets are those of the paper where there are a number of `buckets` and no `split_weights`.
         """
         with self._lock:
-            self._settle()
+            self._finish_move()
             encoded = encode_events(EventBatch.of([event]), self.vocabulary)
             state = self._state
             before = int(state.totals[HashTotal.PROBED])
@@ -291,7 +291,7 @@ class Amkh(HashedMatcher):
     def contents(self) -> dict[int, list[int]]:
         """Return the ids of the subscriptions in each bucket that is not empty, by its number."""
         with self._lock:
-            self._settle()
+            self._finish_move()
             return {int(bucket[0]) & (2**64 - 1): self._members(bucket) for bucket in self._buckets()}
 
     def _buckets(self) -> Keys:
@@ -340,7 +340,7 @@ class Amkh(HashedMatcher):
     def _use(self, events: list[dict[str, object]]) -> None:
         super()._use(events)
         self.weights = {"a": 1}
-        self._weigh()
+        self._apply_weights()
 
 
 @register("mkh")

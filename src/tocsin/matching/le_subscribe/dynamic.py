@@ -28,6 +28,7 @@ from tocsin.matching.le_subscribe.tables import (
     EAGER,
     Costs,
     add_table,
+    checked_width,
     new_sample,
     read_costs,
     schemas_for,
@@ -70,9 +71,7 @@ class Dynamic(ClusteredMatcher):
         statistics: Statistics | None = None,
     ) -> None:
         super().__init__(vocabulary=vocabulary, statistics=statistics)
-        if not 1 <= max_attributes <= arrays.WIDEST:
-            raise ValueError(f"max_attributes is between 1 and {arrays.WIDEST}, not {max_attributes}")
-        self.max_attributes = max_attributes
+        self.max_attributes = checked_width(max_attributes)
         self.adaptive = adaptive
         self.costs = read_costs(costs)
         self.tolerance = tolerance

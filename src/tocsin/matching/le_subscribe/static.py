@@ -16,7 +16,15 @@ from tocsin.matching.le_subscribe._kernels.adaptation import Cursor, redistribut
 from tocsin.matching.le_subscribe.expectations import joint_probabilities
 from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
 from tocsin.matching.le_subscribe.state import FALLBACK, ClusterTotal
-from tocsin.matching.le_subscribe.tables import EAGER, Costs, add_table, new_sample, read_costs, schemas_for
+from tocsin.matching.le_subscribe.tables import (
+    EAGER,
+    Costs,
+    add_table,
+    checked_width,
+    new_sample,
+    read_costs,
+    schemas_for,
+)
 from tocsin.matching.registry import register
 from tocsin.matching.saved import MatcherParts
 from tocsin.matching.statistics import Statistics
@@ -48,9 +56,7 @@ class Static(ClusteredMatcher):
         statistics: Statistics | None = None,
     ) -> None:
         super().__init__(vocabulary=vocabulary, statistics=statistics)
-        if not 1 <= max_attributes <= arrays.WIDEST:
-            raise ValueError(f"max_attributes is between 1 and {arrays.WIDEST}, not {max_attributes}")
-        self.max_attributes = max_attributes
+        self.max_attributes = checked_width(max_attributes)
         self.space = space
         self.costs = read_costs(costs)
         self._clustered = 0  # conjunctions when they were last clustered

@@ -63,6 +63,13 @@ def read_costs(given: Costs | Mapping[str, float] | None) -> Costs:
     return given if isinstance(given, Costs) else convert(dict(given or {}), Costs)
 
 
+def checked_width(max_attributes: int) -> int:
+    """Return how many attributes a table may have; raise `ValueError` if no table can have so many."""
+    if not 1 <= max_attributes <= WIDEST:
+        raise ValueError(f"max_attributes is between 1 and {WIDEST}, not {max_attributes}")
+    return max_attributes
+
+
 def new_sample(size: int) -> Sample:
     """Return an empty sample with room for `size` conjunctions."""
     return Sample(
