@@ -172,7 +172,8 @@ class HashedMatcher(StoredMatcher):
         self._finish_pending()
         state = arrays.with_fields(self._state, self.vocabulary.names.top)
         pairs = 3 * int(np.diff(events.offsets).max(initial=0)) + 2
-        self._state = state._replace(scratch=arrays.with_pairs(state.scratch, pairs, 0))
+        scratch = arrays.with_pairs(state.scratch, pairs, 0)
+        self._state = state if scratch is state.scratch else state._replace(scratch=scratch)
         self._index = arrays.with_hashing(self._index, self.vocabulary.names.top)
         self._note_events(events)
         found, offsets = self._match(self._index, events)

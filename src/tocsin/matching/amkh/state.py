@@ -341,6 +341,8 @@ def new_scratch(pairs: int = 256, sums: int = 1024, predicates: int = 64) -> Scr
 
 def with_fields(state: State, attributes: int) -> State:
     """Return the state with room for so many attributes."""
+    if attributes * FIELDS <= len(state.fields.uses):
+        return state
     return state._replace(fields=grown(state.fields, FieldUse._fields, attributes * FIELDS))
 
 
