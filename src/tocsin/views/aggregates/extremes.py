@@ -29,7 +29,7 @@ from tocsin.views._kernels.influence import (
     apply_values,
     reformulate,
 )
-from tocsin.views._kernels.message_room import MessageRoom, new_message_room
+from tocsin.views._kernels.message_room import new_message_room
 from tocsin.views.aggregates.base import (
     AggregateStrategies,
     Answers,
@@ -97,8 +97,17 @@ class Extremes(Reformulator):
             elif ended == Ended.ABSENT:
                 raise absent(changes, int(progress[Progress.CHANGES]))
         count = int(progress[Progress.MESSAGES])
-        room = MessageRoom._make(column[:count].copy() for column in self._room.room)  # it is written again
-        return Messages.of(room, count, value=self._heights(self._room.value[:count])), influence
+        # Copies, since the room is written again; one call for each column, since most changes have a message or two.
+        change, inner_l, inner_r, outer_l, outer_r = self._room.room
+        messages = Messages(
+            change[:count].copy(),
+            inner_l[:count].copy(),
+            inner_r[:count].copy(),
+            outer_l[:count].copy(),
+            outer_r[:count].copy(),
+            {"value": self._heights(self._room.value[:count])},
+        )
+        return messages, influence
 
     def present(self, lows: Floats, highs: Floats) -> Present:
         """Return the `value` of each range, both ends included; NaN where it has no point."""
