@@ -94,7 +94,7 @@ def test_coverage_tells_whether_anyone_can_hear(
             for pair in pairs:
                 if pair in held:
                     held.remove(pair)
-        assert coverage.hears(messages).tolist() == [
+        assert coverage.concerns(messages).tolist() == [
             bool(ids) for ids in scanned(dict(enumerate(held)), messages)
         ]
         assert len(coverage) == len({(low + 0.0, high + 0.0) for low, high in held})

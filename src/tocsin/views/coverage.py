@@ -1,4 +1,4 @@
-"""Which messages anyone can hear at all: the server may know the ranges that are subscribed to, and not by whom.
+"""The messages that concern a subscription at all: the server may know the ranges that are subscribed to, and not by whom.
 
 The paper's optional check (section 4): a message that no active subscription's range lies in need not be sent.
 """
@@ -43,7 +43,7 @@ class Coverage:
         gone = uncover(self._uses, _bits(lows, highs), entries)
         self._index.remove(entries[:gone])
 
-    def hears(self, messages: Messages) -> NDArray[np.bool_]:
+    def concerns(self, messages: Messages) -> NDArray[np.bool_]:
         """Tell of each message whether it concerns any range."""
         return self._index.any(rectangles(messages, self._root))
 

@@ -38,7 +38,8 @@ class Messages(Struct, frozen=True):
     @classmethod
     def of(cls, room: MessageRoom, count: int, **payload: NDArray[Any]) -> Messages:
         """Return the first `count` messages of a room, with the columns of their payload."""
-        return cls(*room, payload).take(slice(count))
+        every = cls(*room, payload)
+        return every if count == len(every) else every.take(slice(count))
 
     def take(self, places: NDArray[np.int64] | NDArray[np.bool_] | slice) -> Messages:
         """Return some of the messages, given by their places, by a mask or by a slice."""

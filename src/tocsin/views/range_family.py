@@ -41,7 +41,7 @@ _NOWHERE: Final = (math.nan, math.nan)  # where a row is that is no point
 
 
 class RangeFamily:
-    """Follows the points of a table's rows; its subscriptions are ranges in an index of listeners.
+    """Follows the points of a table's rows; its subscriptions are ranges in an index.
 
     Ranges and answers are held by slot. With `check` the server's side knows the subscribed ranges, and sends no message
     that concerns none of them (§4).
@@ -75,7 +75,7 @@ class RangeFamily:
     # by the column
 
     def load_points(self, x: Floats, y: Floats) -> None:
-        """Take all points at once, in the place of those that were held, before there are subscriptions."""
+        """Replace all points; called before there are subscriptions."""
         if len(self._slots) or self._empty:
             raise TocsinError(
                 "points are loaded before subscriptions are added: their answers would not follow"
@@ -102,7 +102,7 @@ class RangeFamily:
         """Follow changes of points, and return the answers that change."""
         messages = self.server.reformulate(changes)
         if self.coverage is not None:
-            messages = messages.take(self.coverage.hears(messages))
+            messages = messages.take(self.coverage.concerns(messages))
         self._messages += len(messages)
         answers = self.answers.apply(messages, self.index.match(messages))
         return replace(answers, numbers=self._slots.keys(answers.numbers))
@@ -111,7 +111,7 @@ class RangeFamily:
 
     def load(self, rows: Contents) -> None:
         """Read the present rows of its table."""
-        points = [self._come(row) for _, row in rows[self._compiled.table]]
+        points = [self._enter(row) for _, row in rows[self._compiled.table]]
         x, y = np.array(points, dtype=np.float64).reshape(len(points), 2).T
         there = ~np.isnan(x)
         self.load_points(x[there], y[there])
@@ -143,7 +143,7 @@ class RangeFamily:
         gone: list[float] = []
         for one in changes:
             old.append(_NOWHERE if one.old is None else self._point(one.old))
-            new.append(_NOWHERE if one.new is None else self._come(one.new))
+            new.append(_NOWHERE if one.new is None else self._enter(one.new))
             gone.append(old[-1][1])
         answers = NO_CHANGES
         if old != new:  # most changes concern few of many families
@@ -217,8 +217,8 @@ class RangeFamily:
         """Raise `EventError` for a row with a number that no float holds, where this family looks at it."""
         self._point(row, known=False)
 
-    def _come(self, row: Row) -> tuple[float, float]:
-        """Return a row that comes as a point; its value has a code from now on, if values have."""
+    def _enter(self, row: Row) -> tuple[float, float]:
+        """Return a new row as a point, and count a use of its value's code, if values have codes."""
         x, y = self._point(row, known=False)
         if self._by_range.reads is not Reads.VALUE or math.isnan(x):
             return x, y

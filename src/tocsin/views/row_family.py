@@ -37,11 +37,11 @@ Item = TypeVar("Item")
 
 
 class RowFamily:
-    """Follows the rows of a table, or the pairs that two tables make, for subscriptions of every kind.
+    """Follows the rows of a table, or the pairs that two tables make, for all aggregates.
 
     A member, which is a row or a pair, is matched as it was before a change and as it is after it: this is the
-    message that the change becomes, and the matcher knows no state. Whose it was and is goes to the aggregates, one for
-    all subscriptions that ask the same of their members.
+    message that the change becomes, and the matcher knows no state. The subscriptions that the member had and has go to
+    the aggregates, one for all subscriptions that ask the same of their members.
     """
 
     batch_columns: tuple[str, ...] | None = None
@@ -55,7 +55,7 @@ class RowFamily:
         self._matcher = self._new_matcher()
         self._aggregates: dict[CompiledRowView, RowAggregate[Any, Any]] = {}
         self._aggregate_of: dict[int, RowAggregate[Any, Any]] = {}  # by the subscription's number
-        self._looked_at: set[str] = set()  # the attributes that conditions name; some may name them no more
+        self._named: set[str] = set()  # attributes that conditions name, or named
         self._messages = 0
 
     def __len__(self) -> int:
@@ -76,7 +76,7 @@ class RowFamily:
         if matcher is not self._matcher:
             matcher.add(batch)
         for predicate in leaves(compiled.condition):
-            self._looked_at.update(attribute.path for attribute in attributes_of(predicate))
+            self._named.update(attribute.path for attribute in attributes_of(predicate))
         asked = replace(compiled, condition=TRUE)
         aggregate = self._aggregates.get(asked)
         if aggregate is None:
@@ -115,7 +115,7 @@ class RowFamily:
         steps = ((place, step) for place, one in enumerate(changes) for step in self._members.follow(one))
         for block in _blocks(steps, _BLOCK):
             self._messages += len(block)
-            for (change, step), (before, after) in zip(block, self._heard(block), strict=True):
+            for (change, step), (before, after) in zip(block, self._matches(block), strict=True):
                 if change != current:
                     _settle(current, followed, log)
                     current = change
@@ -146,8 +146,8 @@ class RowFamily:
     def _new_matcher(self) -> Matcher:
         return StartingMatcher() if self._index is None else create_matcher(self._index)
 
-    def _heard(self, steps: Sequence[tuple[int, MemberChange]]) -> Iterator[tuple[list[int], list[int]]]:
-        """Return, for each step, whose the member was before it and is after it."""
+    def _matches(self, steps: Sequence[tuple[int, MemberChange]]) -> Iterator[tuple[list[int], list[int]]]:
+        """Return, for each step, the subscriptions that the member satisfies before and after it."""
         if not self._aggregate_of:
             yield from (([], []) for _ in steps)
             return
@@ -165,8 +165,8 @@ class RowFamily:
             yield before, next(found) if anew else before if step.new is not None else []
 
     def _is_alike(self, step: MemberChange) -> bool:
-        """Tell whether a member stays the same as far as conditions look at it."""
-        old, new, names = step.old, step.new, self._looked_at
+        """Tell whether a step changes no attribute that a condition names."""
+        old, new, names = step.old, step.new, self._named
         if old is None or new is None:
             return False
         for name, value in new.items():
