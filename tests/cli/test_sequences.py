@@ -125,7 +125,7 @@ def test_check_finds_what_cannot_be_run(tmp_path: Path) -> None:
     done = tocsin("check", file)
     assert done.returncode == 1
     lines = done.stderr.splitlines()
-    assert lines[0].startswith(f"{file}:3: subscription `two`: what it publishes as `s` comes back to it: ")
+    assert lines[0].startswith(f"{file}:3: subscription `two`: publishing as `s` closes a cycle: ")
     assert lines[1].startswith(f"{file}:4: subscription `odd`: ")
     assert lines[2].startswith(f"{file}:5: subscription `view`: a view tells one answer: ")
     assert lines[3] == "5 subscriptions: 3 at fault, 0 warnings"

@@ -16,7 +16,7 @@ from typing import Any, Final
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.sequences.running import Outcome, ids, kinds_and_values, outcomes, prepared, query_of, shown
+from tests.sequences.outcomes import Outcome, compiled, ids, kinds_and_values, outcomes, query_of, shown
 from tests.sequences.scripts import Add, Advance, Remove, Script, changing_scripts, scripts
 from tests.sequences.templates import templates
 from tests.sequences.vectors import VECTORS
@@ -31,7 +31,7 @@ from tocsin.sequences.ticks import Ticks
 
 
 def _prepare(query: Sequence, ticks: Ticks, *, full: bool) -> CompiledSequence:
-    return prepared(query, ticks, full=full)
+    return compiled(query, ticks, full=full)
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def runs_templates_as_the_texts_of_their_rows(subject: Subject) -> None:
         for number in whole.adds[0].numbers:
             bound = Template(text).bind({name: column[number] for name, column in rows.items()})
             assert isinstance(bound, Sequence)
-            runner.add(ids(number), prepared(bound), {})
+            runner.add(ids(number), compiled(bound), {})
         assert isinstance(advance, Advance)
         expected, actual = _advance(runner, advance), run(subject, whole)[-1]
         assert expected == actual, _difference(whole, expected, actual, "of a template")
@@ -200,12 +200,12 @@ def shuffled(events: list[Event], random: Random) -> list[Event]:
 
 
 def _advance(runner: SequenceMatcher, action: Advance) -> Counter[Outcome]:
-    witnesses = runner.process(TimedBatch.of(action.events))
-    assert sorted(witnesses.rows.tolist()) == witnesses.rows.tolist(), "witnesses are not in order"
+    matches = runner.process(TimedBatch.of(action.events))
+    assert sorted(matches.rows.tolist()) == matches.rows.tolist(), "matches are not in order"
     bag: Counter[Outcome] = Counter()
-    for place, outcome in outcomes(witnesses):
+    for place, outcome in outcomes(matches):
         bag[place, *outcome] += 1
-    for place, event in witnesses.published:
+    for place, event in matches.published:
         told = kinds_and_values(event.attributes)
         bag["made", place, event.id, event.stream, event.start, event.end, told] += 1
     return bag

@@ -171,7 +171,7 @@ class Machine:
         yield from self._take(event, event.end)
         for name, inner in self._inner.items():
             for found in inner.process(event):
-                told = told_of(inner._automaton.output, found)
+                told = match_of(inner._automaton.output, found)
                 selected = inner._automaton.output.selected
                 made = published_event(name, told, selected=selected, start=found.start, end=found.end)
                 yield from self._take(made, found.began)
@@ -242,7 +242,7 @@ class Machine:
         return longest is not None and event.end - instance.start + 1 > longest
 
 
-def told_of(output: Output, found: Found) -> SequenceMatch:
+def match_of(output: Output, found: Found) -> SequenceMatch:
     """What there is to tell of an output."""
     slots: list[Any] = found.slots
     steps = tuple(
@@ -271,7 +271,7 @@ class _Told(Struct):
     told: list[SequenceMatch] = field(default_factory=list)
 
 
-class PlainRunner:
+class PlainMatcher:
     """Runs every subscription by itself."""
 
     def __init__(self, *, index_edges: bool = True, index_filters: bool = True) -> None:
@@ -327,7 +327,7 @@ class PlainRunner:
     def _process(self, event: Event, place: int, new: _Told) -> Iterator[Event]:
         for number, held in self._held.items():
             for found in held.machine.process(event):
-                told = told_of(held.automaton.output, found)
+                told = match_of(held.automaton.output, found)
                 new.subscriptions.append(number)
                 new.places.append(place)
                 new.found.append(found)

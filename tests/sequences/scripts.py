@@ -1,4 +1,4 @@
-"""What is done to a runner, in order: subscriptions come and go, and events come."""
+"""What is done to a matcher, in order: subscriptions come and go, and events come."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The trades of the worked examples: nine of them, two at the same time."""
 
-from tests.sequences.running import event
+from tests.sequences.outcomes import event
 
 TRADES = [
     event("e1", 1, name="IBM", price=100, vol=12000),

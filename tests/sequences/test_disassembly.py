@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tests.sequences.outcomes import compiled
 from tests.sequences.papers import PAPERS
-from tests.sequences.running import prepared
 from tocsin.sequences.disassembly import automaton_lines
 
 AUTQ = """
@@ -48,7 +48,7 @@ edge to end
 
 
 def listed(text: str, *, full: bool = False) -> list[str]:
-    return automaton_lines(prepared(text, full=full).automaton)
+    return automaton_lines(compiled(text, full=full).automaton)
 
 
 def test_an_automaton_is_listed_line_by_line() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tests.sequences.running import Outcome, event, found, ids, outcomes, prepared, shown, values
+from tests.sequences.outcomes import Outcome, compiled, event, found, ids, outcomes, shown, values
 from tests.sequences.stocks import TRADES
 from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event
@@ -16,8 +16,8 @@ def _s(id: str, end: int, **data: float | str) -> Event:
     return event(id, end, None, "s", **data)
 
 
-def _advance(runner: OracleSequenceMatcher, *events: Event) -> SequenceMatches:
-    return runner.process(TimedBatch.of(events))
+def _advance(matcher: OracleSequenceMatcher, *events: Event) -> SequenceMatches:
+    return matcher.process(TimedBatch.of(events))
 
 
 # aggregates
@@ -143,10 +143,10 @@ def test_a_sequence_in_parentheses_is_one_event() -> None:
     bag = found(text, [_s("e1", 1, x=1), _s("e2", 2, x=2), _s("e3", 3, x=3)])
     (outcome,) = bag
     assert outcome[1:3] == (1, 3)
-    runner = OracleSequenceMatcher()
-    runner.add(ids(7), prepared(text, full=False), {})
-    witnesses = _advance(runner, _s("e1", 1, x=1), _s("e2", 2, x=2), _s("e3", 3, x=3))
-    within = witnesses.match(0).steps[1]
+    matcher = OracleSequenceMatcher()
+    matcher.add(ids(7), compiled(text, full=False), {})
+    matches = _advance(matcher, _s("e1", 1, x=1), _s("e2", 2, x=2), _s("e3", 3, x=3))
+    within = matches.match(0).steps[1]
     assert within.alias == "p"
     assert within.first.id == "$(from s a next s b)(e2,e3)"
     assert within.first.attributes == {"a.x": 2, "b.x": 3}
@@ -166,62 +166,62 @@ def test_what_several_publish_under_a_name_is_one_stream() -> None:
 
 
 def test_what_is_published_has_an_id_of_the_events_of_its_steps() -> None:
-    runner = OracleSequenceMatcher()
-    runner.add(ids(0), prepared("from s a fold s b publish as p"), {})
-    witnesses = _advance(runner, _s("e1", 1, x=1), _s("e2", 2, x=2), _s("e3", 3, x=3))
-    assert [(place, made.id) for place, made in witnesses.published] == [
+    matcher = OracleSequenceMatcher()
+    matcher.add(ids(0), compiled("from s a fold s b publish as p"), {})
+    matches = _advance(matcher, _s("e1", 1, x=1), _s("e2", 2, x=2), _s("e3", 3, x=3))
+    assert [(place, made.id) for place, made in matches.published] == [
         (1, "p(e1,e2)"),
         (2, "p(e1,e2,e3)"),
         (2, "p(e2,e3)"),
     ]
-    assert witnesses.published[1][1] == Event("p(e1,e2,e3)", {"a.x": 1, "b.x": 3}, "p", 1, 3)
+    assert matches.published[1][1] == Event("p(e1,e2,e3)", {"a.x": 1, "b.x": 3}, "p", 1, 3)
 
 
 # coming and going
 
 
 def test_a_subscription_sees_events_that_end_after_it_was_added() -> None:
-    runner = OracleSequenceMatcher()
-    _advance(runner, _s("e1", 1), _s("e2", 2))
-    runner.add(ids(0), prepared("from s a next s b"), {})
-    assert not len(_advance(runner, _s("e3", 2)))  # ends when the last did that had come
-    assert not len(_advance(runner, _s("e4", 3)))
-    assert shown(_bag(_advance(runner, _s("e5", 4)))) == ["e4e5[3,4]"]
+    matcher = OracleSequenceMatcher()
+    _advance(matcher, _s("e1", 1), _s("e2", 2))
+    matcher.add(ids(0), compiled("from s a next s b"), {})
+    assert not len(_advance(matcher, _s("e3", 2)))  # ends when the last did that had come
+    assert not len(_advance(matcher, _s("e4", 3)))
+    assert shown(_bag(_advance(matcher, _s("e5", 4)))) == ["e4e5[3,4]"]
 
 
 def test_what_a_sequence_in_parentheses_finds_begins_after_it_was_added() -> None:
-    runner = OracleSequenceMatcher()
-    _advance(runner, _s("e1", 1))
-    runner.add(ids(0), prepared("from (from s a next s b) p compute n = 1"), {})
-    assert shown(_bag(_advance(runner, _s("e2", 2), _s("e3", 3)))) == ["$(from s a next s b)(e2,e3)[2,3]"]
+    matcher = OracleSequenceMatcher()
+    _advance(matcher, _s("e1", 1))
+    matcher.add(ids(0), compiled("from (from s a next s b) p compute n = 1"), {})
+    assert shown(_bag(_advance(matcher, _s("e2", 2), _s("e3", 3)))) == ["$(from s a next s b)(e2,e3)[2,3]"]
 
 
 def test_what_is_published_counts_by_its_own_end() -> None:
-    runner = OracleSequenceMatcher()
-    runner.add(ids(0), prepared("from s a next s b publish as p"), {})
-    _advance(runner, _s("e1", 1))
-    runner.add(ids(1), prepared("from p a compute n = 1"), {})
-    assert len(_advance(runner, _s("e2", 2))) == 2
+    matcher = OracleSequenceMatcher()
+    matcher.add(ids(0), compiled("from s a next s b publish as p"), {})
+    _advance(matcher, _s("e1", 1))
+    matcher.add(ids(1), compiled("from p a compute n = 1"), {})
+    assert len(_advance(matcher, _s("e2", 2))) == 2
 
 
 def test_a_removed_subscription_publishes_no_more_but_what_it_published_remains() -> None:
-    runner = OracleSequenceMatcher()
-    runner.add(ids(0), prepared("from s a publish as p"), {})
-    runner.add(ids(1), prepared("from p a next s b"), {})
-    _advance(runner, _s("e1", 1))
-    runner.remove(ids(0, 5))
-    assert shown(_bag(_advance(runner, _s("e2", 2)))) == ["p(e1)e2[1,2]"]
-    assert not len(_advance(runner, _s("e3", 3)))
+    matcher = OracleSequenceMatcher()
+    matcher.add(ids(0), compiled("from s a publish as p"), {})
+    matcher.add(ids(1), compiled("from p a next s b"), {})
+    _advance(matcher, _s("e1", 1))
+    matcher.remove(ids(0, 5))
+    assert shown(_bag(_advance(matcher, _s("e2", 2)))) == ["p(e1)e2[1,2]"]
+    assert not len(_advance(matcher, _s("e3", 3)))
 
 
 def test_witnesses_come_in_the_order_of_what_completed_them() -> None:
-    runner = OracleSequenceMatcher()
-    runner.add(ids(3), prepared("from stock a next stock b"), {})
-    runner.add(ids(1), prepared("from stock a next stock b on b.name = a.name"), {})
-    witnesses = _advance(runner, *TRADES)
-    assert witnesses.rows.tolist() == sorted(witnesses.rows.tolist())
-    assert [TRADES[place].end for place in witnesses.rows] == witnesses.ends.tolist()
+    matcher = OracleSequenceMatcher()
+    matcher.add(ids(3), compiled("from stock a next stock b"), {})
+    matcher.add(ids(1), compiled("from stock a next stock b on b.name = a.name"), {})
+    matches = _advance(matcher, *TRADES)
+    assert matches.rows.tolist() == sorted(matches.rows.tolist())
+    assert [TRADES[place].end for place in matches.rows] == matches.ends.tolist()
 
 
-def _bag(witnesses: SequenceMatches) -> Counter[Outcome]:
-    return Counter(outcome for _, outcome in outcomes(witnesses))
+def _bag(matches: SequenceMatches) -> Counter[Outcome]:
+    return Counter(outcome for _, outcome in outcomes(matches))

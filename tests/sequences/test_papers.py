@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.sequences.outcomes import event, found, shown, values
 from tests.sequences.papers import PAPERS
-from tests.sequences.running import event, found, shown, values
 from tocsin.errors import SubscriptionError
 from tocsin.model import Event
 
@@ -86,5 +86,5 @@ def test_autq_a_fall_of_ten_minutes_and_a_rebound() -> None:
 
 
 def test_what_publishes_to_itself_is_refused() -> None:
-    with pytest.raises(SubscriptionError, match="`p` comes back to it"):
+    with pytest.raises(SubscriptionError, match="`p` closes a cycle"):
         found("from p a next p b publish as p", [])

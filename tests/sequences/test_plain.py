@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.sequences.contract import CONTRACT, Subject
-from tests.sequences.plain import PlainRunner
-from tests.sequences.running import event, found
+from tests.sequences.outcomes import event, found
+from tests.sequences.plain import PlainMatcher
 from tocsin.model import Event, Value
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -100,12 +100,12 @@ def _one(draw: random.Random, *values: Value) -> Value:
 
 @pytest.mark.parametrize("check", CONTRACT)
 def test_the_contract(check: str) -> None:
-    CONTRACT[check](Subject(PlainRunner, share=0.15))
+    CONTRACT[check](Subject(PlainMatcher, share=0.15))
 
 
 @pytest.mark.parametrize("check", ["finds_the_worked_examples", "agrees_on_whole_batches"])
 def test_the_contract_with_everything_in_programs(check: str) -> None:
-    CONTRACT[check](Subject(lambda: PlainRunner(index_edges=False, index_filters=False), share=0.1))
+    CONTRACT[check](Subject(lambda: PlainMatcher(index_edges=False, index_filters=False), share=0.1))
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -113,12 +113,12 @@ def test_the_contract_with_everything_in_programs(check: str) -> None:
 def test_texts_on_random_streams(text: str, indexed: bool) -> None:
     for seed in range(12):
         events = stream(seed)
-        plain = PlainRunner(index_edges=indexed, index_filters=indexed)
+        plain = PlainMatcher(index_edges=indexed, index_filters=indexed)
         assert found(text, events, plain) == found(text, events), seed
 
 
 def test_the_texts_find_something() -> None:
     silent = [
-        text for text in TEXTS if not any(found(text, stream(seed), PlainRunner()) for seed in range(12))
+        text for text in TEXTS if not any(found(text, stream(seed), PlainMatcher()) for seed in range(12))
     ]
     assert silent == ["from s a where a.x = 1 and a.x = 2 next s b", "from s a next s b where false"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sequences.running import query_of
+from tests.sequences.outcomes import query_of
 from tocsin.errors import SubscriptionError
 from tocsin.model import (
     Attribute,

@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 
-from tests.sequences.running import found, prepared, shown, values
+from tests.sequences.outcomes import compiled, found, shown, values
 from tests.sequences.stocks import TRADES
 from tests.sequences.vectors import VECTORS
 from tocsin.model import Attribute, Operator, Predicate
@@ -44,9 +44,9 @@ def test_the_algebra_says_what_its_text_says() -> None:
     """The second example, and iteration, written in the algebra itself."""
     same = Predicate(Attribute("name", "b"), Operator.EQ, (Attribute("name", "a"),))
     left, right = Rename(Stream("stock"), "a"), Rename(Stream("stock"), "b")
-    assert prepared("from stock a next stock b on b.name = a.name").expression == Next(left, right, same)
+    assert compiled("from stock a next stock b on b.name = a.name").expression == Next(left, right, same)
     iterated = Iterate(left, right, "b", ("a",), same)
-    assert prepared("from stock a fold stock b on b.name = a.name").expression == iterated
+    assert compiled("from stock a fold stock b on b.name = a.name").expression == iterated
     assert len(occurrences(iterated, TRADES)) == 5 + 4 + 3 + 2 + 1 + 2 + 1
 
 

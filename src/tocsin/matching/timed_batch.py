@@ -67,9 +67,8 @@ class TimedBatch:
             if name is not None and name not in table.schema.names:
                 raise EventError(f"the table has no column `{name}`; it has {', '.join(table.schema.names)}")
         ends = _ticks(table.column(time), time, tick)
-        order = None
+        order = np.argsort(ends, kind="stable")
         if (ends[1:] < ends[:-1]).any():
-            order = np.argsort(ends, kind="stable")
             table, ends = table.take(pa.array(order)), ends[order]
         rows = ArrowEvents.by_column(table, stream=stream)
         if rows is None:
@@ -81,7 +80,7 @@ class TimedBatch:
             raise EventError(f"row {row + 1} of the table, in the order of its times, is no event: {fault}")
         if ids is not None and table.column(ids).null_count:
             raise EventError(f"the column `{ids}` has rows without an id; fill them, or leave them out")
-        return TimedRows(rows, ends, ends, _RowIds(ids, order))
+        return TimedRows(rows, ends, ends, order if ids is None else ids)
 
     @cached_property
     def batch(self) -> EventBatch:
@@ -125,23 +124,11 @@ class TimedBatch:
         return len(self.ends)
 
 
-class _RowIds:
-    """The ids of a table's rows: those of a column, or the rows' numbers before they were sorted."""
-
-    def __init__(self, column: str | None, order: NDArray[np.intp] | None) -> None:
-        self._column = column
-        self._order = order  # row -> its number in the table as it was given
-
-    def of(self, row: int, attributes: Mapping[str, object]) -> str:
-        if self._column is not None:
-            return str(attributes[self._column])
-        return str(row if self._order is None else int(self._order[row]))
-
-
 class TimedRows(TimedBatch):
     """The rows of an Arrow table, all of one stream; a row becomes an event only when one is asked for.
 
-    Slices share the table and the events made so far.
+    `ids` names the column of the rows' ids, or is an array of them; without it, an id is made for each event. Slices
+    share the table and the events made so far.
     """
 
     def __init__(
@@ -149,7 +136,7 @@ class TimedRows(TimedBatch):
         table: ArrowEvents,
         starts: NDArray[np.int64],
         ends: NDArray[np.int64],
-        ids: _RowIds | None = None,
+        ids: str | NDArray[np.intp] | None = None,
         *,
         begin: int = 0,
         made: dict[int, Event] | None = None,
@@ -188,8 +175,9 @@ class TimedRows(TimedBatch):
         if found is not None:
             return found
         attributes, start, end = self._table.row(number), int(self.starts[row]), int(self.ends[row])
-        if self._ids is not None:  # the same each time, so none is kept
-            return Event(self._ids.of(number, attributes), attributes, self._table.stream, start, end)
+        if self._ids is not None:  # the event is the same each time, so none is kept
+            id_ = attributes[self._ids] if isinstance(self._ids, str) else self._ids[number]
+            return Event(str(id_), attributes, self._table.stream, start, end)
         made = self._made[number] = read_event(attributes, stream=self._table.stream, time=end, start=start)
         return made
 

@@ -21,7 +21,7 @@ class Dependencies:
     {'news': 0, 'stock': 0, 'falls': 1, 'alarms': 2}
     >>> dependencies.add({"alarms"}, "stock")
     Traceback (most recent call last):
-    tocsin.model.errors.SubscriptionError: what it publishes as `stock` comes back to it: stock -> falls -> alarms -> stock; ...
+    tocsin.model.errors.SubscriptionError: publishing as `stock` closes a cycle: stock -> falls -> alarms -> stock; ...
     """
 
     def __init__(self) -> None:
@@ -36,8 +36,8 @@ class Dependencies:
             path = self._path(publishes, streams)
             if path is not None:
                 raise SubscriptionError(
-                    f"what it publishes as `{publishes}` comes back to it: {' -> '.join((*path, publishes))}; "
-                    "publish it under another name"
+                    f"publishing as `{publishes}` closes a cycle: {' -> '.join((*path, publishes))}; "
+                    "publish under another name"
                 )
         self._change(streams, publishes, count)
 

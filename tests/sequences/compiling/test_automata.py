@@ -6,8 +6,8 @@ from typing import cast
 
 import pytest
 
+from tests.sequences.outcomes import compiled
 from tests.sequences.papers import PAPERS
-from tests.sequences.running import prepared
 from tocsin.language.normal import to_dnf
 from tocsin.language.printer import condition_text
 from tocsin.model import FALSE, TRUE, Attribute, Condition, Operator, Predicate
@@ -23,7 +23,7 @@ from tocsin.sequences.programs import NOTHING
 
 
 def automaton(text: str) -> Automaton:
-    return prepared(PAPERS.get(text, text), full=False).automaton
+    return compiled(PAPERS.get(text, text), full=False).automaton
 
 
 def static(test: Test) -> str:
@@ -217,12 +217,12 @@ def test_what_never_holds_compiles_and_never_starts() -> None:
 
 
 def test_without_indexes_programs_ask_everything() -> None:
-    expression = prepared("from s a where a.x = 1 next s b on b.y in (1, 2) where b.z = 3").expression
-    compiled = compile_expression(expression, index_edges=False)
-    assert (static(compiled.edges[0].test), statics(compiled)) == ("", [("y in (1, 2)", "")])
-    compiled = compile_expression(expression, index_filters=False)
-    assert (static(compiled.edges[0].test), statics(compiled)) == ("x = 1", [("", "z = 3")])
-    assert program_lines(compiled.nodes[0].guard.rest) == ["0: y = 1, else go to 2", "1: go to 3", "2: y = 2"]
+    expression = compiled("from s a where a.x = 1 next s b on b.y in (1, 2) where b.z = 3").expression
+    made = compile_expression(expression, index_edges=False)
+    assert (static(made.edges[0].test), statics(made)) == ("", [("y in (1, 2)", "")])
+    made = compile_expression(expression, index_filters=False)
+    assert (static(made.edges[0].test), statics(made)) == ("x = 1", [("", "z = 3")])
+    assert program_lines(made.nodes[0].guard.rest) == ["0: y = 1, else go to 2", "1: go to 3", "2: y = 2"]
 
 
 def test_a_sequence_in_parentheses_is_an_automaton_of_its_own() -> None:
@@ -248,7 +248,7 @@ def test_witnesses_have_the_first_and_last_event_of_each_step() -> None:
         ("c", "stock", True),
     ]
     assert all(part.chain is None for part in output.parts)
-    full = prepared(PAPERS["AutQ"], full=True).automaton.output
+    full = compiled(PAPERS["AutQ"], full=True).automaton.output
     assert all(part.chain is not None for part in full.parts)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from tocsin.sequences._kernels.instructions import Tag
 from tocsin.sequences._kernels.programs import CurrentEvent
-from tocsin.sequences._kernels.values import key_kind, key_value
+from tocsin.sequences._kernels.values import key_of
 from tocsin.sequences.running.state import (
     FOREVER,
     NONE,
@@ -51,9 +51,8 @@ def _key(count: int, kind: int, value: int, key: tuple[int, int]) -> tuple[int, 
     """Return the key of the values so far, after one more; without a value there is none."""
     if key[0] == NONE or kind == Tag.MISSING:
         return np.int64(NONE), np.int64(0)
-    if count == 1:
-        return key_kind(kind, value), key_value(kind, value)
-    return np.int64(_SEVERAL), _mixed(_mixed(key[1], key_kind(kind, value)), key_value(kind, value))
+    own = key_of(kind, value)
+    return own if count == 1 else (np.int64(_SEVERAL), _mixed(_mixed(key[1], own[0]), own[1]))
 
 
 @helper

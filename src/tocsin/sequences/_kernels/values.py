@@ -170,20 +170,10 @@ def is_found(texts: Texts, text: int, part: int, where: int) -> bool:
 
 
 @helper
-def key_kind(kind: int, value: int) -> int:
-    """Return the kind of a value's key: equal values have equal keys."""
+def key_of(kind: int, value: int) -> tuple[int, int]:
+    """Return the kind and the value of a value's key: equal values have equal keys, 1 and 1.0 among them."""
     if kind == Tag.FLOAT:
         number = _float(value)
         if -_LIMIT <= number < _LIMIT and np.float64(np.int64(number)) == number:
-            return np.int64(Tag.INTEGER)
-    return np.int64(kind)
-
-
-@helper
-def key_value(kind: int, value: int) -> int:
-    """Return a value's key: equal values have equal keys."""
-    if kind == Tag.FLOAT:
-        number = _float(value)
-        if -_LIMIT <= number < _LIMIT and np.float64(np.int64(number)) == number:
-            return np.int64(number)
-    return np.int64(value)
+            return np.int64(Tag.INTEGER), np.int64(number)
+    return np.int64(kind), np.int64(value)

@@ -157,5 +157,5 @@ def _refused(expression: Expression) -> SubscriptionError:
         )
     what = {Project: "`select`", Stream: "a stream without an alias"}.get(type(expression), "a sequence")
     return SubscriptionError(
-        f"{what} cannot stand here: put what is to be read as one event in parentheses of its own"
+        f"{what} cannot stand here: put the part that is to be read as one event in parentheses"
     )

@@ -10,7 +10,7 @@ from tocsin.model.conditions import FLIPPED, Operator, Predicate
 from tocsin.model.terms import Attribute, Literal, Parameter, Term
 from tocsin.model.values import Kind
 from tocsin.sequences._kernels.instructions import Do
-from tocsin.sequences.compiling.formulas import All, Atom, Formula
+from tocsin.sequences.compiling.formulas import AllOf, Atom, Formula
 from tocsin.sequences.compiling.values import (
     NOTHING,
     Check,
@@ -53,7 +53,7 @@ def checks_of(formula: Formula) -> Checks:
     if isinstance(formula, Atom):
         return _atom(formula)
     members = tuple(checks_of(member) for member in formula.of)
-    return Every(members) if isinstance(formula, All) else Some(members)
+    return Every(members) if isinstance(formula, AllOf) else Some(members)
 
 
 def truth_of(value: Value, operator: Operator, operands: tuple[Term, ...]) -> Value:

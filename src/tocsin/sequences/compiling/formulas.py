@@ -31,22 +31,22 @@ class Atom(Struct, frozen=True):
     operands: tuple[Value, ...] = ()
 
 
-class All(Struct, frozen=True):
+class AllOf(Struct, frozen=True):
     """All of some formulas."""
 
     of: tuple[Formula, ...]
 
 
-class Any(Struct, frozen=True):
+class AnyOf(Struct, frozen=True):
     """At least one of some formulas."""
 
     of: tuple[Formula, ...]
 
 
-Formula: TypeAlias = Atom | All | Any
+Formula: TypeAlias = Atom | AllOf | AnyOf
 
-ALWAYS: Final = All(())
-NEVER: Final = Any(())
+ALWAYS: Final = AllOf(())
+NEVER: Final = AnyOf(())
 
 _PRESENCE: Final = (Operator.MISSING, Operator.PRESENT)
 _LISTS: Final = (Operator.IN, Operator.NOT_IN)
@@ -97,7 +97,7 @@ def _atom(subject: Value, operator: Operator, operands: tuple[Value, ...]) -> Fo
         return NEVER
     if operator is Operator.BETWEEN and subject is DURATION:
         low, high = operands
-        return All((Atom(subject, Operator.GE, (low,)), Atom(subject, Operator.LE, (high,))))
+        return AllOf((Atom(subject, Operator.GE, (low,)), Atom(subject, Operator.LE, (high,))))
     if operator in FLIPPED and isinstance(subject, Given) and not isinstance(operands[0], Given):
         return Atom(operands[0], FLIPPED[operator], (subject,))
     return Atom(subject, operator, operands)
@@ -107,18 +107,20 @@ def _all(formulas: list[Formula]) -> Formula:
     flat = [part for formula in formulas for part in _flat(formula)]
     if NEVER in flat:
         return NEVER
-    return flat[0] if len(flat) == 1 else All(tuple(flat))
+    return flat[0] if len(flat) == 1 else AllOf(tuple(flat))
 
 
 def _any(formulas: list[Formula]) -> Formula:
-    flat = [part for formula in formulas for part in (formula.of if isinstance(formula, Any) else (formula,))]
+    flat = [
+        part for formula in formulas for part in (formula.of if isinstance(formula, AnyOf) else (formula,))
+    ]
     if ALWAYS in flat:
         return ALWAYS
-    return flat[0] if len(flat) == 1 else Any(tuple(flat))
+    return flat[0] if len(flat) == 1 else AnyOf(tuple(flat))
 
 
 def _flat(formula: Formula) -> list[Formula]:
-    return list(formula.of) if isinstance(formula, All) else [formula]
+    return list(formula.of) if isinstance(formula, AllOf) else [formula]
 
 
 def _rewritten(formula: Formula, change: Callable[[Held], Value]) -> Formula:
@@ -126,7 +128,7 @@ def _rewritten(formula: Formula, change: Callable[[Held], Value]) -> Formula:
         operands = tuple(_changed(operand, change) for operand in formula.operands)
         return _atom(_changed(formula.subject, change), formula.operator, operands)
     members = [_rewritten(member, change) for member in formula.of]
-    return _all(members) if isinstance(formula, All) else _any(members)
+    return _all(members) if isinstance(formula, AllOf) else _any(members)
 
 
 def _changed(value: Value, change: Callable[[Held], Value]) -> Value:

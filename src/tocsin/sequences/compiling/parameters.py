@@ -9,7 +9,7 @@ from msgspec import Struct
 from tocsin.model.conditions import Predicate
 from tocsin.model.terms import Parameter
 from tocsin.sequences.algebra import Expression
-from tocsin.sequences.automaton import Automaton, Edge, Test
+from tocsin.sequences.automaton import Automaton
 from tocsin.sequences.programs import Program
 
 
@@ -54,22 +54,10 @@ def _has_parameters(whole: Expression | Predicate) -> bool:
     return False
 
 
-def _edges(automaton: Automaton) -> Iterator[Edge]:
-    yield from automaton.edges
-    for node in automaton.nodes:
-        if node.rebind is not None:
-            yield node.rebind
-
-
-def _tests(automaton: Automaton) -> Iterator[Test]:
-    for node in automaton.nodes:
-        yield node.guard.test
-    for edge in _edges(automaton):
-        yield edge.test
-
-
 def _programs(automaton: Automaton) -> Iterator[Program]:
-    for test in _tests(automaton):
-        yield test.program
-    for edge in _edges(automaton):
-        yield edge.assign
+    for node in automaton.nodes:
+        yield node.guard.test.program
+    rebinds = (node.rebind for node in automaton.nodes)
+    for edge in (*automaton.edges, *rebinds):
+        if edge is not None:
+            yield from (edge.test.program, edge.assign)

@@ -8,7 +8,7 @@ from typing import Final
 
 from tocsin.model.conditions import FALSE, TRUE, And, Condition, Or, Predicate, all_of
 from tocsin.model.terms import Attribute, Literal, Parameter
-from tocsin.sequences.compiling.formulas import All, Atom, Formula
+from tocsin.sequences.compiling.formulas import AllOf, Atom, Formula
 from tocsin.sequences.compiling.values import Given, Read
 
 # Conjunctions of one static part; those of a guard and an edge, multiplied, are within the limit of a matcher.
@@ -55,7 +55,7 @@ def _relaxed(formula: Formula) -> tuple[Condition, bool]:
     members = [_relaxed(member) for member in formula.of]
     whole = all(member[1] for member in members)
     conditions = [member[0] for member in members]
-    if isinstance(formula, All):
+    if isinstance(formula, AllOf):
         return _all(conditions), whole
     if not conditions:
         return FALSE, True

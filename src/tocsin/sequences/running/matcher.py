@@ -223,7 +223,7 @@ class AutomatonMatcher:
         if len(ends) and (
             ends[0] < self._graph.state.counters[StateCounter.EPOCH] or (ends[1:] < ends[:-1]).any()
         ):
-            raise EventError("events reach sequences in the order of their end; this one comes too late")
+            raise EventError("events must be processed in the order of their end; this one is late")
 
     def _run(
         self,

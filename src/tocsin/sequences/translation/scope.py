@@ -104,5 +104,5 @@ class StepScope:
         hint = f"; did you mean `{near}`?" if near else ""
         listed = ", ".join(f"`{path}`" for path in known) or "nothing"
         return SubscriptionError(
-            f"there is no `{term_text(name, sequence=True)}`: what the sequence in parentheses finds has {listed}{hint}"
+            f"there is no `{term_text(name, sequence=True)}`: the events of the sequence in parentheses have {listed}{hint}"
         )

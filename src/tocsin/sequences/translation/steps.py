@@ -109,7 +109,7 @@ def _check_names(outputs: OutputValues) -> None:
     """Refuse a name that no attribute of an event can have."""
     if STREAM in outputs.names:
         raise SubscriptionError(
-            f"what it finds becomes an event, which has no `{STREAM}`; select it under another name"
+            f"its matches become events, which cannot have an attribute `{STREAM}`; select it under another name"
         )
 
 

@@ -34,7 +34,7 @@ _TEXTS = [
 ]
 
 
-def prepared(text: str) -> CompiledSequence:
+def compiled(text: str) -> CompiledSequence:
     query = parse(text)
     assert isinstance(query, Sequence)
     return compile_sequence(query, Ticks())
@@ -80,8 +80,8 @@ def test_what_begins_alike_is_shared() -> None:
     runner = AutomatonMatcher(matcher="oracle")
     apart = AutomatonMatcher(matcher="oracle", mode=MODES["no merging"])
     for number, text in enumerate(texts):
-        runner.add(np.array([number]), prepared(text), {})
-        apart.add(np.array([number]), prepared(text), {})
+        runner.add(np.array([number]), compiled(text), {})
+        apart.add(np.array([number]), compiled(text), {})
     # One node after the first event, two after the second, for they wait for different ones, and one after the third.
     assert (runner.stats().nodes, runner.stats().ends) == (4, 3)
     assert (apart.stats().nodes, apart.stats().ends) == (7, 4)
@@ -89,8 +89,8 @@ def test_what_begins_alike_is_shared() -> None:
 
 def test_equal_subscriptions_share_their_end() -> None:
     runner = AutomatonMatcher(matcher="oracle")
-    runner.add(np.array([5]), prepared("from s a where a.k = 1 next s b on b.x = a.x"), {})
-    runner.add(np.array([9]), prepared("from s one where one.k = 1.0 next s two on two.x = one.x"), {})
+    runner.add(np.array([5]), compiled("from s a where a.k = 1 next s b on b.x = a.x"), {})
+    runner.add(np.array([9]), compiled("from s one where one.k = 1.0 next s two on two.x = one.x"), {})
     assert runner.stats().nodes == 1
     template = Template("from s a where a.k = :k next s b on b.x = a.x").query
     assert isinstance(template, Sequence)
@@ -112,7 +112,7 @@ def test_nothing_is_left_of_what_has_gone(random: Random) -> None:
         if random.random() < 0.6:
             number = random.randint(0, 30)
             if number not in held:
-                runner.add(np.array([number]), prepared(random.choice(_TEXTS)), {})
+                runner.add(np.array([number]), compiled(random.choice(_TEXTS)), {})
                 held.add(number)
         elif held:
             gone = random.choice(sorted(held))
@@ -128,7 +128,7 @@ def test_nothing_is_left_of_what_has_gone(random: Random) -> None:
 
 def test_what_a_matcher_refuses_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     runner = AutomatonMatcher(matcher="oracle")
-    runner.add(np.array([0]), prepared(_TEXTS[0]), {})
+    runner.add(np.array([0]), compiled(_TEXTS[0]), {})
     before = runner.stats()
 
     def refuse(_: ConjunctionBatch) -> None:
@@ -138,7 +138,7 @@ def test_what_a_matcher_refuses_leaves_nothing_behind(monkeypatch: pytest.Monkey
         patched.setattr(runner._graph.filters.matcher, "add", refuse)
         with pytest.raises(MatcherError, match="no memory"):
             runner.add(
-                np.array([1]), prepared("from s a where a.k = 1 next s b on b.k = 4 where b.x < a.x"), {}
+                np.array([1]), compiled("from s a where a.k = 1 next s b on b.k = 4 where b.x < a.x"), {}
             )
     assert runner.stats().nodes == before.nodes
     assert runner.stats().subscriptions == 1
@@ -169,10 +169,10 @@ def test_sequences_in_parentheses_go_with_one_that_is_refused(
     with monkeypatch.context() as patched:
         patched.setattr(matcher, "add", refuse)
         try:
-            runner.add(np.array([0]), prepared(_NESTED), {})
+            runner.add(np.array([0]), compiled(_NESTED), {})
         except MatcherError:
             assert holds_nothing(runner)
-    runner.add(np.array([1]), prepared(_NESTED), {})
+    runner.add(np.array([1]), compiled(_NESTED), {})
     runner.remove(np.array([0, 1]))
     assert holds_nothing(runner)
 
@@ -189,8 +189,8 @@ def test_a_template_without_rows_holds_nothing() -> None:
 
 def test_one_that_is_removed_twice_at_once_goes_once() -> None:
     runner = AutomatonMatcher(matcher="oracle")
-    runner.add(np.array([3]), prepared(_TEXTS[0]), {})
-    runner.add(np.array([4]), prepared(_TEXTS[0]), {})
+    runner.add(np.array([3]), compiled(_TEXTS[0]), {})
+    runner.add(np.array([4]), compiled(_TEXTS[0]), {})
     runner.remove(np.array([3, 3]))
     assert (runner.stats().subscriptions, runner.stats().nodes) == (1, 1)
     runner.remove(np.array([4]))
@@ -200,7 +200,7 @@ def test_one_that_is_removed_twice_at_once_goes_once() -> None:
 def test_one_that_goes_does_not_look_through_all_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     runner = AutomatonMatcher(matcher="oracle")
     for number in range(20):
-        runner.add(np.array([number]), prepared(f"from s{number} a next t{number} b on b.k = a.k"), {})
+        runner.add(np.array([number]), compiled(f"from s{number} a next t{number} b on b.k = a.k"), {})
 
     def refuse(_: object) -> None:
         raise AssertionError("all streams are looked through")

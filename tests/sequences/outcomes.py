@@ -33,22 +33,22 @@ def query_of(text: str) -> Sequence:
     return cast("Sequence", parse_template(text)[0])
 
 
-def prepared(source: str | Sequence, ticks: Ticks | None = None, *, full: bool = True) -> CompiledSequence:
+def compiled(source: str | Sequence, ticks: Ticks | None = None, *, full: bool = True) -> CompiledSequence:
     """What a text, a template or a query is as runners take it."""
     query = source if isinstance(source, Sequence) else query_of(source)
     return compile_sequence(query, ticks or Ticks(), full=full)
 
 
-def outcomes(witnesses: SequenceMatches) -> list[tuple[int, Outcome]]:
+def outcomes(matches: SequenceMatches) -> list[tuple[int, Outcome]]:
     """What was told, each with the place of the arrival that completed it."""
-    told = [witnesses.match(number) for number in range(len(witnesses))]
+    told = [matches.match(number) for number in range(len(matches))]
     return [
         (
-            int(witnesses.rows[number]),
+            int(matches.rows[number]),
             (
-                int(witnesses.subscriptions[number]),
-                int(witnesses.starts[number]),
-                int(witnesses.ends[number]),
+                int(matches.subscriptions[number]),
+                int(matches.starts[number]),
+                int(matches.ends[number]),
                 tuple(_step(step) for step in each.steps),
                 kinds_and_values(each.values),
             ),
@@ -63,7 +63,7 @@ def found(
     """What subscriptions, numbered from 0, tell of events that come one after another."""
     runner = runner or OracleSequenceMatcher()
     for number, text in enumerate([texts] if isinstance(texts, str) else texts):
-        runner.add(ids(number), prepared(text), {})
+        runner.add(ids(number), compiled(text), {})
     bag: Counter[Outcome] = Counter()
     for event in events:
         bag.update(outcome for _, outcome in outcomes(runner.process(TimedBatch.of([event]))))
@@ -71,7 +71,7 @@ def found(
 
 
 def shown(bag: Counter[Outcome]) -> list[str]:
-    """The witnesses as `e1e3[1,3]`: their events and times, in order."""
+    """The matches as `e1e3[1,3]`: their events and times, in order."""
     lines = []
     for (_, start, end, steps, _), times in bag.items():
         events = "".join(event[0] for step in steps for event in step[1])  # type: ignore[attr-defined]

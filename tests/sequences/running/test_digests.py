@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.sequences.runtime.test_graph import prepared
+from tests.sequences.running.test_graph import compiled
 from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event, Value
 from tocsin.model.terms import Parameter, literal
@@ -41,6 +41,6 @@ def test_lists_are_told_apart_by_all_of_their_members() -> None:
 def test_subscriptions_of_large_integers_with_one_hash_are_not_merged() -> None:
     runner = AutomatonMatcher(matcher="oracle")
     for number, constant in enumerate((2**60, 2**60 + _PRIME)):
-        runner.add(np.array([number]), prepared(f"from s a where a.x = {constant} next s b"), {})
+        runner.add(np.array([number]), compiled(f"from s a where a.x = {constant} next s b"), {})
     found = runner.process(TimedBatch.of([Event("e1", {"x": 2**60}, "s", 1, 1), Event("e2", {}, "s", 2, 2)]))
     assert found.subscriptions.tolist() == [0]

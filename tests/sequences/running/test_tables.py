@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.sequences.running import ids, outcomes, prepared
+from tests.sequences.outcomes import compiled, ids, outcomes
 from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model.errors import EventError
 from tocsin.model.event import read_event
@@ -48,7 +48,7 @@ _COLUMNS: dict[str, Any] = {
 def _found(arrivals: TimedBatch) -> list[Any]:
     runner = AutomatonMatcher(matcher="oracle")
     for number, text in enumerate(_TEXTS):
-        runner.add(ids(number), prepared(text), {})
+        runner.add(ids(number), compiled(text), {})
     return outcomes(runner.process(arrivals))
 
 

@@ -7,7 +7,7 @@ import logging
 import numpy as np
 import pytest
 
-from tests.sequences.runtime.test_graph import prepared
+from tests.sequences.running.test_graph import compiled
 from tocsin.language import Template
 from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event, Sequence
@@ -29,7 +29,7 @@ def _run(runner: AutomatonMatcher, begin: int, count: int, batch: int = 500) -> 
 
 def test_what_lasts_too_long_goes() -> None:
     runner = AutomatonMatcher(matcher="oracle")
-    runner.add(np.array([0]), prepared("from s a next s b on b.w = a.w and b.k = 9 within 100"), {})
+    runner.add(np.array([0]), compiled("from s a next s b on b.w = a.w and b.k = 9 within 100"), {})
     _run(runner, 1, 60_000)
     stats = runner.stats()
     assert stats.instances < 10_000  # 60,000 have begun, 100 of them could still go on
@@ -41,10 +41,10 @@ def test_what_lasts_too_long_goes() -> None:
 def test_strings_and_events_are_kept_as_long_as_they_are_needed() -> None:
     runner = AutomatonMatcher(matcher="oracle")
     runner.add(
-        np.array([0]), prepared("from s a where a.k = 1 next s b on b.w = 'last' select a.w as first"), {}
+        np.array([0]), compiled("from s a where a.k = 1 next s b on b.w = 'last' select a.w as first"), {}
     )
     _run(runner, 1, 700)  # a hundred of them wait
-    other = prepared("from s a where a.k = 2 next s b on b.w = a.w")
+    other = compiled("from s a where a.k = 2 next s b on b.w = a.w")
     runner.add(np.array([1]), other, {})
     _run(runner, 1001, 30_000)
     runner.remove(np.array([1]))
@@ -58,17 +58,17 @@ def test_strings_and_events_are_kept_as_long_as_they_are_needed() -> None:
 
 def test_chains_are_kept_as_long_as_they_are_needed() -> None:
     runner = AutomatonMatcher(matcher="oracle")
-    query = prepared("from s a where a.k = 1 fold s b on b.k = a.k while b.w != 'end' within 70")
+    query = compiled("from s a where a.k = 1 fold s b on b.k = a.k while b.w != 'end' within 70")
     runner.add(np.array([0]), compile_sequence(query.query, Ticks(), full=True), {})
     found = 0
     for first in range(1, 20_000, 200):
         arrivals = TimedBatch.of(
             [Event(f"e{n}", {"w": "x", "k": n % 7}, "s", n, n) for n in range(first, first + 200)]
         )
-        witnesses = runner.process(arrivals)
-        found += len(witnesses)
-        for place in range(0, len(witnesses), 50):
-            steps = witnesses.match(place).steps
+        matches = runner.process(arrivals)
+        found += len(matches)
+        for place in range(0, len(matches), 50):
+            steps = matches.match(place).steps
             chain = steps[1].chain
             assert chain is not None
             assert [event.end for event in chain] == list(
@@ -80,7 +80,7 @@ def test_chains_are_kept_as_long_as_they_are_needed() -> None:
 
 def test_the_memory_limit_drops_the_oldest(caplog: pytest.LogCaptureFixture) -> None:
     runner = AutomatonMatcher(matcher="oracle", memory_limit=3_000_000)
-    runner.add(np.array([0]), prepared("from s a next s b on b.w = 'last'"), {})
+    runner.add(np.array([0]), compiled("from s a next s b on b.w = 'last'"), {})
     with caplog.at_level(logging.WARNING):
         _run(runner, 1, 40_000)
     stats = runner.stats()
@@ -96,7 +96,7 @@ def test_the_memory_limit_drops_the_oldest(caplog: pytest.LogCaptureFixture) -> 
 def test_the_memory_limit_drops_no_more_than_it_must(batch: int) -> None:
     runner = AutomatonMatcher(matcher="oracle", memory_limit=1_000_000)
     text = "from s a next s b on b.q = 1 select a.w as w, a.k as k, a.x as x, a.y as y, a.z as z"
-    runner.add(np.array([0]), prepared(text), {})
+    runner.add(np.array([0]), compiled(text), {})
     _run(runner, 1, 1_000, batch)
     assert runner.stats().dropped == 0
     fewest = []
@@ -109,7 +109,7 @@ def test_the_memory_limit_drops_no_more_than_it_must(batch: int) -> None:
 
 def test_what_is_no_longer_needed_is_let_go_before_anything_is_dropped() -> None:
     runner = AutomatonMatcher(matcher="oracle", memory_limit=1_000_000)
-    runner.add(np.array([0]), prepared("from s a where a.k = 1 next s b on b.w = a.w within 700"), {})
+    runner.add(np.array([0]), compiled("from s a where a.k = 1 next s b on b.w = a.w within 700"), {})
     _run(runner, 1, 20_000, 100)
     assert runner.stats().dropped == 0
     assert runner.stats().kept_events * 400 < 1_100_000

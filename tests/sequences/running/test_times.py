@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.sequences.runtime.test_graph import prepared
+from tests.sequences.running.test_graph import compiled
 from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event
 from tocsin.sequences.running import garbage_collection
@@ -24,7 +24,7 @@ _TEXTS = [
 def _runner(*texts: str) -> AutomatonMatcher:
     runner = AutomatonMatcher(matcher="oracle")
     for number, text in enumerate(texts):
-        runner.add(np.array([number]), prepared(text), {})
+        runner.add(np.array([number]), compiled(text), {})
     return runner
 
 
@@ -45,7 +45,7 @@ def test_one_event_may_last_as_long() -> None:
 def test_what_lasts_as_long_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(garbage_collection, "_FEWEST", 0)
     runner = AutomatonMatcher(matcher="oracle")
-    runner.add(np.array([0]), prepared("from s a next t b within 5"), {})
+    runner.add(np.array([0]), compiled("from s a next t b within 5"), {})
     runner.process(TimedBatch.of([Event("e1", {}, "s", _FIRST, _FIRST), Event("e2", {}, "s", _LAST, _LAST)]))
     runner.process(TimedBatch.of([]))
     assert runner.stats().instances == 1  # the second
