@@ -15,12 +15,15 @@ from tocsin.matching import EventBatch
 from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.model.errors import EventError
 from tocsin.model.event import DELETIONS, STREAM, Event, read_event
+from tocsin.model.values import Value
 
 ROW_SPECIFIC: Final = frozenset({STREAM, "specversion", *DELETIONS})
 """Columns that make each row of a table a different sort of event, so that it must be read row by row."""
 
 _PER_TICK: Final = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
 _LONGEST: Final = 2**63 - 1
+_START: Final = attrgetter("start")
+_END: Final = attrgetter("end")
 
 
 class TimedBatch:
@@ -31,19 +34,23 @@ class TimedBatch:
     (2, 20, 'e2', [18])
     """
 
+    single_stream: str | None
+    """The stream of all events, if they are known to be of one."""
+
     def __init__(
         self, starts: NDArray[np.int64], ends: NDArray[np.int64], events: Sequence[Event] = ()
     ) -> None:
         self.starts = starts
         self.ends = ends
+        self.single_stream = events[0].stream if len(events) == 1 else None
         self.events = events  # none if the rows are those of a table
 
     @classmethod
     def of(cls, events: Sequence[Event]) -> TimedBatch:
         """Return the batch of these events."""
         count = len(events)
-        starts = np.fromiter(map(attrgetter("start"), events), dtype=np.int64, count=count)
-        ends = np.fromiter(map(attrgetter("end"), events), dtype=np.int64, count=count)
+        starts = np.fromiter(map(_START, events), dtype=np.int64, count=count)
+        ends = np.fromiter(map(_END, events), dtype=np.int64, count=count)
         return cls(starts, ends, events)
 
     @staticmethod
@@ -83,14 +90,17 @@ class TimedBatch:
         return TimedRows(rows, ends, ends, order if ids is None else ids)
 
     @cached_property
+    def attributes(self) -> Sequence[Mapping[str, Value]]:
+        """Return the attributes of each event, with its stream among them."""
+        return [
+            event.attributes if event.stream is None else {**event.attributes, STREAM: event.stream}
+            for event in self.events
+        ]
+
+    @cached_property
     def batch(self) -> EventBatch:
         """Return the events as matchers see them, with their stream among their attributes."""
-        return EventBatch(
-            [
-                event.attributes if event.stream is None else {**event.attributes, STREAM: event.stream}
-                for event in self.events
-            ]
-        )
+        return EventBatch(self.attributes)
 
     @property
     def faults(self) -> Mapping[int, str]:
@@ -102,11 +112,6 @@ class TimedBatch:
         """Return the largest end of the rows that are events; None if there is none."""
         ends = np.delete(self.ends, list(self.faults)) if self.faults else self.ends
         return int(ends.max()) if len(ends) else None
-
-    @property
-    def single_stream(self) -> str | None:
-        """Return the stream of all events, if they are known to be of one."""
-        return None
 
     def stream(self, row: int) -> str | None:
         """Return the stream of an event."""
@@ -142,10 +147,16 @@ class TimedRows(TimedBatch):
         made: dict[int, Event] | None = None,
     ) -> None:
         super().__init__(starts, ends)
+        self.single_stream = table.stream
         self._table = table
         self._ids = ids
         self._begin = begin
         self._made = {} if made is None else made
+
+    @cached_property
+    def attributes(self) -> Sequence[Mapping[str, Value]]:
+        """Return the attributes of each row, with the stream among them."""
+        return [self.batch.attributes(row) for row in range(len(self))]
 
     @cached_property
     def batch(self) -> ArrowEvents:
@@ -158,11 +169,6 @@ class TimedRows(TimedBatch):
     def faults(self) -> Mapping[int, str]:
         """Return, by row, what is wrong with each row that is no event."""
         return self.batch.faults if self._table.faults else {}
-
-    @property
-    def single_stream(self) -> str | None:
-        """Return the stream of all rows."""
-        return self._table.stream
 
     def stream(self, row: int) -> str | None:  # noqa: ARG002 - all rows are of one stream
         """Return the stream of a row."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from graphlib import TopologicalSorter
 
 from tocsin.model.errors import SubscriptionError
@@ -28,6 +28,9 @@ class Dependencies:
         self._targets: dict[str, Counter[str]] = {}  # stream -> streams that its readers publish to
         self._read: Counter[str] = Counter()
         self._ranks: Mapping[str, int] | None = None
+        self._reachable: dict[
+            str, tuple[str, ...]
+        ] = {}  # asked for every event, so kept until something changes
 
     def add(self, reads: Iterable[str], publishes: str | None, count: int = 1) -> None:
         """Add subscriptions, or raise `SubscriptionError` naming the cycle that they would close."""
@@ -45,9 +48,13 @@ class Dependencies:
         """Remove subscriptions that were added before."""
         self._change(frozenset(reads), publishes, -count)
 
-    def reachable(self, stream: str) -> Iterator[str]:
+    def reachable(self, stream: str) -> tuple[str, ...]:
         """Return a stream, and all streams that its events may lead to."""
-        return iter(self._sources(stream))
+        if stream not in self._targets:
+            return (stream,)
+        if stream not in self._reachable:
+            self._reachable[stream] = tuple(self._sources(stream))
+        return self._reachable[stream]
 
     def ranks(self) -> Mapping[str, int]:
         """Return a number for each stream that is read or published to, higher than those of its sources.
@@ -67,6 +74,7 @@ class Dependencies:
                 if not targets:
                     del self._targets[stream]
         self._ranks = None
+        self._reachable.clear()
 
     def _sources(self, start: str) -> dict[str, str | None]:
         """Return the streams that can be reached, each with the stream before it on the way."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
@@ -26,13 +26,6 @@ class SequenceMatch(Struct, frozen=True):
 
     steps: tuple[Step, ...]
     values: Mapping[str, Value | None]
-
-    def events(self) -> Iterator[Event]:
-        """Return the first and, if it is another, the last event of each step."""
-        for step in self.steps:
-            yield step.first
-            if step.last is not step.first:
-                yield step.last
 
 
 class SequenceMatches(Struct, frozen=True):
@@ -64,16 +57,27 @@ def sequence_notification(
     id_: str, match: SequenceMatch, start: int, end: int, generation: int
 ) -> Notification:
     """Return the notification of a completed sequence, with the first and last event of each step."""
-    events = tuple(match.events())
+    events: list[Event] = []
+    ids: list[str] = []
+    witness: list[WitnessStep] = []
+    for step in match.steps:
+        first, last = step.first, step.last
+        events.append(first)
+        ids.append(first.id)
+        if last is not first:
+            events.append(last)
+            ids.append(last.id)
+        chain = None if step.chain is None else tuple(event.id for event in step.chain)
+        witness.append(WitnessStep(step.alias, first.id, last.id, chain))
     return Notification(
         subscription=id_,
-        event_ids=tuple(event.id for event in events),
-        events=events,
+        event_ids=tuple(ids),
+        events=tuple(events),
         values=dict(match.values) if match.values else None,
         start=start,
         end=end,
         generation=generation,
-        witness=tuple(_witnessed(step) for step in match.steps),
+        witness=tuple(witness),
     )
 
 
@@ -94,10 +98,7 @@ def published_event(stream: str, match: SequenceMatch, *, selected: bool, start:
             attributes.pop(name, None)
         else:
             attributes[name] = computed
-    ids = ",".join(event.id for event in match.events())
-    return Event(f"{stream}({ids})", attributes, stream, start, end)
-
-
-def _witnessed(step: Step) -> WitnessStep:
-    chain = None if step.chain is None else tuple(event.id for event in step.chain)
-    return WitnessStep(step.alias, step.first.id, step.last.id, chain)
+    ids: list[str] = []
+    for step in match.steps:
+        ids += (step.first.id,) if step.last is step.first else (step.first.id, step.last.id)
+    return Event(f"{stream}({','.join(ids)})", attributes, stream, start, end)

@@ -67,7 +67,7 @@ def holds_nothing(runner: AutomatonMatcher) -> bool:
         and hash_index.live_entries(state.graph.filters) == 0
         and hash_index.live_entries(state.instances.keys) == 0
         and len(graph.forms) == len(graph.streams) == len(graph.columns.table) == 0
-        and len(graph.edges) == len(graph.filters) == 0
+        and graph.edges.count == graph.filters.count == 0
         and not runner._codec._string_pins
         and not runner._holders.inner
         and runner.stats().instances == 0

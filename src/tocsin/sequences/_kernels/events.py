@@ -394,3 +394,20 @@ def process(
         for move in range(moves):
             _make(state, event, times.births[row], np.int64(move))
     return np.int64(DONE), np.int64(count)
+
+
+@kernel
+def expand(state: State, numbers: NDArray[np.int64], outputs: NDArray[np.int64]) -> int:
+    """Write the subscription and the output of each match; return how many there are, even if not all fit."""
+    holders, rows = state.holders, state.outputs.rows
+    count = np.int64(0)
+    for row in range(state.counters[StateCounter.OUTPUTS]):
+        holder = np.int64(state.places.rows[rows[row, OutputColumn.END], PlaceColumn.FIRST])
+        while holder >= 0:
+            if holders.number[holder] >= 0 and holders.since[holder] < rows[row, OutputColumn.BIRTH]:
+                if count < numbers.shape[0]:
+                    numbers[count] = holders.number[holder]
+                    outputs[count] = row
+                count += 1
+            holder = np.int64(holders.next[holder])
+    return count

@@ -9,12 +9,10 @@ from tocsin.sequences._kernels.instances import enter_key, leave_key, release
 from tocsin.sequences.running.state import (
     NONE,
     InstanceColumn,
-    OutputColumn,
     PlaceColumn,
     Places,
     Program,
     State,
-    StateCounter,
 )
 from tocsin.structures import blocks, hash_index
 from tocsin.structures.blocks import class_of
@@ -199,20 +197,3 @@ def rekey(state: State, node: int, keyed: int) -> None:
             leave_key(state, instance)
         instance = state.instances.rows[instance, InstanceColumn.NEXT]
     state.places.rows[node, PlaceColumn.KEYED] = keyed
-
-
-@kernel
-def expand(state: State, numbers: NDArray[np.int64], outputs: NDArray[np.int64]) -> int:
-    """Write the subscription and the output of each match; return how many there are, even if not all fit."""
-    holders, rows = state.holders, state.outputs.rows
-    count = np.int64(0)
-    for row in range(state.counters[StateCounter.OUTPUTS]):
-        holder = np.int64(state.places.rows[rows[row, OutputColumn.END], PlaceColumn.FIRST])
-        while holder >= 0:
-            if holders.number[holder] >= 0 and holders.since[holder] < rows[row, OutputColumn.BIRTH]:
-                if count < numbers.shape[0]:
-                    numbers[count] = holders.number[holder]
-                    outputs[count] = row
-                count += 1
-            holder = np.int64(holders.next[holder])
-    return count

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import struct
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -12,15 +13,18 @@ from numpy.typing import NDArray
 from tocsin.language.semantics import truth
 from tocsin.matching.encoding.arrow import ArrowEvents
 from tocsin.matching.encoding.columns import distinct_texts, in_microseconds, is_text, leaves, plain_values
-from tocsin.matching.timed_batch import TimedBatch
+from tocsin.matching.timed_batch import TimedBatch, TimedRows
 from tocsin.model.conditions import Predicate
-from tocsin.model.values import read_value
+from tocsin.model.values import Value, read_value
 from tocsin.sequences._kernels.instructions import Tag
 from tocsin.sequences.programs import Column
-from tocsin.sequences.running.values import ValueCodec, float_bits
+from tocsin.sequences.running.values import ValueCodec
 from tocsin.structures.interning import InterningTable
 
 _FLOAT: Final = int(Tag.FLOAT)
+_STRING: Final = int(Tag.STRING)
+_DOUBLE: Final = struct.Struct("<d").pack
+_BITS: Final = struct.Struct("<q").unpack
 
 
 class Columns:
@@ -29,32 +33,40 @@ class Columns:
     def __init__(self, codec: ValueCodec) -> None:
         self.table: InterningTable[Column] = InterningTable()
         self._codec = codec
+        self._version = -1  # of the table when its columns were split
+        self._paths: list[tuple[int, str]] = []
+        self._residual: list[tuple[int, Predicate]] = []
 
     def encode(self, events: TimedBatch) -> NDArray[np.int64]:
         """Return, per event, the tag and integer of each column."""
-        values = np.zeros((len(events), max(1, self.table.top), 2), dtype=np.int64)
-        paths = [(code, column) for code, column in self.table if isinstance(column, str)]
-        residual = [(code, column) for code, column in self.table if not isinstance(column, str)]
-        batch = events.batch
-        if paths and isinstance(batch, ArrowEvents):
-            self._by_column(batch, paths, values)
-        elif paths:
-            self._by_row(events, paths, values)
-        if residual:
-            self._evaluate_residual(events, residual, values)
+        if self._version != self.table.version:
+            self._version = self.table.version
+            self._paths = [(code, column) for code, column in self.table if isinstance(column, str)]
+            self._residual = [(code, column) for code, column in self.table if not isinstance(column, str)]
+        values = np.zeros((len(events.ends), max(1, len(self.table.values)), 2), dtype=np.int64)
+        if self._paths and isinstance(events, TimedRows):
+            self._by_column(events.batch, values)
+        elif self._paths:
+            self._by_row(events.attributes, values)
+        if self._residual:
+            self._evaluate_residual(events.attributes, values)
         return values
 
-    def _by_row(self, events: TimedBatch, paths: list[tuple[int, str]], values: NDArray[np.int64]) -> None:
-        encode = self._codec.encode
-        batch = events.batch
-        for code, path in paths:
+    def _by_row(self, rows: Sequence[Mapping[str, Value]], values: NDArray[np.int64]) -> None:
+        encode, codes = self._codec.encode, self._codec.strings.codes
+        for code, path in self._paths:
             tags: list[int] = []
             rest: list[int] = []
-            for row in range(len(events)):
-                value = batch.attributes(row).get(path)
-                if type(value) is float:
+            for row in rows:
+                value = row.get(path)
+                kind = type(value)
+                # The two most frequent kinds are encoded without a call.
+                if kind is float:
                     tags.append(_FLOAT)
-                    rest.append(float_bits(value))
+                    rest.append(_BITS(_DOUBLE(value))[0])
+                elif kind is str and value in codes:
+                    tags.append(_STRING)
+                    rest.append(codes[value])  # type: ignore[index]
                 else:
                     tag, integer = encode(value)
                     tags.append(tag)
@@ -62,17 +74,14 @@ class Columns:
             values[:, code, 0] = tags
             values[:, code, 1] = rest
 
-    def _evaluate_residual(
-        self, events: TimedBatch, residual: list[tuple[int, Predicate]], values: NDArray[np.int64]
-    ) -> None:
-        for row in range(len(events)):
-            attributes = events.batch.attributes(row)
-            for code, predicate in residual:
+    def _evaluate_residual(self, rows: Sequence[Mapping[str, Value]], values: NDArray[np.int64]) -> None:
+        for row, attributes in enumerate(rows):
+            for code, predicate in self._residual:
                 if truth(predicate, attributes):
                     values[row, code, 0], values[row, code, 1] = Tag.BOOLEAN, 1
 
-    def _by_column(self, batch: ArrowEvents, paths: list[tuple[int, str]], values: NDArray[np.int64]) -> None:
-        wanted = {path: code for code, path in paths}
+    def _by_column(self, batch: ArrowEvents, values: NDArray[np.int64]) -> None:
+        wanted = {path: code for code, path in self._paths}
         places = {place: wanted[path] for place, path in enumerate(batch.paths) if path in wanted}
         done = 0
         for piece in batch.table.to_batches():

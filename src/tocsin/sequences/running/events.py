@@ -21,20 +21,17 @@ class EventStore:
         self._firsts: list[int] = []
         self._batches: list[TimedBatch] = []
         self._singles: dict[int, Event] = {}
-        self._in_batches = 0
-        self._threshold = _FEWEST
+        self.threshold = _FEWEST  # with more events than this, a collection pays
         self._next = 0
-
-    def __len__(self) -> int:
-        return self._in_batches + len(self._singles)
+        self.count = 0
 
     def keep(self, events: TimedBatch) -> int:
         """Keep events, and return the number of the first."""
         first = self._next
         self._firsts.append(first)
         self._batches.append(events)
-        self._in_batches += len(events)
-        self._next += len(events)
+        self.count += len(events.ends)
+        self._next += len(events.ends)
         return first
 
     def event(self, number: int) -> Event | None:
@@ -43,14 +40,9 @@ class EventStore:
         if single is not None:
             return single
         place = bisect_right(self._firsts, number) - 1
-        if place < 0 or number - self._firsts[place] >= len(self._batches[place]):
+        if place < 0 or number - self._firsts[place] >= len(self._batches[place].ends):
             return None
         return self._batches[place].event(number - self._firsts[place])
-
-    @property
-    def is_full(self) -> bool:
-        """Tell whether there are enough new events for a collection to pay."""
-        return len(self) > self._threshold
 
     def collect(self, numbers: NDArray[np.int64]) -> None:
         """Forget all events but those with these numbers, which ascend."""
@@ -67,5 +59,5 @@ class EventStore:
             else:
                 singles |= {number: batch.event(number - first) for number in numbers[begin:end].tolist()}
         self._singles, self._firsts, self._batches = singles, firsts, batches
-        self._in_batches = sum(map(len, batches))
-        self._threshold = max(_FEWEST, 2 * len(self))
+        self.count = sum(map(len, batches)) + len(singles)
+        self.threshold = max(_FEWEST, 2 * self.count)

@@ -49,7 +49,7 @@ class FormTable:
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         self._identities: InterningTable[Hashable] = InterningTable()
-        self._forms: list[Form] = []  # by number; some are no longer in use
+        self.forms: list[Form] = []  # by number; some are no longer in use
         self._code: dict[bytes, tuple[int, int]] = {}  # where it begins, and its uses
         self._free_code: dict[int, list[int]] = {}  # by length
         self._code_top = 0
@@ -57,7 +57,7 @@ class FormTable:
         self._key_top = 0
 
     def __getitem__(self, number: int) -> Form:
-        return self._forms[number]
+        return self.forms[number]
 
     def __len__(self) -> int:
         return len(self._identities)
@@ -126,7 +126,7 @@ class FormTable:
         )
         forms.keys[number], forms.key_count[number] = first, len(keys)
         form = Form(number, node, output, counted, tuple(spans), offset, hash(identity))
-        self._forms[number : number + 1] = [form]
+        self.forms[number : number + 1] = [form]
         return state._replace(forms=forms), form
 
     def retain(self, number: int, count: int) -> None:

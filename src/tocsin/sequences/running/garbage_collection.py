@@ -51,7 +51,9 @@ class GarbageCollector:
                 self._collect_all(state)
         if state.counters[StateCounter.LINKS] > self._links:
             self._collect_links(state)
-        self._collect_references(state, strings=self._codec.is_full, events=self._events.is_full)
+        strings, events = self._codec.is_full, self._events.count > self._events.threshold
+        if strings or events:
+            self._collect_references(state, strings=strings, events=events)
 
     def bytes(self, state: State) -> int:
         """Return about how many bytes the instances and their values take."""
@@ -60,7 +62,7 @@ class GarbageCollector:
         slots = int(state.arena.slots.top[0]) * live // max(1, top)
         used = live * state.instances.rows.itemsize * len(InstanceColumn) + slots * 16
         links = int(state.counters[StateCounter.LINKS])
-        return used + links * 16 + self._codec.passing_bytes + 400 * len(self._events)
+        return used + links * 16 + self._codec.passing_bytes + 400 * self._events.count
 
     def _expire(self, state: State) -> None:
         kernels.expire(state, int(state.counters[StateCounter.TOP]))
@@ -72,8 +74,6 @@ class GarbageCollector:
 
     def _collect_references(self, state: State, *, strings: bool, events: bool) -> None:
         """Free strings, or events, that no instance refers to."""
-        if not (strings or events):
-            return
         values = state.arena.slots.rows[_live_slots(state)]
         if strings:
             self._codec.collect(values)

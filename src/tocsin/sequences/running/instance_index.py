@@ -20,17 +20,14 @@ class InstanceIndexTuner:
     """Switches the index of the instances' keys on and off, node by node."""
 
     def __init__(self) -> None:
-        self._reviewed_at = 0
+        self.next_review = _INTERVAL  # when so many instances have been made
         self.switched = 0
 
     def tune(self, state: State) -> State:
-        """Return the state with the index switched where that pays; most calls come too early and do nothing."""
-        made, places = int(state.counters[StateCounter.MADE]), state.places
-        top = hash_index.top_entry(state.graph.entries)
+        """Return the state with the index switched at the nodes where that pays."""
+        places, top = state.places, hash_index.top_entry(state.graph.entries)
         # A review reads all places, which costs no more than making as many instances.
-        if made - self._reviewed_at < max(_INTERVAL, top):
-            return state
-        self._reviewed_at = made
+        self.next_review = int(state.counters[StateCounter.MADE]) + max(_INTERVAL, top)
         nodes = np.flatnonzero(places.upkeep[:top] >= _ENOUGH)
         nodes = nodes[places.rows[nodes, PlaceColumn.USES] > 0]
         cost, spared = _UPKEEP * places.upkeep[nodes], places.spared[nodes]

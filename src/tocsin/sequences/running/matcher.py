@@ -20,13 +20,13 @@ from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model.errors import EventError, SubscriptionError
 from tocsin.model.event import Event
 from tocsin.sequences._kernels import events as kernels
-from tocsin.sequences._kernels.graph import enter_holders, expand
+from tocsin.sequences._kernels.graph import enter_holders
 from tocsin.sequences.automaton import Automaton
 from tocsin.sequences.binding import bind_expression, bound_names
 from tocsin.sequences.compilation import CompiledSequence
 from tocsin.sequences.compiling import compile_expression, parameters_in_programs
 from tocsin.sequences.inspection import SequenceState
-from tocsin.sequences.matches import SequenceMatches
+from tocsin.sequences.matches import SequenceMatch, SequenceMatches
 from tocsin.sequences.modes import MODES, Optimisations
 from tocsin.sequences.running.events import EventStore
 from tocsin.sequences.running.forms import has_any
@@ -52,6 +52,7 @@ from tocsin.structures.growth import bytes_of
 from tocsin.structures.jit import is_compiled_before
 
 _NEVER: Final = -FOREVER - 1
+_NONE: Final = np.empty(0, dtype=np.int64)
 _log = logging.getLogger("tocsin")
 
 
@@ -209,21 +210,17 @@ class AutomatonMatcher:
 
     def process(self, events: TimedBatch) -> SequenceMatches:
         """Process further events, which end no earlier than those before, and return the sequences they complete."""
-        self._check_order(events.ends)
-        state = self._graph.state
+        ends, state = events.ends, self._graph.state
+        if len(ends) and (ends[0] < state.counters[StateCounter.EPOCH] or (ends[1:] < ends[:-1]).any()):
+            raise EventError("events must be processed in the order of their end; this one is late")
         self._collector.collect(state)
-        state = self._graph.state = self._tuner.tune(state)
+        if state.counters[StateCounter.MADE] >= self._tuner.next_review:
+            state = self._graph.state = self._tuner.tune(state)
         state.counters[StateCounter.OUTPUTS] = state.counters[StateCounter.OUTPUT_SLOTS] = 0
         published: list[tuple[int, Event]] = []
-        self._run(events, events.ends, np.arange(len(events)), published)
-        self._processed += len(events)
+        self._run(events, ends, np.arange(len(ends)), published)
+        self._processed += len(ends)
         return self._matches(published)
-
-    def _check_order(self, ends: NDArray[np.int64]) -> None:
-        if len(ends) and (
-            ends[0] < self._graph.state.counters[StateCounter.EPOCH] or (ends[1:] < ends[:-1]).any()
-        ):
-            raise EventError("events must be processed in the order of their end; this one is late")
 
     def _run(
         self,
@@ -236,11 +233,10 @@ class AutomatonMatcher:
 
         `births` are the ends of the first events that each was made of, `origins` the rows of `process`.
         """
-        if not len(events):
+        if not len(events.ends):
             return
         first = self._events.keep(events)
-        edges = kernels.Satisfied(*self._graph.edges.match(events.batch))
-        filters = kernels.Satisfied(*self._graph.filters.match(events.batch))
+        edges, filters = _satisfied(self._graph.edges, events), _satisfied(self._graph.filters, events)
         times = kernels.Times(events.starts, events.ends, births)
         values = self._graph.columns.encode(events)
         streams = self._streams(events)
@@ -268,10 +264,10 @@ class AutomatonMatcher:
         made: list[Event] = []
         births: list[int] = []
         origins: list[int] = []
-        reader = self._output_reader()
+        reader = self._output_reader(np.arange(begin, finish))
         for output in range(begin, finish):
             for holder in self._holders.publishers(self._graph.state, output):
-                event, birth, origin = reader.published(output, holder)
+                event, birth, origin = reader.published(output - begin, holder)
                 made.append(event)
                 births.append(birth)
                 origins.append(origin)
@@ -289,40 +285,39 @@ class AutomatonMatcher:
         codes = self._graph.streams.codes
         single = events.single_stream
         if single is not None:
-            return np.full(len(events), codes.get(single, -1), dtype=np.int32)
+            return np.full(len(events.ends), codes.get(single, -1), dtype=np.int32)
         return np.array(
             [codes.get(events.stream(row) or "", -1) for row in range(len(events))], dtype=np.int32
         )
 
-    def _output_reader(self) -> OutputReader:
-        return OutputReader(self._graph.state, self._graph.forms, self._codec, self._events)
+    def _output_reader(self, outputs: IdArray) -> OutputReader:
+        return OutputReader(self._graph.state, self._graph.forms, self._codec, self._events, outputs)
 
     def _matches(self, published: list[tuple[int, Event]]) -> SequenceMatches:
         state = self._graph.state
         count = int(state.counters[StateCounter.OUTPUTS])
         if not count:
-            none = np.empty(0, dtype=np.int64)
-            return SequenceMatches(none, none, none, none, self._output_reader().match, tuple(published))
+            return SequenceMatches(_NONE, _NONE, _NONE, _NONE, _no_match, tuple(published))
         numbers = np.empty(2 * count + 64, dtype=np.int64)
         outputs = np.empty_like(numbers)
-        found = expand(state, numbers, outputs)
+        found = kernels.expand(state, numbers, outputs)
         if found > len(numbers):
             numbers, outputs = np.empty(found, dtype=np.int64), np.empty(found, dtype=np.int64)
-            expand(state, numbers, outputs)
+            kernels.expand(state, numbers, outputs)
         numbers, outputs = numbers[:found], outputs[:found]
         order = np.lexsort((numbers, state.outputs.rows[outputs, OutputColumn.EVENT]))
         numbers, outputs = numbers[order], outputs[order]
         rows = state.outputs.rows[outputs]
-        reader = self._output_reader().detached()
+        reader = self._output_reader(outputs).detached()
         self._matched += found
         return SequenceMatches(
             numbers,
             rows[:, OutputColumn.EVENT].copy(),
             rows[:, OutputColumn.STARTED].copy(),
             rows[:, OutputColumn.ENDED].copy(),
-            lambda i: reader.match(int(outputs[i])),
+            reader.match,
             tuple(published),
-            lambda: reader.values(outputs),
+            reader.values,
         )
 
     # inspection
@@ -351,7 +346,7 @@ class AutomatonMatcher:
             active_nodes=int((state.places.rows[live, PlaceColumn.WAITING] > 0).sum()),
             keyed_nodes=int((state.places.rows[live, PlaceColumn.KEYED] > 0).sum()),
             instances=counters[StateCounter.LIVE],
-            kept_events=len(self._events),
+            kept_events=self._events.count,
             strings=len(self._codec.strings),
             bytes=bytes_of(state) + self._codec.bytes + edges.bytes + filters.bytes,
             events=self._processed,
@@ -366,3 +361,14 @@ class AutomatonMatcher:
             edges=edges,
             filters=filters,
         )
+
+
+def _satisfied(index: PredicateIndex, events: TimedBatch) -> kernels.Satisfied:
+    """Return the conditions of an index that each event satisfies."""
+    if not index.count:
+        return kernels.Satisfied(np.zeros(len(events.ends) + 1, dtype=np.int64), _NONE)
+    return kernels.Satisfied(*index.match(events))
+
+
+def _no_match(i: int) -> SequenceMatch:
+    raise IndexError(i)

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from tocsin.language.normal import Cnf, Dnf, to_dnf, to_normal
 from tocsin.language.template.columns import Column
-from tocsin.matching import ConjunctionBatch, EventBatch, IdArray, Matcher, create_matcher, takes_clauses
+from tocsin.matching import ConjunctionBatch, IdArray, Matcher, create_matcher, takes_clauses
 from tocsin.matching.starting_matcher import StartingMatcher
 from tocsin.matching.statistics import Statistics
+from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model.conditions import Condition, Operator, Predicate, all_of
 from tocsin.model.event import STREAM
 from tocsin.model.terms import Attribute, literal
@@ -26,10 +27,7 @@ class PredicateIndex:
             StartingMatcher(statistics=statistics) if matcher is None else create_matcher(matcher, **known)
         )
         self._normal = to_normal if takes_clauses(self.matcher) else to_dnf
-        self._count = 0
-
-    def __len__(self) -> int:
-        return self._count
+        self.count = 0
 
     def normal(self, stream: str, condition: Condition) -> Dnf | Cnf:
         """Return a normal form, of a kind that the matcher takes, of a condition over the events of a stream."""
@@ -38,18 +36,16 @@ class PredicateIndex:
 
     def add(self, ids: IdArray, normal: Dnf | Cnf, columns: Mapping[str, Column]) -> None:
         """Add a condition under each number, with its own row of constants."""
-        self._count += len(ids)  # first, because a caller that fails to add them removes them
+        self.count += len(ids)  # first, because a caller that fails to add them removes them
         self.matcher.add(ConjunctionBatch.of_shapes(ids, normal, columns))
 
     def remove(self, ids: IdArray) -> None:
         """Remove conditions."""
         if len(ids):
             self.matcher.remove(ids)
-            self._count -= len(ids)
+            self.count -= len(ids)
 
-    def match(self, events: EventBatch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def match(self, events: TimedBatch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the offsets of each event, and the numbers of the conditions that it satisfies."""
-        if not self._count:
-            return np.zeros(len(events) + 1, dtype=np.int64), np.empty(0, dtype=np.int64)
-        found = self.matcher.match(events)
+        found = self.matcher.match(events.batch)
         return found.offsets, found.ids

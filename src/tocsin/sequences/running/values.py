@@ -153,7 +153,7 @@ class ValueCodec:
     @property
     def is_full(self) -> bool:
         """Tell whether there are enough new strings for a collection to pay."""
-        return len(self.strings) + len(self._integers) > self._threshold
+        return len(self.strings.codes) + len(self._integers.codes) > self._threshold
 
     def collect(self, values: NDArray[np.int64]) -> None:
         """Forget all strings and large integers but those that are pinned or in these rows of tags and integers."""
