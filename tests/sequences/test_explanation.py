@@ -162,7 +162,7 @@ def test_the_engine_explains_a_sequence_with_and_without_an_event() -> None:
         False,
         ("the event is a deletion, which reaches no sequence",),
     )
-    with pytest.raises(EventError, match="`f` is a filter: what it is explained by is an event"):
+    with pytest.raises(EventError, match="`f` is a filter, which is explained by an event"):
         made.explain("f")
     with pytest.raises(SubscriptionError, match="it is not subscribed"):
         made.explain("nobody")

@@ -127,7 +127,7 @@ def test_parameters_stay() -> None:
             {},
             "no `p.prize`.*did you mean `price`",
         ),
-        ("from (from stock a next stock c) p next stock b on b.price > p.b.price", {}, "has `a.…`, `c.…`"),
+        ("from (from stock a next stock c) p next stock b on b.price > p.b.price", {}, "have `a.…`, `c.…`"),
         (
             "from stock a next (from stock c select c.price) b on prise > 1",
             {},
