@@ -19,9 +19,10 @@ from tocsin.dissemination.scenarios.walks import TablePoints, Updates, in_batche
 from tocsin.matching import Matches
 from tocsin.views.aggregates.base import Reformulator
 from tocsin.views.aggregates.extremes import Extremes
-from tocsin.views.changes import Influence, PointChanges
+from tocsin.views.changes import PointChanges
 from tocsin.views.messages import Messages
 from tocsin.views.range_family import RangeFamily
+from tocsin.views.state import Influence
 
 _WORKLOADS: Final = {"non-ignorable": 0.0, "as they come": None}
 _SENT: Final = np.dtype([("subscription", np.int64), ("value", np.float64)])

@@ -173,7 +173,12 @@ class _KernelFiles(IndexDataCacheFile):
         """Return a version, or None if there is none."""
         try:
             return self._load_data(self._name(key))
-        except OSError:
+        except (
+            OSError,
+            EOFError,
+            AttributeError,
+            ImportError,
+        ):  # none yet, half written, or of types that are gone
             return None
 
     def _name(self, key: Any) -> str:
@@ -184,9 +189,13 @@ class _KernelFiles(IndexDataCacheFile):
 
 
 def _type_text(type_: Any) -> str:
-    """Return a text that tells a type from others: two tuples or enums may share a name, but not a module too."""
+    """Return a text that tells a type from others.
+
+    Two tuples or enums may share a name, but not a module too; a tuple's fields are read by their position.
+    """
     owner = getattr(type_, "instance_class", None)
-    qualified = "" if owner is None else f"{owner.__module__}.{owner.__qualname__}"
+    fields = ", ".join(getattr(type_, "fields", ()))
+    qualified = "" if owner is None else f"{owner.__module__}.{owner.__qualname__} {fields}"
     return f"{type_} {qualified}({', '.join(map(_type_text, getattr(type_, 'types', ())))})"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import IntEnum
 from typing import TypeAlias
 
 import numpy as np
@@ -48,11 +47,3 @@ class PointChanges(Struct, frozen=True):
         """Return the changes from place `begin` to before `end`, or to the last."""
         part = slice(begin, end)
         return PointChanges(self.old_x[part], self.old_y[part], self.new_x[part], self.new_y[part])
-
-
-class Influence(IntEnum):
-    """What a change of a point can do to ranges that ask for the least y (database/network interface, §2.3.1, Corollary 1)."""
-
-    IGNORABLE = 0  # it changes no range's minimum
-    GOOD = 1  # its new y is the new minimum of every range it changes
-    BAD = 2  # it may expose other points, or a point that goes may leave ranges with none

@@ -16,8 +16,8 @@ from tocsin.structures.a2b_tree import new_a2b_tree
 from tocsin.views.aggregates.base import ByRange, PointError
 from tocsin.views.aggregates.extremes import Extremes, LatestValues, classify
 from tocsin.views.aggregates.registry import range_aggregate
-from tocsin.views.changes import Influence
 from tocsin.views.messages import Messages
+from tocsin.views.state import Influence
 
 LONG = os.environ.get("TOCSIN_TEST_PROFILE") == "long"
 INF, NAN = math.inf, math.nan

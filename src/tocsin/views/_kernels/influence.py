@@ -21,7 +21,7 @@ from tocsin.structures import a2b_tree
 from tocsin.structures.a2b_tree import A2BTree
 from tocsin.structures.jit import helper, kernel
 from tocsin.views._kernels.message_room import MessageRoom, write_message
-from tocsin.views.changes import Influence
+from tocsin.views.state import Influence
 
 
 class Progress(IntEnum):

@@ -42,10 +42,11 @@ from tocsin.views.aggregates.base import (
     absent,
 )
 from tocsin.views.answer_changes import AnswerChanges, ChangeLog, number_answer
-from tocsin.views.changes import Floats, Influence, PointChanges, Row
+from tocsin.views.changes import Floats, PointChanges, Row
 from tocsin.views.compiled import CompiledRowView
 from tocsin.views.messages import Messages
 from tocsin.views.numbers import Number, finite
+from tocsin.views.state import Influence
 
 _SLACK: Final = 16  # entries that a heap may have before stale ones are looked for
 
