@@ -298,22 +298,22 @@ class KIndex(StoredMatcher):
 
     def explain(self, event: Event, id: int) -> Explanation:
         """Return why subscription `id` matches `event` or does not."""
-        told = super().explain(event, id)
+        found = super().explain(event, id)
         if self.absence == "fails":
-            return told
-        conjunctions = tuple(tuple(map(self._with_absence, c)) for c in told.conjunctions)
-        clauses = tuple(tuple(tuple(map(self._with_absence, c)) for c in cnf) for cnf in told.clauses)
+            return found
+        conjunctions = tuple(tuple(map(self._with_absence, c)) for c in found.conjunctions)
+        clauses = tuple(tuple(tuple(map(self._with_absence, c)) for c in cnf) for cnf in found.clauses)
         matched = any(all(t.truth for t in c) for c in conjunctions)
         matched = matched or any(all(any(t.truth for t in c) for c in cnf) for cnf in clauses)
         return Explanation(id, matched, conjunctions, clauses)
 
-    def _with_absence(self, told: PredicateTruth) -> PredicateTruth:
+    def _with_absence(self, tested: PredicateTruth) -> PredicateTruth:
         """Return a predicate's truth where an absent attribute satisfies a negation that is not residual."""
-        if told.truth is not None or told.predicate.operator not in NEGATIONS:
-            return told
-        if self.vocabulary.encode(told.predicate).tag >> FIELD_BITS == Op.RESIDUAL:
-            return told
-        return PredicateTruth(told.predicate, told.value, True)
+        if tested.truth is not None or tested.predicate.operator not in NEGATIONS:
+            return tested
+        if self.vocabulary.encode(tested.predicate).tag >> FIELD_BITS == Op.RESIDUAL:
+            return tested
+        return PredicateTruth(tested.predicate, tested.value, True)
 
     @classmethod
     def warm_up(cls) -> None:
