@@ -27,7 +27,7 @@ class Plan(StrEnum):
 def match(
     events: options.Source,
     *,
-    given: options.SubscriptionOptions,
+    given: options.SparkSubscriptionOptions,
     keep: Annotated[
         list[str] | None, typer.Option(help="A column of the events to print with each notification.")
     ] = None,

@@ -156,7 +156,7 @@ class TemplateOptions(QueryOptions):
 
 
 @dataclass(frozen=True)
-class SubscriptionOptions(TemplateOptions):
+class SparkSubscriptionOptions(TemplateOptions):
     """Subscriptions as texts, as files, as a template with its rows, or as an index."""
 
     index: Annotated[

@@ -43,7 +43,7 @@ def run(
         str | None,
         typer.Option(help="The folder that rows which are no events are written to.", metavar="FOLDER"),
     ] = None,
-    given: options.SubscriptionOptions,
+    given: options.SparkSubscriptionOptions,
     keep: Annotated[
         list[str] | None, typer.Option(help="A column of the events to write with each notification.")
     ] = None,
