@@ -32,7 +32,7 @@ class InterningTable(Generic[Value]):
     >>> table = InterningTable[str]()
     >>> table.acquire("a"), table.acquire("b"), table.acquire("a"), table.values
     (0, 1, 0, ['a', 'b'])
-    >>> table.release_one(1), table.release_one(0), table.codes, table.acquire("c")
+    >>> table.release_one(1), table.release_one(0), dict(table.codes), table.acquire("c")
     (True, False, {'a': 0}, 1)
     """
 

@@ -122,7 +122,7 @@ def test_loading_is_measured_in_all_ways(report: Report) -> None:
 
 
 def test_what_is_not_installed_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch, report: Report) -> None:
-    ways = ("Tocsin", "Engine.follow", "Engine.publish_many")
+    ways = ("Tocsin", "Engine.match_sequences", "Engine.publish_many")
     ours = {f"{way}, {question}" for way in ways for question in ("S3", "S4")}
     assert ours | {"pandas, S3"} <= set(of(report, "ticks"))
     monkeypatch.setattr(rivals, "find_spec", lambda name: name if name == "tocsin" else None)
