@@ -220,6 +220,21 @@ def test_an_event_made_by_hand_is_refused_by_itself(matcher: str) -> None:
         engine.publish(bad[0])
 
 
+def test_one_event_object_in_two_rows_is_matched_in_both() -> None:
+    engine = Engine(clock=ManualClock(100))
+    engine.subscribe("a > 0", id="x")
+    event = Event("e", {"a": 1})
+    assert list(engine.match([event, {"a": 0}, event])) == [("x",), (), ("x",)]
+
+
+def test_matching_an_event_of_a_table_does_not_ask_for_its_key() -> None:
+    engine = Engine(clock=ManualClock(100))
+    engine.table("t", key="k")
+    engine.subscribe("a > 0", id="x")
+    found = engine.match([{"a": 1}], stream="t")
+    assert (list(found), found.faults) == ([("x",)], ())
+
+
 def test_an_iterator_is_answered_event_by_event(engine: Engine) -> None:
     engine.subscribe("a > 0", id="x")
     given: list[int] = []

@@ -625,7 +625,7 @@ class Engine:
         """Return the notifications of events, and those of the events that come too late for sequences."""
         with self._lock:
             self._expire()
-            admitted, deletions = self._pipeline.admit(events, report)
+            admitted, _, deletions = self._pipeline.admit(events, report)
             notifications = self._pipeline.process(TimedBatch.of(admitted), top, deletions).to_list()
             return notifications, self._buffer.drain_late() if self._buffer.late_events else []
 

@@ -65,7 +65,7 @@ def as_columns(events: EventSource, stream: str | None) -> ArrowEvents | None:
 
 
 def require_columns(events: EventSource, stream: str) -> ArrowEvents:
-    """Return a table without faults that can be read by the column, or raise `EventError`."""
+    """Return a table that can be read by the column, or raise `EventError`; some of its rows may have faults."""
     table = as_columns(events, stream)
     if table is None:
         raise EventError("only an Arrow table of plain columns is taken as it is; publish what is not one")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
 from typing import Final, TypeAlias
 
@@ -13,6 +13,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tocsin.engine.clock import Clock
+from tocsin.engine.event_sources import check_no_faults
 from tocsin.engine.filter_runtime import FilterMatches
 from tocsin.engine.history import History
 from tocsin.engine.notifications import (
@@ -92,15 +93,19 @@ class EventPipeline:
 
     # the door
 
-    def admit(self, events: list[Event], report: Report | None = None) -> tuple[list[Event], frozenset[int]]:
-        """Return the events that can be published, and the rows of those that are deletions.
+    def admit(
+        self, events: Iterable[Event], report: Report | None = None, *, as_rows: bool = True
+    ) -> tuple[list[Event], list[int], frozenset[int]]:
+        """Return the events that can be processed, their places among those given, and which of them are deletions.
 
-        The other events are reported, or raise `EventError` without a `report`.
+        With `as_rows`, an event of a table must be a row of it. The other events are reported, or raise `EventError`
+        without a `report`.
         """
-        views = self._store.views if self._store.views.tables.by_name else None
+        views = self._store.views if as_rows and self._store.views.tables.by_name else None
         admitted: list[Event] = []
+        places: list[int] = []
         deletions: list[int] = []
-        for event in events:
+        for place, event in enumerate(events):
             try:
                 if STREAM in event.attributes:
                     raise EventError(
@@ -117,7 +122,8 @@ class EventPipeline:
             if is_deletion(event):
                 deletions.append(len(admitted))
             admitted.append(event)
-        return admitted, frozenset(deletions)
+            places.append(place)
+        return admitted, places, frozenset(deletions)
 
     def _pass_time(self, events: TimedBatch, deletions: frozenset[int]) -> NDArray[np.int64] | int:
         """Count events, keep those that are valid for later filters, and return the clock's time at each event."""
@@ -276,14 +282,17 @@ class EventPipeline:
     ) -> FilterMatches:
         """Return the filters that events satisfy, by row; `count` rows were given, some of which are no events."""
         store = self._store
-        rows = {id(event): row for row, event in events.items()}
-        admitted, _ = self.admit(list(events.values()), report)
-        at = np.array([rows[id(event)] for event in admitted], dtype=np.int64)
+        # Nothing is published, so an event of a table need not be a row of it.
+        admitted, places, _ = self.admit(events.values(), report, as_rows=False)
+        given_rows = list(events)
+        rows = [given_rows[place] for place in places]
+        at = np.array(rows, dtype=np.int64)
         batch = TimedBatch.of(admitted)
         weights: list[Mapping[str, float]] = []
         found: FilterMatches | None = None
         if top is not None:
-            weights = [top.event_weights(count)[row] for row in at.tolist()]
+            given = top.event_weights(count)
+            weights = [given[row] for row in rows]
             found = top.rank(batch.batch, weights, store)
         if found is None:
             found = self._applicable(store.filters.process(batch.batch), batch, ALWAYS)
@@ -303,9 +312,7 @@ class EventPipeline:
     def match_sequences(self, rows: TimedRows) -> NamedSequenceMatches:
         """Return, as columns, the sequences that a table's rows complete; no filter sees them."""
         store = self._store
-        if rows.faults:
-            place, fault = min(rows.faults.items())
-            raise EventError(f"row {place} is no event: {fault}; nothing was taken")
+        check_no_faults(rows.faults)
         stream = rows.single_stream
         if store.sequences.reads(stream) and len(rows) and not self._buffer.takes_columns(rows):
             raise EventError(

@@ -25,7 +25,7 @@ from tocsin.sequences.compilation import CompiledSequence, compile_sequence
 from tocsin.sequences.dependencies import Dependencies
 from tocsin.sequences.explanation import SequenceExplanation, explain_sequence
 from tocsin.sequences.matcher import InspectableSequenceMatcher
-from tocsin.sequences.matches import SequenceMatch, SequenceMatches
+from tocsin.sequences.matches import SequenceMatches
 from tocsin.sequences.scheduled_matcher import ScheduledMatcher
 from tocsin.sequences.ticks import Ticks, asks_in_units
 
@@ -328,8 +328,3 @@ class SequenceRuntime:
                 f'{self.ticks.length(name):,}; declare it first: `engine.stream("{name}", tick={tick})`',
                 id_,
             )
-
-
-def decode(matches: SequenceMatches) -> list[SequenceMatch]:
-    """Return the steps and values of all matches, before further events are processed."""
-    return [matches.match(i) for i in range(len(matches))]
