@@ -21,9 +21,10 @@ EVENT: dict[str, object] = {"symbol": "S10", "price": 50, "a": 1, "b": "x", "c":
 
 
 def filters() -> Callable[[int], list[Any]]:
-    engine = Engine(matcher="dynamic")
+    engine = Engine()
+    count = 6_000  # as many as are indexed at once
     engine.subscribe_many(
-        "symbol = :s and price > :p", {"s": [f"S{i}" for i in range(50)], "p": list(range(50))}
+        "symbol = :s and price > :p", {"s": [f"S{i}" for i in range(count)], "p": list(range(count))}
     )
     return lambda _: engine.publish(EVENT)
 

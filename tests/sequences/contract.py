@@ -200,7 +200,7 @@ def shuffled(events: list[Event], random: Random) -> list[Event]:
 
 
 def _advance(runner: SequenceMatcher, action: Advance) -> Counter[Outcome]:
-    matches = runner.process(TimedBatch.of(action.events))
+    matches = runner.process(TimedBatch(action.events))
     assert sorted(matches.rows.tolist()) == matches.rows.tolist(), "matches are not in order"
     bag: Counter[Outcome] = Counter()
     for place, outcome in outcomes(matches):

@@ -66,7 +66,7 @@ def found(
         runner.add(ids(number), compiled(text), {})
     bag: Counter[Outcome] = Counter()
     for event in events:
-        bag.update(outcome for _, outcome in outcomes(runner.process(TimedBatch.of([event]))))
+        bag.update(outcome for _, outcome in outcomes(runner.process(TimedBatch([event]))))
     return bag
 
 

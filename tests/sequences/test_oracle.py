@@ -17,7 +17,7 @@ def _s(id: str, end: int, **data: float | str) -> Event:
 
 
 def _advance(matcher: OracleSequenceMatcher, *events: Event) -> SequenceMatches:
-    return matcher.process(TimedBatch.of(events))
+    return matcher.process(TimedBatch(events))
 
 
 # aggregates

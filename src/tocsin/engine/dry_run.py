@@ -38,7 +38,7 @@ def dry_run_sequence(
     compiled, matcher = sequences.dry_run(query)
     buffer = ReorderBuffer(sequences.ticks, out_of_orderness)
     deletions = [row for row, event in enumerate(events) if is_deletion(event)]
-    released = buffer.push(TimedBatch.of(events), compiled.reads, deletions) + buffer.flush()
+    released = buffer.push(TimedBatch(events), compiled.reads, deletions) + buffer.flush()
     completing: dict[int, Event] = {}
     notifications: list[Notification] = []
     for one in released:

@@ -43,7 +43,7 @@ from tocsin.engine.results import (
 from tocsin.engine.subscription_store import SubscriptionStore
 from tocsin.engine.top_k import TopK
 from tocsin.formats import EventFields, EventReader, Fault
-from tocsin.formats.cloud_events import is_cloud_event, read_cloud_event
+from tocsin.formats.cloud_events import SPEC_VERSION, read_cloud_event
 from tocsin.language import Template
 from tocsin.language.check import QuerySource, read_query
 from tocsin.language.explanation import EventExplanation
@@ -67,6 +67,8 @@ from tocsin.subscriptions.sources import SubscriptionSet, compile_set
 from tocsin.views.runtime import ViewRuntime
 
 _BATCH: Final = 1000
+_GIVEN: Final = ("stream", "time", "start", "id", "valid_until")
+_NOTHING: Final = (None,) * len(_GIVEN)
 _log = logging.getLogger("tocsin")
 
 
@@ -327,8 +329,7 @@ class Engine:
         and reaches no filter and no sequence. `weights` are those of the event's attributes, by which the best are
         found.
         """
-        given = {"stream": stream, "time": time, "start": start, "id": id, "valid_until": valid_until}
-        read = self._read(event, {name: value for name, value in given.items() if value is not None})
+        read = self._read(event, stream, time, start=start, id=id, valid_until=valid_until)
         top_k = TopK.of(top, weights) if top is not None or weights else None
         if delete:
             read = changed(read, attributes={**read.attributes, DELETIONS[0]: True})
@@ -495,8 +496,7 @@ class Engine:
         why others have ended, and what the event would do now; the event may be left out. For a view, it is a
         `ViewExplanation`: its answer, and what it would be after the event.
         """
-        given = {name: value for name, value in (("stream", stream), ("time", time)) if value is not None}
-        read = None if event is None else self._read(event, given)
+        read = None if event is None else self._read(event, stream, time)
         with self._lock:
             self._expire()
             found = self._store.subscription(subscription)
@@ -555,28 +555,38 @@ class Engine:
 
     # what the calls have in common
 
-    def _read(self, event: Mapping[str, object] | Event, given: dict[str, Any]) -> Event:
+    def _read(
+        self,
+        event: Mapping[str, object] | Event,
+        stream: str | None,
+        time: object | None,
+        *,
+        start: object | None = None,
+        id: str | None = None,
+        valid_until: object | None = None,
+    ) -> Event:
         """Return an event with what was given beside it; a CloudEvent and an `Event` have it in themselves."""
+        given = (stream, time, start, id, valid_until)
         if isinstance(event, Event):
-            if given:
-                raise EventError(f"an `Event` brings its own {', '.join(given)}; make it with them")
+            if given != _NOTHING:
+                names = [name for name, value in zip(_GIVEN, given, strict=True) if value is not None]
+                raise EventError(f"an `Event` brings its own {', '.join(names)}; make it with them")
             return check_event(event)
         ticks = self._reader.ticks
-        if not given and is_cloud_event(event):
+        is_mapping = isinstance(event, Mapping)
+        if given == _NOTHING and is_mapping and SPEC_VERSION in event:
             return read_cloud_event(event, now=self._reader.now(str(event.get("type"))), ticks=ticks)
-        stream = given.get("stream")
         if ticks.unit_uses:
-            check_times(ticks, stream, **{name: given[name] for name in ("time", "start") if name in given})
-        if "time" not in given:
-            given["time"] = self._now(stream)
-        return read_event(event, **given, ticks=ticks)
-
-    def _now(self, stream: str | None) -> int:
-        """Return the time of an event that has none, in the ticks of its stream."""
-        now = self._clock.now()
-        if stream is None or type(self._clock) is not SystemClock:
-            return now  # other clocks count the ticks of their events
-        return now // self._reader.ticks.lengths.get(stream, 1)
+            check_times(ticks, stream, time=time, start=start)
+        if time is None:
+            time = self._clock.now()
+            if (
+                stream is not None and type(self._clock) is SystemClock
+            ):  # other clocks count the events' ticks
+                time //= ticks.lengths.get(stream, 1)
+        return read_event(
+            event, stream=stream, id=id, time=time, start=start, valid_until=valid_until, ticks=ticks
+        )
 
     def _check_row(self, event: Event) -> Event | Fault:
         """Return an event, or the fault that keeps it from being a row of its table."""
@@ -596,7 +606,7 @@ class Engine:
         faults = tuple(row_fault(place, table.faults[place]) for place in sorted(table.faults))
         with self._lock:
             self._expire()
-            registry, found = self._store.registry, self._store.filters.process(table)
+            registry, found = self._store.registry, self._store.filters.match(table)
             if registry.has_validity:
                 found = found.take(registry.is_valid(found.numbers, end))
             return NamedMatches.of(len(table), found.rows, found.numbers, registry=registry, faults=faults)
@@ -626,7 +636,7 @@ class Engine:
         with self._lock:
             self._expire()
             admitted, _, deletions = self._pipeline.admit(events, report)
-            notifications = self._pipeline.process(TimedBatch.of(admitted), top, deletions).to_list()
+            notifications = self._pipeline.process(TimedBatch(admitted), top, deletions).to_list()
             return notifications, self._buffer.drain_late() if self._buffer.late_events else []
 
     def _yield_all(self, notifications: list[Notification], late: list[Event]) -> Iterator[Notification]:

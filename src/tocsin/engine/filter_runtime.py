@@ -24,6 +24,7 @@ from tocsin.matching import (
 from tocsin.matching.ranking import Weight
 from tocsin.matching.starting_matcher import StartingMatcher
 from tocsin.matching.statistics import Statistics
+from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event, Filter, Subscription
 from tocsin.model.errors import TemplateError
 from tocsin.model.event import is_deletion, matchable
@@ -43,10 +44,7 @@ class FilterMatches(Struct, frozen=True):
     @classmethod
     def of(cls, matches: Matches) -> FilterMatches:
         """Return the pairs that a matcher found."""
-        offsets = matches.offsets
-        if len(offsets) == 2:
-            return cls(np.zeros(len(matches.ids), dtype=np.int64), matches.ids)
-        return cls(np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), matches.ids)
+        return cls(np.repeat(np.arange(len(matches)), np.diff(matches.offsets)), matches.ids)
 
     def take(self, kept: NDArray[np.bool_]) -> FilterMatches:
         """Return the pairs of a mask."""
@@ -69,6 +67,7 @@ class FilterRuntime:
         self._name = matcher
         self._statistics = statistics
         self.matcher = self._new_matcher()
+        self._starting = self.matcher if isinstance(self.matcher, StartingMatcher) else None
         self._compiler = FilterCompiler(clauses=takes_clauses(self.matcher))
 
     @property
@@ -119,9 +118,23 @@ class FilterRuntime:
         """Remove filters; numbers that are no filters are passed over."""
         self.matcher.remove(np.fromiter(numbers, dtype=np.int64))
 
-    def process(self, events: EventBatch) -> FilterMatches:
+    def process(self, events: TimedBatch) -> FilterMatches:
         """Return the filters that each event satisfies."""
+        if len(events.events) != 1:
+            return self.match(events.batch)
+        self._settle()
+        found = self.matcher.match_one(events.attributes[0])
+        return FilterMatches(np.zeros(len(found), dtype=np.int64), found)
+
+    def match(self, events: EventBatch) -> FilterMatches:
+        """Return the filters that each event satisfies, of events without times."""
+        self._settle()
         return FilterMatches.of(self.matcher.match(events))
+
+    def _settle(self) -> None:
+        """Let go of the starting matcher once it has handed over to an index."""
+        if self._starting is not None and self._starting.index is not None:
+            self.matcher, self._starting = self._starting.index, None
 
     def match_added(self, added: ConjunctionBatch, events: Sequence[Event]) -> FilterMatches:
         """Return which of the filters that were just added each event satisfies."""

@@ -38,17 +38,18 @@ class FilterNotifications(Struct, frozen=True):
     scores: NDArray[np.float64] | None
     events: TimedBatch
     ids: list[str]
-    selects: list[tuple[SelectItem, ...]]
+    selects: list[tuple[SelectItem, ...]] | None  # none selects anything
     generation: int
 
     def notification(self, i: int) -> Notification:
         """Return the i-th notification."""
         event, scores = self.events.event(int(self.rows[i])), self.scores
+        select = self.selects[i] if self.selects is not None else ()
         return Notification(
             subscription=self.ids[i],
             event_ids=(event.id,),
             events=(event,),
-            values=_selected(self.selects[i], event) if self.selects[i] else None,
+            values=_selected(select, event) if select else None,
             start=event.start,
             end=event.end,
             generation=self.generation,

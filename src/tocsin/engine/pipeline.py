@@ -88,7 +88,7 @@ class EventPipeline:
     def flush(self) -> Notifications:
         """Give sequences the events that the reorder buffer holds back, and return the notifications."""
         sequences, published = self._match_sequences(self._buffer.flush())
-        views = self._update_views(TimedBatch.of([]), self._clock.now(), published)
+        views = self._update_views(TimedBatch([]), self._clock.now(), published)
         return self._notify([sequences, views])
 
     # the door
@@ -154,7 +154,7 @@ class EventPipeline:
         top: TopK | None,
         deletions: frozenset[int],
     ) -> FilterNotifications:
-        found = self._store.filters.process(events.batch)
+        found = self._store.filters.process(events)
         if deletions:
             found = found.take(~np.isin(found.rows, list(deletions)))
         if self._store.registry.has_validity:
@@ -202,8 +202,8 @@ class EventPipeline:
     def _match_published(self, published: list[_Published]) -> list[tuple[int, int, Notification]]:
         """Return the notifications of filters on the streams that sequences publish, with their rows and places."""
         store = self._store
-        events = TimedBatch.of([one.event for one in published])
-        found = store.filters.process(events.batch)
+        events = TimedBatch([one.event for one in published])
+        found = store.filters.process(events)
         # A filter over every stream has seen the events that the published one is made of.
         own = [
             store.queries.stream(number) == events.stream(row)
@@ -266,12 +266,13 @@ class EventPipeline:
         return notifications
 
     def _filter_part(self, events: TimedBatch, found: FilterMatches) -> FilterNotifications:
+        queries = self._store.queries
         return FilterNotifications(
             found.rows,
             found.scores,
             events,
             self._store.registry.ids_of(found.numbers),
-            self._store.queries.selects_of(found.numbers),
+            queries.selects_of(found.numbers) if queries.selecting else None,
             self._store.generation,
         )
 
@@ -287,7 +288,7 @@ class EventPipeline:
         given_rows = list(events)
         rows = [given_rows[place] for place in places]
         at = np.array(rows, dtype=np.int64)
-        batch = TimedBatch.of(admitted)
+        batch = TimedBatch(admitted)
         weights: list[Mapping[str, float]] = []
         found: FilterMatches | None = None
         if top is not None:
@@ -295,7 +296,7 @@ class EventPipeline:
             weights = [given[row] for row in rows]
             found = top.rank(batch.batch, weights, store)
         if found is None:
-            found = self._applicable(store.filters.process(batch.batch), batch, ALWAYS)
+            found = self._applicable(store.filters.process(batch), batch, ALWAYS)
             if top is not None:
                 found = top.choose(found, batch.batch, weights, store)
         return FilterMatches(at[found.rows], found.numbers, found.scores)
@@ -306,7 +307,7 @@ class EventPipeline:
             return ()
         events = list(self.history)
         found = self._store.filters.match_added(added, events)
-        batch = TimedBatch.of(events)
+        batch = TimedBatch(events)
         return tuple(self._notify([self._filter_part(batch, self._applicable(found, batch, ALWAYS))]))
 
     def match_sequences(self, rows: TimedRows) -> NamedSequenceMatches:

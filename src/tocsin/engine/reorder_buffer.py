@@ -94,7 +94,7 @@ class ReorderBuffer:
             # The batch itself, where all of it is released: filters have encoded it already.
             Released(
                 tick,
-                events if rows == list(range(len(events))) and not self._bound else TimedBatch.of(found),
+                events if rows == list(range(len(events))) and not self._bound else TimedBatch(found),
                 np.array(rows, dtype=np.int64),
             )
             for tick, (found, rows) in ready.items()
@@ -108,7 +108,7 @@ class ReorderBuffer:
             events = list(order.pop(order.latest))
             if events:
                 rows = np.zeros(len(events), dtype=np.int64)
-                released.append(Released(tick, TimedBatch.of(events), rows))
+                released.append(Released(tick, TimedBatch(events), rows))
         return released
 
     def takes_columns(self, events: TimedBatch) -> bool:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from tocsin.model.errors import EventError
 from tocsin.model.event import Event, check_times, read_event
 from tocsin.model.ticks import StreamTicks
 
-_REQUIRED = ("id", "source", "type")
+SPEC_VERSION: Final = "specversion"
+"""The attribute by which a record is a CloudEvent."""
+
+_REQUIRED: Final = ("id", "source", "type")
 
 
 def is_cloud_event(record: object) -> bool:
     """Return whether a record is a CloudEvent, by its `specversion`."""
-    return isinstance(record, Mapping) and "specversion" in record
+    return isinstance(record, Mapping) and SPEC_VERSION in record
 
 
 def read_cloud_event(
@@ -28,7 +32,7 @@ def read_cloud_event(
     Its `type` is the stream, its `id` the id, its `time` the time, and its extension `expirytime` the time until
     which it is kept. Subscriptions can use all its attributes, and those of its payload as `data.…`.
     """
-    version = record["specversion"]
+    version = record[SPEC_VERSION]
     if version != "1.0":
         raise EventError(f"CloudEvents version `{version}` is unknown; Tocsin reads 1.0")
     for name in _REQUIRED:

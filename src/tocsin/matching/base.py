@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
 from threading import RLock
@@ -42,6 +42,7 @@ from tocsin.matching.statistics import Statistics
 from tocsin.model.conditions import Conjunction
 from tocsin.model.errors import MatcherError, SavedMatcherError, SavedStatisticsError
 from tocsin.model.event import Event
+from tocsin.model.values import Value
 from tocsin.structures import hash_index
 from tocsin.structures.growth import bytes_of
 
@@ -231,16 +232,14 @@ class IndexedMatcher(ABC):
     def match(self, events: EventBatch) -> Matches:
         """Return, per event, the ids of the subscriptions it satisfies, ascending and without repeats."""
         with self._lock:
-            encoded = encode_events(events, self.vocabulary)
-            found, offsets = self.match_encoded(encoded)
-            self._verify(events, found, offsets)
-            ids = np.empty(len(found), dtype=np.int64)
-            ends = np.empty(len(offsets), dtype=np.int64)
-            counts = np.empty(DIGITS, dtype=np.int64)
-            store = self._store
-            gather_ids(store.ids.keys, store.owner, found, offsets, ids, ends, counts)
+            found, offsets = self.match_encoded(encode_events(events, self.vocabulary))
+            matches = self._gather(events, found, offsets)
             self._maintain(len(events))
-            return Matches(ends, ids[: ends[-1]])
+            return matches
+
+    def match_one(self, attributes: Mapping[str, Value]) -> IdArray:
+        """Return the ids of the subscriptions that one event satisfies, ascending and without repeats."""
+        return self.match(EventBatch([attributes])).ids
 
     @abstractmethod
     def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
@@ -251,6 +250,15 @@ class IndexedMatcher(ABC):
 
     def _maintain(self, events: int) -> None:  # noqa: B027 - most matchers adapt, some have nothing to do
         """Do maintenance in proportion to the events that were matched."""
+
+    def _gather(self, events: EventBatch, found: Keys, offsets: Keys) -> Matches:
+        """Return the ids of expressions that events satisfy, once their residual predicates are evaluated."""
+        self._verify(events, found, offsets)
+        ids = np.empty(len(found), dtype=np.int64)
+        ends = np.empty(len(offsets), dtype=np.int64)
+        store = self._store
+        gather_ids(store.ids.keys, store.owner, found, offsets, ids, ends, np.empty(DIGITS, dtype=np.int64))
+        return Matches(ends, ids[: ends[-1]])
 
     def _verify(self, events: EventBatch, found: Keys, offsets: Keys) -> None:
         """Evaluate residual predicates; an expression that fails is replaced by -1."""

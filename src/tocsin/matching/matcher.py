@@ -72,6 +72,9 @@ class Matcher(Protocol):
     def match(self, events: EventBatch) -> Matches:
         """Return, per event, the ids of the subscriptions it satisfies, ascending and without repeats."""
 
+    def match_one(self, attributes: Mapping[str, Value]) -> IdArray:
+        """Return the ids of the subscriptions that one event satisfies, ascending and without repeats."""
+
     def explain(self, event: Event, id: int) -> Explanation:
         """Return why subscription `id` matches `event` or does not; raise `MatcherError` if it is not stored."""
 

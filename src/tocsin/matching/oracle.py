@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from typing import ClassVar, TypeVar
@@ -20,6 +20,7 @@ from tocsin.matching.saved import MatcherParts
 from tocsin.model.conditions import Conjunction, Predicate
 from tocsin.model.errors import FormError, MatcherError, SavedMatcherError
 from tocsin.model.event import Event
+from tocsin.model.values import Value
 
 Item = TypeVar("Item")
 
@@ -82,11 +83,16 @@ class Oracle:
     def match(self, events: EventBatch) -> Matches:
         """Return, per event, the ids of the subscriptions it satisfies, ascending and without repeats."""
         return Matches.of(
-            [id_ for id_, stored in self._stored.items() if _satisfies(event, stored)]
+            [id_ for id_, stored in self._stored.items() if _satisfies(events.attributes(place), stored)]
             if not events.is_refused(place)
             else ()
-            for place, event in enumerate(events)
+            for place in range(len(events))
         )
+
+    def match_one(self, attributes: Mapping[str, Value]) -> IdArray:
+        """Return the ids of the subscriptions that one event satisfies, ascending and without repeats."""
+        found = [id_ for id_, stored in self._stored.items() if _satisfies(attributes, stored)]
+        return np.array(sorted(found), dtype=np.int64)
 
     def explain(self, event: Event, id: int) -> Explanation:
         """Return why subscription `id` matches `event` or does not."""
@@ -166,9 +172,9 @@ def explain_conjunctions(
     return Explanation(id_, matched, plain, cnfs)
 
 
-def _satisfies(event: Event, stored: _Expressions) -> bool:
+def _satisfies(attributes: Mapping[str, Value], stored: _Expressions) -> bool:
     def holds(predicate: Predicate) -> bool:
-        return truth(predicate, event.attributes) is True
+        return truth(predicate, attributes) is True
 
     return any(all(map(holds, conjunction)) for conjunction in stored.conjunctions) or any(
         all(any(map(holds, clause)) for clause in cnf) for cnf in stored.clauses

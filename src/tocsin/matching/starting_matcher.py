@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum, auto
 from math import inf
 from threading import Thread
@@ -22,6 +23,7 @@ from tocsin.matching import (
 )
 from tocsin.matching.statistics import Statistics
 from tocsin.model.event import Event
+from tocsin.model.values import Value
 
 INDEX: Final = "dynamic"
 INDEX_KERNELS: Final = "tocsin.matching.le_subscribe._kernels.adaptation"  # compiled wherever it has run
@@ -57,7 +59,7 @@ class StartingMatcher:
         statistics: Statistics | None = None,
     ) -> None:
         self._oracle: Oracle | None = oracle or Oracle()
-        self._index: Matcher | None = None
+        self.index: Matcher | None = None  # once it has taken over; a caller may then use it directly
         self._index_name = index
         self._when = compiling
         self._few = few
@@ -69,7 +71,7 @@ class StartingMatcher:
     @property
     def current(self) -> Matcher:
         """Return the matcher that answers now."""
-        found = self._index if self._oracle is None else self._oracle
+        found = self.index if self._oracle is None else self._oracle
         assert found is not None  # noqa: S101 - it is one or the other
         return found
 
@@ -89,11 +91,20 @@ class StartingMatcher:
 
     def match(self, events: EventBatch) -> Matches:
         """Return, per event, the ids of the subscriptions it satisfies, ascending and without repeats."""
+        self._count(len(events))
+        return self.current.match(events)
+
+    def match_one(self, attributes: Mapping[str, Value]) -> IdArray:
+        """Return the ids of the subscriptions that one event satisfies, ascending and without repeats."""
+        self._count(1)
+        return self.current.match_one(attributes)
+
+    def _count(self, events: int) -> None:
+        """Count what brute force has to try, and hand over when it was enough."""
         if self._oracle is not None:
-            self._tried += len(events) * len(self._oracle)
+            self._tried += events * len(self._oracle)
             if self._tried > self._worth:
                 self._hand_over(len(self._oracle))
-        return self.current.match(events)
 
     def explain(self, event: Event, id: int) -> Explanation:
         """Return why subscription `id` matches `event` or does not."""
@@ -114,7 +125,7 @@ class StartingMatcher:
                 tuple(ClauseGroup(c, ids, {}) for ids, c in self._oracle.clauses()),
             )
         )
-        self._index, self._oracle = index, None
+        self.index, self._oracle = index, None
 
     def _is_compiled(self, size: int) -> bool:
         """Tell whether the index can be used now, for so many conjunctions; have it compiled if not."""

@@ -29,7 +29,7 @@ _END: Final = attrgetter("end")
 class TimedBatch:
     """Events with their times; sequences take them in the order of `ends`.
 
-    >>> batch = TimedBatch.of([Event("e1", {"price": 3}, "stock", 17, 17), Event("e2", {}, "stock", 18, 20)])
+    >>> batch = TimedBatch([Event("e1", {"price": 3}, "stock", 17, 17), Event("e2", {}, "stock", 18, 20)])
     >>> len(batch), batch.latest, batch.event(1).id, batch.slice(1, 2).starts.tolist()
     (2, 20, 'e2', [18])
     """
@@ -37,21 +37,19 @@ class TimedBatch:
     single_stream: str | None
     """The stream of all events, if they are known to be of one."""
 
-    def __init__(
-        self, starts: NDArray[np.int64], ends: NDArray[np.int64], events: Sequence[Event] = ()
-    ) -> None:
-        self.starts = starts
-        self.ends = ends
-        self.single_stream = events[0].stream if len(events) == 1 else None
+    def __init__(self, events: Sequence[Event]) -> None:
         self.events = events  # none if the rows are those of a table
+        self.single_stream = events[0].stream if len(events) == 1 else None
 
-    @classmethod
-    def of(cls, events: Sequence[Event]) -> TimedBatch:
-        """Return the batch of these events."""
-        count = len(events)
-        starts = np.fromiter(map(_START, events), dtype=np.int64, count=count)
-        ends = np.fromiter(map(_END, events), dtype=np.int64, count=count)
-        return cls(starts, ends, events)
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Return when each event started."""
+        return np.fromiter(map(_START, self.events), dtype=np.int64, count=len(self.events))
+
+    @cached_property
+    def ends(self) -> NDArray[np.int64]:
+        """Return when each event ended."""
+        return np.fromiter(map(_END, self.events), dtype=np.int64, count=len(self.events))
 
     @staticmethod
     def of_rows(
@@ -123,10 +121,10 @@ class TimedBatch:
 
     def slice(self, begin: int, end: int) -> TimedBatch:
         """Return the rows from `begin` to `end`."""
-        return TimedBatch(self.starts[begin:end], self.ends[begin:end], self.events[begin:end])
+        return TimedBatch(self.events[begin:end])
 
     def __len__(self) -> int:
-        return len(self.ends)
+        return len(self.events)
 
 
 class TimedRows(TimedBatch):
@@ -146,7 +144,9 @@ class TimedRows(TimedBatch):
         begin: int = 0,
         made: dict[int, Event] | None = None,
     ) -> None:
-        super().__init__(starts, ends)
+        super().__init__(())
+        self.starts = starts
+        self.ends = ends
         self.single_stream = table.stream
         self._table = table
         self._ids = ids
@@ -164,6 +164,9 @@ class TimedRows(TimedBatch):
         if len(self) == len(self._table):
             return self._table
         return self._table.slice(self._begin, self._begin + len(self))
+
+    def __len__(self) -> int:
+        return len(self.ends)
 
     @property
     def faults(self) -> Mapping[int, str]:

@@ -151,6 +151,8 @@ def _ticks(raw: object, name: str) -> int:
 def check_times(ticks: StreamTicks, stream: str | None, **given: object) -> None:
     """Raise `EventError` for times that are integers in a stream whose tick must be declared first."""
     for name, raw in given.items():
+        if raw is None:
+            continue
         try:
             ticks.check(raw, stream)
         except KindError as fault:

@@ -40,6 +40,7 @@ class QueryStore:
         self._owned: dict[str, dict[str, None]] = {}
         self._owners: dict[int, str] = {}
         self.weights: dict[int, float | Mapping[str, float]] = {}  # other than 1
+        self.selecting = 0  # filters with a select list
         self._full: set[int] = set()  # sequences that report every event of their steps
 
     def query(self, number: int) -> Query:
@@ -68,7 +69,7 @@ class QueryStore:
             if query is None:
                 query = self._templates[number][0].template.query
                 # Binding costs more than the rest of a notification: only a template that selects needs it.
-                if isinstance(query, Filter) and query.select:
+                if _selects(query):
                     query = self.query(number)
             found.append(query.select if isinstance(query, Filter) else ())
         return found
@@ -93,6 +94,7 @@ class QueryStore:
     def add(self, number: int, id_: str, query: Query, options: SubscriptionOptions) -> None:
         """Store the query of one subscription."""
         self._queries[number] = query
+        self.selecting += _selects(query)
         self._add_options([number], [id_], options)
 
     def add_template(
@@ -105,17 +107,21 @@ class QueryStore:
     ) -> None:
         """Store the queries of a template's rows."""
         stored = _StoredTemplate(template, rows, numbers, len(numbers))
+        self.selecting += len(numbers) * _selects(template.query)
         self._templates.update((number, (stored, position)) for position, number in enumerate(numbers))
         self._add_options(numbers, ids, options)
 
     def remove(self, number: int, id_: str) -> None:
         """Remove the query of a subscription."""
-        if self._queries.pop(number, None) is None:
+        query = self._queries.pop(number, None)
+        if query is None:
             stored, _ = self._templates.pop(number)
+            query = stored.template.query
             stored.left -= 1
             # Removed rows are dropped once most have gone, so that a row costs amortised constant time.
             if stored.left and 4 * stored.left < len(stored.numbers):
                 self._compact(stored)
+        self.selecting -= _selects(query)
         self._full.discard(number)
         self.weights.pop(number, None)
         owner = self._owners.pop(number, None)
@@ -142,3 +148,8 @@ class QueryStore:
         stored.rows = stored.rows.take(np.array([position for position, _ in kept], dtype=np.int64))
         stored.numbers = [number for _, number in kept]
         self._templates.update((number, (stored, i)) for i, number in enumerate(stored.numbers))
+
+
+def _selects(query: Query) -> bool:
+    """Tell whether a query is a filter with a select list."""
+    return isinstance(query, Filter) and bool(query.select)

@@ -42,5 +42,5 @@ def test_subscriptions_of_large_integers_with_one_hash_are_not_merged() -> None:
     runner = AutomatonMatcher(matcher="oracle")
     for number, constant in enumerate((2**60, 2**60 + _PRIME)):
         runner.add(np.array([number]), compiled(f"from s a where a.x = {constant} next s b"), {})
-    found = runner.process(TimedBatch.of([Event("e1", {"x": 2**60}, "s", 1, 1), Event("e2", {}, "s", 2, 2)]))
+    found = runner.process(TimedBatch([Event("e1", {"x": 2**60}, "s", 1, 1), Event("e2", {}, "s", 2, 2)]))
     assert found.subscriptions.tolist() == [0]

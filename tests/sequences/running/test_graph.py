@@ -41,7 +41,7 @@ def compiled(text: str) -> CompiledSequence:
 
 
 def events(random: Random, begin: int, count: int) -> TimedBatch:
-    return TimedBatch.of(
+    return TimedBatch(
         [
             Event(
                 f"e{end}",
@@ -97,7 +97,7 @@ def test_equal_subscriptions_share_their_end() -> None:
     runner.add(np.array([1, 2]), compile_sequence(template, Ticks()), {"k": np.array([1, 2])})
     assert runner.stats().nodes == 2
     found = runner.process(
-        TimedBatch.of([Event("e1", {"k": 1, "x": 4}, "s", 1, 1), Event("e2", {"k": 3, "x": 4}, "s", 2, 2)])
+        TimedBatch([Event("e1", {"k": 1, "x": 4}, "s", 1, 1), Event("e2", {"k": 3, "x": 4}, "s", 2, 2)])
     )
     assert found.subscriptions.tolist() == [1, 5, 9]
 

@@ -15,7 +15,7 @@ def _run(runner: AutomatonMatcher, keys: int, count: int, begin: int = 1) -> lis
     found: list[tuple[int, int]] = []
     for first in range(begin, begin + count, 500):
         batch = [Event(f"e{n}", {"k": n * n % keys}, "s", n, n) for n in range(first, first + 500)]
-        matches = runner.process(TimedBatch.of(batch))
+        matches = runner.process(TimedBatch(batch))
         found += zip(matches.starts.tolist(), matches.ends.tolist(), strict=True)
     return found
 

@@ -20,7 +20,7 @@ from tocsin.sequences.ticks import Ticks
 def _run(runner: AutomatonMatcher, begin: int, count: int, batch: int = 500) -> int:
     found = 0
     for first in range(begin, begin + count, batch):
-        arrivals = TimedBatch.of(
+        arrivals = TimedBatch(
             [Event(f"e{n}", {"w": f"word {n}", "k": n % 7}, "s", n, n) for n in range(first, first + batch)]
         )
         found += len(runner.process(arrivals))
@@ -48,7 +48,7 @@ def test_strings_and_events_are_kept_as_long_as_they_are_needed() -> None:
     runner.add(np.array([1]), other, {})
     _run(runner, 1001, 30_000)
     runner.remove(np.array([1]))
-    found = runner.process(TimedBatch.of([Event("end", {"w": "last"}, "s", 99_999, 99_999)]))
+    found = runner.process(TimedBatch([Event("end", {"w": "last"}, "s", 99_999, 99_999)]))
     told = [found.match(place) for place in range(len(found))]
     first = [one for one in told if one.steps[0].first.end <= 700]
     assert len(first) == 100
@@ -62,7 +62,7 @@ def test_chains_are_kept_as_long_as_they_are_needed() -> None:
     runner.add(np.array([0]), compile_sequence(query.query, Ticks(), full=True), {})
     found = 0
     for first in range(1, 20_000, 200):
-        arrivals = TimedBatch.of(
+        arrivals = TimedBatch(
             [Event(f"e{n}", {"w": "x", "k": n % 7}, "s", n, n) for n in range(first, first + 200)]
         )
         matches = runner.process(arrivals)
@@ -87,7 +87,7 @@ def test_the_memory_limit_drops_the_oldest(caplog: pytest.LogCaptureFixture) -> 
     assert stats.dropped > 1_000
     assert stats.dropped + stats.instances == 40_000
     assert caplog.text.count("memory limit") == 1
-    found = runner.process(TimedBatch.of([Event("end", {"w": "last"}, "s", 99_999, 99_999)]))
+    found = runner.process(TimedBatch([Event("end", {"w": "last"}, "s", 99_999, 99_999)]))
     starts = sorted(found.starts.tolist())
     assert starts == list(range(40_001 - len(starts), 40_001))  # the youngest are still there
 

@@ -67,7 +67,7 @@ def _runner(*texts: str) -> AutomatonMatcher:
 
 
 def _pair(left: Value, right: Value) -> TimedBatch:
-    return TimedBatch.of([Event("e1", {"x": left}, "s", 1, 1), Event("e2", {"x": right}, "s", 2, 2)])
+    return TimedBatch([Event("e1", {"x": left}, "s", 1, 1), Event("e2", {"x": right}, "s", 2, 2)])
 
 
 @given(numbers, numbers)
@@ -127,7 +127,7 @@ def test_integers_of_more_than_64_bits_are_ranked_once_a_batch(monkeypatch: pyte
     events = [
         Event(f"e{n}", {"x": x, "k": int(n % 10 == 0)}, "s", n, n) for n, x in enumerate(numbers, start=1)
     ]
-    found = runner.process(TimedBatch.of(events))
+    found = runner.process(TimedBatch(events))
     expected = [
         (begin, next(end for end in range(begin + 1, 101) if numbers[end - 1] > numbers[begin - 1]))
         for begin in range(10, 91, 10)

@@ -63,7 +63,7 @@ def test_columns_are_read_as_rows(name: str) -> None:
         read_event(row, stream="s", id=str(place), time=place + 1)
         for place, row in enumerate(table.to_pylist())
     ]
-    assert _found(TimedBatch.of_table(table, stream="s", time="t")) == _found(TimedBatch.of(events))
+    assert _found(TimedBatch.of_table(table, stream="s", time="t")) == _found(TimedBatch(events))
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])

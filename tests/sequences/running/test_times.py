@@ -31,14 +31,14 @@ def _runner(*texts: str) -> AutomatonMatcher:
 def test_what_lasts_longer_than_64_bits_count_lasts_too_long() -> None:
     runner = _runner(*_TEXTS)
     found = runner.process(
-        TimedBatch.of([Event("e1", {}, "s", _FIRST, _FIRST), Event("e2", {}, "s", _LAST, _LAST)])
+        TimedBatch([Event("e1", {}, "s", _FIRST, _FIRST), Event("e2", {}, "s", _LAST, _LAST)])
     )
     assert found.subscriptions.tolist() == [0, 1]
 
 
 def test_one_event_may_last_as_long() -> None:
     runner = _runner("from s a where duration > 5 compute n = 1", "from s a where duration < 5 compute n = 1")
-    found = runner.process(TimedBatch.of([Event("e1", {}, "s", _FIRST, _LAST)]))
+    found = runner.process(TimedBatch([Event("e1", {}, "s", _FIRST, _LAST)]))
     assert found.subscriptions.tolist() == [0]
 
 
@@ -46,8 +46,8 @@ def test_what_lasts_as_long_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(garbage_collection, "_FEWEST", 0)
     runner = AutomatonMatcher(matcher="oracle")
     runner.add(np.array([0]), compiled("from s a next t b within 5"), {})
-    runner.process(TimedBatch.of([Event("e1", {}, "s", _FIRST, _FIRST), Event("e2", {}, "s", _LAST, _LAST)]))
-    runner.process(TimedBatch.of([]))
+    runner.process(TimedBatch([Event("e1", {}, "s", _FIRST, _FIRST), Event("e2", {}, "s", _LAST, _LAST)]))
+    runner.process(TimedBatch([]))
     assert runner.stats().instances == 1  # the second
 
 

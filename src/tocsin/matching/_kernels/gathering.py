@@ -35,27 +35,42 @@ def gather_ids(
     count = np.int64(0)
     ends[0] = 0
     for event in range(offsets.shape[0] - 1):
-        begin = count
-        # Where there are many subscriptions, each look-up waits for memory: ask for all of an event's before any.
-        for i in range(offsets[event], offsets[event + 1]):
-            prefetch(owner, max(found[i], np.int64(0)))
-        for i in range(offsets[event], offsets[event + 1]):
-            prefetch(keys, np.int64(owner[max(found[i], np.int64(0))]) * keys.shape[1])
-        for i in range(offsets[event], offsets[event + 1]):
-            if found[i] >= 0:
-                ids[count] = keys[owner[found[i]], 0]
-                count += 1
-        if count - begin <= _SHORT:
-            _sort(ids, begin, count)
-        else:
-            _distribute(ids, begin, count, found, offsets[event], counts)
-        kept = begin
-        for i in range(begin, count):
-            if kept == begin or ids[kept - 1] != ids[i]:
-                ids[kept] = ids[i]
-                kept += 1
-        count = kept
+        count = gather_event(keys, owner, found, offsets[event], offsets[event + 1], ids, count, counts)
         ends[event + 1] = count
+
+
+@helper
+def gather_event(
+    keys: NDArray[np.int64],
+    owner: NDArray[np.int32],
+    found: NDArray[np.int64],
+    first: int,
+    last: int,
+    ids: NDArray[np.int64],
+    begin: int,
+    counts: NDArray[np.int64],
+) -> int:
+    """Write the ids of one event's conjunctions, from `first` to `last`, behind the first `begin`; return their end."""
+    # Where there are many subscriptions, each look-up waits for memory: ask for all of an event's before any.
+    for i in range(first, last):
+        prefetch(owner, max(found[i], np.int64(0)))
+    for i in range(first, last):
+        prefetch(keys, np.int64(owner[max(found[i], np.int64(0))]) * keys.shape[1])
+    count = np.int64(begin)
+    for i in range(first, last):
+        if found[i] >= 0:
+            ids[count] = keys[owner[found[i]], 0]
+            count += 1
+    if count - begin <= _SHORT:
+        _sort(ids, begin, count)
+    else:
+        _distribute(ids, begin, count, found, first, counts)
+    kept = np.int64(begin)
+    for i in range(begin, count):
+        if kept == begin or ids[kept - 1] != ids[i]:
+            ids[kept] = ids[i]
+            kept += 1
+    return kept
 
 
 @helper

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
+from tocsin.matching.base import IndexedMatcher
+from tocsin.matching.batches import IdArray
 from tocsin.matching.encoding.codes import Keys
 from tocsin.matching.encoding.conjunctions import EncodedConjunctions
 from tocsin.matching.encoding.events import EncodedEvents
@@ -11,6 +15,7 @@ from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.le_subscribe._kernels.counting import Counters, count_in, count_out, match_counting
 from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
 from tocsin.matching.registry import register
+from tocsin.model.values import Value
 from tocsin.structures import chunked_lists
 from tocsin.structures.growth import grown
 
@@ -57,6 +62,10 @@ class Counting(ClusteredMatcher):
 
     def _match(self, events: EncodedEvents, begin: int, found: Keys, offsets: Keys) -> int:
         return match_counting(self._state, self._counters, events, begin, found, offsets)
+
+    def match_one(self, attributes: Mapping[str, Value]) -> IdArray:
+        """Return the ids of the subscriptions that one event satisfies, ascending and without repeats."""
+        return IndexedMatcher.match_one(self, attributes)  # the short way of the others goes through clusters
 
     def _details(self) -> dict[str, int | float]:
         details = super()._details()

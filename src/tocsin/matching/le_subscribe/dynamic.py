@@ -12,7 +12,6 @@ from tocsin.matching.batches import IdArray
 from tocsin.matching.conjunction_store.state import StoreCounter
 from tocsin.matching.encoding.codes import Keys
 from tocsin.matching.encoding.conjunctions import EncodedConjunctions
-from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.le_subscribe import state as arrays
 from tocsin.matching.le_subscribe._kernels.adaptation import (
@@ -147,15 +146,10 @@ class Dynamic(ClusteredMatcher):
             super().remove(ids)
             self._after(len(ids))
 
-    def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
-        """Return the conjunctions that each event satisfies, and where each event's begin."""
-        count = len(events.offsets) - 1
-        with self._lock:
-            result = super().match_encoded(events)
-            if self.adaptive and count and self._owed + count / 8 >= _OWED:
-                examine_reached(self._state)  # `scratch` still lists what the last event reached
-            self._after(count / 8)
-            return result
+    def _maintain(self, events: int) -> None:
+        if self.adaptive and events and self._owed + events / 8 >= _OWED:
+            examine_reached(self._state)  # `scratch` still lists what the last event reached
+        self._after(events / 8)
 
     def _after(self, work: float) -> None:
         """Spend on maintenance in proportion to the work that was done, once there is enough of it."""

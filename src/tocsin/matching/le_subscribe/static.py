@@ -8,8 +8,6 @@ from typing import Final, Self
 import numpy as np
 
 from tocsin.matching.conjunction_store.state import StoreCounter
-from tocsin.matching.encoding.codes import Keys
-from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.le_subscribe import state as arrays
 from tocsin.matching.le_subscribe._kernels.adaptation import Cursor, redistribute, sample_all
@@ -93,12 +91,10 @@ class Static(ClusteredMatcher):
             self._state.tables.width[emptied] = 0
             self._clustered = held
 
-    def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
-        """Return the conjunctions that each event satisfies, and where each event's begin."""
-        with self._lock:
-            if int(self._state.store.counters[StoreCounter.LIVE]) > max(2 * self._clustered, 64):
-                self.cluster()
-            return super().match_encoded(events)
+    def _prepare(self, pairs: int) -> None:
+        if int(self._state.store.counters[StoreCounter.LIVE]) > max(2 * self._clustered, 64):
+            self.cluster()
+        super()._prepare(pairs)
 
     def restore(self, parts: MatcherParts) -> None:
         """Become the matcher that gave these parts."""

@@ -274,7 +274,7 @@ class AutomatonMatcher:
                 if not holder.is_inner:
                     published.append((origin, event))
         self._run(
-            TimedBatch.of(made),
+            TimedBatch(made),
             np.array(births, dtype=np.int64),
             np.array(origins, dtype=np.int64),
             published,

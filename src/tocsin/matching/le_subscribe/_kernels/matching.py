@@ -7,10 +7,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL
+from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL, gather_event
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.le_subscribe._kernels.access import table_key
-from tocsin.matching.le_subscribe._kernels.predicates import evaluate, observe
+from tocsin.matching.le_subscribe._kernels.predicates import decay, evaluate, observe
 from tocsin.matching.le_subscribe.state import (
     CLUSTER,
     EVALUATE,
@@ -26,6 +26,8 @@ from tocsin.structures import hash_index
 from tocsin.structures.chunked_lists import LARGEST, Chunk, ListRow
 from tocsin.structures.jit import helper, kernel, prefetch
 
+NO_ROOM: Final = -1
+NOT_VERIFIED: Final = -2
 _LINE: Final = 16  # slots in a cache line
 _AHEAD: Final = 8 * _LINE
 
@@ -56,6 +58,32 @@ def match(
         state.totals[ClusterTotal.SEEN] += 1.0
         state.totals[ClusterTotal.REACHED] = visits
     return events.offsets.shape[0] - 1
+
+
+@kernel
+def match_event(
+    state: State,
+    events: EncodedEvents,
+    prefetching: bool,
+    factor: float,
+    found: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    ids: NDArray[np.int64],
+    counts: NDArray[np.int64],
+) -> int:
+    """Write the conjunctions that a single event satisfies, then their ids; return how many ids there are.
+
+    Instead it returns NO_ROOM if `found` is full, or NOT_VERIFIED if Python has to evaluate residual predicates first.
+    `ids` is as long as `found`, `offsets` that of two. All counts so far then weigh less by `factor`.
+    """
+    if match(state, events, 0, prefetching, found, offsets) == 0:
+        return np.int64(NO_ROOM)
+    decay(state.totals, state.predicates.hits, state.access.hits, factor)
+    for i in range(offsets[1]):
+        if found[i] >= NEEDS_RESIDUAL:
+            return np.int64(NOT_VERIFIED)
+    store = state.store
+    return gather_event(store.ids.keys, store.owner, found, 0, offsets[1], ids, 0, counts)
 
 
 @kernel
