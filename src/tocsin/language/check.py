@@ -81,10 +81,7 @@ def check_query(query: Query, warnings: tuple[str, ...] = ()) -> Checked:
         if isinstance(normal, Dnf) and not normal.conjunctions:
             found.append(f"it can never match: {'; '.join(normal.never) or 'its condition is false'}")
         else:
-            reasons = [
-                *normal.never,
-                *(f"the list of `{p}` is empty" for p in _empty_lists(condition)),
-            ]
+            reasons = [*normal.never, *(f"the list of `{p}` is empty" for p in _empty_lists(condition))]
             found += [f"one of its alternatives can never match: {reason}" for reason in reasons]
     return Checked(query, tuple(found), normal if isinstance(query, Filter) else None)
 

@@ -28,12 +28,7 @@ class CompiledSequence(Struct, frozen=True):
 
 
 def compile_sequence(
-    query: Sequence,
-    ticks: Ticks,
-    *,
-    index_edges: bool = True,
-    index_filters: bool = True,
-    full: bool = False,
+    query: Sequence, ticks: Ticks, *, index_edges: bool = True, index_filters: bool = True, full: bool = False
 ) -> CompiledSequence:
     """Return a compiled sequence, or raise `SubscriptionError` naming the part that cannot be compiled.
 
@@ -46,10 +41,6 @@ def compile_sequence(
     """
     expression = expression_of(query, ticks)
     automaton = compile_expression(
-        expression,
-        index_edges=index_edges,
-        index_filters=index_filters,
-        full=full,
-        publish=query.publish,
+        expression, index_edges=index_edges, index_filters=index_filters, full=full, publish=query.publish
     )
     return CompiledSequence(query, expression, automaton, reads_of(expression), query.publish, full)

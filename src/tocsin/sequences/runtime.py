@@ -83,10 +83,7 @@ class SequenceRuntime:
     """
 
     def __init__(
-        self,
-        ticks: StreamTicks,
-        buffer: LatestEnds,
-        new_matcher: Callable[[], InspectableSequenceMatcher],
+        self, ticks: StreamTicks, buffer: LatestEnds, new_matcher: Callable[[], InspectableSequenceMatcher]
     ) -> None:
         self.ticks = ticks
         self.streams: Counter[str] = Counter()

@@ -108,9 +108,7 @@ def _read_query(form: object) -> Query:
 def _read_filter(form: object, path: str) -> Filter:
     fields = _fields(form, path, {"where", "from", "select"})
     return Filter(
-        _clause(fields, "where", path),
-        _optional_name(fields, "from", path),
-        _read_select(fields, path),
+        _clause(fields, "where", path), _optional_name(fields, "from", path), _read_select(fields, path)
     )
 
 

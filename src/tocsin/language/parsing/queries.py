@@ -88,9 +88,7 @@ class QueryReader(ClauseReader):
         start = self.at
         if selected is not None and self.words[selected] == "distinct":
             raise self.fail(
-                "`distinct` needs a table, not a stream",
-                at=selected,
-                suggestion="did you mean `from table`?",
+                "`distinct` needs a table, not a stream", at=selected, suggestion="did you mean `from table`?"
             )
         is_sequence = nested or self._is_sequence(start)
         outer, self.scope = (

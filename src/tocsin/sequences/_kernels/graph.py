@@ -6,14 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.sequences._kernels.instances import enter_key, leave_key, release
-from tocsin.sequences.running.state import (
-    NONE,
-    InstanceColumn,
-    PlaceColumn,
-    Places,
-    Program,
-    State,
-)
+from tocsin.sequences.running.state import NONE, InstanceColumn, PlaceColumn, Places, Program, State
 from tocsin.structures import blocks, hash_index
 from tocsin.structures.blocks import class_of
 from tocsin.structures.hash_index import HashIndex

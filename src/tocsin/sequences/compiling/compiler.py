@@ -66,10 +66,7 @@ def compile_expression(
     edges.append(Edge(first.ending.test({}), assign_program(wanted, {})))
     inner = {
         link.stream.name: compile_expression(
-            link.stream.of,
-            index_edges=index_edges,
-            index_filters=index_filters,
-            publish=link.stream.name,
+            link.stream.of, index_edges=index_edges, index_filters=index_filters, publish=link.stream.name
         )
         for link in links
         if link.stream.of is not None

@@ -11,14 +11,7 @@ from numpy.typing import NDArray
 from tocsin.sequences._kernels import garbage_collection as kernels
 from tocsin.sequences._kernels.instructions import Tag
 from tocsin.sequences.running.events import EventStore
-from tocsin.sequences.running.state import (
-    NONE,
-    InstanceColumn,
-    LinkColumn,
-    PlaceColumn,
-    State,
-    StateCounter,
-)
+from tocsin.sequences.running.state import NONE, InstanceColumn, LinkColumn, PlaceColumn, State, StateCounter
 from tocsin.sequences.running.values import ValueCodec
 
 _FEWEST: Final = 4096  # instances, or links, below which no garbage is collected

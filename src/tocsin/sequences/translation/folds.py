@@ -18,16 +18,7 @@ from tocsin.model.terms import (
     Term,
 )
 from tocsin.model.values import Kind
-from tocsin.sequences.algebra import (
-    HIDDEN,
-    Accumulated,
-    Compute,
-    Computed,
-    Expression,
-    Item,
-    Iterate,
-    Rename,
-)
+from tocsin.sequences.algebra import HIDDEN, Accumulated, Compute, Computed, Expression, Item, Iterate, Rename
 from tocsin.sequences.substitution import has_aggregate
 from tocsin.sequences.translation.scope import StepScope
 
