@@ -16,7 +16,7 @@ from tocsin.model.errors import SubscriptionError
 from tocsin.model.queries import Query
 from tocsin.model.queries import Sequence as Pattern
 from tocsin.sequences import MODES, AutomatonMatcher
-from tocsin.sequences.compilation import CompiledSequence, compile_sequence
+from tocsin.sequences.compiling import CompiledSequence, compile_sequence
 from tocsin.sequences.matches import SequenceMatches
 from tocsin.sequences.ticks import Ticks
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from tests.contract.evaluator import holds
 from tests.strategies import conditions, crowded, events
 from tocsin.language import Cnf, Dnf, condition_text, parse_condition, to_cnf, to_dnf, to_nnf, to_normal
-from tocsin.language.normal import choice, dnf_unless_larger
+from tocsin.language.normal import dnf_unless_larger, forms
 from tocsin.language.semantics import condition_truth, truth
 from tocsin.model import And, Condition, Event, Filter, Not, Or, Predicate
 from tocsin.model.conditions import all_of, any_of
@@ -202,10 +202,10 @@ def test_the_form_that_would_be_by_far_the_larger_is_not_made(monkeypatch: pytes
     clauses = parse_condition(" and ".join(f"(a{i} = 1 or b{i} = 1)" for i in range(40)))
     conjunctions = parse_condition(" or ".join(f"(a{i} = 1 and b{i} = 1)" for i in range(40)))
     with monkeypatch.context() as patch:
-        patch.setattr(choice, "conjunctions_of", refuse)
+        patch.setattr(forms, "conjunctions_of", refuse)
         assert to_normal(clauses) == dnf_unless_larger(clauses) == to_cnf(clauses)
     with monkeypatch.context() as patch:
-        patch.setattr(choice, "clauses_of", refuse)
+        patch.setattr(forms, "clauses_of", refuse)
         assert to_normal(conjunctions) == dnf_unless_larger(conjunctions) == to_dnf(conjunctions)
         flat = parse_condition(" or ".join(f"a{i} = 1" for i in range(40)))
         for condition in (flat, parse_condition("a > 1 and a < 9 and b = 2")):

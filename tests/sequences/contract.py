@@ -24,7 +24,7 @@ from tocsin.language import Template
 from tocsin.language.template.columns import Column, read_columns
 from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event, Sequence
-from tocsin.sequences.compilation import CompiledSequence
+from tocsin.sequences.compiling import CompiledSequence
 from tocsin.sequences.matcher import SequenceMatcher
 from tocsin.sequences.oracle import OracleSequenceMatcher
 from tocsin.sequences.ticks import Ticks

@@ -14,7 +14,7 @@ from tocsin.matching import IdArray
 from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event, Sequence, Value
 from tocsin.model.values import kind_of
-from tocsin.sequences.compilation import CompiledSequence, compile_sequence
+from tocsin.sequences.compiling import CompiledSequence, compile_sequence
 from tocsin.sequences.matcher import SequenceMatcher
 from tocsin.sequences.matches import SequenceMatches, Step
 from tocsin.sequences.oracle import OracleSequenceMatcher

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tests.sequences.disassembly import automaton_lines
 from tests.sequences.outcomes import compiled
 from tests.sequences.papers import PAPERS
-from tocsin.sequences.disassembly import automaton_lines
 
 AUTQ = """
 start: stock a

@@ -10,7 +10,7 @@ import pytest
 from tocsin import parse
 from tocsin.model import Sequence
 from tocsin.sequences.automaton import Automaton
-from tocsin.sequences.compilation import compile_sequence
+from tocsin.sequences.compiling import compile_sequence
 from tocsin.sequences.drawing import draw
 from tocsin.sequences.inspection import EndReason, NodeState, SequenceState
 from tocsin.sequences.ticks import Ticks

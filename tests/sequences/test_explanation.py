@@ -8,7 +8,7 @@ from tocsin import Engine, Event, parse
 from tocsin.engine import EventClock
 from tocsin.errors import EventError, SubscriptionError
 from tocsin.model import Attribute, Sequence
-from tocsin.sequences.compilation import compile_sequence
+from tocsin.sequences.compiling import compile_sequence
 from tocsin.sequences.explanation import SequenceExplanation, explain_sequence
 from tocsin.sequences.inspection import EndReason, Instance, NodeState, SequenceState
 from tocsin.sequences.ticks import Ticks

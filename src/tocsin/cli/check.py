@@ -16,7 +16,7 @@ from tocsin.formats.subscription_files import Entry, read_subscriptions
 from tocsin.language.schema_inference import ObservedSchema
 from tocsin.model import Sequence
 from tocsin.model.errors import SubscriptionError, TocsinError
-from tocsin.sequences.compilation import compile_sequence
+from tocsin.sequences.compiling import compile_sequence
 from tocsin.sequences.dependencies import Dependencies
 from tocsin.sequences.ticks import Ticks
 

@@ -24,7 +24,7 @@ from tocsin.model.errors import (
     TemplateError,
     TocsinError,
 )
-from tocsin.sequences.compilation import compile_sequence
+from tocsin.sequences.compiling import compile_sequence
 from tocsin.sequences.ticks import Ticks
 from tocsin.subscriptions.filters import disjunctive_form, smaller_form
 from tocsin.subscriptions.options import check_id, read_options

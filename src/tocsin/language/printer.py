@@ -7,57 +7,31 @@ from typing import Final
 
 from tocsin.language.parsing.cursor import FOREIGN_SYNTAX
 from tocsin.language.parsing.tokens import BARE_NAME, RESERVED
+from tocsin.model import queries, terms
 from tocsin.model.conditions import TRUE, And, Condition, Constant, Not, Operator, Or, Predicate
-from tocsin.model.queries import (
-    CLAUSES,
-    Computation,
-    Filter,
-    Query,
-    SelectItem,
-    Sequence,
-    Source,
-    Step,
-    Table,
-    View,
-    computations_of,
-    condition_clauses,
-    keyword_of,
-)
-from tocsin.model.terms import (
-    Aggregate,
-    Arithmetic,
-    ArithmeticOperator,
-    Attribute,
-    Elapsed,
-    Literal,
-    Negative,
-    Parameter,
-    Span,
-    Term,
-)
 from tocsin.model.timestamps import format_rfc3339
 from tocsin.model.values import Value
 
 _RANGES: Final = (Operator.BETWEEN, Operator.NOT_BETWEEN)
 _LISTS: Final = (Operator.IN, Operator.NOT_IN)
-_LOOSE: Final = (ArithmeticOperator.ADD, ArithmeticOperator.SUBTRACT)
+_LOOSE: Final = (terms.ArithmeticOperator.ADD, terms.ArithmeticOperator.SUBTRACT)
 
 
-def to_text(query: Query) -> str:
+def to_text(query: queries.Query) -> str:
     """Return the canonical text of `query`: `parse(to_text(query)) == query`.
 
     >>> from tocsin.language.parsing.parser import parse
     >>> to_text(parse("select price FROM stock s WHERE s.name LIKE 'I%' and NOT (s.price<=1e2)"))
     "select price from stock where name starts with 'I' and not price <= 100"
     """
-    if isinstance(query, Filter):
+    if isinstance(query, queries.Filter):
         return _filter(query)
-    if isinstance(query, View):
+    if isinstance(query, queries.View):
         return _view(query)
     return _sequence(query)
 
 
-def source_text(source: Source) -> str:
+def source_text(source: queries.Source) -> str:
     """Return a step's source as it is written after `from`: a name, or a sequence in parentheses on one line."""
     return _source(source, None)
 
@@ -80,23 +54,23 @@ def condition_text(condition: Condition, *, sequence: bool = False) -> str:
     return (" and " if isinstance(condition, And) else " or ").join(parts)
 
 
-def term_text(term: Term, *, sequence: bool = False) -> str:
+def term_text(term: terms.Term, *, sequence: bool = False) -> str:
     """Return the canonical text of a term."""
-    if isinstance(term, Literal):
+    if isinstance(term, terms.Literal):
         return value_text(term.value)
-    if isinstance(term, Attribute):
+    if isinstance(term, terms.Attribute):
         return _attribute(term, sequence)
-    if isinstance(term, Parameter):
+    if isinstance(term, terms.Parameter):
         return f":{term.name}"
-    if isinstance(term, Arithmetic):
+    if isinstance(term, terms.Arithmetic):
         return _arithmetic(term, sequence)
-    if isinstance(term, Negative):
+    if isinstance(term, terms.Negative):
         inner = term_text(term.term, sequence=sequence)
-        plain = isinstance(term.term, (Attribute, Parameter, Aggregate, Elapsed))
+        plain = isinstance(term.term, (terms.Attribute, terms.Parameter, terms.Aggregate, terms.Elapsed))
         return f"-{inner}" if plain else f"-({inner})"
-    if isinstance(term, Elapsed):
+    if isinstance(term, terms.Elapsed):
         return "duration"
-    if isinstance(term, Span):
+    if isinstance(term, terms.Span):
         return f"{term.amount} {term.unit}"
     inner = "*" if term.argument is None else term_text(term.argument, sequence=sequence)
     return f"{term.function}({inner})"
@@ -119,12 +93,12 @@ def name_text(name: str, *, dots: bool = True) -> str:
     return name if bare else '"' + name.replace('"', '""') + '"'
 
 
-def default_name(term: Term) -> str:
+def default_name(term: terms.Term) -> str:
     """Return the name of a selected item without a name of its own."""
-    return term.path if isinstance(term, Attribute) else term_text(term)
+    return term.path if isinstance(term, terms.Attribute) else term_text(term)
 
 
-def _attribute(attribute: Attribute, sequence: bool) -> str:
+def _attribute(attribute: terms.Attribute, sequence: bool) -> str:
     if attribute.alias is not None:
         return f"{name_text(attribute.alias, dots=False)}.{_path_after_alias(attribute.path)}"
     if sequence and attribute.path.lower() == "duration":
@@ -136,12 +110,12 @@ def _path_after_alias(path: str) -> str:
     return path if BARE_NAME.fullmatch(path) else '"' + path.replace('"', '""') + '"'
 
 
-def _arithmetic(term: Arithmetic, sequence: bool) -> str:
+def _arithmetic(term: terms.Arithmetic, sequence: bool) -> str:
     left, right = term_text(term.left, sequence=sequence), term_text(term.right, sequence=sequence)
     tight = term.operator not in _LOOSE
-    if tight and isinstance(term.left, Arithmetic) and term.left.operator in _LOOSE:
+    if tight and isinstance(term.left, terms.Arithmetic) and term.left.operator in _LOOSE:
         left = f"({left})"
-    if isinstance(term.right, Arithmetic) and (tight or term.right.operator in _LOOSE):
+    if isinstance(term.right, terms.Arithmetic) and (tight or term.right.operator in _LOOSE):
         right = f"({right})"
     return f"{left} {term.operator} {right}"
 
@@ -153,20 +127,24 @@ def _predicate(predicate: Predicate, sequence: bool) -> str:
     if operator in _RANGES:
         return f"{subject} {operator} {operands[0]} and {operands[1]}"
     if operator in _LISTS:
-        if predicate.operands and isinstance(predicate.operands[0], Parameter) and predicate.operands[0].many:
+        if (
+            predicate.operands
+            and isinstance(predicate.operands[0], terms.Parameter)
+            and predicate.operands[0].many
+        ):
             return f"{subject} {operator} {operands[0]}"
         return f"{subject} {operator} ({', '.join(operands)})"
     return f"{subject} {operator} {operands[0]}" if operands else f"{subject} {operator}"
 
 
-def _filter(query: Filter) -> str:
+def _filter(query: queries.Filter) -> str:
     if query.stream is None:
         return condition_text(query.condition)
     select = f"select {_items(query.select)} " if query.select else ""
     return f"{select}from {_source_name(query.stream)}{_clause('where', query.condition, sequence=False)}"
 
 
-def _sequence(query: Sequence, *, nested: bool = False) -> str:
+def _sequence(query: queries.Sequence, *, nested: bool = False) -> str:
     parts = [_step(step) for step in query.steps]
     if query.within is not None:
         parts.append(f"within {term_text(query.within)}")
@@ -177,12 +155,14 @@ def _sequence(query: Sequence, *, nested: bool = False) -> str:
     return (" " if nested else "\n").join(parts)
 
 
-def _step(step: Step) -> str:
-    word = keyword_of(step)
-    conditions = condition_clauses(step)
+def _step(step: queries.Step) -> str:
+    word = queries.keyword_of(step)
+    conditions = queries.condition_clauses(step)
     clauses = [
-        _compute(computations_of(step)) if clause == "compute" else _clause(clause, conditions[clause])
-        for clause in CLAUSES[word]
+        _compute(queries.computations_of(step))
+        if clause == "compute"
+        else _clause(clause, conditions[clause])
+        for clause in queries.CLAUSES[word]
     ]
     return f"{word} {_source(step.source, step.alias)}{''.join(clauses)}"
 
@@ -191,7 +171,7 @@ def _clause(word: str, condition: Condition, *, sequence: bool = True) -> str:
     return "" if condition == TRUE else f" {word} {condition_text(condition, sequence=sequence)}"
 
 
-def _compute(computations: tuple[Computation, ...]) -> str:
+def _compute(computations: tuple[queries.Computation, ...]) -> str:
     if not computations:
         return ""
     return " compute " + ", ".join(
@@ -199,7 +179,7 @@ def _compute(computations: tuple[Computation, ...]) -> str:
     )
 
 
-def _source(source: Source, alias: str | None) -> str:
+def _source(source: queries.Source, alias: str | None) -> str:
     text = _source_name(source) if isinstance(source, str) else f"({_sequence(source, nested=True)})"
     return text if alias is None else f"{text} {name_text(alias, dots=False)}"
 
@@ -208,7 +188,7 @@ def _source_name(name: str) -> str:
     return '"table"' if name.lower() == "table" else name_text(name)
 
 
-def _items(items: tuple[SelectItem, ...], *, sequence: bool = False) -> str:
+def _items(items: tuple[queries.SelectItem, ...], *, sequence: bool = False) -> str:
     return ", ".join(
         text if item.name == default_name(item.term) else f"{text} as {name_text(item.name, dots=False)}"
         for item in items
@@ -216,7 +196,7 @@ def _items(items: tuple[SelectItem, ...], *, sequence: bool = False) -> str:
     )
 
 
-def _view(query: View) -> str:
+def _view(query: queries.View) -> str:
     items = _items(query.select) or "*"
     tables = " join ".join(_table(table) for table in query.tables)
     on = f" on {condition_text(query.on)}" if len(query.tables) > 1 else ""
@@ -225,7 +205,7 @@ def _view(query: View) -> str:
     return f"select {distinct}{items} from {tables}{on}{where}"  # noqa: S608 - Tocsin's language, not SQL
 
 
-def _table(table: Table) -> str:
+def _table(table: queries.Table) -> str:
     name = f"table {_source_name(table.name)}"
     if table.alias is None:
         return name

@@ -12,24 +12,14 @@ from tocsin.language.printer import condition_text, term_text
 from tocsin.model import Attribute, Event, Value
 from tocsin.model.conditions import TRUE, And, Condition, all_of
 from tocsin.model.terms import Elapsed, Parameter, Term
-from tocsin.sequences.algebra import (
-    Compute,
-    Computed,
-    Expression,
-    Iterate,
-    Next,
-    Rename,
-    Stream,
-    Union,
-    streams_in,
-)
+from tocsin.sequences import algebra
 from tocsin.sequences.automaton import Automaton, Edge, Node, Test
 from tocsin.sequences.drawing import draw
 from tocsin.sequences.inspection import Instance, NodeState, SequenceState
-from tocsin.sequences.oracle.evaluation import value_of
+from tocsin.sequences.oracle.occurrences import value_of
 from tocsin.sequences.substitution import in_condition
 
-_Computed: TypeAlias = tuple[tuple[Computed, ...], ...]
+_Computed: TypeAlias = tuple[tuple[algebra.Computed, ...], ...]
 
 
 class ConditionText(Struct, frozen=True):
@@ -100,7 +90,7 @@ class SequenceExplanation(EventExplanation, frozen=True, kw_only=True):
 def explain_sequence(
     id_: str,
     automaton: Automaton,
-    expression: Expression,
+    expression: algebra.Expression,
     state: SequenceState | None,
     *,
     begins: int | None = None,
@@ -119,7 +109,7 @@ def explain_sequence(
             automaton.nodes, automaton.edges[1:], _computed_by_node(expression), states, strict=True
         )
     )
-    streams = {stream.name: stream.of for stream in streams_in(expression)}
+    streams = {stream.name: stream.of for stream in algebra.streams_in(expression)}
     inner = tuple(
         (name, explain_sequence(id_, one, of, inner_states.get(name), event=event, outside=outside))
         for name, one in automaton.inner
@@ -214,16 +204,16 @@ def _of_event(event: Event, alias: str) -> dict[Attribute, Value | None]:
     return {Attribute(path, alias): value for path, value in event.attributes.items()}
 
 
-def _computed_by_node(expression: Expression) -> list[_Computed]:
+def _computed_by_node(expression: algebra.Expression) -> list[_Computed]:
     """Return the values that are computed from the event of each node, one set after another."""
     found: list[_Computed] = []
     after: _Computed = ()
     at = expression
-    while not isinstance(at, (Rename, Stream, Union)):
-        if isinstance(at, Compute):
+    while not isinstance(at, (algebra.Rename, algebra.Stream, algebra.Union)):
+        if isinstance(at, algebra.Compute):
             after = (at.values, *after)
-        if isinstance(at, (Next, Iterate)):
-            found.append((at.compute, *after) if isinstance(at, Iterate) else after)
+        if isinstance(at, (algebra.Next, algebra.Iterate)):
+            found.append((at.compute, *after) if isinstance(at, algebra.Iterate) else after)
             after = ()
             at = at.left
         else:

@@ -21,7 +21,7 @@ from tocsin.model.errors import SubscriptionError, TemplateError, TocsinError
 from tocsin.model.event import is_deletion
 from tocsin.model.options import ALWAYS, SubscriptionOptions
 from tocsin.model.ticks import StreamTicks, Tick, read_tick
-from tocsin.sequences.compilation import CompiledSequence, compile_sequence
+from tocsin.sequences.compiling import CompiledSequence, compile_sequence
 from tocsin.sequences.dependencies import Dependencies
 from tocsin.sequences.explanation import SequenceExplanation, explain_sequence
 from tocsin.sequences.matcher import InspectableSequenceMatcher

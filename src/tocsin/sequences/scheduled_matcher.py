@@ -13,7 +13,7 @@ from tocsin.language.template.columns import Column
 from tocsin.matching import IdArray
 from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model.options import ALWAYS, FOREVER
-from tocsin.sequences.compilation import CompiledSequence
+from tocsin.sequences.compiling import CompiledSequence
 from tocsin.sequences.matcher import InspectableSequenceMatcher
 from tocsin.sequences.matches import SequenceMatches
 

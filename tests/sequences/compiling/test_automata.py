@@ -6,6 +6,7 @@ from typing import cast
 
 import pytest
 
+from tests.sequences.disassembly import program_lines, slot_text
 from tests.sequences.outcomes import compiled
 from tests.sequences.papers import PAPERS
 from tocsin.language.normal import to_dnf
@@ -18,7 +19,6 @@ from tocsin.model.values import Kind
 from tocsin.sequences.algebra import Expression, Next, Project, Rename, Select, Stream, Union
 from tocsin.sequences.automaton import Automaton, Edge, Node, Test
 from tocsin.sequences.compiling import compile_expression, parameters_in_programs
-from tocsin.sequences.disassembly import program_lines, slot_text
 from tocsin.sequences.programs import NOTHING
 
 

@@ -15,7 +15,7 @@ from tocsin.matching import ConjunctionBatch
 from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event, Sequence
 from tocsin.model.errors import MatcherError
-from tocsin.sequences.compilation import CompiledSequence, compile_sequence
+from tocsin.sequences.compiling import CompiledSequence, compile_sequence
 from tocsin.sequences.modes import MODES
 from tocsin.sequences.running.matcher import AutomatonMatcher
 from tocsin.sequences.ticks import Ticks

@@ -6,7 +6,7 @@ import pytest
 
 from tests.sequences.contract import CONTRACT, Subject
 from tocsin.model import Sequence
-from tocsin.sequences.compilation import CompiledSequence, compile_sequence
+from tocsin.sequences.compiling import CompiledSequence, compile_sequence
 from tocsin.sequences.modes import MODES
 from tocsin.sequences.running.matcher import AutomatonMatcher
 from tocsin.sequences.ticks import Ticks

@@ -11,7 +11,7 @@ from tests.sequences.running.test_graph import compiled
 from tocsin.language import Template
 from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event, Sequence
-from tocsin.sequences.compilation import compile_sequence
+from tocsin.sequences.compiling import compile_sequence
 from tocsin.sequences.running.matcher import AutomatonMatcher
 from tocsin.sequences.running.state import StateCounter
 from tocsin.sequences.ticks import Ticks

@@ -18,7 +18,7 @@ from tocsin.model.conditions import Operator
 from tocsin.model.terms import ArithmeticOperator, Attribute
 from tocsin.model.values import Value
 from tocsin.sequences.arithmetic import combine
-from tocsin.sequences.compilation import compile_sequence
+from tocsin.sequences.compiling import compile_sequence
 from tocsin.sequences.running.matcher import AutomatonMatcher
 from tocsin.sequences.running.values import ValueCodec
 from tocsin.sequences.ticks import Ticks

@@ -13,25 +13,12 @@ from tocsin.language.parsing.terms import MAX_OPERATIONS, UNITS
 from tocsin.language.parsing.tokens import BARE_NAME
 from tocsin.language.patterns import like
 from tocsin.language.printer import condition_text, term_text
+from tocsin.model import terms
 from tocsin.model.conditions import NEGATED, And, Condition, Not, Operator, Or, Predicate
 from tocsin.model.conditions import all_of as conjunction
 from tocsin.model.conditions import any_of as disjunction
 from tocsin.model.errors import KindError, LanguageError, TemplateError
 from tocsin.model.queries import Filter, Query
-from tocsin.model.terms import (
-    Aggregate,
-    AggregateFunction,
-    Arithmetic,
-    ArithmeticOperator,
-    Attribute,
-    Elapsed,
-    Negative,
-    Parameter,
-    Span,
-    SpanUnit,
-    Term,
-    constant,
-)
 
 
 class Clause:
@@ -83,7 +70,7 @@ class Expression:
     __slots__ = ("depth", "term")
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, term: Term, depth: int = 0) -> None:
+    def __init__(self, term: terms.Term, depth: int = 0) -> None:
         self.term = term
         self.depth = depth
 
@@ -115,7 +102,7 @@ class Expression:
     def is_in(self, members: Iterable[object] | Expression) -> Clause:
         """Return the clause that the value is one of the members; a parameter stands for a whole list."""
         if isinstance(members, Expression):
-            if not isinstance(members.term, Parameter):
+            if not isinstance(members.term, terms.Parameter):
                 raise TypeError("`is_in` takes a list of constants, or a parameter that stands for one")
             return Clause(Predicate(self.term, Operator.IN, (replace(members.term, many=True),)))
         if isinstance(members, (str, bytes)):
@@ -153,51 +140,51 @@ class Expression:
         return self._compare(NEGATED[Operator.MISSING])
 
     def __add__(self, other: object) -> Expression:
-        return self._combine(ArithmeticOperator.ADD, self, other)
+        return self._combine(terms.ArithmeticOperator.ADD, self, other)
 
     def __radd__(self, other: object) -> Expression:
-        return self._combine(ArithmeticOperator.ADD, other, self)
+        return self._combine(terms.ArithmeticOperator.ADD, other, self)
 
     def __sub__(self, other: object) -> Expression:
-        return self._combine(ArithmeticOperator.SUBTRACT, self, other)
+        return self._combine(terms.ArithmeticOperator.SUBTRACT, self, other)
 
     def __rsub__(self, other: object) -> Expression:
-        return self._combine(ArithmeticOperator.SUBTRACT, other, self)
+        return self._combine(terms.ArithmeticOperator.SUBTRACT, other, self)
 
     def __mul__(self, other: object) -> Expression:
-        return self._combine(ArithmeticOperator.MULTIPLY, self, other)
+        return self._combine(terms.ArithmeticOperator.MULTIPLY, self, other)
 
     def __rmul__(self, other: object) -> Expression:
-        return self._combine(ArithmeticOperator.MULTIPLY, other, self)
+        return self._combine(terms.ArithmeticOperator.MULTIPLY, other, self)
 
     def __truediv__(self, other: object) -> Expression:
-        return self._combine(ArithmeticOperator.DIVIDE, self, other)
+        return self._combine(terms.ArithmeticOperator.DIVIDE, self, other)
 
     def __rtruediv__(self, other: object) -> Expression:
-        return self._combine(ArithmeticOperator.DIVIDE, other, self)
+        return self._combine(terms.ArithmeticOperator.DIVIDE, other, self)
 
     def __neg__(self) -> Expression:
-        return Expression(Negative(self.term), _deeper(self))
+        return Expression(terms.Negative(self.term), _deeper(self))
 
     def _compare(self, operator: Operator, *operands: object) -> Clause:
         predicate = Predicate(self.term, operator, tuple(as_term(operand) for operand in operands))
         return Clause(predicate, _deeper(self, *operands) - 1)
 
     @staticmethod
-    def _combine(operator: ArithmeticOperator, left: object, right: object) -> Expression:
-        return Expression(Arithmetic(operator, as_term(left), as_term(right)), _deeper(left, right))
+    def _combine(operator: terms.ArithmeticOperator, left: object, right: object) -> Expression:
+        return Expression(terms.Arithmetic(operator, as_term(left), as_term(right)), _deeper(left, right))
 
 
 def attr(path: str, of: str | None = None) -> Expression:
     """Return the attribute at a dotted path; `of` is the alias of its event in a sequence, or of its table."""
-    return Expression(Attribute(path, of))
+    return Expression(terms.Attribute(path, of))
 
 
 def param(name: str) -> Expression:
     """Return a template's parameter."""
     if not BARE_NAME.fullmatch(name) or "." in name:
         raise TemplateError(f"a parameter's name is one word, not `{name}`")
-    return Expression(Parameter(name))
+    return Expression(terms.Parameter(name))
 
 
 def all_of(clauses: Iterable[Clause]) -> Clause:
@@ -214,7 +201,7 @@ def any_of(clauses: Iterable[Clause]) -> Clause:
 
 def duration() -> Expression:
     """Return the duration of a sequence's match so far."""
-    return Expression(Elapsed())
+    return Expression(terms.Elapsed())
 
 
 def span(amount: int | float, unit: str = "ticks") -> Expression:
@@ -224,32 +211,32 @@ def span(amount: int | float, unit: str = "ticks") -> Expression:
 
 def count(over: Expression | None = None) -> Expression:
     """Return the number of events or rows."""
-    return Expression(Aggregate(AggregateFunction.COUNT, None if over is None else over.term))
+    return Expression(terms.Aggregate(terms.AggregateFunction.COUNT, None if over is None else over.term))
 
 
 def total(over: Expression) -> Expression:
     """Return the sum."""
-    return Expression(Aggregate(AggregateFunction.SUM, over.term))
+    return Expression(terms.Aggregate(terms.AggregateFunction.SUM, over.term))
 
 
 def avg(over: Expression) -> Expression:
     """Return the average."""
-    return Expression(Aggregate(AggregateFunction.AVG, over.term))
+    return Expression(terms.Aggregate(terms.AggregateFunction.AVG, over.term))
 
 
 def minimum(over: Expression) -> Expression:
     """Return the least value."""
-    return Expression(Aggregate(AggregateFunction.MIN, over.term))
+    return Expression(terms.Aggregate(terms.AggregateFunction.MIN, over.term))
 
 
 def maximum(over: Expression) -> Expression:
     """Return the greatest value."""
-    return Expression(Aggregate(AggregateFunction.MAX, over.term))
+    return Expression(terms.Aggregate(terms.AggregateFunction.MAX, over.term))
 
 
-def as_term(operand: object) -> Term:
+def as_term(operand: object) -> terms.Term:
     """Return an expression's term, or a value as a constant."""
-    return operand.term if isinstance(operand, Expression) else constant(operand)
+    return operand.term if isinstance(operand, Expression) else terms.constant(operand)
 
 
 def _deeper(*parts: object) -> int:
@@ -260,20 +247,20 @@ def _deeper(*parts: object) -> int:
     return depth
 
 
-def _pattern(subject: Term, pattern: str) -> Predicate:
+def _pattern(subject: terms.Term, pattern: str) -> Predicate:
     try:
         return like(subject, pattern, negated=False)
     except ValueError as fault:
         raise LanguageError(f"the pattern cannot be read: {fault}", text=pattern, offset=0) from None
 
 
-def as_span(amount: object, unit: str) -> Span:
+def as_span(amount: object, unit: str) -> terms.Span:
     """Return a length of time, or raise `KindError`."""
     if isinstance(amount, bool) or not isinstance(amount, (int, float)) or not math.isfinite(amount):
         raise KindError(f"a length of time is a number of some unit, not {amount!r}")
     if unit not in UNITS:
-        raise KindError(f"`{unit}` is not a unit of time; there are {', '.join(SpanUnit)}")
-    return Span(amount, UNITS[unit])
+        raise KindError(f"`{unit}` is not a unit of time; there are {', '.join(terms.SpanUnit)}")
+    return terms.Span(amount, UNITS[unit])
 
 
 def _members(clause: Clause, kind: type[And] | type[Or]) -> tuple[Condition, ...]:

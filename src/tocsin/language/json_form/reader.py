@@ -11,43 +11,15 @@ from tocsin.language.parsing.terms import UNITS
 from tocsin.language.parsing.tokens import BARE_NAME
 from tocsin.language.patterns import like
 from tocsin.language.printer import default_name
+from tocsin.model import queries, terms
 from tocsin.model.conditions import FALSE, TRUE, And, Condition, Not, Operator, Or, Predicate
 from tocsin.model.errors import FormError, KindError, LanguageError
-from tocsin.model.queries import (
-    CLAUSES,
-    STEPS,
-    Computation,
-    Filter,
-    Query,
-    SelectItem,
-    Sequence,
-    Source,
-    Step,
-    Table,
-    View,
-    field_of,
-)
-from tocsin.model.terms import (
-    Aggregate,
-    AggregateFunction,
-    Arithmetic,
-    ArithmeticOperator,
-    Attribute,
-    Elapsed,
-    Literal,
-    Negative,
-    Parameter,
-    Span,
-    SpanUnit,
-    Term,
-    constant,
-)
 from tocsin.model.timestamps import parse_rfc3339
 from tocsin.model.values import Kind, json_type
 
 _OPERATORS: Final = {operator.value: operator for operator in Operator}
-_ARITHMETIC: Final = {operator.value: operator for operator in ArithmeticOperator}
-_AGGREGATES: Final = {function.value: function for function in AggregateFunction}
+_ARITHMETIC: Final = {operator.value: operator for operator in terms.ArithmeticOperator}
+_AGGREGATES: Final = {function.value: function for function in terms.AggregateFunction}
 
 _CONDITION_ARITIES: Final[Mapping[str, tuple[int, int | None]]] = dict.fromkeys(_OPERATORS, (2, 2)) | {
     "between": (3, 3), "not between": (3, 3), "in": (1, None), "not in": (1, None),
@@ -62,7 +34,7 @@ _TERM_ARITIES: Final[Mapping[str, tuple[int, int | None]]] = (
 """The fewest and the most arguments of each operator."""
 
 
-def from_json(form: object, *, template: bool = False) -> Query:
+def from_json(form: object, *, template: bool = False) -> queries.Query:
     """Return the query of a decoded JSON form, or raise `FormError` with the path to the fault.
 
     A bare condition is a filter over every stream. Parameters are allowed in a `template` only.
@@ -93,8 +65,8 @@ def predicate_from_json(form: object) -> Predicate:
     return Predicate(subject, operator, tuple(operands))
 
 
-def _read_query(form: object) -> Query:
-    readers: dict[str, Callable[[object, str], Query]] = {
+def _read_query(form: object) -> queries.Query:
+    readers: dict[str, Callable[[object, str], queries.Query]] = {
         "filter": _read_filter,
         "sequence": _read_sequence,
         "view": _read_view,
@@ -102,25 +74,25 @@ def _read_query(form: object) -> Query:
     kind = next(iter(form)) if isinstance(form, Mapping) and len(form) == 1 else None
     if isinstance(form, Mapping) and kind in readers:
         return readers[kind](form[kind], f"$.{kind}")
-    return Filter(_read_condition(form, "$"))
+    return queries.Filter(_read_condition(form, "$"))
 
 
-def _read_filter(form: object, path: str) -> Filter:
+def _read_filter(form: object, path: str) -> queries.Filter:
     fields = _fields(form, path, {"where", "from", "select"})
-    return Filter(
+    return queries.Filter(
         _clause(fields, "where", path), _optional_name(fields, "from", path), _read_select(fields, path)
     )
 
 
-def _read_sequence(form: object, path: str) -> Sequence:
+def _read_sequence(form: object, path: str) -> queries.Sequence:
     fields = _fields(form, path, {"steps", "within", "select", "publish"})
     steps = _list(fields.get("steps"), f"{path}.steps")
     if not steps:
         raise FormError("a sequence needs at least one step", f"{path}.steps")
     within = _read_term(fields["within"], f"{path}.within") if "within" in fields else None
-    if not isinstance(within, (Span, Parameter, type(None))):
+    if not isinstance(within, (terms.Span, terms.Parameter, type(None))):
         raise FormError('`within` takes {"span": [10, "minutes"]} or a parameter', f"{path}.within")
-    return Sequence(
+    return queries.Sequence(
         tuple(_read_step(step, f"{path}.steps[{i}]", first=i == 0) for i, step in enumerate(steps)),
         within,
         _read_select(fields, path),
@@ -128,38 +100,44 @@ def _read_sequence(form: object, path: str) -> Sequence:
     )
 
 
-def _read_step(form: object, path: str, *, first: bool) -> Step:
+def _read_step(form: object, path: str, *, first: bool) -> queries.Step:
     if not isinstance(form, Mapping):
         raise FormError(f"expected an object, got {json_type(form)}", path)
-    word = next((w for w in STEPS if w in form), None)
+    word = next((w for w in queries.STEPS if w in form), None)
     if word is None or (word == "from") is not first:
         raise FormError("the first step is a `from`, every other a `next` or a `fold`", path)
-    clauses = CLAUSES[word]
+    clauses = queries.CLAUSES[word]
     fields = _fields(form, path, {word, "as", *clauses})
     raw = fields[word]
-    source: Source = (
+    source: queries.Source = (
         _read_sequence(raw, f"{path}.{word}") if isinstance(raw, Mapping) else _name(raw, f"{path}.{word}")
     )
     alias = _optional_name(fields, "as", path)
     contents: dict[str, object] = {
-        field_of(one): _clause(fields, one, path) for one in clauses if one != "compute"
+        queries.field_of(one): _clause(fields, one, path) for one in clauses if one != "compute"
     }
     if "compute" in fields:
         contents["compute"] = _read_compute(fields, path)
-    return STEPS[word](source, alias, **contents)  # type: ignore[arg-type]
+    return queries.STEPS[word](source, alias, **contents)  # type: ignore[arg-type]
 
 
-def _read_compute(fields: Mapping[str, object], path: str) -> tuple[Computation, ...]:
-    return tuple(Computation(name, term) for name, term in _pairs(fields, "compute", path, name_first=True))
+def _read_compute(fields: Mapping[str, object], path: str) -> tuple[queries.Computation, ...]:
+    return tuple(
+        queries.Computation(name, term) for name, term in _pairs(fields, "compute", path, name_first=True)
+    )
 
 
-def _read_select(fields: Mapping[str, object], path: str) -> tuple[SelectItem, ...]:
-    return tuple(SelectItem(term, name) for name, term in _pairs(fields, "select", path, name_first=False))
+def _read_select(fields: Mapping[str, object], path: str) -> tuple[queries.SelectItem, ...]:
+    return tuple(
+        queries.SelectItem(term, name) for name, term in _pairs(fields, "select", path, name_first=False)
+    )
 
 
-def _pairs(fields: Mapping[str, object], key: str, path: str, *, name_first: bool) -> list[tuple[str, Term]]:
+def _pairs(
+    fields: Mapping[str, object], key: str, path: str, *, name_first: bool
+) -> list[tuple[str, terms.Term]]:
     """Read a list of names and terms; a selected term needs no name."""
-    pairs: list[tuple[str, Term]] = []
+    pairs: list[tuple[str, terms.Term]] = []
     for i, item in enumerate(_list(fields.get(key, []), f"{path}.{key}")):
         place = f"{path}.{key}[{i}]"
         if not name_first and not isinstance(item, list):
@@ -174,21 +152,21 @@ def _pairs(fields: Mapping[str, object], key: str, path: str, *, name_first: boo
     return pairs
 
 
-def _read_view(form: object, path: str) -> View:
+def _read_view(form: object, path: str) -> queries.View:
     fields = _fields(form, path, {"tables", "select", "distinct", "on", "where"})
-    tables: list[Table] = []
+    tables: list[queries.Table] = []
     for i, item in enumerate(_list(fields.get("tables"), f"{path}.tables")):
         place = f"{path}.tables[{i}]"
         parts = [_name(part, place) for part in (item if isinstance(item, list) else [item])]
         if len(parts) not in (1, 2):
             raise FormError("a table is its name, or [name, alias]", place)
-        tables.append(Table(*parts))
+        tables.append(queries.Table(*parts))
     if len(tables) not in (1, 2):
         raise FormError(f"a view reads one table or joins two, got {len(tables)}", f"{path}.tables")
     distinct = fields.get("distinct", False)
     if not isinstance(distinct, bool):
         raise FormError(f"expected true or false, got {json_type(distinct)}", f"{path}.distinct")
-    return View(
+    return queries.View(
         _read_select(fields, path),
         tuple(tables),
         _clause(fields, "on", path),
@@ -211,67 +189,67 @@ def _read_condition(form: object, path: str) -> Condition:
     return Not(members[0]) if word == "not" else And(members) if word == "and" else Or(members)
 
 
-def _predicate(operator: Operator, terms: list[Term], path: str) -> Predicate:
-    pattern = terms[1] if len(terms) > 1 else None
-    if operator in (Operator.LIKE, Operator.NOT_LIKE) and isinstance(pattern, Literal):
+def _predicate(operator: Operator, arguments: list[terms.Term], path: str) -> Predicate:
+    pattern = arguments[1] if len(arguments) > 1 else None
+    if operator in (Operator.LIKE, Operator.NOT_LIKE) and isinstance(pattern, terms.Literal):
         if pattern.kind is not Kind.STRING:
             raise FormError("`like` needs its pattern as a string", f"{path}[1]")
         try:
-            return like(terms[0], str(pattern.value), negated=operator is Operator.NOT_LIKE)
+            return like(arguments[0], str(pattern.value), negated=operator is Operator.NOT_LIKE)
         except ValueError as fault:
             raise FormError(f"the pattern cannot be read: {fault}", f"{path}[1]") from None
-    return Predicate(terms[0], operator, tuple(terms[1:]))
+    return Predicate(arguments[0], operator, tuple(arguments[1:]))
 
 
-def _read_term(form: object, path: str) -> Term:
+def _read_term(form: object, path: str) -> terms.Term:
     if isinstance(form, (bool, int, float, str)):
         try:
-            return constant(form)
+            return terms.constant(form)
         except KindError as fault:
             raise FormError(str(fault), path) from None
     word, raw, path = _arguments(form, path, "term", _TERM_ARITIES)
     if word in _ARITHMETIC:
-        return Arithmetic(_ARITHMETIC[word], *_read_terms(raw, path))
+        return terms.Arithmetic(_ARITHMETIC[word], *_read_terms(raw, path))
     if word in _AGGREGATES:
-        return Aggregate(_AGGREGATES[word], *_read_terms(raw, path))
+        return terms.Aggregate(_AGGREGATES[word], *_read_terms(raw, path))
     if word == "negative":
-        return Negative(*_read_terms(raw, path))
+        return terms.Negative(*_read_terms(raw, path))
     if word == "duration":
-        return Elapsed()
+        return terms.Elapsed()
     return _LEAVES[word](raw, path)
 
 
-def _read_terms(raw: list[object], path: str) -> list[Term]:
+def _read_terms(raw: list[object], path: str) -> list[terms.Term]:
     return [_read_term(term, f"{path}[{i}]") for i, term in enumerate(raw)]
 
 
-def _read_attribute(raw: list[object], path: str) -> Attribute:
-    return Attribute(*(_name(part, f"{path}[{i}]") for i, part in enumerate(raw)))
+def _read_attribute(raw: list[object], path: str) -> terms.Attribute:
+    return terms.Attribute(*(_name(part, f"{path}[{i}]") for i, part in enumerate(raw)))
 
 
-def _read_timestamp(raw: list[object], path: str) -> Literal:
+def _read_timestamp(raw: list[object], path: str) -> terms.Literal:
     time = parse_rfc3339(raw[0]) if isinstance(raw[0], str) else None
     if time is None:
         raise FormError(f"`{raw[0]}` is not an RFC 3339 timestamp such as 2026-01-01T00:00:00Z", f"{path}[0]")
-    return Literal(time, Kind.TIMESTAMP)
+    return terms.Literal(time, Kind.TIMESTAMP)
 
 
-def _read_span(raw: list[object], path: str) -> Span:
+def _read_span(raw: list[object], path: str) -> terms.Span:
     amount, unit = raw
     is_number = isinstance(amount, (int, float)) and not isinstance(amount, bool)
     if not is_number or not isinstance(unit, str) or unit not in UNITS:
-        raise FormError(f"`span` takes a number and one of {', '.join(SpanUnit)}", path)
-    return Span(amount, UNITS[unit])  # type: ignore[arg-type]
+        raise FormError(f"`span` takes a number and one of {', '.join(terms.SpanUnit)}", path)
+    return terms.Span(amount, UNITS[unit])  # type: ignore[arg-type]
 
 
-def _read_parameter(raw: list[object], path: str, *, many: bool = False) -> Parameter:
+def _read_parameter(raw: list[object], path: str, *, many: bool = False) -> terms.Parameter:
     name = _name(raw[0], f"{path}[0]")
     if not BARE_NAME.fullmatch(name) or "." in name:
         raise FormError(f"a parameter's name is one word, not `{name}`", f"{path}[0]")
-    return Parameter(name, many)
+    return terms.Parameter(name, many)
 
 
-_LEAVES: Final[dict[str, Callable[[list[object], str], Term]]] = {
+_LEAVES: Final[dict[str, Callable[[list[object], str], terms.Term]]] = {
     "attribute": _read_attribute,
     "timestamp": _read_timestamp,
     "span": _read_span,

@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from typing import TypeAlias, cast
 
+from tocsin.model import queries
 from tocsin.model.conditions import TRUE, And, Condition, Constant, Not, Predicate
-from tocsin.model.queries import (
-    Filter,
-    Query,
-    SelectItem,
-    Sequence,
-    Step,
-    View,
-    computations_of,
-    condition_clauses,
-    keyword_of,
-)
 from tocsin.model.terms import Arithmetic, Attribute, Elapsed, Literal, Negative, Parameter, Span, Term
 from tocsin.model.timestamps import format_rfc3339
 from tocsin.model.values import Kind
@@ -23,17 +13,17 @@ from tocsin.model.values import Kind
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 
-def to_json(query: Query) -> Json:
+def to_json(query: queries.Query) -> Json:
     """Return the JSON form of `query`.
 
     >>> from tocsin.language.parsing.parser import parse
     >>> to_json(parse("symbol = 'IBM' and price > 100"))
     {'filter': {'where': {'and': [{'=': [{'attribute': ['symbol']}, 'IBM']}, {'>': [{'attribute': ['price']}, 100]}]}}}
     """
-    if isinstance(query, Filter):
+    if isinstance(query, queries.Filter):
         from_ = {} if query.stream is None else {"from": query.stream}
         return {"filter": {**from_, "where": _condition(query.condition), **_select(query.select)}}
-    if isinstance(query, View):
+    if isinstance(query, queries.View):
         return {"view": _view(query)}
     return {"sequence": _sequence(query)}
 
@@ -43,7 +33,7 @@ def predicate_to_json(predicate: Predicate) -> Json:
     return {predicate.operator.value: [_term(t) for t in (predicate.subject, *predicate.operands)]}
 
 
-def _select(items: tuple[SelectItem, ...]) -> dict[str, Json]:
+def _select(items: tuple[queries.SelectItem, ...]) -> dict[str, Json]:
     return {"select": [[_term(item.term), item.name] for item in items]} if items else {}
 
 
@@ -76,7 +66,7 @@ def _term(term: Term) -> Json:
     return {term.function.value: [] if term.argument is None else [_term(term.argument)]}
 
 
-def _sequence(query: Sequence) -> Json:
+def _sequence(query: queries.Sequence) -> Json:
     form: dict[str, Json] = {"steps": [_step(step) for step in query.steps], **_select(query.select)}
     if query.within is not None:
         form["within"] = _term(query.within)
@@ -85,18 +75,18 @@ def _sequence(query: Sequence) -> Json:
     return form
 
 
-def _step(step: Step) -> Json:
+def _step(step: queries.Step) -> Json:
     source = step.source if isinstance(step.source, str) else _sequence(step.source)
-    form: dict[str, Json] = {keyword_of(step): source}
+    form: dict[str, Json] = {queries.keyword_of(step): source}
     if step.alias is not None:
         form["as"] = step.alias
-    form |= _conditions(condition_clauses(step))
-    if computed := computations_of(step):
+    form |= _conditions(queries.condition_clauses(step))
+    if computed := queries.computations_of(step):
         form["compute"] = [[c.name, _term(c.term)] for c in computed]
     return form
 
 
-def _view(query: View) -> Json:
+def _view(query: queries.View) -> Json:
     tables: list[Json] = [t.name if t.alias is None else [t.name, t.alias] for t in query.tables]
     form: dict[str, Json] = {"tables": tables, **_select(query.select)}
     if query.distinct:

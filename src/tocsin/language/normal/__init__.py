@@ -4,8 +4,7 @@ A normal form is true for exactly the events for which its condition is true: no
 unknown into a truth.
 """
 
-from tocsin.language.normal.choice import dnf_unless_larger, to_normal
-from tocsin.language.normal.forms import Cnf, Dnf, to_cnf, to_dnf
+from tocsin.language.normal.forms import Cnf, Dnf, dnf_unless_larger, to_cnf, to_dnf, to_normal
 from tocsin.language.normal.negation import to_nnf
 
 __all__ = ["Cnf", "Dnf", "dnf_unless_larger", "to_cnf", "to_dnf", "to_nnf", "to_normal"]

@@ -8,21 +8,8 @@ from tocsin.language.parsing.clauses import CLAUSE_WORDS, ClauseReader
 from tocsin.language.parsing.cursor import closest
 from tocsin.language.parsing.terms import COMPARISON_SIGNS, NameScope
 from tocsin.language.parsing.tokens import END, NAME, NUMBER, PARAMETER, QUOTED, RESERVED
+from tocsin.model import queries
 from tocsin.model.conditions import TRUE, Condition
-from tocsin.model.queries import (
-    Computation,
-    Filter,
-    Fold,
-    From,
-    Next,
-    Query,
-    SelectItem,
-    Sequence,
-    Source,
-    Step,
-    Table,
-    View,
-)
 from tocsin.model.terms import Literal, Parameter, Span, SpanUnit
 from tocsin.model.values import Kind
 
@@ -34,9 +21,9 @@ _NO_AGGREGATE: Final = "aggregates belong to a fold's `compute`"
 class QueryReader(ClauseReader):
     """Reads one query, to the end of the text; `result` is set by `read`."""
 
-    result: Query
+    result: queries.Query
 
-    def query(self) -> Query:
+    def query(self) -> queries.Query:
         """Read the whole text."""
         if self.kinds[0] == END:
             raise self.fail("the subscription is empty", expected=("a condition", "`select`", "`from`"))
@@ -46,7 +33,7 @@ class QueryReader(ClauseReader):
             raise self._leftover()
         return query
 
-    def _query(self) -> Query:
+    def _query(self) -> queries.Query:
         word = self.words[self.at]
         if word in _NOT_FIRST and self.words[self.at + 1] not in COMPARISON_SIGNS:
             raise self.fail(f"no subscription begins with `{word}`", suggestion=self._misplaced(word))
@@ -54,11 +41,11 @@ class QueryReader(ClauseReader):
             return self._selecting()
         if word == "from":
             return self._view(None) if self._is_table(self.at + 1) else self._from(None)
-        return Filter(self.condition("a subscription"))
+        return queries.Filter(self.condition("a subscription"))
 
     # `select` is written first but read second, since its names are resolved by the sources after `from`
 
-    def _selecting(self) -> Query:
+    def _selecting(self) -> queries.Query:
         selected = self.at + 1
         self.at = self._find_from(selected)
         return self._view(selected) if self._is_table(self.at + 1) else self._from(selected)
@@ -84,7 +71,7 @@ class QueryReader(ClauseReader):
 
     # filters and sequences
 
-    def _from(self, selected: int | None, *, nested: bool = False) -> Filter | Sequence:
+    def _from(self, selected: int | None, *, nested: bool = False) -> queries.Filter | queries.Sequence:
         start = self.at
         if selected is not None and self.words[selected] == "distinct":
             raise self.fail(
@@ -103,26 +90,26 @@ class QueryReader(ClauseReader):
         self.scope = outer
         return query
 
-    def _sequence(self, selected: int | None, scope: NameScope, *, nested: bool) -> Sequence:
-        steps: list[Step] = [self._first(scope)]
+    def _sequence(self, selected: int | None, scope: NameScope, *, nested: bool) -> queries.Sequence:
+        steps: list[queries.Step] = [self._first(scope)]
         while self.words[self.at] in ("next", "fold"):
             steps.append(self._next(scope) if self.words[self.at] == "next" else self._fold(scope))
         within = self._within() if self.accept("within") else None
         scope.elapsed = False
         select = self._tail_select(selected)
         publish = self._publish(nested=nested) if self.words[self.at] == "publish" else None
-        return Sequence(tuple(steps), within, select, publish)
+        return queries.Sequence(tuple(steps), within, select, publish)
 
-    def _filter(self, selected: int | None, scope: NameScope) -> Filter:
+    def _filter(self, selected: int | None, scope: NameScope) -> queries.Filter:
         scope.aggregates = "an aggregate needs a table: select min(price) from table stock"
         self.at += 1
         stream = self.dotted_name("the name of a stream")
         scope.single = self.alias(scope) or stream
         where = self.where()
         select = self._tail_select(selected)
-        return Filter(where, stream, select)
+        return queries.Filter(where, stream, select)
 
-    def _tail_select(self, selected: int | None) -> tuple[SelectItem, ...]:
+    def _tail_select(self, selected: int | None) -> tuple[queries.SelectItem, ...]:
         if self.words[self.at] == "select":
             if selected is not None:
                 raise self.fail("`select` is given twice")
@@ -130,31 +117,31 @@ class QueryReader(ClauseReader):
             return self.select_list()
         return () if selected is None else self.items(selected)
 
-    def _first(self, scope: NameScope) -> From:
+    def _first(self, scope: NameScope) -> queries.From:
         self.at += 1
         source, alias = self._source(scope)
         where = self.where()
         scope.elapsed = False
         compute = self.compute() if self.accept("compute") else ()
         scope.elapsed = True
-        return From(source, alias, where, compute)
+        return queries.From(source, alias, where, compute)
 
-    def _next(self, scope: NameScope) -> Next:
+    def _next(self, scope: NameScope) -> queries.Next:
         self.at += 1
         source, alias = self._source(scope)
         on = self.condition_after("on")
         where = self.where()
         if self.words[self.at] in ("compute", "while"):
             raise self.fail(f"`next` takes no `{self.words[self.at]}`", suggestion="did you mean `fold`?")
-        return Next(source, alias, on, where)
+        return queries.Next(source, alias, on, where)
 
-    def _fold(self, scope: NameScope) -> Fold:
+    def _fold(self, scope: NameScope) -> queries.Fold:
         self.at += 1
         source, alias = self._source(scope)
         scope.last = True
         on = self.condition_after("on")
         while_ = self.condition_after("while")
-        compute: tuple[Computation, ...] = ()
+        compute: tuple[queries.Computation, ...] = ()
         if self.accept("compute"):
             scope.aggregates, scope.elapsed = None, False
             compute = self.compute()
@@ -163,7 +150,7 @@ class QueryReader(ClauseReader):
         where = self.where()
         if self.words[self.at] in ("on", "while", "compute"):
             raise self.fail("the clauses of `fold` have the order `on`, `while`, `compute`, `where`")
-        return Fold(source, alias, on, while_, compute, where)
+        return queries.Fold(source, alias, on, while_, compute, where)
 
     def _within(self) -> Span | Parameter:
         at = self.at
@@ -188,11 +175,11 @@ class QueryReader(ClauseReader):
         self.expect("as", "`publish` is followed by `as` and a name")
         return self.dotted_name("the published name")
 
-    def _source(self, scope: NameScope) -> tuple[Source, str | None]:
+    def _source(self, scope: NameScope) -> tuple[queries.Source, str | None]:
         if self._is_table(self.at):
             raise self.fail("a sequence reads streams, not tables", suggestion="leave out the word `table`")
         if self.words[self.at] == "(":
-            source: Source = self._nested()
+            source: queries.Source = self._nested()
         else:
             source = self.dotted_name("the name of a stream")
         alias = self.alias(scope)
@@ -202,7 +189,7 @@ class QueryReader(ClauseReader):
             scope.unnamed.append(source)
         return source, alias
 
-    def _nested(self) -> Sequence:
+    def _nested(self) -> queries.Sequence:
         opening = self.at
         self.enter(opening)
         self.at += 1
@@ -219,7 +206,7 @@ class QueryReader(ClauseReader):
             raise self._leftover() if self.kinds[self.at] != END else self._unclosed(opening)
         self.at += 1
         self.depth -= 1
-        assert isinstance(nested, Sequence)  # noqa: S101 - `nested` asks for one
+        assert isinstance(nested, queries.Sequence)  # noqa: S101 - `nested` asks for one
         return nested
 
     def _is_sequence(self, start: int) -> bool:
@@ -239,7 +226,7 @@ class QueryReader(ClauseReader):
             or (self.kinds[at + 1] == NAME and self.words[at + 1] not in RESERVED)
         )
 
-    def _view(self, selected: int | None) -> View:
+    def _view(self, selected: int | None) -> queries.View:
         if selected is None:
             raise self.fail(
                 "a view needs `select`", suggestion="write: select min(price) from table …, or select *"
@@ -256,21 +243,21 @@ class QueryReader(ClauseReader):
             on = self._join(tables, scope)
         else:
             scope.single = tables[0].alias or tables[0].name
-            tables = [Table(tables[0].name)]
+            tables = [queries.Table(tables[0].name)]
         where = self.where()
         if self.words[self.at] in _SEQUENCE_WORDS:
             raise self.fail(
                 "a view has no steps", suggestion="a sequence reads a stream: leave out the word `table`"
             )
         distinct, items = self._view_items(selected, scope)
-        return View(items, tuple(tables), on, where, distinct)
+        return queries.View(items, tuple(tables), on, where, distinct)
 
-    def _table(self, scope: NameScope) -> Table:
+    def _table(self, scope: NameScope) -> queries.Table:
         self.at += 1
         name = self.dotted_name("the name of a table")
-        return Table(name, self.alias(scope))
+        return queries.Table(name, self.alias(scope))
 
-    def _join(self, tables: list[Table], scope: NameScope) -> Condition:
+    def _join(self, tables: list[queries.Table], scope: NameScope) -> Condition:
         names = [table.alias or table.name for table in tables]
         if names[0] == names[1]:
             raise self.fail(
@@ -281,7 +268,7 @@ class QueryReader(ClauseReader):
             raise self.unexpected("a join needs the condition it joins on", ("on",))
         return self.condition_after("on")
 
-    def _view_items(self, selected: int, scope: NameScope) -> tuple[bool, tuple[SelectItem, ...]]:
+    def _view_items(self, selected: int, scope: NameScope) -> tuple[bool, tuple[queries.SelectItem, ...]]:
         distinct = self.words[selected] == "distinct"
         scope.aggregates = None
         items = self.items(selected + distinct)

@@ -9,33 +9,21 @@ from typing import Final, TypeAlias
 
 from tocsin.language.parsing.cursor import Cursor, closest
 from tocsin.language.parsing.tokens import END, NAME, NUMBER, PARAMETER, QUOTED, RESERVED, STRING
+from tocsin.model import terms
 from tocsin.model.conditions import And, Condition, Constant, Not, Or, Predicate
-from tocsin.model.terms import (
-    Aggregate,
-    AggregateFunction,
-    Arithmetic,
-    ArithmeticOperator,
-    Attribute,
-    Elapsed,
-    Literal,
-    Negative,
-    Parameter,
-    Span,
-    SpanUnit,
-    Term,
-    literal,
-)
 from tocsin.model.timestamps import parse_rfc3339
 from tocsin.model.values import Kind
 
-Parsed: TypeAlias = Term | Condition
+Parsed: TypeAlias = terms.Term | Condition
 """The content of parentheses, whose type is known only once it has been read."""
 
 COMPARISON_SIGNS: Final = frozenset(("=", "!=", "<>", "<", "<=", ">", ">="))
 
 MAX_OPERATIONS: Final = 256
 
-UNITS: Final = {unit.value: unit for unit in SpanUnit} | {unit.value[:-1]: unit for unit in SpanUnit}
+UNITS: Final = {unit.value: unit for unit in terms.SpanUnit} | {
+    unit.value[:-1]: unit for unit in terms.SpanUnit
+}
 _SHORT_UNITS: Final = {
     "us": "microseconds", "ms": "milliseconds", "s": "seconds", "sec": "seconds", "secs": "seconds",
     "m": "minutes", "min": "minutes", "mins": "minutes", "h": "hours", "hr": "hours", "hrs": "hours",
@@ -45,7 +33,7 @@ _SHORT_UNITS: Final = {
 }  # fmt: skip
 _ARITHMETIC: Final = frozenset(("+", "-", "*", "/"))
 _BEFORE_A_CONDITION: Final = ("and", "or", "not", "where", "on", "while")
-_FUNCTIONS: Final = tuple(function.value for function in AggregateFunction)
+_FUNCTIONS: Final = tuple(function.value for function in terms.AggregateFunction)
 _CONDITIONS: Final = frozenset((Predicate, And, Or, Not, Constant))
 
 
@@ -83,14 +71,14 @@ class TermReader(Cursor):
         """Read a whole expression; a subclass reads conditions."""
         return self.sum()
 
-    def term(self, what: str) -> Term:
+    def term(self, what: str) -> terms.Term:
         """Read a term; `what` names it in an error."""
         at = self.at
         if (self.kinds[at] is NUMBER or self.kinds[at] is STRING) and self.words[at + 1] not in _ARITHMETIC:
             return self._atom()  # type: ignore[return-value]
         return self.as_term(self.sum(), at, what)
 
-    def as_term(self, parsed: Parsed, at: int, what: str) -> Term:
+    def as_term(self, parsed: Parsed, at: int, what: str) -> terms.Term:
         """Return `parsed`, or raise at token `at` if it is a condition."""
         if type(parsed) in _CONDITIONS:
             raise self.fail(f"{what} must be a value, but this is a condition", at=at)
@@ -121,13 +109,15 @@ class TermReader(Cursor):
         if self.operations > MAX_OPERATIONS:
             raise self.fail(f"more than {MAX_OPERATIONS} operations in one term", at=at)
 
-    def _arithmetic(self, sign: str, left: Parsed, at: int, right: Parsed, second: int) -> Arithmetic:
+    def _arithmetic(self, sign: str, left: Parsed, at: int, right: Parsed, second: int) -> terms.Arithmetic:
         self.count_operation(second - 1)
         for parsed, place in ((left, at), (right, second)):
             term = self.as_term(parsed, place, f"a side of `{sign}`")
-            if isinstance(term, Span) or (isinstance(term, Literal) and term.kind is not Kind.NUMBER):
+            if isinstance(term, terms.Span) or (
+                isinstance(term, terms.Literal) and term.kind is not Kind.NUMBER
+            ):
                 raise self.fail(f"`{sign}` needs numbers on both sides", at=place)
-        return Arithmetic(ArithmeticOperator(sign), left, right)  # type: ignore[arg-type]
+        return terms.Arithmetic(terms.ArithmeticOperator(sign), left, right)  # type: ignore[arg-type]
 
     def _atom(self) -> Parsed:
         at = self.at
@@ -138,7 +128,7 @@ class TermReader(Cursor):
             return self._number(at, 1)
         if kind == STRING:
             self.at += 1
-            return Literal(self.string(at), Kind.STRING)
+            return terms.Literal(self.string(at), Kind.STRING)
         if kind == QUOTED:
             return self.attribute()
         if kind == PARAMETER:
@@ -163,7 +153,7 @@ class TermReader(Cursor):
             f"`{before}{self.words[at]}` is not a comparison; use one of = != < <= > >=" if doubled else None,
         )
 
-    def _word(self, at: int) -> Term:
+    def _word(self, at: int) -> terms.Term:
         word = self.words[at]
         if word in RESERVED:
             return self._reserved(at, word)
@@ -180,13 +170,13 @@ class TermReader(Cursor):
                 )
             self.at += 1
             self.timed = True
-            return Elapsed()
+            return terms.Elapsed()
         return self.attribute()
 
-    def _reserved(self, at: int, word: str) -> Literal:
+    def _reserved(self, at: int, word: str) -> terms.Literal:
         if word in ("true", "false"):
             self.at += 1
-            return Literal(word == "true", Kind.BOOLEAN)
+            return terms.Literal(word == "true", Kind.BOOLEAN)
         if word == "null":
             raise self.fail(
                 "null is the absence of a value and equals nothing",
@@ -197,7 +187,7 @@ class TermReader(Cursor):
             raise self.keyword_as_name(at)
         raise self._nothing_here(at)
 
-    def _number(self, at: int, sign: int) -> Literal | Span:
+    def _number(self, at: int, sign: int) -> terms.Literal | terms.Span:
         digits = self.texts[at]
         try:
             value = sign * (int(digits) if digits.isdigit() else float(digits))
@@ -211,9 +201,9 @@ class TermReader(Cursor):
             if unit is not None:
                 self.at += 1
                 return self._span(value, unit, at)
-        return literal(value) if type(value) is float else Literal(value, Kind.NUMBER)
+        return terms.literal(value) if type(value) is float else terms.Literal(value, Kind.NUMBER)
 
-    def _unit(self, at: int) -> SpanUnit | None:
+    def _unit(self, at: int) -> terms.SpanUnit | None:
         word = self.words[at]
         unit = UNITS.get(word)
         if unit is None:
@@ -222,23 +212,23 @@ class TermReader(Cursor):
                 raise self.fail(
                     f"`{self.texts[at]}` is not a unit of time",
                     at=at,
-                    expected=tuple(f"`{u.value}`" for u in SpanUnit),
+                    expected=tuple(f"`{u.value}`" for u in terms.SpanUnit),
                     suggestion=f"write {meant}" if " " in meant else f"did you mean `{meant}`?",
                 )
         return unit
 
-    def _span(self, amount: int | float, unit: SpanUnit, at: int) -> Span:
-        if amount < 0 or (unit is SpanUnit.TICKS and amount != int(amount)):
+    def _span(self, amount: int | float, unit: terms.SpanUnit, at: int) -> terms.Span:
+        if amount < 0 or (unit is terms.SpanUnit.TICKS and amount != int(amount)):
             raise self.fail("a length of time is not negative, and a whole number of ticks", at=at)
         self.timed = True
-        return Span(amount, unit)
+        return terms.Span(amount, unit)
 
     def string(self, at: int) -> str:
         """Return the string constant at token `at`."""
         inner = self.texts[at][1:-1]
         return inner.replace("''", "'") if "'" in inner else inner
 
-    def _timestamp(self, at: int) -> Literal:
+    def _timestamp(self, at: int) -> terms.Literal:
         written = self.string(at)
         time = parse_rfc3339(written)
         if time is None:
@@ -250,9 +240,9 @@ class TermReader(Cursor):
                 suggestion=f"it lacks a time zone: '{written}Z' is UTC" if zoned else None,
             )
         self.at = at + 1
-        return Literal(time, Kind.TIMESTAMP)
+        return terms.Literal(time, Kind.TIMESTAMP)
 
-    def _parameter(self, at: int, *, many: bool = False) -> Parameter:
+    def _parameter(self, at: int, *, many: bool = False) -> terms.Parameter:
         name = self.texts[at][1:]
         if self.parameters is None:
             raise self.fail(
@@ -262,7 +252,7 @@ class TermReader(Cursor):
             )
         self.parameters[name] = None
         self.at += 1
-        return Parameter(name, many)
+        return terms.Parameter(name, many)
 
     def _parenthesis(self, at: int) -> Parsed:
         self.enter(at)
@@ -279,7 +269,7 @@ class TermReader(Cursor):
             return self.fail("the parenthesis that opens here is never closed", at=at, expected=("`)`",))
         return self.unexpected("a parenthesis is not closed", ("and", "or", ")"))
 
-    def _minus(self, at: int) -> Negative | Literal | Span:
+    def _minus(self, at: int) -> terms.Negative | terms.Literal | terms.Span:
         self.at += 1
         if self.kinds[self.at] == NUMBER:
             return self._number(self.at, -1)
@@ -287,11 +277,13 @@ class TermReader(Cursor):
         self.count_operation(at)
         inner = self.as_term(self._atom(), at + 1, "the operand of a minus sign")
         self.depth -= 1
-        if isinstance(inner, Span) or (isinstance(inner, Literal) and inner.kind is not Kind.NUMBER):
+        if isinstance(inner, terms.Span) or (
+            isinstance(inner, terms.Literal) and inner.kind is not Kind.NUMBER
+        ):
             raise self.fail("only a number can have a minus sign", at=at)
-        return Negative(inner)
+        return terms.Negative(inner)
 
-    def _aggregate(self, at: int) -> Aggregate:
+    def _aggregate(self, at: int) -> terms.Aggregate:
         word = self.words[at]
         if word not in _FUNCTIONS:
             near = closest(word, _FUNCTIONS)
@@ -304,9 +296,9 @@ class TermReader(Cursor):
         if self.scope.aggregates is not None:
             raise self.fail(f"`{word}` is not allowed here: {self.scope.aggregates}", at=at)
         self.at += 2
-        function = AggregateFunction(word)
+        function = terms.AggregateFunction(word)
         if self.words[self.at] == "*":
-            if function is not AggregateFunction.COUNT:
+            if function is not terms.AggregateFunction.COUNT:
                 raise self.fail(f"`{word}` needs the attribute it is taken over; only `count` takes `*`")
             self.at += 1
             argument = None
@@ -315,9 +307,9 @@ class TermReader(Cursor):
             argument = self.term(f"the argument of `{word}`")
             self.scope.aggregates = kept
         self.expect(")", f"the argument of `{word}` is not closed")
-        return Aggregate(function, argument)
+        return terms.Aggregate(function, argument)
 
-    def attribute(self) -> Attribute:
+    def attribute(self) -> terms.Attribute:
         """Read an attribute's name, and resolve its alias."""
         at = self.at
         parts = [self.unquoted(at)] if self.kinds[at] == QUOTED else self.texts[at].split(".")
@@ -330,21 +322,21 @@ class TermReader(Cursor):
             self.at += 2
         return self._resolve(parts, at)
 
-    def _resolve(self, parts: list[str], at: int) -> Attribute:
+    def _resolve(self, parts: list[str], at: int) -> terms.Attribute:
         scope = self.scope
         head = parts[0]
         if len(parts) > 1:
             rest = ".".join(parts[1:])
             if head == scope.single:
-                return Attribute(rest)
+                return terms.Attribute(rest)
             if head in scope.aliases:
-                return Attribute(rest, head)
+                return terms.Attribute(rest, head)
             if scope.sequence and head.lower() == "last":
                 if not scope.last:
                     raise self.fail(
                         f"`last.{rest}` is allowed in the `on`, `while` and `compute` of a fold only", at=at
                     )
-                return Attribute(rest, "last")
+                return terms.Attribute(rest, "last")
             if scope.joined or (scope.sequence and scope.aliases):
                 raise self._unknown_alias(head, at)
             if head in scope.unnamed:
@@ -364,7 +356,7 @@ class TermReader(Cursor):
                 expected=tuple(f"`{alias}.{head}`" for alias in scope.aliases),
             )
         # A million subscriptions name few attributes, so they share interned strings.
-        return Attribute(intern(".".join(parts)))
+        return terms.Attribute(intern(".".join(parts)))
 
     def _unknown_alias(self, head: str, at: int) -> Exception:
         scope = self.scope

@@ -9,17 +9,8 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from tocsin.language.patterns import like
+from tocsin.model import queries
 from tocsin.model.conditions import Condition, Operator, Predicate, map_predicates
-from tocsin.model.queries import (
-    Filter,
-    Query,
-    Sequence,
-    Step,
-    View,
-    computations_of,
-    condition_clauses,
-    field_of,
-)
 from tocsin.model.terms import Parameter, Span, SpanUnit, Term, literal, map_operands
 from tocsin.model.values import Value
 
@@ -29,12 +20,12 @@ Bindings: TypeAlias = Mapping[str, Value | tuple[Value, ...] | timedelta]
 _LIKES = (Operator.LIKE, Operator.NOT_LIKE)
 
 
-def bind_query(query: Query, values: Bindings) -> Query:
+def bind_query(query: queries.Query, values: Bindings) -> queries.Query:
     """Return `query` with constants in the place of its parameters."""
     select = tuple(replace(item, term=_bind_term(item.term, values)) for item in query.select)
-    if isinstance(query, Filter):
+    if isinstance(query, queries.Filter):
         return replace(query, condition=bind_condition(query.condition, values), select=select)
-    if isinstance(query, View):
+    if isinstance(query, queries.View):
         on, where = (bind_condition(condition, values) for condition in (query.on, query.where))
         return replace(query, select=select, on=on, where=where)
     steps = tuple(_bind_step(step, values) for step in query.steps)
@@ -74,13 +65,13 @@ def _bind_term(term: Term, values: Bindings) -> Term:
     return literal(value)  # type: ignore[arg-type]
 
 
-def _bind_step(step: Step, values: Bindings) -> Step:
+def _bind_step(step: queries.Step, values: Bindings) -> queries.Step:
     fields: dict[str, object] = {
-        field_of(word): bind_condition(condition, values)
-        for word, condition in condition_clauses(step).items()
+        queries.field_of(word): bind_condition(condition, values)
+        for word, condition in queries.condition_clauses(step).items()
     }
-    if isinstance(step.source, Sequence):
+    if isinstance(step.source, queries.Sequence):
         fields["source"] = bind_query(step.source, values)
-    if computed := computations_of(step):
+    if computed := queries.computations_of(step):
         fields["compute"] = tuple(replace(one, term=_bind_term(one.term, values)) for one in computed)
     return replace(step, **fields)

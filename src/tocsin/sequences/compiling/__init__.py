@@ -5,7 +5,11 @@ Conditions are pushed down to the earliest step where they mean the same. Then t
 backwards, because the values that a node holds are those that the later steps need.
 """
 
-from tocsin.sequences.compiling.compiler import compile_expression
-from tocsin.sequences.compiling.parameters import parameters_in_programs
+from tocsin.sequences.compiling.compiler import (
+    CompiledSequence,
+    compile_expression,
+    compile_sequence,
+    parameters_in_programs,
+)
 
-__all__ = ["compile_expression", "parameters_in_programs"]
+__all__ = ["CompiledSequence", "compile_expression", "compile_sequence", "parameters_in_programs"]

@@ -10,33 +10,17 @@ import numpy as np
 from tocsin.model.terms import Literal, Parameter
 from tocsin.model.values import Kind
 from tocsin.sequences._kernels.instructions import FAIL, Do, Mode
-from tocsin.sequences.compiling.values import (
-    DURATION,
-    ITSELF,
-    NOTHING,
-    Check,
-    Checks,
-    Every,
-    Given,
-    Held,
-    Key,
-    Linked,
-    Made,
-    OneOf,
-    Read,
-    Value,
-    parts_of,
-)
+from tocsin.sequences.compiling import ir
 from tocsin.sequences.programs import NOTHING as EMPTY
 from tocsin.sequences.programs import Column, Program, operand
 
-Slots = Mapping[Key, int]
+Slots = Mapping[ir.Key, int]
 
 _TEXTS: Final = frozenset(range(Do.CONTAINS, Do.NOT_ENDS_WITH + 1))
 _ZERO: Final = Literal(0, Kind.NUMBER)
 
 
-def test_program(checks: Sequence[Checks], slots: Slots) -> Program:
+def test_program(checks: Sequence[ir.Checks], slots: Slots) -> Program:
     """Return the program that tests all these checks, the cheapest first; `slots` has the slot of each key."""
     writer = _Writer(slots)
     for check in sorted(checks, key=_cost):
@@ -44,7 +28,7 @@ def test_program(checks: Sequence[Checks], slots: Slots) -> Program:
     return writer.program()
 
 
-def assign_program(values: Sequence[Value], slots: Slots) -> Program:
+def assign_program(values: Sequence[ir.Value], slots: Slots) -> Program:
     """Return the program that stores these values in slots 0, 1, ...."""
     writer = _Writer(slots)
     for slot, value in enumerate(values):
@@ -52,11 +36,11 @@ def assign_program(values: Sequence[Value], slots: Slots) -> Program:
     return writer.program()
 
 
-def _cost(checks: Checks) -> int:
+def _cost(checks: ir.Checks) -> int:
     """Return about how much work a check is; searches in strings come last."""
-    if isinstance(checks, Check):
+    if isinstance(checks, ir.Check):
         work = 100 if checks.do in _TEXTS else 1 if checks.do in (Do.TRUE, Do.PRESENT, Do.MISSING) else 2
-        return work + 2 * sum(isinstance(part, (Made, OneOf)) for part in parts_of(checks))
+        return work + 2 * sum(isinstance(part, (ir.Made, ir.OneOf)) for part in ir.parts_of(checks))
     return sum(map(_cost, checks.of))
 
 
@@ -73,7 +57,7 @@ class _Writer:
         self._code: list[tuple[int, int | _Label, int, int]] = []
         self._columns: dict[Column, int] = {}
         self._constants: dict[Literal | Parameter, int] = {}
-        self._made: dict[Value, int] = {}  # results computed on every path so far
+        self._made: dict[ir.Value, int] = {}  # results computed on every path so far
         self._scratch = 0
 
     def program(self) -> Program:
@@ -84,26 +68,26 @@ class _Writer:
         array.flags.writeable = False
         return Program(array, tuple(self._columns), tuple(self._constants), self._scratch)
 
-    def check(self, checks: Checks, failed: _Label) -> None:
+    def check(self, checks: ir.Checks, failed: _Label) -> None:
         """Write checks that jump to `failed` if they do not hold."""
-        if isinstance(checks, Check):
+        if isinstance(checks, ir.Check):
             left, right = self._operand(checks.left), 0
-            if checks.right is not NOTHING:
+            if checks.right is not ir.NOTHING:
                 right = self._operand(checks.right)
             self._write(checks.do, failed, left, right)
-        elif isinstance(checks, Every):
+        elif isinstance(checks, ir.AllOf):
             for one in sorted(checks.of, key=_cost):
                 self.check(one, failed)
         else:
             self._alternatives(sorted(checks.of, key=_cost), failed)
 
-    def store(self, slot: int, value: Value) -> None:
-        if isinstance(value, Linked):
+    def store(self, slot: int, value: ir.Value) -> None:
+        if isinstance(value, ir.Linked):
             self._write(Do.LINK, slot, self._operand(value.before))
         else:
             self._write(Do.STORE, slot, self._operand(value))
 
-    def _alternatives(self, checks: Iterable[Checks], failed: _Label) -> None:
+    def _alternatives(self, checks: Iterable[ir.Checks], failed: _Label) -> None:
         *others, last = (*checks,) or (_NEVER,)
         held = _Label()
         for one in others:
@@ -114,7 +98,7 @@ class _Writer:
         self._apart(last, failed)
         held.at = len(self._code)
 
-    def _apart(self, checks: Checks, failed: _Label) -> None:
+    def _apart(self, checks: ir.Checks, failed: _Label) -> None:
         """Write checks that may be skipped, so that later instructions cannot use their results."""
         before = dict(self._made)
         self.check(checks, failed)
@@ -123,16 +107,16 @@ class _Writer:
     def _write(self, do: Do, a: int | _Label, b: int = 0, c: int = 0) -> None:
         self._code.append((int(do), a, b, c))
 
-    def _operand(self, value: Value) -> int:
-        if isinstance(value, Read):
+    def _operand(self, value: ir.Value) -> int:
+        if isinstance(value, ir.Read):
             return operand(Mode.EVENT, self._columns.setdefault(value.column, len(self._columns)))
-        if isinstance(value, Held):
+        if isinstance(value, ir.Held):
             return operand(Mode.BOUND, self._slots[value.key])
-        if isinstance(value, Given):
+        if isinstance(value, ir.Given):
             return self._constant(value.constant)
-        if value is DURATION:
+        if value is ir.DURATION:
             return operand(Mode.DURATION)
-        if value is ITSELF:
+        if value is ir.ITSELF:
             return operand(Mode.SELF)
         if value not in self._made:
             self._made[value] = self._make(value)
@@ -141,13 +125,13 @@ class _Writer:
     def _constant(self, constant: Literal | Parameter) -> int:
         return operand(Mode.CONSTANT, self._constants.setdefault(constant, len(self._constants)))
 
-    def _make(self, value: Value) -> int:
-        if isinstance(value, Made):
+    def _make(self, value: ir.Value) -> int:
+        if isinstance(value, ir.Made):
             left, right = self._operand(value.left), self._operand(value.right)
             return self._into_scratch(value.do, left, right)
-        if isinstance(value, OneOf):
+        if isinstance(value, ir.OneOf):
             return self._choose(value)
-        assert value is NOTHING  # noqa: S101 - all others are operands, or chains
+        assert value is ir.NOTHING  # noqa: S101 - all others are operands, or chains
         zero = self._constant(_ZERO)
         return self._into_scratch(Do.DIVIDE, zero, zero)  # which is absent
 
@@ -157,7 +141,7 @@ class _Writer:
         self._write(do, number, left, right)
         return operand(Mode.SCRATCH, number)
 
-    def _choose(self, value: OneOf) -> int:
+    def _choose(self, value: ir.OneOf) -> int:
         number = self._scratch
         self._scratch += 1
         other, done = _Label(), _Label()
@@ -175,4 +159,4 @@ class _Writer:
         return operand(Mode.SCRATCH, number)
 
 
-_NEVER: Final = Check(Do.LT, Given(_ZERO), Given(_ZERO))
+_NEVER: Final = ir.Check(Do.LT, ir.Given(_ZERO), ir.Given(_ZERO))

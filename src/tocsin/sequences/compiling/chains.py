@@ -1,26 +1,21 @@
-"""An expression as a chain of steps, each with formulas over values."""
+"""An expression as a chain of steps, each with formulas over values, as early in the chain as they can be tested."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
+from typing import Final
+
 from msgspec import Struct, field
 
-from tocsin.model.conditions import TRUE, And, Condition, all_of
+from tocsin.model.conditions import TRUE, And, Condition, Operator, all_of
 from tocsin.model.errors import SubscriptionError
-from tocsin.sequences.algebra import (
-    Compute,
-    Computed,
-    Expression,
-    Iterate,
-    Next,
-    Project,
-    Rename,
-    Select,
-    Stream,
-    Union,
-)
-from tocsin.sequences.compiling.formulas import Formula, conjuncts_of, values_in
+from tocsin.model.terms import Attribute, Literal, Parameter
+from tocsin.model.values import Kind
+from tocsin.sequences import algebra
+from tocsin.sequences.compiling import ir
+from tocsin.sequences.compiling.formulas import conjuncts_of, rewritten, values_in
 from tocsin.sequences.compiling.scopes import ValueScope
-from tocsin.sequences.compiling.values import DURATION
 
 
 class Link(Struct):
@@ -31,14 +26,14 @@ class Link(Struct):
     in the scope `again`, of an iteration; the step ends in the scope `after`.
     """
 
-    stream: Stream
+    stream: algebra.Stream
     alias: str
     after: ValueScope
     before: ValueScope | None = None
     again: ValueScope | None = None
-    guard: list[Formula] = field(default_factory=list)
-    going: list[Formula] = field(default_factory=list)
-    where: list[Formula] = field(default_factory=list)
+    guard: list[ir.Formula] = field(default_factory=list)
+    going: list[ir.Formula] = field(default_factory=list)
+    where: list[ir.Formula] = field(default_factory=list)
     renewed: frozenset[str] = frozenset()  # computed values that an iteration changes
     on: Condition = TRUE
     while_: Condition = TRUE
@@ -49,31 +44,33 @@ class Chain(Struct):
     """The steps in order, and the values of `select`, if there is one."""
 
     links: list[Link]
-    selected: tuple[Computed, ...] | None = None
+    selected: tuple[algebra.Computed, ...] | None = None
 
 
-def chain_of(expression: Expression) -> Chain:
+def chain_of(expression: algebra.Expression) -> Chain:
     """Return an expression as a chain, or raise `SubscriptionError` if it is not left-deep."""
-    if isinstance(expression, Project):
+    if isinstance(expression, algebra.Project):
         return Chain(_links(expression.of), expression.values)
     return Chain(_links(expression))
 
 
-def _links(expression: Expression) -> list[Link]:
-    spine: list[Select | Compute | Next | Iterate] = []
-    while not isinstance(expression, Rename):
-        if not isinstance(expression, (Select, Compute, Next, Iterate)):
+def _links(expression: algebra.Expression) -> list[Link]:
+    spine: list[algebra.Select | algebra.Compute | algebra.Next | algebra.Iterate] = []
+    while not isinstance(expression, algebra.Rename):
+        if not isinstance(expression, (algebra.Select, algebra.Compute, algebra.Next, algebra.Iterate)):
             raise _refused(expression)
         spine.append(expression)
-        expression = expression.left if isinstance(expression, (Next, Iterate)) else expression.of
+        expression = (
+            expression.left if isinstance(expression, (algebra.Next, algebra.Iterate)) else expression.of
+        )
     links = [Link(_stream(expression), expression.alias, ValueScope(expression.alias))]
     for above in reversed(spine):
         last = links[-1]
-        if isinstance(above, Next):
+        if isinstance(above, algebra.Next):
             links.append(_next(last.after, above))
-        elif isinstance(above, Iterate):
+        elif isinstance(above, algebra.Iterate):
             links.append(_iterated(last.after, above))
-        elif isinstance(above, Select):
+        elif isinstance(above, algebra.Select):
             last.where += conjuncts_of(above.where, last.after.value)
             last.selected = both(last.selected, above.where)
         else:
@@ -81,14 +78,14 @@ def _links(expression: Expression) -> list[Link]:
     return links
 
 
-def _next(before: ValueScope, expression: Next) -> Link:
+def _next(before: ValueScope, expression: algebra.Next) -> Link:
     stream, alias, filtered, computed = _right(expression.right)
     scope = ValueScope(alias, before.held | {before.alias}, before.names()).computing(computed)
     guard = conjuncts_of(filtered, scope.value) + conjuncts_of(expression.on, scope.value)
     return Link(stream, alias, scope, before, guard=guard, on=both(filtered, expression.on))
 
 
-def _iterated(before: ValueScope, expression: Iterate) -> Link:
+def _iterated(before: ValueScope, expression: algebra.Iterate) -> Link:
     stream, alias, filtered, computed = _right(expression.right)
     begun = before.beginning(expression.lefts, expression.begin)
     renewed = [value.name for value in (*computed, *expression.compute)]
@@ -111,30 +108,32 @@ def _iterated(before: ValueScope, expression: Iterate) -> Link:
     )
 
 
-def _right(expression: Expression) -> tuple[Stream, str, Condition, tuple[Computed, ...]]:
+def _right(
+    expression: algebra.Expression,
+) -> tuple[algebra.Stream, str, Condition, tuple[algebra.Computed, ...]]:
     """Return a right operand's stream and alias, its condition on each event, and the values computed from it."""
-    if isinstance(expression, Rename):
+    if isinstance(expression, algebra.Rename):
         return _stream(expression), expression.alias, TRUE, ()
-    if isinstance(expression, Select):
+    if isinstance(expression, algebra.Select):
         stream, alias, filtered, computed = _right(expression.of)
         own = ValueScope(alias).computing(computed)
         asked = [
             value for formula in conjuncts_of(expression.where, own.value) for value in values_in(formula)
         ]
-        if DURATION in asked:
+        if ir.DURATION in asked:
             raise SubscriptionError(
                 f"`duration` of an event of `{alias}` alone cannot be asked here; "
                 "publish these events under a name of their own, and read that"
             )
         return stream, alias, both(filtered, expression.where), computed
-    if isinstance(expression, Compute):
+    if isinstance(expression, algebra.Compute):
         stream, alias, filtered, computed = _right(expression.of)
         return stream, alias, filtered, (*computed, *expression.values)
     raise _refused(expression)
 
 
-def _stream(expression: Rename) -> Stream:
-    if not isinstance(expression.of, Stream):
+def _stream(expression: algebra.Rename) -> algebra.Stream:
+    if not isinstance(expression.of, algebra.Stream):
         raise _refused(expression.of)
     return expression.of
 
@@ -150,12 +149,96 @@ def both(one: Condition, other: Condition) -> Condition:
     return all_of(members)
 
 
-def _refused(expression: Expression) -> SubscriptionError:
-    if isinstance(expression, Union):
+def _refused(expression: algebra.Expression) -> SubscriptionError:
+    if isinstance(expression, algebra.Union):
         return SubscriptionError(
             "a union is made by publishing: let several subscriptions `publish as` one name, and read that"
         )
-    what = {Project: "`select`", Stream: "a stream without an alias"}.get(type(expression), "a sequence")
+    what = {algebra.Project: "`select`", algebra.Stream: "a stream without an alias"}.get(
+        type(expression), "a sequence"
+    )
     return SubscriptionError(
         f"{what} cannot stand here: put the part that is to be read as one event in parentheses"
     )
+
+
+_WIDEST: Final = 2**63 - 1
+
+
+def push(links: list[Link]) -> None:
+    """Move every formula that does not depend on a step's event to the step before.
+
+    A formula over held values that do not change has its truth when the instance is made, so the edge that makes the
+    instance tests it: an instance that fails it could never be completed. Values that an iteration changes are tested in
+    the iteration.
+    """
+    for place in range(len(links) - 1, 0, -1):
+        link, earlier = links[place], links[place - 1]
+        for formulas in (link.guard, link.going, link.where):
+            ready = [formula for formula in formulas if _is_ready(formula, link)]
+            formulas[:] = [formula for formula in formulas if formula not in ready]
+            for formula in ready:
+                moved = rewritten(formula, lambda held, link=link: link.before.of(held.key))  # type: ignore[misc]
+                earlier.where += [one for one in moved if one not in earlier.where]
+        # The guard, or the test of the iteration, has tested these already.
+        link.where = [q for q in link.where if q not in link.guard and q not in link.going]
+
+
+def bound(links: list[Link]) -> list[int | Parameter | None]:
+    """Return the longest duration of an instance at each node, and remove the formulas that it implies.
+
+    A duration never becomes shorter, so an instance that exceeds the bound of any later step can be dropped.
+    """
+    found: list[int | Parameter | None] = [None] * (len(links) - 1)
+    later: int | Parameter | None = None
+    for place in range(len(links) - 1, 0, -1):
+        link = links[place]
+        own = _bounds((*link.guard, *link.going, *link.where))
+        whole = [one for one in own if isinstance(one, int)]
+        if isinstance(later, int):
+            whole.append(later)
+        parameters = [one for one in own if isinstance(one, Parameter)]
+        longest = min(whole) if whole else parameters[0] if parameters else later
+        found[place - 1] = later = longest
+        for formulas in (link.guard, link.going, link.where):
+            formulas[:] = [formula for formula in formulas if not _is_implied(formula, longest)]
+    return found
+
+
+def _is_ready(formula: ir.Formula, link: Link) -> bool:
+    for value in values_in(formula):
+        if value is ir.DURATION or isinstance(value, ir.Read):
+            return False
+        if isinstance(value, ir.Held) and isinstance(value.key, Attribute):
+            changing = link.renewed if value.key.alias is None else ()
+            if value.key.alias == algebra.LAST or value.key.path in changing:
+                return False
+    return True
+
+
+def _bounds(formulas: Iterable[ir.Formula]) -> list[int | Parameter]:
+    return [one for one in map(_bound, formulas) if one is not None]
+
+
+def _bound(formula: ir.Formula) -> int | Parameter | None:
+    """Return the longest duration that satisfies a formula, if the formula is such a bound."""
+    if not isinstance(formula, ir.Atom) or formula.subject is not ir.DURATION:
+        return None
+    if formula.operator not in (Operator.LE, Operator.LT) or not isinstance(formula.operands[0], ir.Given):
+        return None
+    constant = formula.operands[0].constant
+    if isinstance(constant, Parameter):
+        return constant if formula.operator is Operator.LE else None
+    if constant.kind is not Kind.NUMBER or not isinstance(constant, Literal):
+        return None
+    assert isinstance(constant.value, (int, float))  # noqa: S101 - a number
+    longest = math.ceil(constant.value) - 1 if formula.operator is Operator.LT else math.floor(constant.value)
+    return longest if longest <= _WIDEST else None
+
+
+def _is_implied(formula: ir.Formula, longest: int | Parameter | None) -> bool:
+    """Tell whether every instance that is not dropped satisfies a formula about the duration."""
+    asked = _bound(formula)
+    if asked is None:
+        return False
+    return asked == longest or (isinstance(asked, int) and isinstance(longest, int) and longest <= asked)

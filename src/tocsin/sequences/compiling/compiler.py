@@ -7,30 +7,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tocsin.model.conditions import TRUE, Condition, Operator
+from tocsin.model import queries
+from tocsin.model.conditions import TRUE, Condition, Operator, Predicate
 from tocsin.model.terms import Attribute, Parameter
-from tocsin.sequences.algebra import Expression, output_values
+from tocsin.sequences.algebra import Expression, output_values, reads_of
 from tocsin.sequences.automaton import Automaton, Edge, Guard, Node, Output, Part, Test
+from tocsin.sequences.compiling import ir
 from tocsin.sequences.compiling.assembly import assign_program, test_program
-from tocsin.sequences.compiling.chains import Chain, Link, both, chain_of
+from tocsin.sequences.compiling.chains import Chain, Link, both, bound, chain_of, push
 from tocsin.sequences.compiling.checks import checks_of
-from tocsin.sequences.compiling.formulas import Atom, Formula
-from tocsin.sequences.compiling.parameters import needs_rows
-from tocsin.sequences.compiling.pushdown import bound, push
-from tocsin.sequences.compiling.static_parts import split
-from tocsin.sequences.compiling.values import (
-    Checks,
-    Held,
-    Key,
-    Mark,
-    Marked,
-    Read,
-    Truth,
-    Value,
-    parts_of,
-    read_item,
-)
+from tocsin.sequences.compiling.formulas import split
 from tocsin.sequences.programs import Program
+from tocsin.sequences.ticks import Ticks
+from tocsin.sequences.translation import expression_of
 
 
 def compile_expression(
@@ -89,13 +78,13 @@ class _Tests(Struct, frozen=True):
 
     condition: Condition
     static: Condition
-    checks: tuple[Checks, ...]
-    all_checks: tuple[Checks, ...]  # including those of the static part
+    checks: tuple[ir.Checks, ...]
+    all_checks: tuple[ir.Checks, ...]  # including those of the static part
 
-    def test(self, slots: Mapping[Key, int]) -> Test:
+    def test(self, slots: Mapping[ir.Key, int]) -> Test:
         return Test(self.condition, self.static, test_program(self.checks, slots), self._whole(slots))
 
-    def _whole(self, slots: Mapping[Key, int]) -> Program | None:
+    def _whole(self, slots: Mapping[ir.Key, int]) -> Program | None:
         if self.static == TRUE:
             return None
         program = test_program(self.all_checks, slots)
@@ -109,7 +98,7 @@ class _Step(Struct, frozen=True):
     going: _Tests
     ending: _Tests
     equal: tuple[tuple[str, Attribute], ...]  # an attribute of the event, and the held value it equals
-    rest: tuple[Checks, ...]
+    rest: tuple[ir.Checks, ...]
 
 
 def _step_tests(link: Link, *, edges: bool, filters: bool) -> _Step:
@@ -122,27 +111,29 @@ def _step_tests(link: Link, *, edges: bool, filters: bool) -> _Step:
     return _Step(guard, going, ending, tuple(found for _, found in equal), rest)
 
 
-def _part(condition: Condition, formulas: list[Formula], *, indexed: bool) -> tuple[_Tests, list[Formula]]:
+def _part(
+    condition: Condition, formulas: list[ir.Formula], *, indexed: bool
+) -> tuple[_Tests, list[ir.Formula]]:
     static, dynamic = split(formulas) if indexed else (TRUE, formulas)
     checks, whole = (tuple(checks_of(formula) for formula in some) for some in (dynamic, formulas))
     return _Tests(condition, static, checks, whole), dynamic
 
 
-def _equality(formula: Formula) -> tuple[str, Attribute] | None:
+def _equality(formula: ir.Formula) -> tuple[str, Attribute] | None:
     """Return the event's attribute and the held value, if a formula is their equality."""
-    if not isinstance(formula, Atom) or formula.operator is not Operator.EQ:
+    if not isinstance(formula, ir.Atom) or formula.operator is not Operator.EQ:
         return None
     for one, other in ((formula.subject, formula.operands[0]), (formula.operands[0], formula.subject)):
-        if isinstance(one, Read) and isinstance(one.column, str) and isinstance(other, Held):
+        if isinstance(one, ir.Read) and isinstance(one.column, str) and isinstance(other, ir.Held):
             assert isinstance(other.key, Attribute)  # noqa: S101 - formulas name attributes
             return one.column, other.key
     return None
 
 
-def _keys(link: Link, tests: _Step, wanted: Sequence[Value]) -> list[Key]:
+def _keys(link: Link, tests: _Step, wanted: Sequence[ir.Value]) -> list[ir.Key]:
     """Return the keys that an instance at a step holds: for the tests there, and for the later steps."""
     waiting = list(_held((*tests.guard.checks, *tests.going.checks, *tests.ending.checks, *wanted)))
-    found: dict[Key, None] = {}
+    found: dict[ir.Key, None] = {}
     while waiting:
         key = waiting.pop()
         if key not in found:
@@ -152,23 +143,23 @@ def _keys(link: Link, tests: _Step, wanted: Sequence[Value]) -> list[Key]:
     return sorted(found, key=_order)
 
 
-def _held(values: Iterable[Value | Checks]) -> Iterator[Key]:
+def _held(values: Iterable[ir.Value | ir.Checks]) -> Iterator[ir.Key]:
     for value in values:
-        for part in parts_of(value):
-            if isinstance(part, Held):
+        for part in ir.parts_of(value):
+            if isinstance(part, ir.Held):
                 yield part.key
 
 
-def _order(key: Key) -> tuple[int, str, str, str]:
+def _order(key: ir.Key) -> tuple[int, str, str, str]:
     """Return a sort key, so that nodes with equal slots have them in equal order: named values first."""
     if isinstance(key, Attribute):
         return (0, key.alias or "", key.path, "")
-    if isinstance(key, Truth):
+    if isinstance(key, ir.Truth):
         return (1, key.of.alias or "", key.of.path, repr((key.operator, key.operands)))
     return (2, key.alias, str(int(key.mark)), "")
 
 
-def _node(link: Link, tests: _Step, slots: Mapping[Key, int], longest: int | Parameter | None) -> Node:
+def _node(link: Link, tests: _Step, slots: Mapping[ir.Key, int], longest: int | Parameter | None) -> Node:
     rebind = None
     test = tests.guard.test(slots)
     if link.again is not None:
@@ -187,21 +178,112 @@ def _node(link: Link, tests: _Step, slots: Mapping[Key, int], longest: int | Par
     )
 
 
-def _output(chain: Chain, names: tuple[str, ...], *, full: bool) -> tuple[Output, list[Value]]:
+def _output(chain: Chain, names: tuple[str, ...], *, full: bool) -> tuple[Output, list[ir.Value]]:
     """Return the output, with values of these names, and the value of each of its slots."""
     after = chain.links[-1].after
     if chain.selected is None:
         values = [after.value(Attribute(name)) for name in names]
     else:
-        values = [read_item(computed.term, after.value) for computed in chain.selected]
+        values = [ir.read_item(computed.term, after.value) for computed in chain.selected]
     named = tuple((name, place) for place, name in enumerate(names))
     parts: list[Part] = []
     for link in chain.links:
-        marks = [Mark.FIRST] * (link.again is not None) + [Mark.LAST] + [Mark.CHAIN] * full
+        marks = [ir.Mark.FIRST] * (link.again is not None) + [ir.Mark.LAST] + [ir.Mark.CHAIN] * full
         places = {mark: len(values) + place for place, mark in enumerate(marks)}
-        values += [after.of(Marked(link.alias, mark)) for mark in marks]
-        last = places[Mark.LAST]
+        values += [after.of(ir.Marked(link.alias, mark)) for mark in marks]
+        last = places[ir.Mark.LAST]
         parts.append(
-            Part(link.alias, link.stream.name, places.get(Mark.FIRST, last), last, places.get(Mark.CHAIN))
+            Part(
+                link.alias, link.stream.name, places.get(ir.Mark.FIRST, last), last, places.get(ir.Mark.CHAIN)
+            )
         )
     return Output(len(values), tuple(parts), named, chain.selected is not None), values
+
+
+def needs_rows(automaton: Automaton, inner: Iterable[Expression]) -> bool:
+    """Tell whether the rows of a template have to be compiled one by one.
+
+    They do if a parameter is in a residual predicate, or anywhere in one of `inner`, the sequences in parentheses: these
+    are shared by their names, and each row's has a name of its own.
+    """
+    in_columns = any(
+        isinstance(column, Predicate) and _has_parameters(column)
+        for program in _programs(automaton)
+        for column in program.columns
+    )
+    return in_columns or any(map(_has_parameters, inner))
+
+
+def parameters_in_programs(automaton: Automaton) -> frozenset[str]:
+    """Return the parameters that are constants of programs.
+
+    A row with a timestamp for one of them has to be compiled by itself: a text beside a timestamp constant is read as a
+    timestamp, which no program does.
+    """
+    return frozenset(
+        constant.name
+        for program in _programs(automaton)
+        for constant in program.constants
+        if isinstance(constant, Parameter)
+    )
+
+
+def _has_parameters(whole: Expression | Predicate) -> bool:
+    waiting: list[object] = [whole]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Parameter):
+            return True
+        if isinstance(part, tuple):
+            waiting += part
+        elif isinstance(part, Struct):
+            waiting += [getattr(part, name) for name in part.__struct_fields__]
+    return False
+
+
+def _programs(automaton: Automaton) -> Iterator[Program]:
+    for node in automaton.nodes:
+        yield node.guard.test.program
+    rebinds = (node.rebind for node in automaton.nodes)
+    for edge in (*automaton.edges, *rebinds):
+        if edge is not None:
+            yield from (edge.test.program, edge.assign)
+
+
+class CompiledSequence(Struct, frozen=True):
+    """A sequence, or a template of sequences, as a `SequenceMatcher` takes it.
+
+    `reads` are the streams it reads, including those of sequences in parentheses, and `publishes` the stream it
+    feeds. With `full`, its matches have every event of their steps.
+    """
+
+    query: queries.Sequence
+    expression: Expression
+    automaton: Automaton
+    reads: frozenset[str]
+    publishes: str | None = None
+    full: bool = False
+
+
+def compile_sequence(
+    query: queries.Sequence,
+    ticks: Ticks,
+    *,
+    index_edges: bool = True,
+    index_filters: bool = True,
+    full: bool = False,
+) -> CompiledSequence:
+    """Return a compiled sequence, or raise `SubscriptionError` naming the part that cannot be compiled.
+
+    Without `index_edges` (or `index_filters`) the conditions of edges (or of guards) stay whole in their programs.
+
+    >>> from tocsin.language import parse
+    >>> compiled = compile_sequence(parse("from stock a next stock b on b.name = a.name"), Ticks())
+    >>> compiled.automaton.nodes[0].guard.keys, compiled.reads
+    ((('name', 0),), frozenset({'stock'}))
+    """
+    expression = expression_of(query, ticks)
+    automaton = compile_expression(
+        expression, index_edges=index_edges, index_filters=index_filters, full=full, publish=query.publish
+    )
+    return CompiledSequence(query, expression, automaton, reads_of(expression), query.publish, full)

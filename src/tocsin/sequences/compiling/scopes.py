@@ -10,22 +10,8 @@ from tocsin.model.errors import SubscriptionError
 from tocsin.model.terms import Attribute
 from tocsin.sequences._kernels.instructions import Do
 from tocsin.sequences.algebra import LAST, Computed
+from tocsin.sequences.compiling import ir
 from tocsin.sequences.compiling.checks import truth_of
-from tocsin.sequences.compiling.values import (
-    ITSELF,
-    NOTHING,
-    Held,
-    Key,
-    Linked,
-    Made,
-    Mark,
-    Marked,
-    Read,
-    Truth,
-    Value,
-    made,
-    read_item,
-)
 
 
 class ValueScope(Struct, frozen=True):
@@ -39,36 +25,36 @@ class ValueScope(Struct, frozen=True):
     alias: str
     held: frozenset[str] = frozenset()
     named: tuple[str, ...] = ()
-    computed: Mapping[str, Value] = {}
+    computed: Mapping[str, ir.Value] = {}
     folded: bool = False
     lefts: tuple[str, ...] | None = None
 
-    def value(self, attribute: Attribute) -> Value:
+    def value(self, attribute: Attribute) -> ir.Value:
         """Return the value of a name; NOTHING if it was never computed."""
         path, alias = attribute.path, attribute.alias
         if alias is None:
             if path in self.computed:
                 return self.computed[path]
-            return Held(attribute) if path in self.named else NOTHING
+            return ir.Held(attribute) if path in self.named else ir.NOTHING
         if alias == self.alias:
-            return Read(path)
+            return ir.Read(path)
         if alias == LAST:
             return self._last(path)
         if alias in self.held:
-            return Held(attribute)
+            return ir.Held(attribute)
         raise SubscriptionError(f"`{alias}.{path}` is of no step so far; there are {self._aliases()}")
 
-    def of(self, key: Key) -> Value:
+    def of(self, key: ir.Key) -> ir.Value:
         """Return the value of a key in the instance that this event makes."""
         if isinstance(key, Attribute):
             return self.value(key)
-        if isinstance(key, Truth):
+        if isinstance(key, ir.Truth):
             return truth_of(self.value(key.of), key.operator, key.operands)
         return self._marked(key)
 
     def computing(self, values: tuple[Computed, ...]) -> ValueScope:
         """Return the scope after values were computed, all from the data as it was before."""
-        new = {computed.name: read_item(computed.term, self.value) for computed in values}
+        new = {computed.name: ir.read_item(computed.term, self.value) for computed in values}
         return ValueScope(
             self.alias, self.held, self.named, {**self.computed, **new}, self.folded, self.lefts
         )
@@ -82,21 +68,25 @@ class ValueScope(Struct, frozen=True):
         """Return the names of all computed values so far, in the order in which they were first computed."""
         return tuple(dict.fromkeys((*self.named, *self.computed)))
 
-    def _last(self, path: str) -> Value:
+    def _last(self, path: str) -> ir.Value:
         if self.lefts is None:
-            return Held(Attribute(path, LAST))
-        value: Value = NOTHING
+            return ir.Held(Attribute(path, LAST))
+        value: ir.Value = ir.NOTHING
         for left in reversed(self.lefts):
-            value = made(Do.FIRST, self.value(Attribute(path, left)), value)
+            value = ir.made(Do.FIRST, self.value(Attribute(path, left)), value)
         return value
 
-    def _marked(self, key: Marked) -> Value:
+    def _marked(self, key: ir.Marked) -> ir.Value:
         if key.alias == self.alias:
-            before: Value = Held(key) if self.folded else NOTHING
-            if key.mark is Mark.CHAIN:
-                return Linked(before)
-            return Made(Do.FIRST, before, ITSELF) if self.folded and key.mark is Mark.FIRST else ITSELF
-        return Held(key) if key.alias in self.held else NOTHING
+            before: ir.Value = ir.Held(key) if self.folded else ir.NOTHING
+            if key.mark is ir.Mark.CHAIN:
+                return ir.Linked(before)
+            return (
+                ir.Made(Do.FIRST, before, ir.ITSELF)
+                if self.folded and key.mark is ir.Mark.FIRST
+                else ir.ITSELF
+            )
+        return ir.Held(key) if key.alias in self.held else ir.NOTHING
 
     def _aliases(self) -> str:
         return ", ".join(f"`{alias}`" for alias in (*sorted(self.held), self.alias))

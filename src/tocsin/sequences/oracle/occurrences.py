@@ -6,28 +6,19 @@ This defines the right answer; every call computes it anew from all events.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
+from typing import TypeAlias
 
 from msgspec import Struct
 
-from tocsin.model.conditions import Condition
+from tocsin.language.semantics import condition_truth
+from tocsin.model.conditions import Condition, Predicate, map_predicates
 from tocsin.model.event import Event
-from tocsin.model.terms import Attribute
+from tocsin.model.terms import Arithmetic, ArithmeticOperator, Attribute, Elapsed, Literal, Negative, Term
 from tocsin.model.values import Value
-from tocsin.sequences.algebra import (
-    LAST,
-    Compute,
-    Computed,
-    Expression,
-    Iterate,
-    Next,
-    Rename,
-    Select,
-    Stream,
-    Union,
-    output_values,
-)
+from tocsin.sequences import algebra
+from tocsin.sequences.arithmetic import accumulate, combine
 from tocsin.sequences.matches import SequenceMatch, Step, published_event
-from tocsin.sequences.oracle.evaluation import Data, holds, value_of
 
 
 class Taken(Struct, frozen=True):
@@ -56,47 +47,47 @@ class Occurrence(Struct, frozen=True):
         return self.end - self.start + 1
 
 
-def occurrences(expression: Expression, events: Sequence[Event]) -> list[Occurrence]:
+def occurrences(expression: algebra.Expression, events: Sequence[Event]) -> list[Occurrence]:
     """Return all occurrences of `expression` in `events`, which may be in any order and include published ones."""
-    if isinstance(expression, Stream):
+    if isinstance(expression, algebra.Stream):
         return _stream(expression, events)
-    if isinstance(expression, Union):
+    if isinstance(expression, algebra.Union):
         return [found for member in expression.of for found in occurrences(member, events)]
-    if isinstance(expression, Next):
+    if isinstance(expression, algebra.Next):
         return _next(expression, events)
-    if isinstance(expression, Iterate):
+    if isinstance(expression, algebra.Iterate):
         return _iterate(expression, events)
     of = occurrences(expression.of, events)
-    if isinstance(expression, Rename):
+    if isinstance(expression, algebra.Rename):
         return [_renamed(found, expression.alias) for found in of]
-    if isinstance(expression, Select):
+    if isinstance(expression, algebra.Select):
         return [found for found in of if holds(expression.where, found.data, found.duration)]
-    if isinstance(expression, Compute):
+    if isinstance(expression, algebra.Compute):
         return [
             _with(found, _replaced(found.data, expression.values, found.data, found.duration)) for found in of
         ]
     return [_with(found, _replaced({}, expression.values, found.data, found.duration)) for found in of]
 
 
-def match_of(expression: Expression, found: Occurrence, *, full: bool = False) -> SequenceMatch:
+def match_of(expression: algebra.Expression, found: Occurrence, *, full: bool = False) -> SequenceMatch:
     """Return an occurrence as a match; with `full`, it has every event of its steps."""
     steps = tuple(
         Step(step.alias, step.events[0], step.events[-1], step.events if full else None)
         for step in found.steps
     )
     return SequenceMatch(
-        steps, {name: found.data.get(Attribute(name)) for name in output_values(expression).names}
+        steps, {name: found.data.get(Attribute(name)) for name in algebra.output_values(expression).names}
     )
 
 
-def _stream(stream: Stream, events: Sequence[Event]) -> list[Occurrence]:
+def _stream(stream: algebra.Stream, events: Sequence[Event]) -> list[Occurrence]:
     if stream.of is None:
         return [
             _of_event(event, event.end, place)
             for place, event in enumerate(events)
             if event.stream == stream.name
         ]
-    selected = output_values(stream.of).selected
+    selected = algebra.output_values(stream.of).selected
     return [
         _of_event(
             published_event(
@@ -120,7 +111,7 @@ def _renamed(found: Occurrence, alias: str) -> Occurrence:
     return Occurrence(data, found.start, found.end, steps, found.began, found.place)
 
 
-def _next(expression: Next, events: Sequence[Event]) -> list[Occurrence]:
+def _next(expression: algebra.Next, events: Sequence[Event]) -> list[Occurrence]:
     rights = _by_end(occurrences(expression.right, events))
     return [
         Occurrence(
@@ -165,12 +156,12 @@ class _Partial(Struct, frozen=True):
     taken: tuple[Event, ...]
 
 
-def _iterate(expression: Iterate, events: Sequence[Event]) -> list[Occurrence]:
+def _iterate(expression: algebra.Iterate, events: Sequence[Event]) -> list[Occurrence]:
     rights = _by_end(occurrences(expression.right, events))
     found: list[Occurrence] = []
     for left in occurrences(expression.left, events):
         last = {
-            Attribute(name.path, LAST): value
+            Attribute(name.path, algebra.LAST): value
             for alias in reversed(expression.lefts)  # the nearest comes last, and overrides
             for name, value in left.data.items()
             if name.alias == alias
@@ -195,7 +186,7 @@ def _iterate(expression: Iterate, events: Sequence[Event]) -> list[Occurrence]:
 
 
 def _iterations(
-    expression: Iterate, start: int, partial: _Partial, rights: list[Occurrence]
+    expression: algebra.Iterate, start: int, partial: _Partial, rights: list[Occurrence]
 ) -> Iterator[tuple[Occurrence, _Partial]]:
     """Return each possible next iteration of a partial: its event, and the new partial."""
     before = {**partial.data, **partial.last}
@@ -203,7 +194,7 @@ def _iterations(
         data, duration = {**before, **right.data}, right.end - start + 1
         if holds(expression.while_, data, duration):
             computed = _replaced(partial.data, expression.compute, data, duration)
-            last = {Attribute(name.path, LAST): value for name, value in right.data.items()}
+            last = {Attribute(name.path, algebra.LAST): value for name, value in right.data.items()}
             yield right, _Partial(computed, last, right.end, (*partial.taken, *right.steps[0].events))
 
 
@@ -211,7 +202,7 @@ def _with(found: Occurrence, data: Data) -> Occurrence:
     return Occurrence(data, found.start, found.end, found.steps, found.began, found.place)
 
 
-def _replaced(before: Data, values: tuple[Computed, ...], data: Data, duration: int) -> Data:
+def _replaced(before: Data, values: tuple[algebra.Computed, ...], data: Data, duration: int) -> Data:
     """Return `before` with values computed from `data`; an absent value removes the name."""
     after = dict(before)
     for value in values:
@@ -221,3 +212,45 @@ def _replaced(before: Data, values: tuple[Computed, ...], data: Data, duration: 
         else:
             after[name] = computed
     return after
+
+
+Data: TypeAlias = Mapping[Attribute, Value]
+
+
+def holds(condition: Condition, data: Data, duration: int) -> bool:
+    """Tell whether a condition is true, rather than false or unknown."""
+    values: dict[str, Value] = {}
+    numbers = count()
+
+    def named(term: Term) -> Term:
+        if isinstance(term, Literal):  # stays a constant, beside which a text may be read as a timestamp
+            return term
+        name, value = str(next(numbers)), value_of(term, data, duration)
+        if value is not None:
+            values[name] = value
+        return Attribute(name)
+
+    def flat(predicate: Predicate) -> Predicate:
+        return Predicate(named(predicate.subject), predicate.operator, tuple(map(named, predicate.operands)))
+
+    return condition_truth(map_predicates(condition, flat), values) is True
+
+
+def value_of(item: algebra.Item, data: Data, duration: int) -> Value | None:
+    """Return the value of a term or an aggregate, or None where it is absent."""
+    if isinstance(item, algebra.Accumulated):
+        old = None if item.old is None else value_of(item.old, data, duration)
+        return accumulate(item.function, old, value_of(item.new, data, duration))
+    if isinstance(item, Attribute):
+        return data.get(item)
+    if isinstance(item, Literal):
+        return item.value
+    if isinstance(item, Elapsed):
+        return duration
+    if isinstance(item, Arithmetic):
+        return combine(
+            item.operator, value_of(item.left, data, duration), value_of(item.right, data, duration)
+        )
+    if isinstance(item, Negative):
+        return combine(ArithmeticOperator.SUBTRACT, 0, value_of(item.term, data, duration))
+    raise TypeError(f"{type(item).__name__} has no value in an expression")

@@ -23,8 +23,7 @@ from tocsin.sequences._kernels import events as kernels
 from tocsin.sequences._kernels.graph import enter_holders
 from tocsin.sequences.automaton import Automaton
 from tocsin.sequences.binding import bind_expression, bound_names
-from tocsin.sequences.compilation import CompiledSequence
-from tocsin.sequences.compiling import compile_expression, parameters_in_programs
+from tocsin.sequences.compiling import CompiledSequence, compile_expression, parameters_in_programs
 from tocsin.sequences.inspection import SequenceState
 from tocsin.sequences.matches import SequenceMatch, SequenceMatches
 from tocsin.sequences.modes import MODES, Optimisations

@@ -1,29 +1,21 @@
-"""Values in the compiler: where they come from, and what is computed from them."""
+"""The intermediate representation: values by where they come from, formulas over values, and checks of one instruction."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from enum import IntEnum
-from typing import Final, TypeAlias
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
 
+from tocsin.model import terms
 from tocsin.model.conditions import Operator
-from tocsin.model.terms import (
-    AggregateFunction,
-    Arithmetic,
-    ArithmeticOperator,
-    Attribute,
-    Elapsed,
-    Literal,
-    Negative,
-    Parameter,
-    Term,
-)
 from tocsin.model.values import Kind
 from tocsin.sequences._kernels.instructions import Do
 from tocsin.sequences.algebra import Accumulated, Item
 from tocsin.sequences.programs import Column
+
+Part = TypeVar("Part")
 
 
 class Mark(IntEnum):
@@ -44,12 +36,12 @@ class Marked(Struct, frozen=True):
 class Truth(Struct, frozen=True):
     """Whether a residual predicate held for a named value."""
 
-    of: Attribute
+    of: terms.Attribute
     operator: Operator
-    operands: tuple[Term, ...]
+    operands: tuple[terms.Term, ...]
 
 
-Key: TypeAlias = Attribute | Truth | Marked
+Key: TypeAlias = terms.Attribute | Truth | Marked
 """The name of a value that an instance can hold."""
 
 
@@ -68,7 +60,7 @@ class Held(Struct, frozen=True):
 class Given(Struct, frozen=True):
     """A constant."""
 
-    constant: Literal | Parameter
+    constant: terms.Literal | terms.Parameter
 
 
 class Made(Struct, frozen=True):
@@ -101,6 +93,14 @@ class Plain(IntEnum):
     NOTHING = 2
 
 
+class Atom(Struct, frozen=True):
+    """A predicate over values."""
+
+    subject: Value
+    operator: Operator
+    operands: tuple[Value, ...] = ()
+
+
 class Check(Struct, frozen=True):
     """One test of an instruction; a test of one value has no `right`."""
 
@@ -109,51 +109,47 @@ class Check(Struct, frozen=True):
     right: Value = Plain.NOTHING
 
 
-class Every(Struct, frozen=True):
-    """All of some checks."""
+class AllOf(Struct, Generic[Part], frozen=True):
+    """All of some checks or formulas."""
 
-    of: tuple[Checks, ...]
-
-
-class Some(Struct, frozen=True):
-    """At least one of some checks."""
-
-    of: tuple[Checks, ...]
+    of: tuple[Part, ...]
 
 
-Checks: TypeAlias = Check | Every | Some
+class AnyOf(Struct, Generic[Part], frozen=True):
+    """At least one of some checks or formulas."""
+
+    of: tuple[Part, ...]
+
+
+Formula: TypeAlias = "Atom | AllOf[Formula] | AnyOf[Formula]"
+Checks: TypeAlias = "Check | AllOf[Checks] | AnyOf[Checks]"
 Value: TypeAlias = Read | Held | Given | Made | OneOf | Linked | Plain
 
 DURATION: Final = Plain.DURATION
 ITSELF: Final = Plain.ITSELF
 NOTHING: Final = Plain.NOTHING
 
-_ZERO: Final = Given(Literal(0, Kind.NUMBER))
-_ARITHMETIC: Final = {
-    ArithmeticOperator.ADD: Do.ADD,
-    ArithmeticOperator.SUBTRACT: Do.SUBTRACT,
-    ArithmeticOperator.MULTIPLY: Do.MULTIPLY,
-    ArithmeticOperator.DIVIDE: Do.DIVIDE,
-}
+_ZERO: Final = Given(terms.Literal(0, Kind.NUMBER))
+_ARITHMETIC: Final = {operator: Do[operator.name] for operator in terms.ArithmeticOperator}
 _AGGREGATES: Final = {
-    AggregateFunction.SUM: Do.SUM,
-    AggregateFunction.COUNT: Do.COUNT,
-    AggregateFunction.MIN: Do.LEAST,
-    AggregateFunction.MAX: Do.GREATEST,
+    terms.AggregateFunction.SUM: Do.SUM,
+    terms.AggregateFunction.COUNT: Do.COUNT,
+    terms.AggregateFunction.MIN: Do.LEAST,
+    terms.AggregateFunction.MAX: Do.GREATEST,
 }
 
 
-def read_item(item: Item, named: Callable[[Attribute], Value]) -> Value:
+def read_item(item: Item, named: Callable[[terms.Attribute], Value]) -> Value:
     """Return the value of a term or aggregate; `named` returns the value of a name."""
-    if isinstance(item, Attribute):
+    if isinstance(item, terms.Attribute):
         return named(item)
-    if isinstance(item, (Literal, Parameter)):
+    if isinstance(item, (terms.Literal, terms.Parameter)):
         return Given(item)
-    if isinstance(item, Arithmetic):
+    if isinstance(item, terms.Arithmetic):
         return made(_ARITHMETIC[item.operator], read_item(item.left, named), read_item(item.right, named))
-    if isinstance(item, Negative):
+    if isinstance(item, terms.Negative):
         return made(Do.SUBTRACT, _ZERO, read_item(item.term, named))
-    if isinstance(item, Elapsed):
+    if isinstance(item, terms.Elapsed):
         return DURATION
     if isinstance(item, Accumulated):
         old = NOTHING if item.old is None else read_item(item.old, named)
@@ -178,21 +174,16 @@ def made(do: Do, left: Value, right: Value) -> Value:
 
 def parts_of(value: Value | Checks) -> Iterator[Value]:
     """Return a value and the values it is made of, or the values in checks."""
-    if isinstance(value, Check):
-        yield from parts_of(value.left)
-        yield from parts_of(value.right)
-        return
-    if isinstance(value, (Every, Some)):
-        for check in value.of:
-            yield from parts_of(check)
-        return
-    yield value
-    if isinstance(value, Made):
-        yield from parts_of(value.left)
-        yield from parts_of(value.right)
+    inner: tuple[Value | Checks, ...] = ()
+    if isinstance(value, (Check, Made)):
+        inner = value.left, value.right
+    elif isinstance(value, (AllOf, AnyOf)):
+        inner = value.of
     elif isinstance(value, OneOf):
-        yield from parts_of(value.where)
-        yield from parts_of(value.then)
-        yield from parts_of(value.otherwise)
+        inner = value.where, value.then, value.otherwise
     elif isinstance(value, Linked):
-        yield from parts_of(value.before)
+        inner = (value.before,)
+    if not isinstance(value, (Check, AllOf, AnyOf)):
+        yield value
+    for part in inner:
+        yield from parts_of(part)
