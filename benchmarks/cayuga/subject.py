@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from benchmarks.cayuga.workloads.rows import Rows
 from benchmarks.runner.subject import Loading, measure_loading
+from tocsin.engine.event_sources import require_columns, timed_rows
 from tocsin.matching.encoding.codes import Keys
-from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model.errors import SubscriptionError
 from tocsin.model.queries import Query
 from tocsin.model.queries import Sequence as Pattern
+from tocsin.model.ticks import StreamTicks
 from tocsin.sequences import MODES, AutomatonMatcher
 from tocsin.sequences.compiling import CompiledSequence, compile_sequence
 from tocsin.sequences.matches import SequenceMatches
@@ -49,7 +50,8 @@ class Subject:
 
     def advance(self, table: pa.Table, stream: str, time_column: str) -> tuple[float, SequenceMatches]:
         """Process further events; return the seconds and the completed matches."""
-        batch = TimedBatch.of_table(table, stream=stream, time=time_column)
+        rows = require_columns(table.sort_by(time_column), stream)
+        batch = timed_rows(rows, time_column, None, StreamTicks())
         start, processor = time.perf_counter(), time.process_time()
         matches = self.runner.process(batch)
         self.cpu += time.process_time() - processor

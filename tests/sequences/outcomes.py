@@ -7,12 +7,15 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias, cast
 
 import numpy as np
+import pyarrow as pa
 from msgspec.structs import replace
 
+from tocsin.engine.event_sources import check_no_faults, require_columns, timed_rows
 from tocsin.language.parsing.parser import parse_template
 from tocsin.matching import IdArray
-from tocsin.matching.timed_batch import TimedBatch
+from tocsin.matching.timed_batch import TimedBatch, TimedRows
 from tocsin.model import Event, Sequence, Value
+from tocsin.model.ticks import StreamTicks
 from tocsin.model.values import kind_of
 from tocsin.sequences.compiling import CompiledSequence, compile_sequence
 from tocsin.sequences.matcher import SequenceMatcher
@@ -55,6 +58,13 @@ def outcomes(matches: SequenceMatches) -> list[tuple[int, Outcome]]:
         )
         for number, each in enumerate(told)
     ]
+
+
+def table_rows(table: pa.Table) -> TimedRows:
+    """A table's rows as events of the stream `s`; the column `t` has their times, in order."""
+    rows = timed_rows(require_columns(table, "s"), "t", None, StreamTicks())
+    check_no_faults(rows.faults)
+    return rows
 
 
 def found(

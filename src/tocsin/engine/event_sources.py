@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,9 @@ from tocsin.model.ticks import StreamTicks
 
 EventSource: TypeAlias = Iterable[Mapping[str, object] | Event | Fault] | Any
 """Dicts, events, an Arrow table or record batch, or an iterator of any of these."""
+
+_TO_MICROSECONDS: Final = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
+_LONGEST: Final = 2**63 - 1
 
 
 def is_at_hand(events: EventSource) -> bool:
@@ -117,10 +120,10 @@ def _ticks_of(
         check_times(ticks, table.stream, **{what: 0})
         return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
     if pa.types.is_timestamp(kind) and not column.null_count:
-        counted = column.cast(pa.timestamp("us", kind.tz), safe=False).cast(pa.int64())
-        return np.asarray(counted.to_numpy(zero_copy_only=False), dtype=np.int64) // ticks.length(
-            table.stream
-        )
+        counted = np.asarray(column.cast(pa.int64()).to_numpy(zero_copy_only=False), dtype=np.int64)
+        factor, divisor = _TO_MICROSECONDS[kind.unit]
+        if len(counted) and max(int(counted.max()), -int(counted.min())) <= _LONGEST // factor:
+            return counted * factor // (divisor * ticks.length(table.stream))
     found = np.zeros(len(table), dtype=np.int64)
     for place, (_, row) in enumerate(arrow_rows(table.table.select([name]).to_batches())):
         raw = None if isinstance(row, UnreadableRecord) else row[name]

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.sequences.outcomes import compiled, ids, outcomes
+from tests.sequences.outcomes import compiled, ids, outcomes, table_rows
 from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model.errors import EventError
 from tocsin.model.event import read_event
@@ -59,17 +59,21 @@ def _table(column: Any) -> Any:
 @pytest.mark.parametrize("name", _COLUMNS)
 def test_columns_are_read_as_rows(name: str) -> None:
     table = _table(_COLUMNS[name])
+    rows = table_rows(table)
     events = [
-        read_event(row, stream="s", id=str(place), time=place + 1)
+        read_event(row, stream="s", id=rows.event(place).id, time=place + 1)
         for place, row in enumerate(table.to_pylist())
     ]
-    assert _found(TimedBatch.of_table(table, stream="s", time="t")) == _found(TimedBatch(events))
+    assert _found(rows) == _found(TimedBatch(events))
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 def test_timestamps_without_a_zone_are_utc_in_every_unit(unit: str) -> None:
     found = [
-        _found(TimedBatch.of_table(_table(pa.array(_TIMES, kind)), stream="s", time="t"))
+        [
+            (row, *outcome[:3], outcome[4])
+            for row, outcome in _found(table_rows(_table(pa.array(_TIMES, kind))))
+        ]
         for kind in (pa.timestamp(unit), pa.timestamp("us", tz="UTC"))
     ]
     assert found[0] == found[1] != []
@@ -78,13 +82,11 @@ def test_timestamps_without_a_zone_are_utc_in_every_unit(unit: str) -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"t": [1, 2], "x": [1.0, float("nan")]}, "row 2 .* NaN"),
-        ({"t": [1, 2], "id": ["a", None]}, "without an id"),
-        ({"t": pa.array([1, 2**63], pa.uint64())}, "64 bits"),
-        ({"t": pa.array([1, 2**62], pa.timestamp("s"))}, "64 bits"),
+        ({"t": [1, 2], "x": [1.0, float("nan")]}, "row 1 .* NaN"),
+        ({"t": pa.array([1, 2**63], pa.uint64())}, "row 1 .* 64 bits"),
+        ({"t": pa.array([1, 2**62], pa.timestamp("s"))}, "row 1 .* cannot be read"),
     ],
 )
 def test_a_table_that_is_no_events_is_refused(columns: dict[str, Any], message: str) -> None:
-    table = pa.table(columns)
     with pytest.raises(EventError, match=message):
-        TimedBatch.of_table(table, stream="s", time="t", ids="id" if "id" in columns else None)
+        table_rows(pa.table(columns))

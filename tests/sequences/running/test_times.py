@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.sequences.outcomes import table_rows
 from tests.sequences.running.test_graph import compiled
 from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event
@@ -54,6 +55,6 @@ def test_what_lasts_as_long_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_rows_of_a_table_may_be_as_far_apart() -> None:
     runner = _runner(*_TEXTS)
     table = pa.table({"t": [_LAST, _FIRST], "n": [2, 1]})
-    found = runner.process(TimedBatch.of_table(table, stream="s", time="t"))
+    found = runner.process(table_rows(table.sort_by("t")))
     assert found.subscriptions.tolist() == [0, 1]
     assert found.starts.tolist() == [_FIRST, _FIRST]
