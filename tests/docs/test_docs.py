@@ -57,3 +57,12 @@ def test_links_between_documents_lead_somewhere() -> None:
         for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
             if not target.startswith("http"):
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_document_is_linked_from_an_index() -> None:
+    linked = {
+        (index.parent / target).resolve()
+        for index in (ROOT / "README.md", ROOT / "docs/decisions/README.md")
+        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", index.read_text(encoding="utf-8"))
+    }
+    assert [page.name for page in PAGES if page.name != "README.md" and page not in linked] == []
