@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 import numpy as np
@@ -232,8 +232,8 @@ class SequenceRuntime:
 
     # events
 
-    def process(self, events: TimedBatch, tick: int) -> Iterator[tuple[int, SequenceMatches]]:
-        """Process events in the order of their end, and yield matches with the number that their rows count from.
+    def process(self, events: TimedBatch, tick: int) -> Iterable[tuple[int, SequenceMatches]]:
+        """Process events in the order of their end, and return matches with the number that their rows count from.
 
         Read each before the next: a match is decoded from the state of its automaton, which further events change.
         """

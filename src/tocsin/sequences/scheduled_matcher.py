@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from heapq import heappop, heappush
 from itertools import count
 
@@ -85,11 +85,18 @@ class ScheduledMatcher:
             self._expired.difference_update(numbers.tolist())
         self.matcher.remove(numbers)
 
-    def process(self, events: TimedBatch) -> Iterator[tuple[int, SequenceMatches]]:
-        """Process events, and yield matches with the number that their rows count from.
+    def process(self, events: TimedBatch) -> Iterable[tuple[int, SequenceMatches]]:
+        """Process events, and return matches with the number that their rows count from.
 
         Read each before the next: a match is decoded from the state of its automaton, which further events change.
         """
+        if self._begins or self._ends or not len(events.ends):
+            return self._process_parts(events)
+        self._processed = int(events.ends[-1])
+        return ((0, self.matcher.process(events)),)
+
+    def _process_parts(self, events: TimedBatch) -> Iterator[tuple[int, SequenceMatches]]:
+        """Process the events between two times at which subscriptions begin or end together."""
         ends = events.ends
         begin = 0
         while begin < len(ends):

@@ -28,6 +28,7 @@ from tocsin.sequences.running.state import (
     NONE,
     Death,
     FormProgram,
+    Holders,
     InstanceColumn,
     MoveColumn,
     Need,
@@ -397,12 +398,20 @@ def process(
 
 
 @kernel
-def expand(state: State, numbers: NDArray[np.int64], outputs: NDArray[np.int64]) -> int:
-    """Write the subscription and the output of each match; return how many there are, even if not all fit."""
-    holders, rows = state.holders, state.outputs.rows
+def expand(
+    holders: Holders,
+    places: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    numbers: NDArray[np.int64],
+    outputs: NDArray[np.int64],
+) -> int:
+    """Write the subscription and the output of each match; return how many there are, even if not all fit.
+
+    `places` and `rows` are the rows of places and of outputs: a call with the whole state takes 20 µs longer.
+    """
     count = np.int64(0)
-    for row in range(state.counters[StateCounter.OUTPUTS]):
-        holder = np.int64(state.places.rows[rows[row, OutputColumn.END], PlaceColumn.FIRST])
+    for row in range(rows.shape[0]):
+        holder = np.int64(places[rows[row, OutputColumn.END], PlaceColumn.FIRST])
         while holder >= 0:
             if holders.number[holder] >= 0 and holders.since[holder] < rows[row, OutputColumn.BIRTH]:
                 if count < numbers.shape[0]:

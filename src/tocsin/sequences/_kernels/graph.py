@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from tocsin.sequences._kernels.instances import enter_key, leave_key, release
 from tocsin.sequences.running.state import NONE, InstanceColumn, PlaceColumn, Places, Program, State
-from tocsin.structures import blocks, hash_index
+from tocsin.structures import blocks, hash_index, linked_lists
 from tocsin.structures.blocks import class_of
 from tocsin.structures.hash_index import HashIndex
 from tocsin.structures.jit import kernel
@@ -45,17 +45,15 @@ def enter_places(
     """
     for i in range(entries.shape[0]):
         place, source = entries[i], sources[i]
-        places.rows[place, PlaceColumn.SOURCE], places.rows[place, PlaceColumn.FORM] = source, NONE
         direct[i] = source >= 0 and places.rows[source, PlaceColumn.USES] < few
         if source >= 0:
             places.rows[source, PlaceColumn.USES] += 1
-        places.rows[place, PlaceColumn.ALWAYS] = places.rows[place, PlaceColumn.NEXT_ALWAYS] = NONE
-        places.rows[place, PlaceColumn.FIRST] = places.previous_always[place] = NONE
-        places.rows[place, PlaceColumn.NEXT_ACTIVE] = places.rows[place, PlaceColumn.PREVIOUS_ACTIVE] = NONE
-        places.rows[place, PlaceColumn.SATISFIED] = places.rows[place, PlaceColumn.NEXT_SATISFIED] = NONE
-        places.rows[place, PlaceColumn.WAITING] = places.rows[place, PlaceColumn.USES] = 0
-        places.rows[place, PlaceColumn.STATICS] = places.rows[place, PlaceColumn.KEYED] = 0
-        places.rows[place, PlaceColumn.FEEDS] = 0
+        row = places.rows[place]
+        row[:] = NONE
+        row[PlaceColumn.SOURCE] = source
+        row[PlaceColumn.WAITING] = row[PlaceColumn.USES] = row[PlaceColumn.STATICS] = 0
+        row[PlaceColumn.KEYED] = row[PlaceColumn.FEEDS] = 0
+        places.previous_always[place] = NONE
         places.stamp[place] = places.rebound[place] = 0
         places.deaths[place] = 0
         places.last_death[place] = NONE
@@ -65,37 +63,28 @@ def enter_places(
 @kernel
 def link_always(places: Places, heads: NDArray[np.int32], entries: NDArray[np.int64]) -> None:
     """Add places whose edge has no static part to the list of their source; `heads` has the lists of start nodes."""
+    nexts = places.rows[:, PlaceColumn.NEXT_ALWAYS]
     for i in range(entries.shape[0]):
         place = entries[i]
         source = np.int64(places.rows[place, PlaceColumn.SOURCE])
-        following = (
-            np.int64(places.rows[source, PlaceColumn.ALWAYS]) if source >= 0 else np.int64(heads[-1 - source])
-        )
-        places.rows[place, PlaceColumn.NEXT_ALWAYS], places.previous_always[place] = following, NONE
-        if following >= 0:
-            places.previous_always[following] = place
         if source >= 0:
-            places.rows[source, PlaceColumn.ALWAYS] = place
+            linked_lists.push(
+                nexts, places.previous_always, places.rows[:, PlaceColumn.ALWAYS], source, place
+            )
         else:
-            heads[-1 - source] = place
+            linked_lists.push(nexts, places.previous_always, heads, -1 - source, place)
 
 
 @kernel
 def unlink_always(places: Places, heads: NDArray[np.int32], place: int) -> None:
     """Remove a place whose edge has no static part from its list, if it is there."""
     source = np.int64(places.rows[place, PlaceColumn.SOURCE])
-    following, before = (
-        np.int64(places.rows[place, PlaceColumn.NEXT_ALWAYS]),
-        np.int64(places.previous_always[place]),
-    )
-    if following >= 0:
-        places.previous_always[following] = before
-    if before >= 0:
-        places.rows[before, PlaceColumn.NEXT_ALWAYS] = following
-    elif source >= 0 and places.rows[source, PlaceColumn.ALWAYS] == place:
-        places.rows[source, PlaceColumn.ALWAYS] = following
-    elif source < 0 and heads[-1 - source] == place:
-        heads[-1 - source] = following
+    nexts, previous = places.rows[:, PlaceColumn.NEXT_ALWAYS], places.previous_always
+    firsts = places.rows[:, PlaceColumn.ALWAYS]
+    if source >= 0 and (previous[place] >= 0 or firsts[source] == place):
+        linked_lists.unlink(nexts, previous, firsts, source, place)
+    elif source < 0 and (previous[place] >= 0 or heads[-1 - source] == place):
+        linked_lists.unlink(nexts, previous, heads, -1 - source, place)
 
 
 @kernel
@@ -127,12 +116,8 @@ def enter_holders(state: State, entries: NDArray[np.int64], ends: NDArray[np.int
     holders, places = state.holders, state.places
     for i in range(entries.shape[0]):
         holder, end = entries[i], ends[i]
-        head = np.int64(places.rows[end, PlaceColumn.FIRST])
         holders.end[holder] = end
-        holders.next[holder], holders.previous[holder] = head, NONE
-        if head >= 0:
-            holders.previous[head] = holder
-        places.rows[end, PlaceColumn.FIRST] = holder
+        linked_lists.push(holders.next, holders.previous, places.rows[:, PlaceColumn.FIRST], end, holder)
         places.rows[end, PlaceColumn.USES] += 1
         places.rows[end, PlaceColumn.FEEDS] += feeding
 
@@ -150,13 +135,7 @@ def leave_holders(
     for i in range(entries.shape[0]):
         holder = entries[i]
         place = np.int64(holders.end[holder])
-        following, before = np.int64(holders.next[holder]), np.int64(holders.previous[holder])
-        if following >= 0:
-            holders.previous[following] = before
-        if before >= 0:
-            holders.next[before] = following
-        else:
-            places.rows[place, PlaceColumn.FIRST] = following
+        linked_lists.unlink(holders.next, holders.previous, places.rows[:, PlaceColumn.FIRST], place, holder)
         places.rows[place, PlaceColumn.FEEDS] -= feeding[i]
         while place >= 0:
             places.rows[place, PlaceColumn.USES] -= 1

@@ -16,7 +16,7 @@ from tocsin.sequences.running.state import (
     State,
     StateCounter,
 )
-from tocsin.structures import blocks, free_lists, hash_index
+from tocsin.structures import blocks, free_lists, hash_index, linked_lists
 from tocsin.structures.blocks import class_of
 from tocsin.structures.jit import helper, wrapping_helper
 
@@ -90,13 +90,9 @@ def enter_key(state: State, instance: int) -> None:
     if entry < 0:
         entry = np.int64(hash_index.insert(keys, node, key[0], key[1]))
         keys.keys[entry, HEAD] = NONE
-    head = keys.keys[entry, HEAD]
     rows[instance, InstanceColumn.ENTRY] = entry
-    rows[instance, InstanceColumn.KEY_NEXT] = head
-    rows[instance, InstanceColumn.KEY_PREVIOUS] = NONE
-    if head >= 0:
-        rows[head, InstanceColumn.KEY_PREVIOUS] = instance
-    keys.keys[entry, HEAD] = instance
+    nexts, previous = rows[:, InstanceColumn.KEY_NEXT], rows[:, InstanceColumn.KEY_PREVIOUS]
+    linked_lists.push(nexts, previous, keys.keys[:, HEAD], entry, instance)
 
 
 @helper
@@ -106,15 +102,10 @@ def leave_key(state: State, instance: int) -> None:
     entry = rows[instance, InstanceColumn.ENTRY]
     if entry < 0:
         return
-    following, before = rows[instance, InstanceColumn.KEY_NEXT], rows[instance, InstanceColumn.KEY_PREVIOUS]
-    if following >= 0:
-        rows[following, InstanceColumn.KEY_PREVIOUS] = before
-    if before >= 0:
-        rows[before, InstanceColumn.KEY_NEXT] = following
-    else:
-        keys.keys[entry, HEAD] = following
-        if following < 0:
-            hash_index.remove(keys, entry)
+    nexts, previous = rows[:, InstanceColumn.KEY_NEXT], rows[:, InstanceColumn.KEY_PREVIOUS]
+    linked_lists.unlink(nexts, previous, keys.keys[:, HEAD], entry, instance)
+    if keys.keys[entry, HEAD] < 0:
+        hash_index.remove(keys, entry)
     rows[instance, InstanceColumn.ENTRY] = NONE
 
 
@@ -142,22 +133,13 @@ def place_at(state: State, instance: int, node: int) -> None:
     places, rows = state.places, state.instances.rows
     rows[instance, InstanceColumn.NODE] = node
     rows[instance, InstanceColumn.TOUCHED] = 0
-    head = np.int64(places.rows[node, PlaceColumn.FIRST])
-    rows[instance, InstanceColumn.NEXT], rows[instance, InstanceColumn.PREVIOUS] = head, NONE
-    if head >= 0:
-        rows[head, InstanceColumn.PREVIOUS] = instance
-    places.rows[node, PlaceColumn.FIRST] = instance
+    nexts, previous = rows[:, InstanceColumn.NEXT], rows[:, InstanceColumn.PREVIOUS]
+    linked_lists.push(nexts, previous, places.rows[:, PlaceColumn.FIRST], node, instance)
     places.rows[node, PlaceColumn.WAITING] += 1
     if places.rows[node, PlaceColumn.WAITING] == 1:
+        ahead, behind = places.rows[:, PlaceColumn.NEXT_ACTIVE], places.rows[:, PlaceColumn.PREVIOUS_ACTIVE]
         filter_ = np.int64(places.rows[node, PlaceColumn.FILTER])
-        following = np.int64(state.graph.active[filter_])
-        places.rows[node, PlaceColumn.NEXT_ACTIVE], places.rows[node, PlaceColumn.PREVIOUS_ACTIVE] = (
-            following,
-            NONE,
-        )
-        if following >= 0:
-            places.rows[following, PlaceColumn.PREVIOUS_ACTIVE] = node
-        state.graph.active[filter_] = node
+        linked_lists.push(ahead, behind, state.graph.active, filter_, node)
     rows[instance, InstanceColumn.ENTRY] = NONE
     if state.forms.key_count[places.rows[node, PlaceColumn.FORM]] > 0:
         places.upkeep[node] += 1
@@ -171,30 +153,18 @@ def release(state: State, instance: int) -> None:
     places, rows, counters = state.places, state.instances.rows, state.counters
     node = rows[instance, InstanceColumn.NODE]
     leave_key(state, instance)
-    following, before = rows[instance, InstanceColumn.NEXT], rows[instance, InstanceColumn.PREVIOUS]
-    if following >= 0:
-        rows[following, InstanceColumn.PREVIOUS] = before
-    if before >= 0:
-        rows[before, InstanceColumn.NEXT] = following
-    else:
-        places.rows[node, PlaceColumn.FIRST] = following
+    nexts, previous = rows[:, InstanceColumn.NEXT], rows[:, InstanceColumn.PREVIOUS]
+    linked_lists.unlink(nexts, previous, places.rows[:, PlaceColumn.FIRST], node, instance)
     places.rows[node, PlaceColumn.WAITING] -= 1
     if places.rows[node, PlaceColumn.WAITING] == 0:
-        ahead, behind = (
-            np.int64(places.rows[node, PlaceColumn.NEXT_ACTIVE]),
-            np.int64(places.rows[node, PlaceColumn.PREVIOUS_ACTIVE]),
-        )
-        if ahead >= 0:
-            places.rows[ahead, PlaceColumn.PREVIOUS_ACTIVE] = behind
-        if behind >= 0:
-            places.rows[behind, PlaceColumn.NEXT_ACTIVE] = ahead
-        else:
-            state.graph.active[places.rows[node, PlaceColumn.FILTER]] = ahead
+        ahead, behind = places.rows[:, PlaceColumn.NEXT_ACTIVE], places.rows[:, PlaceColumn.PREVIOUS_ACTIVE]
+        filter_ = np.int64(places.rows[node, PlaceColumn.FILTER])
+        linked_lists.unlink(ahead, behind, state.graph.active, filter_, node)
     width = width_of(state, node)
     if width > 0:
         blocks.give(state.arena.slots, rows[instance, InstanceColumn.BASE], class_of(width))
     if rows[instance, InstanceColumn.TOUCHED] > 0:
         state.instances.touched[rows[instance, InstanceColumn.TOUCHED] - 1] = NONE
     rows[instance, InstanceColumn.NODE] = NONE
-    free_lists.give(rows[:, InstanceColumn.NEXT], counters, np.int64(StateCounter.FREE), instance)
+    free_lists.give(nexts, counters, np.int64(StateCounter.FREE), instance)
     counters[StateCounter.LIVE] -= 1

@@ -18,9 +18,10 @@ from tocsin.model.conditions import Predicate
 from tocsin.model.values import Value, read_value
 from tocsin.sequences._kernels.instructions import Tag
 from tocsin.sequences.programs import Column
-from tocsin.sequences.running.values import ValueCodec
+from tocsin.sequences.running.values import WIDE, ValueCodec
 from tocsin.structures.interning import InterningTable
 
+_INTEGER: Final = int(Tag.INTEGER)
 _FLOAT: Final = int(Tag.FLOAT)
 _STRING: Final = int(Tag.STRING)
 _DOUBLE: Final = struct.Struct("<d").pack
@@ -60,8 +61,11 @@ class Columns:
             for row in rows:
                 value = row.get(path)
                 kind = type(value)
-                # The two most frequent kinds are encoded without a call.
-                if kind is float:
+                # The most frequent kinds are encoded without a call.
+                if kind is int and -WIDE <= value < WIDE:  # type: ignore[operator]
+                    tags.append(_INTEGER)
+                    rest.append(value)  # type: ignore[arg-type]
+                elif kind is float:
                     tags.append(_FLOAT)
                     rest.append(_BITS(_DOUBLE(value))[0])
                 elif kind is str and value in codes:

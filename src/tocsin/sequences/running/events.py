@@ -34,15 +34,19 @@ class EventStore:
         self._next += len(events.ends)
         return first
 
-    def event(self, number: int) -> Event | None:
-        """Return an event, or None if it was collected."""
-        single = self._singles.get(number)
-        if single is not None:
-            return single
+    def __getitem__(self, number: int) -> Event:
+        """Return an event, or raise `KeyError` if it was collected."""
         place = bisect_right(self._firsts, number) - 1
-        if place < 0 or number - self._firsts[place] >= len(self._batches[place].ends):
+        if place >= 0 and number - self._firsts[place] < len(self._batches[place].ends):
+            return self._batches[place].event(number - self._firsts[place])
+        return self._singles[number]
+
+    def get(self, number: int) -> Event | None:
+        """Return an event, or None if it was collected."""
+        try:
+            return self[number]
+        except KeyError:
             return None
-        return self._batches[place].event(number - self._firsts[place])
 
     def collect(self, numbers: NDArray[np.int64]) -> None:
         """Forget all events but those with these numbers, which ascend."""

@@ -44,7 +44,8 @@ class GarbageCollector:
                 self._collect_all(state)
         if state.counters[StateCounter.LINKS] > self._links:
             self._collect_links(state)
-        strings, events = self._codec.is_full, self._events.count > self._events.threshold
+        codec, events = self._codec, self._events.count > self._events.threshold
+        strings = len(codec.strings.codes) + len(codec.integers.codes) > codec.threshold
         if strings or events:
             self._collect_references(state, strings=strings, events=events)
 

@@ -64,7 +64,7 @@ class Inspector:
         reason, number = state.places.last_death[place, [DeathColumn.REASON, DeathColumn.EVENT]].tolist()
         last = None
         if reason >= 0:
-            last = reasons[reason], self._events.event(number) if number >= 0 else None
+            last = reasons[reason], self._events.get(number) if number >= 0 else None
         return NodeState(
             int(state.places.rows[place, PlaceColumn.WAITING]) - used_up,
             tuple(shown),
@@ -82,7 +82,7 @@ class Inspector:
             if name is not None
         )
         numbers = np.unique(slots[slots[:, 0] == Tag.EVENT, 1]).tolist()
-        events = tuple(event for number in numbers if (event := self._events.event(number)) is not None)
+        events = tuple(event for number in numbers if (event := self._events.get(number)) is not None)
         return Instance(row[InstanceColumn.START], row[InstanceColumn.END], values, events)
 
 

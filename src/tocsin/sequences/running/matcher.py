@@ -210,7 +210,9 @@ class AutomatonMatcher:
     def process(self, events: TimedBatch) -> SequenceMatches:
         """Process further events, which end no earlier than those before, and return the sequences they complete."""
         ends, state = events.ends, self._graph.state
-        if len(ends) and (ends[0] < state.counters[StateCounter.EPOCH] or (ends[1:] < ends[:-1]).any()):
+        if len(ends) and (
+            ends[0] < state.counters[StateCounter.EPOCH] or (len(ends) > 1 and (ends[1:] < ends[:-1]).any())
+        ):
             raise EventError("events must be processed in the order of their end; this one is late")
         self._collector.collect(state)
         if state.counters[StateCounter.MADE] >= self._tuner.next_review:
@@ -232,15 +234,19 @@ class AutomatonMatcher:
 
         `births` are the ends of the first events that each was made of, `origins` the rows of `process`.
         """
-        if not len(events.ends):
+        graph, count = self._graph, len(events.ends)
+        if not count:
             return
         first = self._events.keep(events)
-        edges, filters = _satisfied(self._graph.edges, events), _satisfied(self._graph.filters, events)
+        none = kernels.Satisfied(np.zeros(count + 1, dtype=np.int64), _NONE)
+        edges = kernels.Satisfied(*graph.edges.match(events)) if graph.edges.count else none
+        filters = kernels.Satisfied(*graph.filters.match(events)) if graph.filters.count else none
         times = kernels.Times(events.starts, events.ends, births)
-        values = self._graph.columns.encode(events)
+        values = graph.columns.encode(events)
         streams = self._streams(events)
-        self._graph.state = self._codec.into(self._graph.state)
-        done = int(self._graph.state.counters[StateCounter.OUTPUTS])
+        if self._codec.has_changed:
+            graph.state = self._codec.into(graph.state)
+        done = int(graph.state.counters[StateCounter.OUTPUTS])
         row, status = 0, kernels.ROOM
         while status != kernels.DONE:
             state = self._graph.state
@@ -263,9 +269,12 @@ class AutomatonMatcher:
         made: list[Event] = []
         births: list[int] = []
         origins: list[int] = []
-        reader = self._output_reader(np.arange(begin, finish))
+        state = self._graph.state
+        reader = OutputReader(
+            state, self._graph.forms, self._codec, self._events, state.outputs.rows[begin:finish]
+        )
         for output in range(begin, finish):
-            for holder in self._holders.publishers(self._graph.state, output):
+            for holder in self._holders.publishers(state, output):
                 event, birth, origin = reader.published(output - begin, holder)
                 made.append(event)
                 births.append(birth)
@@ -289,25 +298,22 @@ class AutomatonMatcher:
             [codes.get(events.stream(row) or "", -1) for row in range(len(events))], dtype=np.int32
         )
 
-    def _output_reader(self, outputs: IdArray) -> OutputReader:
-        return OutputReader(self._graph.state, self._graph.forms, self._codec, self._events, outputs)
-
     def _matches(self, published: list[tuple[int, Event]]) -> SequenceMatches:
         state = self._graph.state
         count = int(state.counters[StateCounter.OUTPUTS])
         if not count:
             return SequenceMatches(_NONE, _NONE, _NONE, _NONE, _no_match, tuple(published))
-        numbers = np.empty(2 * count + 64, dtype=np.int64)
-        outputs = np.empty_like(numbers)
-        found = kernels.expand(state, numbers, outputs)
-        if found > len(numbers):
+        made, found = state.outputs.rows[:count], 2 * count + 64
+        numbers = outputs = _NONE
+        while len(numbers) < found:
             numbers, outputs = np.empty(found, dtype=np.int64), np.empty(found, dtype=np.int64)
-            kernels.expand(state, numbers, outputs)
+            found = kernels.expand(state.holders, state.places.rows, made, numbers, outputs)
         numbers, outputs = numbers[:found], outputs[:found]
-        order = np.lexsort((numbers, state.outputs.rows[outputs, OutputColumn.EVENT]))
-        numbers, outputs = numbers[order], outputs[order]
-        rows = state.outputs.rows[outputs]
-        reader = self._output_reader(outputs).detached()
+        if found > 1:
+            order = np.lexsort((numbers, made[outputs, OutputColumn.EVENT]))
+            numbers, outputs = numbers[order], outputs[order]
+        rows = made[outputs]
+        reader = OutputReader(state, self._graph.forms, self._codec, self._events, rows)
         self._matched += found
         return SequenceMatches(
             numbers,
@@ -360,13 +366,6 @@ class AutomatonMatcher:
             edges=edges,
             filters=filters,
         )
-
-
-def _satisfied(index: PredicateIndex, events: TimedBatch) -> kernels.Satisfied:
-    """Return the conditions of an index that each event satisfies."""
-    if not index.count:
-        return kernels.Satisfied(np.zeros(len(events.ends) + 1, dtype=np.int64), _NONE)
-    return kernels.Satisfied(*index.match(events))
 
 
 def _no_match(i: int) -> SequenceMatch:

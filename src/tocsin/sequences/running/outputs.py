@@ -23,29 +23,24 @@ _NO_VALUES: Final[Mapping[str, Value | None]] = {}
 
 
 class OutputReader:
-    """Reads some outputs until the next events are processed.
+    """Reads outputs, given by their rows, until the next events are processed.
 
     Subscriptions may be removed before it is used.
     """
 
     def __init__(
-        self, state: State, forms: FormTable, codec: ValueCodec, events: EventStore, outputs: IdArray
+        self, state: State, forms: FormTable, codec: ValueCodec, events: EventStore, rows: IdArray
     ) -> None:
         self._links = state.arena.links
         self._codec = codec
         self._events = events
-        self._rows = state.outputs.rows[outputs]
-        self._slots = state.outputs.slots[: state.counters[StateCounter.OUTPUT_SLOTS]]
+        self._rows = rows
+        self._slots = state.outputs.slots[: state.counters[StateCounter.OUTPUT_SLOTS]].copy()
         self._layouts: dict[int, Output] = {}
         for end in set(self._rows[:, OutputColumn.END].tolist()):
             output = forms.forms[int(state.places.rows[end, PlaceColumn.FORM])].output
             assert output is not None  # noqa: S101 - only ends have outputs
             self._layouts[end] = output
-
-    def detached(self) -> OutputReader:
-        """Return the reader with slots of its own."""
-        self._slots = self._slots.copy()
-        return self
 
     def match(self, i: int) -> SequenceMatch:
         """Return the steps and values of the i-th output."""
@@ -54,8 +49,8 @@ class OutputReader:
         steps: list[Step] = []
         for part in layout.parts:
             first, last = int(self._slots[base + part.first, 1]), int(self._slots[base + part.last, 1])
-            begun = self._event(first)
-            ended = begun if first == last else self._event(last)
+            begun = self._events[first]
+            ended = begun if first == last else self._events[last]
             chain = None if part.chain is None else self._chain(base + part.chain)
             steps.append(Step(part.alias, begun, ended, chain))
         values = (
@@ -85,15 +80,10 @@ class OutputReader:
     def _value(self, slot: int) -> Value | None:
         return self._codec.decode(int(self._slots[slot, 0]), int(self._slots[slot, 1]))
 
-    def _event(self, number: int) -> Event:
-        event = self._events.event(number)
-        assert event is not None  # noqa: S101 - events are kept while an output refers to them
-        return event
-
     def _chain(self, slot: int) -> tuple[Event, ...]:
         link = int(self._slots[slot, 1]) if self._slots[slot, 0] == Tag.CHAIN else -1
         found: list[Event] = []
         while link >= 0:
-            found.append(self._event(int(self._links[link, LinkColumn.EVENT])))
+            found.append(self._events[int(self._links[link, LinkColumn.EVENT])])
             link = int(self._links[link, LinkColumn.PREVIOUS])
         return tuple(reversed(found))

@@ -20,7 +20,7 @@ from tocsin.sequences.running.state import Bigs, State, Texts
 from tocsin.structures.growth import grown
 from tocsin.structures.interning import InterningTable
 
-_WIDE: Final = 2**63
+WIDE: Final = 2**63
 _FEWEST: Final = 4096  # strings below which no garbage is collected
 _MISSING: Final = (int(Tag.MISSING), 0)
 
@@ -32,10 +32,11 @@ class ValueCodec:
         self.strings: InterningTable[str] = InterningTable()
         self._string_pins: Counter[int] = Counter()
         self._used = 0  # bytes
-        self._integers: InterningTable[int] = InterningTable()
+        self.integers: InterningTable[int] = InterningTable()
         self._integer_pins: Counter[int] = Counter()
         self._is_ranked = True
-        self._threshold = _FEWEST
+        self.has_changed = True  # since the last `into`; a string that fits the arrays is written in place
+        self.threshold = _FEWEST  # with more strings and integers than this, a collection pays
         self._texts = Texts(
             np.zeros(64, dtype=np.int64), np.zeros(64, dtype=np.int64), np.zeros(1024, dtype=np.uint8)
         )
@@ -46,6 +47,7 @@ class ValueCodec:
         """Return the state with the strings and integers that are known now."""
         if not self._is_ranked:
             self._rank()
+        self.has_changed = False
         return state._replace(texts=self._texts, bigs=self._bigs)
 
     @property
@@ -57,7 +59,7 @@ class ValueCodec:
     def passing_bytes(self) -> int:
         """Return about how many bytes the strings and large integers take that are not pinned."""
         known = len(self.strings)
-        bigs = len(self._integers) - len(self._integer_pins)
+        bigs = len(self.integers) - len(self._integer_pins)
         return (known - len(self._string_pins)) * (116 + self._used // max(1, known)) + 132 * bigs
 
     def encode(self, value: Value | None) -> tuple[int, int]:
@@ -70,7 +72,8 @@ class ValueCodec:
         if kind is bool:
             return Tag.BOOLEAN, int(value)  # type: ignore[arg-type]
         if kind is int:
-            return self._encode_integer(value)  # type: ignore[arg-type]
+            is_wide = not -WIDE <= value < WIDE  # type: ignore[operator]
+            return self._encode_wide(value) if is_wide else (Tag.INTEGER, value)  # type: ignore[arg-type, return-value]
         if kind is float:
             return Tag.FLOAT, float_bits(value)  # type: ignore[arg-type]
         assert isinstance(value, datetime)  # noqa: S101 - there is no further kind
@@ -89,7 +92,7 @@ class ValueCodec:
             return bool(value)
         if tag == Tag.TIMESTAMP:
             return from_microseconds(value)
-        return self._integers.values[value] if tag == Tag.BIG else None
+        return self.integers.values[value] if tag == Tag.BIG else None
 
     def code(self, text: str) -> int:
         """Return the code of a string; a new string gets one."""
@@ -100,22 +103,22 @@ class ValueCodec:
         raw = text.encode()
         code = self.strings.code(text)
         texts = grown(self._texts, ("offsets", "lengths"), code + 1)
-        texts = self._texts = grown(texts, ("bytes",), self._used + len(raw))
+        texts = grown(texts, ("bytes",), self._used + len(raw))
+        if texts is not self._texts:
+            self._texts, self.has_changed = texts, True
         texts.offsets[code], texts.lengths[code] = self._used, len(raw)
         texts.bytes[self._used : self._used + len(raw)] = np.frombuffer(raw, dtype=np.uint8)
         self._used += len(raw)
         return code
 
-    def _encode_integer(self, value: int) -> tuple[int, int]:
-        if -_WIDE <= value < _WIDE:
-            return Tag.INTEGER, value
+    def _encode_wide(self, value: int) -> tuple[int, int]:
         if is_exact(value):
             return Tag.FLOAT, float_bits(float(value))
-        code = self._integers.codes.get(value)
+        code = self.integers.codes.get(value)
         return Tag.BIG, self._new_integer(value) if code is None else code
 
     def _new_integer(self, value: int) -> int:
-        code = self._integers.code(value)
+        code = self.integers.code(value)
         bigs = self._bigs = grown(self._bigs, Bigs._fields, code + 1)
         low, high = neighbours(value)
         bigs.low[code], bigs.high[code] = number_of(low), number_of(high)
@@ -124,11 +127,12 @@ class ValueCodec:
         except OverflowError:
             bigs.nearest[code] = math.nan
         self._is_ranked = False
+        self.has_changed = True
         return code
 
     def _rank(self) -> None:
         """Rank all large integers, once for all that are new."""
-        codes = [self._integers.codes[value] for value in sorted(self._integers.codes)]
+        codes = [self.integers.codes[value] for value in sorted(self.integers.codes)]
         self._bigs.rank[codes] = np.arange(len(codes))
         self._is_ranked = True
 
@@ -150,17 +154,12 @@ class ValueCodec:
             for code in rows[rows[:, 0] == tag, 1].tolist():
                 yield pins, code
 
-    @property
-    def is_full(self) -> bool:
-        """Tell whether there are enough new strings for a collection to pay."""
-        return len(self.strings.codes) + len(self._integers.codes) > self._threshold
-
     def collect(self, values: NDArray[np.int64]) -> None:
         """Forget all strings and large integers but those that are pinned or in these rows of tags and integers."""
         self.strings.forget_except({*self._string_pins, *values[values[:, 0] == Tag.STRING, 1].tolist()})
-        self._integers.forget_except({*self._integer_pins, *values[values[:, 0] == Tag.BIG, 1].tolist()})
+        self.integers.forget_except({*self._integer_pins, *values[values[:, 0] == Tag.BIG, 1].tolist()})
         self._compact()
-        self._threshold = max(_FEWEST, 2 * (len(self.strings) + len(self._integers)))
+        self.threshold = max(_FEWEST, 2 * (len(self.strings) + len(self.integers)))
 
     def _compact(self) -> None:
         """Move the bytes of the strings that are left together."""
@@ -172,7 +171,7 @@ class ValueCodec:
             fresh[self._used : self._used + length] = old.bytes[begin : begin + length]
             old.offsets[code] = self._used
             self._used += length
-        self._texts = old._replace(bytes=fresh)
+        self._texts, self.has_changed = old._replace(bytes=fresh), True
 
 
 def float_bits(number: float) -> int:
