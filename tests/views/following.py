@@ -127,10 +127,12 @@ class Play:
             if self.random.random() < 0.95
         }
         key = self.random.randrange(8)
-        slot = self.tables[table].slot({"k": key})
+        slot = self.tables[table].find(key)
         if slot is not None and self.random.random() < 0.4:
             row = {**self.tables[table].row(slot), "y": self.random.choice(VALUES)}
-        return self.tables[table].upsert({"k": key, **row}, 0)
+        new: Row = {"k": key, **row}
+        slot = self.tables[table].upsert(key, new, 0)
+        return None if slot is None else RowChange(table, slot, new)
 
     def change(self) -> RowChange:
         while True:
@@ -138,7 +140,8 @@ class Play:
             if self.random.random() < 0.75:
                 change = self.upsert(table)
             else:
-                change = self.tables[table].delete({"k": self.random.randrange(8)}, 0)
+                slot = self.tables[table].delete(self.random.randrange(8), 0)
+                change = None if slot is None else RowChange(table, slot, None)
             if change is not None:
                 return change
 

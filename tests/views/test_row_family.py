@@ -51,10 +51,10 @@ class Following:
 
     def put(self, table: str, slot: int, row: Row | None) -> dict[int, tuple[Answer, Answer]]:
         """Change a row; return, by number, the answers that this altered."""
-        old = self.rows[table].pop(slot, None)
+        self.rows[table].pop(slot, None)
         if row is not None:
             self.rows[table][slot] = row
-        told = self.family.change([RowChange(table, slot, old, row)])
+        told = self.family.change([RowChange(table, slot, row)])
         return {
             number: (told.old_answer(place), told.new_answer(place))
             for place, number in enumerate(told.numbers.tolist())

@@ -31,29 +31,35 @@ def rows_of(table: StoredTable) -> list[Row]:
     return [row for _, row in table.rows()]
 
 
+def upsert(table: StoredTable, row: Row, end: int) -> int | None:
+    return table.upsert(table.key_of(row), row, end)
+
+
+def delete(table: StoredTable, row: Row, end: int) -> int | None:
+    return table.delete(table.key_of(row), end)
+
+
 def test_a_row_replaces_that_of_its_key_whole() -> None:
     table = StoredTable("t", ("k",))
-    first = table.upsert({"k": "a", "x": 1, "y": 2.5}, 5)
-    again = table.upsert({"k": "a", "z": "new"}, 5)
+    assert table.find("a") is None
+    first = upsert(table, {"k": "a", "x": 1, "y": 2.5}, 5)
     assert first is not None
-    assert again is not None
-    assert (first.old, first.new) == (None, {"k": "a", "x": 1, "y": 2.5})
-    assert (again.old, again.new) == (first.new, {"k": "a", "z": "new"})
-    assert again.slot == first.slot
+    assert table.row(first) == {"k": "a", "x": 1, "y": 2.5}
+    assert upsert(table, {"k": "a", "z": "new"}, 5) == first == table.find("a")
+    assert table.row(first) == {"k": "a", "z": "new"}
     assert rows_of(table) == [{"k": "a", "z": "new"}]
 
 
 def test_a_row_older_than_the_one_held_is_late() -> None:
     table = StoredTable("t", ("k",))
-    table.upsert({"k": 1, "x": 1}, 5)
-    assert table.upsert({"k": 1, "x": 2}, 4) is None
-    assert table.delete({"k": 1}, 4) is None
+    upsert(table, {"k": 1, "x": 1}, 5)
+    assert upsert(table, {"k": 1, "x": 2}, 4) is None
+    assert delete(table, {"k": 1}, 4) is None
     assert table.late == 2
     assert rows_of(table) == [{"k": 1, "x": 1}]
-    gone = table.delete({"k": 1}, 5)
-    assert gone is not None
-    assert (gone.old, gone.new) == ({"k": 1, "x": 1}, None)
-    assert table.delete({"k": 1}, 9) is None
+    assert delete(table, {"k": 1}, 5) == 0
+    assert table.find(1) is None
+    assert delete(table, {"k": 1}, 9) is None
     assert len(table) == 0
 
 
@@ -61,10 +67,10 @@ def test_keys_are_told_apart_by_kind_and_may_be_several_attributes() -> None:
     table = StoredTable("t", ("a", "b"))
     kinds: list[Value] = [1, True, "1", 1.0]
     for kind in kinds:
-        table.upsert({"a": kind, "b": 1}, 0)
+        upsert(table, {"a": kind, "b": 1}, 0)
     assert len(table) == 3
     with pytest.raises(EventError, match="`b`: a row of the table `t` needs it"):
-        table.upsert({"a": 1}, 0)
+        upsert(table, {"a": 1}, 0)
 
 
 def a_row(random: Random) -> dict[str, Value]:
@@ -79,10 +85,10 @@ def test_rows_come_back_as_they_were_and_space_is_used_again() -> None:
     for _ in range(600):
         row = a_row(random)
         if random.random() < 0.3:
-            table.delete(row, 0)
+            delete(table, row, 0)
             expected.pop(row["k"], None)
         else:
-            table.upsert(row, 0)
+            upsert(table, row, 0)
             expected[row["k"]] = row
         assert {row["k"]: row for row in rows_of(table)} == expected
     held = {(slot, tuple(row)) for slot, row in table.rows()}
@@ -95,8 +101,8 @@ def test_a_table_comes_back_from_a_file(tmp_path: Path) -> None:
     tables = [StoredTable("one", ("k",)), StoredTable("two/odd name", ("k", "k"))]
     for table in tables:
         for end in range(50):
-            table.upsert(a_row(random), end)
-        table.delete({"k": 3}, 99)
+            upsert(table, a_row(random), end)
+        delete(table, {"k": 3}, 99)
     path = tmp_path / "tables.zip"
     save_tables(tables, path)
     again = load_tables(path)
@@ -104,8 +110,9 @@ def test_a_table_comes_back_from_a_file(tmp_path: Path) -> None:
     for table, loaded in zip(tables, again, strict=True):
         assert [repr(row) for row in rows_of(loaded)] == [repr(row) for row in rows_of(table)]
         for _, row in table.rows():
-            assert loaded.is_late(row, 49) == table.is_late(row, 49)
-            assert loaded.is_late(row, 30) == table.is_late(row, 30)
+            key = table.key_of(row)
+            assert loaded.is_late(key, 49) == table.is_late(key, 49)
+            assert loaded.is_late(key, 30) == table.is_late(key, 30)
     assert [file.name for file in tmp_path.iterdir()] == ["tables.zip"]
 
 
@@ -131,7 +138,7 @@ def test_a_file_that_holds_no_tables_is_refused(tmp_path: Path) -> None:
 def test_a_file_is_whole_or_damaged_whatever_byte_is_another(tmp_path: Path) -> None:
     table = StoredTable("t", ("k",))
     for place, value in enumerate(VALUES):
-        table.upsert({"k": place, "x": value}, 1)
+        upsert(table, {"k": place, "x": value}, 1)
     path = tmp_path / "tables"
     save_tables([table], path)
     whole = path.read_bytes()
@@ -176,13 +183,13 @@ def test_rows_by_the_column_are_the_same_as_one_by_one() -> None:
         )
         batch = read_batch(pa.Table.from_pylist(made, schema), ("k",), "t")
         ends = np.sort(np.array([end - random.randrange(2) for _ in range(size)], dtype=np.int64))
-        changed = by_column.upsert_batch(batch, ends, ("x", "s"))
+        changed = by_column.upsert_batch(batch, ends)
         assert changed is not None
         places = []
         for place, row in enumerate(made):
             plain = {name: value for name, value in row.items() if value is not None}
             assert batch.rows[place] == plain
-            if by_row.upsert(plain, int(ends[place])) is not None:
+            if upsert(by_row, plain, int(ends[place])) is not None:
                 places.append(place)
         assert changed.places.tolist() == places
         assert by_column.late == by_row.late
@@ -196,18 +203,19 @@ def test_keys_of_every_kind_are_the_same_by_the_column() -> None:
             table = StoredTable("t", key)
             batch = read_batch(rows, key, "t")
             for _ in range(2):
-                table.upsert_batch(batch, np.zeros(2, dtype=np.int64), ())
+                table.upsert_batch(batch, np.zeros(2, dtype=np.int64))
             for place in range(2):
-                change = table.upsert(batch.rows[place], 0)
-                assert change is not None
-                assert change.old == batch.rows[place]
+                slot = table.find(table.key_of(batch.rows[place]))
+                assert slot is not None
+                assert table.row(slot) == batch.rows[place]
+                assert upsert(table, batch.rows[place], 0) == slot
             assert len(table) == 2
 
 
 def test_a_batch_whose_rows_cannot_be_ordered_is_not_taken() -> None:
     table = StoredTable("t", ("k",))
     batch = read_batch(arrow([{"k": 1}, {"k": 1}]), ("k",), "t")
-    assert table.upsert_batch(batch, np.array([2, 1]), ()) is None
+    assert table.upsert_batch(batch, np.array([2, 1])) is None
     assert len(table) == 0
     with pytest.raises(EventError, match=r"`l`: a column of list<.*> is not taken as it is"):
         read_batch(arrow([{"k": 1, "l": [1]}]), ("k",), "t")

@@ -162,8 +162,9 @@ def _reformulated(
     """Reformulate updates, as many batches as the time allows; return the cost, and the number of each class."""
     spent, classes = Phases(), Counter[Influence]()
     for batch in in_batches(changes, session.scale.batch):
+        influence = np.empty(len(batch), dtype=np.int8)
         begun = time.perf_counter()
-        messages, influence = server.follow(batch)
+        messages = server.reformulate(batch, influence)
         spent.reformulating += time.perf_counter() - begun
         spent.count(messages, len(batch))
         classes.update(map(Influence, influence.tolist()))

@@ -594,7 +594,7 @@ class Engine:
             return event
         try:
             with self._lock:
-                self._store.views.check(event)
+                self._store.views.read(event)
         except EventError as fault:
             self._reader.refuse()
             return Fault(event.id, 0, str(fault))
@@ -635,8 +635,8 @@ class Engine:
         """Return the notifications of events, and those of the events that come too late for sequences."""
         with self._lock:
             self._expire()
-            admitted, _, deletions = self._pipeline.admit(events, report)
-            notifications = self._pipeline.process(TimedBatch(admitted), top, deletions).to_list()
+            admitted, _, deletions, updates = self._pipeline.admit(events, report)
+            notifications = self._pipeline.process(TimedBatch(admitted), top, deletions, updates).to_list()
             return notifications, self._buffer.drain_late() if self._buffer.late_events else []
 
     def _yield_all(self, notifications: list[Notification], late: list[Event]) -> Iterator[Notification]:

@@ -17,7 +17,7 @@ from tocsin.model import Event, Notification
 from tocsin.model.event import STREAM
 from tocsin.model.queries import SelectItem
 from tocsin.model.subscription import Answer
-from tocsin.views.answer_changes import AnswerChanges
+from tocsin.views.answer_changes import AnswerChanges, number_answer
 
 
 class NotificationPart(Protocol):
@@ -82,14 +82,14 @@ class ViewNotifications(Struct, frozen=True):
 
     def notification(self, i: int) -> Notification:
         """Return the i-th notification."""
-        event = self.events[int(self.changes.rows[i])]
-        removed, added = self.changes.differences(i)
+        changes, event = self.changes, self.events[self.changes.rows.item(i)]
+        removed, added = changes.differences(i)
         return Notification(
             subscription=self.ids[i],
             event_ids=(event.id,),
             events=(event,),
-            old=self.changes.old_answer(i),
-            new=self.changes.new_answer(i),
+            old=number_answer(changes.old.item(i)),
+            new=number_answer(changes.new.item(i)),
             start=event.start,
             end=event.end,
             generation=self.generation,

@@ -35,9 +35,11 @@ from tocsin.model.errors import EventError
 from tocsin.model.event import STREAM, is_deletion
 from tocsin.model.options import ALWAYS
 from tocsin.sequences.matches import sequence_notification
+from tocsin.views.table import RowUpdate
 
 Report: TypeAlias = Callable[[Fault], object]
 
+_NO_UPDATES: Final[Mapping[int, RowUpdate]] = {}
 _NO_NOTIFICATIONS: Final = SequenceNotifications(np.empty(0, dtype=np.int64), [])
 _log = logging.getLogger("tocsin")
 
@@ -69,9 +71,16 @@ class EventPipeline:
         self.notified = 0
 
     def process(
-        self, events: TimedBatch, top: TopK | None = None, deletions: frozenset[int] = frozenset()
+        self,
+        events: TimedBatch,
+        top: TopK | None = None,
+        deletions: frozenset[int] = frozenset(),
+        updates: Mapping[int, RowUpdate] = _NO_UPDATES,
     ) -> Notifications:
-        """Publish events, and return their notifications. The rows of `deletions` delete rows of tables."""
+        """Publish events, and return their notifications.
+
+        The rows of `deletions` delete rows of tables; `updates` has the rows that are rows of tables.
+        """
         times = self._pass_time(events, deletions)
         parts: list[NotificationPart] = []
         if self._store.filter_count:
@@ -81,22 +90,22 @@ class EventPipeline:
         if released:
             sequences, published = self._match_sequences(released)
             parts.append(sequences)
-        if self._store.views.tables.by_name:
-            parts.append(self._update_views(events, times, published))
+        if updates or published:
+            parts.append(self._update_views(events, times, updates, published))
         return self._notify(parts)
 
     def flush(self) -> Notifications:
         """Give sequences the events that the reorder buffer holds back, and return the notifications."""
         sequences, published = self._match_sequences(self._buffer.flush())
-        views = self._update_views(TimedBatch([]), self._clock.now(), published)
+        views = self._update_views(TimedBatch([]), self._clock.now(), _NO_UPDATES, published)
         return self._notify([sequences, views])
 
     # the door
 
     def admit(
         self, events: Iterable[Event], report: Report | None = None, *, as_rows: bool = True
-    ) -> tuple[list[Event], list[int], frozenset[int]]:
-        """Return the events that can be processed, their places among those given, and which of them are deletions.
+    ) -> tuple[list[Event], list[int], frozenset[int], dict[int, RowUpdate]]:
+        """Return the events that can be processed, their places among those given, the deletions, and the rows of tables.
 
         With `as_rows`, an event of a table must be a row of it. The other events are reported, or raise `EventError`
         without a `report`.
@@ -105,25 +114,27 @@ class EventPipeline:
         admitted: list[Event] = []
         places: list[int] = []
         deletions: list[int] = []
+        updates: dict[int, RowUpdate] = {}
         for place, event in enumerate(events):
             try:
                 if STREAM in event.attributes:
                     raise EventError(
                         "that name is Tocsin's own; an event's stream is given beside its attributes", STREAM
                     )
-                if views is not None:
-                    views.check(event)
+                update = None if views is None else views.read(event)
             except EventError as fault:
                 if report is None:
                     raise
                 self._reader.refuse()
                 report(Fault(event.id, 0, str(fault)))
                 continue
-            if is_deletion(event):
+            if update is not None:
+                updates[len(admitted)] = update
+            if is_deletion(event) if update is None else update.row is None:
                 deletions.append(len(admitted))
             admitted.append(event)
             places.append(place)
-        return admitted, places, frozenset(deletions)
+        return admitted, places, frozenset(deletions), updates
 
     def _pass_time(self, events: TimedBatch, deletions: frozenset[int]) -> NDArray[np.int64] | int:
         """Count events, keep those that are valid for later filters, and return the clock's time at each event."""
@@ -217,48 +228,47 @@ class EventPipeline:
         ]
 
     def _update_views(
-        self, events: TimedBatch, times: NDArray[np.int64] | int, published: list[_Published]
+        self,
+        events: TimedBatch,
+        times: NDArray[np.int64] | int,
+        updates: Mapping[int, RowUpdate],
+        published: list[_Published],
     ) -> NotificationPart:
-        """Apply the events of tables, published ones last, and return the notifications of changed answers."""
+        """Apply the rows of tables, published ones last, and return the notifications of changed answers."""
         views, store = self._store.views, self._store
-        rows: list[int] = []
-        changing: list[Event] = []
-        for row, event in enumerate(events.events):
-            if event.stream in views.tables.by_name:
-                rows.append(row)
-                changing.append(event)
-        own = len(rows)
+        rows, own = list(updates), len(updates)
+        changing = [*updates.values()]
+        causes = list(map(events.events.__getitem__, rows))
         for one in published:
-            if self._is_row(one.event):
+            update = self._read_published(one.event)
+            if update is not None:
                 rows.append(one.row)
-                changing.append(one.event)
+                changing.append(update)
+                causes.append(one.event)
         if not changing:
             return _NO_NOTIFICATIONS
         changes = views.process(changing)
         at = np.array(rows, dtype=np.int64)
-        heard = np.ones(len(changes.rows), dtype=np.bool_)
+        heard: NDArray[np.bool_] | None = None
         if store.registry.has_validity:
-            ends = np.array([event.end for event in changing], dtype=np.int64)
+            ends = np.array([update.end for update in changing], dtype=np.int64)
             now = np.broadcast_to(times, len(events))[at[:own]] if own else at[:0]
             now = np.concatenate([now, np.full(len(changing) - own, self._clock.now())])
             heard = store.is_valid(changes.numbers, ends[changes.rows], now[changes.rows])
         changes = views.report(changes, heard)
         return ViewNotifications(
-            at[changes.rows], changes, changing, store.registry.ids_of(changes.numbers), store.generation
+            at[changes.rows], changes, causes, store.registry.ids_of(changes.numbers), store.generation
         )
 
-    def _is_row(self, event: Event) -> bool:
-        """Tell whether a published event is a row of a table; one that cannot be is logged."""
-        if event.stream not in self._store.views.tables.by_name:
-            return False
+    def _read_published(self, event: Event) -> RowUpdate | None:
+        """Return a published event as a row of its table; None if it is of no table, or cannot be a row, which is logged."""
         try:
-            self._store.views.check(event)
+            return self._store.views.read(event)
         except EventError as fault:
             _log.warning(
                 "an event that was published as `%s` is no row of that table: %s", event.stream, fault
             )
-            return False
-        return True
+            return None
 
     def _notify(self, parts: list[NotificationPart]) -> Notifications:
         notifications = Notifications(parts)
@@ -284,7 +294,7 @@ class EventPipeline:
         """Return the filters that events satisfy, by row; `count` rows were given, some of which are no events."""
         store = self._store
         # Nothing is published, so an event of a table need not be a row of it.
-        admitted, places, _ = self.admit(events.values(), report, as_rows=False)
+        admitted, places, *_ = self.admit(events.values(), report, as_rows=False)
         given_rows = list(events)
         rows = [given_rows[place] for place in places]
         at = np.array(rows, dtype=np.int64)

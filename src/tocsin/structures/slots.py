@@ -83,7 +83,7 @@ class SlotMap:
         self._slot_of: dict[int, int] = {}
         self._keys: NDArray[np.int64] = np.zeros(0, dtype=np.int64)  # [slot]
         self._slots = Slots()
-        self._is_identity = True  # every slot equals its key, so `keys` need not look anything up
+        self.is_identity = True  # every slot equals its key, so `keys` need not look anything up
 
     def __len__(self) -> int:
         return len(self._slot_of)
@@ -97,7 +97,7 @@ class SlotMap:
 
     def keys(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the keys of slots that are in use."""
-        return slots if self._is_identity else self._keys[slots]
+        return slots if self.is_identity else self._keys[slots]
 
     def take(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return a slot for each of these keys, none of which has one."""
@@ -107,7 +107,7 @@ class SlotMap:
             longer[: len(self._keys)] = self._keys
             self._keys = longer
         self._keys[slots] = keys
-        self._is_identity = self._is_identity and bool((slots == keys).all())
+        self.is_identity = self.is_identity and bool((slots == keys).all())
         self._slot_of.update(zip(keys.tolist(), slots.tolist(), strict=True))
         return slots
 

@@ -70,21 +70,19 @@ class AnswerChanges(Struct, frozen=True):
         """Return the changes by row, and within a row by number."""
         return self if len(self) < 2 else self.take(np.lexsort((self.numbers, self.rows)))
 
-    def old_answer(self, place: int) -> Answer:
+    def old_answer(self, place: int) -> Any:
         """Return the answer before a change."""
-        return _answer(self.old, place)
+        return number_answer(self.old.item(place))
 
-    def new_answer(self, place: int) -> Answer:
+    def new_answer(self, place: int) -> Any:
         """Return the answer after a change."""
-        return _answer(self.new, place)
+        return number_answer(self.new.item(place))
 
     def differences(self, place: int) -> SetDifference:
         """Return the values or rows that a set lost and gained; both are empty if the answer is no set."""
-        return (
-            ((), ())
-            if self.removed is None or self.added is None
-            else (self.removed[place], self.added[place])
-        )
+        if self.removed is None or self.added is None:
+            return _NO_DIFFERENCE
+        return self.removed[place], self.added[place]
 
     def with_old(self, old: Mapping[int, Answer]) -> AnswerChanges:
         """Return the same changes with other answers before some of them, given by place."""
@@ -150,18 +148,13 @@ def objects(items: Iterable[Any]) -> NDArray[Any]:
     return np.fromiter(every, dtype=object, count=len(every))
 
 
-def number_answer(number: float) -> int | float | None:
-    """Return a number as an answer: None for NaN, and an integer for a whole float that is exact."""
-    if isinstance(number, int):
+def number_answer(number: Any) -> Any:
+    """Return a number as an answer: None for NaN, and an integer for a whole float that is exact; other answers as they are."""
+    if not isinstance(number, float):
         return number
     if number != number:  # noqa: PLR0124 - NaN alone differs from itself
         return None
     return int(number) if number.is_integer() and abs(number) < 2**53 else float(number)
-
-
-def _answer(column: NDArray[Any], place: int) -> Answer:
-    answer = column[place]
-    return answer if column.dtype == object else number_answer(float(answer))
 
 
 def same_answer(one: Answer, other: Answer) -> bool:

@@ -122,17 +122,18 @@ def _plain(array: Any, none: float) -> NDArray[Any]:
 class BatchChanges(Struct, frozen=True):
     """The changes that a batch made in a table, one for each row that was not late.
 
-    `previous` is the change of the same batch that wrote the slot before, -1 for none; `existed` tells whether the slot had a
-    row. `old` and `new` are the attributes that were asked for, before and after; so is `rows`, the changes of whole rows.
+    `previous` is the change of the same batch that wrote the slot before, -1 for none.
     """
 
+    table: str
     places: IdArray  # in the batch
     slots: IdArray
     previous: IdArray
-    existed: NDArray[np.bool_]
-    old: dict[str, Column]
-    new: dict[str, Column]
-    rows: tuple[RowChange, ...] = ()
+
+    def of_rows(self, rows: Sequence[Any]) -> list[RowChange]:
+        """Return the changes one by one, with the rows of the batch as a family reads them."""
+        pairs = zip(self.places.tolist(), self.slots.tolist(), strict=True)
+        return [RowChange(self.table, slot, rows[place]) for place, slot in pairs]
 
 
 def previous_places(slots: IdArray) -> IdArray:

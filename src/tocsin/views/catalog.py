@@ -6,17 +6,14 @@ import io
 import json
 import os
 import zipfile
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from tocsin.model import Event
 from tocsin.model.errors import SavedError, TocsinError
-from tocsin.model.event import DELETIONS, is_deletion
-from tocsin.views.changes import Row, RowChange
+from tocsin.views.changes import Row
 from tocsin.views.family import Contents
 from tocsin.views.table import StoredTable
 
@@ -28,7 +25,6 @@ class TableCatalog:
 
     def __init__(self) -> None:
         self.by_name: dict[str, StoredTable] = {}
-        self._readers: Counter[str] = Counter()  # families of views that read a table
 
     def __len__(self) -> int:
         return len(self.by_name)
@@ -73,49 +69,22 @@ class TableCatalog:
         """
         tables = load_tables(path)
         for table in tables:
-            if self._readers[table.name]:
+            present = self.by_name.get(table.name)
+            if present is not None and present.readers:
                 raise TocsinError(
                     f"the table `{table.name}` has views; load tables first, and then subscribe, or into another engine"
                 )
-            if table.name in self and self[table.name].key != table.key:
+            if present is not None and present.key != table.key:
                 raise TocsinError(
                     f"{path}: the table `{table.name}` has the key {quoted(table.key)} there, and "
-                    f"{quoted(self[table.name].key)} here"
+                    f"{quoted(present.key)} here"
                 )
         self.by_name |= {table.name: table for table in tables}
         return tuple(table.name for table in tables)
 
-    def retain(self, names: Iterable[str]) -> None:
-        """Count a reader of these tables."""
-        self._readers.update(names)
-
-    def release(self, names: Iterable[str]) -> None:
-        """Count a reader of these tables off."""
-        self._readers.subtract(names)
-
     def contents(self, names: Iterable[str]) -> Contents:
         """Return the present rows of some tables."""
         return {name: _Rows(self[name]) for name in names}
-
-    def apply(self, event: Event) -> RowChange | None:
-        """Change the table of an event; return None if that changes nothing."""
-        table = self.by_name[event.stream or ""]
-        return (table.delete if is_deletion(event) else table.upsert)(row_of(event), event.end)
-
-    def preview(self, event: Event) -> RowChange:
-        """Return the change that `apply` would make, unless the event is late."""
-        table, row = self[event.stream or ""], row_of(event)
-        slot = table.slot(row)
-        old = None if slot is None else table.row(slot)
-        return RowChange(table.name, -1 if slot is None else slot, old, None if is_deletion(event) else row)
-
-
-def row_of(event: Event) -> Row:
-    """Return an event as a row, without the attributes that mark a deletion."""
-    given = event.attributes
-    if "$delete" in given or "_deleted" in given:
-        return {name: value for name, value in given.items() if name not in DELETIONS}
-    return given
 
 
 def quoted(names: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from msgspec import Struct
@@ -17,15 +17,14 @@ Row: TypeAlias = Mapping[str, Value]
 
 
 class RowChange(Struct, frozen=True):
-    """One change of one row: it came if there is no `old`, and went if there is no `new`.
+    """One change of one row, as a family sees it: the new row as the family reads it, None if the row has gone.
 
     `slot` is the row's number in its table, given again once the row has gone.
     """
 
     table: str
     slot: int
-    old: Row | None
-    new: Row | None
+    new: Any
 
 
 class PointChanges(Struct, frozen=True):

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from tocsin.structures import hash_index
 from tocsin.structures.growth import bytes_of
-from tocsin.structures.point_index.index import PointIndex
 from tocsin.views._kernels.covering import cover, uncover
 from tocsin.views.changes import Floats
 from tocsin.views.messages import Messages
-from tocsin.views.range_index import rectangles
+from tocsin.views.range_index import PointRangeIndex
 
 
 class Coverage:
@@ -22,8 +21,7 @@ class Coverage:
 
     def __init__(self) -> None:
         self._uses = hash_index.new_hash_index(2, extra=1)
-        self._index = PointIndex()
-        self._root = int(self._index.plant(1)[0])
+        self._index = PointRangeIndex()
 
     def __len__(self) -> int:
         """Return how many different ranges there are."""
@@ -35,7 +33,7 @@ class Coverage:
         entries = np.empty((2, len(lows)), dtype=np.int64)
         fresh = cover(self._uses, _bits(lows, highs), entries.reshape(-1))
         new, places = entries[:, :fresh]
-        self._index.add(self._root, new, lows[places], highs[places])
+        self._index.add(new, lows[places], highs[places])
 
     def remove(self, lows: Floats, highs: Floats) -> None:
         """Remove ranges, each once; those that are not there are passed over."""
@@ -45,7 +43,7 @@ class Coverage:
 
     def concerns(self, messages: Messages) -> NDArray[np.bool_]:
         """Tell of each message whether it concerns any range."""
-        return self._index.any(rectangles(messages, self._root))
+        return self._index.any(messages)
 
     @property
     def nbytes(self) -> int:

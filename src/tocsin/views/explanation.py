@@ -7,7 +7,7 @@ from tocsin.language.printer import condition_text
 from tocsin.model import Subscription, View
 from tocsin.model.subscription import Answer
 from tocsin.views.answer_changes import same_answer
-from tocsin.views.changes import RowChange
+from tocsin.views.changes import Row
 from tocsin.views.compiled import CompiledRangeView, CompiledView
 
 
@@ -30,16 +30,18 @@ def explain_view(
     compiled: CompiledView,
     answer: Answer,
     then: Answer,
-    reached: RowChange | tuple[str, ...],
+    *,
+    rows: tuple[Row | None, Row | None] | None = None,
+    outside: tuple[str, ...] = (),
 ) -> ViewExplanation:
-    """Return the explanation of an event: the change it makes, or the reasons why it does not reach the view."""
+    """Return the explanation of an event: the rows before and after it, or the reasons why it does not reach the view."""
     view = subscription.query
     assert isinstance(view, View)  # noqa: S101 - the caller asked
     reason, before = Reason(condition_text(view.where), None), None
-    outside = reached if isinstance(reached, tuple) else ()
-    if isinstance(reached, RowChange) and len(view.tables) == 1:
-        reason = explain_condition(view.where, reached.new or {})
-        before = None if reached.old is None else explain_condition(view.where, reached.old)
+    if rows is not None and len(view.tables) == 1:
+        old, new = rows
+        reason = explain_condition(view.where, new or {})
+        before = None if old is None else explain_condition(view.where, old)
     return ViewExplanation(
         subscription=subscription.id,
         matched=not outside and not same_answer(answer, then),

@@ -37,10 +37,6 @@ class Family(Protocol):
 
     tables: tuple[str, ...]
 
-    @property
-    def batch_columns(self) -> tuple[str, ...] | None:
-        """Return the attributes that `change_batch` reads; None if it reads the changed rows."""
-
     def __len__(self) -> int:
         """Return the number of subscriptions."""
 
@@ -53,17 +49,17 @@ class Family(Protocol):
     def remove(self, numbers: IdArray) -> None:
         """Remove subscriptions; numbers that it does not know are passed over."""
 
-    def check(self, row: Row) -> None:
-        """Raise `EventError` for a row that the family cannot follow."""
+    def read(self, row: Row) -> Any:
+        """Return a row as the family follows it, or raise `EventError` if it cannot; no state changes."""
 
-    def check_batch(self, batch: Batch) -> None:
-        """Raise `EventError` for a batch that has such a row."""
+    def read_batch(self, batch: Batch) -> Any:
+        """Return the rows of a batch as `change_batch` takes them, or raise `EventError`."""
 
     def change(self, changes: Sequence[RowChange]) -> AnswerChanges:
         """Follow changes of its tables, and return the answers that change, by the index of the change."""
 
-    def change_batch(self, changes: BatchChanges) -> AnswerChanges:
-        """Follow the rows of a batch, and return the answers that change, by the row's place in the batch."""
+    def change_batch(self, changes: BatchChanges, read: Any) -> AnswerChanges:
+        """Follow a batch that was `read`, and return the answers that change, by the row's place in the batch."""
 
     def answer(self, number: int) -> Answer:
         """Return a subscription's present answer."""

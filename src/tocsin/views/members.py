@@ -60,7 +60,8 @@ class Rows:
         """Make a change of a row, and return it; none if it is another table's."""
         if change.table != self._table:
             return ()
-        place, old = self._rows.pop(change.slot) if change.old is not None else ((next(self._order),), None)
+        held = self._rows.pop(change.slot, None)
+        place, old = ((next(self._order),), None) if held is None else held
         if change.new is not None:
             self._rows[change.slot] = (place, change.new)
         return (MemberChange(place, old, change.new),)
@@ -95,11 +96,11 @@ class Pairs:
 
     def follow(self, change: RowChange) -> list[MemberChange]:
         """Make a change of a row, and return what it makes of its pairs."""
-        old = dict(self._of(change)) if change.old is not None else {}
+        old = dict(self._of(change))
         for side in (self._left, self._right):
             if side.table == change.table:
                 side.put(change.slot, change.new)
-        new = dict(self._of(change)) if change.new is not None else {}
+        new = dict(self._of(change))
         steps = [MemberChange(place, pair, new.pop(place, None)) for place, pair in old.items()]
         return steps + [MemberChange(place, None, pair) for place, pair in new.items()]
 

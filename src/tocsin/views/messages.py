@@ -38,11 +38,12 @@ class Messages(Struct, frozen=True):
     @classmethod
     def of(cls, room: MessageRoom, count: int, **payload: NDArray[Any]) -> Messages:
         """Return the first `count` messages of a room, with the columns of their payload."""
-        every = cls(*room, payload)
-        return every if count == len(every) else every.take(slice(count))
+        kept = {name: column[:count] for name, column in payload.items()}
+        inner_l, inner_r, outer_l, outer_r = room.ends[:, :count]
+        return cls(room.change[:count], inner_l, inner_r, outer_l, outer_r, kept)
 
-    def take(self, places: NDArray[np.int64] | NDArray[np.bool_] | slice) -> Messages:
-        """Return some of the messages, given by their places, by a mask or by a slice."""
+    def take(self, places: NDArray[np.int64] | NDArray[np.bool_]) -> Messages:
+        """Return some of the messages, given by their places or by a mask."""
         columns: dict[str, Any] = {name: getattr(self, name)[places] for name in _COLUMNS}
         return Messages(**columns, payload={name: column[places] for name, column in self.payload.items()})
 

@@ -16,6 +16,7 @@ Number: TypeAlias = int | float
 WIDEST: Final = sys.float_info.max
 """Stands for an end that is not bounded, and for an infinite x: no message is bounded by it."""
 
+_EXACT: Final = 2**53  # a float holds every integer up to it
 _FINEST: Final = 1074  # every float is a whole number of 2**-1074
 
 
@@ -23,7 +24,12 @@ def is_exact(value: object) -> bool:
     """Tell whether a float holds a number or a timestamp exactly; other kinds of value are no matter."""
     if isinstance(value, datetime):
         value = microseconds(value)
-    return isinstance(value, bool) or not isinstance(value, int) or _float(value) == value
+    if isinstance(value, bool) or not isinstance(value, int):
+        return True
+    try:
+        return float(value) == value
+    except OverflowError:
+        return False
 
 
 def number(value: Value | None, name: str) -> float:
@@ -33,14 +39,13 @@ def number(value: Value | None, name: str) -> float:
         return value  # type: ignore[return-value]
     if kind is not int:
         return math.nan
-    found = _float(value)  # type: ignore[arg-type]
-    if found != value:
+    if not -_EXACT <= value <= _EXACT and not is_exact(value):  # type: ignore[operator]
         raise EventError(
             f"a view looks at it, and no float of 64 bits holds {_shown(value)} exactly; "
             "send it as a smaller number, or as text",
             name,
         )
-    return found
+    return float(value)  # type: ignore[arg-type]
 
 
 def moment(value: Value | None, name: str) -> float:
@@ -54,13 +59,6 @@ def moment(value: Value | None, name: str) -> float:
             f"a view looks at it, and no float of 64 bits holds the microseconds of {time.isoformat()}", name
         )
     return float(ticks)
-
-
-def _float(value: int) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.nan
 
 
 def _shown(value: Value | None) -> str:

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from tocsin.language.printer import term_text
 from tocsin.language.semantics import value_of
@@ -22,6 +21,7 @@ from tocsin.model.terms import Attribute, Literal, Parameter
 from tocsin.model.timestamps import microseconds
 from tocsin.model.values import Kind as ValueKind
 from tocsin.model.values import Value, kind_of
+from tocsin.structures.growth import roomier
 from tocsin.structures.interning import InterningTable
 from tocsin.structures.slots import SlotMap
 from tocsin.views.aggregates.base import Reads
@@ -29,7 +29,6 @@ from tocsin.views.aggregates.registry import range_aggregate
 from tocsin.views.answer_changes import NO_CHANGES, AnswerChanges, number_answer, objects
 from tocsin.views.batch import Batch, BatchChanges
 from tocsin.views.cells import ABSENT
-from tocsin.views.cells import Column as CellColumn
 from tocsin.views.changes import Floats, PointChanges, Row, RowChange
 from tocsin.views.compiled import Bound, CompiledRangeView, CompiledView
 from tocsin.views.coverage import Coverage
@@ -38,6 +37,7 @@ from tocsin.views.numbers import WIDEST, moment, number
 from tocsin.views.range_index import new_range_index
 
 _NOWHERE: Final = (math.nan, math.nan)  # where a row is that is no point
+_ROWS: Final = 64  # rows that there is room for at first
 
 
 class RangeFamily:
@@ -64,7 +64,12 @@ class RangeFamily:
         self.coverage = Coverage() if check else None
         self._ranges: dict[int, tuple[float, float]] = {}  # by slot, if the coverage is checked
         self._codes = InterningTable[tuple[ValueKind, Value]]()
+        self._read_x = moment if self._compiled.moments else number
         self._y_name = "" if self._compiled.y is None else term_text(self._compiled.y)
+        self._x: Floats = np.full(
+            _ROWS, math.nan
+        )  # [the row's slot in its table] NaN where the row is no point
+        self._y: Floats = np.full(_ROWS, math.nan)
         self._slots = SlotMap()
         self._empty: set[int] = set()  # numbers whose range contains no number
         self._messages = 0
@@ -103,18 +108,23 @@ class RangeFamily:
         messages = self.server.reformulate(changes)
         if self.coverage is not None:
             messages = messages.take(self.coverage.concerns(messages))
-        self._messages += len(messages)
+        count = len(messages.change)
+        if not count:
+            return NO_CHANGES
+        self._messages += count
         answers = self.answers.apply(messages, self.index.match(messages))
+        if self._slots.is_identity:
+            return answers
         return replace(answers, numbers=self._slots.keys(answers.numbers))
 
     # row by row
 
     def load(self, rows: Contents) -> None:
         """Read the present rows of its table."""
-        points = [self._enter(row) for _, row in rows[self._compiled.table]]
-        x, y = np.array(points, dtype=np.float64).reshape(len(points), 2).T
-        there = ~np.isnan(x)
-        self.load_points(x[there], y[there])
+        for slot, row in rows[self._compiled.table]:
+            self._place(slot, self.read(row))
+        there = ~np.isnan(self._x)
+        self.load_points(self._x[there], self._y[there])
 
     def add(self, numbers: IdArray, compiled: CompiledView, columns: Mapping[str, Column]) -> None:
         """Add one subscription for each number; those of a template have a row of `columns` each."""
@@ -136,116 +146,103 @@ class RangeFamily:
             lows, highs = np.array([self._ranges.pop(slot) for slot in slots.tolist()]).T.copy()
             self.coverage.remove(lows, highs)
 
+    def read(self, row: Row) -> tuple[float, Any] | None:
+        """Return the x and y of a row, None if it is no point; raise `EventError` for a number that no float holds.
+
+        The y is the value itself with its kind, if values have codes.
+        """
+        compiled, reads = self._compiled, self._by_range.reads
+        x = 0.0
+        if compiled.x is not None:
+            x = self._read_x(row.get(compiled.x), compiled.x) + 0.0
+            if x != x:  # noqa: PLR0124 - NaN alone differs from itself
+                return None
+            x = -WIDEST if x < -WIDEST else WIDEST if x > WIDEST else x
+        if compiled.y is None:
+            return x, 0.0
+        value = row.get(compiled.y.path) if type(compiled.y) is Attribute else value_of(compiled.y, row)
+        if reads is Reads.NUMBER:
+            y = number(value, self._y_name) + 0.0
+            return (x, y) if -WIDEST <= y <= WIDEST else None
+        if value is None:
+            return None
+        return x, (kind_of(value), value) if reads is Reads.VALUE else 0.0
+
     def change(self, changes: Sequence[RowChange]) -> AnswerChanges:
         """Follow changes of its table, and return the answers that change."""
-        old: list[tuple[float, float]] = []
-        new: list[tuple[float, float]] = []
-        gone: list[float] = []
+        points: list[tuple[float, float, float, float]] = []
+        moved = False
         for one in changes:
-            old.append(_NOWHERE if one.old is None else self._point(one.old))
-            new.append(_NOWHERE if one.new is None else self._enter(one.new))
-            gone.append(old[-1][1])
-        answers = NO_CHANGES
-        if old != new:  # most changes concern few of many families
-            old_x, old_y = np.array(old, dtype=np.float64).reshape(len(old), 2).T.copy()
-            new_x, new_y = np.array(new, dtype=np.float64).reshape(len(new), 2).T.copy()
-            answers = self._decoded(self.change_points(PointChanges(old_x, old_y, new_x, new_y)))
+            old_x, old_y, x, y = point = self._place(one.slot, one.new)
+            points.append(point)
+            if (x != old_x or y != old_y) and not math.isnan(x) & math.isnan(old_x):
+                moved = True
+        # Most changes concern few of many families.
+        answers = self.change_points(PointChanges(*np.array(points).T.copy())) if moved else NO_CHANGES
         if self._by_range.reads is Reads.VALUE:
-            for code in gone:
-                if not math.isnan(code):
-                    self._codes.release_one(int(code))
+            answers = self._decoded(answers)
+            self._codes.release(np.array([one[1] for one in points if one[1] >= 0], dtype=np.int64))
         return answers
+
+    def _place(self, slot: int, point: tuple[float, Any] | None) -> tuple[float, float, float, float]:
+        """Note where a row is now; return where it was and where it is, and count a use of its value's code."""
+        if slot >= len(self._x):
+            self._make_room(slot + 1)
+        y: Any
+        x, y = _NOWHERE if point is None else point
+        if self._by_range.reads is Reads.VALUE and point is not None:
+            y = float(self._codes.acquire(y))
+        old_x, old_y = self._x.item(slot), self._y.item(slot)
+        self._x[slot], self._y[slot] = x, y
+        return old_x, old_y, x, y
+
+    def _make_room(self, slots: int) -> None:
+        room = roomier(len(self._x), slots)
+        self._x, self._y = (
+            np.concatenate([column, np.full(room - len(column), math.nan)]) for column in (self._x, self._y)
+        )
 
     # a batch of rows, by the column
 
-    @property
-    def batch_columns(self) -> tuple[str, ...] | None:
-        """Return the attributes that `change_batch` reads; None if it reads the changed rows."""
-        x, y = self._compiled.x, self._compiled.y
-        if (
-            self._compiled.moments
-            or self._by_range.reads is Reads.VALUE
-            or not isinstance(y, (Attribute, NoneType))
-        ):
-            return None
-        return tuple({*(() if x is None else (x,)), *(() if y is None else (y.path,))})
-
-    def check_batch(self, batch: Batch) -> None:
-        """Raise `EventError` for a batch with a number that no float holds, where this family looks at it."""
-        if self.batch_columns is None:
-            for row in batch.rows:
-                self.check(row)
-            return
-        for name in self.batch_columns:
-            column = batch.columns.get(name)
-            if column is not None and (name == self._compiled.x or self._by_range.reads is Reads.NUMBER):
-                wrong = np.flatnonzero(column.inexact())
-                if len(wrong):
-                    raise EventError(
-                        f"row {wrong[0]}: a view looks at it, and no float of 64 bits holds "
-                        f"{column.words[wrong[0]]} exactly; send it as a smaller number, or as text",
-                        name,
-                    )
-
-    def change_batch(self, changes: BatchChanges) -> AnswerChanges:
-        """Follow the rows of a batch, and return the answers that change, by the row's place in the batch."""
-        if self.batch_columns is None:
-            found = self.change(changes.rows).as_objects()  # whether any row changes an answer or not
-        else:
-            old_x, old_y = self._points(changes.old, changes.existed)
-            new_x, new_y = self._points(changes.new, np.ones(len(changes.slots), dtype=np.bool_))
-            found = self.change_points(PointChanges(old_x, old_y, new_x, new_y))
-        return replace(found, rows=changes.places[found.rows])
-
-    def _points(self, columns: Mapping[str, CellColumn], there: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-        compiled = self._compiled
-        x = np.zeros(len(there)) if compiled.x is None else columns[compiled.x].numbers() + 0.0
-        x = np.clip(x, -WIDEST, WIDEST)
-        y = np.zeros(len(there))
-        if isinstance(compiled.y, Attribute):
-            column = columns[compiled.y.path]
-            if self._by_range.reads is Reads.NUMBER:
-                y = column.numbers() + 0.0
-                y[np.isinf(y)] = np.nan
-            else:
-                y[column.kinds == ABSENT] = np.nan
-        none = ~there | np.isnan(x) | np.isnan(y)
-        x[none] = y[none] = np.nan
+    def read_batch(self, batch: Batch) -> tuple[Floats, Floats] | list[Any]:
+        """Return the x and the y of all rows; one by one, as `read` does, where they cannot be read by the column."""
+        compiled, reads = self._compiled, self._by_range.reads
+        if compiled.moments or reads is Reads.VALUE or not isinstance(compiled.y, (Attribute, NoneType)):
+            return [self.read(row) for row in batch.rows]
+        x = np.zeros(len(batch))
+        y = np.zeros(len(batch))
+        if compiled.x is not None:
+            x = np.clip(_numbers(batch, compiled.x), -WIDEST, WIDEST)
+        if compiled.y is not None and reads is Reads.NUMBER:
+            y = _numbers(batch, compiled.y.path)
+            y[np.isinf(y)] = np.nan
+        elif compiled.y is not None:
+            column = batch.columns.get(compiled.y.path)
+            y[slice(None) if column is None else column.kinds == ABSENT] = np.nan
+        nowhere = np.isnan(x) | np.isnan(y)
+        x[nowhere] = y[nowhere] = np.nan
         return x, y
 
-    def check(self, row: Row) -> None:
-        """Raise `EventError` for a row with a number that no float holds, where this family looks at it."""
-        self._point(row, known=False)
-
-    def _enter(self, row: Row) -> tuple[float, float]:
-        """Return a new row as a point, and count a use of its value's code, if values have codes."""
-        x, y = self._point(row, known=False)
-        if self._by_range.reads is not Reads.VALUE or math.isnan(x):
-            return x, y
-        value = value_of(self._compiled.y, row)  # type: ignore[arg-type]
-        assert value is not None  # noqa: S101 - it is a point
-        return x, float(self._codes.acquire((kind_of(value), value)))
-
-    def _point(self, row: Row, *, known: bool = True) -> tuple[float, float]:
-        """Return a row as a point, `_NOWHERE` if it is none; a value has its code if it is `known`, else 0."""
-        compiled = self._compiled
-        x = 0.0
-        if compiled.x is not None:
-            x = (moment if compiled.moments else number)(row.get(compiled.x), compiled.x) + 0.0
-            if math.isnan(x):
-                return _NOWHERE
-            x = max(min(x, WIDEST), -WIDEST)
-        if compiled.y is None:
-            return x, 0.0
-        value = value_of(compiled.y, row)
-        if self._by_range.reads is Reads.NUMBER:
-            y = number(value, self._y_name)
-            return (x, y + 0.0) if math.isfinite(y) else _NOWHERE
-        if value is None:
-            return _NOWHERE
-        return x, float(
-            self._codes.codes[kind_of(value), value]
-        ) if known and self._by_range.reads is Reads.VALUE else 0.0
+    def change_batch(self, changes: BatchChanges, read: tuple[Floats, Floats] | list[Any]) -> AnswerChanges:
+        """Follow the rows of a batch, and return the answers that change, by the row's place in the batch."""
+        if isinstance(read, list):
+            found = self.change(
+                changes.of_rows(read)
+            ).as_objects()  # whether any row changes an answer or not
+            return replace(found, rows=changes.places[found.rows])
+        slots, again = changes.slots, changes.previous >= 0
+        if len(slots) and (top := int(slots.max())) >= len(self._x):
+            self._make_room(top + 1)
+        columns = []
+        for held, column in zip((self._x, self._y), read, strict=True):
+            new = column[changes.places]
+            old = held[slots]
+            old[again] = new[changes.previous[again]]
+            held[slots] = new  # of rows with one slot, the last one stays
+            columns += [old, new]
+        old_x, new_x, old_y, new_y = columns
+        found = self.change_points(PointChanges(old_x, old_y, new_x, new_y))
+        return replace(found, rows=changes.places[found.rows])
 
     def answer(self, number: int) -> Answer:
         """Return a subscription's present answer."""
@@ -268,7 +265,7 @@ class RangeFamily:
 
     def _decoded(self, changes: AnswerChanges) -> AnswerChanges:
         """Return changes of sets with values in the place of codes, which may stand for other values after the next change."""
-        if changes.removed is None or changes.added is None:
+        if changes.removed is None or changes.added is None:  # there are none
             return changes
         # Subscriptions with the same set share one tuple of codes, so it is decoded once.
         sets = {codes: self._values(codes) for codes in {*changes.old.tolist(), *changes.new.tolist()}}
@@ -283,6 +280,21 @@ class RangeFamily:
 
     def _values(self, codes: tuple[int, ...]) -> tuple[Value, ...]:
         return tuple(value for _, value in sorted(self._codes.value(code) for code in codes))
+
+
+def _numbers(batch: Batch, name: str) -> Floats:
+    """Return the numbers of an attribute, NaN for a row without one; raise `EventError` if no float holds one of them."""
+    column = batch.columns.get(name)
+    if column is None:
+        return np.full(len(batch), np.nan)
+    wrong = np.flatnonzero(column.inexact())
+    if len(wrong):
+        raise EventError(
+            f"row {wrong[0]}: a view looks at it, and no float of 64 bits holds "
+            f"{column.words[wrong[0]]} exactly; send it as a smaller number, or as text",
+            name,
+        )
+    return column.numbers() + 0.0
 
 
 def _ends(

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from tocsin.matching import ConjunctionBatch, ConjunctionGroup, IdArray, Matches, create_matcher
 from tocsin.matching.encoding.arrow import arrow_events
@@ -58,11 +59,14 @@ class PointRangeIndex:
 
     def __init__(self) -> None:
         self._index = PointIndex()
-        self._root = int(self._index.plant(1)[0])
+        self._roots = self._index.plant(1)  # the root of its tree, once for each message of the largest batch
+
+    def __len__(self) -> int:
+        return len(self._index)
 
     def add(self, slots: IdArray, lows: Floats, highs: Floats) -> None:
         """Add ranges, both ends included, finite, low <= high; no slot is in use already."""
-        self._index.add(self._root, slots, lows, highs)
+        self._index.add(int(self._roots[0]), slots, lows, highs)
 
     def remove(self, slots: IdArray) -> None:
         """Remove ranges; slots that are not in use are passed over."""
@@ -70,8 +74,20 @@ class PointRangeIndex:
 
     def match(self, messages: Messages) -> Matches:
         """Return, per message, the slots of the ranges it concerns, in any order and without repeats."""
-        slots, offsets = self._index.find(rectangles(messages, self._root))
+        slots, offsets = self._index.find(self._rectangles(messages))
         return Matches(offsets, slots)
+
+    def any(self, messages: Messages) -> NDArray[np.bool_]:
+        """Tell which messages concern a range."""
+        return self._index.any(self._rectangles(messages))
+
+    def _rectangles(self, messages: Messages) -> Rectangles:
+        count = len(messages.change)
+        if count > len(self._roots):
+            self._roots = np.full(count, self._roots[0])
+        return Rectangles(
+            self._roots[:count], messages.outer_l, messages.inner_l, messages.inner_r, messages.outer_r
+        )
 
     @property
     def nbytes(self) -> int:
@@ -112,14 +128,3 @@ class MatcherRangeIndex:
     def nbytes(self) -> int:
         """Return the bytes of the index."""
         return self.matcher.stats().bytes
-
-
-def rectangles(messages: Messages, root: int) -> Rectangles:
-    """Return the rectangle of each message in a tree."""
-    return Rectangles(
-        np.full(len(messages), root, dtype=np.int64),
-        messages.outer_l,
-        messages.inner_l,
-        messages.inner_r,
-        messages.outer_r,
-    )

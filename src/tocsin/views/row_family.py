@@ -44,8 +44,6 @@ class RowFamily:
     the aggregates, one for all subscriptions that ask the same of their members.
     """
 
-    batch_columns: tuple[str, ...] | None = None
-
     def __init__(
         self, tables: tuple[str, ...], equal: tuple[tuple[str, str], ...] = (), matcher: str | None = None
     ) -> None:
@@ -101,11 +99,13 @@ class RowFamily:
                 if not len(aggregate):
                     del self._aggregates[aggregate.compiled]
 
-    def check(self, row: Row) -> None:
-        """Do nothing: a row may hold anything."""
+    def read(self, row: Row) -> Row:
+        """Return a row as it is: it may hold anything."""
+        return row
 
-    def check_batch(self, batch: Batch) -> None:
-        """Do nothing, likewise."""
+    def read_batch(self, batch: Batch) -> list[Row]:
+        """Return the rows of a batch."""
+        return batch.rows
 
     def change(self, changes: Sequence[RowChange]) -> AnswerChanges:
         """Follow changes of its tables, and return the answers that change, by the change and then by the subscription."""
@@ -124,9 +124,9 @@ class RowFamily:
         _settle(current, followed, log)
         return log.changes()
 
-    def change_batch(self, changes: BatchChanges) -> AnswerChanges:
+    def change_batch(self, changes: BatchChanges, read: list[Row]) -> AnswerChanges:
         """Follow the rows of a batch, and return the answers that change, by the row's place in the batch."""
-        found = self.change(changes.rows)
+        found = self.change(changes.of_rows(read))
         return replace(found, rows=changes.places[found.rows])
 
     def answer(self, number: int) -> Answer:

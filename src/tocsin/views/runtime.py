@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -19,17 +17,17 @@ from tocsin.language.template.columns import Column
 from tocsin.matching import IdArray
 from tocsin.model import Event, Subscription, View
 from tocsin.model.errors import EventError, NormalFormError, SubscriptionError, TemplateError
-from tocsin.model.event import is_deletion
 from tocsin.model.options import SubscriptionOptions
 from tocsin.model.subscription import Answer
 from tocsin.views.answer_changes import NO_CHANGES, AnswerChanges, same_answer
 from tocsin.views.batch import read_batch
-from tocsin.views.catalog import TableCatalog, quoted, row_of
+from tocsin.views.catalog import TableCatalog, quoted
 from tocsin.views.changes import RowChange
 from tocsin.views.compilation import compile_view
 from tocsin.views.compiled import CompiledView
 from tocsin.views.explanation import ViewExplanation, explain_view
 from tocsin.views.family import Family, family_key, new_family
+from tocsin.views.table import RowUpdate
 
 _MOST_CHANGES: Final = 4_000_000  # answers that one batch of events may change
 
@@ -63,8 +61,8 @@ class ViewRuntime:
 
     `matcher` names the index that holds reformulated subscriptions; without it, ranges are held by the point index.
 
-    A call may be interrupted anywhere. `_stale` names the families that may not have followed a change of their tables:
-    they are entered before the tables change, and leave one by one. The next call rebuilds those that an interrupted
+    A call may be interrupted anywhere. `_stale` has the keys of the families that may not have followed a change of their
+    tables: they are entered before the tables change, and leave one by one. The next call rebuilds those that an interrupted
     call left, and their subscribers hear of the difference with the next change.
     """
 
@@ -136,7 +134,8 @@ class ViewRuntime:
             except EventError as fault:
                 raise SubscriptionError(f"a row of its table stands in the way: {fault}", id_) from fault
             self._families[key] = family
-            self.tables.retain(family.tables)
+            for name in family.tables:
+                self.tables[name].readers[key] = None
         # The record comes first, so that the subscriptions can be removed wherever the call is interrupted.
         addition = _Addition(key, numbers, compiled, columns)
         self._additions.update(dict.fromkeys(numbers.tolist(), addition))
@@ -157,31 +156,62 @@ class ViewRuntime:
             family = self._families[key]
             family.remove(np.array(some, dtype=np.int64))
             if not len(family):
+                for name in family.tables:
+                    self.tables[name].readers.pop(key, None)
                 del self._families[key]
-                self.tables.release(family.tables)
 
     # events
 
-    def check(self, event: Event) -> None:
-        """Raise `EventError` for an event that cannot be a row of its table."""
-        if event.stream is None or event.stream not in self.tables:
-            return
-        row = row_of(event)
-        self.tables[event.stream].slot(row)
-        if not is_deletion(event):
-            for family in self._families.values():
-                if event.stream in family.tables:
-                    family.check(row)
+    def read(self, event: Event) -> RowUpdate | None:
+        """Return an event as a row of its table, read by all families that will follow it; None if it is of no table.
 
-    def process(self, rows: Sequence[Event]) -> AnswerChanges:
-        """Apply checked events of tables, deletions included, in order; return the answers that change.
+        Raises `EventError` for an event that cannot be a row of its table.
+        """
+        table = self.tables.by_name.get(event.stream or "")
+        if table is None:
+            return None
+        update = table.read(event)
+        if update.row is not None:
+            for key in table.readers:
+                update.readings[key] = self._families[key].read(update.row)
+        return update
+
+    def process(self, updates: Sequence[RowUpdate]) -> AnswerChanges:
+        """Apply rows that were read, deletions included, in order; return the answers that change.
 
         They come by row, and within a row by number.
         """
-        self._rebuild_stale()
-        self._enter_stale({row.stream for row in rows})
-        changes = [self.tables.apply(row) for row in rows]
-        return AnswerChanges.join(self._leave_stale(partial(_follow, changes))).sort()
+        if self._stale:
+            self._rebuild_stale()
+        own: dict[
+            Any, tuple[list[int], list[RowChange]]
+        ] = {}  # by the family's key, with the rows of the changes
+        for update in updates:
+            for key in update.table.readers:
+                own[key] = [], []
+        self._stale = list(own)[::-1]
+        for row, update in enumerate(updates):
+            table, new = update.table, update.row
+            slot = (
+                table.delete(update.key, update.end)
+                if new is None
+                else table.upsert(update.key, new, update.end)
+            )
+            if slot is not None:
+                for key in table.readers:
+                    rows, changes = own[key]
+                    rows.append(row)
+                    changes.append(RowChange(table.name, slot, update.readings.get(key)))
+
+        def follow(key: Any) -> AnswerChanges:
+            rows, changes = own[key]
+            found = self._families[key].change(changes) if changes else NO_CHANGES
+            if len(rows) == len(updates) or not len(found.rows):
+                return found
+            return replace(found, rows=np.array(rows, dtype=np.int64)[found.rows])
+
+        found = self._leave_stale(follow)
+        return found if len(found.rows) < 2 else found.sort()
 
     def process_table(self, name: str, rows: pa.Table, ends: NDArray[np.int64]) -> AnswerChanges:
         """Put an Arrow table's rows into a table; return the answers that change, by row.
@@ -192,28 +222,26 @@ class ViewRuntime:
         table = self.tables[name]
         batch = read_batch(rows, table.key, name)
         self._rebuild_stale()
-        readers = [family for family in self._families.values() if name in family.tables]
-        for family in readers:
-            family.check_batch(batch)
-        columns = [family.batch_columns for family in readers]
-        wanted = {attribute for some in columns if some is not None for attribute in some}
-        self._enter_stale({name})
-        changes = table.upsert_batch(batch, ends, wanted, rows=None in columns)
+        readings = {key: self._families[key].read_batch(batch) for key in table.readers}
+        self._stale = list(readings)[::-1]
+        changes = table.upsert_batch(batch, ends)
         if changes is None:
             self._stale = []
             raise EventError(
                 "one key has several rows, which are not in the order of their end; sort the table, or publish it"
             )
-        found = AnswerChanges.join(self._leave_stale(lambda family: family.change_batch(changes)))
-        return found if len(readers) < 2 else found.take(np.argsort(found.rows, kind="stable"))
+        found = self._leave_stale(lambda key: self._families[key].change_batch(changes, readings[key]))
+        return found if len(readings) < 2 else found.take(np.argsort(found.rows, kind="stable"))
 
-    def report(self, changes: AnswerChanges, heard: NDArray[np.bool_]) -> AnswerChanges:
-        """Return the changes that are reported: those that are `heard`, less those back to the last reported answer.
+    def report(self, changes: AnswerChanges, heard: NDArray[np.bool_] | None = None) -> AnswerChanges:
+        """Return the changes that are reported: those `heard`, by default all, less those back to the last reported answer.
 
         The answer before a reported change is the last reported one.
         """
-        if not self._unreported and heard.all():
+        if not self._unreported and (heard is None or heard.all()):
             return changes
+        if heard is None:
+            heard = np.ones(len(changes), dtype=np.bool_)
         concerned = {*self._unreported, *changes.numbers[~heard].tolist()}
         reported = heard.copy()
         old: dict[int, Answer] = {}
@@ -240,30 +268,27 @@ class ViewRuntime:
     def explain(self, number: int, subscription: Subscription, event: Event) -> ViewExplanation:
         """Return a view's present answer, and why an event would change it or would not."""
         assert isinstance(subscription.query, View)  # noqa: S101 - the caller asked
-        outside = tuple(self._outside(subscription, subscription.query, event))
         compiled = self.compile(subscription.query, subscription.id)
         answer = self.answer(number)
-        if outside:
-            return explain_view(subscription, compiled, answer, answer, outside)
-        change = self.tables.preview(event)
+        names = [table.name for table in subscription.query.tables]
+        update = self.read(event) if event.stream in names else None
+        if update is None:
+            of = f"of stream `{event.stream}`" if event.stream is not None else "of no stream"
+            outside = [f"it looks at {quoted(names)}, the event is {of}"]
+        else:
+            outside = list(subscription.outside_validity(event))
+            if update.table.is_late(update.key, update.end):
+                outside.insert(0, f"the event ended at {event.end}, before the row that is held: it is late")
+        if outside or update is None:
+            return explain_view(subscription, compiled, answer, answer, outside=tuple(outside))
+        table, slot = update.table, update.table.find(update.key)
         family = new_family(compiled, self._matcher)
         family.load(self.tables.contents(family.tables))
         family.add(np.zeros(1, dtype=np.int64), compiled, {})
-        if change.old is not None or change.new is not None:
-            family.change([change])
-        return explain_view(subscription, compiled, answer, family.answer(0), change)
-
-    def _outside(self, subscription: Subscription, view: View, event: Event) -> Iterator[str]:
-        """Return why an event does not reach a view."""
-        names = [table.name for table in view.tables]
-        if event.stream not in names:
-            of = f"of stream `{event.stream}`" if event.stream is not None else "of no stream"
-            yield f"it looks at {quoted(names)}, the event is {of}"
-            return
-        self.check(event)
-        if self.tables[event.stream].is_late(row_of(event), event.end):
-            yield f"the event ended at {event.end}, before the row that is held: it is late"
-        yield from subscription.outside_validity(event)
+        new = None if update.row is None else family.read(update.row)
+        family.change([RowChange(table.name, table.unused_slot if slot is None else slot, new)])
+        old = None if slot is None else table.row(slot)
+        return explain_view(subscription, compiled, answer, family.answer(0), rows=(old, update.row))
 
     def dry_run(self, query: View, events: Sequence[Event]) -> tuple[AnswerChanges, list[tuple[int, str]]]:
         """Return the changes of a view alone over tables that are empty at first, and the refused events with a reason.
@@ -276,17 +301,18 @@ class ViewRuntime:
         alone.add(
             np.zeros(1, dtype=np.int64), alone.compile(query, "test"), {}, SubscriptionOptions(), "test"
         )
-        places: list[int] = []
+        updates: dict[int, RowUpdate] = {}
         refused: list[tuple[int, str]] = []
         for place, event in enumerate(events):
-            if event.stream in alone.tables:
-                try:
-                    alone.check(event)
-                    places.append(place)
-                except EventError as fault:
-                    refused.append((place, str(fault)))
-        changes = alone.process([events[place] for place in places])
-        return replace(changes, rows=np.array(places, dtype=np.int64)[changes.rows]), refused
+            try:
+                update = alone.read(event)
+            except EventError as fault:
+                refused.append((place, str(fault)))
+            else:
+                if update is not None:
+                    updates[place] = update
+        changes = alone.process(list(updates.values()))
+        return replace(changes, rows=np.array(list(updates), dtype=np.int64)[changes.rows]), refused
 
     def stats(self) -> ViewStats:
         """Return sizes and counts of all tables and families together."""
@@ -304,23 +330,18 @@ class ViewRuntime:
 
     # interruptions
 
-    def _enter_stale(self, tables: AbstractSet[str | None]) -> None:
-        """Note that tables are about to change which families read."""
-        readers = [key for key, family in self._families.items() if not tables.isdisjoint(family.tables)]
-        self._stale = readers[::-1]
-
-    def _leave_stale(self, follow: Callable[[Family], AnswerChanges]) -> list[AnswerChanges]:
-        """Let each stale family `follow` the changes of its tables, and return the answers that change."""
+    def _leave_stale(self, follow: Callable[[Any], AnswerChanges]) -> AnswerChanges:
+        """Let each stale family `follow` the changes of its tables, given its key, and return the answers that change."""
         parts: list[AnswerChanges] = []
         try:
             while self._stale:
-                parts.append(follow(self._families[self._stale[-1]]))
+                parts.append(follow(self._stale[-1]))
                 self._stale.pop()
         except BaseException:
             for part in parts:
                 self.report(part, np.zeros(len(part), dtype=np.bool_))
             raise
-        return parts
+        return parts[0] if len(parts) == 1 else AnswerChanges.join(parts)
 
     def _rebuild_stale(self) -> None:
         """Build the families again that an interrupted call left, and take note of answers that differ."""
@@ -349,12 +370,3 @@ class ViewRuntime:
                     self._unreported.setdefault(number, before)
         if fresh is not None:
             self._families[key] = fresh
-
-
-def _follow(changes: Sequence[RowChange | None], family: Family) -> AnswerChanges:
-    """Let a family follow those of the changes that are of its tables."""
-    own = [at for at, one in enumerate(changes) if one is not None and one.table in family.tables]
-    found = family.change([one for at in own if (one := changes[at]) is not None]) if own else NO_CHANGES
-    if len(own) == len(changes) or not len(found):
-        return found
-    return replace(found, rows=np.array(own, dtype=np.int64)[found.rows])

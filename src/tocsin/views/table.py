@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from tocsin.matching import IdArray
+from tocsin.model import Event
 from tocsin.model.errors import EventError
+from tocsin.model.event import DELETIONS, is_deletion
 from tocsin.model.timestamps import microseconds
 from tocsin.model.values import Value
 from tocsin.structures.interning import InterningTable
@@ -24,15 +26,24 @@ from tocsin.views.cells import (
     INTEGER,
     MOMENT,
     Cells,
-    Column,
     Key,
     decode,
     key_of,
 )
-from tocsin.views.changes import Row, RowChange
+from tocsin.views.changes import Row
 
 _SLOTS: Final = 64
 _WIDE: Final = 2**63
+
+
+class RowUpdate(Struct, frozen=True):
+    """An event of a table, read and checked: the row that replaces the one of its key, or None if that is deleted."""
+
+    table: StoredTable
+    key: Key
+    row: Row | None
+    end: int
+    readings: dict[Any, Any]  # the row as each of the table's readers reads it
 
 
 class StoredTable:
@@ -45,6 +56,7 @@ class StoredTable:
         self.name = name
         self.key = key
         self.late = 0  # rows that came too late
+        self.readers: dict[Any, None] = {}  # the keys of the families that read it, in the order they came
         self._slots: dict[Key, int] = {}
         self._free = Slots()
         self._ends: NDArray[np.int64] = np.zeros(_SLOTS, dtype=np.int64)
@@ -56,29 +68,29 @@ class StoredTable:
     def __len__(self) -> int:
         return len(self._slots)
 
-    def upsert(self, row: Row, end: int) -> RowChange | None:
-        """Put a row in the place of that with its key, if there is one; return None if it is late."""
-        key = self._key(row)
-        slot = self._slots.get(key)
-        old: Row | None = None
-        if slot is not None:
-            if end < self._ends[slot]:
-                self.late += 1
-                return None
-            old = self.row(slot)
-            self._clear(slot)
-        else:
-            slot = self._slots[key] = self._new_slot()
-        self._write(slot, row, end)
-        return RowChange(self.name, slot, old, row)
+    def read(self, event: Event) -> RowUpdate:
+        """Return an event as a row, without the marks of a deletion; raise `EventError` if it lacks a part of the key."""
+        row, deletes = event.attributes, False
+        if "$delete" in row or "_deleted" in row:
+            row, deletes = {n: v for n, v in row.items() if n not in DELETIONS}, is_deletion(event)
+        return RowUpdate(self, self.key_of(row), None if deletes else row, event.end, {})
 
-    def upsert_batch(
-        self, batch: Batch, ends: NDArray[np.int64], wanted: Iterable[str], *, rows: bool = False
-    ) -> BatchChanges | None:
+    def upsert(self, key: Key, row: Row, end: int) -> int | None:
+        """Put a row in the place of that with its key, if there is one; return its slot, None if it is late."""
+        slot = self._slots.get(key)
+        if slot is None:
+            slot = self._slots[key] = self._new_slot()
+        elif end < self._ends[slot]:
+            self.late += 1
+            return None
+        self._write(slot, row)
+        self._ends[slot] = end
+        return slot
+
+    def upsert_batch(self, batch: Batch, ends: NDArray[np.int64]) -> BatchChanges | None:
         """Put rows in the place of those with their keys, one after another, and return what changed.
 
-        Also return the old and new values of the `wanted` attributes and, with `rows`, of whole rows. Return None and change
-        nothing if one key has several rows that are not in the order of their end.
+        Return None and change nothing if one key has several rows that are not in the order of their end.
         """
         repeated = len(set(batch.keys)) < len(batch)
         if repeated and (ends[1:] < ends[:-1]).any():
@@ -97,49 +109,47 @@ class StoredTable:
                 slot = self._slots[key] = self._new_slot()
             slots[at] = slot
         previous = previous_places(slots)
-        new = {name: self._column(batch, name, places) for name in wanted}
-        old = {name: self._before(name, slots, previous, new[name]) for name in new}
-        existed = (self._shapes[slots] >= 0) | (previous >= 0)
-        changed = self._row_changes(batch, places, slots, previous) if rows else ()
         last = np.ones(len(slots), dtype=np.bool_)
         last[previous[previous >= 0]] = False
         self._write_batch(batch, places[last], slots[last], ends)
-        return BatchChanges(places, slots, previous, existed, old, new, changed)
+        return BatchChanges(self.name, places, slots, previous)
 
-    def _row_changes(
-        self, batch: Batch, places: IdArray, slots: IdArray, previous: IdArray
-    ) -> tuple[RowChange, ...]:
-        """Return the changes of whole rows that a batch is about to make."""
-        changes: list[RowChange] = []
-        for place, slot, before in zip(places.tolist(), slots.tolist(), previous.tolist(), strict=True):
-            held = self.row(slot) if self._shapes[slot] >= 0 else None
-            old = held if before < 0 else changes[before].new
-            changes.append(RowChange(self.name, slot, old, batch.rows[place]))
-        return tuple(changes)
-
-    def delete(self, row: Row, end: int) -> RowChange | None:
-        """Remove the row with the key of this one; return None if there is none, or a later one."""
-        key = self._key(row)
+    def delete(self, key: Key, end: int) -> int | None:
+        """Remove the row with a key, and return the slot it had; None if there is none, or a later one."""
         slot = self._slots.get(key)
         if slot is None:
             return None
         if end < self._ends[slot]:
             self.late += 1
             return None
-        old = self.row(slot)
         self._clear(slot)
         del self._slots[key]
         self._free.give(slot)
-        return RowChange(self.name, slot, old, None)
+        return slot
 
-    def slot(self, row: Row) -> int | None:
-        """Return where the row with the key of this one is held, if there is one."""
-        return self._slots.get(self._key(row))
+    def key_of(self, row: Row) -> Key:
+        """Return the key of a row, or raise `EventError` if a part of it is absent."""
+        values = []
+        for name in self.key:
+            value = row.get(name)
+            if value is None:
+                raise EventError(f"a row of the table `{self.name}` needs it, since it is of its key", name)
+            values.append(value)
+        return values[0] if len(values) == 1 and type(values[0]) is not bool else key_of(values)
 
-    def is_late(self, row: Row, end: int) -> bool:
+    def find(self, key: Key) -> int | None:
+        """Return the slot of the row with a key, if there is one."""
+        return self._slots.get(key)
+
+    def is_late(self, key: Key, end: int) -> bool:
         """Tell whether a row ended before the one that is held with its key."""
-        slot = self.slot(row)
+        slot = self._slots.get(key)
         return slot is not None and end < int(self._ends[slot])
+
+    @property
+    def unused_slot(self) -> int:
+        """Return a slot that no row has."""
+        return len(self._ends)
 
     def row(self, slot: int) -> Row:
         """Return the row in a slot."""
@@ -183,15 +193,8 @@ class StoredTable:
         ends, shapes = arrays["ends"].tolist(), arrays["shapes"].tolist()
         for at, (end, shape) in enumerate(zip(ends, shapes, strict=True)):
             row = {name: decode(columns[name], at, values) for name in rest["shapes"][shape]}
-            table.upsert(row, end)
+            table.upsert(table.key_of(row), row, end)
         return table
-
-    def _key(self, row: Row) -> Key:
-        values = [row.get(name) for name in self.key]
-        if None in values:
-            name = self.key[values.index(None)]
-            raise EventError(f"a row of the table `{self.name}` needs it, since it is of its key", name)
-        return key_of(cast("list[Value]", values))
 
     def _new_slot(self) -> int:
         slot = self._free.take()
@@ -203,37 +206,33 @@ class StoredTable:
                 cells.grow(more)
         return slot
 
-    def _write(self, slot: int, row: Row, end: int) -> None:
-        self._shapes[slot] = self._names.acquire(tuple(row))
+    def _write(self, slot: int, row: Row) -> None:
+        """Write a row over the one in a slot, if there is one; a text that stays keeps its code."""
+        names, shape = tuple(row), self._shapes.item(slot)
+        if shape < 0 or self._names.values[shape] != names:
+            if shape >= 0:
+                self._clear(slot)
+            self._shapes[slot] = self._names.acquire(names)
+        texts = self._codes.values
+        value: Any
         for name, value in row.items():
             cells = self._cells.get(name)
             if cells is None:
                 cells = self._cells[name] = Cells(len(self._ends))
-            if type(value) is float:
+            old = cells.words.item(slot) if cells.kinds.item(slot) == CODED else -1
+            kind = type(value)
+            if kind is float:
                 cells.kinds[slot] = FLOAT
                 cells.floats[slot] = value
+            elif kind is int and -_WIDE <= value < _WIDE:
+                cells.kinds[slot] = INTEGER
+                cells.words[slot] = value
+            elif old >= 0 and texts[old] == value:
+                continue
             else:
                 cells.kinds[slot], cells.words[slot] = self._word(value)
-        self._ends[slot] = end
-
-    def _column(self, batch: Batch, name: str, places: NDArray[np.int64]) -> Column:
-        """Return one attribute of a batch's rows."""
-        column = batch.columns.get(name)
-        if column is None:
-            size = len(places)
-            return Column(np.zeros(size, dtype=np.uint8), np.zeros(size, dtype=np.int64))
-        return column.take(places)
-
-    def _before(
-        self, name: str, slots: NDArray[np.int64], previous: NDArray[np.int64], new: Column
-    ) -> Column:
-        """Return what an attribute was before each row of a batch."""
-        cells = self._cells.get(name)
-        kinds = np.zeros(len(slots), dtype=np.uint8) if cells is None else cells.kinds[slots]
-        words = np.zeros(len(slots), dtype=np.int64) if cells is None else cells.words[slots]
-        again = previous >= 0
-        kinds[again], words[again] = new.kinds[previous[again]], new.words[previous[again]]
-        return Column(kinds, words)
+            if old >= 0:
+                self._codes.release_one(old)
 
     def _write_batch(
         self, batch: Batch, places: NDArray[np.int64], slots: NDArray[np.int64], ends: NDArray[np.int64]
@@ -278,12 +277,11 @@ class StoredTable:
         self._shapes[slot] = -1
 
     def _word(self, value: Value) -> tuple[int, int]:
+        """Return a value that is neither a float nor an integer of 64 bits as a kind and a word."""
         if isinstance(value, bool):
             return BOOLEAN, int(value)
         if isinstance(value, datetime):
             return MOMENT, microseconds(value)
-        if isinstance(value, int) and -_WIDE <= value < _WIDE:
-            return INTEGER, value
         return CODED, self._codes.acquire(value)
 
     def _value(self, name: str, slot: int) -> Value:

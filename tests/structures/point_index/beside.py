@@ -18,7 +18,7 @@ Rectangle = tuple[float, float, float, float]
 
 def rectangles(roots: Iterable[int], sides: Sequence[Rectangle]) -> Rectangles:
     columns = np.array(sides, dtype=np.float64).reshape(-1, 4)
-    return Rectangles(np.fromiter(roots, dtype=np.int64), *columns.T)
+    return Rectangles(np.fromiter(roots, dtype=np.int64), *columns.T.copy())
 
 
 def holds(rectangle: Rectangle, point: Point) -> bool:

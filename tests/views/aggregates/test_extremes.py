@@ -103,7 +103,8 @@ def test_a_change_of_the_papers_table_is_told_as_the_paper_says(
     messages: list[tuple[float | None, ...]],
     notified: dict[int, float],
 ) -> None:
-    found, classes = loaded(TABLE).follow(point_changes([change]))
+    classes = np.empty(1, dtype=np.int8)
+    found = loaded(TABLE).reformulate(point_changes([change]), classes)
     assert told_by(found) == messages
     assert classes.tolist() == [influence]
     assert classify(*columns_of(TABLE), point_changes([change])).tolist() == [influence]

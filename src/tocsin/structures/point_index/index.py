@@ -162,7 +162,7 @@ class PointIndex:
 
     def find(self, rectangles: Rectangles) -> tuple[Ids, Ids]:
         """Return the ids in all rectangles, in any order within one, and the offset of each rectangle's ids."""
-        rectangles, queries = _pinned(rectangles), len(rectangles.roots)
+        queries = len(rectangles.roots)
         offsets = np.zeros(queries + 1, dtype=np.int64)
         found = self._found
         done, needed = find(self.state, rectangles, 0, self._stack, offsets, found)
@@ -186,7 +186,7 @@ class PointIndex:
 
     def _count(self, rectangles: Rectangles, most: int) -> Ids:
         counts = np.empty(len(rectangles.roots), dtype=np.int64)
-        count(self.state, _pinned(rectangles), most, self._stack, counts)
+        count(self.state, rectangles, most, self._stack, counts)
         return counts
 
 
@@ -196,8 +196,3 @@ def _writable(array: NDArray[np.generic], dtype: type[np.generic]) -> NDArray[np
     if array.dtype == dtype and flags.c_contiguous and flags.writeable:
         return array
     return np.require(array, dtype=dtype, requirements=["C", "W"])
-
-
-def _pinned(rectangles: Rectangles) -> Rectangles:
-    roots, *sides = rectangles
-    return Rectangles(_writable(roots, np.int64), *(_writable(side, np.float64) for side in sides))

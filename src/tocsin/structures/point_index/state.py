@@ -67,7 +67,10 @@ class Scratch(NamedTuple):
 
 
 class Rectangles(NamedTuple):
-    """Queries for the points of one tree each with outer_l < x1 <= inner_l and inner_r <= x2 < outer_r."""
+    """Queries for the points of one tree each with outer_l < x1 <= inner_l and inner_r <= x2 < outer_r.
+
+    All arrays are contiguous and writable: others would compile a second version of each kernel.
+    """
 
     roots: NDArray[np.int64]
     outer_l: NDArray[np.float64]

@@ -60,15 +60,6 @@ _NO_PART: Final = (np.nan, 0.0, 0.0, 0.0, 0.0, 0.0)
 _FULL: Final = -1
 
 
-class PointColumns(NamedTuple):
-    """Changes of points, in order; NaN where there is no point."""
-
-    old_x: NDArray[np.float64]  # [changes]
-    old_y: NDArray[np.float64]  # [changes]
-    new_x: NDArray[np.float64]  # [changes]
-    new_y: NDArray[np.float64]  # [changes]
-
-
 class MinimumMessages(NamedTuple):
     """Messages with the new minimum, NaN if there is none."""
 
@@ -79,21 +70,25 @@ class MinimumMessages(NamedTuple):
 @kernel
 def reformulate(
     tree: A2BTree,
-    points: PointColumns,
+    points: NDArray[np.float64],
+    sign: float,
     progress: NDArray[np.int64],
     influence: NDArray[np.int8],
     out: MinimumMessages,
 ) -> int:
     """Make changes one after another, write their messages and classes, and return an `Ended`.
 
+    `points` has a row each for old x, old y, new x and new y, NaN where there is no point. The tree holds y times `sign`.
+
     It continues at `progress`. A change is made once all its messages are written, so that the caller may give more room and
     call again. A change costs O(log n) for each message.
     """
-    for i in range(progress[Progress.CHANGES], points.old_x.shape[0]):
+    for i in range(progress[Progress.CHANGES], points.shape[1]):
         if not a2b_tree.has_room(tree):
             return _NO_ROOM
-        old_x, old_y = points.old_x[i], points.old_y[i]
-        new_x, new_y = points.new_x[i], points.new_y[i]
+        # -0.0 becomes 0.0: they are one number, and must be one key.
+        old_x, old_y = points[0, i] + 0.0, sign * points[1, i] + 0.0
+        new_x, new_y = points[2, i] + 0.0, sign * points[3, i] + 0.0
         was = not np.isnan(old_x)
         if was and not (a2b_tree.seek(tree, old_x, tree.here) and a2b_tree.holds(tree, tree.here, old_y)):
             return _ABSENT

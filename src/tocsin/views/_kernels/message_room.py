@@ -14,19 +14,16 @@ class MessageRoom(NamedTuple):
     """Messages by the change they come of, and the ends of the ranges they concern (`Messages`)."""
 
     change: NDArray[np.int64]  # [room]
-    inner_l: NDArray[np.float64]  # [room]
-    inner_r: NDArray[np.float64]  # [room]
-    outer_l: NDArray[np.float64]  # [room]
-    outer_r: NDArray[np.float64]  # [room]
+    ends: NDArray[np.float64]  # [4, room] inner_l, inner_r, outer_l and outer_r
 
 
 def new_message_room(room: int) -> MessageRoom:
     """Return room for so many messages."""
-    return MessageRoom(np.empty(room, dtype=np.int64), *(np.empty(room) for _ in range(4)))
+    return MessageRoom(np.empty(room, dtype=np.int64), np.empty((4, room)))
 
 
 @helper
 def write_message(room: MessageRoom, at: int, change: int, ends: tuple[float, float, float, float]) -> None:
     """Write a message with the ends inner_l, inner_r, outer_l and outer_r."""
     room.change[at] = change
-    room.inner_l[at], room.inner_r[at], room.outer_l[at], room.outer_r[at] = ends
+    room.ends[0, at], room.ends[1, at], room.ends[2, at], room.ends[3, at] = ends

@@ -24,7 +24,6 @@ from tocsin.views._kernels.influence import (
     ChangedValues,
     Ended,
     MinimumMessages,
-    PointColumns,
     Progress,
     apply_values,
     reformulate,
@@ -46,8 +45,8 @@ from tocsin.views.changes import Floats, PointChanges, Row
 from tocsin.views.compiled import CompiledRowView
 from tocsin.views.messages import Messages
 from tocsin.views.numbers import Number, finite
-from tocsin.views.state import Influence
 
+_PROGRESS: Final = len(Progress)
 _SLACK: Final = 16  # entries that a heap may have before stale ones are looked for
 
 # by range
@@ -76,39 +75,25 @@ class Extremes(Reformulator):
         while (done := a2b_tree.add_points(self._tree, x, heights, done)) < len(x):
             self._tree = a2b_tree.with_room(self._tree)
 
-    def reformulate(self, changes: PointChanges) -> Messages:
-        """Make the changes one after another, and return their messages."""
-        return self.follow(changes)[0]
-
-    def follow(self, changes: PointChanges) -> tuple[Messages, NDArray[np.int8]]:
-        """Make the changes, and return the messages and the `Influence` of each change."""
-        columns = PointColumns(
-            _plain(changes.old_x),
-            self._heights(changes.old_y),
-            _plain(changes.new_x),
-            self._heights(changes.new_y),
-        )
-        progress = np.zeros(len(Progress), dtype=np.int64)
-        influence = np.full(len(changes), Influence.IGNORABLE, dtype=np.int8)
-        while (ended := reformulate(self._tree, columns, progress, influence, self._room)) != Ended.DONE:
+    def reformulate(self, changes: PointChanges, influence: NDArray[np.int8] | None = None) -> Messages:
+        """Make the changes one after another, and return their messages; also write the `influence` of each change."""
+        points = np.array((changes.old_x, changes.old_y, changes.new_x, changes.new_y), dtype=np.float64)
+        if influence is None:
+            influence = np.empty(points.shape[1], dtype=np.int8)
+        progress = np.zeros(_PROGRESS, dtype=np.int64)
+        while ended := reformulate(self._tree, points, self._sign, progress, influence, self._room):
             if ended == Ended.NO_ROOM:
                 self._tree = a2b_tree.with_room(self._tree)
             elif ended == Ended.NO_ROOM_FOR_MESSAGES:
                 self._room = _roomier(self._room)
             elif ended == Ended.ABSENT:
                 raise absent(changes, int(progress[Progress.CHANGES]))
-        count = int(progress[Progress.MESSAGES])
-        # Copies, since the room is written again; one call for each column, since most changes have a message or two.
-        change, inner_l, inner_r, outer_l, outer_r = self._room.room
-        messages = Messages(
-            change[:count].copy(),
-            inner_l[:count].copy(),
-            inner_r[:count].copy(),
-            outer_l[:count].copy(),
-            outer_r[:count].copy(),
-            {"value": self._heights(self._room.value[:count])},
-        )
-        return messages, influence
+        count = progress.item(Progress.MESSAGES)
+        room, value = self._room
+        # Copies, since the room is written again.
+        inner_l, inner_r, outer_l, outer_r = room.ends[:, :count].copy()
+        payload = {"value": self._sign * value[:count] + 0.0}
+        return Messages(room.change[:count].copy(), inner_l, inner_r, outer_l, outer_r, payload)
 
     def present(self, lows: Floats, highs: Floats) -> Present:
         """Return the `value` of each range, both ends included; NaN where it has no point."""
@@ -173,7 +158,9 @@ def classify(x: Floats, y: Floats, changes: PointChanges) -> NDArray[np.int8]:
     """
     reformulator = Extremes()
     reformulator.load(x, y)
-    return reformulator.follow(changes)[1]
+    influence = np.empty(len(changes), dtype=np.int8)
+    reformulator.reformulate(changes, influence)
+    return influence
 
 
 def _plain(numbers: Floats) -> Floats:
@@ -186,7 +173,7 @@ def _roomier(out: MinimumMessages) -> MinimumMessages:
     used = len(out.value)
     larger = MinimumMessages(new_message_room(2 * used), np.empty(2 * used))
     for old, new in zip((*out.room, out.value), (*larger.room, larger.value), strict=True):
-        new[:used] = old
+        new[..., :used] = old
     return larger
 
 
