@@ -37,9 +37,7 @@ def test_all_six_are_compared_and_written_and_drawn(tmp_path: Path) -> None:
     assert "120 updates of 30 rows, min of 60 ranges: 0 ignorable" in done.stdout
     assert "60 nodes" in done.stdout
     assert "8 overlay nodes" in done.stdout
-    assert (
-        "answers found right: of 60 subscriptions what each was told of the first 100 events" in done.stdout
-    )
+    assert "checked for 60 subscriptions: every change in the first 100 events" in done.stdout
     assert f"{page} shows" in done.output
     read = json.loads(figures.read_text())
     assert [one["strategy"] for one in read["strategies"]] == list(STRATEGIES)
@@ -96,7 +94,7 @@ def test_networks_and_quotes_are_read_from_files(tmp_path: Path) -> None:
         (("--ignorable", "2"), "--ignorable 2: give a share from 0 to 1, or any"),
         (("--ignorable", "some"), "--ignorable some: give a share from 0 to 1, or any"),
         (("--trace",), "--rows applies to a random walk, and quotes are given; leave it out"),
-        (("--steps", "3"), "--steps applies to generated quotes; ask for them with --trace"),
+        (("--steps", "3"), "--steps applies to generated quotes; add --trace"),
         (("--view", "join", "--spikes", "0.1"), "--spikes does not apply to joins"),
         (("--view", "join", "--html", "page.html"), "--html does not apply to joins"),
         (("--links", "nowhere.txt"), "--physical applies to a generated network; leave it out, or --links"),

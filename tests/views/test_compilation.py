@@ -86,5 +86,5 @@ def test_a_template_is_followed_by_points_if_all_its_bounds_are_of_one_kind() ->
     assert sort([1, 2], [1, 2**60 + 1]) is CompiledRowView
     selecting, _ = parse_template("select min(y * :f) from table t where x >= :a")
     assert isinstance(selecting, View)
-    with pytest.raises(SubscriptionError, match="`:f` stands in what is selected"):
+    with pytest.raises(SubscriptionError, match="`:f` is in the selected values"):
         compile_view(selecting, "v", {})

@@ -1,4 +1,4 @@
-"""`tocsin bench replay`: a matcher measured on one's own files."""
+"""`tocsin bench replay`: measure a matcher on your own files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def replay(
         Path, typer.Argument(help="Subscriptions, as 32-bit integers.", exists=True, dir_okay=False)
     ],
     events: Annotated[Path, typer.Argument(help="Events, as 32-bit integers.", exists=True, dir_okay=False)],
-    matcher: Annotated[str, typer.Option(help="Which matcher to measure.")],
+    matcher: Annotated[str, typer.Option(help="The matcher to measure.")],
     option: Annotated[
         list[str] | None,
         typer.Option(

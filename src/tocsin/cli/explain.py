@@ -1,4 +1,4 @@
-"""`tocsin explain`: whether a subscription matches, and why."""
+"""`tocsin explain`: why a subscription matches or not."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def explain(
     *,
     replay: options.ReplayOptions,
 ) -> None:
-    """Explain why a filter matches an event or not, where a sequence stands, or how a view's answer changes.
+    """Explain why a filter matches an event or not, or show a sequence's state, or the change of a view's answer.
 
     A filter shows the truth of each predicate for one event. A sequence shows its automaton after all events. A
     view shows its answer after all events but the last, and the change that the last one makes. Ends with 0 if

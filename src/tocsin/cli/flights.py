@@ -39,7 +39,7 @@ SEQUENCES = {
         "b.dep_delay as second"
     ),
 }
-"""A question about several flights: the next one of the same aircraft."""
+"""A sequence over several flights: the next one of the same aircraft."""
 
 TABLE = ("carrier", "flight")
 """The key of the table of flights: it keeps the last flight of each number."""
@@ -49,7 +49,7 @@ VIEWS = {
         "select max(dep_delay) from table flights where origin = 'JFK' and dest = 'LAX'"
     ),
 }
-"""A question about the state of that table."""
+"""A view of that table."""
 
 
 def flights() -> Iterator[Event]:

@@ -58,9 +58,11 @@ TemplateIds: TypeAlias = Annotated[
 ]
 InputFormat: TypeAlias = Annotated[
     Format | None,
-    typer.Option("--input-format", help="The format of the events, if the file's name does not say."),
+    typer.Option("--input-format", help="The format of the events, if it is not the file's suffix."),
 ]
-Stream: TypeAlias = Annotated[str | None, typer.Option(help="The stream of events that name none.")]
+Stream: TypeAlias = Annotated[
+    str | None, typer.Option(help="The stream of events that have no stream of their own.")
+]
 TimeField: TypeAlias = Annotated[
     str | None,
     _event_field("--time-field", "The attribute with the time at which an event ended; without it, now."),
@@ -83,7 +85,7 @@ OutOfOrderness: TypeAlias = Annotated[
     int,
     typer.Option(
         min=0,
-        help="By how many ticks events may come out of order before sequences miss them.",
+        help="The number of ticks by which events may arrive out of order for sequences.",
         metavar="TICKS",
     ),
 ]

@@ -66,18 +66,18 @@ class NetworkOptions(options.OptionGroup):
 class WorkloadOptions(options.OptionGroup):
     """The rows, updates and subscriptions of a `Scenario`."""
 
-    subscriptions: Annotated[int, _workload("How many subscriptions.", min=1, max=_MOST)] = 20_000
+    subscriptions: Annotated[int, _workload("The number of subscriptions.", min=1, max=_MOST)] = 20_000
     short: Annotated[bool, _workload("Short ranges, all over the domain.", "--short")] = False
-    rows: Annotated[int, _workload("How many rows the table has.", min=1, max=_MOST)] = 2_000
+    rows: Annotated[int, _workload("The number of rows of the table.", min=1, max=_MOST)] = 2_000
     decimals: Annotated[
         int,
         _workload(
-            "Of a row's x: with fewer, more rows share one, and more updates are ignorable; -2 for hundreds.",
+            "The decimals of a row's x: with fewer, more rows share an x, and more updates are ignorable; -2 for hundreds.",
             min=-3,
             max=9,
         ),
     ] = 2
-    events: Annotated[int, _workload("How many updates; of quotes, all.", min=0, max=_MOST)] = 5_000
+    events: Annotated[int, _workload("The number of updates; all for quotes.", min=0, max=_MOST)] = 5_000
     spikes: Annotated[
         float,
         _workload(
@@ -97,8 +97,8 @@ class WorkloadOptions(options.OptionGroup):
     quotes: Annotated[
         Path | None, _workload("Read quotes of stocks from this file of JSON lines.", dir_okay=False)
     ] = None
-    stocks: Annotated[int, _workload("How many stocks generated quotes have.", min=1, max=_MOST)] = 3_053
-    steps: Annotated[int, _workload("How often each such stock is quoted.", min=1, max=_MOST)] = 120
+    stocks: Annotated[int, _workload("The number of stocks in generated quotes.", min=1, max=_MOST)] = 3_053
+    steps: Annotated[int, _workload("The number of generated quotes of each stock.", min=1, max=_MOST)] = 120
 
 
 @options.with_option_groups
@@ -120,8 +120,8 @@ def simulate(
             help="The view of a range: min, max, count, sum, avg, distinct, or join (pairs of two tables' rows)."
         ),
     ] = "min",
-    seed: Annotated[int, typer.Option(min=0, help="Of all random choices.")] = 1,
-    batch: Annotated[int, typer.Option(min=1, help="How many updates are published at once.")] = 1_000,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of all random choices.")] = 1,
+    batch: Annotated[int, typer.Option(min=1, help="The number of updates published at once.")] = 1_000,
     json: Annotated[Path | None, _to_file("Write all figures to this file.")] = None,
     html: Annotated[
         Path | None, _to_file("Write a page to this file that shows the messages travel.")
@@ -213,7 +213,7 @@ def _check_together(is_given: Callable[[str], bool], view: str, *, is_trace: boo
         (view == _JOIN, _NOT_OF_JOINS, "does not apply to joins; leave it out"),
         (is_trace, _OF_WALKS, "applies to a random walk, and quotes are given; leave it out"),
         (is_read, _OF_QUOTES, "applies to generated quotes; leave it out, or --quotes"),
-        (not is_trace, _OF_QUOTES, "applies to generated quotes; ask for them with --trace"),
+        (not is_trace, _OF_QUOTES, "applies to generated quotes; add --trace"),
         (is_given("links"), ("physical",), "applies to a generated network; leave it out, or --links"),
     )
     for is_conflict, names, reason in conflicts:
@@ -223,7 +223,7 @@ def _check_together(is_given: Callable[[str], bool], view: str, *, is_trace: boo
 
 
 def _strategies(asked: Sequence[str], view: str) -> list[str]:
-    """Return the strategies that carry a kind of view; the ones asked for must."""
+    """Return the strategies that carry a kind of view; raise if a requested one does not."""
     from tocsin.dissemination.strategies.registry import STRATEGIES, strategy_named  # noqa: PLC0415
     from tocsin.views.aggregates.registry import RANGE_AGGREGATES  # noqa: PLC0415
 
@@ -304,7 +304,7 @@ def _show(prepared: Prepared | PreparedJoin, kinds: UpdateKinds, costs: Sequence
     )
     how = f"bytes: {sizes.field} a field, {sizes.header} a header; seed {scenario.seed}"
     checked = (
-        f"answers found right: of {counted(min(asked, SAMPLE), 'subscription')} what each was told of the first "
+        f"checked for {counted(min(asked, SAMPLE), 'subscription')}: every change in the first "
         f"{counted(min(events, CLOSELY), 'event')}, and the last answer"
     )
     if len(costs) > 1:
@@ -361,4 +361,4 @@ def _draw(path: Path, scenario: Scenario, names: Sequence[str]) -> None:
     events = choose_events(prepared.queries, prepared.changes)
     words = described(prepared.scenario, prepared.queries.rows)
     write_page(make_scene(prepared.setting, prepared.queries, names, events, words), path)
-    note(f"{path} shows {counted(len(events), 'event')} of a scenario that can be looked at: {words}")
+    note(f"{path} shows {counted(len(events), 'event')} of a scenario that is small enough to draw: {words}")

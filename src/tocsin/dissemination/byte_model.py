@@ -1,4 +1,4 @@
-"""How many bytes messages and stored rows take."""
+"""The byte model: the sizes of messages and of stored rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What time it is: for events that say none, and for reclaiming the space of what has expired."""
+"""Clocks: the time of events that have none, and the time that ends validity."""
 
 from __future__ import annotations
 

@@ -127,7 +127,9 @@ class Engine:
             SequenceRuntime(self._reader.ticks, self._buffer, new_matcher),
             ViewRuntime(view_matcher),
             self._clock,
-            max(lateness, out_of_orderness),  # a late event, and one that waits, finds what it found on time
+            max(
+                lateness, out_of_orderness
+            ),  # late and buffered events match the same subscriptions as on time
         )
         self._pipeline = EventPipeline(self._store, self._buffer, self._reader, self._clock)
         self._lock = RLock()
@@ -494,7 +496,7 @@ class Engine:
 
         For a sequence, the result is a `SequenceExplanation`: its automaton, the instances that wait at each node and
         why others have ended, and what the event would do now; the event may be left out. For a view, it is a
-        `ViewExplanation`: its answer, and what it would be after the event.
+        `ViewExplanation`: its answer, and its answer after the event.
         """
         read = None if event is None else self._read(event, stream, time)
         with self._lock:
@@ -565,7 +567,7 @@ class Engine:
         id: str | None = None,
         valid_until: object | None = None,
     ) -> Event:
-        """Return an event with what was given beside it; a CloudEvent and an `Event` have it in themselves."""
+        """Return an event with the given stream, time and id; a CloudEvent and an `Event` have their own."""
         given = (stream, time, start, id, valid_until)
         if isinstance(event, Event):
             if given != _NOTHING:

@@ -71,7 +71,7 @@ def require_columns(events: EventSource, stream: str) -> ArrowEvents:
     """Return a table that can be read by the column, or raise `EventError`; some of its rows may have faults."""
     table = as_columns(events, stream)
     if table is None:
-        raise EventError("only an Arrow table of plain columns is taken as it is; publish what is not one")
+        raise EventError("only an Arrow table of plain columns is read by the column; publish other tables")
     return table
 
 

@@ -184,7 +184,7 @@ class EventPipeline:
         return found.take(self._store.is_valid(found.numbers, events.ends[found.rows], now))
 
     def _match_sequences(self, released: list[Released]) -> tuple[SequenceNotifications, list[_Published]]:
-        """Return the notifications of completed sequences and of filters on what they publish, and the published events.
+        """Return the notifications of completed sequences and of filters on published events, and the published events.
 
         A sequence comes before the filters on the event that it publishes.
         """

@@ -1,4 +1,4 @@
-"""What the engine returns: matches, changes and dry runs with the subscriptions' ids, and statistics."""
+"""The results of the engine: matches, changes and dry runs with the subscriptions' ids, and statistics."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class DryRun(Struct, frozen=True):
-    """What a subscription would have matched: the events, of how many, and the records that were refused.
+    """The result of a dry run: the matched events, the number of examined ones, and the refused records.
 
     For a sequence, `events` are those that completed it, and `late` those that came out of order and did not reach it;
     `notifications` are those that a sequence or a view would have sent.

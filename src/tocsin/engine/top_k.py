@@ -39,7 +39,7 @@ Scored = tuple[int, float]
 
 
 class TopK:
-    """How many filters are notified of each event, and what the event's attributes weigh."""
+    """The number of filters to notify for each event, and the weights of the event's attributes."""
 
     def __init__(self, top: int, weights: EventWeights | None = None) -> None:
         check_top(top)

@@ -1,4 +1,4 @@
-"""What an index holds, in memory: subscriptions spread over shards, to be changed and then saved."""
+"""The contents of an index in memory: subscriptions distributed over shards, to be changed and then saved."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tocsin.model.options import Validity
 class Contents:
     """Subscriptions by id, each on one shard.
 
-    What is added waits until `settle` gives it a shard, so that the first to come are seen together when the rule
-    of their placement is made. With a `placement`, that is the rule.
+    Added subscriptions wait until `settle` assigns their shards, so that the rule of placement is chosen for all of
+    the first ones together. With a `placement`, that is the rule.
     """
 
     def __init__(
@@ -33,9 +33,9 @@ class Contents:
         self.shards = shards
         self.placement = placement
         self.routes = Routes()
-        self.attributes: set[str] = set()  # that any subscription speaks of, or once spoke of
-        self.changed: set[int] = set()  # shards that differ from what was saved
-        self.is_torn = False  # whether a change has broken off half-way
+        self.attributes: set[str] = set()  # mentioned by any subscription, present or past
+        self.changed: set[int] = set()  # shards that differ from their saved state
+        self.is_torn = False  # whether a change was interrupted
         self.where: dict[str, int] = {}
         self._matcher = matcher
         self._options = dict(options or {})
@@ -44,13 +44,15 @@ class Contents:
         self._waiting_ids: dict[str, None] = {}
 
     def take(self, drafts: Sequence[ShardDraft], placement: Placement) -> None:
-        """Hold what was saved: these shards, and nothing else."""
+        """Replace the contents by saved shards."""
         self.drafts = list(drafts)
         for shard, draft in enumerate(self.drafts):
             if self._matcher is None:
                 draft.let_grow()
             self.where.update(dict.fromkeys(draft.registry.subscriptions.numbers, shard))
-        self.placement = placement if self.where else None  # one that was made for nothing says nothing
+        self.placement = (
+            placement if self.where else None
+        )  # a placement that was chosen for no subscription is no use
 
     def __len__(self) -> int:
         return len(self.where) + len(self._waiting_ids)
@@ -64,16 +66,16 @@ class Contents:
 
     @property
     def has_changes(self) -> bool:
-        """Tell whether anything differs from what was saved."""
+        """Return whether anything differs from the saved state."""
         return bool(self._waiting or self.changed)
 
     def add(self, addition: Addition) -> None:
-        """Add subscriptions that are not there yet."""
+        """Add subscriptions; their ids must be new."""
         self.attributes.update(addition.attributes())
         self._wait(addition)
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Remove subscriptions that are there."""
+        """Remove subscriptions; each must be present."""
         if any(name in self._waiting_ids for name in ids):
             self.settle()
         gone: dict[int, list[int]] = {}
@@ -86,7 +88,7 @@ class Contents:
                 self.changed.add(shard)
 
     def is_unchanged(self, id_: str, validity: Validity, digest: int) -> bool:
-        """Tell whether a subscription is there with exactly this validity and a query with this digest."""
+        """Return whether a subscription is stored with exactly this validity and a query with this digest."""
         shard = self.where.get(id_)
         return shard is not None and self.drafts[shard].registry.is_unchanged(id_, validity, digest)
 
@@ -95,7 +97,7 @@ class Contents:
         return [name for draft in self.drafts for name in draft.registry.subscriptions.expired(now)]
 
     def settle(self) -> None:
-        """Give what was added a shard each, and enter it there."""
+        """Assign a shard to each added subscription, and add it there."""
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
@@ -112,7 +114,7 @@ class Contents:
                     self._fill(shard, one, np.flatnonzero(shards == shard))
 
     def rebalance(self) -> None:
-        """Spread all subscriptions over the shards anew, by what they are now."""
+        """Choose a placement for the present subscriptions, and redistribute them over the shards."""
         self.settle()
         before = self.drafts
         held = [draft.conjunctions() for draft in before]
@@ -141,7 +143,7 @@ class Contents:
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
-        """See to it that a change which is broken off, by Ctrl-C or for want of memory, is never published."""
+        """Mark the contents as torn if the block is interrupted (Ctrl-C, no memory), so that it is never published."""
         was_torn, self.is_torn = self.is_torn, True
         yield
         self.is_torn = was_torn

@@ -1,11 +1,11 @@
-"""Generations: an index as it was at one time. What is published is never changed, only followed by another.
+"""Generations: immutable versions of an index, numbered from 1.
 
-| in the index's folder | is |
+| in the index's folder | contents |
 |---|---|
-| `index.json` | what never changes: the format, the number of shards |
-| `generations/000000000007.json` | a generation: which shards it is made of. The one with the highest number is current |
-| `shards/…`, `routers/…` | folders of arrays that generations name; those that did not change are named again |
-| `batches/<query>/<batch>` | which generation a micro-batch of a stream was first matched with |
+| `index.json` | the constants of the index: the format, the number of shards |
+| `generations/000000000007.json` | a generation: the names of its shards. The highest number is current |
+| `shards/…`, `routers/…` | folders of arrays that generations name; consecutive generations share unchanged folders |
+| `batches/<query>/<batch>` | the generation that a stream's micro-batch was first matched with |
 """
 
 from __future__ import annotations
@@ -27,15 +27,18 @@ FORMAT: Final = 1
 _HOME: Final = "index.json"
 _GENERATIONS: Final = "generations"
 _BATCHES: Final = "batches"
-_FOLDERS: Final = {"shards": "roll.arrow", "routers": "entries.json"}  # each with a file that tells its age
-_REPLAYED: Final = 100  # batches that a checkpoint may go back to: what Spark keeps, unless told otherwise
+_FOLDERS: Final = {
+    "shards": "roll.arrow",
+    "routers": "entries.json",
+}  # each with a file whose time is the folder's age
+_REPLAYED: Final = 100  # batches that a checkpoint may go back to: Spark's default
 _RECORDED: Final = 10 * _REPLAYED  # batches of a stream whose generation stays written down
 _HOUR: Final = 3600.0
 _MONTH: Final = 30 * 24 * _HOUR  # after which a stream that has recorded nothing is taken to be gone
 
 
 class Home(Struct, frozen=True):
-    """What never changes about an index; `token` tells it from others that stood in the same place."""
+    """The constants of an index; `token` distinguishes it from earlier indexes in the same folder."""
 
     saved: str
     format: int
@@ -54,7 +57,7 @@ class ShardEntry(Struct, frozen=True):
 
 
 class Generation(Struct, frozen=True):
-    """What an index consists of at one time; `attributes` are all that its subscriptions speak of."""
+    """A version of an index: its shards and its router; `attributes` are all that its subscriptions mention."""
 
     number: int
     created: float
@@ -65,7 +68,7 @@ class Generation(Struct, frozen=True):
 
     @property
     def subscriptions(self) -> int:
-        """Return how many subscriptions there are."""
+        """Return the number of subscriptions."""
         return sum(shard.subscriptions for shard in self.shards)
 
 
@@ -76,7 +79,7 @@ class Generations:
         self.storage = storage
 
     def home(self) -> Home | None:
-        """Return what never changes about the index, or None if there is none here."""
+        """Return the constants of the index, or None if the folder has no index."""
         content = self.storage.read(_HOME)
         if content is None:
             return None
@@ -94,7 +97,7 @@ class Generations:
         return home
 
     def found(self, shards: int, matcher: str | None) -> Home:
-        """Make a new index and return what never changes about it, or what another process just made it of."""
+        """Create an index and return its constants, or those of an index that another process created just before."""
         home = Home("tocsin index", FORMAT, VERSION, shards, matcher, token_hex(8))
         self.storage.create(_HOME, msgspec.json.format(msgspec.json.encode(home)) + b"\n")
         return self.home() or home
@@ -123,10 +126,10 @@ class Generations:
             )
 
     def of_batch(self, query: str, batch: int, *, may_decide: bool = True) -> int | None:
-        """Return the generation that a micro-batch is matched with, whenever and wherever it is asked for.
+        """Return the generation that a micro-batch is matched with; it is the same for all tasks and reruns.
 
-        The first who asks decides for the one that is current, and that is written down. Who may not decide is
-        answered None until it is. Raise `SavedIndexError` if there is nothing to decide for.
+        The first call records the current generation. With `may_decide=False`, return None until it is
+        recorded. Raise `SavedIndexError` if the index has no generation.
         """
         path = f"{_BATCHES}/{query}/{batch:012d}"
         while True:
@@ -136,17 +139,17 @@ class Generations:
             if not may_decide:
                 return None
             current = self.current()
-            if not current:  # the index was removed, and nothing may be left in its place
+            if not current:  # the index was removed, and no file may be created in its folder
                 raise self.fault("it has no generation; restore the index, or start the stream with another")
             if self.storage.create(path, str(current).encode()) and batch >= _RECORDED:
                 self.storage.remove(f"{_BATCHES}/{query}/{batch - _RECORDED:012d}")
 
     def vacuum(self, *, older_than: float = _HOUR) -> list[str]:
-        """Remove what nobody can need any more, and return the paths of that.
+        """Remove unused generations, shards and routers, and return the removed paths.
 
-        Kept are the current generation, those of the last batches of every stream, which a restart may replay,
-        those that were current less than `older_than` seconds ago, for whoever still matches with them, and what
-        any of them is made of. A stream that has begun no batch for a month is forgotten.
+        The current generation stays, and so do the generations of the last batches of every stream, which a
+        restart may replay, and generations that were current less than `older_than` seconds ago, since a process
+        may still use them. A stream that has begun no batch for a month is forgotten.
         """
         now = time.time()
         numbers = self._numbers()
@@ -183,7 +186,7 @@ class Generations:
         return removed
 
     def _numbers(self) -> list[int]:
-        """Return the numbers of all generations, in order; what else may lie there is none of ours."""
+        """Return the numbers of all generations, in order; other files in the folder are ignored."""
         names = (name.partition(".") for name in self.storage.names(_GENERATIONS))
         return sorted(int(stem) for stem, _, ending in names if ending == "json" and stem.isdecimal())
 

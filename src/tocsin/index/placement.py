@@ -1,9 +1,9 @@
-"""Which shard holds a subscription, and which shards an event has to see.
+"""The placement of subscriptions on shards, and the routes of events to shards.
 
-Every conjunction has an access predicate: one that an event must satisfy to match it, an equality if there is one.
-Subscriptions are spread over the shards by their access predicates, so that an event goes only to the shards where
-one of its own values may find something. All conjunctions of a subscription live on one shard, which is why no
-match is ever found twice.
+Every conjunction has an access predicate: an event must satisfy it to match the conjunction. It is an equality if there
+is one. Subscriptions are distributed over the shards by their access predicates, so that an event visits only the
+shards with an access predicate that it satisfies. All conjunctions of a subscription are on one shard, so no match is
+found twice.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from tocsin.model.conditions import Conjunction, Operator, Predicate
 from tocsin.model.terms import Attribute, Literal, Parameter
 from tocsin.model.values import Value
 
-_SAMPLE: Final = 50_000  # conjunctions that are looked at to choose the attributes
-_ROUNDS: Final = 16  # attributes that are chosen by what they add to those before
+_SAMPLE: Final = 50_000  # conjunctions that are sampled to choose the attributes
+_ROUNDS: Final = 16  # attributes that are chosen greedily
 _HEAVY: Final = (
     50  # a key with more than a 50th of a shard's share is placed by its weight, others by their hash
 )
@@ -39,7 +39,7 @@ ShardArray = NDArray[np.int64]
 
 
 class Placement(Struct):
-    """The rule by which subscriptions are spread over `shards`, made for a sample of them and kept from then on.
+    """The rule that distributes subscriptions over `shards`; it is chosen for a sample and then stays fixed.
 
     `order` lists attributes: a conjunction's access predicate is its equality on the first of them. `heavy` names
     the shards of keys that many share.
@@ -60,7 +60,7 @@ class Placement(Struct):
         return placement
 
     def access(self, conjunction: Conjunction) -> Predicate | None:
-        """Return the access predicate of a conjunction; None if an event may match it that has nothing of it."""
+        """Return the access predicate of a conjunction; None if an event without any of its attributes may match it."""
         equal = [p for p in conjunction if _is_equality(p)]
         if equal:
             last = len(self.order)
@@ -68,7 +68,7 @@ class Placement(Struct):
         return access_predicate(conjunction)
 
     def shard(self, access: Predicate | None, id_: str) -> int:
-        """Return where a subscription with this access predicate lives."""
+        """Return the shard of a subscription with this access predicate."""
         if self.shards == 1:
             return 0
         key = _key(access)
@@ -78,7 +78,7 @@ class Placement(Struct):
         return places[crc32(id_.encode()) % len(places)]
 
     def _weigh(self, sample: Sequence[Conjunction]) -> dict[str, tuple[int, ...]]:
-        """Return the shards of the heavy keys: the heaviest first, each where there is least so far."""
+        """Return the shards of the heavy keys: the heaviest first, each on the shard with the least weight so far."""
         counts = Counter(_key(self.access(conjunction)) for conjunction in sample)
         share = len(sample) / self.shards
         loads = [(0.0, shard) for shard in range(self.shards)]
@@ -102,19 +102,19 @@ class Placement(Struct):
 
 
 class Routes:
-    """What leads to each shard: access predicates, each with the shards that hold something under it."""
+    """The routes to shards: access predicates, each with the shards that have subscriptions under it."""
 
     def __init__(self) -> None:
         self.entries: dict[tuple[int, Predicate | None], None] = {}
 
     def add(self, shard: int, access: Predicate | None) -> None:
-        """Lead to a shard whatever satisfies a predicate."""
+        """Route every event that satisfies a predicate to a shard."""
         self.entries[shard, access] = None
 
     def place(self, batch: ConjunctionBatch, ids: Sequence[str], placement: Placement) -> ShardArray:
         """Return the shard of each of the subscriptions `ids`, whose numbers in the batch count from 0.
 
-        A subscription with no conjunction, which nothing satisfies, may live anywhere.
+        A subscription without a conjunction, which no event satisfies, may be on any shard.
         """
         shards: ShardArray = np.full(len(ids), -1, dtype=np.int64)
         if placement.shards == 1:
@@ -142,7 +142,7 @@ class Routes:
 
 
 def access_predicate(conjunction: Conjunction) -> Predicate | None:
-    """Return a predicate that every event that matches a conjunction satisfies; one of few kinds, so that they repeat."""
+    """Return a predicate that every matching event satisfies: the presence of an attribute, so that few differ."""
     for predicate in conjunction:
         if type(predicate.subject) is Attribute and predicate.operator is not Operator.MISSING:
             return Predicate(predicate.subject, Operator.PRESENT)
@@ -152,7 +152,7 @@ def access_predicate(conjunction: Conjunction) -> Predicate | None:
 def _accesses(
     group: ConjunctionGroup, placement: Placement
 ) -> tuple[NDArray[np.int64], list[Predicate | None]]:
-    """Return, for each row of a group, which of the access predicates returned with them is its own."""
+    """Return, for each row of a group, the position of its access predicate in the returned list."""
     access = placement.access(group.shape)
     count = len(group.ids)
     names = [] if access is None else [o.name for o in access.operands if type(o) is Parameter]
@@ -164,7 +164,7 @@ def _accesses(
         codes = []
         for row in range(count):
             bound = bind_predicate(access, bindings_at(columns, row))
-            if not bound.operands:  # an empty list, which nothing is in: any shard will do
+            if not bound.operands:  # an empty list, which no value is in: any shard will do
                 bound = Predicate(bound.subject, Operator.PRESENT)
             codes.append(found.setdefault(bound, len(found)))
         return np.array(codes, dtype=np.int64), list(found)
@@ -184,7 +184,7 @@ def _is_equality(predicate: Predicate) -> bool:
 
 
 def _order(sample: Sequence[Conjunction], shards: int) -> dict[str, int]:
-    """Return attributes, best first: each adds most subscriptions that no shard is overfull of."""
+    """Return attributes, best first: each adds the most subscriptions without overfilling a shard."""
     equal = [_equalities(conjunction) for conjunction in sample]
     open_ = [keys for keys in equal if keys]
     order: dict[str, int] = {}
@@ -209,7 +209,7 @@ def _equalities(conjunction: Conjunction) -> dict[str, str]:
 
 
 def _key(access: Predicate | None) -> str:
-    """Return a text for an access predicate; a list goes where its first member would."""
+    """Return a text for an access predicate; a list is placed like its first member."""
     if access is None:
         return _ALWAYS
     path = access.subject.path  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""An index as those see it who match with it: any generation, opened when it is asked for."""
+"""Reading an index to match with it: any generation, opened on demand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KEPT: Final = 4  # shards and routers that stay open, each; a stream needs one,
 
 
 class IndexReader:
-    """Opens what a process needs of an index, and keeps it open while it is in use."""
+    """Opens shards and routers of an index on demand, and keeps the latest ones open."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.generations = Generations(storage_of(folder))
@@ -29,7 +29,7 @@ class IndexReader:
         self._token: str | None = None
 
     def renew(self) -> None:
-        """Let go of what is open if another index was made in the place of this one; raise if there is none now."""
+        """Close everything if the folder now has another index; raise if it has none."""
         home = self.generations.home()
         if home is None:
             raise self.generations.fault("there is no index here; make one with `SubscriptionIndex`")
@@ -46,11 +46,11 @@ class IndexReader:
         return number
 
     def generation(self, number: int) -> Generation:
-        """Return what a generation is made of."""
+        """Return a generation."""
         return _kept(self._read, number, lambda: self.generations.read(number))
 
     def shard(self, generation: int, shard: int) -> Shard:
-        """Return a shard of a generation; one that did not change since another generation is the same."""
+        """Return a shard of a generation; generations share unchanged shards."""
         folder = self.generation(generation).shards[shard].folder
         return _kept(self._shards, folder, lambda: Shard(self.generations.storage.folder(folder)))
 
@@ -63,7 +63,7 @@ class IndexReader:
 
 
 def _kept(opened: OrderedDict[Key, Opened], key: Key, open_: Callable[[], Opened]) -> Opened:
-    """Return what is open under `key`, or open it; what was not asked for longest is let go."""
+    """Return the open object under `key`, or open it; the least recently used one is closed."""
     if key in opened:
         opened.move_to_end(key)
         return opened[key]

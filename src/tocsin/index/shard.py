@@ -1,4 +1,4 @@
-"""A shard: some of an index's subscriptions, saved, and matched by whoever opens it."""
+"""A shard: some of an index's subscriptions, in a saved matcher that any process can open."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class Found(NamedTuple):
-    """Matches, one after another: the event's place in its batch, and the subscription's number."""
+    """Matches as columns: the event's row in its batch, and the subscription's number."""
 
     rows: NDArray[np.int64]
     numbers: NDArray[np.int64]
@@ -61,7 +61,7 @@ class Shard:
         return self.registry.ids.take(pa.array(numbers)).cast(pa.string())
 
     def values(self, found: Found, events: EventBatch) -> Any:
-        """Return what each match's subscription selects of its event, as JSON; null where it takes the whole."""
+        """Return the values that each match's subscription selects, as JSON; null if it selects none."""
         selects = self.registry.select[found.numbers]
         told: list[str | None] = [None] * len(selects)
         for place in np.flatnonzero(selects != WHOLE_EVENT).tolist():
@@ -78,14 +78,14 @@ def _selected(items: tuple[SelectItem, ...], attributes: Mapping[str, Any]) -> s
 
 @runtime_checkable
 class _Telling(Protocol):
-    """A matcher that tells what it holds."""
+    """A matcher that returns its conjunctions."""
 
     def conjunctions(self) -> Iterator[tuple[IdArray, Conjunction]]:
         """Return every conjunction with its subscription's id, as an array of one."""
 
 
 class ShardDraft:
-    """A shard that is being put together or changed, to be saved as a new one."""
+    """A shard that is being built or changed, to be saved as a new one."""
 
     def __init__(self, matcher: Matcher, registry: ShardRegistry) -> None:
         self.matcher = matcher
@@ -105,7 +105,7 @@ class ShardDraft:
         return cls(open_matcher(folder / _MATCHER), ShardRegistry.restore(open_registry(folder)))
 
     def let_grow(self) -> None:
-        """Let a matcher that is brute force become an index when there is more to hold."""
+        """Replace brute force by an index if there are enough subscriptions."""
         if isinstance(self.matcher, Oracle):
             self.matcher = saving_matcher(self.matcher)
 
@@ -114,7 +114,7 @@ class ShardDraft:
         return self.matcher.current if isinstance(self.matcher, StartingMatcher) else self.matcher
 
     def save(self, folder: Path) -> None:
-        """Write the shard to a folder that is not there yet."""
+        """Write the shard to a new folder."""
         assert isinstance(self._current, Savable)  # noqa: S101 - all registered matchers are
         folder.mkdir(parents=True)
         try:
@@ -125,10 +125,10 @@ class ShardDraft:
             raise
 
     def conjunctions(self) -> dict[int, list[Conjunction]]:
-        """Return the conjunctions of every subscription by its number; raise `MatcherError` if they are not told."""
+        """Return the conjunctions by subscription number; raise `MatcherError` if the matcher cannot return them."""
         matcher = self._current
         if not isinstance(matcher, _Telling):
-            raise MatcherError(f"a matcher of kind {type(matcher).__name__} does not tell what it holds")
+            raise MatcherError(f"a matcher of kind {type(matcher).__name__} cannot return its conjunctions")
         found: dict[int, list[Conjunction]] = {
             number: [] for number in self.registry.subscriptions.numbers.values()
         }

@@ -33,12 +33,12 @@ from tocsin.subscriptions.template_batch import TemplateBatch
 class SubscriptionIndex:
     """Subscriptions in a folder, to be changed and published as generations.
 
-    Changes are held back until `publish`, which writes them and makes them current in one step: whoever matches
-    with the index finds either the generation before or the new one. `shards` spreads a new index over so many
-    parts, of which a process that matches needs only one at a time. `matcher` names the index that matches;
-    without it, brute force is kept while there is little to do.
+    Changes are buffered until `publish`, which writes them and makes them current atomically: a process that
+    matches with the index sees either the previous generation or the new one. `shards` is the number of parts of
+    a new index; a process that matches needs only one of them at a time. `matcher` names the matcher; by default,
+    brute force is used while there is little to do.
 
-    `folder` is a path that all who match can read, or a URI such as `s3a://bucket/index`. Only one process at a
+    `folder` is a path that all processes can read, or a URI such as `s3a://bucket/index`. Only one process at a
     time may change an index; if two do, the second one's `publish` is refused.
     """
 
@@ -82,7 +82,7 @@ class SubscriptionIndex:
         valid_until: object | None = None,
         replace: bool = False,
     ) -> str:
-        """Enter a subscription and return its id; one that is there already is an error, unless `replace` is set."""
+        """Add a subscription and return its id; an id that exists is an error, unless `replace` is set."""
         name = uuid4().hex if id is None else id
         check_id(name)
         compiled = compile_filter(name, query, read_options(valid_from, valid_until, id_=name))
@@ -101,7 +101,7 @@ class SubscriptionIndex:
         valid_until: object | None = None,
         replace: bool = False,
     ) -> SubscribedMany:
-        """Enter a subscription for each row of a template's parameters; faulty rows are reported."""
+        """Add a subscription for each row of a template's parameters; faulty rows are reported."""
         made = TemplateBatch.of(template, rows, id, FilterCompiler().compile_rows)
         validity = read_options(valid_from, valid_until).validity
         self._make_room(made.ids, replace=replace)
@@ -110,7 +110,7 @@ class SubscriptionIndex:
         return made.result()
 
     def unsubscribe(self, id: str) -> None:
-        """Withdraw a subscription; one that is not there is an error."""
+        """Remove a subscription; raise if its id is unknown."""
         if id not in self:
             raise SubscriptionError("it is not in the index", id)
         self._contents.remove([id])
@@ -120,8 +120,9 @@ class SubscriptionIndex:
     ) -> Difference:
         """Make the subscriptions of the index equal to these, and return the difference.
 
-        `subscriptions` maps ids to queries, or lists `Subscription`s. If any is at fault, nothing is changed and
-        `ApplyError` is raised; with `on_error`, it is told of each, they are left as they were, and the rest goes on.
+        `subscriptions` maps ids to queries, or lists `Subscription`s. If any is faulty, nothing is changed and
+        `ApplyError` is raised. With `on_error`, each error is passed to it, faulty subscriptions stay as they were,
+        and the others are applied.
         """
         compiled, errors = compile_set(subscriptions, "index", compile_filter)
         if errors and on_error is None:
@@ -150,7 +151,7 @@ class SubscriptionIndex:
     def apply_many(self, template: str | Template, rows: Rows, *, id: str) -> SubscribedMany:
         """Make the subscriptions equal to those of a template's rows; faulty rows are reported.
 
-        `id` names the column that holds the ids, or is a pattern, so that rows are known again.
+        `id` names the column that holds the ids, or is a pattern, so that ids stay the same.
         """
         made = TemplateBatch.of(template, rows, id, FilterCompiler().compile_rows)
         held = self._contents
@@ -180,14 +181,14 @@ class SubscriptionIndex:
 
     @property
     def has_changes(self) -> bool:
-        """Tell whether there is something to publish."""
+        """Return whether there are changes to publish."""
         return self._contents.has_changes or not self.generation
 
     def publish(self, *, lateness: int | None = None) -> int:
-        """Write what has changed as a new generation, make it current, and return its number.
+        """Write the changes as a new generation, make it current, and return its number.
 
-        With `lateness`, subscriptions that expired so many microseconds ago are let go first. If nothing has
-        changed since the last generation, that one's number is returned.
+        With `lateness`, subscriptions that expired more than that many microseconds ago are removed first. If
+        nothing has changed since the last generation, its number is returned.
         """
         held = self._contents
         if held.is_torn:
@@ -209,7 +210,7 @@ class SubscriptionIndex:
         return self.generation
 
     def adopt(self, parts: Sequence[IndexPart], placement: Placement) -> int:
-        """Publish shards that other processes have built and saved in this folder, in place of all there was."""
+        """Publish shards that other processes built and saved in this folder; they replace all present shards."""
         routes = Routes()
         for part in parts:
             for shard, access in part.routes:
@@ -240,15 +241,15 @@ class SubscriptionIndex:
         self.generation, self._entries = number, entries
 
     def rebalance(self) -> None:
-        """Spread all subscriptions over the shards anew, by what they are now; `publish` writes it."""
+        """Choose a placement for the present subscriptions and redistribute them; `publish` writes it."""
         self._contents.rebalance()
         self._router = None
 
     def vacuum(self, *, older_than: float = 3600.0) -> list[str]:
-        """Remove generations that no stream can need any more, and return the paths of what is gone."""
+        """Remove generations that no stream can need any more, and return the removed paths."""
         return self.generations.vacuum(older_than=older_than)
 
-    # what the others are made of
+    # steps of the public methods
 
     def _load(self, number: int) -> None:
         self.generation = number

@@ -113,7 +113,7 @@ class IndexedMatcher(ABC):
     def add_encoded_clauses(self, batch: EncodedClauses) -> None:
         """Add CNFs that are encoded already, with this matcher's vocabulary."""
         raise MatcherError(
-            f"`{type(self).__name__}` takes no clause forms, but was given {len(batch.ids):,}; expand them first"
+            f"`{type(self).__name__}` stores no CNFs, but was given {len(batch.ids):,}; expand them first"
         )
 
     def remove(self, ids: IdArray) -> None:
@@ -347,7 +347,7 @@ class IndexedMatcher(ABC):
             )
 
     def _vocabulary_use(self) -> tuple[Keys, Keys]:
-        """Return the tags and keys of predicates, each as often as this matcher told its vocabulary to hold it."""
+        """Return the tags and keys of predicates, each as often as this matcher counted a use in its vocabulary."""
         none = np.empty(0, dtype=np.int64)
         stored = [(e.tags, e.lows) for e in self._recalled(numbers_in_use(self._store))]
         tags, lows = zip((none, none), *stored, strict=True)

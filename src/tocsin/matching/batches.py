@@ -183,7 +183,7 @@ class EventBatch:
 class Matches(Struct, frozen=True):
     """Per event, the ids of the subscriptions it satisfies, ascending and without repeats.
 
-    Those of event i are `ids[offsets[i]:offsets[i + 1]]`.
+    Event i has `ids[offsets[i]:offsets[i + 1]]`.
     """
 
     offsets: IdArray  # int64[events + 1]

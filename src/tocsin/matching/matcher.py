@@ -46,7 +46,7 @@ class Explanation(Struct, frozen=True):
 
 
 class MatcherStats(Struct, frozen=True):
-    """How much a matcher stores and what that costs; `details` are its own figures."""
+    """The size and the costs of a matcher; `details` are its own figures."""
 
     subscriptions: int
     conjunctions: int

@@ -52,7 +52,7 @@ NEGATIONS: Final = frozenset(
 class Rankings(Struct, frozen=True):
     """Per event, the best subscriptions, the highest score first and of equal ones the lowest id.
 
-    Those of event i are `ids[offsets[i]:offsets[i + 1]]`, with their `scores`.
+    Event i has `ids[offsets[i]:offsets[i + 1]]`, with their `scores`.
     """
 
     offsets: IdArray  # int64[events + 1]
@@ -180,7 +180,7 @@ def event_weight(weights: EventWeights, place: int) -> Mapping[str, float]:
 def check_top(top: object) -> None:
     """Raise `MatcherError` unless `top` is a positive integer."""
     if isinstance(top, bool) or not isinstance(top, int) or top < 1:
-        raise MatcherError(f"`top` is how many are to be told, 1 or more, not {top!r}")
+        raise MatcherError(f"`top` is the number of subscriptions to return, 1 or more, not {top!r}")
 
 
 def check_weight(weight: object) -> None:

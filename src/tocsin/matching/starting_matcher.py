@@ -146,7 +146,7 @@ class StartingMatcher:
 def saving_matcher(oracle: Oracle) -> StartingMatcher:
     """Return a starting matcher for subscriptions that are saved, and matched elsewhere.
 
-    It is compiled here, once, rather than by every process that opens what was saved.
+    It is compiled here, once, rather than by every process that opens the saved matcher.
     """
     return StartingMatcher(oracle, compiling=Compiling.AT_ONCE, worth=inf)
 

@@ -153,7 +153,7 @@ class ApplyError(TocsinError):
 
 
 class MatcherError(TocsinError):
-    """A matcher is unknown, or cannot do what it was asked to do."""
+    """A matcher is unknown, or does not support the request."""
 
 
 class SavedError(_PathError):
@@ -176,7 +176,7 @@ class SavedStatisticsError(SavedError):
 
 
 class SparkError(TocsinError):
-    """A package that Spark needs is missing, or a Spark job cannot do what it was asked to do."""
+    """A package that Spark needs is missing, or a Spark job does not support the request."""
 
 
 def _restore(kind: type[TocsinError], args: tuple[object, ...], state: dict[str, object]) -> TocsinError:

@@ -42,7 +42,7 @@ class EncodingMatcher(Protocol):
         """Add conjunctions that are encoded already."""
 
     def add_encoded_clauses(self, batch: EncodedClauses) -> None:
-        """Add clause forms that are encoded already, if it takes any."""
+        """Add encoded CNFs, if the matcher stores CNFs."""
 
     def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
         """Return the conjunctions that each event satisfies, and where each event's begin."""

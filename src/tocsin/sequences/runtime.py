@@ -54,7 +54,7 @@ class SequenceRuntimeStats(Struct, frozen=True):
 
 
 class LatestEnds(Protocol):
-    """How far streams have come: the reorder buffer in front of the sequences."""
+    """The reorder buffer in front of the sequences, which follows the time of streams."""
 
     def latest(self, streams: Iterable[str], tick: int) -> int:
         """Return the latest end that came on these streams."""
@@ -73,7 +73,7 @@ class _Reader(Struct, eq=False):
     tick: int
     in_units: bool
     left: int
-    is_dependency: bool = True  # whether what it publishes counts in the search for cycles
+    is_dependency: bool = True  # whether its published stream counts in the search for cycles
 
 
 class SequenceRuntime:
@@ -246,7 +246,7 @@ class SequenceRuntime:
     def dry_run(self, query: Sequence) -> tuple[CompiledSequence, ScheduledMatcher]:
         """Return a compiled sequence, and a matcher with nothing but it."""
         compiled = self.compile(query, "test", SubscriptionOptions()).compiled
-        Dependencies().add(compiled.reads, compiled.publishes)  # what it publishes must not come back to it
+        Dependencies().add(compiled.reads, compiled.publishes)  # it must not read its own output
         matcher = ScheduledMatcher(self._new_matcher())
         matcher.add(np.zeros(1, dtype=np.int64), compiled, {}, ALWAYS)
         return compiled, matcher

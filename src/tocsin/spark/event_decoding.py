@@ -27,7 +27,7 @@ _EMPTY: Final[Mapping[str, Value]] = {}
 
 
 class EventLayout(Struct, frozen=True):
-    """Which columns hold what. Exactly one of `columns`, `struct` and `payload` is given.
+    """The columns of events. Exactly one of `columns`, `struct` and `payload` is given.
 
     `time` is a column; `time_inside` an attribute of the payload that overrides it. `is_clock` says that the column
     holds the query's time, so a CloudEvent's own time overrides it, too. `stream` is the stream of all events,

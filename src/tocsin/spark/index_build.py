@@ -74,7 +74,7 @@ def build_index(
 
 
 class _Task(Struct, frozen=True):
-    """What a worker needs to know to build a shard."""
+    """The instructions to build a shard, for a worker."""
 
     folder: str
     placement: Placement
@@ -83,7 +83,7 @@ class _Task(Struct, frozen=True):
 
 
 class _Read(Struct, frozen=True):
-    """Some rows: the subscriptions that they make, and what is wrong with the others, by id."""
+    """Some rows: the subscriptions made from them, and the errors of faulty ones, by id."""
 
     additions: list[Addition]
     errors: Sequence[tuple[str | None, str]]

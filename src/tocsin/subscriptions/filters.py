@@ -1,4 +1,4 @@
-"""How a filter is compiled: to the normal form that a matcher stores."""
+"""The compiler of filters: to the normal form that a matcher stores."""
 
 from __future__ import annotations
 

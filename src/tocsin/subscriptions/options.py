@@ -1,4 +1,4 @@
-"""What a subscriber gives beside the query: id, validity, owner, weight, witness."""
+"""The options of a subscription: id, validity, owner, weight, witness."""
 
 from __future__ import annotations
 

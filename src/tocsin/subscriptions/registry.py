@@ -26,7 +26,7 @@ class SubscriptionRegistry:
 
     Runtimes and matchers know a subscription by its number, which is given again after the subscription is removed. A
     caller reserves numbers, adds to a runtime under them, and enters the ids last, so that a refused subscription leaves
-    no trace here. What every match needs is in arrays by number. The registry has one writer at a time.
+    no trace here. The validity, which every match needs, is in arrays by number. The registry has one writer at a time.
     """
 
     def __init__(self) -> None:

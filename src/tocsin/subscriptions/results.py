@@ -1,4 +1,4 @@
-"""What a change of subscriptions returns."""
+"""The results of changes of subscriptions."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class CompiledSubscription(Struct, Generic[Compiled_co], frozen=True):
 
 
 class Compile(Protocol[Compiled_co]):
-    """How a subscription is read and compiled by whoever is going to store it."""
+    """The reader and the compiler of subscriptions, for an engine or an index."""
 
     def __call__(
         self, id_: str, source: QuerySource, options: SubscriptionOptions

@@ -92,7 +92,7 @@ def _column(array: Any) -> tuple[Column, list[str] | None] | None:
         told = FLOAT
         words = _plain(pc.cast(array, pa.float64()), 0.0).view(np.int64)
         if np.isnan(words.view(np.float64)).any():
-            return None  # a row that is no event: it is told which
+            return None  # a row that is no event: reading it as an event reports it
     elif pa.types.is_integer(kind) and kind != pa.uint64():
         told, words = INTEGER, _plain(pc.cast(array, pa.int64()), 0)
     elif pa.types.is_null(kind):

@@ -1,4 +1,4 @@
-"""What a table's cells hold: a kind and a word each."""
+"""The cells of a table: a kind and a 64-bit word each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tocsin.model.values import Value
 from tocsin.views.changes import Floats
 
 Key: TypeAlias = Hashable
-"""What rows are told apart by: the value of one attribute, or a tuple of several; `true` is not 1."""
+"""The key of a row: the value of one attribute, or a tuple of several; `true` is not 1."""
 
 # The kinds of cells. They are plain integers: comparing a NumPy scalar with a member of an IntEnum took 26 µs, with an integer 0.3.
 ABSENT: Final = 0
@@ -84,7 +84,7 @@ class Column(Struct, frozen=True):
         return Column(self.kinds[places], self.words[places])
 
     def numbers(self) -> Floats:
-        """Return the numbers as floats, NaN for what is none."""
+        """Return the numbers as floats, NaN for other values."""
         found = np.full(len(self.kinds), np.nan)
         floats, whole = self.kinds == FLOAT, self.kinds == INTEGER
         found[floats] = self.floats[floats]

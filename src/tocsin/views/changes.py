@@ -28,7 +28,7 @@ class RowChange(Struct, frozen=True):
 
 
 class PointChanges(Struct, frozen=True):
-    """Changes, one after another, of points (x, y): x is what ranges look at, y what is aggregated.
+    """Changes, one after another, of points (x, y): ranges are over x, and y is aggregated.
 
     A place is NaN, x and y alike, where there is no point: a point without an old place comes, one without a new
     place goes. An x is finite. Several points may be equal.

@@ -33,7 +33,7 @@ def compile_view(view: View, id_: str, columns: Mapping[str, Column] | None = No
     parameters = [term.name for term in terms if isinstance(term, Parameter)]
     if parameters:
         raise SubscriptionError(
-            f"`:{parameters[0]}` stands in what is selected; parameters of a view stand in its condition", id_
+            f"`:{parameters[0]}` is in the selected values; parameters of a view belong in its condition", id_
         )
     if len(view.tables) == 2:
         return _joined(view, aggregate, y, id_)
@@ -103,7 +103,7 @@ def _ranged(
 
 
 def _bounds(conjunction: Conjunction) -> tuple[str, tuple[Bound, ...], tuple[Bound, ...]] | None:
-    """Return the attribute, and what it must not be below and above; None if it is not one range of one attribute."""
+    """Return the attribute and its bounds; None if the condition is not one range of one attribute."""
     names: set[str] = set()
     lows: list[Bound] = []
     highs: list[Bound] = []

@@ -1,4 +1,4 @@
-"""What a view asks for, as far as it decides how it is followed."""
+"""Compiled views: the parts of a view that decide how it is maintained."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CompiledRowView(Struct, frozen=True):
 
     Of two tables, attributes are `left.…` and `right.…`, and pairs are made where all attributes of `equal` are equal.
     `aggregate` is `rows`, or another name of the registry with the aggregated term `y`, None if rows are counted. `select`
-    are the terms told of each row; if there are none, all its attributes, named as the view names its tables.
+    are the selected terms of each row; if there are none, all its attributes, named as the view names its tables.
     """
 
     aggregate: str

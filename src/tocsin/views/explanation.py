@@ -12,7 +12,7 @@ from tocsin.views.compiled import CompiledRangeView, CompiledView
 
 
 class ViewExplanation(EventExplanation, frozen=True, kw_only=True):
-    """How a view is followed, its present answer, and the answer that an event would give it.
+    """How a view is maintained, its present answer, and the answer that an event would give it.
 
     `matched` tells whether the event would change the answer, to `then`. `reason` explains the condition over the event's
     row, and `before` over the row that it would replace, if there is one. With two tables no single row decides the

@@ -19,7 +19,7 @@ _Key: TypeAlias = tuple[tuple[bool, Value], ...]
 
 
 class MemberChange(Struct, frozen=True, gc=False):
-    """What a change makes of one member: it came if there is no `old`, and went if there is no `new`."""
+    """A change of one member: it was added if there is no `old`, and removed if there is no `new`."""
 
     place: Place
     old: Row | None
@@ -33,14 +33,14 @@ class Members(Protocol):
         """Take the present rows of the tables, each with its slot."""
 
     def follow(self, change: RowChange) -> Iterable[MemberChange]:
-        """Make a change of a row, and return what it makes of the members, each once."""
+        """Apply a change of a row, and return the changes of members, each once."""
 
     def present(self) -> Iterator[tuple[Place, Row]]:
         """Return all members, each at its place."""
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of what is held, without the rows, which are the table's."""
+        """Return the bytes of this state, without the rows, which the table stores."""
 
 
 class Rows:
@@ -95,7 +95,7 @@ class Pairs:
                 side.put(slot, row)
 
     def follow(self, change: RowChange) -> list[MemberChange]:
-        """Make a change of a row, and return what it makes of its pairs."""
+        """Apply a change of a row, and return the changes of its pairs."""
         old = dict(self._of(change))
         for side in (self._left, self._right):
             if side.table == change.table:
@@ -124,7 +124,7 @@ class Pairs:
 
 
 class _Held(Struct, frozen=True):
-    """A row on one side: where it came, its attributes as those of a pair, and by what it joins; None if it cannot."""
+    """A row on one side: its arrival number, its attributes as a pair has them, and its join key; None if it has none."""
 
     place: int
     named: dict[str, Value]
@@ -132,7 +132,7 @@ class _Held(Struct, frozen=True):
 
 
 class _Side:
-    """The rows of one side by slot, and by what they join, in the order in which they came to it."""
+    """The rows of one side by slot, and by join key, in the order of arrival."""
 
     def __init__(self, table: str, prefix: str, paths: tuple[str, ...]) -> None:
         self.table = table
@@ -171,7 +171,7 @@ class _Side:
         found = []
         for path in self._paths:
             value = row.get(path)
-            if value is None:  # what is absent equals nothing
+            if value is None:  # an absent value equals nothing
                 return None
             found.append((type(value) is bool, value))
         return tuple(found)

@@ -33,7 +33,7 @@ def is_exact(value: object) -> bool:
 
 
 def number(value: Value | None, name: str) -> float:
-    """Return a number as a float, NaN for what is none; raise `EventError` for one that no float holds."""
+    """Return a number as a float, NaN for other values; raise `EventError` for an integer that no float equals."""
     kind = type(value)
     if kind is float:
         return value  # type: ignore[return-value]
@@ -49,7 +49,7 @@ def number(value: Value | None, name: str) -> float:
 
 
 def moment(value: Value | None, name: str) -> float:
-    """Return a timestamp, or a text that names one, in microseconds; NaN for what is none."""
+    """Return a timestamp, or a text that names one, in microseconds; NaN for other values."""
     time = parse_rfc3339(value) if isinstance(value, str) else value
     if not isinstance(time, datetime):
         return math.nan

@@ -1,4 +1,4 @@
-"""What a view answers, by the definition: all rows are looked at anew. Every family must agree with it."""
+"""The answers of views by definition, recomputed from all rows. Every family must agree with them."""
 
 from __future__ import annotations
 

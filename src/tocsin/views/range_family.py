@@ -254,7 +254,7 @@ class RangeFamily:
         return None if found is None else number_answer(found)
 
     def stats(self) -> FamilyStats:
-        """Return what is held."""
+        """Return statistics."""
         return FamilyStats(
             len(self),
             self._messages,

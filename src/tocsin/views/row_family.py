@@ -1,4 +1,4 @@
-"""Views of any condition over a table's rows, or over the pairs of rows of two: their subscribers keep what they need."""
+"""Views with any condition over rows, or over joined rows of two tables; each view keeps the rows that it needs."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class RowFamily:
         return self._aggregate_of[number].answer(number)
 
     def stats(self) -> FamilyStats:
-        """Return what is held; a message is a member that came, went or changed."""
+        """Return statistics; a message is a member that was added, removed or changed."""
         return FamilyStats(
             len(self),
             self._messages,

@@ -234,7 +234,7 @@ class ViewRuntime:
         return found if len(readings) < 2 else found.take(np.argsort(found.rows, kind="stable"))
 
     def report(self, changes: AnswerChanges, heard: NDArray[np.bool_] | None = None) -> AnswerChanges:
-        """Return the changes that are reported: those `heard`, by default all, less those back to the last reported answer.
+        """Return the changes to report: the `heard` ones (default: all), without changes back to the last reported answer.
 
         The answer before a reported change is the last reported one.
         """

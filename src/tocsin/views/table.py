@@ -47,7 +47,7 @@ class RowUpdate(Struct, frozen=True):
 
 
 class StoredTable:
-    """The rows of a table, each in a slot; what is published replaces the whole row of its key.
+    """The rows of a table, each in a slot; an event replaces the whole row of its key.
 
     A row that ended before the one that is held is late, and changes nothing. `key` names one attribute or several.
     """
@@ -96,7 +96,7 @@ class StoredTable:
         if repeated and (ends[1:] < ends[:-1]).any():
             return None
         held = np.array([self._slots.get(key, -1) for key in batch.keys], dtype=np.int64)
-        # What is not held yet cannot be late; where there is no row, slot 0 is looked at for nothing.
+        # An event without a stored row cannot be late; slot 0 is read in its place and ignored.
         late = (held >= 0) & (ends < self._ends[np.maximum(held, 0)])
         self.late += int(late.sum())
         places = np.flatnonzero(~late)

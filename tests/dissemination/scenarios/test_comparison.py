@@ -90,7 +90,7 @@ def test_a_change_that_is_not_told_is_seen(prepared: Prepared, monkeypatch: pyte
     monkeypatch.setattr(UNICAST, "publish", deaf)
     with pytest.raises(
         AnswerError,
-        match=r"strategy S-UN, subscription \d+, event \d+: that .* becomes .* should be told, and is not",
+        match=r"strategy S-UN, subscription \d+, event \d+: the change .* -> .* is missing",
     ):
         list(compare(prepared, ["S-UN"], 50))
 

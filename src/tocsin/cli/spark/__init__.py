@@ -1,4 +1,4 @@
-"""`tocsin spark`: the same questions over streams and histories that outgrow a machine."""
+"""`tocsin spark`: matching streams and histories that are too large for one process."""
 
 from tocsin.cli.spark.app import app
 

@@ -9,7 +9,7 @@ from tocsin.cli.spark.match import match
 from tocsin.cli.spark.streaming import publish, run
 
 app = typer.Typer(
-    help="Match streams and histories of events on Spark; the answers are those of `tocsin match`.",
+    help="Match streams and histories of events on Spark; the notifications are the same as from `tocsin match`.",
     no_args_is_help=True,
 )
 app.command("match")(match)

@@ -28,12 +28,12 @@ def backtest(
     input_format: common.InputFormat = None,
     stream: common.Stream = None,
     time_field: Annotated[
-        str | None, typer.Option("--time-field", help="When an event ended; days are counted by it.")
+        str | None, typer.Option("--time-field", help="The attribute with the time at which an event ended.")
     ] = None,
     json: Annotated[Path | None, typer.Option(help="Write the counts to this file.", dir_okay=False)] = None,
     session: options.SessionOptions,
 ) -> None:
-    """Show how many notifications subscriptions would have sent of a history, day by day."""
+    """Count the notifications that subscriptions would have sent for a history, by day."""
     from tocsin.spark.backtest import backtest as run_backtest  # noqa: PLC0415 - imports Spark
 
     if time_field is None:
@@ -111,10 +111,12 @@ def stats(
         list[str] | None,
         typer.Option(help="Attributes to count together, as a,b; may be given several times.", metavar="A,B"),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="How many frequent values to keep of an attribute.")] = 256,
-    bins: Annotated[int, typer.Option(min=1, help="How many bins the other values are put in.")] = 32,
+    top: Annotated[
+        int, typer.Option(min=1, help="The number of frequent values to keep per attribute.")
+    ] = 256,
+    bins: Annotated[int, typer.Option(min=1, help="The number of bins for the other values.")] = 32,
     max_groups: Annotated[
-        int, typer.Option(min=0, help="How many groups to derive from the subscriptions.")
+        int, typer.Option(min=0, help="The number of groups to derive from the subscriptions.")
     ] = 64,
     input_format: common.InputFormat = None,
     stream: common.Stream = None,

@@ -1,4 +1,4 @@
-"""`tocsin spark match`: which subscription does each event of a history satisfy?"""
+"""`tocsin spark match`: notifications for a history of events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tocsin.cli.terminal import FaultLog, counted, errors, note, shortened
 
 
 class Plan(StrEnum):
-    """How events are matched with subscriptions."""
+    """The ways to match events with subscriptions."""
 
     INDEX = "index"
     JOIN = "join"
@@ -31,7 +31,9 @@ def match(
     keep: Annotated[
         list[str] | None, typer.Option(help="A column of the events to print with each notification.")
     ] = None,
-    values: Annotated[bool, typer.Option("--values", help="Print what subscriptions select.")] = False,
+    values: Annotated[
+        bool, typer.Option("--values", help="Print the values that subscriptions select.")
+    ] = False,
     building: options.IndexOptions,
     plan: Annotated[
         Plan,

@@ -47,7 +47,7 @@ Master: TypeAlias = Annotated[
 
 @dataclass(frozen=True)
 class SessionOptions(common.OptionGroup):
-    """Where Spark runs, and how its reader and this command behave."""
+    """The options for Spark itself, its reader and the output."""
 
     option: Annotated[
         list[str] | None,
@@ -171,17 +171,17 @@ class SparkSubscriptionOptions(TemplateOptions):
 
 @dataclass(frozen=True)
 class IndexOptions(common.OptionGroup):
-    """How an index of subscriptions is built."""
+    """The options to build an index of subscriptions."""
 
-    shards: Annotated[
-        int | None, typer.Option(min=1, help="Spread the subscriptions over so many shards.")
-    ] = None
-    matcher: Annotated[str | None, typer.Option(help="The index to match with.", show_default="dynamic")] = (
+    shards: Annotated[int | None, typer.Option(min=1, help="The number of shards of the index.")] = None
+    matcher: Annotated[str | None, typer.Option(help="The matcher of the index.", show_default="dynamic")] = (
         None
     )
     statistics: Annotated[
         Path | None,
-        typer.Option(help="What `stats` wrote, for a matcher that chooses by cost.", dir_okay=False),
+        typer.Option(
+            help="A file of `tocsin spark stats`, for a matcher that chooses by cost.", dir_okay=False
+        ),
     ] = None
 
     def settings(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`tocsin spark run` and `tocsin spark publish`: streams, and the subscriptions that they follow."""
+"""`tocsin spark run` and `tocsin spark publish`: streams, and the index that they match with."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tocsin.model.errors import TocsinError
 
 
 class SinkFormat(StrEnum):
-    """How a stream's notifications are written."""
+    """The formats of a stream's notifications."""
 
     PARQUET = "parquet"
     ARROW = "tocsin-arrow"
@@ -29,30 +29,33 @@ def run(
     events: options.Source,
     *,
     checkpoint: Annotated[
-        str, typer.Option(help="Where the stream keeps how far it has come.", metavar="FOLDER")
+        str, typer.Option(help="The folder in which the stream records its progress.", metavar="FOLDER")
     ],
-    sink: Annotated[
-        str | None, typer.Option(help="The folder that notifications are written to.", metavar="FOLDER")
-    ] = None,
-    sink_format: Annotated[SinkFormat, typer.Option(help="How they are written there.")] = SinkFormat.PARQUET,
+    sink: Annotated[str | None, typer.Option(help="The folder for notifications.", metavar="FOLDER")] = None,
+    sink_format: Annotated[
+        SinkFormat, typer.Option(help="The format of notifications.")
+    ] = SinkFormat.PARQUET,
     sink_option: Annotated[
         list[str] | None,
         typer.Option(help="An option for the sink, as key=value; may be given several times."),
     ] = None,
     dead_letters: Annotated[
         str | None,
-        typer.Option(help="The folder that rows which are no events are written to.", metavar="FOLDER"),
+        typer.Option(help="The folder for rows that are no events.", metavar="FOLDER"),
     ] = None,
     given: options.SparkSubscriptionOptions,
     keep: Annotated[
         list[str] | None, typer.Option(help="A column of the events to write with each notification.")
     ] = None,
-    values: Annotated[bool, typer.Option("--values", help="Write what subscriptions select.")] = False,
+    values: Annotated[
+        bool, typer.Option("--values", help="Write the values that subscriptions select.")
+    ] = False,
     building: options.IndexOptions,
     trigger: Annotated[
-        str | None, typer.Option(help="How often a micro-batch begins, such as '5 seconds'; else at once.")
+        str | None,
+        typer.Option(help="The interval of micro-batches, such as '5 seconds'; default: no pause."),
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="Match what there is, and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Match the present events, and end.")] = False,
     input_format: common.InputFormat = None,
     stream: common.Stream = None,
     time_field: common.TimeField = None,
@@ -118,14 +121,15 @@ def _watch(pipeline: Any, *, once: bool, quiet: bool) -> None:
 @common.with_option_groups
 def publish(
     index: Annotated[
-        str, typer.Argument(help="The folder of the index; it is made if it is not there.", metavar="INDEX")
+        str,
+        typer.Argument(help="The folder of the index; it is created if it does not exist.", metavar="INDEX"),
     ],
     *,
     given: options.TemplateOptions,
     building: options.IndexOptions,
     faults: common.Faults = None,
 ) -> None:
-    """Make an index hold just these subscriptions; streams that match with it follow with their next micro-batch."""
+    """Make the subscriptions of an index equal to these; streams use them from their next micro-batch."""
     from tocsin.index import SubscriptionIndex  # noqa: PLC0415 - only when asked for
     from tocsin.spark.subscription_sources import fill_index  # noqa: PLC0415 - imports Spark
 

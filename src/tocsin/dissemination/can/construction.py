@@ -14,7 +14,7 @@ from tocsin.views.changes import Floats
 
 
 class Splitting(StrEnum):
-    """Which zone is split for a node that joins, and where."""
+    """The rules that choose the zone to split for a new node."""
 
     UNIFORM = "uniform"  # that of a random point, into halves of its space
     SUBSCRIPTIONS = "subscriptions"  # the one with the most subscriptions, into halves of these

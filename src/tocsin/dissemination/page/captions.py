@@ -91,7 +91,7 @@ def _cutoff(strategy: Strategy, outcome: Outcome, event: ShownEvent) -> str:
         )
     asked = _messages(outcome, MessageRole.ASK)
     asking = (
-        f" Those who lose their answer's row ask for another: {_count(asked, 'message')} along the diagonal."
+        f" Subscriptions that lose their answer's row request another: {_count(asked, 'message')} along the diagonal."
         if asked
         else ""
     )
@@ -124,7 +124,7 @@ def _distributed_server(strategy: Strategy, outcome: Outcome, event: ShownEvent)
         knows = f"{owner} has the rows nearby, and {asks}" if asked else f"{owner} has all rows that it takes"
     messages = len(event.messages)
     if not messages:
-        end = "Nobody needs to be told" if len(outcome.traffic) else "It sends nothing"
+        end = "No answer changes" if len(outcome.traffic) else "It sends nothing"
         return f"{knows}: {_no_effect(strategy, event)}. {end}."
     hops = _messages(outcome, MessageRole.ROUTE)
     way = (

@@ -140,7 +140,7 @@ def _scene_event(
         if repr(other) != repr(told[0]):
             raise TocsinError(
                 f"event {number}: strategy {strategy.name} tells {len(other):,} subscriptions, and "
-                f"{strategies[0].name} {len(told[0]):,}, or something else; a page shows what is true, and this is not"
+                f"{strategies[0].name} {len(told[0]):,}, or different ones; no page is written"
             )
     messages = event.messages
     corners = (messages.outer_l, messages.inner_l, messages.inner_r, messages.outer_r)

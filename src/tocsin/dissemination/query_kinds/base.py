@@ -42,7 +42,7 @@ EVERYWHERE: Final = RangeEnds(np.array([-np.inf]), np.array([np.inf]))
 
 
 class Relaxed(Struct, frozen=True):
-    """Where changes go if no node knows the affected subscriptions: to all subscriptions in some rectangles."""
+    """The rectangles of subscriptions that a change goes to if no node knows the affected ones."""
 
     messages: Messages  # without a payload; those of one change may overlap
     fields: int  # of such a message

@@ -144,12 +144,12 @@ class _Checks:
             if meant is None or found is None or found[:2] != meant[:2]:
                 # Both lists are sorted, so the lesser entry is missing in the other one.
                 one = min((one for one in (meant, found) if one is not None), key=lambda one: one[:2])
-                how = "should be told, and is not" if one is meant else "is told, and should not be"
-                words = f"that {one.old} becomes {one.new} {how}"
+                how = "is missing" if one is meant else "is wrong"
+                words = f"the change {one.old} -> {one.new} {how}"
             elif not (is_same(meant.old, found.old) and is_same(meant.new, found.new)):
                 one = found
                 words = (
-                    f"it is told {found.old} -> {found.new}, and recomputing gives {meant.old} -> {meant.new}"
+                    f"it changes {found.old} -> {found.new}, and recomputing gives {meant.old} -> {meant.new}"
                 )
             else:
                 continue

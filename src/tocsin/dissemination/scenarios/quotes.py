@@ -26,7 +26,7 @@ _UNREADABLE: Final = (OSError, EOFError, zlib.error, pa.ArrowException, KeyError
 
 
 class Trace(Struct, frozen=True):
-    """Where points begin, the changes that follow, and in which domain their x are."""
+    """The first points, the changes that follow, and the domain of x."""
 
     x: Floats
     y: Floats

@@ -54,7 +54,7 @@ class Outcome(Struct, frozen=True):
 
 
 class StoredState(Struct, frozen=True):
-    """The bytes stored at present, by the byte model, and what they are in words."""
+    """The bytes stored at present, by the byte model, and a description."""
 
     server: int
     network: int  # at all overlay nodes together, without routing tables

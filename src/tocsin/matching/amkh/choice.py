@@ -160,7 +160,7 @@ def choose(
 ) -> Scheme:
     """Return the cheapest scheme, of those with this G or B if one is given; of equals, the simplest.
 
-    First it is asked what is hashed, then how finely: in no more classes than attributes have clauses, for each takes
+    First the hashed attributes are chosen, then the number of classes: in no more classes than attributes have clauses, for each takes
     memory on each attribute. B above any id is only considered where G is given: it costs an event a look at every
     clause of an attribute.
     """

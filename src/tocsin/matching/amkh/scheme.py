@@ -1,4 +1,4 @@
-"""Which clauses of a subscription are hashed, and how: the G and B of AMKH (section 2)."""
+"""The scheme of hashing: the clauses of a subscription that are hashed, and how (the G and B of AMKH, section 2)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Hashing(IntEnum):
 
 
 class Scheme(Struct, frozen=True):
-    """Which attributes are hashed, and how.
+    """The attributes that are hashed, and how.
 
     Equality-only attributes always are. `general` names the general ones that are, the most worthwhile first; None
     is all of them, as in MKH. Clauses other than equalities are folded into `classes` classes each.

@@ -1,4 +1,4 @@
-"""Whether an index is stale: the cost of events, compared with that in a fresh index."""
+"""Staleness of an index: the cost of events, compared with the cost in a fresh index."""
 
 from __future__ import annotations
 

@@ -48,9 +48,9 @@ _STEP: Final = 2048  # conjunctions that one step of maintenance examines
 class Dynamic(ClusteredMatcher):
     """Keeps each conjunction under the access predicate that the fewest events satisfy, and makes the tables for it.
 
-    An access predicate whose benefit margin (how often it is reached, times what it holds) is beyond tolerance is
+    An access predicate whose benefit margin (how often it is probed, times its conjunctions) is beyond tolerance is
     suspect. When the suspects could save a table's worth, tables are chosen for a sample of their conjunctions,
-    and the conjunctions are redistributed. A table that no longer saves what it costs is emptied and given up. All
+    and the conjunctions are redistributed. A table that costs more than it saves is emptied and dropped. All
     of it happens a bounded step at a time, after each change and each match; `adaptive` turns it off and on.
 
     `max_attributes` limits how many attributes a table may have; `tolerance` (the paper's BM_max) is how many checks

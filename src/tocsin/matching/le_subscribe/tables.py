@@ -28,7 +28,7 @@ Schema = tuple[int, ...]
 """The fields of a table, ascending."""
 
 Correlations = Mapping[Schema, float]
-"""How many times more probable the keys of a schema are than independent values would be, where that is known."""
+"""The factor of correlation by schema: the probability of its keys, over that of independent values."""
 
 _INDEPENDENT: Final[Correlations] = {}
 _ROOM: Final = 1 << 16  # candidates, to begin with

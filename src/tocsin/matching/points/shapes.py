@@ -1,4 +1,4 @@
-"""Which conjunctions are points: at most two constants, each compared with an attribute from below and from above."""
+"""The conjunctions that are points: at most two constants, each compared with an attribute from below and from above."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _sides(op: Op, role: int) -> Iterator[tuple[int, bool, bool]]:
 def shapes_of(tags: tuple[int, ...]) -> list[Shape]:
     """Return the shapes that conjunctions of predicates with these tags may have; none if they are no points.
 
-    Three or four comparisons make a point where some share a constant, and which do is told by the constants.
+    Three or four comparisons make a point if some share a constant, which depends on the constants.
     """
     if len(tags) > MOST_PREDICATES:
         return []

@@ -165,7 +165,7 @@ def made(do: Do, left: Value, right: Value) -> Value:
     elif do is Do.SUM or do is Do.COUNT:
         if right is NOTHING:
             return _ZERO if do is Do.COUNT and left is NOTHING else left
-        if left is NOTHING:  # the first value: adding to zero leaves out what is not a number
+        if left is NOTHING:  # the first value: adding to zero excludes values that are no numbers
             return Made(Do.ADD if do is Do.SUM else Do.COUNT, _ZERO, right)
     elif left is NOTHING or right is NOTHING:
         return NOTHING

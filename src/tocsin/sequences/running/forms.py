@@ -27,7 +27,7 @@ _ROWS: Final = ("programs", "width", "is_end", "rebinds", "keys", "key_count")
 
 
 class Form(Struct, frozen=True, eq=False):
-    """What places have in common: the node, or the output of an end, and how many constants they have."""
+    """The common part of places: the node, or the output of an end, and the number of constants."""
 
     number: int
     node: Node | None

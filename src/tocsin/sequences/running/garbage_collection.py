@@ -32,7 +32,7 @@ class GarbageCollector:
         self._has_warned = False
 
     def collect(self, state: State) -> None:
-        """Free what is no longer needed, if enough has come since the last time."""
+        """Free unused events and instances, if enough events have come since the last time."""
         if state.counters[StateCounter.LIVE] > self._instances:
             self._expire(state)
         if self._limit is not None and self.bytes(state) > self._limit:

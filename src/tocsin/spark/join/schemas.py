@@ -1,4 +1,4 @@
-"""Which attributes a subscription is hashed by: few schemas in all, each with few subscriptions to a coordinate.
+"""The schemas by which subscriptions are hashed: few in all, each with few subscriptions to a coordinate.
 
 AMKH hashes a subscription by a subset of its clauses, and an event by one candidate coordinate for each such subset
 (*schema*) that some subscription has. Every schema costs each event a row, every subscription that shares a coordinate

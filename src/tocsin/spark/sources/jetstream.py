@@ -100,7 +100,7 @@ class StreamConnection:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the connection is lost; a new one is needed then."""
+        """Return whether the connection is lost; a new one is needed then."""
         return self._client.is_closed
 
     def close(self) -> None:

@@ -215,7 +215,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if self._settings.strict:
                 raise SparkError(
                     f"{self._settings.access} ends before message {wanted}, where the checkpoint stands: it was made "
-                    "anew. Start from a new checkpoint; to go on with what it holds, set `failOnDataLoss` to false"
+                    "anew. Start from a new checkpoint; to continue with the messages it has, set `failOnDataLoss` to false"
                 )
             return span.first
         known = max(wanted, self._clear)

@@ -3,7 +3,7 @@
 By range (database/network interface, §2 and §3): the server's side, a `Reformulator`, turns a change into messages that name
 the ranges they concern, and the subscribers' side, `Answers`, applies the messages to its answers. Neither knows the other.
 
-By row: a `RowAggregate` is told which rows come to a subscription and which leave it, and keeps what its answer needs.
+By row: a `RowAggregate` gets the rows that are added to a subscription and removed from it, and keeps the state of its answer.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class PointError(TocsinError):
 
 
 class Reads(StrEnum):
-    """What the y of a point is to an aggregate."""
+    """How an aggregate reads the y of a point."""
 
     NUMBER = "number"  # y is the number; a row without one is no point
     PRESENCE = "presence"  # y is 0; a row without a value is no point, unless rows are counted
@@ -101,7 +101,7 @@ class Answers(ABC):
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """Return the bytes of all answers, as nearly as can be told."""
+        """Return the approximate bytes of all answers."""
 
 
 class RowAggregate(ABC, Generic[Read, State]):
@@ -176,7 +176,7 @@ class RowAggregate(ABC, Generic[Read, State]):
 
 
 class ByRange(Struct, frozen=True):
-    """How an aggregate is kept by range: what it reads, and both sides."""
+    """The strategy of an aggregate by range: how it reads y, and both sides."""
 
     reads: Reads
     reformulator: Callable[[], Reformulator]
