@@ -256,11 +256,7 @@ class RangeFamily:
     def stats(self) -> FamilyStats:
         """Return statistics."""
         return FamilyStats(
-            len(self),
-            self._messages,
-            self.server.nbytes,
-            self.index.nbytes,
-            self.answers.nbytes,
+            len(self), self._messages, self.server.nbytes, self.index.nbytes, self.answers.nbytes
         )
 
     def _decoded(self, changes: AnswerChanges) -> AnswerChanges:

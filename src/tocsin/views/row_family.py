@@ -11,14 +11,7 @@ from msgspec.structs import replace
 from tocsin.language.normal import to_dnf, to_normal
 from tocsin.language.normal.predicates import attributes_of
 from tocsin.language.template.columns import Column
-from tocsin.matching import (
-    ConjunctionBatch,
-    EventBatch,
-    IdArray,
-    Matcher,
-    create_matcher,
-    takes_clauses,
-)
+from tocsin.matching import ConjunctionBatch, EventBatch, IdArray, Matcher, create_matcher, takes_clauses
 from tocsin.matching.starting_matcher import StartingMatcher
 from tocsin.model.conditions import TRUE, leaves
 from tocsin.model.subscription import Answer

@@ -18,18 +18,7 @@ from tocsin.model.values import Value
 from tocsin.structures.interning import InterningTable
 from tocsin.structures.slots import Slots
 from tocsin.views.batch import Batch, BatchChanges, previous_places
-from tocsin.views.cells import (
-    ABSENT,
-    BOOLEAN,
-    CODED,
-    FLOAT,
-    INTEGER,
-    MOMENT,
-    Cells,
-    Key,
-    decode,
-    key_of,
-)
+from tocsin.views.cells import ABSENT, BOOLEAN, CODED, FLOAT, INTEGER, MOMENT, Cells, Key, decode, key_of
 from tocsin.views.changes import Row
 
 _SLOTS: Final = 64
