@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from tocsin.structures.sorted_blocks import (
     BLOCK,
-    PairChanges,
     SortedBlocks,
     lower_bound,
     new_sorted_blocks,
@@ -22,7 +21,7 @@ Pair = tuple[float, float]
 def changed(blocks: SortedBlocks, changes: list[tuple[Pair | None, Pair | None]]) -> SortedBlocks:
     none = (np.nan, np.nan)
     rows = np.array([[*(old or none), *(new or none)] for old, new in changes], dtype=float).reshape(-1, 4)
-    columns = PairChanges(*(np.ascontiguousarray(column) for column in rows.T))
+    columns = rows.T.copy()
     reached = 0
     while reached < len(changes):
         blocks, reached = with_changes(blocks, columns, reached)

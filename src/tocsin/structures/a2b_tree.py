@@ -93,13 +93,13 @@ def start_right(tree: A2BTree, path: NDArray[np.int64]) -> None:
 @helper
 def follow(tree: A2BTree, bound: float) -> bool:
     """Move `right` on to the next x that has a y of at most `bound`; tell whether there is one."""
-    return b_trees.follow(tree.upper, _top(tree), tree.right, bound)
+    return b_trees.advance(tree.upper, _top(tree), tree.right, bound, 1)
 
 
 @helper
 def precede(tree: A2BTree, bound: float) -> bool:
     """Move `left` back to the nearest x that has a y of at most `bound`; tell whether there is one."""
-    return b_trees.precede(tree.upper, _top(tree), tree.left, bound)
+    return b_trees.advance(tree.upper, _top(tree), tree.left, bound, -1)
 
 
 @helper

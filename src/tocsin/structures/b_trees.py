@@ -128,18 +128,19 @@ def copy_path(path: NDArray[np.int64], top: int, copy: NDArray[np.int64]) -> Non
 
 
 @helper
-def follow(nodes: Nodes, top: int, path: NDArray[np.int64], bound: float) -> bool:
-    """Move a path on to the next entry of a leaf with a low of at most `bound`; tell whether there is one.
+def advance(nodes: Nodes, top: int, path: NDArray[np.int64], bound: float, step: int) -> bool:
+    """Move a path on to the nearest entry of a leaf with a low of at most `bound`, or back if `step` is -1.
 
-    It climbs only as far as it must and descends by the lows: O(height), less if the entry is near.
+    Tell whether there is one. It climbs only as far as it must and descends by the lows: O(height), less if the entry is
+    near.
     """
     level = np.int64(0)
     while True:
-        node, place = path[level, PathStep.NODE], path[level, PathStep.PLACE] + 1
+        node, place = path[level, PathStep.NODE], path[level, PathStep.PLACE] + step
         count = np.int64(nodes.heads[node, NodeHead.COUNT])
-        while place < count and nodes.lows[node, place] > bound:
-            place += 1
-        if place < count:
+        while 0 <= place < count and nodes.lows[node, place] > bound:
+            place += step
+        if 0 <= place < count:
             break
         level += 1
         if level > top:
@@ -148,34 +149,9 @@ def follow(nodes: Nodes, top: int, path: NDArray[np.int64], bound: float) -> boo
     while level > 0:
         node = np.int64(nodes.links[node, place])
         level -= 1
-        place = np.int64(0)
+        place = np.int64(0) if step > 0 else np.int64(nodes.heads[node, NodeHead.COUNT]) - 1
         while nodes.lows[node, place] > bound:
-            place += 1
-        path[level, PathStep.NODE] = node
-        path[level, PathStep.PLACE] = place
-    return True
-
-
-@helper
-def precede(nodes: Nodes, top: int, path: NDArray[np.int64], bound: float) -> bool:
-    """Move a path back to the nearest entry of a leaf with a low of at most `bound`; tell whether there is one."""
-    level = np.int64(0)
-    while True:
-        node, place = path[level, PathStep.NODE], path[level, PathStep.PLACE] - 1
-        while place >= 0 and nodes.lows[node, place] > bound:
-            place -= 1
-        if place >= 0:
-            break
-        level += 1
-        if level > top:
-            return False
-    path[level, PathStep.PLACE] = place
-    while level > 0:
-        node = np.int64(nodes.links[node, place])
-        level -= 1
-        place = np.int64(nodes.heads[node, NodeHead.COUNT]) - 1
-        while nodes.lows[node, place] > bound:
-            place -= 1
+            place += step
         path[level, PathStep.NODE] = node
         path[level, PathStep.PLACE] = place
     return True

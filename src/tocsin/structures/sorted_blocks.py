@@ -7,7 +7,7 @@ something for each block learns from `stale` which blocks have changed.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,11 @@ from tocsin.structures.jit import helper, kernel
 
 BLOCK: Final = 256  # pairs in a block; a power of two, so that a place within all blocks is one integer
 _COLUMNS: Final = ("first", "second", "low_first", "low_second", "block", "size", "stale")
+
+
+PairChanges: TypeAlias = NDArray[np.float64]
+"""[4, changes] first and second of the old pair, then of the new: a change deletes the old pair, then inserts the new; NaN
+stands for no pair."""
 
 
 class SortedBlocks(NamedTuple):
@@ -30,15 +35,6 @@ class SortedBlocks(NamedTuple):
     size: NDArray[np.int64]  # [entries] pairs, less than BLOCK; only a sole block is ever empty
     stale: NDArray[np.bool_]  # [blocks] whether it changed since the user set it to False
     used: NDArray[np.int64]  # [1] entries in use
-
-
-class PairChanges(NamedTuple):
-    """Change i deletes the old pair i, then inserts the new pair i; NaN stands for no pair."""
-
-    old_first: NDArray[np.float64]
-    old_second: NDArray[np.float64]
-    new_first: NDArray[np.float64]
-    new_second: NDArray[np.float64]
 
 
 def new_sorted_blocks() -> SortedBlocks:
@@ -67,9 +63,10 @@ def with_room(blocks: SortedBlocks, pairs: int) -> SortedBlocks:
 def of_pairs(first: NDArray[np.float64], second: NDArray[np.float64]) -> SortedBlocks:
     """Return a multiset of pairs that are given in order."""
     none = np.full(len(first), np.nan)
+    changes = np.array((none, none, first, second))
     blocks, reached = new_sorted_blocks(), 0
     while reached < len(first):
-        blocks, reached = with_changes(blocks, PairChanges(none, none, first, second), reached)
+        blocks, reached = with_changes(blocks, changes, reached)
     return blocks
 
 
@@ -80,8 +77,8 @@ def with_changes(blocks: SortedBlocks, changes: PairChanges, begin: int) -> tupl
     deletes a pair that is not there; the changes before it are made. Use only the returned multiset afterwards.
     """
     reached = change_pairs(blocks, changes, begin)
-    if 0 <= reached < len(changes.old_first):
-        blocks = with_room(blocks, len(changes.old_first) - reached)
+    if 0 <= reached < changes.shape[1]:
+        blocks = with_room(blocks, changes.shape[1] - reached)
     return blocks, reached
 
 
@@ -229,12 +226,12 @@ def _merge(blocks: SortedBlocks, left: int) -> None:
 @kernel
 def change_pairs(blocks: SortedBlocks, changes: PairChanges, begin: int) -> int:
     """Make changes from `begin` on and return the number made; -1 - i if change i deletes a pair that is not there."""
-    for i in range(begin, changes.old_first.shape[0]):
+    for i in range(begin, changes.shape[1]):
         if not has_room(blocks):
             return i
-        old, new = changes.old_first[i], changes.new_first[i]
-        if not np.isnan(old) and not delete(blocks, old, changes.old_second[i]):
+        old, new = changes[0, i], changes[2, i]
+        if not np.isnan(old) and not delete(blocks, old, changes[1, i]):
             return -1 - i
         if not np.isnan(new):
-            insert(blocks, new, changes.new_second[i])
-    return changes.old_first.shape[0]
+            insert(blocks, new, changes[3, i])
+    return changes.shape[1]

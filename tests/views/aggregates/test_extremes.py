@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tests.views.aggregates.every_range import Change, Following, Point, heard_by, point_changes
 from tocsin.structures.a2b_tree import new_a2b_tree
 from tocsin.views.aggregates.base import ByRange, PointError
-from tocsin.views.aggregates.extremes import Extremes, LatestValues, classify
+from tocsin.views.aggregates.extremes import Extremes, LatestValues
 from tocsin.views.aggregates.registry import range_aggregate
 from tocsin.views.messages import Messages
 from tocsin.views.state import Influence
@@ -107,7 +107,6 @@ def test_a_change_of_the_papers_table_is_told_as_the_paper_says(
     found = loaded(TABLE).reformulate(point_changes([change]), classes)
     assert told_by(found) == messages
     assert classes.tolist() == [influence]
-    assert classify(*columns_of(TABLE), point_changes([change])).tolist() == [influence]
     answers = LatestValues()
     answers.begin(np.arange(5), loaded(TABLE).present(*columns_of(RANGES)))
     told = answers.apply(found, heard_by(found, *columns_of(RANGES)))

@@ -146,7 +146,7 @@ class PointIndex:
         """Move all points to new slots, without the idle ones."""
         like = new_state()._replace(x1=np.empty(0), x2=np.empty(0), ids=np.empty(0, dtype=np.int32))
         slots = with_slots(like, min(int(self.state.tops[Top.SLOT]), 2 * len(self) + LEAF))
-        compact(self.state, slots.x1, slots.x2, slots.ids)
+        compact(self.state, Scratch(slots.x1, slots.x2, slots.ids, self._scratch.stack))
         self.state = self.state._replace(x1=slots.x1, x2=slots.x2, ids=slots.ids)
 
     # queries

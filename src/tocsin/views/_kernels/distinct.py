@@ -48,11 +48,10 @@ def reformulate_distinct(points: SortedBlocks, changes: PairChanges, begin: int,
 
     Return how far it came for want of room among the points; -1 - i if change i takes out a point that is not there.
     """
-    for i in range(begin, changes.old_first.shape[0]):
+    for i in range(begin, changes.shape[1]):
         if not has_room(points):
             return i
-        gone, old = changes.old_first[i], changes.old_second[i]
-        come, new = changes.new_first[i], changes.new_second[i]
+        gone, old, come, new = changes[0, i], changes[1, i], changes[2, i], changes[3, i]
         if not np.isnan(gone) and not delete(points, gone, old):
             return -1 - i
         # Both are margins among the other points, so what goes does not limit what comes, nor the reverse.
@@ -67,7 +66,7 @@ def reformulate_distinct(points: SortedBlocks, changes: PairChanges, begin: int,
         if not np.isnan(come):
             insert(points, come, new)
         _tell_apart(out, i, (goes, comes), gone, come)
-    return changes.old_first.shape[0]
+    return changes.shape[1]
 
 
 @helper

@@ -60,9 +60,8 @@ def reformulate_totals(changes: PairChanges, total: int, out: TotalMessages) -> 
     changes, which counts do not look at.
     """
     count = np.int64(0)
-    for i in range(changes.old_first.shape[0]):
-        old, new = changes.old_first[i], changes.new_first[i]
-        gone, come = changes.old_second[i], changes.new_second[i]
+    for i in range(changes.shape[1]):
+        old, gone, new, come = changes[0, i], changes[1, i], changes[2, i], changes[3, i]
         if old == new:
             if gone != come and total != Total.COUNT:
                 count = _write(out, count, i, (old, old, -np.inf, np.inf), gone, come)

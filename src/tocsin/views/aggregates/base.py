@@ -11,8 +11,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
+import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
@@ -55,51 +56,42 @@ class Reads(StrEnum):
     VALUE = "value"  # y is a code that stands for the value, from 0; equal values have the same
 
 
-class Reformulator(ABC):
+class Reformulator(Protocol):
     """The server's side: holds the points of a table, and knows no subscription."""
 
-    @abstractmethod
     def load(self, x: Floats, y: Floats) -> None:
         """Replace all points; none is NaN."""
 
-    @abstractmethod
     def reformulate(self, changes: PointChanges) -> Messages:
         """Make the changes one after another, and return their messages.
 
         Raises `PointError` at a change that begins at a point that is not there; those before it are made.
         """
 
-    @abstractmethod
     def present(self, lows: Floats, highs: Floats) -> Present:
         """Return the first answers of subscriptions to these ranges, both ends included."""
 
     @property
-    @abstractmethod
     def nbytes(self) -> int:
         """Return the bytes of all points and indexes."""
 
 
-class Answers(ABC):
+class Answers(Protocol):
     """The subscribers' side: the last answer of each subscription, by slot. A slot is used again after `end`."""
 
-    @abstractmethod
     def begin(self, slots: IdArray, present: Present) -> None:
         """Add subscriptions with their first answers."""
 
-    @abstractmethod
     def end(self, slots: IdArray) -> None:
         """Remove subscriptions."""
 
-    @abstractmethod
     def apply(self, messages: Messages, matches: Matches) -> AnswerChanges:
         """Apply each message to the subscriptions that match it, and return the answers that change, by slot."""
 
-    @abstractmethod
     def answer(self, slot: int) -> float | tuple[int, ...] | None:
         """Return a subscription's answer: a number, null, or of a set the sorted codes."""
 
     @property
-    @abstractmethod
     def nbytes(self) -> int:
         """Return the approximate bytes of all answers."""
 
@@ -115,7 +107,7 @@ class RowAggregate(ABC, Generic[Read, State]):
         self.states: dict[int, State] = {}  # by the subscription's number
         self.touched: dict[
             int, Any
-        ] = {}  # numbers whose answer may have changed since `settle`, with the old state
+        ] = {}  # by number, if its answer may have changed since `settle`: the old state
 
     def __len__(self) -> int:
         return len(self.states)
@@ -141,9 +133,9 @@ class RowAggregate(ABC, Generic[Read, State]):
             # The same is read of the row as before, so subscriptions that keep it are not concerned.
             gone, come = set(before) - set(after), set(after) - set(before)
         if old is not None and gone:
-            self.leave(place, old, gone)
+            self.add(place, old, gone, -1)
         if new is not None and come:
-            self.enter(place, new, come)
+            self.add(place, new, come, 1)
 
     @abstractmethod
     def new_state(self) -> State:
@@ -154,12 +146,8 @@ class RowAggregate(ABC, Generic[Read, State]):
         """Return what the aggregate needs of a row, or of a pair of rows; None if the row does not count."""
 
     @abstractmethod
-    def enter(self, place: Place, value: Read, numbers: Collection[int]) -> None:
-        """Add a row to subscriptions."""
-
-    @abstractmethod
-    def leave(self, place: Place, value: Read, numbers: Collection[int]) -> None:
-        """Remove a row from subscriptions."""
+    def add(self, place: Place, value: Read, numbers: Collection[int], step: int) -> None:
+        """Add a row to subscriptions, or remove it from them if `step` is -1."""
 
     @abstractmethod
     def settle(self, row: int, log: ChangeLog) -> None:
@@ -189,6 +177,11 @@ class AggregateStrategies(Struct, frozen=True):
 
     by_row: Callable[[CompiledRowView], RowAggregate[Any, Any]]
     by_range: ByRange | None = None
+
+
+def floats(column: Floats) -> Floats:
+    """Return a column as kernels take it: contiguous, of floats."""
+    return np.ascontiguousarray(column, dtype=np.float64)
 
 
 def absent(changes: PointChanges, place: int) -> PointError:

@@ -25,15 +25,8 @@ class RowCount(RowAggregate[bool, int]):
         """Return True if a row counts."""
         return True if self.compiled.y is None or value_of(self.compiled.y, row) is not None else None
 
-    def enter(self, place: Place, value: bool, numbers: Collection[int]) -> None:  # noqa: ARG002 - any row
-        """Count a row."""
-        self._add(numbers, 1)
-
-    def leave(self, place: Place, value: bool, numbers: Collection[int]) -> None:  # noqa: ARG002 - any row
-        """Count a row off."""
-        self._add(numbers, -1)
-
-    def _add(self, numbers: Collection[int], step: int) -> None:
+    def add(self, place: Place, value: bool, numbers: Collection[int], step: int) -> None:  # noqa: ARG002 - any row
+        """Count a row, or count it off."""
         counts = self.states
         for number in numbers:
             self.touched.setdefault(number, counts[number])

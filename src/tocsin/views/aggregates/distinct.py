@@ -12,26 +12,17 @@ from collections.abc import Collection, Iterable
 from typing import Final, TypeAlias
 
 import numpy as np
+from msgspec.structs import astuple
 from numpy.typing import NDArray
 
 from tocsin.language.semantics import value_of
 from tocsin.matching import IdArray, Matches
 from tocsin.model.values import Value, kind_of
 from tocsin.structures.growth import bytes_of, roomier
-from tocsin.structures.sorted_blocks import PairChanges, new_sorted_blocks, of_pairs, with_changes, with_room
+from tocsin.structures.sorted_blocks import new_sorted_blocks, of_pairs, with_changes, with_room
 from tocsin.views._kernels.distinct import MOST, Differences, Held, codes_within, reformulate_distinct
 from tocsin.views._kernels.message_room import new_message_room
-from tocsin.views.aggregates.base import (
-    AggregateStrategies,
-    Answers,
-    ByRange,
-    Place,
-    Present,
-    Reads,
-    Reformulator,
-    RowAggregate,
-    absent,
-)
+from tocsin.views.aggregates import base
 from tocsin.views.answer_changes import AnswerChanges, ChangeLog, objects
 from tocsin.views.changes import Floats, PointChanges, Row
 from tocsin.views.messages import Messages
@@ -45,7 +36,7 @@ _Counted: TypeAlias = tuple[bool, Value]
 # by range
 
 
-class DistinctReformulator(Reformulator):
+class DistinctReformulator(base.Reformulator):
     """Points in order of their code, to find a point's neighbours, and in order of x, to find the codes of a range."""
 
     def __init__(self) -> None:
@@ -56,9 +47,9 @@ class DistinctReformulator(Reformulator):
     def load(self, x: Floats, y: Floats) -> None:
         """Replace all points; none is NaN."""
         order = np.lexsort((x, y))
-        self._by_code = of_pairs(_floats(y[order]), _floats(x[order]))
+        self._by_code = of_pairs(y[order], x[order])
         order = np.lexsort((y, x))
-        self._by_x = of_pairs(_floats(x[order]), _floats(y[order]))
+        self._by_x = of_pairs(x[order], y[order])
         self._make_room(y)
 
     def _make_room(self, codes: Floats) -> None:
@@ -69,34 +60,32 @@ class DistinctReformulator(Reformulator):
 
     def reformulate(self, changes: PointChanges) -> Messages:
         """Make the changes, and return messages whose payload is a code `removed` and one `added`, -1 for none."""
-        old_x, old_y = _floats(changes.old_x), _floats(changes.old_y)
-        new_x, new_y = _floats(changes.new_x), _floats(changes.new_y)
+        by_x = np.array(astuple(changes), dtype=np.float64)
+        by_code = by_x[[1, 0, 3, 2]]
         room = MOST * len(changes)
         removed, added = np.empty((2, room), dtype=np.int64)
         written = np.zeros(1, dtype=np.int64)
         out = Differences(new_message_room(room), removed, added, written)
-        by_code = PairChanges(old_y, old_x, new_y, new_x)
         reached = reformulate_distinct(self._by_code, by_code, 0, out)
         while 0 <= reached < len(changes):
             self._by_code = with_room(self._by_code, len(changes) - reached)
             reached = reformulate_distinct(self._by_code, by_code, reached, out)
         made = reached if reached >= 0 else -1 - reached
-        by_x = PairChanges(old_x[:made], old_y[:made], new_x[:made], new_y[:made])
-        done = 0
+        by_x, done = np.ascontiguousarray(by_x[:, :made]), 0
         while done < made:
             self._by_x, done = with_changes(self._by_x, by_x, done)
-        self._make_room(new_y)
+        self._make_room(by_code[2])
         if reached < 0:
-            raise absent(changes, made)
+            raise base.absent(changes, made)
         return Messages.of(out.room, int(written[0]), removed=removed, added=added)
 
-    def present(self, lows: Floats, highs: Floats) -> Present:
+    def present(self, lows: Floats, highs: Floats) -> base.Present:
         """Return the `codes` within the ranges, ascending in each: those of range i end at `offsets[i + 1]`."""
         used = int(self._by_x.used[0])
         before = np.zeros(used + 1, dtype=np.int64)
         np.cumsum(self._by_x.size[:used], out=before[1:])
         held = Held(self._by_code, self._by_x, before, self._seen)
-        lows, highs = _floats(lows), _floats(highs)
+        lows, highs = base.floats(lows), base.floats(highs)
         offsets = np.zeros(len(lows) + 1, dtype=np.int64)
         codes = np.empty(8 * len(lows) + 64, dtype=np.int64)
         reached = 0
@@ -119,14 +108,14 @@ class DistinctReformulator(Reformulator):
         return bytes_of(self._by_code) + bytes_of(self._by_x) + self._seen.nbytes
 
 
-class DistinctAnswers(Answers):
+class DistinctAnswers(base.Answers):
     """A sorted tuple of codes for each subscription, by slot; subscriptions with equal sets share one tuple."""
 
     def __init__(self) -> None:
         self._sets: list[Codes] = []
         self._integers: list[int] = []  # [code] one Python integer for each code, which all sets share
 
-    def begin(self, slots: IdArray, present: Present) -> None:
+    def begin(self, slots: IdArray, present: base.Present) -> None:
         """Add subscriptions with the codes within their ranges."""
         codes, ends = present["codes"], present["offsets"].tolist()
         self._sets += [()] * (int(slots.max(initial=-1)) + 1 - len(self._sets))
@@ -190,14 +179,10 @@ class DistinctAnswers(Answers):
         return sys.getsizeof(self._sets) + sum(sets.values()) + numbers
 
 
-def _floats(column: Floats) -> Floats:
-    return np.ascontiguousarray(column, dtype=np.float64)
-
-
 # by row
 
 
-class RowDistinct(RowAggregate[_Counted, dict[_Counted, int]]):
+class RowDistinct(base.RowAggregate[_Counted, dict[_Counted, int]]):
     """The different values, in order: by kind, and within a kind by value."""
 
     def new_state(self) -> dict[_Counted, int]:
@@ -210,15 +195,8 @@ class RowDistinct(RowAggregate[_Counted, dict[_Counted, int]]):
         value = value_of(self.compiled.y, row)
         return None if value is None else (type(value) is bool, value)
 
-    def enter(self, place: Place, value: _Counted, numbers: Collection[int]) -> None:  # noqa: ARG002 - any row
-        """Count a row's value."""
-        self._add(numbers, value, 1)
-
-    def leave(self, place: Place, value: _Counted, numbers: Collection[int]) -> None:  # noqa: ARG002 - any row
-        """Count a row's value off."""
-        self._add(numbers, value, -1)
-
-    def _add(self, numbers: Collection[int], value: _Counted, step: int) -> None:
+    def add(self, place: base.Place, value: _Counted, numbers: Collection[int], step: int) -> None:  # noqa: ARG002 - any row
+        """Count a row's value, or count it off."""
         for number in numbers:
             counts = self.states[number]
             now = counts.get(value, 0) + step
@@ -255,7 +233,7 @@ def _values(counted: Iterable[_Counted]) -> tuple[Value, ...]:
 
 
 AGGREGATES: Final = {
-    "distinct": AggregateStrategies(
-        RowDistinct, ByRange(Reads.VALUE, DistinctReformulator, DistinctAnswers, ())
+    "distinct": base.AggregateStrategies(
+        RowDistinct, base.ByRange(base.Reads.VALUE, DistinctReformulator, DistinctAnswers, ())
     )
 }

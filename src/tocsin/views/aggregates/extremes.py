@@ -14,6 +14,7 @@ from itertools import count
 from typing import Final, TypeAlias
 
 import numpy as np
+from msgspec.structs import astuple
 from numpy.typing import NDArray
 
 from tocsin.language.semantics import value_of
@@ -29,17 +30,7 @@ from tocsin.views._kernels.influence import (
     reformulate,
 )
 from tocsin.views._kernels.message_room import new_message_room
-from tocsin.views.aggregates.base import (
-    AggregateStrategies,
-    Answers,
-    ByRange,
-    Place,
-    Present,
-    Reads,
-    Reformulator,
-    RowAggregate,
-    absent,
-)
+from tocsin.views.aggregates import base
 from tocsin.views.answer_changes import AnswerChanges, ChangeLog, number_answer
 from tocsin.views.changes import Floats, PointChanges, Row
 from tocsin.views.compiled import CompiledRowView
@@ -52,7 +43,7 @@ _SLACK: Final = 16  # entries that a heap may have before stale ones are looked 
 # by range
 
 
-class Extremes(Reformulator):
+class Extremes(base.Reformulator):
     """Points in an A2B-tree. The `value` of a message is the new least or, if `greatest`, the new greatest y; NaN for none.
 
     The messages of one change come from the highest new minimum down (of maxima: from the lowest up), for the ranges with
@@ -77,7 +68,7 @@ class Extremes(Reformulator):
 
     def reformulate(self, changes: PointChanges, influence: NDArray[np.int8] | None = None) -> Messages:
         """Make the changes one after another, and return their messages; also write the `influence` of each change."""
-        points = np.array((changes.old_x, changes.old_y, changes.new_x, changes.new_y), dtype=np.float64)
+        points = np.array(astuple(changes), dtype=np.float64)
         if influence is None:
             influence = np.empty(points.shape[1], dtype=np.int8)
         progress = np.zeros(_PROGRESS, dtype=np.int64)
@@ -87,7 +78,7 @@ class Extremes(Reformulator):
             elif ended == Ended.NO_ROOM_FOR_MESSAGES:
                 self._room = _roomier(self._room)
             elif ended == Ended.ABSENT:
-                raise absent(changes, int(progress[Progress.CHANGES]))
+                raise base.absent(changes, int(progress[Progress.CHANGES]))
         count = progress.item(Progress.MESSAGES)
         room, value = self._room
         # Copies, since the room is written again.
@@ -95,7 +86,7 @@ class Extremes(Reformulator):
         payload = {"value": self._sign * value[:count] + 0.0}
         return Messages(room.change[:count].copy(), inner_l, inner_r, outer_l, outer_r, payload)
 
-    def present(self, lows: Floats, highs: Floats) -> Present:
+    def present(self, lows: Floats, highs: Floats) -> base.Present:
         """Return the `value` of each range, both ends included; NaN where it has no point."""
         least = np.empty(len(lows), dtype=np.float64)
         a2b_tree.least_in_ranges(self._tree, _plain(lows), _plain(highs), least)
@@ -112,13 +103,13 @@ class Extremes(Reformulator):
         return _plain(y) if self._sign > 0 else 0.0 - _plain(y)
 
 
-class LatestValues(Answers):
+class LatestValues(base.Answers):
     """The last value of each subscription; the `value` of a message replaces it."""
 
     def __init__(self) -> None:
         self._values: Floats = np.full(64, np.nan)
 
-    def begin(self, slots: IdArray, present: Present) -> None:
+    def begin(self, slots: IdArray, present: base.Present) -> None:
         """Add subscriptions with the `value` that the server computed."""
         needed = int(slots.max(initial=-1)) + 1
         if needed > len(self._values):
@@ -150,19 +141,6 @@ class LatestValues(Answers):
         return self._values.nbytes
 
 
-def classify(x: Floats, y: Floats, changes: PointChanges) -> NDArray[np.int8]:
-    """Return the `Influence` (§2.3.1, Corollary 1) of each change, made one after another to a table of the points (x, y).
-
-    An insertion that is not ignorable is good, and such a deletion is bad. A point that moves in x is bad if ranges without
-    its new x lose it, or if its y rises for ranges with both.
-    """
-    reformulator = Extremes()
-    reformulator.load(x, y)
-    influence = np.empty(len(changes), dtype=np.int8)
-    reformulator.reformulate(changes, influence)
-    return influence
-
-
 def _plain(numbers: Floats) -> Floats:
     """Return numbers as a contiguous array, with 0.0 in the place of -0.0."""
     return np.ascontiguousarray(numbers, dtype=np.float64) + 0.0
@@ -185,7 +163,7 @@ class _Entered:
 
     __slots__ = ("holders", "order", "place", "value")
 
-    def __init__(self, place: Place, order: int, value: Number) -> None:
+    def __init__(self, place: base.Place, order: int, value: Number) -> None:
         self.place = place
         self.order = order
         self.value = value
@@ -207,7 +185,7 @@ class _Heap:
         self.limit = _SLACK
 
 
-class Least(RowAggregate[Number, _Heap]):
+class Least(base.RowAggregate[Number, _Heap]):
     """The least number.
 
     Deletion is lazy: a row that leaves is marked once for all heaps, and dropped when its entry comes to the top of one. So
@@ -219,7 +197,7 @@ class Least(RowAggregate[Number, _Heap]):
 
     def __init__(self, compiled: CompiledRowView) -> None:
         super().__init__(compiled)
-        self._entered: dict[Place, _Entered] = {}
+        self._entered: dict[base.Place, _Entered] = {}
         self._order = count()
 
     def new_state(self) -> _Heap:
@@ -243,7 +221,7 @@ class Least(RowAggregate[Number, _Heap]):
 
     def follow(
         self,
-        place: Place,
+        place: base.Place,
         old: Number | None,
         new: Number | None,
         before: Sequence[int],
@@ -256,22 +234,21 @@ class Least(RowAggregate[Number, _Heap]):
                 self._touch(before, old)
             return
         if old is not None and before:
-            self.leave(place, old, before)
+            self.add(place, old, before, -1)
         if new is not None and after:
-            self.enter(place, new, after)
+            self.add(place, new, after, 1)
 
     def _touch(self, numbers: Collection[int], value: Number) -> None:
         """Note the subscriptions whose least number was this."""
         heaps = self.states
         self.touched.update(dict.fromkeys([number for number in numbers if heaps[number].best == value]))
 
-    def leave(self, place: Place, value: Number, numbers: Collection[int]) -> None:
-        """Remove a row from all subscriptions that have it."""
-        self._entered.pop(place).holders = 0
-        self._touch(numbers, value)
-
-    def enter(self, place: Place, value: Number, numbers: Collection[int]) -> None:
-        """Add a row to subscriptions."""
+    def add(self, place: base.Place, value: Number, numbers: Collection[int], step: int) -> None:
+        """Add a row to subscriptions, or remove it from all that have it."""
+        if step < 0:
+            self._entered.pop(place).holders = 0
+            self._touch(numbers, value)
+            return
         row = self._entered.get(place)  # it is there if only further subscriptions begin
         if row is None:
             row = self._entered[place] = _Entered(place, next(self._order), value)
@@ -331,8 +308,8 @@ def _least(entries: list[_Entry]) -> Number:
 
 
 AGGREGATES: Final = {
-    "min": AggregateStrategies(Least, ByRange(Reads.NUMBER, Extremes, LatestValues)),
-    "max": AggregateStrategies(
-        Greatest, ByRange(Reads.NUMBER, partial(Extremes, greatest=True), LatestValues)
+    "min": base.AggregateStrategies(Least, base.ByRange(base.Reads.NUMBER, Extremes, LatestValues)),
+    "max": base.AggregateStrategies(
+        Greatest, base.ByRange(base.Reads.NUMBER, partial(Extremes, greatest=True), LatestValues)
     ),
 }

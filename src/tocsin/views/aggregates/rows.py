@@ -90,16 +90,15 @@ class WholeRows(RowAggregate[_Told, _Rows]):
         place, path = name.split(".", 1)
         return f"{self.compiled.aliases[place + '.' != LEFT]}.{path}"
 
-    def enter(self, place: Place, value: _Told, numbers: Collection[int]) -> None:
-        """Add a row to answers."""
+    def add(self, place: Place, value: _Told, numbers: Collection[int], step: int) -> None:
+        """Add a row to answers, or remove it from them: each has its own."""
         for number in numbers:
-            self._touch(number).added.append(value)
-            self.states[number].put(place, value)
-
-    def leave(self, place: Place, value: _Told, numbers: Collection[int]) -> None:  # noqa: ARG002 - each has its own
-        """Remove a row from answers."""
-        for number in numbers:
-            self._touch(number).removed.append(self.states[number].take(place))
+            touched, rows = self._touch(number), self.states[number]
+            if step > 0:
+                touched.added.append(value)
+                rows.put(place, value)
+            else:
+                touched.removed.append(rows.take(place))
 
     def _touch(self, number: int) -> _Touched:
         found: _Touched | None = self.touched.get(number)

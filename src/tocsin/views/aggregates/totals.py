@@ -11,12 +11,13 @@ from collections.abc import Collection
 from typing import Final
 
 import numpy as np
+from msgspec.structs import astuple
 from numpy.typing import NDArray
 
 from tocsin.language.semantics import value_of
 from tocsin.matching import IdArray, Matches
 from tocsin.structures.growth import bytes_of, roomier
-from tocsin.structures.sorted_blocks import PairChanges, new_sorted_blocks, of_pairs, with_changes
+from tocsin.structures.sorted_blocks import new_sorted_blocks, of_pairs, with_changes
 from tocsin.structures.tallies import Window, placed, window_of
 from tocsin.views._kernels.message_room import new_message_room
 from tocsin.views._kernels.totals import (
@@ -31,17 +32,7 @@ from tocsin.views._kernels.totals import (
     tally_ranges,
     values_of,
 )
-from tocsin.views.aggregates.base import (
-    AggregateStrategies,
-    Answers,
-    ByRange,
-    Place,
-    Present,
-    Reads,
-    Reformulator,
-    RowAggregate,
-    absent,
-)
+from tocsin.views.aggregates import base
 from tocsin.views.answer_changes import AnswerChanges, ChangeLog, number_answer
 from tocsin.views.changes import Floats, PointChanges, Row
 from tocsin.views.messages import Messages
@@ -52,7 +43,7 @@ _NO_WINDOW: Final = Window(0, 0)
 # by range
 
 
-class TotalReformulator(Reformulator):
+class TotalReformulator(base.Reformulator):
     """Points in order of x, and the exact sum of each block of them, which is computed when subscriptions begin.
 
     A change becomes up to three messages, for ranges with its old x alone, its new x alone, and both. A first answer costs
@@ -74,7 +65,7 @@ class TotalReformulator(Reformulator):
         """Replace all points; none is NaN."""
         self._forget()
         order = np.lexsort((y, x))
-        self._points = of_pairs(_floats(x[order]), _floats(y[order]))
+        self._points = of_pairs(x[order], y[order])
         self._widen_window(y)
 
     def reformulate(self, changes: PointChanges) -> Messages:
@@ -82,14 +73,14 @@ class TotalReformulator(Reformulator):
 
         Its payload is `old_y` and `new_y`, NaN for none.
         """
-        pairs = PairChanges(*map(_floats, (changes.old_x, changes.old_y, changes.new_x, changes.new_y)))
+        pairs = np.array(astuple(changes), dtype=np.float64)
         self._is_current = False
-        self._widen_window(pairs.new_second)
+        self._widen_window(pairs[3])
         reached = 0
         while reached < len(changes):
             self._points, reached = with_changes(self._points, pairs, reached)
             if reached < 0:
-                raise absent(changes, -1 - reached)
+                raise base.absent(changes, -1 - reached)
         room = MOST * len(changes)
         out = TotalMessages(new_message_room(room), np.empty(room), np.empty(room))
         count = reformulate_totals(pairs, self._total, out)
@@ -98,19 +89,19 @@ class TotalReformulator(Reformulator):
     def _widen_window(self, y: Floats) -> None:
         """Widen the window, so that the sums of these numbers fit."""
         if self._total != Total.COUNT:
-            window = self._window.union(window_of(_floats(y)))
+            window = self._window.union(window_of(base.floats(y)))
             if window != self._window:
                 self._window = window
                 self._tallies = np.zeros((0, 1 + window.limbs), dtype=np.int64)
                 self._points.stale[:] = True
 
-    def present(self, lows: Floats, highs: Floats) -> Present:
+    def present(self, lows: Floats, highs: Floats) -> base.Present:
         """Return the tally of each range; `bottom` is that of its limbs."""
         bottom, limbs = self._window
         if not self._is_current:
             self._refresh()
         found = np.empty((len(lows), 1 + limbs), dtype=np.int64)
-        tally_ranges(self._points, self._sums, bottom, _floats(lows), _floats(highs), found)
+        tally_ranges(self._points, self._sums, bottom, base.floats(lows), base.floats(highs), found)
         return {"tally": found, "bottom": np.full(len(lows), bottom)}
 
     def _refresh(self) -> None:
@@ -129,7 +120,7 @@ class TotalReformulator(Reformulator):
         return bytes_of(self._points) + self._tallies.nbytes + self._sums.nbytes
 
 
-class TotalAnswers(Answers):
+class TotalAnswers(base.Answers):
     """A tally for each subscription, by slot: the number of rows within its range, and their exact sum.
 
     All have the same window, which grows with the numbers.
@@ -140,7 +131,7 @@ class TotalAnswers(Answers):
         self._window = _NO_WINDOW
         self._rows: NDArray[np.int64] = np.zeros((0, 1), dtype=np.int64)
 
-    def begin(self, slots: IdArray, present: Present) -> None:
+    def begin(self, slots: IdArray, present: base.Present) -> None:
         """Add subscriptions with the tallies of their ranges."""
         if not len(slots):
             return
@@ -188,13 +179,11 @@ class TotalAnswers(Answers):
         return self._rows.nbytes
 
 
-def _floats(column: Floats) -> Floats:
-    return np.ascontiguousarray(column, dtype=np.float64)
-
-
-def totals_by_range(total: Total, reads: Reads = Reads.NUMBER, of_nothing: int | None = None) -> ByRange:
+def totals_by_range(
+    total: Total, reads: base.Reads = base.Reads.NUMBER, of_nothing: int | None = None
+) -> base.ByRange:
     """Return how a count, sum or mean is kept by range."""
-    return ByRange(reads, lambda: TotalReformulator(total), lambda: TotalAnswers(total), of_nothing)
+    return base.ByRange(reads, lambda: TotalReformulator(total), lambda: TotalAnswers(total), of_nothing)
 
 
 # by row
@@ -211,7 +200,7 @@ class _Sum:
         self.answer: Number | None = None
 
 
-class RowSum(RowAggregate[Number, _Sum]):
+class RowSum(base.RowAggregate[Number, _Sum]):
     """The sum, rounded once."""
 
     def new_state(self) -> _Sum:
@@ -223,15 +212,9 @@ class RowSum(RowAggregate[Number, _Sum]):
         assert self.compiled.y is not None  # noqa: S101 - the language has no other
         return finite(value_of(self.compiled.y, row))
 
-    def enter(self, place: Place, value: Number, numbers: Collection[int]) -> None:  # noqa: ARG002 - any row
-        """Add a row's number to sums."""
-        self._add(numbers, 1, parts(value))
-
-    def leave(self, place: Place, value: Number, numbers: Collection[int]) -> None:  # noqa: ARG002 - any row
-        """Subtract a row's number from sums."""
-        self._add(numbers, -1, -parts(value))
-
-    def _add(self, numbers: Collection[int], step: int, amount: int) -> None:
+    def add(self, place: base.Place, value: Number, numbers: Collection[int], step: int) -> None:  # noqa: ARG002 - any row
+        """Add a row's number to sums, or subtract it."""
+        amount = step * parts(value)
         for number in numbers:
             one = self.states[number]
             one.count += step
@@ -271,6 +254,6 @@ class RowMean(RowSum):
 
 
 AGGREGATES: Final = {
-    "sum": AggregateStrategies(RowSum, totals_by_range(Total.SUM)),
-    "avg": AggregateStrategies(RowMean, totals_by_range(Total.MEAN)),
+    "sum": base.AggregateStrategies(RowSum, totals_by_range(Total.SUM)),
+    "avg": base.AggregateStrategies(RowMean, totals_by_range(Total.MEAN)),
 }

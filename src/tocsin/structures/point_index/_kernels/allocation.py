@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from tocsin.structures import free_lists
 from tocsin.structures.blocks import class_of, size_of
 from tocsin.structures.jit import helper, kernel
-from tocsin.structures.point_index.state import NONE, Link, State, Top
+from tocsin.structures.point_index.state import NONE, Link, Scratch, State, Top
 
 
 @helper
@@ -70,8 +70,17 @@ def give_block(state: State, node: int) -> None:
         link[Link.CLASS] = NONE
 
 
+@helper
+def copy_points(source: State | Scratch, first: int, target: State | Scratch, at: int, count: int) -> None:
+    """Copy neighbouring points from one place to another."""
+    for i in range(count):
+        target.x1[at + i] = source.x1[first + i]
+        target.x2[at + i] = source.x2[first + i]
+        target.ids[at + i] = source.ids[first + i]
+
+
 @kernel
-def compact(state: State, x1: NDArray[np.float64], x2: NDArray[np.float64], ids: NDArray[np.int32]) -> None:
+def compact(state: State, slots: Scratch) -> None:
     """Copy every leaf's points to new slots, in blocks no larger than they need; there must be room.
 
     The free lists of blocks are emptied, since the caller replaces the old slots by the new ones.
@@ -81,11 +90,8 @@ def compact(state: State, x1: NDArray[np.float64], x2: NDArray[np.float64], ids:
         link = state.links[node]
         if link[Link.CHILD] >= 0 or link[Link.COUNT] == 0:  # free nodes count none
             continue
-        first, count = np.int64(link[Link.BLOCK]), np.int64(link[Link.COUNT])
-        for i in range(count):
-            x1[end + i] = state.x1[first + i]
-            x2[end + i] = state.x2[first + i]
-            ids[end + i] = state.ids[first + i]
+        count = np.int64(link[Link.COUNT])
+        copy_points(state, np.int64(link[Link.BLOCK]), slots, end, count)
         link[Link.BLOCK] = end
         link[Link.CLASS] = class_of(count)
         end += size_of(np.int64(link[Link.CLASS]))

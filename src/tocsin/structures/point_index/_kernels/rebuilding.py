@@ -9,7 +9,13 @@ from numpy.typing import NDArray
 
 from tocsin.structures.blocks import class_of
 from tocsin.structures.jit import helper, kernel
-from tocsin.structures.point_index._kernels.allocation import give_block, give_pair, take_block, take_pair
+from tocsin.structures.point_index._kernels.allocation import (
+    copy_points,
+    give_block,
+    give_pair,
+    take_block,
+    take_pair,
+)
 from tocsin.structures.point_index.state import FILL, NONE, Link, Scratch, State
 
 _MULTIPLIER: Final = 1_103_515_245
@@ -71,12 +77,8 @@ def _gather(state: State, node: int, scratch: Scratch, count: int) -> int:
             left += 2
             give_pair(state, child)
         else:
-            first = np.int64(link[Link.BLOCK])
-            for i in range(first, first + link[Link.COUNT]):
-                scratch.x1[count] = state.x1[i]
-                scratch.x2[count] = state.x2[i]
-                scratch.ids[count] = state.ids[i]
-                count += 1
+            copy_points(state, np.int64(link[Link.BLOCK]), scratch, count, np.int64(link[Link.COUNT]))
+            count += link[Link.COUNT]
             give_block(state, at)
         link[Link.CHILD] = NONE
         link[Link.COUNT] = 0
@@ -102,11 +104,9 @@ def _write_leaf(state: State, node: int, scratch: Scratch, begin: int, count: in
     link[Link.CLASS] = class_of(count)
     first = take_block(state, np.int64(link[Link.CLASS]))
     link[Link.BLOCK] = first
-    for i in range(count):
-        state.x1[first + i] = scratch.x1[begin + i]
-        state.x2[first + i] = scratch.x2[begin + i]
-        state.ids[first + i] = scratch.ids[begin + i]
-        state.where[scratch.ids[begin + i]] = node
+    copy_points(scratch, begin, state, first, count)
+    for i in range(first, first + count):
+        state.where[state.ids[i]] = node
 
 
 @helper

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tocsin.structures.blocks import class_of, size_of
 from tocsin.structures.jit import helper, kernel
-from tocsin.structures.point_index._kernels.allocation import give_block, give_pair, take_block
+from tocsin.structures.point_index._kernels.allocation import copy_points, give_block, give_pair, take_block
 from tocsin.structures.point_index.state import LEAF, MERGED, NONE, Link, State, Top
 
 _SMALL: Final = 4 * LEAF  # points up to which a node is never rebalanced
@@ -83,21 +83,13 @@ def _put(state: State, node: int, id_: int, x1: float, x2: float) -> None:
     elif last == size_of(np.int64(link[Link.CLASS])):
         class_ = np.int64(link[Link.CLASS]) + 1
         first = take_block(state, class_)
-        _copy(state, np.int64(link[Link.BLOCK]), first, last)
+        copy_points(state, np.int64(link[Link.BLOCK]), state, first, last)
         give_block(state, node)
         link[Link.BLOCK] = first
         link[Link.CLASS] = class_
     slot = np.int64(link[Link.BLOCK]) + last
     state.x1[slot], state.x2[slot], state.ids[slot] = x1, x2, id_
     state.where[id_] = node
-
-
-@helper
-def _copy(state: State, source: int, target: int, count: int) -> None:
-    for i in range(count):
-        state.x1[target + i] = state.x1[source + i]
-        state.x2[target + i] = state.x2[source + i]
-        state.ids[target + i] = state.ids[source + i]
 
 
 @kernel
@@ -194,7 +186,7 @@ def _merge(state: State, node: int, child: int) -> None:
         first = take_block(state, class_)
     for leaf in range(child, child + 2):
         size = np.int64(state.links[leaf, Link.COUNT])
-        _copy(state, np.int64(state.links[leaf, Link.BLOCK]), first + count, size)
+        copy_points(state, np.int64(state.links[leaf, Link.BLOCK]), state, first + count, size)
         count += size
         give_block(state, leaf)
         state.links[leaf, Link.COUNT] = 0
