@@ -19,7 +19,7 @@ settings.register_profile("brief", _COMMON, max_examples=15, derandomize=True)
 settings.register_profile("long", _COMMON, max_examples=5_000)
 settings.load_profile(os.environ.get("TOCSIN_TEST_PROFILE", "default"))
 
-# Two workers begin with one half each, and whoever is done takes over from the other's end. Matchers' kernels are needed
+# Two workers begin with one half each, and the first that is done takes tests from the other's end. Matchers' kernels are needed
 # early in the second half and late in the first, so that on a machine without compiled code they are compiled once, and not
 # by both workers at a time; at the end are tests that share no costly fixture.
 _FIRST_HALF: Final = ("language", "model", "formats", "dissemination", "subscriptions", "sequences", "engine")

@@ -47,7 +47,7 @@ def test_without_a_name_all_benchmarks_are_listed() -> None:
         assert load(name).title in done.output
 
 
-def test_an_unknown_benchmark_is_named_with_those_that_exist() -> None:
+def test_an_unknown_benchmark_is_refused_with_the_known_ones() -> None:
     done = benchmark("opindx")
     assert done.exit_code == 2
     assert "there is no benchmark `opindx`; there are: language, lesubscribe" in done.output

@@ -51,7 +51,7 @@ def test_check_knows_tables_json_and_repeated_ids(tmp_path: Path) -> None:
     assert [line for line in done.stderr.splitlines() if line.startswith(str(tmp_path))] == wanted
 
 
-def test_check_against_events_warns_of_what_they_cannot_answer(tmp_path: Path) -> None:
+def test_check_against_events_warns_of_attributes_and_kinds_they_lack(tmp_path: Path) -> None:
     events = tmp_path / "events.jsonl"
     events.write_text(EVENTS)
     done = tocsin(
@@ -167,7 +167,7 @@ def test_a_damaged_book_is_not_overwritten(tmp_path: Path) -> None:
     assert book.read_text() == "broken\n"
 
 
-def test_apply_reads_what_is_wanted_once(tmp_path: Path) -> None:
+def test_apply_reads_the_wanted_file_once(tmp_path: Path) -> None:
     book, pipe = tmp_path / "book.jsonl", tmp_path / "wanted.txt"
     os.mkfifo(pipe)
     writer = Thread(target=pipe.write_text, args=("x: select min(a) from table t\n",))
@@ -209,7 +209,7 @@ def test_the_place_of_an_error_is_its_line_whatever_stands_before(tmp_path: Path
     assert f"{file}:5:12: subscription `jump`" in tocsin("check", file).stderr
 
 
-def test_check_refuses_what_match_would(tmp_path: Path) -> None:
+def test_check_refuses_the_same_as_match(tmp_path: Path) -> None:
     file = tmp_path / "s.jsonl"
     file.write_text(
         '{"id":"a","text":"x = 1","valid_until":"soon"}\n{"id":"","text":"x = 1"}\n{"id":"b","text":"x = 1"}\n"x"\n'
@@ -219,7 +219,7 @@ def test_check_refuses_what_match_would(tmp_path: Path) -> None:
     assert done.stderr.splitlines()[-1] == "4 subscriptions: 3 at fault, 0 warnings"
 
 
-def test_an_indented_beginning_is_told_and_empties_no_book(tmp_path: Path) -> None:
+def test_an_indented_first_line_is_reported_and_removes_no_subscription(tmp_path: Path) -> None:
     file, book = tmp_path / "s.txt", tmp_path / "book.jsonl"
     book.write_text('{"id":"x","text":"a = 1","owner":"default"}\n')
     file.write_text("  x = 1\n")
@@ -260,7 +260,7 @@ def test_a_book_has_one_format_and_keeps_its_link_and_mode(tmp_path: Path) -> No
         ("explain", "a = 1", "[" * 500),
     ],
 )
-def test_trouble_with_files_is_told_in_a_line(arguments: tuple[str, ...]) -> None:
+def test_problems_with_files_are_reported_in_one_line(arguments: tuple[str, ...]) -> None:
     done = tocsin(*arguments, stdin='{"a":1}\n')
     assert done.returncode == 2
     assert "Traceback" not in done.stderr

@@ -92,7 +92,7 @@ def test_results_go_to_parquet_and_to_a_table(tmp_path: Path) -> None:
     assert tocsin("match", "-s", text, "--format", "parquet", stdin=IBM).returncode == 2
 
 
-def test_subscriptions_from_a_file_are_told_by_their_ids_and_bad_ones_are_left_out(tmp_path: Path) -> None:
+def test_subscriptions_from_a_file_have_their_ids_and_bad_ones_are_left_out(tmp_path: Path) -> None:
     subscriptions = tmp_path / "subscriptions.txt"
     subscriptions.write_text(
         "-- mine\nhigh: price > 100\nbad: price => 1\nlow:\n  price < 100\n  or price is missing\nprice = 101.5\n"
@@ -154,12 +154,12 @@ def test_cloud_events_structured_and_in_batches() -> None:
         (("-s", "select min(a) from table t",), "subscription `s1`: there is no table `t`; declare it first: `engine.table(\"t\", key=\"…\")`, or `--table t=KEY`"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_done_is_said_in_one_line(arguments: tuple[str, ...], message: str) -> None:
+def test_impossible_requests_are_reported_in_one_line(arguments: tuple[str, ...], message: str) -> None:
     done = tocsin("match", *arguments, stdin=IBM)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", message + "\n")
 
 
-def test_a_truncated_file_keeps_what_was_read(tmp_path: Path) -> None:
+def test_a_truncated_file_keeps_the_events_read_so_far(tmp_path: Path) -> None:
     whole = gzip.compress(b'{"a":1}\n' * 100_000)
     file = tmp_path / "events.jsonl.gz"
     file.write_bytes(whole[: len(whole) // 2])
@@ -239,7 +239,7 @@ def test_a_condition_in_clauses_is_matched_explained_and_tested(tmp_path: Path) 
     assert "it matches" in tocsin("explain", text, json.dumps({f"a{i}": 1 for i in range(20)})).stdout
 
 
-def test_only_the_best_are_told(tmp_path: Path) -> None:
+def test_only_the_top_k_are_printed(tmp_path: Path) -> None:
     book = tmp_path / "book.csv"
     book.write_text("id,text,weight\nlow,price > 1,\nhigh,price > 2,2.5\nboth,price > 1 and size = 1,1\n")
     event = '{"price":3,"size":1}\n'

@@ -60,6 +60,6 @@ def test_version() -> None:
     assert tocsin("version").stdout == tocsin("--version").stdout == f"tocsin {__version__}\n"
 
 
-def test_a_wrong_command_is_told_apart_from_a_wrong_subscription() -> None:
+def test_a_wrong_command_and_a_wrong_subscription_have_different_errors() -> None:
     assert tocsin("prase", "a = 1").returncode == 2
     assert "--form" in tocsin("parse", "--help").stdout

@@ -27,7 +27,7 @@ def events(tmp_path: Path) -> Path:
     return file
 
 
-def test_match_writes_a_sequence_with_its_witness_and_reports_what_comes_late(events: Path) -> None:
+def test_match_writes_a_sequence_with_its_witness_and_reports_late_events(events: Path) -> None:
     done = tocsin("match", events, "-s", JUMP, *AS_STOCK)
     assert done.returncode == 1
     (note,) = [msgspec.json.decode(line) for line in done.stdout.splitlines()]
@@ -113,7 +113,7 @@ def test_explain_shows_the_automaton_and_draws_it(events: Path, tmp_path: Path) 
     assert (refused.returncode, "only a sequence" in refused.stderr) == (2, True)
 
 
-def test_check_finds_what_cannot_be_run(tmp_path: Path) -> None:
+def test_check_finds_sequences_that_cannot_run(tmp_path: Path) -> None:
     file = tmp_path / "subs.txt"
     file.write_text(
         f"good: {JUMP}\n"

@@ -60,10 +60,12 @@ def test_joins_are_carried_by_the_three_that_can(tmp_path: Path) -> None:
     done = simulate("--view", "join", "--json", figures)
     assert done.exit_code == 0, done.output
     assert "120 updates of 60 rows, join of 60 ranges" in done.stdout
-    told = {one["strategy"]: one["changed_answers"] for one in json.loads(figures.read_text())["strategies"]}
-    assert list(told) == ["S-UN", "CN", "S-CN"]
-    assert len(set(told.values())) == 1
-    assert told["CN"] > 0
+    changed = {
+        one["strategy"]: one["changed_answers"] for one in json.loads(figures.read_text())["strategies"]
+    }
+    assert list(changed) == ["S-UN", "CN", "S-CN"]
+    assert len(set(changed.values())) == 1
+    assert changed["CN"] > 0
 
 
 def test_a_strategy_that_is_asked_for_by_name_has_to_carry_the_view() -> None:
@@ -150,7 +152,7 @@ def test_a_scenario_that_does_not_fit_into_memory_is_refused(monkeypatch: pytest
 @pytest.mark.parametrize(
     ("count", "text"), [(0, "0 B"), (640, "640 B"), (1_234, "1.23 kB"), (999_600, "1 MB"), (2.5e12, "2.5 TB")]
 )
-def test_bytes_are_told_in_three_digits(count: float, text: str) -> None:
+def test_bytes_are_printed_in_three_digits(count: float, text: str) -> None:
     assert bytes_text(count) == text
 
 

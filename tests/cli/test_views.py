@@ -56,7 +56,7 @@ def test_tables_are_kept_between_runs(quotes: Path, tmp_path: Path) -> None:
     assert (second["old"], second["new"]) == (8, 3)
 
 
-def test_explain_and_test_tell_what_would_change(quotes: Path) -> None:
+def test_explain_and_test_show_the_change(quotes: Path) -> None:
     options = ("--stream", "stock", "--table", "stock=symbol")
     why = tocsin("explain", BEST, quotes, *options)
     assert why.returncode == 0
@@ -68,7 +68,7 @@ def test_explain_and_test_tell_what_would_change(quotes: Path) -> None:
     assert (other.returncode, "it does not change the answer" in other.stdout) == (1, True)
 
 
-def test_what_is_wrong_is_said_in_one_line(quotes: Path) -> None:
+def test_errors_are_reported_in_one_line(quotes: Path) -> None:
     undeclared = tocsin("match", quotes, "-s", BEST)
     assert (undeclared.returncode, "there is no table `stock`" in undeclared.stderr) == (2, True)
     mistyped = tocsin("match", quotes, "-s", BEST, "--table", "stock")

@@ -1,4 +1,4 @@
-"""What every registered matcher must do with clause forms: hold them, or expand them."""
+"""Every registered matcher stores CNFs, or expands them."""
 
 from __future__ import annotations
 
@@ -137,15 +137,15 @@ def test_the_rows_of_a_template_in_clauses_match_like_subscriptions_of_their_own
     assert any(wanted)
 
 
-def test_explain_tells_of_clauses_what_failed(matcher: Matcher) -> None:
+def test_explain_returns_the_failed_clauses(matcher: Matcher) -> None:
     add_clauses(matcher, (7, "(a = 1 or b = 2) and (c = 3 or d = 4) and e = 5"))
     explanation = matcher.explain(read_event({"a": 1, "c": 4, "e": 5}), 7)
     assert not explanation.matched
     assert matcher.explain(read_event({"a": 1, "d": 4, "e": 5}), 7).matched
     assert matcher.explain(read_event({"a": 1, "d": 4, "e": 5}), 7).failed == ()
     if takes_clauses(matcher):
-        told = [[[t.truth for t in clause] for clause in form] for form in explanation.clauses]
-        assert sorted(told[0], key=str) == sorted([[True], [True, None], [False, None]], key=str)
+        truths = [[[t.truth for t in clause] for clause in form] for form in explanation.clauses]
+        assert sorted(truths[0], key=str) == sorted([[True], [True, None], [False, None]], key=str)
         blamed = {condition_text(t.predicate): t.value for t in explanation.failed}
         assert blamed == {"c = 3": 4, "d = 4": None}
     else:
@@ -159,7 +159,7 @@ def test_a_clause_form_counts_as_one_conjunction_with_all_its_predicates(matcher
     assert (stats.subscriptions, stats.conjunctions, stats.predicates) == expected
 
 
-def test_what_no_clause_form_can_satisfy_costs_nothing(matcher: Matcher) -> None:
+def test_a_cnf_that_can_never_match_costs_nothing(matcher: Matcher) -> None:
     add_clauses(
         matcher, (1, "a = 1 and a = 2 and (b = 1 or c = 1)"), (2, "(a between 5 and 3 or b in ()) and c = 1")
     )

@@ -129,7 +129,7 @@ def test_the_empty_conjunction_matches_every_event(matcher: Matcher) -> None:
     assert match(matcher, {}, {"a": 1}) == [[3], [3]]
 
 
-def test_what_can_never_match_costs_nothing(matcher: Matcher) -> None:
+def test_a_subscription_that_can_never_match_costs_nothing(matcher: Matcher) -> None:
     add(matcher, (3, parse_condition("a = 1 and a = 2")))
     assert match(matcher, {"a": 1}) == [[]]
     assert matcher.stats().conjunctions == 0
@@ -164,7 +164,7 @@ def test_the_rows_of_a_template_match_like_subscriptions_of_their_own(matcher: M
     assert any(match(matcher, *events))
 
 
-def test_explain_tells_each_predicate_its_value_and_what_failed(matcher: Matcher) -> None:
+def test_explain_returns_the_value_of_each_predicate_and_the_failed_ones(matcher: Matcher) -> None:
     add(matcher, (7, parse_condition("a = 1 and b > 2 and c is present or d = 4")))
     explanation = matcher.explain(read_event({"a": 1, "b": 1}), 7)
     assert not explanation.matched
@@ -294,7 +294,7 @@ def test_explaining_an_unknown_id_is_an_error(matcher: Matcher) -> None:
         matcher.explain(read_event({}), 8)
 
 
-def test_stats_count_what_is_held(matcher: Matcher) -> None:
+def test_stats_count_stored_conjunctions(matcher: Matcher) -> None:
     add(matcher, (1, parse_condition("a = 1 or b = 2 and c = 3")), (2, parse_condition("a = 1")))
     stats = matcher.stats()
     assert (stats.subscriptions, stats.conjunctions, stats.predicates) == (2, 3, 4)

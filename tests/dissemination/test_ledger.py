@@ -60,19 +60,19 @@ def test_lines_stand_in_the_order_of_their_events_and_otherwise_as_given() -> No
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_a_run_costs_what_its_batches_cost_together(name: str) -> None:
+def test_a_run_costs_as_much_as_its_batches_together(name: str) -> None:
     world = make_world(4, nodes=20)
-    heard: list[tuple[Outcome, int]] = []
+    reported: list[tuple[Outcome, int]] = []
     strategy = strategy_named(name)(world.setting, world.queries)
-    result = simulate(strategy, world.batches, lambda *one: heard.append(one))
-    assert len(heard) > 1
-    assert result.outgoing == sum(outcome.outgoing for outcome, _ in heard)
-    assert result.changed_answers == sum(len(outcome.answer_changes) for outcome, _ in heard)
-    assert result.server_seconds == sum(outcome.server_seconds for outcome, _ in heard)
+    result = simulate(strategy, world.batches, lambda *one: reported.append(one))
+    assert len(reported) > 1
+    assert result.outgoing == sum(outcome.outgoing for outcome, _ in reported)
+    assert result.changed_answers == sum(len(outcome.answer_changes) for outcome, _ in reported)
+    assert result.server_seconds == sum(outcome.server_seconds for outcome, _ in reported)
     assert sum(result.size_by_role.values()) == result.costs.size.sum()
     ways, hops = Counter[str](), world.setting.overlay.hops
     begin = 0
-    for outcome, events in heard:
+    for outcome, events in reported:
         sent = outcome.traffic
         for event in range(events):
             of = np.flatnonzero(sent.event == event)

@@ -23,12 +23,12 @@ ROW = 3 * FIELD  # its id, x and y
 
 @pytest.mark.parametrize(("name", "kind"), CARRIED)
 @pytest.mark.parametrize("seed", [1, 2])
-def test_what_is_kept_is_counted_as_it_is_now(name: str, kind: str, seed: int) -> None:
+def test_stored_state_is_counted_at_present(name: str, kind: str, seed: int) -> None:
     world = make_world(seed, kind=kind, nodes=15)
     setting = replace(world.setting, byte_model=ByteModel(field=FIELD))
     strategy = strategy_named(name)(setting, world.queries)
     rows = world.queries.x.tolist()
-    assert expected(strategy, rows) == pytest.approx(told(strategy.stored_state))
+    assert expected(strategy, rows) == pytest.approx(bytes_by_role(strategy.stored_state))
     for batch in world.batches:
         strategy.publish(batch)
         for old, new in zip(batch.old_x.tolist(), batch.new_x.tolist(), strict=True):
@@ -37,11 +37,11 @@ def test_what_is_kept_is_counted_as_it_is_now(name: str, kind: str, seed: int) -
             if not np.isnan(new):
                 rows.append(new)
     assert len(rows) != world.queries.rows  # or else the first rows would do
-    assert expected(strategy, rows) == pytest.approx(told(strategy.stored_state))
+    assert expected(strategy, rows) == pytest.approx(bytes_by_role(strategy.stored_state))
 
 
-def told(holdings: StoredState) -> tuple[int, int, int]:
-    return holdings.server, holdings.network, holdings.subscribers
+def bytes_by_role(stored: StoredState) -> tuple[int, int, int]:
+    return stored.server, stored.network, stored.subscribers
 
 
 def expected(strategy: Strategy, rows: list[float]) -> tuple[int, int, int]:
@@ -89,8 +89,8 @@ def test_of_a_join_both_tables_are_kept(world: World) -> None:
     queries = JoinQueries(r, s, np.array([0.0, 10.0]), np.array([10.0, 30.0]))
     served, content = (strategy_named(name)(setting, queries) for name in ("S-CN", "CN"))
     # Pairs are of two fields: those of key 1 are four, of which each range has two; of key 2 there is one.
-    assert told(served.stored_state) == (ROW * 6, 0, FIELD * 2 * (2 + 3))
-    assert told(content.stored_state) == (0, 0, ROW * (1 + 2 + 2 * 3) + FIELD * 2 * (2 + 3))
+    assert bytes_by_role(served.stored_state) == (ROW * 6, 0, FIELD * 2 * (2 + 3))
+    assert bytes_by_role(content.stored_state) == (0, 0, ROW * (1 + 2 + 2 * 3) + FIELD * 2 * (2 + 3))
     nan = np.nan
     gone = JoinChanges(
         table=np.array([0, 1, 0], dtype=np.int8),
@@ -102,5 +102,5 @@ def test_of_a_join_both_tables_are_kept(world: World) -> None:
     )
     served.publish(gone)
     content.publish(gone)
-    assert told(served.stored_state) == (ROW * 5, 0, FIELD * 2 * 4)
-    assert told(content.stored_state) == (0, 0, ROW * (0 + 3 + 2 * 2) + FIELD * 2 * 4)
+    assert bytes_by_role(served.stored_state) == (ROW * 5, 0, FIELD * 2 * 4)
+    assert bytes_by_role(content.stored_state) == (0, 0, ROW * (0 + 3 + 2 * 2) + FIELD * 2 * 4)

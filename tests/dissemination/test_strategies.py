@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from tests.dissemination.worlds import Definition, assert_flows, make_world, told_of
+from tests.dissemination.worlds import Definition, assert_flows, changed_answers_of, make_world
 from tocsin.dissemination.can.construction import Splitting
 from tocsin.dissemination.ledger import TrafficLedger
 from tocsin.dissemination.setting import Setting
@@ -22,7 +22,7 @@ CARRIED = [(name, kind) for name in STRATEGIES for kind in KINDS if kind in stra
 
 
 @pytest.mark.parametrize(("name", "kind"), CARRIED)
-def test_every_subscriber_is_told_just_what_changes(name: str, kind: str) -> None:
+def test_every_changed_answer_is_reported_and_no_other(name: str, kind: str) -> None:
     for seed in SEEDS:
         splitting = list(Splitting)[seed % 3]
         world = make_world(seed, kind=kind, nodes=(1, 2, 12, 25)[seed % 4], splitting=splitting)
@@ -31,7 +31,7 @@ def test_every_subscriber_is_told_just_what_changes(name: str, kind: str) -> Non
         for batch in world.batches:
             expected = list(definition.follow(batch))
             outcome = strategy.publish(batch)
-            assert told_of(outcome, len(batch)) == expected, f"seed {seed}"
+            assert changed_answers_of(outcome, len(batch)) == expected, f"seed {seed}"
             assert_flows(strategy, batch, outcome)
             answers = [strategy.answer(number) for number in range(len(world.queries))]
             assert answers == definition.answers, f"seed {seed}"
@@ -46,7 +46,7 @@ def test_nothing_published_costs_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_a_batch_costs_what_its_events_cost_one_by_one(name: str) -> None:
+def test_a_batch_costs_as_much_as_its_events_one_by_one(name: str) -> None:
     world = make_world(3, nodes=20)
     at_once, one_by_one = (strategy_named(name)(world.setting, world.queries) for _ in range(2))
     accounts = TrafficLedger(world.setting.overlay), TrafficLedger(world.setting.overlay)
@@ -70,7 +70,7 @@ def test_a_long_batch_is_carried_in_parts_as_if_it_was_whole(
     assert max(len(batch) for batch in world.batches) > 8
     found = [in_parts.publish(batch) for batch in world.batches]
     for batch, one, other in zip(world.batches, expected, found, strict=True):
-        assert told_of(other, len(batch)) == told_of(one, len(batch))
+        assert changed_answers_of(other, len(batch)) == changed_answers_of(one, len(batch))
         assert other.answer_changes.rows.tolist() == one.answer_changes.rows.tolist()
         assert other.outgoing == one.outgoing
         assert lines_of(other.traffic) == lines_of(one.traffic)
@@ -109,7 +109,7 @@ def test_a_strategy_says_which_kinds_it_carries() -> None:
         strategy_named("ds-cn")(world.setting, world.queries)
 
 
-def test_an_unknown_strategy_is_named_with_those_there_are() -> None:
+def test_an_unknown_strategy_is_refused_with_the_known_ones() -> None:
     with pytest.raises(TocsinError, match="no strategy `broadcast`; there are: S-UN"):
         strategy_named("broadcast")
 

@@ -146,13 +146,19 @@ _ANSWERS: dict[str, Any] = {
 }
 
 
-def told_of(outcome: Outcome, events: int) -> list[dict[int, tuple[Any, Any]]]:
-    """Return what was told of each change, by subscription; nobody may be told twice."""
+def changed_answers_of(outcome: Outcome, events: int) -> list[dict[int, tuple[Any, Any]]]:
+    """Return the changed answers of each change, by subscription; none may repeat."""
     found: list[dict[int, tuple[Any, Any]]] = [{} for _ in range(events)]
-    told = outcome.answer_changes
-    lines = zip(told.rows.tolist(), told.numbers.tolist(), told.old.tolist(), told.new.tolist(), strict=True)
+    changes = outcome.answer_changes
+    lines = zip(
+        changes.rows.tolist(),
+        changes.numbers.tolist(),
+        changes.old.tolist(),
+        changes.new.tolist(),
+        strict=True,
+    )
     for change, number, old, new in lines:
-        assert number not in found[change], f"subscription {number} is told twice of change {change}"
+        assert number not in found[change], f"subscription {number} is notified twice of change {change}"
         found[change][number] = (_plain(old), _plain(new))
     return found
 
@@ -180,8 +186,8 @@ def assert_flows_from(origins: list[set[int]], strategy: Strategy, outcome: Outc
             sender, receiver, step = int(sent.sender[line]), int(sent.receiver[line]), int(sent.step[line])
             assert reached.get(sender, step) < step, f"node {sender} sends at step {step} what it has not got"
             reached.setdefault(receiver, step)
-        told = outcome.answer_changes.numbers[outcome.answer_changes.rows == event]
-        silent = set(strategy.gateways[told].tolist()) - set(reached)
+        changed = outcome.answer_changes.numbers[outcome.answer_changes.rows == event]
+        silent = set(strategy.gateways[changed].tolist()) - set(reached)
         assert not silent, f"event {event}: nodes {silent} got nothing, but answers there changed"
 
 

@@ -44,11 +44,11 @@ def test_a_new_view_does_not_hear_again_of_rows_that_it_began_with(interrupted: 
     ]  # fmt: skip
 
 
-def test_rows_by_the_column_come_after_what_was_left(interrupted: Engine) -> None:
+def test_upserted_rows_come_after_interrupted_ones(interrupted: Engine) -> None:
     interrupted.subscribe("select * from table r where x > 0", id="rows")
     found = interrupted.upsert(pa.table({"k": [1, 2], "x": [5, 6]}), stream="r", time="x")
-    told = [row for row in found.to_arrow().to_pylist() if row["subscription"] == "count"]
-    assert [(row["row"], row["old"], row["new"]) for row in told] == [(1, "0", "2")]
+    reported = [row for row in found.to_arrow().to_pylist() if row["subscription"] == "count"]
+    assert [(row["row"], row["old"], row["new"]) for row in reported] == [(1, "0", "2")]
     assert interrupted.answer("count") == 2
     assert interrupted.answer("rows") == ({"k": 1, "x": 5}, {"k": 2, "x": 6})
 

@@ -20,11 +20,11 @@ def engine(request: pytest.FixtureRequest) -> Engine:
     return Engine(matcher=request.param, clock=ManualClock(100))
 
 
-def told(engine: Engine, event: dict[str, object], stream: str | None = None) -> list[str]:
+def notified(engine: Engine, event: dict[str, object], stream: str | None = None) -> list[str]:
     return sorted(note.subscription for note in engine.publish(event, stream=stream))
 
 
-def test_the_oracle_is_among_those_that_take_clauses() -> None:
+def test_the_oracle_stores_cnfs() -> None:
     assert "oracle" in TAKERS
     assert "dynamic" not in TAKERS
 
@@ -34,19 +34,19 @@ def test_a_condition_in_clauses_is_subscribed_matched_and_unsubscribed(engine: E
     engine.subscribe("a1 = 1", id="plain")
     stats = engine.stats().matcher
     assert (stats.subscriptions, stats.conjunctions, stats.predicates) == (2, 2, 41)
-    assert told(engine, SATISFIED) == ["huge", "plain"]
-    assert told(engine, MISSED) == ["plain"]
+    assert notified(engine, SATISFIED) == ["huge", "plain"]
+    assert notified(engine, MISSED) == ["plain"]
     assert list(engine.match([SATISFIED, MISSED])) == [("huge", "plain"), ("plain",)]
     engine.unsubscribe("huge")
-    assert told(engine, SATISFIED) == ["plain"]
+    assert notified(engine, SATISFIED) == ["plain"]
 
 
 def test_its_stream_is_a_clause_of_its_own(engine: Engine) -> None:
     engine.subscribe(f"from s where {CLAUSES}", id="huge")
     assert engine.stats().matcher.predicates == 41
-    assert told(engine, SATISFIED, "s") == ["huge"]
-    assert told(engine, SATISFIED, "t") == []
-    assert told(engine, SATISFIED) == []
+    assert notified(engine, SATISFIED, "s") == ["huge"]
+    assert notified(engine, SATISFIED, "t") == []
+    assert notified(engine, SATISFIED) == []
 
 
 def test_it_is_explained_and_tested(engine: Engine) -> None:
@@ -68,12 +68,12 @@ def test_a_template_in_clauses(engine: Engine) -> None:
     rows = {"x": [1, 1, 2, "z"], "y": [5, 6, 5, 5]}
     assert engine.subscribe_many(text, rows, id="r{row}").ids == ("r0", "r1", "r2", "r3")
     assert engine.stats().matcher.conjunctions == 4
-    assert told(engine, SATISFIED | {"c": 1}, "s") == ["r0"]
-    assert told(engine, SATISFIED | {"c": 1}) == []
+    assert notified(engine, SATISFIED | {"c": 1}, "s") == ["r0"]
+    assert notified(engine, SATISFIED | {"c": 1}) == []
     every = {f"a{i}": "z" for i in range(20)}
-    assert told(engine, {**every, "c": "z"}, "s") == ["r3"]
+    assert notified(engine, {**every, "c": "z"}, "s") == ["r3"]
     engine.unsubscribe("r3")
-    assert told(engine, {**every, "c": "z"}, "s") == []
+    assert notified(engine, {**every, "c": "z"}, "s") == []
 
 
 @pytest.mark.parametrize("matcher", sorted(registered_matchers()))
@@ -85,12 +85,12 @@ def test_rows_that_can_never_match_are_left_out_whichever_form_is_kept(matcher: 
 
 def test_apply_takes_clauses_too(engine: Engine) -> None:
     assert engine.apply({"huge": CLAUSES, "plain": "a1 = 1"}).added == ("huge", "plain")
-    assert told(engine, SATISFIED) == ["huge", "plain"]
+    assert notified(engine, SATISFIED) == ["huge", "plain"]
     assert engine.apply({"huge": CLAUSES.replace("> 5", "> 6")}).changed == ("huge",)
-    assert told(engine, SATISFIED) == []
+    assert notified(engine, SATISFIED) == []
 
 
-def test_what_can_never_match_is_warned_of_in_clauses_too(engine: Engine) -> None:
+def test_a_cnf_that_can_never_match_gives_a_warning(engine: Engine) -> None:
     found = engine.subscribe(f"c = 1 and {CLAUSES} and c = 2", id="never")
     assert found.warnings == ("it can never match: no value of c satisfies `c = 1 and c = 2`",)
     assert engine.stats().matcher.conjunctions == 0
@@ -108,7 +108,7 @@ def test_a_matcher_that_holds_conjunctions_only_refuses_it_by_its_id_and_names_t
             engine.apply({"huge": CLAUSES})
         with pytest.raises(NormalFormError, match="max_conjunctions"):
             engine.subscribe_many(f"c = :x and {CLAUSES}", {"x": [1]}, id="r{row}")
-        assert told(engine, SATISFIED) == ["plain"]
+        assert notified(engine, SATISFIED) == ["plain"]
 
 
 def test_every_matcher_tells_the_same_of_conditions_with_two_forms() -> None:
@@ -129,6 +129,6 @@ def test_every_matcher_tells_the_same_of_conditions_with_two_forms() -> None:
         engine = Engine(matcher=name)
         for number, text in enumerate(texts):
             engine.subscribe(text, id=f"s{number}")
-        answers.append([told(engine, event) for event in events])
+        answers.append([notified(engine, event) for event in events])
     assert all(answer == answers[0] for answer in answers)
     assert any(map(any, answers[0]))

@@ -50,7 +50,7 @@ def test_rows_may_have_weights_of_their_own(engine: Engine) -> None:
         engine.match([event], top=0)
 
 
-def test_what_cannot_be_read_has_no_best(engine: Engine) -> None:
+def test_an_unreadable_event_has_no_top_k(engine: Engine) -> None:
     found = engine.match([{"age": float("nan")}, {"age": 4}], top=1)
     assert (list(found), len(found.faults)) == ([(), ("c5",)], 1)
 
@@ -60,7 +60,7 @@ def test_that_an_event_is_of_a_stream_is_worth_nothing(engine: Engine) -> None:
     assert (list(found), found.scores) == ([("d0",)], (0.5,))
 
 
-def test_only_the_best_are_told_of_what_is_published(engine: Engine) -> None:
+def test_only_the_top_k_are_notified(engine: Engine) -> None:
     notes = engine.publish({"age": 3, "state": "NY"}, top=2, weights={"age": 4.0})
     assert [(note.subscription, note.score) for note in notes] == [("c1", 5.0), ("c5", 4.0)]
     many = engine.publish_many([{"age": 3, "state": "NY"}, {"age": 4}], top=1)
@@ -108,7 +108,7 @@ def test_a_templates_constants_are_computed_before_it_is_scored(matcher: str | N
 
 
 @pytest.mark.parametrize("matcher", [None, "k-index"])
-def test_what_is_done_to_a_mapping_later_does_not_reach_the_engine(matcher: str | None) -> None:
+def test_later_changes_of_a_mapping_do_not_reach_the_engine(matcher: str | None) -> None:
     engine, weight = Engine(matcher=matcher), {"a": 2.0}
     engine.subscribe("a = 1", id="x", weight=weight)
     weight["a"] = 5.0
@@ -118,7 +118,7 @@ def test_what_is_done_to_a_mapping_later_does_not_reach_the_engine(matcher: str 
     assert [note.score for note in engine.publish({"a": 1}, top=1)] == [2.0]
 
 
-def test_very_many_that_are_equal_are_told_by_id() -> None:
+def test_very_many_equal_scores_are_ordered_by_id() -> None:
     engine = Engine(matcher="k-index")
     engine.subscribe_many("a = 1 and b >= :x", {"x": [i % 3 for i in range(500)]}, id="r{row}")
     engine.subscribe("a = 1", id="best", weight=3.0)

@@ -22,7 +22,7 @@ def engine(request: pytest.FixtureRequest) -> Engine:
     return made
 
 
-def told(engine: Engine) -> list[str]:
+def notified(engine: Engine) -> list[str]:
     return sorted(note.subscription for note in engine.publish(EVENT))
 
 
@@ -58,9 +58,9 @@ def test_whatever_ends_a_change_nothing_has_changed(
     assert (list(engine.subscriptions()), engine.stats().generation) == before
     assert engine.stats().matcher.subscriptions == 2
     assert (engine.owner("x"), engine.owner("y")) == ("default", "default")
-    assert told(engine) == ["x", "y"]
+    assert notified(engine) == ["x", "y"]
     change(engine)  # it can be tried again
-    assert "x" in told(engine)
+    assert "x" in notified(engine)
     assert engine.stats().matcher.subscriptions == len(engine)
 
 
@@ -70,9 +70,9 @@ def test_a_form_too_large_for_the_index_changes_nothing() -> None:
     with pytest.raises(MatcherError, match="65,536"):
         engine.apply({"x": TOO_LARGE, "z": "c = 3"})
     assert [held.id for held in engine.subscriptions()] == ["x", "y"]
-    assert told(engine) == ["x", "y"]
+    assert notified(engine) == ["x", "y"]
     with pytest.raises(MatcherError, match="65,536"):
         engine.subscribe(TOO_LARGE, id="x", replace=True)
-    assert told(engine) == ["x", "y"]
+    assert notified(engine) == ["x", "y"]
     assert engine.apply({"x": "a = 1", "z": "c = 3"}).added == ("z",)
-    assert told(engine) == ["x", "z"]
+    assert notified(engine) == ["x", "z"]

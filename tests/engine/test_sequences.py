@@ -27,11 +27,11 @@ def stock(end: int, name: str, price: float, *, stream: str = "stock") -> Event:
     return Event(f"e{end}{name}", {"name": name, "price": price}, stream, end, end)
 
 
-def told(notes: Iterable[Notification]) -> list[tuple[str, tuple[str, ...]]]:
+def summary(notes: Iterable[Notification]) -> list[tuple[str, tuple[str, ...]]]:
     return [(note.subscription, note.event_ids) for note in notes]
 
 
-def test_a_sequence_is_told_with_its_events_values_and_witness() -> None:
+def test_a_sequence_is_notified_with_its_events_values_and_witness() -> None:
     made = engine()
     made.subscribe(FALL + " where duration >= 3", id="fall", witness="full")
     made.subscribe(JUMP + " select b.price / a.price as rise", id="jump")
@@ -51,13 +51,13 @@ def test_a_sequence_is_told_with_its_events_values_and_witness() -> None:
     assert rise.witness[0].chain is None
 
 
-def test_what_filters_hear_of_an_event_comes_before_the_sequences_it_completes() -> None:
+def test_filters_are_notified_before_the_sequences_that_an_event_completes() -> None:
     made = engine()
     made.subscribe(JUMP, id="jump")
     made.subscribe("price > 0", id="all")
     events = [stock(1, "A", 1), stock(2, "A", 2), stock(3, "A", 3)]
     one_by_one = [note for event in events for note in made.publish(event)]
-    assert told(one_by_one) == [
+    assert summary(one_by_one) == [
         ("all", ("e1A",)),
         ("all", ("e2A",)),
         ("jump", ("e1A", "e2A")),
@@ -67,7 +67,7 @@ def test_what_filters_hear_of_an_event_comes_before_the_sequences_it_completes()
     again = engine()
     again.subscribe(JUMP, id="jump")
     again.subscribe("price > 0", id="all")
-    assert told(again.publish_many(events)) == told(one_by_one)
+    assert summary(again.publish_many(events)) == summary(one_by_one)
     assert again.stats().notifications == 5
 
 
@@ -79,7 +79,7 @@ def test_apublish_tells_sequences_too() -> None:
         await made.apublish(stock(1, "A", 1))
         return await made.apublish(stock(2, "A", 2))
 
-    assert told(asyncio.run(run())) == [("jump", ("e1A", "e2A"))]
+    assert summary(asyncio.run(run())) == [("jump", ("e1A", "e2A"))]
 
 
 def test_a_sequence_sees_only_events_that_end_after_all_that_had_come() -> None:
@@ -89,15 +89,15 @@ def test_a_sequence_sees_only_events_that_end_after_all_that_had_come() -> None:
     made.subscribe(JUMP, id="jump")
     assert made.publish(stock(5, "A", 1)) == []
     assert made.publish(stock(6, "A", 2)) == []  # neither event of 5 was seen
-    assert told(made.publish(stock(7, "A", 3))) == [("jump", ("e6A", "e7A"))]
+    assert summary(made.publish(stock(7, "A", 3))) == [("jump", ("e6A", "e7A"))]
 
 
-def test_it_does_not_see_what_ended_when_nobody_read_its_stream() -> None:
+def test_it_does_not_see_events_that_ended_when_nobody_read_its_stream() -> None:
     made = engine()
     made.publish(stock(9, "A", 1))  # no sequence reads any stream yet
     made.subscribe(JUMP, id="jump")
     assert [made.publish(stock(end, "A", end)) for end in (9, 10)] == [[], []]
-    assert told(made.publish(stock(11, "A", 20))) == [("jump", ("e10A", "e11A"))]
+    assert summary(made.publish(stock(11, "A", 20))) == [("jump", ("e10A", "e11A"))]
 
 
 def test_kept_events_and_deletions_do_not_reach_sequences() -> None:
@@ -107,7 +107,7 @@ def test_kept_events_and_deletions_do_not_reach_sequences() -> None:
     made.publish(stock(2, "A", 1))
     assert made.publish({"name": "A", "price": 5}, stream="stock", time=3, delete=True) == []
     assert made.publish({"name": "A", "price": 5, "$delete": True}, stream="stock", time=3) == []
-    assert told(made.publish(stock(4, "A", 2))) == [("jump", ("e2A", "e4A"))]
+    assert summary(made.publish(stock(4, "A", 2))) == [("jump", ("e2A", "e4A"))]
 
 
 def test_subscriptions_are_listed_replaced_and_withdrawn_like_filters() -> None:
@@ -129,9 +129,9 @@ def test_subscriptions_are_listed_replaced_and_withdrawn_like_filters() -> None:
     made.publish(stock(1, "A", 1))
     made.subscribe("from stock a next stock b", id="s", replace=True)
     assert made.publish(stock(2, "A", 2)) == []  # what the first had begun is gone with it
-    assert told(made.publish(stock(3, "A", 1))) == [("s", ("e2A", "e3A"))]
+    assert summary(made.publish(stock(3, "A", 1))) == [("s", ("e2A", "e3A"))]
     made.subscribe("price = 1", id="s", replace=True)  # a filter in a sequence's place
-    assert told(made.publish(stock(4, "A", 1))) == [("s", ("e4A",))]
+    assert summary(made.publish(stock(4, "A", 1))) == [("s", ("e4A",))]
     assert made.stats().sequences.subscriptions == 0
     made.unsubscribe("s")
     assert made.publish(stock(5, "A", 1)) == []
@@ -175,7 +175,7 @@ def test_validity_in_one_batch_is_as_one_by_one() -> None:
     ]
 
 
-def test_what_has_not_begun_can_be_withdrawn_and_its_number_used_again() -> None:
+def test_a_sequence_that_has_not_begun_can_be_removed_and_its_number_reused() -> None:
     made = engine()
     made.publish(stock(1, "A", 1))
     made.subscribe("from stock a next stock b", id="x", valid_from=10)
@@ -192,7 +192,7 @@ def test_filters_on_a_published_name_hear_of_it_in_the_same_call_and_bare_condit
     made.subscribe("price > 1", id="bare")
     made.subscribe("from jumps j next jumps k on k.name = j.name", id="twice")
     made.publish(stock(1, "A", 1))
-    assert told(made.publish(stock(2, "A", 2))) == [
+    assert summary(made.publish(stock(2, "A", 2))) == [
         ("bare", ("e2A",)),
         ("publisher", ("e1A", "e2A")),
         ("of-jumps", ("jumps(e1A,e2A)",)),
@@ -202,11 +202,11 @@ def test_filters_on_a_published_name_hear_of_it_in_the_same_call_and_bare_condit
         again.subscribe(held.query, id=held.id)
     batch = [stock(1, "A", 1), stock(2, "A", 2), stock(3, "A", 3)]
     assert [note.subscription for note in again.publish_many(batch)] == ["bare", "publisher", "of-jumps"] * 2
-    heard = [note.subscription for note in made.publish(stock(3, "A", 3))]
-    assert heard.count("twice") == 0  # its second event starts at 2, when the first ended
+    subscribers = [note.subscription for note in made.publish(stock(3, "A", 3))]
+    assert subscribers.count("twice") == 0  # its second event starts at 2, when the first ended
     made.publish(stock(4, "A", 3))
-    heard = [note.subscription for note in made.publish(stock(5, "A", 9))]
-    assert heard == ["bare", "publisher", "twice", "twice", "of-jumps"]
+    subscribers = [note.subscription for note in made.publish(stock(5, "A", 9))]
+    assert subscribers == ["bare", "publisher", "twice", "twice", "of-jumps"]
 
 
 def test_a_cycle_of_published_names_is_refused_and_changes_nothing() -> None:
@@ -230,7 +230,7 @@ def test_a_cycle_is_refused_by_a_test_too() -> None:
         engine().test("from s a publish as s", [Event("x", {}, "s", 1, 1)])
 
 
-def test_what_is_published_has_no_name_that_an_event_cannot_have() -> None:
+def test_published_events_have_only_valid_attribute_names() -> None:
     made = engine()
     for text in (
         'from stock a select a.name as "$stream" publish as t',
@@ -253,15 +253,13 @@ BAD: list[tuple[str, type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("text", "kind", "words"), BAD)
-def test_what_cannot_be_subscribed_leaves_the_rest_alone(
-    text: str, kind: type[Exception], words: str
-) -> None:
+def test_a_refused_subscription_leaves_the_others_alone(text: str, kind: type[Exception], words: str) -> None:
     made = engine()
     made.subscribe(JUMP, id="jump")
     made.publish(stock(1, "A", 1))
     with pytest.raises(kind, match=words):
         made.subscribe(text, id="bad")
-    assert told(made.publish(stock(2, "A", 2))) == [("jump", ("e1A", "e2A"))]
+    assert summary(made.publish(stock(2, "A", 2))) == [("jump", ("e1A", "e2A"))]
 
 
 def test_a_bad_event_in_a_batch_loses_nothing_else() -> None:
@@ -274,7 +272,7 @@ def test_a_bad_event_in_a_batch_loses_nothing_else() -> None:
         Event("bad", {"$stream": "stock"}, "stock", 1, 1),
         stock(2, "A", 2),
     ]
-    assert told(made.publish_many(events, on_error=faults.append)) == [("jump", ("e1A", "e2A"))]
+    assert summary(made.publish_many(events, on_error=faults.append)) == [("jump", ("e1A", "e2A"))]
     assert len(faults) == made.stats().refused == 2
 
 
@@ -288,7 +286,7 @@ def test_templates_make_a_sequence_of_each_row() -> None:
     for name in ("A", "B"):
         made.publish(stock(1, name, 1))
     notes = list(made.publish_many([stock(2, "A", 3), stock(3, "B", 3), stock(4, "B", 10)]))
-    assert told(notes) == [("A-2", ("e1A", "e2A")), ("B-3", ("e3B", "e4B"))]
+    assert summary(notes) == [("A-2", ("e1A", "e2A")), ("B-3", ("e3B", "e4B"))]
     assert [one.query for one in made.subscriptions() if one.id == "A-10"] == [
         parse(
             "from stock a where a.name = 'A' next stock b on b.name = a.name where b.price > 10 * a.price within 5"
@@ -334,7 +332,7 @@ def test_a_template_that_cannot_be_a_sequence_is_refused() -> None:
         made.subscribe_many("select min(p) from table t where p > :p", {"p": [1]})
 
 
-def test_test_tells_what_a_sequence_would_have_told() -> None:
+def test_test_returns_the_matches_that_a_sequence_would_have_had() -> None:
     made = engine()
     events: list[Any] = [
         stock(1, "A", 1),
@@ -344,7 +342,7 @@ def test_test_tells_what_a_sequence_would_have_told() -> None:
         stock(3, "A", 3),
     ]
     trial = made.test(JUMP, events)
-    assert told(trial.notifications) == [("test", ("e1A", "e2A")), ("test", ("e2A", "e3A"))]
+    assert summary(trial.notifications) == [("test", ("e1A", "e2A")), ("test", ("e2A", "e3A"))]
     assert [event.id for event in trial.events] == ["e2A", "e3A"]
     assert (trial.examined, len(trial.faults)) == (4, 1)
     assert [event.id for event in trial.late] == ["e1A"]
@@ -358,7 +356,7 @@ def test_test_tells_what_a_sequence_would_have_told() -> None:
 def test_sequences_are_run_with_the_matcher_that_was_chosen(matcher: str | None) -> None:
     made = engine(matcher=matcher)
     made.subscribe("from stock a where a.price > 1 next stock b on b.price > 2 and b.name = a.name", id="x")
-    assert told(made.publish_many([stock(1, "A", 2), stock(2, "A", 3)])) == [("x", ("e1A", "e2A"))]
+    assert summary(made.publish_many([stock(1, "A", 2), stock(2, "A", 3)])) == [("x", ("e1A", "e2A"))]
 
 
 REFUSALS: list[Callable[[Engine], object]] = [
@@ -387,7 +385,7 @@ def test_whatever_ends_a_change_nothing_has_changed(
         with pytest.raises(KeyboardInterrupt):
             change(made)
     assert [held.id for held in made.subscriptions()] == ["x", "y"]
-    assert told(made.publish(stock(2, "A", 2))) == [("y", ("e2A",)), ("x", ("e1A", "e2A"))]
+    assert summary(made.publish(stock(2, "A", 2))) == [("y", ("e2A",)), ("x", ("e1A", "e2A"))]
     with pytest.raises(SubscriptionError, match="closes a cycle"):
         made.subscribe("from t a publish as stock", id="z")
     change(made)

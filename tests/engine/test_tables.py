@@ -70,11 +70,11 @@ def test_a_table_is_published_as_its_rows_one_by_one(
     table: Any, asked: list[Condition], stream: str | None, size: int | None
 ) -> None:
     whole, single = engine(asked), engine(asked)
-    told: list[list[Any]] = [[], []]
-    for made, source, heard in ((whole, table, told[0]), (single, iter([table]), told[1])):
-        for note in made.publish_many(source, stream=stream, on_error=heard.append, batch_size=size or 1000):
-            heard.append(gist(note))
-    assert told[0] == told[1]
+    received: list[list[Any]] = [[], []]
+    for made, source, log in ((whole, table, received[0]), (single, iter([table]), received[1])):
+        for note in made.publish_many(source, stream=stream, on_error=log.append, batch_size=size or 1000):
+            log.append(gist(note))
+    assert received[0] == received[1]
     counts, expected = whole.stats(), single.stats()
     assert (counts.published, counts.refused) == (expected.published, expected.refused)
     assert counts.notifications == expected.notifications
@@ -97,7 +97,7 @@ def test_a_table_is_published_as_its_rows_one_by_one(
     ],
     ids=lambda columns: list(columns)[1],
 )
-def test_tables_whose_rows_say_what_they_are_go_row_by_row(columns: dict[str, list[Any]]) -> None:
+def test_tables_of_deletions_and_cloud_events_are_read_row_by_row(columns: dict[str, list[Any]]) -> None:
     made = Engine(matcher="propagation-wp", clock=ManualClock(100))
     made.subscribe("a = 1", id="x")
     made.subscribe("select * from s where a = 1", id="y")

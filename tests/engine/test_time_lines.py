@@ -59,7 +59,7 @@ def test_within_the_bound_events_are_put_in_order() -> None:
     assert made.stats().late == 1  # `flush` has let 40 go
 
 
-def test_what_waits_is_seen_neither_by_who_comes_later_nor_lost_to_who_was_there() -> None:
+def test_buffered_events_reach_earlier_subscriptions_but_no_later_ones() -> None:
     made = engine(out_of_orderness=10)
     made.subscribe(PAIR, id="early")
     made.publish(at(20))
@@ -75,7 +75,7 @@ def test_what_waits_is_seen_neither_by_who_comes_later_nor_lost_to_who_was_there
     ]
 
 
-def test_a_subscription_that_the_clock_has_passed_still_hears_what_waits() -> None:
+def test_an_expired_subscription_still_matches_buffered_events() -> None:
     made = engine(out_of_orderness=10)
     made.subscribe(PAIR, id="x", valid_until=21)
     notes = [note for end in (15, 20, 25, 29, 45) for note in made.publish(at(end))]
@@ -92,18 +92,18 @@ def test_batches_tell_the_same_as_events_one_by_one(
     ends: list[int], out_of_orderness: int, data: st.DataObject
 ) -> None:
     events = [at(end, f"e{place}") for place, end in enumerate(ends)]
-    heard = []
+    received = []
     for whole in (False, True):
         made = engine(matcher="oracle", out_of_orderness=out_of_orderness, on_late=lambda _: None)
         made.subscribe(PAIR, id="x", valid_from=3, valid_until=25)
         made.subscribe("from s t", id="f")
         size = data.draw(st.integers(1, 12)) if whole else 1
         notes = [*made.publish_many(events, batch_size=size), *made.flush()]
-        heard.append(pairs(notes))
-    assert heard[0] == heard[1]
+        received.append(pairs(notes))
+    assert received[0] == received[1]
 
 
-def test_the_first_late_event_is_logged_with_what_to_do(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_first_late_event_is_logged_with_the_remedy(caplog: pytest.LogCaptureFixture) -> None:
     made = engine()
     made.subscribe(PAIR, id="x")
     with caplog.at_level(logging.WARNING, "tocsin"):
@@ -125,7 +125,7 @@ def test_streams_that_no_sequence_reads_are_never_late() -> None:
 
 
 def test_time_lines_of_different_ticks_tell_in_the_order_in_which_events_came() -> None:
-    heard = []
+    received = []
     for size in (1, 6):
         made = engine()
         made.stream("slow", tick="1 second")
@@ -134,8 +134,8 @@ def test_time_lines_of_different_ticks_tell_in_the_order_in_which_events_came() 
         events = [
             Event(f"{stream}{end}", {}, stream, end, end) for end in (1, 2, 3) for stream in ("slow", "s")
         ]
-        heard.append(pairs(made.publish_many(events, batch_size=size)))
-    assert heard[0] == heard[1] == [("slow1", "slow2"), ("s1", "s2"), ("slow2", "slow3"), ("s2", "s3")]
+        received.append(pairs(made.publish_many(events, batch_size=size)))
+    assert received[0] == received[1] == [("slow1", "slow2"), ("s1", "s2"), ("slow2", "slow3"), ("s2", "s3")]
 
 
 def test_who_hears_of_late_events_may_fail_and_may_publish() -> None:
@@ -148,24 +148,24 @@ def test_who_hears_of_late_events_may_fail_and_may_publish() -> None:
     made = engine(on_late=fail)
     made.subscribe(PAIR, id="x")
     made.subscribe("v > 0", id="f")
-    heard: list[tuple[str, ...]] = []
+    received: list[tuple[str, ...]] = []
     notes = made.publish_many([at(end) for end in (5, 6, 3, 2, 7)])
     with pytest.raises(OSError, match="e3"):
-        heard.extend(note.event_ids for note in notes)  # those before the failure are kept
-    assert heard == [("e5",), ("e6",), ("e5", "e6"), ("e3",), ("e2",), ("e7",), ("e6", "e7")]
+        received.extend(note.event_ids for note in notes)  # those before the failure are kept
+    assert received == [("e5",), ("e6",), ("e5", "e6"), ("e3",), ("e2",), ("e7",), ("e6", "e7")]
     assert late == ["e3", "e2"]
     made.subscribe(PAIR, id="y")
     assert [note.subscription for note in made.publish(at(8))] == ["f", "x"]
 
     def republish(event: Event) -> None:
-        heard.extend(pairs(again.publish({"v": 1}, stream="dead", time=event.end)))
+        received.extend(pairs(again.publish({"v": 1}, stream="dead", time=event.end)))
 
     again = engine(on_late=republish)
     again.subscribe(PAIR, id="x")
     again.subscribe("from dead", id="dead")
-    heard.clear()
+    received.clear()
     assert pairs(again.publish_many([at(end) for end in (5, 6, 3, 7)])) == [("e5", "e6"), ("e6", "e7")]
-    assert len(heard) == 1
+    assert len(received) == 1
 
 
 def test_a_bound_is_not_negative() -> None:
@@ -208,7 +208,7 @@ def test_a_tick_is_given_in_many_ways(tick: Any) -> None:
 
 
 @pytest.mark.parametrize("tick", ["a while", "0 seconds", 0, -1, timedelta(0), 1.5, None, "1.5 seconds"])
-def test_what_is_no_length_of_time_is_no_tick(tick: Any) -> None:
+def test_an_invalid_length_of_time_is_refused_as_a_tick(tick: Any) -> None:
     with pytest.raises(KindError, match="a tick is a length of time such as `1 second`"):
         engine().stream("s", tick=tick)
 
@@ -236,7 +236,7 @@ def test_integer_times_need_a_declared_tick_where_somebody_asks_in_units() -> No
     made.publish({}, stream="s", time=5)
 
 
-def test_so_do_those_of_streams_whose_events_come_to_who_asks() -> None:
+def test_integer_times_are_refused_on_streams_that_feed_a_sequence_with_units() -> None:
     made = engine()
     made.subscribe("from p x next p y within 5 minutes", id="asks")
     made.publish({}, stream="s", time=1)
@@ -287,7 +287,7 @@ def test_streams_of_different_ticks_have_their_own_time_but_no_sequence_in_commo
         made.subscribe("from slow a next s b", id="mixed")
 
 
-def test_what_is_published_counts_like_what_it_is_made_of() -> None:
+def test_published_events_have_the_ticks_of_their_sources() -> None:
     made = engine()
     made.stream("slow", tick="1 second")
     made.subscribe("from slow a next slow b publish as twos", id="x")
@@ -318,7 +318,7 @@ def table(ends: list[int | None], **more: list[Any]) -> pa.Table:
 
 def test_a_table_with_a_column_of_times_tells_as_its_rows_do() -> None:
     rows = table([1, 2, 2, 5, 9])
-    heard = []
+    received = []
     for source in (rows, iter([rows])):
         made = engine()
         made.subscribe(PAIR + " where b.v > 1", id="x")
@@ -326,9 +326,9 @@ def test_a_table_with_a_column_of_times_tells_as_its_rows_do() -> None:
         notes = list(made.publish_many(source, stream="s", time="t"))
         gist = [(n.end, n.subscription, n.start, [e.attributes["v"] for e in n.events]) for n in notes]
         assert [note.end for note in notes] == sorted(note.end or 0 for note in notes)
-        heard.append(sorted(gist))
-    assert heard[0] == heard[1]
-    assert heard[0] == [
+        received.append(sorted(gist))
+    assert received[0] == received[1]
+    assert received[0] == [
         (2, "f", 2, [2]),
         (2, "x", 1, [0, 2]),
         (5, "x", 2, [1, 3]),
@@ -409,7 +409,7 @@ def test_follow_gives_columns() -> None:
     assert len(made.match_sequences(table([7]), stream="unread", time="t")) == 0
 
 
-def test_match_sequences_refuses_what_is_not_in_order_and_takes_nothing_of_it() -> None:
+def test_match_sequences_refuses_an_unordered_table_and_processes_none_of_it() -> None:
     made = engine()
     made.subscribe(PAIR, id="x")
     with pytest.raises(EventError, match="sort the table"):

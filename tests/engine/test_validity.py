@@ -85,7 +85,7 @@ class EngineMachine(RuleBasedStateMachine):
         )
 
     @staticmethod
-    def told(notes: tuple[Notification, ...] | list[Notification]) -> list[tuple[str, str]]:
+    def notified(notes: tuple[Notification, ...] | list[Notification]) -> list[tuple[str, str]]:
         return sorted((note.subscription, note.event_ids[0]) for note in notes)
 
     @rule(step=st.integers(0, 6))
@@ -106,7 +106,7 @@ class EngineMachine(RuleBasedStateMachine):
         )
         self.held.pop(name, None)
         self.held[name] = Held(text, since(begin), until(end), owner)
-        assert self.told(done.notifications) == self.met([name])
+        assert self.notified(done.notifications) == self.met([name])
 
     @rule(rows=st.lists(st.tuples(ids, st.integers(0, 3)), max_size=4), end=ends)
     def subscribe_many(self, rows: list[tuple[str, int]], end: int | None) -> None:
@@ -121,7 +121,7 @@ class EngineMachine(RuleBasedStateMachine):
         for name in done.ids:
             value = next(v for n, v in rows if n == name)
             self.held[name] = Held(f"a = {value}", since(None), until(end), None)
-        assert self.told(done.notifications) == self.met(list(done.ids))
+        assert self.notified(done.notifications) == self.met(list(done.ids))
 
     @rule(name=ids)
     def unsubscribe(self, name: str) -> None:
@@ -166,7 +166,7 @@ class EngineMachine(RuleBasedStateMachine):
             assert done.notifications == ()
             return
         self.held = {i: h for i, h in self.held.items() if h.owner != owner} | new
-        assert self.told(done.notifications) == self.met([*done.added, *done.changed])
+        assert self.notified(done.notifications) == self.met([*done.added, *done.changed])
 
     @invariant()
     def nothing_is_held_that_the_model_does_not_hold(self) -> None:

@@ -84,9 +84,9 @@ class Double:
         assert isinstance(view, View)
         self.views[id_] = view
         self.answers[id_] = self._answer(view)
-        told = self.engine.subscribe(text, id=id_)
-        assert same_answer(told.answer, self.answers[id_]), text
-        assert [(note.old, note.event_ids) for note in told.notifications] == [(None, ())]
+        reported = self.engine.subscribe(text, id=id_)
+        assert same_answer(reported.answer, self.answers[id_]), text
+        assert [(note.old, note.event_ids) for note in reported.notifications] == [(None, ())]
 
     def unsubscribe(self) -> None:
         if self.views:
@@ -108,16 +108,16 @@ class Double:
                 events.append({"$stream": name, **row})
             expected.append(self._changed())
         if self.random.random() < 0.5:
-            told = [self.engine.publish(_without(e), stream=str(e["$stream"])) for e in events]
+            reported = [self.engine.publish(_without(e), stream=str(e["$stream"])) for e in events]
         else:  # many at once, each with its place for its id
-            told = [[] for _ in events]
+            reported = [[] for _ in events]
             made = [
                 read_event(_without(e), stream=str(e["$stream"]), time=0, id=str(place))
                 for place, e in enumerate(events)
             ]
             for note in self.engine.publish_many(made, batch_size=self.random.choice([None, 2])):
-                told[int(note.event_ids[0])].append(note)
-        for notes, changed in zip(told, expected, strict=True):
+                reported[int(note.event_ids[0])].append(note)
+        for notes, changed in zip(reported, expected, strict=True):
             assert sorted(note.subscription for note in notes) == sorted(changed)
             for note in notes:
                 old, new = changed[note.subscription]
@@ -157,7 +157,7 @@ def _run(seed: int, rounds: int, view_matcher: str | None = None) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_answers_are_those_of_the_definition(seed: int) -> None:
+def test_answers_agree_with_the_definition(seed: int) -> None:
     _run(seed, 12)
 
 
@@ -168,5 +168,5 @@ def test_reformulated_subscriptions_live_in_any_matcher(view_matcher: str) -> No
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(40))
-def test_answers_are_those_of_the_definition_for_long(seed: int) -> None:
+def test_answers_agree_with_the_definition_over_many_changes(seed: int) -> None:
     _run(seed, 60)

@@ -61,7 +61,7 @@ def test_filters_and_sequences_see_the_rows_too_but_no_deletion(engine: Engine) 
     assert [(note.subscription, note.new) for note in gone] == [("view", None)]
 
 
-def test_what_a_sequence_publishes_changes_the_table_of_that_name() -> None:
+def test_events_that_a_sequence_publishes_change_the_table_of_that_name() -> None:
     engine = Engine()
     engine.table("jumps", key="name")
     engine.subscribe("select max(rise) from table jumps", id="largest")
@@ -166,20 +166,20 @@ def test_moments_are_ranges_too(engine: Engine) -> None:
     assert done.answers == (2, 1)
 
 
-def test_a_view_outside_its_time_is_told_once_it_is_in_it() -> None:
+def test_a_view_is_reported_once_it_is_valid() -> None:
     engine = Engine(clock=EventClock())
     engine.table("stock", key="symbol")
     engine.subscribe(BEST, id="best", valid_from=10, valid_until=20)
 
-    def told(per: float, time: int) -> list[tuple[Answer, Answer]]:
+    def reported(per: float, time: int) -> list[tuple[Answer, Answer]]:
         notes = engine.publish({"symbol": "A", "risk": 30, "per": per}, stream="stock", time=time)
         return [(note.old, note.new) for note in notes]
 
-    assert told(8, 1) == []
+    assert reported(8, 1) == []
     assert engine.answer("best") == 8
-    assert told(7, 10) == [(None, 7)]
-    assert told(6, 12) == [(7, 6)]
-    assert told(5, 20) == []
+    assert reported(7, 10) == [(None, 7)]
+    assert reported(6, 12) == [(7, 6)]
+    assert reported(5, 20) == []
     assert "best" not in engine
 
 
@@ -193,7 +193,7 @@ def test_a_change_that_was_undone_before_its_time_is_none() -> None:
     assert len(engine.publish({"symbol": "A", "risk": 30, "per": 7}, stream="stock", time=11)) == 1
 
 
-def test_what_is_told_after_a_silence_makes_the_whole_difference() -> None:
+def test_the_first_report_after_a_pause_has_the_whole_difference() -> None:
     engine = Engine(clock=ManualClock())
     engine.table("stock", key="symbol")
     engine.subscribe("select symbol from table stock", id="rows", valid_from=10)
@@ -201,12 +201,12 @@ def test_what_is_told_after_a_silence_makes_the_whole_difference() -> None:
     for time, symbol in [(1, "A"), (2, "B")]:
         assert engine.publish({"symbol": symbol}, stream="stock", time=time) == []
     notes = engine.publish({"symbol": "C"}, stream="stock", time=10)
-    told = {note.subscription: (note.old, note.removed, note.added) for note in notes}
+    reported = {note.subscription: (note.old, note.removed, note.added) for note in notes}
     rows = ({"symbol": "A"}, {"symbol": "B"}, {"symbol": "C"})
-    assert told == {"rows": ((), (), rows), "values": ((), (), ("A", "B", "C"))}
+    assert reported == {"rows": ((), (), rows), "values": ((), (), ("A", "B", "C"))}
 
 
-def test_the_largest_float_is_below_what_is_infinite(engine: Engine) -> None:
+def test_the_largest_float_is_below_infinity(engine: Engine) -> None:
     largest = 1.7976931348623157e308
     engine.publish({"symbol": "A", "risk": math.inf, "per": 1}, stream="stock")
     answers = [
@@ -257,7 +257,7 @@ def test_apply_tells_the_answers_of_new_views(engine: Engine) -> None:
     assert [(note.subscription, note.new) for note in changed.notifications] == [("best", None)]
 
 
-def test_an_explanation_says_what_an_event_would_change(engine: Engine) -> None:
+def test_an_explanation_shows_the_change_that_an_event_would_make(engine: Engine) -> None:
     engine.subscribe(BEST, id="best")
     engine.publish({"symbol": "A", "risk": 30, "per": 8}, stream="stock", time=5)
     why = engine.explain("best", {"symbol": "A", "risk": 70, "per": 8}, stream="stock", time=6)
@@ -275,7 +275,7 @@ def test_an_explanation_says_what_an_event_would_change(engine: Engine) -> None:
     assert engine.answer("best") == 8
 
 
-def test_test_tells_what_a_view_would_have_told(engine: Engine) -> None:
+def test_test_returns_the_notifications_that_a_view_would_have_sent(engine: Engine) -> None:
     engine.publish({"symbol": "Z", "risk": 30, "per": 0}, stream="stock")
     rows = [{"symbol": "A", "risk": 30, "per": 8}, {"per": 1}, {"symbol": "A", "risk": 30, "per": 7}]
     trial = engine.test(BEST, rows, stream="stock")
@@ -332,19 +332,19 @@ def test_rows_by_the_column_change_answers_by_the_column() -> None:
             for row, event in enumerate(rows)
             for note in other.publish(event, stream="r", time=end)
         ]
-        told = zip(
+        reported = zip(
             found.rows.tolist(),
             found.subscriptions.tolist(),
             found.old.tolist(),
             found.new.tolist(),
             strict=True,
         )
-        assert sorted(told, key=lambda it: it[:2]) == sorted(expected, key=lambda it: it[:2])
+        assert sorted(reported, key=lambda it: it[:2]) == sorted(expected, key=lambda it: it[:2])
         assert found.to_arrow().num_rows == len(expected)
     assert one.stats().views.rows == other.stats().views.rows
 
 
-def test_keys_by_the_column_are_those_of_events() -> None:
+def test_keys_by_the_column_equal_the_keys_of_events() -> None:
     engine = Engine()
     engine.table("r", key="k")
     days = [datetime(2026, 1, 1), datetime(2026, 1, 2)]  # noqa: DTZ001 - Arrow's that names no zone is of UTC
@@ -394,7 +394,7 @@ def test_a_table_with_a_bad_row_is_not_taken_at_all(table: dict[str, list[Any]],
         engine.upsert(pa.table({"k": [1]}), stream="s")
 
 
-def test_what_came_before_a_report_that_fails_is_published(engine: Engine) -> None:
+def test_events_before_a_failing_report_are_published(engine: Engine) -> None:
     engine.subscribe("select count(*) from table stock", id="all")
 
     def fail(fault: Fault) -> None:
@@ -403,9 +403,9 @@ def test_what_came_before_a_report_that_fails_is_published(engine: Engine) -> No
     notes = engine.publish_many(
         [{"symbol": "A"}, {"symbol": "B"}, {"x": 1}, {"symbol": "D"}], stream="stock", on_error=fail
     )
-    told = []
+    reported = []
     with pytest.raises(RuntimeError, match="attribute `symbol`"):
-        told += [note.new for note in notes]
+        reported += [note.new for note in notes]
     assert engine.answer("all") == 2
     assert engine.stats().refused == 1
 

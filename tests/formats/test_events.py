@@ -140,7 +140,7 @@ def test_progress_is_known_while_a_file_is_read(tmp_path: Path) -> None:
     assert file.reader.read == 10
 
 
-def test_a_file_that_is_not_what_its_name_says(tmp_path: Path) -> None:
+def test_a_file_of_another_format_than_its_name(tmp_path: Path) -> None:
     for name in ("e.parquet", "e.arrow"):
         (tmp_path / name).write_text("no such thing")
         with pytest.raises(EventError, match=f"{name} is not a file of"):

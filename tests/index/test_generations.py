@@ -42,11 +42,11 @@ def test_a_batch_keeps_the_generation_it_was_first_matched_with(tmp_path: Path) 
 
 def test_of_many_that_ask_at_once_all_hear_the_same(tmp_path: Path) -> None:
     index = SubscriptionIndex(tmp_path)
-    heard: list[tuple[int, int | None]] = []
+    recorded: list[tuple[int, int | None]] = []
 
     def ask() -> None:
         generations = Generations(storage_of(tmp_path))
-        heard.extend((batch, generations.of_batch("q", batch)) for batch in range(40))
+        recorded.extend((batch, generations.of_batch("q", batch)) for batch in range(40))
 
     index.subscribe("a = 1", id="x")
     index.publish()
@@ -58,8 +58,8 @@ def test_of_many_that_ask_at_once_all_hear_the_same(tmp_path: Path) -> None:
         index.publish()
     for thread in threads:
         thread.join()
-    assert len(set(heard)) == 40
-    assert len(heard) == 160
+    assert len(set(recorded)) == 40
+    assert len(recorded) == 160
 
 
 @pytest.mark.parametrize("kind", ["local", "remote"])
@@ -99,7 +99,7 @@ def test_an_object_store_is_fetched_once_and_then_mapped(
     assert generations.of_batch("q", 0, may_decide=False) == 1
 
 
-def test_what_a_stream_may_replay_is_kept(tmp_path: Path) -> None:
+def test_generations_that_a_stream_may_replay_are_kept(tmp_path: Path) -> None:
     index = SubscriptionIndex(tmp_path)
     generations = Generations(storage_of(tmp_path))
     for number in range(5):
@@ -146,7 +146,7 @@ def test_only_so_many_batches_stay_written_down(tmp_path: Path) -> None:
     assert generations.storage.names("batches/q")[::999] == ["000000000003", "000000001002"]
 
 
-def test_what_a_killed_writer_left_is_removed(tmp_path: Path) -> None:
+def test_files_of_a_killed_writer_are_removed(tmp_path: Path) -> None:
     index = SubscriptionIndex(tmp_path)
     index.subscribe("a = 1", id="x")
     index.publish()
@@ -168,7 +168,7 @@ def test_a_disk_without_links_will_do(tmp_path: Path, monkeypatch: pytest.Monkey
     assert storage.read("a/b") == b"one"
 
 
-def test_what_nobody_asks_for_leaves_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unused_files_leave_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOCSIN_INDEX_CACHE", str(tmp_path / "cache"))
     stored = remote(tmp_path / "bucket")
     for name in ("old", "used", "new"):
@@ -203,7 +203,7 @@ def test_a_path_may_be_a_uri(tmp_path: Path) -> None:
     assert (tmp_path / "an index" / "index.json").exists()
 
 
-def test_what_was_current_a_moment_ago_is_kept_for_those_who_match_with_it(tmp_path: Path) -> None:
+def test_recently_current_generations_are_kept_for_running_matches(tmp_path: Path) -> None:
     index = SubscriptionIndex(tmp_path)
     for number in range(3):
         index.subscribe(f"a = {number}", id=f"x{number}")

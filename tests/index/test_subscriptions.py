@@ -41,7 +41,7 @@ def expected(wanted: Mapping[str, Condition], batch: list[Event]) -> list[set[st
 
 @settings(max_examples=60)
 @given(first=asked, second=asked, batch=st.lists(events, min_size=1, max_size=5), shards=st.integers(1, 4))
-def test_every_generation_gives_what_the_engine_gives(
+def test_every_generation_gives_the_engines_matches(
     first: dict[str, Condition], second: dict[str, Condition], batch: list[Event], shards: int
 ) -> None:
     rows = [event.attributes for event in batch]
@@ -86,7 +86,7 @@ def test_a_template_s_rows_are_spread_and_found(tmp_path: Path, shards: int) -> 
     reader = IndexReader(tmp_path / "index")
     plain = [{name: value for name, value in event.items() if name != "$stream"} for event in events]
     assert found_by(reader, number, events) == [set(names) for names in engine.match(plain, stream="stock")]
-    told = {
+    selected = {
         (note.subscription, place): dict(note.values or {})
         for place, event in enumerate(plain)
         for note in engine.publish(event, stream="stock")
@@ -96,8 +96,8 @@ def test_a_template_s_rows_are_spread_and_found(tmp_path: Path, shards: int) -> 
         found = opened.match(batch, np.zeros(len(places), dtype=np.int64))
         ids, values = opened.ids(found.numbers).to_pylist(), opened.values(found, batch).to_pylist()
         for row, id_, value in zip(found.rows.tolist(), ids, values, strict=True):
-            assert json.loads(value) == pytest.approx(told.pop((id_, places[row])))
-    assert not told
+            assert json.loads(value) == pytest.approx(selected.pop((id_, places[row])))
+    assert not selected
 
 
 def test_only_the_rows_that_changed_are_written_anew(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_an_event_that_satisfies_no_access_predicate_goes_nowhere(tmp_path: Path
     assert sorted(row for rows in seen.values() for row in rows) == [2, 3]
 
 
-def test_what_needs_nothing_of_an_event_is_found_wherever_it_lives(tmp_path: Path) -> None:
+def test_subscriptions_without_an_access_predicate_are_found_on_any_shard(tmp_path: Path) -> None:
     index = SubscriptionIndex(tmp_path / "index", shards=3)
     texts = {
         "gone": "a is missing",
@@ -178,7 +178,7 @@ def test_validity_is_asked_of_the_event_and_the_clock_lets_go(tmp_path: Path) ->
     assert set(index) == {"late", "always"}
 
 
-def test_a_faulty_set_changes_nothing_unless_its_faults_are_heard(tmp_path: Path) -> None:
+def test_a_faulty_set_changes_nothing_unless_on_error_is_given(tmp_path: Path) -> None:
     index = SubscriptionIndex(tmp_path / "index")
     index.subscribe("a = 1", id="kept")
     index.subscribe("a = 2", id="gone")
@@ -186,9 +186,9 @@ def test_a_faulty_set_changes_nothing_unless_its_faults_are_heard(tmp_path: Path
     with pytest.raises(ApplyError, match="kept"):
         index.apply({"kept": "a = = 1", "new": "b = 1"})
     assert set(index) == {"kept", "gone"}
-    told: list[SubscriptionError] = []
-    difference = index.apply({"kept": "a = = 1", "new": "b = 1"}, on_error=told.append)
-    assert [error.id for error in told] == ["kept"]
+    errors: list[SubscriptionError] = []
+    difference = index.apply({"kept": "a = = 1", "new": "b = 1"}, on_error=errors.append)
+    assert [error.id for error in errors] == ["kept"]
     assert (difference.added, difference.removed) == (("new",), ("gone",))
     assert found_by(IndexReader(tmp_path / "index"), index.publish(), [{"a": 1, "b": 1}]) == [{"kept", "new"}]
 
@@ -239,13 +239,15 @@ def _broken(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [(_foreign, "choose another"), (_newer, "update Tocsin"), (_other, "soup"), (_broken, "something else")],
 )
-def test_what_is_no_index_is_left_as_it_is(tmp_path: Path, make: Callable[[Path], None], told: str) -> None:
+def test_a_folder_that_is_no_index_is_left_alone(
+    tmp_path: Path, make: Callable[[Path], None], message: str
+) -> None:
     make(tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
-    with pytest.raises(SavedIndexError, match=told):
+    with pytest.raises(SavedIndexError, match=message):
         SubscriptionIndex(tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
 

@@ -124,7 +124,7 @@ def test_null_and_infinity_are_refused() -> None:
         a > float("inf")  # noqa: B015
 
 
-def test_what_the_language_does_not_allow_cannot_be_built() -> None:
+def test_invalid_queries_cannot_be_built() -> None:
     with pytest.raises(LanguageError, match="there is no alias `z` here"):
         stream("s", "a").next("s", "b", on=attr("x", "z") == 1).build()
     with pytest.raises(LanguageError, match="the regular expression is refused"):

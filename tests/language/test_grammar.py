@@ -51,7 +51,7 @@ def test_the_grammar_accepts_the_examples(text: str) -> None:
 
 @settings(max_examples=60)
 @given(queries)
-def test_the_grammar_accepts_what_is_printed(query: Query) -> None:
+def test_the_grammar_accepts_printed_queries(query: Query) -> None:
     assert grammar_accepts(to_text(query))
 
 

@@ -82,7 +82,7 @@ def test_a_faulty_form_is_refused_with_the_path_to_the_fault(form: object, messa
         ),
     ],
 )
-def test_what_the_language_does_not_allow_is_refused_in_json_too(form: object, reason: str) -> None:
+def test_invalid_queries_are_refused_in_json_too(form: object, reason: str) -> None:
     with pytest.raises(FormError, match=reason):
         from_json(form)
 

@@ -209,7 +209,7 @@ def test_a_member_of_a_string_enum_is_its_string() -> None:
         lambda: Template("a like :p or b ~ :p").bind({"p": "\\Qa\\"}),
     ],
 )
-def test_misuse_of_the_builder_is_told(misuse: Callable[[], object]) -> None:
+def test_misuse_of_the_builder_raises(misuse: Callable[[], object]) -> None:
     with pytest.raises((TocsinError, TypeError)) as caught:
         misuse()
     assert str(caught.value)

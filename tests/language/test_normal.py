@@ -121,7 +121,7 @@ def _shape(condition: Condition) -> object:
     return condition
 
 
-def test_what_can_never_match_says_why() -> None:
+def test_a_condition_that_can_never_match_gives_the_reason() -> None:
     assert to_dnf(parse_condition("a = 1 and a = 2")).never == ("no value of a satisfies `a = 1 and a = 2`",)
     assert to_dnf(parse_condition("a is missing and a > 2")).never == (
         "`a > 2` needs a, which must be missing",

@@ -11,7 +11,7 @@ from tocsin.model.terms import Attribute
 
 
 @pytest.mark.parametrize("pattern", ["ab%", "%ab", "%ab%", "ab", "%", "", "a\\%b%"])
-def test_what_is_no_like_in_the_end_is_not_compiled(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_patterns_that_need_no_like_are_not_compiled(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patterns, "compile_like", None)
     assert like(Attribute("a"), pattern, negated=False).operator is not Operator.LIKE
 

@@ -8,7 +8,7 @@ from tocsin.model import Query
 
 
 @given(queries)
-def test_parsing_what_is_printed_gives_the_same_model(query: Query) -> None:
+def test_parsing_a_printed_query_gives_the_same_model(query: Query) -> None:
     assert parse(to_text(query)) == query
 
 

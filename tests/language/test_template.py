@@ -71,7 +71,7 @@ def test_sequences_and_views_are_bound_row_by_row() -> None:
     assert (rows.normal, rows.rows.tolist(), len(rows.errors)) == (None, [0], 1)
 
 
-def test_patterns_become_what_they_mean_in_each_row() -> None:
+def test_patterns_are_simplified_in_each_row() -> None:
     template = Template("name like :n")
     assert conjunctions(template, [{"n": "a%"}, {"n": "%z"}, {"n": "a_c"}, {"n": "abc"}]) == [
         ["name starts with 'a'"],

@@ -108,7 +108,7 @@ def test_a_matcher_says_whether_it_takes_clauses() -> None:
     assert not takes_clauses(silent)
 
 
-def test_an_explanation_blames_what_is_nearest_to_a_match() -> None:
+def test_an_explanation_blames_the_conjunction_nearest_to_a_match() -> None:
     oracle = Oracle()
     oracle.add(batch("(a = 1 or b = 2) and (c = 3 or d = 4) and (e = 5 or f = 6)"))
     oracle.add(ConjunctionBatch.of([(0, to_dnf(parse_condition("x = 1 and y = 2")))]))
@@ -125,7 +125,7 @@ def test_an_explanation_blames_what_is_nearest_to_a_match() -> None:
     assert (explained.matched, len(explained.conjunctions), len(explained.clauses)) == (True, 1, 1)
 
 
-def test_a_saved_oracle_keeps_clause_forms(tmp_path: object) -> None:
+def test_a_saved_oracle_keeps_cnfs(tmp_path: object) -> None:
     oracle = Oracle()
     oracle.add(batch(HUGE, "a0 = 1", "(a0 = 1 or c is missing) and (d like 'x%' or b1 = 1)"))
     oracle.add(ConjunctionBatch.of([(0, Dnf(((),)))]))

@@ -24,16 +24,16 @@ def found(draw: st.DrawFn) -> tuple[list[int], list[int], list[list[int]]]:
 def test_each_event_has_its_ids_in_order_and_once(case: tuple[list[int], list[int], list[list[int]]]) -> None:
     ids, owners, events = case
     offsets = np.cumsum([0, *map(len, events)])
-    told = np.empty(offsets[-1], dtype=np.int64)
+    gathered = np.empty(offsets[-1], dtype=np.int64)
     ends = np.empty(len(offsets), dtype=np.int64)
     gather_ids(
         np.array(ids, dtype=np.int64).reshape(-1, 1),
         np.array(owners, dtype=np.int32),
         np.array([number for event in events for number in event], dtype=np.int64),
         offsets,
-        told,
+        gathered,
         ends,
         np.empty(DIGITS, dtype=np.int64),
     )
     expected = [sorted({ids[owners[number]] for number in event if number >= 0}) for event in events]
-    assert [told[begin:end].tolist() for begin, end in pairwise(ends)] == expected
+    assert [gathered[begin:end].tolist() for begin, end in pairwise(ends)] == expected

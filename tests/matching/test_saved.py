@@ -227,7 +227,7 @@ def test_matchers_that_shared_a_vocabulary_share_one_again(name: str, tmp_path: 
 
 
 @pytest.mark.parametrize("name", ["be-tree", "opindex"])
-def test_what_an_exception_kept_from_moving_is_saved_with_the_rest(name: str, tmp_path: Path) -> None:
+def test_conjunctions_whose_move_was_interrupted_are_saved_with_the_rest(name: str, tmp_path: Path) -> None:
     matcher: Any = create_matcher(name)
     add(matcher, *((i, parse_condition(f"a = {i} and b = {i % 3}")) for i in range(200)))
     (matcher._moving,) = matcher._placeable(np.arange(200, dtype=np.int64))
@@ -270,7 +270,7 @@ class _Tallying(ClusteredMatcher):
         self._extra = np.zeros(3, np.uint8)
 
 
-def test_what_a_subclass_adds_is_saved_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_state_of_a_subclass_is_saved_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry._MATCHERS, "tallying", _Tallying)
     matcher = create_matcher("tallying", space=2.5)
     assert isinstance(matcher, _Tallying)
@@ -317,7 +317,7 @@ def refusal(folder: Path) -> str:
     return str(caught.value)
 
 
-def test_the_manifest_says_what_was_saved(folder: Path) -> None:
+def test_the_manifest_describes_the_saved_matcher(folder: Path) -> None:
     manifest = msgspec.json.decode((folder / "manifest.json").read_bytes())
     assert manifest["matcher"] == "propagation"
     assert (manifest["subscriptions"], manifest["conjunctions"], manifest["predicates"]) == (1, 1, 2)
@@ -412,7 +412,7 @@ def test_an_array_that_this_version_keeps_otherwise(folder: Path) -> None:
     )
 
 
-def test_nothing_is_saved_over_what_is_not_a_matcher(tmp_path: Path) -> None:
+def test_no_matcher_is_saved_over_a_folder_of_another_kind(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(SavedMatcherError) as caught:
         save_matcher(Oracle(), tmp_path)
@@ -458,7 +458,7 @@ def test_a_save_that_fails_leaves_the_old_matcher(folder: Path, monkeypatch: pyt
     assert match(open_matcher(folder), {"a": "x"}) == [[]]
 
 
-def test_what_a_crash_leaves_behind_is_cleared_by_the_next_save(tmp_path: Path) -> None:
+def test_files_left_by_a_crash_are_removed_by_the_next_save(tmp_path: Path) -> None:
     (tmp_path / "parts-dead").mkdir()
     (tmp_path / "parts-dead" / "state.store.newest.npy").write_bytes(b"half")
     (tmp_path / "manifest.json.new").write_text("{")

@@ -30,7 +30,7 @@ def test_a_few_subscriptions_are_tried_one_by_one() -> None:
     assert isinstance(matcher.current, Oracle)
 
 
-def test_many_subscriptions_go_into_the_index_with_those_that_were_there(
+def test_many_subscriptions_go_into_the_index_with_the_earlier_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(jit, "is_compiled_before", lambda _: True)
@@ -68,7 +68,7 @@ def test_clause_forms_are_expanded_or_refused_when_they_come(monkeypatch: pytest
     assert type(matcher.current).__name__ == "Dynamic"
 
 
-def test_what_an_oracle_holds_in_clauses_goes_into_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cnfs_of_the_oracle_go_into_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jit, "is_compiled_before", lambda _: True)
     oracle = Oracle()
     clauses = to_cnf(parse_condition("(a = 1 or b = 2) and (b > 1 or c = 'x1')"))
@@ -119,7 +119,7 @@ def test_an_index_that_may_never_be_compiled_here_is_not(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("name", ["oracle", "counting", "propagation-wp", "static", "dynamic"])
 def test_an_engine_tells_the_same_with_every_matcher(name: str) -> None:
-    def told(engine: Engine) -> list[tuple[str, str]]:
+    def notified(engine: Engine) -> list[tuple[str, str]]:
         engine.subscribe_many("a = :a and b > :b", {"a": [1, 2, 3], "b": [0, 1, 2]}, id="r{row}")
         engine.subscribe("from s where c like 'x%' and a is missing", id="pattern")
         events = [{"a": i % 4, "b": i % 3} for i in range(12)] + [{"c": "xyz"}, {"c": "yx"}]
@@ -129,4 +129,4 @@ def test_an_engine_tells_the_same_with_every_matcher(name: str) -> None:
         engine.unsubscribe("r1")
         return found + [(n.subscription, "later") for n in engine.publish_many(events, stream="s")]
 
-    assert told(Engine(matcher=name)) == told(Engine())
+    assert notified(Engine(matcher=name)) == notified(Engine())

@@ -14,7 +14,7 @@ def test_nested_events_are_flattened_to_dotted_paths() -> None:
     assert flatten({"a": {"b": {"c": 1}, "d": "x"}, "e": True}) == {"a.b.c": 1, "a.d": "x", "e": True}
 
 
-def test_null_is_absence_and_arrays_are_dropped_and_told() -> None:
+def test_null_is_absence_and_arrays_are_dropped_and_counted() -> None:
     dropped: list[str] = []
     assert flatten({"a": None, "b": [1], "c": {"d": (1, 2), "e": None}, "f": 1}, dropped.append) == {"f": 1}
     assert sorted(dropped) == ["b", "c.d"]

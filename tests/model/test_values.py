@@ -60,7 +60,7 @@ def test_null_is_absence(raw: object) -> None:
         (1j, "a complex is neither"),
     ],
 )
-def test_what_no_kind_holds_is_refused(raw: object, reason: str) -> None:
+def test_values_of_no_kind_are_refused(raw: object, reason: str) -> None:
     with pytest.raises(KindError, match=reason):
         read_value(raw)
 

@@ -72,7 +72,7 @@ def expected_matches(subscriptions: Path, events: Path) -> list[list[int]]:
     return found
 
 
-def test_the_oracle_on_a_pair_of_files_finds_what_lies_from_low_to_high(tmp_path: Path) -> None:
+def test_the_oracle_on_a_pair_of_files_finds_values_from_low_to_high(tmp_path: Path) -> None:
     subscriptions, events = subscriptions_file(tmp_path), events_file(tmp_path)
     oracle = Oracle()
     for batch in read_subscriptions(subscriptions, batch=77):
@@ -121,7 +121,7 @@ FAULTY_SUBSCRIPTIONS = {
 
 
 @pytest.mark.parametrize("reason", FAULTY_SUBSCRIPTIONS)
-def test_a_faulty_file_of_subscriptions_is_named_with_what_is_wrong(tmp_path: Path, reason: str) -> None:
+def test_a_faulty_file_of_subscriptions_is_named_with_the_reason(tmp_path: Path, reason: str) -> None:
     path = numbers(tmp_path / "faulty.subs", FAULTY_SUBSCRIPTIONS[reason])
     with pytest.raises(TocsinError) as raised:
         list(read_subscriptions(path))
@@ -138,7 +138,7 @@ FAULTY_EVENTS = {
 
 
 @pytest.mark.parametrize("reason", FAULTY_EVENTS)
-def test_a_faulty_file_of_events_is_named_with_what_is_wrong(tmp_path: Path, reason: str) -> None:
+def test_a_faulty_file_of_events_is_named_with_the_reason(tmp_path: Path, reason: str) -> None:
     path = numbers(tmp_path / "faulty.events", FAULTY_EVENTS[reason])
     with pytest.raises(TocsinError, match=reason) as raised:
         read_events(path)

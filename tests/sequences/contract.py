@@ -1,7 +1,7 @@
 """What every runner of sequences does, checked against the oracle.
 
 `CONTRACT` holds the checks by name; each takes a `Subject`, that is, how a runner is made and how a query is prepared
-for it. A failure shows the script that was run, and what was told too much and too little.
+for it. A failure shows the script that was run, and the missing and the surplus matches.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ def _cases(
 
 
 def run(subject: Subject, script: Script) -> list[Counter[Outcome]]:
-    """What a runner tells at each advance; where in it each was completed is part of it, and what was published."""
+    """Return the matches of each advance with the rows that completed them, and the published events."""
     runner = subject.make()
-    told: list[Counter[Outcome]] = []
+    found: list[Counter[Outcome]] = []
     for action in script.actions:
         if isinstance(action, Add):
             ready = subject.prepare(query_of(action.text), Ticks(), full=action.full)
@@ -69,12 +69,12 @@ def run(subject: Subject, script: Script) -> list[Counter[Outcome]]:
         elif isinstance(action, Remove):
             runner.remove(ids(action.number))
         else:
-            told.append(_advance(runner, action))
-    return told
+            found.append(_advance(runner, action))
+    return found
 
 
 def columns_of(action: Add) -> dict[str, Column]:
-    """The rows of a template as runners take them."""
+    """Return the rows of a template as columns."""
     if not action.rows:
         return {}
     many = {name: isinstance(values[0], list) for name, values in action.rows.items()}
@@ -84,10 +84,10 @@ def columns_of(action: Add) -> dict[str, Column]:
 
 
 def assert_agrees(subject: Subject, script: Script) -> None:
-    """A runner tells what the oracle tells, at the same event, and publishes the same."""
+    """Assert that a runner has the oracle's matches, at the same events, and publishes the same events."""
     expected, actual = run(ORACLE, script), run(subject, script)
-    for number, (right, told) in enumerate(zip(expected, actual, strict=True)):
-        assert right == told, _difference(script, right, told, f"at advance {number}")
+    for number, (right, found) in enumerate(zip(expected, actual, strict=True)):
+        assert right == found, _difference(script, right, found, f"at advance {number}")
 
 
 def agrees_on_whole_batches(subject: Subject) -> None:
@@ -190,7 +190,7 @@ CONTRACT: Final[dict[str, Callable[[Subject], None]]] = {
 
 
 def shuffled(events: list[Event], random: Random) -> list[Event]:
-    """The events with those that end together in another order."""
+    """Return the events; events with equal ends are shuffled."""
     found: list[Event] = []
     for _, group in groupby(events, key=lambda event: event.end):
         together = list(group)
@@ -206,22 +206,22 @@ def _advance(runner: SequenceMatcher, action: Advance) -> Counter[Outcome]:
     for place, outcome in outcomes(matches):
         bag[place, *outcome] += 1
     for place, event in matches.published:
-        told = kinds_and_values(event.attributes)
-        bag["made", place, event.id, event.stream, event.start, event.end, told] += 1
+        found = kinds_and_values(event.attributes)
+        bag["made", place, event.id, event.stream, event.start, event.end, found] += 1
     return bag
 
 
 def _in_all(subject: Subject, script: Script) -> Counter[Outcome]:
-    """What is told, wherever in the batch."""
+    """Return all matches, without their rows in the batch."""
     bag: Counter[Outcome] = Counter()
-    for told in run(subject, script):
-        for outcome in told.elements():
+    for found in run(subject, script):
+        for outcome in found.elements():
             bag[("made", *outcome[2:]) if outcome[0] == "made" else outcome[1:]] += 1
     return bag
 
 
-def _difference(script: Script, right: Counter[Outcome], told: Counter[Outcome], where: str) -> str:
+def _difference(script: Script, right: Counter[Outcome], found: Counter[Outcome], where: str) -> str:
     lines = [f"{where}, of", repr(script)]
-    for title, bag in (("not told:", right - told), ("told too much:", told - right)):
+    for title, bag in (("missing:", right - found), ("surplus:", found - right)):
         lines += [title, *(f"    {times} x {outcome}" for outcome, times in bag.items())] if bag else []
     return "\n".join(lines)

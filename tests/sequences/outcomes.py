@@ -43,8 +43,8 @@ def compiled(source: str | Sequence, ticks: Ticks | None = None, *, full: bool =
 
 
 def outcomes(matches: SequenceMatches) -> list[tuple[int, Outcome]]:
-    """What was told, each with the place of the arrival that completed it."""
-    told = [matches.match(number) for number in range(len(matches))]
+    """Return the matches, each with the row of the event that completed it."""
+    completed = [matches.match(number) for number in range(len(matches))]
     return [
         (
             int(matches.rows[number]),
@@ -56,7 +56,7 @@ def outcomes(matches: SequenceMatches) -> list[tuple[int, Outcome]]:
                 kinds_and_values(each.values),
             ),
         )
-        for number, each in enumerate(told)
+        for number, each in enumerate(completed)
     ]
 
 

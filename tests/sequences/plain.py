@@ -170,9 +170,9 @@ class Machine:
         yield from self._take(event, event.end)
         for name, inner in self._inner.items():
             for found in inner.process(event):
-                told = match_of(inner._automaton.output, found)
+                match = match_of(inner._automaton.output, found)
                 selected = inner._automaton.output.selected
-                made = published_event(name, told, selected=selected, start=found.start, end=found.end)
+                made = published_event(name, match, selected=selected, start=found.start, end=found.end)
                 yield from self._take(made, found.began)
 
     def waiting(self) -> list[int]:
@@ -261,13 +261,13 @@ class _Subscription(Struct):
     machine: Machine
 
 
-class _Told(Struct):
+class _NewMatches(Struct):
     """Everything one call of `advance` found, as columns."""
 
     subscriptions: list[int] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
     found: list[Found] = field(default_factory=list)
-    told: list[SequenceMatch] = field(default_factory=list)
+    matches: list[SequenceMatch] = field(default_factory=list)
 
 
 class PlainMatcher:
@@ -298,7 +298,7 @@ class PlainMatcher:
             self._held.pop(number, None)
 
     def process(self, arrivals: TimedBatch) -> SequenceMatches:
-        new = _Told()
+        new = _NewMatches()
         published: list[tuple[int, Event]] = []
         for place in range(len(arrivals)):
             waiting = [arrivals.event(place)]
@@ -315,7 +315,7 @@ class PlainMatcher:
             np.array(new.places, dtype=np.int64),
             np.array([found.start for found in new.found], dtype=np.int64),
             np.array([found.end for found in new.found], dtype=np.int64),
-            lambda place: new.told[place],
+            lambda place: new.matches[place],
             tuple(published),
         )
 
@@ -323,16 +323,16 @@ class PlainMatcher:
         """How many instances of a subscription wait at each node."""
         return self._held[number].machine.waiting()
 
-    def _process(self, event: Event, place: int, new: _Told) -> Iterator[Event]:
+    def _process(self, event: Event, place: int, new: _NewMatches) -> Iterator[Event]:
         for number, held in self._held.items():
             for found in held.machine.process(event):
-                told = match_of(held.automaton.output, found)
+                match = match_of(held.automaton.output, found)
                 new.subscriptions.append(number)
                 new.places.append(place)
                 new.found.append(found)
-                new.told.append(told)
+                new.matches.append(match)
                 if held.automaton.publish is not None:
                     selected = held.automaton.output.selected
                     yield published_event(
-                        held.automaton.publish, told, selected=selected, start=found.start, end=found.end
+                        held.automaton.publish, match, selected=selected, start=found.start, end=found.end
                     )

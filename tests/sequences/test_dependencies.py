@@ -17,7 +17,7 @@ def test_a_stream_ranks_above_all_that_it_is_made_of() -> None:
     assert dependencies.ranks() == {"a": 0, "b": 1, "c": 2, "d": 3}
 
 
-def test_what_comes_back_is_refused_and_leaves_nothing_behind() -> None:
+def test_a_cycle_is_refused_and_leaves_nothing_behind() -> None:
     dependencies = Dependencies()
     dependencies.add({"a"}, "b")
     dependencies.add({"b"}, "c")
@@ -27,12 +27,12 @@ def test_what_comes_back_is_refused_and_leaves_nothing_behind() -> None:
     assert dependencies.ranks() == before
 
 
-def test_a_sequence_cannot_read_what_it_publishes() -> None:
+def test_a_sequence_cannot_read_its_own_output() -> None:
     with pytest.raises(SubscriptionError, match="a -> a"):
         Dependencies().add({"a"}, "a")
 
 
-def test_what_was_removed_closes_no_cycle() -> None:
+def test_a_removed_sequence_closes_no_cycle() -> None:
     dependencies = Dependencies()
     dependencies.add({"a"}, "b", 3)
     dependencies.remove({"a"}, "b", 2)

@@ -42,7 +42,7 @@ def folding(start: int, end: int, last: float, total: float, count: int) -> Node
     return NodeState(1, (Instance(start, end, tuple(held.items())),))
 
 
-def test_conditions_are_told_with_what_an_index_finds_of_them() -> None:
+def test_conditions_are_explained_with_their_static_parts() -> None:
     why = explained(None)
     assert (why.stream, why.alias, why.begin.whole, why.begin.static, why.begin.dynamic) == (
         "stock",
@@ -72,7 +72,7 @@ def test_an_event_that_begins_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("event", "told", "matched"),
+    ("event", "text", "matched"),
     [
         (stock(5, 80), "it goes round again and it goes on", True),
         (stock(2, 95, stream="other"), "nothing: it waits for `stock`", False),
@@ -85,13 +85,13 @@ def test_an_event_that_begins_it() -> None:
         (stock(5, 99.5), "it goes round again", True),  # the mean is still too high
     ],
 )
-def test_what_an_event_would_do_to_an_instance(event: Event, told: str, matched: bool) -> None:
+def test_the_effect_of_an_event_on_an_instance(event: Event, text: str, matched: bool) -> None:
     why = explained(event, folding(1, 1, 100, 100, 1), NodeState(0))
     (effect,) = why.nodes[0].effects
-    assert (effect.text, why.matched, effect.moves) == (told, matched, matched)
+    assert (effect.text, why.matched, effect.moves) == (text, matched, matched)
 
 
-def test_what_is_computed_anew_is_seen_by_the_edge_onward() -> None:
+def test_recomputed_values_are_used_by_the_edge_onward() -> None:
     why = explained(stock(5, 80), folding(1, 1, 100, 100, 1), NodeState(0))
     (effect,) = why.nodes[0].effects
     assert effect.onward is not None

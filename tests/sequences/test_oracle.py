@@ -153,19 +153,19 @@ def test_a_sequence_in_parentheses_is_one_event() -> None:
     assert within.chain is None
 
 
-def test_its_events_have_what_it_selects_alone() -> None:
+def test_its_events_have_only_the_selected_values() -> None:
     text = "from (from s a next s b select a.x as early) p next s c on c.x = p.early"
     assert found(text, [_s("e1", 1, x=1), _s("e2", 2, x=2), _s("e3", 3, x=1)])
 
 
-def test_what_several_publish_under_a_name_is_one_stream() -> None:
+def test_several_publishers_of_one_name_make_one_stream() -> None:
     texts = ["from s a next s b select b.x publish as p", "from s a publish as p", "from p a next p b"]
     bag = found(texts, [_s("e1", 1, x=1), _s("e2", 2, x=2)])
-    told = [outcome[1:3] for outcome in bag if outcome[0] == 2]
-    assert told == [(1, 2)]  # p(e1), p(e2); what began at 1 has no successor, and none begins after it ended
+    spans = [outcome[1:3] for outcome in bag if outcome[0] == 2]
+    assert spans == [(1, 2)]  # p(e1), p(e2); what began at 1 has no successor, and none begins after it ended
 
 
-def test_what_is_published_has_an_id_of_the_events_of_its_steps() -> None:
+def test_the_id_of_a_published_event_has_the_ids_of_its_steps() -> None:
     matcher = OracleSequenceMatcher()
     matcher.add(ids(0), compiled("from s a fold s b publish as p"), {})
     matches = _advance(matcher, _s("e1", 1, x=1), _s("e2", 2, x=2), _s("e3", 3, x=3))
@@ -189,14 +189,14 @@ def test_a_subscription_sees_events_that_end_after_it_was_added() -> None:
     assert shown(_bag(_advance(matcher, _s("e5", 4)))) == ["e4e5[3,4]"]
 
 
-def test_what_a_sequence_in_parentheses_finds_begins_after_it_was_added() -> None:
+def test_matches_of_a_sequence_in_parentheses_begin_after_it_was_added() -> None:
     matcher = OracleSequenceMatcher()
     _advance(matcher, _s("e1", 1))
     matcher.add(ids(0), compiled("from (from s a next s b) p compute n = 1"), {})
     assert shown(_bag(_advance(matcher, _s("e2", 2), _s("e3", 3)))) == ["$(from s a next s b)(e2,e3)[2,3]"]
 
 
-def test_what_is_published_counts_by_its_own_end() -> None:
+def test_published_events_count_by_their_own_end() -> None:
     matcher = OracleSequenceMatcher()
     matcher.add(ids(0), compiled("from s a next s b publish as p"), {})
     _advance(matcher, _s("e1", 1))
@@ -204,7 +204,7 @@ def test_what_is_published_counts_by_its_own_end() -> None:
     assert len(_advance(matcher, _s("e2", 2))) == 2
 
 
-def test_a_removed_subscription_publishes_no_more_but_what_it_published_remains() -> None:
+def test_a_removed_subscription_publishes_no_more_but_its_events_remain() -> None:
     matcher = OracleSequenceMatcher()
     matcher.add(ids(0), compiled("from s a publish as p"), {})
     matcher.add(ids(1), compiled("from p a next s b"), {})
@@ -214,7 +214,7 @@ def test_a_removed_subscription_publishes_no_more_but_what_it_published_remains(
     assert not len(_advance(matcher, _s("e3", 3)))
 
 
-def test_witnesses_come_in_the_order_of_what_completed_them() -> None:
+def test_matches_come_in_the_order_of_the_completing_events() -> None:
     matcher = OracleSequenceMatcher()
     matcher.add(ids(3), compiled("from stock a next stock b"), {})
     matcher.add(ids(1), compiled("from stock a next stock b on b.name = a.name"), {})

@@ -85,6 +85,6 @@ def test_autq_a_fall_of_ten_minutes_and_a_rebound() -> None:
     assert shown(found(PAPERS["AutQ"], trades)) == [f"e1e2e3e4[0,{13 * _MINUTE}]"]
 
 
-def test_what_publishes_to_itself_is_refused() -> None:
+def test_a_sequence_that_publishes_to_itself_is_refused() -> None:
     with pytest.raises(SubscriptionError, match="`p` closes a cycle"):
         found("from p a next p b publish as p", [])

@@ -140,7 +140,9 @@ def test_parameters_stay() -> None:
         ),
     ],
 )
-def test_what_means_nothing_is_refused_with_a_remedy(text: str, ticks: dict[str, int], message: str) -> None:
+def test_meaningless_sequences_are_refused_with_a_remedy(
+    text: str, ticks: dict[str, int], message: str
+) -> None:
     with pytest.raises(SubscriptionError, match=message):
         _expression(text, **ticks)
 
@@ -169,7 +171,7 @@ def test_equal_sequences_in_parentheses_have_one_name() -> None:
         ),
     ],
 )
-def test_what_is_told(text: str, telling: OutputValues) -> None:
+def test_values_of_a_match(text: str, telling: OutputValues) -> None:
     assert output_values(_expression(text)) == telling
 
 

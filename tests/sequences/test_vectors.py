@@ -15,7 +15,7 @@ from tocsin.sequences.oracle import occurrences
 
 
 @pytest.mark.parametrize("name", VECTORS)
-def test_the_oracle_finds_what_the_example_says(name: str) -> None:
+def test_the_oracle_finds_the_matches_of_the_example(name: str) -> None:
     text, events, expected = VECTORS[name]
     assert shown(found(text, events)) == sorted(expected.split())
 
@@ -30,17 +30,17 @@ def test_the_order_of_simultaneous_events_changes_nothing(name: str) -> None:
             assert shown(found(text, order)) == sorted(expected.split())
 
 
-def test_computed_values_are_told() -> None:
+def test_computed_values_are_returned() -> None:
     text, events, _ = VECTORS["a fall from a large trade on"]
     assert values(found(text, events)) == [{"cnt": 2}, {"cnt": 3}]
 
 
-def test_selected_values_are_told() -> None:
+def test_selected_values_are_returned() -> None:
     text, events, _ = VECTORS["AutQ"]
     assert values(found(text, events)) == [{"highest": 100, "lowest": 90, "final": 99}]
 
 
-def test_the_algebra_says_what_its_text_says() -> None:
+def test_the_algebra_agrees_with_its_text() -> None:
     """The second example, and iteration, written in the algebra itself."""
     same = Predicate(Attribute("name", "b"), Operator.EQ, (Attribute("name", "a"),))
     left, right = Rename(Stream("stock"), "a"), Rename(Stream("stock"), "b")

@@ -101,7 +101,7 @@ def test_match_says_why_it_cannot_join_lines_of_json(run: Run, events: Path) -> 
     assert "is JSON: read it with from_json first" in f"{done.output}{done.exception}"
 
 
-def test_match_prints_what_the_engine_finds_and_tells_what_it_left_out(run: Run, events: Path) -> None:
+def test_match_prints_the_engines_notifications_and_reports_skipped_rows(run: Run, events: Path) -> None:
     done = run("match", events, "-s", "a > 7", "-s", "a = 1", "-s", "a =", "--id-field", "id")
     assert done.exit_code == 1
     assert pairs(done.stdout) == expected("a > 7", "a = 1")
@@ -189,9 +189,9 @@ def test_backtest_shows_the_days(run: Run, events: Path, tmp_path: Path) -> None
     assert done.exit_code == 1  # a line was left out
     assert "2026-01-01" in done.stdout
     assert "6 notifications of 30 events on 3 days: 2.0 a day" in done.stdout
-    told = json.loads((tmp_path / "days.json").read_text())
-    assert [day["events"] for day in told["days"]] == [10, 10, 10]
-    assert told["total"] == 6
+    counts = json.loads((tmp_path / "days.json").read_text())
+    assert [day["events"] for day in counts["days"]] == [10, 10, 10]
+    assert counts["total"] == 6
 
 
 def test_run_matches_a_stream_and_goes_on_from_where_it_was(run: Run, tmp_path: Path, events: Path) -> None:
@@ -220,7 +220,7 @@ def test_run_matches_a_stream_and_goes_on_from_where_it_was(run: Run, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["match", "EVENTS"], "nothing is subscribed"),
         (["match", "EVENTS", "-s", "a = 1", "--index", "x"], "cannot go together"),
@@ -238,13 +238,13 @@ def test_run_matches_a_stream_and_goes_on_from_where_it_was(run: Run, tmp_path: 
         (["backtest", "EVENTS", "-f", "TWICE", "--time-field", "at"], "TWICE:2: another subscription"),
     ],
 )
-def test_what_cannot_be_is_told(run: Run, events: Path, arguments: list[str], told: str) -> None:
+def test_invalid_arguments_are_refused(run: Run, events: Path, arguments: list[str], message: str) -> None:
     places = {"EVENTS": events, "INDEX": events.with_name("index"), "TWICE": events.with_name("TWICE")}
     places["TWICE"].write_text("x: a = 1\nx: a = 2\n")
     done = run(*(places.get(argument, argument) for argument in arguments))
     assert done.exit_code != 0
     assert isinstance(done.exception, (TocsinError, OSError, click.ClickException))
-    assert (str(events) if told == "EVENTS" else told) in str(done.exception)
+    assert (str(events) if message == "EVENTS" else message) in str(done.exception)
 
 
 def test_spark_submit_runs_the_same_commands(events: Path) -> None:
@@ -265,8 +265,8 @@ def test_spark_submit_runs_the_same_commands(events: Path) -> None:
     )
     assert done.returncode == 1, done.stderr  # a line was left out
     # spark-submit sends what a script writes to standard error to standard output.
-    told = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    assert pairs("\n".join(told)) == expected("a > 7")
+    printed = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    assert pairs("\n".join(printed)) == expected("a > 7")
 
 
 def _java() -> str:

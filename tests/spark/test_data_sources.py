@@ -38,7 +38,7 @@ def test_the_connector_for_kafka_is_of_the_version_of_spark() -> None:
     assert named == {pyspark.__version__}
 
 
-def test_an_unknown_option_is_told_with_what_there_is() -> None:
+def test_an_unknown_option_is_refused_with_the_known_ones() -> None:
     check_options("x", ["PATH"], ["path", "mode"])
     with pytest.raises(SparkError, match="x: there is no option `colour`; it knows mode, path"):
         check_options("x", ["colour"], ["path", "mode"])

@@ -21,5 +21,5 @@ def test_the_reference_s_examples_run(
     names: dict[str, object] = {}
     for block in blocks:
         # Spark's own working directory is another.
-        placed = re.sub(r'"(incoming|told|checkpoint)"', rf'"{tmp_path}/\1"', block)
+        placed = re.sub(r'"(incoming|notifications|checkpoint)"', rf'"{tmp_path}/\1"', block)
         exec(placed, names)  # noqa: S102 - it is our own page

@@ -40,12 +40,12 @@ def test_killed_streams_lose_nothing_and_tell_nothing_twice(tmp_path: Path) -> N
     _run(tmp_path)
     for sink in SINKS:
         rows = _rows(tmp_path, sink)
-        told = [(row["subscription"], row["event_id"]) for row in rows]
-        assert max(Counter(told).values()) == 1, sink
+        notified = [(row["subscription"], row["event_id"]) for row in rows]
+        assert max(Counter(notified).values()) == 1, sink
         generation = {row["event_id"]: row["generation"] for row in rows if row["subscription"] == "every"}
         assert sorted(generation) == list(range(FILES * EACH)), sink
         assert {(row["event_id"], row["generation"]) for row in rows} == set(generation.items()), sink
-        assert set(told) == {
+        assert set(notified) == {
             (name, event)
             for event, number in generation.items()
             for name in wanted[number]

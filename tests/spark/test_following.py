@@ -27,7 +27,7 @@ def send(spark: SparkSession, folder: Path, name: str) -> None:
     frame.write.mode("append").parquet(str(folder / "events"))
 
 
-def told(spark: SparkSession, folder: Path) -> list[tuple[str, str, int]]:
+def notified(spark: SparkSession, folder: Path) -> list[tuple[str, str, int]]:
     rows = spark.read.parquet(str(folder)).collect()
     return sorted((row["subscription"], row["event_id"], row["generation"]) for row in rows)
 
@@ -53,7 +53,7 @@ def test_a_pipeline_runs_again_from_where_it_ended(
     index.publish()
     send(spark, tmp_path, "e2")
     pipeline.run(available_now=True, on_progress=seen.append)
-    assert told(spark, tmp_path / "notes") == [("x", "e1", 1), ("x", "e2", 2), ("y", "e2", 2)]
+    assert notified(spark, tmp_path / "notes") == [("x", "e1", 1), ("x", "e2", 2), ("y", "e2", 2)]
     assert [(one.batch, one.events, one.notifications, one.generation) for one in seen] == [
         (0, 2, 1, 1),
         (1, 2, 2, 2),
@@ -67,7 +67,7 @@ def test_a_pipeline_runs_again_from_where_it_ended(
     assert not query.isActive
 
 
-def test_a_sink_that_cannot_be_is_told_and_nothing_goes_on(
+def test_an_invalid_sink_is_refused_and_nothing_runs(
     spark: SparkSession, source: DataFrame, tmp_path: Path
 ) -> None:
     letters = {"format": "nonsense"}
@@ -79,7 +79,7 @@ def test_a_sink_that_cannot_be_is_told_and_nothing_goes_on(
     assert not spark.streams.active
 
 
-def test_subscriptions_that_break_meanwhile_leave_those_before(source: DataFrame, tmp_path: Path) -> None:
+def test_subscriptions_that_become_invalid_leave_the_earlier_ones(source: DataFrame, tmp_path: Path) -> None:
     file, errors = tmp_path / "subscriptions.txt", list[TocsinError]()
     file.write_text("x: a = 1\n")
     pipeline = Pipeline(

@@ -24,8 +24,8 @@ def test_texts_are_read_and_placed_by_workers(spark: SparkSession, tmp_path: Pat
     rows += [("brief", "true", 5), ("bad", "a = =", None), ("twice", "a = 1", None), ("twice", "a = 2", None)]
     rows += [(None, "a = 1", None), (None, "a = 1", None), ("huge", f"a = {2**70} or a = 3", None)]
     frame = spark.createDataFrame(rows, "id string, text string, valid_until long").repartition(3)
-    told: list[TocsinError] = []
-    number = build_index(frame, tmp_path / "index", shards=shards, on_error=told.append)
+    errors: list[TocsinError] = []
+    number = build_index(frame, tmp_path / "index", shards=shards, on_error=errors.append)
     engine = Engine(matcher="oracle")
     for id_, text in {**subscriptions, "huge": "a = 3"}.items():
         engine.subscribe(text, id=id_)
@@ -34,7 +34,7 @@ def test_texts_are_read_and_placed_by_workers(spark: SparkSession, tmp_path: Pat
     seen = [{**event, "$stream": "stock"} for event in events]
     assert found_by(reader, number, seen, end=4) == wanted
     assert "brief" not in found_by(reader, number, seen[:1], end=5)[0]
-    assert sorted(str(getattr(error, "id", "")) for error in told) == ["None", "None", "bad", "twice"]
+    assert sorted(str(getattr(error, "id", "")) for error in errors) == ["None", "None", "bad", "twice"]
     index = SubscriptionIndex(tmp_path / "index")  # and it can be changed as any other
     assert len(index) == len(subscriptions) + 2
     index.unsubscribe("huge")
@@ -46,18 +46,18 @@ def test_texts_are_read_and_placed_by_workers(spark: SparkSession, tmp_path: Pat
 
 def test_the_rows_of_a_template_are_placed_by_workers(spark: SparkSession, tmp_path: Path) -> None:
     rows = spark.range(3000).selectExpr("id", "concat('S', id % 50) as s", "if(id = 7, null, id) as p")
-    told: list[TocsinError] = []
+    errors: list[TocsinError] = []
     template = FromTemplate("symbol = :s and price > :p", rows, id="id")
-    number = build_index(template, tmp_path / "index", shards=4, on_error=told.append)
+    number = build_index(template, tmp_path / "index", shards=4, on_error=errors.append)
     reader = IndexReader(tmp_path / "index")
     sizes = [shard.subscriptions for shard in reader.generation(number).shards]
     assert sum(sizes) == 2999
     assert max(sizes) < 1500
     assert found_by(reader, number, [{"symbol": "S3", "price": 100}]) == [{"3", "53"}]
-    assert ["7" in str(error) for error in told] == [True]
+    assert ["7" in str(error) for error in errors] == [True]
 
 
-def test_what_cannot_be_built_is_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_index_that_cannot_be_built_raises(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(SparkError, match="no column `text`"):
         build_index(spark.createDataFrame([("x",)], "id string"), tmp_path / "a", shards=2)
     with pytest.raises(SparkError, match="from a DataFrame"):

@@ -32,7 +32,7 @@ streams = st.sampled_from([None, "s", "t"])
 TIME = 100
 
 
-def told(job: MatchJob, batch: Any, *, shards: int) -> tuple[set[tuple[str, int]], dict[int, str]]:
+def matched(job: MatchJob, batch: Any, *, shards: int) -> tuple[set[tuple[str, int]], dict[int, str]]:
     """The pairs of subscription and event that a worker finds, and its dead letters."""
     if shards == 1:
         found = list(match_batches(job, [batch]))
@@ -67,14 +67,14 @@ def subscribed(folder: str, asked: list[Condition], shards: int) -> tuple[Engine
 def expected(
     engine: Engine, rows: list[Mapping[str, Any] | Fault], stream: str | None
 ) -> tuple[set[tuple[str, int]], set[int]]:
-    """What the engine tells of rows that it reads one by one."""
+    """Return the engine's notifications and faulty rows, if it reads rows one by one."""
     notes: set[tuple[str, int]] = set()
     faults = set()
     for place, row in enumerate(rows):
-        heard: list[Fault] = []
-        for note in engine.publish_many(iter([row]), stream=stream, on_error=heard.append):
+        errors: list[Fault] = []
+        for note in engine.publish_many(iter([row]), stream=stream, on_error=errors.append):
             notes.add((note.subscription, place))
-        if heard:
+        if errors:
             faults.add(place)
     return notes, faults
 
@@ -89,7 +89,7 @@ def _sendable(table: Any) -> Any:
 
 @settings(max_examples=40)
 @given(table=tables(), asked=asked, stream=streams, shards=st.sampled_from([1, 3]), nested=st.booleans())
-def test_columns_and_structs_give_what_the_engine_gives(
+def test_columns_and_structs_give_the_engines_notifications(
     table: Any, asked: list[Condition], stream: str | None, shards: int, nested: bool
 ) -> None:
     whole = pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
@@ -112,7 +112,7 @@ def test_columns_and_structs_give_what_the_engine_gives(
     with TemporaryDirectory() as folder:
         engine, generation = subscribed(f"{folder}/index", asked, shards)
         job = MatchJob(f"{folder}/index", generation, True, layout, faults=True, time_type=pa.int64())
-        notes, letters = told(job, sent, shards=shards)
+        notes, letters = matched(job, sent, shards=shards)
         found = engine.match(batch, stream=stream)
         named = {
             (name, place) for place, names in enumerate(found) for name in names if name not in ("on", "over")
@@ -149,7 +149,7 @@ payloads = st.one_of(
     shards=st.sampled_from([1, 3]),
     kind=st.sampled_from([pa.string(), pa.binary()]),
 )
-def test_payloads_give_what_the_engine_gives(
+def test_payloads_give_the_engines_notifications(
     payloads: list[str], asked: list[Condition], stream: str | None, shards: int, kind: Any
 ) -> None:
     count = len(payloads)
@@ -171,7 +171,7 @@ def test_payloads_give_what_the_engine_gives(
         engine, generation = subscribed(f"{folder}/index", asked, shards)
         layout = EventLayout("event_id", "time", payload="body", stream=stream)
         job = MatchJob(f"{folder}/index", generation, True, layout, faults=True, time_type=pa.int64())
-        notes, letters = told(job, sent, shards=shards)
+        notes, letters = matched(job, sent, shards=shards)
         wanted, faults = expected(engine, rows, stream)
     timed = ("on", "over")  # the engine gives these records the time of the clock
     assert {note for note in notes if note[0] not in timed} == {
@@ -233,7 +233,7 @@ def test_a_time_inside_the_payload_decides(tmp_path: Path) -> None:
     assert "`meta.at`" in rows[2]["reason"]
 
 
-def test_an_index_of_another_kind_in_the_same_place_is_told(tmp_path: Path) -> None:
+def test_another_index_in_the_same_folder_is_reported(tmp_path: Path) -> None:
     batch = pa.RecordBatch.from_pydict({"id": [1], "at": [0], "a": [1]})
     job = MatchJob(
         str(tmp_path / "index"), 1, True, EventLayout("id", "at", columns=("a",)), time_type=pa.int64()

@@ -102,7 +102,7 @@ LAYOUTS: dict[str, tuple[Callable[[SparkSession, list[dict[str, Any]]], DataFram
 
 
 def pairs(notes: DataFrame) -> set[Pair]:
-    """Who is told of what; nobody is told twice."""
+    """Return the subscriptions and events of notifications, which must not repeat."""
     rows = [(row["subscription"], row["event_id"]) for row in notes.collect()]
     assert len(rows) == len(set(rows))
     return set(rows)
@@ -110,7 +110,7 @@ def pairs(notes: DataFrame) -> set[Pair]:
 
 @pytest.mark.parametrize("shards", [1, 3])
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_a_batch_gives_what_the_engine_gives(spark: SparkSession, name: str, shards: int) -> None:
+def test_a_batch_has_the_engines_notifications(spark: SparkSession, name: str, shards: int) -> None:
     subscriptions, events = workload(shards)
     make, layout = LAYOUTS[name]
     notes = match(make(spark, events), subscriptions, time="at", stream="stock", shards=shards, **layout)
@@ -120,7 +120,7 @@ def test_a_batch_gives_what_the_engine_gives(spark: SparkSession, name: str, sha
 
 @pytest.mark.parametrize("shards", [1, 3])
 @pytest.mark.parametrize("name", ["columns", "text"])
-def test_a_stream_gives_what_the_engine_gives(
+def test_a_stream_has_the_engines_notifications(
     spark: SparkSession, tmp_path: Path, name: str, shards: int
 ) -> None:
     subscriptions, events = workload(10 + shards)
@@ -144,7 +144,7 @@ def run(notes: DataFrame, folder: Path) -> None:
     assert query.exception() is None
 
 
-def test_a_stream_follows_its_index_and_replays_what_it_matched_before(
+def test_a_stream_follows_its_index_and_replays_batches_with_their_generation(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     index = SubscriptionIndex(tmp_path / "index", shards=2)
@@ -158,19 +158,19 @@ def test_a_stream_follows_its_index_and_replays_what_it_matched_before(
         rows = [(f"{value}-{number}", value) for number, value in enumerate(values)]
         spark.createDataFrame(rows, schema).coalesce(1).write.mode("append").parquet(str(tmp_path / "events"))
 
-    def told() -> list[tuple[str, str, int]]:
+    def notified() -> list[tuple[str, str, int]]:
         rows = spark.read.parquet(str(tmp_path / "notes")).collect()
         return sorted((row["subscription"], row["event_id"], row["generation"]) for row in rows)
 
     send(1, 3)
     run(match(stream, tmp_path / "index"), tmp_path)
-    assert told() == [("first", "3-1", 1)]
+    assert notified() == [("first", "3-1", 1)]
     index.subscribe("a = 5", id="second")
     index.unsubscribe("first")
     index.publish()
     send(5)
     run(match(stream, str(tmp_path / "index")), tmp_path)
-    assert told() == [("first", "3-1", 1), ("second", "5-0", 2)]
+    assert notified() == [("first", "3-1", 1), ("second", "5-0", 2)]
     # As after a crash between the sink's work and the checkpoint's commit, with the index changed meanwhile.
     for commit in (tmp_path / "checkpoint" / "commits").glob("*1*"):
         commit.unlink()
@@ -181,10 +181,10 @@ def test_a_stream_follows_its_index_and_replays_what_it_matched_before(
     index.publish()
     send(7)
     run(match(stream, tmp_path / "index"), tmp_path)
-    assert told() == [("first", "3-1", 1), ("second", "5-0", 2), ("third", "7-0", 3)]
+    assert notified() == [("first", "3-1", 1), ("second", "5-0", 2), ("third", "7-0", 3)]
 
 
-def test_what_is_kept_selected_and_wrong(spark: SparkSession) -> None:
+def test_columns_kept_values_selected_and_faults(spark: SparkSession) -> None:
     rows = [("e1", '{"a": 1}', 10), ("e2", "{oops", 20), ("e3", '{"a": 2}', 30), (None, '{"a": 2}', 40)]
     events = spark.createDataFrame(rows, "id string, body string, colour int")
     subscriptions = {"x": "select a, a + 1 as more from s where a > 0"}
@@ -226,12 +226,12 @@ def test_time_is_of_the_column_s_type_and_decides_on_validity(spark: SparkSessio
         ],
         "id string, text string, valid_from string, valid_until string",
     )
-    told: list[TocsinError] = []
-    notes = match(events, subscriptions, time="at", on_error=told.append)
+    errors: list[TocsinError] = []
+    notes = match(events, subscriptions, time="at", on_error=errors.append)
     assert notes.schema["time"].dataType.simpleString() == "timestamp"
     assert pairs(notes) == {("x", "e1"), ("y", "e1"), ("y", "e2")}
-    assert ["z" in str(error) for error in told] == [True]
-    assert pairs(match(events, subscriptions, on_error=told.append)) == {
+    assert ["z" in str(error) for error in errors] == [True]
+    assert pairs(match(events, subscriptions, on_error=errors.append)) == {
         ("y", "e1"),
         ("y", "e2"),
         ("y", "e3"),
@@ -247,9 +247,12 @@ def test_subscriptions_come_in_every_form(spark: SparkSession, tmp_path: Path) -
     assert pairs(match(events, template, on_error=lambda _: None)) == {("ibm", "e1")}
     assert len(pairs(match(events, FromTemplate("p > :p", [{"p": 1}])))) == 2
     (tmp_path / "subs.txt").write_text("ibm: s = 'IBM'\nbad: s = =\nhp:\n  s = 'HP'\n")
-    told: list[TocsinError] = []
-    assert pairs(match(events, tmp_path / "subs.txt", on_error=told.append)) == {("ibm", "e1"), ("hp", "e2")}
-    assert str(told[0]).startswith(f"{tmp_path}/subs.txt:2: subscription `bad`")
+    errors: list[TocsinError] = []
+    assert pairs(match(events, tmp_path / "subs.txt", on_error=errors.append)) == {
+        ("ibm", "e1"),
+        ("hp", "e2"),
+    }
+    assert str(errors[0]).startswith(f"{tmp_path}/subs.txt:2: subscription `bad`")
     engine = Engine()
     engine.subscribe("p > 8", id="high")
     assert pairs(match(events, engine.subscriptions())) == {("high", "e2")}
@@ -263,7 +266,7 @@ def test_subscriptions_come_in_every_form(spark: SparkSession, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"event_id": "even_id"}, "did you mean `event_id`?"),
         ({"time": "word"}, "to_timestamp"),
@@ -278,17 +281,17 @@ def test_subscriptions_come_in_every_form(spark: SparkSession, tmp_path: Path) -
         ({"matcher": "dinamic"}, "did you mean `dynamic`?"),
     ],
 )
-def test_what_cannot_be_is_told_before_anything_runs(
-    spark: SparkSession, options: dict[str, Any], told: str
+def test_invalid_options_are_refused_before_anything_runs(
+    spark: SparkSession, options: dict[str, Any], message: str
 ) -> None:
     events = spark.createDataFrame(
         [("e1", 1, "w", 5, (1,))], "event_id string, a int, word string, time int, s struct<x: int>"
     )
-    with pytest.raises(TocsinError, match=told):
+    with pytest.raises(TocsinError, match=message):
         match(events, {"x": "a = 1"}, **options)
 
 
-def test_an_index_that_is_none_is_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_folder_without_an_index_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     events = spark.createDataFrame([("e1", 1)], "event_id string, a int")
     SubscriptionIndex(tmp_path / "index", shards=2)
     with pytest.raises(SavedIndexError, match="nothing was published"):
@@ -316,11 +319,11 @@ def test_columns_may_have_any_name_and_any_type(spark: SparkSession) -> None:
         rows = {(row["subscription"], row["event_id"], row["a.b"]) for row in notes.collect()}
         assert rows == {("low", "e1", 1), ("high", "e1", 1), ("tick", "e1", 1)}
     assert dead_letters(events, event_id="an id").count() == 0
-    for wrong, told in [
+    for wrong, message in [
         (events.withColumn("__tocsin_time", functions.lit(1)), "Tocsin's own"),
         (events.select("*", events["`x``y`"]), "two columns"),
     ]:
-        with pytest.raises(SparkError, match=told):
+        with pytest.raises(SparkError, match=message):
             match(wrong, subscriptions, event_id="an id")
     with pytest.raises(SparkError, match="cast `span`"):
         match(events, subscriptions, event_id="an id", keep=["span"])
@@ -338,14 +341,14 @@ def test_in_foreach_batch_the_micro_batch_decides_on_the_generation(
         str(tmp_path / "events")
     )
     stream = spark.readStream.schema("event_id string, a int, b int").parquet(str(tmp_path / "events"))
-    told: list[list[tuple[str, int]]] = []
+    notified: list[list[tuple[str, int]]] = []
 
     def each(batch: DataFrame, _: int) -> None:
         notes = match(batch, tmp_path / "index")
-        index.subscribe("b = 2", id=f"after {len(told)}")  # of an attribute that nobody spoke of before
+        index.subscribe("b = 2", id=f"after {len(notified)}")  # with a new attribute
         index.publish()
         both = [notes, match(batch, tmp_path / "index")]
-        told.extend([(row["subscription"], row["generation"]) for row in one.collect()] for one in both)
+        notified.extend([(row["subscription"], row["generation"]) for row in one.collect()] for one in both)
 
     for _ in range(2):
         writer = stream.writeStream.foreachBatch(each).trigger(availableNow=True)
@@ -353,5 +356,5 @@ def test_in_foreach_batch_the_micro_batch_decides_on_the_generation(
         query.awaitTermination()
         assert query.exception() is None
         for commit in (tmp_path / "checkpoint" / "commits").glob("*0*"):
-            commit.unlink()  # as if the run had been killed before it was told of
-    assert told == [[("before", 1)]] * 4
+            commit.unlink()  # as if the run had been killed before the commit
+    assert notified == [[("before", 1)]] * 4

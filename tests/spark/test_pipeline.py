@@ -46,7 +46,7 @@ class Home:
         sink = options.pop("sink", folder / "notes")
         return Pipeline(self.source(), subscriptions, sink, folder / "checkpoint", payload="value", **options)
 
-    def told(self) -> list[tuple[str, str, int]]:
+    def notified(self) -> list[tuple[str, str, int]]:
         rows = self.spark.read.parquet(str(self.folder / "notes")).collect()
         return sorted((row["subscription"], row["event_id"], row["generation"]) for row in rows)
 
@@ -57,10 +57,10 @@ def home(spark: SparkSession, tmp_path: Path) -> Home:
 
 
 def run(pipeline: Pipeline) -> list[BatchProgress]:
-    """Match what there is, and return the progress of each micro-batch."""
-    heard: list[BatchProgress] = []
-    pipeline.run(available_now=True, on_progress=heard.append)
-    return heard
+    """Match the present events, and return the progress of each micro-batch."""
+    progress: list[BatchProgress] = []
+    pipeline.run(available_now=True, on_progress=progress.append)
+    return progress
 
 
 def test_progress_dead_letters_and_a_restart_with_other_subscriptions(home: Home, tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_progress_dead_letters_and_a_restart_with_other_subscriptions(home: Home
     home.send({"id": "4", "a": 7})
     second = run(home.pipeline(file, dead_letters=letters))
     assert [(one.batch, one.notifications, one.generation) for one in second] == [(2, 2, 2)]
-    assert home.told() == [("all", "4", 2), ("big", "1", 1), ("big", "3", 1), ("big", "4", 2)]
+    assert home.notified() == [("all", "4", 2), ("big", "1", 1), ("big", "3", 1), ("big", "4", 2)]
     (letter,) = read_committed(str(tmp_path / "letters")).to_pylist()
     assert (letter["event_id"], letter["value"]) == (None, "{oops")
     assert letter["reason"].startswith("not JSON")
@@ -88,8 +88,8 @@ def test_a_running_pipeline_follows_its_file(home: Home, tmp_path: Path) -> None
     file = tmp_path / "subs.txt"
     file.write_text("first: a > 5\n")
     home.send({"id": "1", "a": 9})
-    told: list[TocsinError] = []
-    pipeline = home.pipeline(file, refresh=0.05, on_error=told.append)
+    errors: list[TocsinError] = []
+    pipeline = home.pipeline(file, refresh=0.05, on_error=errors.append)
     steps: list[Callable[[], object]] = [
         lambda: file.write_text("first: a > \n"),
         file.unlink,
@@ -97,7 +97,7 @@ def test_a_running_pipeline_follows_its_file(home: Home, tmp_path: Path) -> None
     ]
     seen: list[BatchProgress] = []
 
-    def hear(progress: BatchProgress) -> None:
+    def on_progress(progress: BatchProgress) -> None:
         """Change the file after each batch, and send another event once that has been noticed."""
         seen.append(progress)
         if len(seen) > len(steps):
@@ -108,15 +108,15 @@ def test_a_running_pipeline_follows_its_file(home: Home, tmp_path: Path) -> None
         Thread(target=follow, args=(index.generation, len(seen))).start()
 
     def follow(before: int, number: int) -> None:
-        while (number == 1 and not told) or (
+        while (number == 1 and not errors) or (
             number == 3 and SubscriptionIndex(tmp_path / "checkpoint" / "tocsin-index").generation == before
         ):
             pass
         home.send({"id": str(number + 1), "a": 9})
 
-    pipeline.run(on_progress=hear, timeout=120)
-    assert home.told() == [("first", "1", 1), ("first", "2", 1), ("first", "3", 1), ("second", "4", 2)]
-    assert str(told[0]).startswith(f"{file}:1: subscription `first`")
+    pipeline.run(on_progress=on_progress, timeout=120)
+    assert home.notified() == [("first", "1", 1), ("first", "2", 1), ("first", "3", 1), ("second", "4", 2)]
+    assert str(errors[0]).startswith(f"{file}:1: subscription `first`")
 
 
 def test_a_pipeline_asks_a_function_and_takes_any_writer(home: Home) -> None:
@@ -149,7 +149,7 @@ def test_the_lag_is_that_of_the_newest_event(spark: SparkSession, tmp_path: Path
     assert 3600 <= progress.lag < 7200
 
 
-def test_what_a_pipeline_cannot_do_is_told(home: Home, tmp_path: Path) -> None:
+def test_unsupported_pipelines_are_refused(home: Home, tmp_path: Path) -> None:
     with pytest.raises(SparkError, match="readStream"):
         Pipeline(home.spark.range(1), {"x": "true"}, tmp_path / "n", tmp_path / "c")
     with pytest.raises(SparkError, match="`playload` is no option"):
@@ -220,7 +220,7 @@ def test_a_backtest_outlives_times_that_no_calendar_has(spark: SparkSession) -> 
     assert (found.events, found.total, found.faults) == (1, 1, 1)
 
 
-def test_a_backtest_refuses_what_is_wrong(spark: SparkSession, home: Home) -> None:
+def test_a_backtest_refuses_invalid_arguments(spark: SparkSession, home: Home) -> None:
     history = spark.sql("select current_timestamp() as at, 1 as a")
     with pytest.raises(TocsinError, match="column 4"):
         backtest("a >", history, time="at")

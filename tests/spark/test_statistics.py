@@ -63,7 +63,7 @@ def test_payloads_give_the_same_statistics_as_here(spark: SparkSession, top: int
     assert found.groups["absent", "city"].count == 0
 
 
-def test_what_is_no_event_is_counted_and_left_out(spark: SparkSession) -> None:
+def test_rows_that_are_no_events_are_counted_and_skipped(spark: SparkSession) -> None:
     frame = payloads(spark, [{"a": 1}], "{", "[1]", None, '{"a": {"b": 1}, "a.b": 2}', '{"a": "\\ud800"}')
     found = statistics(frame, payload="body")
     assert (found.events, found.refused) == (1, 5)
@@ -122,7 +122,7 @@ def test_a_row_with_nan_is_no_event(spark: SparkSession) -> None:
     assert found.groups["a", "b"].count == 1
 
 
-def test_many_values_are_told_to_within_a_sixteenth_of_a_bin(spark: SparkSession) -> None:
+def test_many_values_are_right_to_a_sixteenth_of_a_bin(spark: SparkSession) -> None:
     count, bins = 20_000, 16
     frame = spark.range(count).selectExpr("id", "(id * 7919) % 20011 as a").repartition(3)
     found = statistics(frame, top=10, bins=bins).attribute("a").of(Kind.NUMBER)
@@ -136,7 +136,7 @@ def test_many_values_are_told_to_within_a_sixteenth_of_a_bin(spark: SparkSession
         assert abs(int(deep) + 10 - int(exact)) <= count / bins / 32 + 10
 
 
-def test_groups_come_from_the_subscriptions_and_what_is_left_out_is_told(
+def test_groups_come_from_the_subscriptions_and_excluded_ones_are_reported(
     spark: SparkSession, caplog: pytest.LogCaptureFixture
 ) -> None:
     texts = ["city = 'Oslo' and kind = 'k1' and price > 3"] * 3 + ["city = 'Oslo' and id = 7"]
@@ -177,7 +177,7 @@ def test_a_worker_gives_out_its_counts_when_they_are_many(
         ({"struct": "body"}, "`body` is string, not a struct"),
     ],
 )
-def test_a_layout_that_does_not_fit_is_told(
+def test_a_layout_that_does_not_fit_is_refused(
     spark: SparkSession, options: dict[str, str], reason: str
 ) -> None:
     with pytest.raises(SparkError, match=reason):

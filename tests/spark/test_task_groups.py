@@ -40,9 +40,7 @@ def test_a_worker_that_dies_takes_only_its_group_along(spark: SparkSession) -> N
 
 
 @pytest.mark.parametrize("function", ["tocsin.nowhere:work", f"{__name__}:nothing", "work"])
-def test_a_function_that_is_not_there_is_told_before_anything_runs(
-    spark: SparkSession, function: str
-) -> None:
+def test_a_missing_function_is_reported_before_anything_runs(spark: SparkSession, function: str) -> None:
     with pytest.raises(SparkError, match=f"no function {function}"):
         next(run_groups(spark, function, [[b"ab"]]))
 
@@ -50,15 +48,15 @@ def test_a_function_that_is_not_there_is_told_before_anything_runs(
 def test_simulations_give_the_same_figures_on_spark(spark: SparkSession) -> None:
     tasks = tasks_of(TINY, ["S-UN", "S-CN"], None, ["database-size"])
     broken = replace(tasks[0], scenario=replace(tasks[0].scenario, rows=0))
-    told: list[str] = []
-    here = {done.task: done for done in one_by_one([*tasks, broken], told.append)}
-    there = {done.task: done for done in on_spark(spark)([*tasks, broken], told.append)}
+    progress: list[str] = []
+    here = {done.task: done for done in one_by_one([*tasks, broken], progress.append)}
+    there = {done.task: done for done in on_spark(spark)([*tasks, broken], progress.append)}
     assert set(here) == set(there) == {*tasks, broken}
     for task in tasks:
         assert here[task].figures
         assert untimed(here[task]) == untimed(there[task])
     assert here[broken].fault == there[broken].fault == "TocsinError: rows is 0; give at least 1"
-    assert "5 of 5 done" in told[-1]
+    assert "5 of 5 done" in progress[-1]
 
 
 def untimed(done: Done) -> list[object]:

@@ -137,7 +137,7 @@ steps = st.lists(st.one_of(new_lists, appends, appends, removals, removals, drop
 
 
 @given(steps)
-def test_lists_hold_what_python_lists_would(steps: list[tuple[str, int, int]]) -> None:
+def test_lists_behave_like_python_lists(steps: list[tuple[str, int, int]]) -> None:
     both = ListsBesideLists()
     for step, which, amount in steps:
         if step == "new" or not both.held:

@@ -35,7 +35,7 @@ def test_capacity_grows_by_a_quarter_at_least_and_by_half_where_it_is_small(
 
 
 @given(st.integers(0, 200), st.integers(0, 1000))
-def test_named_columns_grow_together_and_what_is_new_is_zero(length: int, needed: int) -> None:
+def test_named_columns_grow_together_and_new_cells_are_zero(length: int, needed: int) -> None:
     before = columns(length)
     after = grown(before, ("names", "pairs"), needed)
     assert len(after.names) == len(after.pairs) >= needed
@@ -49,7 +49,7 @@ def test_named_columns_grow_together_and_what_is_new_is_zero(length: int, needed
     assert all(array.flags.c_contiguous and array.flags.writeable for array in after)
 
 
-def test_what_is_large_enough_stays_where_it_is() -> None:
+def test_an_array_that_is_large_enough_is_not_copied() -> None:
     state = columns(10)
     assert grown(state, ("names", "pairs"), 10) is state
 

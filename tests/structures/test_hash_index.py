@@ -138,7 +138,7 @@ def test_keys_that_resemble_each_other_do_not_meet_in_one_bucket() -> None:
     assert max(map(len, chains(index))) < 12
 
 
-def test_what_stands_beside_a_key_is_no_part_of_it() -> None:
+def test_extra_columns_beside_a_key_are_no_part_of_it() -> None:
     index = new_hash_index(1, extra=2)
     entry = insert(index, 7, 0, 0)
     index.keys[entry, 1:] = 5, 6

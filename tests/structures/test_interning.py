@@ -72,7 +72,7 @@ steps = st.lists(
 
 
 @given(steps)
-def test_a_table_keeps_what_is_used_and_nothing_else(steps: list[tuple[str, list[str]]]) -> None:
+def test_a_table_keeps_only_codes_in_use(steps: list[tuple[str, list[str]]]) -> None:
     both = TableBesideCounter()
     for step, symbols in steps:
         match step:
@@ -136,7 +136,7 @@ def test_a_code_that_stands_for_nothing_is_an_error() -> None:
         table.value(0)
 
 
-def test_single_uses_are_counted_with_those_in_bulk() -> None:
+def test_single_uses_are_counted_with_uses_in_bulk() -> None:
     table: InterningTable[str] = InterningTable()
     code = table.code("a")
     assert table.acquire("a", 2) == code

@@ -23,7 +23,7 @@ def _run(steps: NDArray[np.int64], rows: NDArray[np.int32], heads: NDArray[np.in
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 7)), max_size=60))
-def test_lists_hold_what_was_pushed_and_not_removed_the_newest_first(steps: list[tuple[int, int]]) -> None:
+def test_lists_contain_the_pushed_and_not_removed_items_newest_first(steps: list[tuple[int, int]]) -> None:
     rows = np.zeros((8, 3), dtype=np.int32)
     heads = np.full(2, -1, dtype=np.int64)
     _run(np.array(steps, dtype=np.int64).reshape(-1, 2), rows, heads)

@@ -16,7 +16,7 @@ steps = st.lists(
 
 
 @given(steps)
-def test_marks_are_what_a_list_would_be(steps: list[tuple[str, int, int]]) -> None:
+def test_marks_behave_like_a_list(steps: list[tuple[str, int, int]]) -> None:
     marks, size = new_marks(4), 4
     rest, touched = [0] * size, dict[int, int]()
     for step, place, value in steps:
@@ -39,7 +39,7 @@ def test_marks_are_what_a_list_would_be(steps: list[tuple[str, int, int]]) -> No
         assert marks.touched[: marks.count[0]].tolist() == list(touched)
 
 
-def test_what_is_touched_one_by_one_is_cleared_all_at_once() -> None:
+def test_marks_set_one_by_one_are_cleared_all_at_once() -> None:
     marks = new_marks(8)
     set_rest(marks, 3, 2)
     count = 0

@@ -8,7 +8,7 @@ import pytest
 from tocsin.structures import memory
 
 
-def test_available_memory_is_what_the_machine_or_the_container_has_left(
+def test_available_memory_is_the_free_memory_of_the_machine_or_the_container(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:    2000000 kB\n")

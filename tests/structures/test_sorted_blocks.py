@@ -74,7 +74,7 @@ def test_pairs_are_kept_in_order_while_they_come_and_go(seed: int, domain: int) 
             assert before == bisect_left(model, (float(probe), 1.0))
 
 
-def test_what_comes_in_order_fills_its_blocks() -> None:
+def test_ordered_insertions_fill_their_blocks() -> None:
     blocks = changed(new_sorted_blocks(), [(None, (float(i), 0.0)) for i in range(20 * BLOCK)])
     assert blocks.used[0] <= 20 * 4 // 3 + 1
     thinned = changed(blocks, [((float(i), 0.0), None) for i in range(20 * BLOCK) if i % 20])

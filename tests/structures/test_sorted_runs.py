@@ -115,7 +115,7 @@ def carried_out(steps: list[tuple[str, int, int, int, int]]) -> RunsBesideDicts:
 
 
 @given(steps)
-def test_a_run_holds_what_a_sorted_dict_would(steps: list[tuple[str, int, int, int, int]]) -> None:
+def test_a_run_behaves_like_a_sorted_dict(steps: list[tuple[str, int, int, int, int]]) -> None:
     carried_out(steps).check()
 
 
@@ -146,7 +146,7 @@ def test_a_full_leaf_is_split_into_two_halves() -> None:
     both.check()
 
 
-def test_an_emptied_leaf_goes_to_whoever_needs_one_next() -> None:
+def test_an_emptied_leaf_is_reused_next() -> None:
     both = RunsBesideDicts()
     first, second = both.new(), both.new()
     for key in range(10 * LEAF):

@@ -59,7 +59,7 @@ class Play:
         plan = self.plan(view_of(self.text("count(*)", "{a} > 0 and {b} > 0")))
         self.family = RowFamily(plan.tables, plan.equal, matcher)
         self.family.load({name: list(table.rows()) for name, table in self.tables.items()})
-        self.told = 0
+        self.reported = 0
 
     # what is asked
 
@@ -157,16 +157,16 @@ class Play:
                 {n: (answers[n], now[n]) for n in now if canonical(answers[n]) != canonical(now[n])}
             )
             answers = now
-        told: list[dict[int, tuple[Answer, Answer]]] = [{} for _ in made]
+        reported: list[dict[int, tuple[Answer, Answer]]] = [{} for _ in made]
         changes = self.family.change(made)
         for place, (row, number) in enumerate(
             zip(changes.rows.tolist(), changes.numbers.tolist(), strict=True)
         ):
-            assert number not in told[row]
-            told[row][number] = changes.old_answer(place), changes.new_answer(place)
+            assert number not in reported[row]
+            reported[row][number] = changes.old_answer(place), changes.new_answer(place)
             assert_difference(changes, place)
-        self.told += sum(map(len, told))
-        for got, wanted in zip(told, expected, strict=True):
+        self.reported += sum(map(len, reported))
+        for got, wanted in zip(reported, expected, strict=True):
             assert set(got) == set(wanted)
             for number, (old, new) in wanted.items():
                 assert_same(got[number][0], old)
@@ -201,12 +201,12 @@ def canonical(answer: Answer) -> object:
     return answer
 
 
-def _key(told: AnswerItem) -> Hashable:
-    if isinstance(told, Mapping):
+def _key(item: AnswerItem) -> Hashable:
+    if isinstance(item, Mapping):
         return frozenset(
-            (name, None if value is None else (kind_of(value), value)) for name, value in told.items()
+            (name, None if value is None else (kind_of(value), value)) for name, value in item.items()
         )
-    return kind_of(told), told
+    return kind_of(item), item
 
 
 def assert_same(got: Answer, wanted: Answer) -> None:

@@ -67,7 +67,7 @@ def test_other_conditions_are_followed_by_rows(text: str) -> None:
         ("select * from table t a join table u b on a.x = 1", "two tables are joined where"),
     ],
 )
-def test_what_cannot_be_a_view_is_refused_with_what_can(text: str, reason: str) -> None:
+def test_an_unsupported_view_is_refused_with_the_remedy(text: str, reason: str) -> None:
     with pytest.raises(SubscriptionError, match=reason.replace("(", "[(]")):
         planned(text)
 

@@ -22,28 +22,30 @@ def test_messages_that_none_can_hear_are_not_sent() -> None:
         place = random.integers(0, 40, 8)
         place = np.unique(place)
         new = random.integers(0, 20, len(place)).astype(np.float64)
-        told = [family.change_points(PointChanges(x[place], y[place], x[place], new)) for family in families]
+        changes = [
+            family.change_points(PointChanges(x[place], y[place], x[place], new)) for family in families
+        ]
         y[place] = new
         one, other = [
-            sorted(zip(t.rows.tolist(), t.numbers.tolist(), t.new.tolist(), strict=True)) for t in told
+            sorted(zip(t.rows.tolist(), t.numbers.tolist(), t.new.tolist(), strict=True)) for t in changes
         ]
         assert [repr(each) for each in one] == [repr(each) for each in other]
     sent = [family.stats().messages for family in families]
     assert 0 < sent[1] < sent[0]
 
 
-def test_what_is_kept_does_not_depend_on_how_high_numbers_are() -> None:
+def test_state_does_not_depend_on_the_size_of_numbers() -> None:
     families = [RangeFamily("min"), RangeFamily("min")]
     lows, highs = np.array([0.0, 5.0, 9.0]), np.array([6.0, 8.0, 1.0])
     numbers = [np.array([0, 1, 2]), np.array([5_000_000, 3, 4_000_000_000])]
-    told = []
+    changes = []
     for family, those in zip(families, numbers, strict=True):
         family.load_points(np.array([1.0, 7.0]), np.array([3.0, 4.0]))
         family.add_ranges(those, lows, highs)
         none = np.array([np.nan])
-        told.append(family.change_points(PointChanges(none, none, np.array([5.5]), np.array([1.0]))))
+        changes.append(family.change_points(PointChanges(none, none, np.array([5.5]), np.array([1.0]))))
         family.remove(those[:1])
         family.add_ranges(those[:1], lows[:1], highs[:1])
         assert [family.answer(int(number)) for number in those] == [1, 1, None]
-    assert [sorted(one.numbers.tolist()) for one in told] == [[0, 1], [3, 5_000_000]]
+    assert [sorted(one.numbers.tolist()) for one in changes] == [[0, 1], [3, 5_000_000]]
     assert families[0].stats() == families[1].stats()

@@ -50,7 +50,7 @@ def scanned(held: dict[int, tuple[float, float]], messages: Messages) -> list[li
 @pytest.mark.parametrize("matcher", MATCHERS)
 @settings(max_examples=settings().max_examples // 16)
 @given(first=st.lists(ranges, max_size=20), then=st.lists(ranges, max_size=20), sides=rectangles)
-def test_those_hear_a_message_whose_range_lies_between_its_ends(
+def test_a_message_reaches_the_ranges_between_its_ends(
     matcher: str | None,
     first: list[tuple[float, float]],
     then: list[tuple[float, float]],

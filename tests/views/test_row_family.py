@@ -33,7 +33,7 @@ JOINS = {
 @pytest.mark.parametrize("join", JOINS.values(), ids=JOINS)
 @settings(max_examples=500 if LONG else 10)
 @given(seed=st.integers(0, 2**32 - 1), matcher=st.sampled_from(MATCHERS))
-def test_each_changed_answer_is_told_once_and_no_other(join: str, seed: int, matcher: str | None) -> None:
+def test_each_changed_answer_is_reported_once_and_no_other(join: str, seed: int, matcher: str | None) -> None:
     Play(seed, join, matcher).run(30)
 
 
@@ -54,10 +54,10 @@ class Following:
         self.rows[table].pop(slot, None)
         if row is not None:
             self.rows[table][slot] = row
-        told = self.family.change([RowChange(table, slot, row)])
+        changed = self.family.change([RowChange(table, slot, row)])
         return {
-            number: (told.old_answer(place), told.new_answer(place))
-            for place, number in enumerate(told.numbers.tolist())
+            number: (changed.old_answer(place), changed.new_answer(place))
+            for place, number in enumerate(changed.numbers.tolist())
         }
 
 
@@ -71,8 +71,8 @@ def test_a_product_that_becomes_cheap_brings_its_orders() -> None:
     ink = {"o.id": 1, "o.product": "ink", "o.qty": 150, "p.id": "ink", "p.price": 8}
     pen = {"o.id": 2, "o.product": "pen", "o.qty": 300, "p.id": "pen", "p.price": 9}
     assert following.family.answer(0) == (ink,)
-    told = following.put("products", 1, {"id": "pen", "price": 9})
-    assert told == {0: ((ink,), (ink, pen)), 1: (150, 450)}
+    changed = following.put("products", 1, {"id": "pen", "price": 9})
+    assert changed == {0: ((ink,), (ink, pen)), 1: (150, 450)}
     assert following.put("orders", 0, None) == {0: ((ink, pen), (pen,)), 1: (450, 300)}
     assert following.put("orders", 1, {"id": 2, "product": "paper", "qty": 300}) == {
         0: ((pen,), ()),
@@ -80,7 +80,7 @@ def test_a_product_that_becomes_cheap_brings_its_orders() -> None:
     }
 
 
-def test_a_row_of_which_nothing_else_is_told_is_no_change() -> None:
+def test_a_row_with_the_same_selected_values_is_no_change() -> None:
     text = "select symbol, price from table t where price > 1 and risk > 1"
     following = Following(text, t=[{"symbol": "A", "price": 2, "risk": 2}])
     assert following.put("t", 0, {"symbol": "A", "price": 2.0, "risk": 3, "note": "x"}) == {}
@@ -90,7 +90,7 @@ def test_a_row_of_which_nothing_else_is_told_is_no_change() -> None:
     assert following.put("t", 0, {"symbol": 1, "price": 2, "risk": 3}) != {}  # true is not 1
 
 
-def test_rows_that_exchange_what_is_told_of_them_are_the_same_rows() -> None:
+def test_rows_that_exchange_their_selected_values_are_no_change() -> None:
     text = "select r.v from table t l join table u r on l.k = r.k where l.a >= 0 and r.a >= 0 and l.pick = r.pick"
     one: Row
     other: Row
@@ -140,12 +140,12 @@ def test_sums_are_exact_whatever_has_come_and_gone() -> None:
     text = "select sum(y) from table t where a > 0 and b > 0"
     following = Following(text, t=[{"a": 1, "b": 1, "y": 0.1}])
     assert following.put("t", 1, {"a": 1, "b": 1, "y": 1e300}) == {0: (0.1, 1e300)}
-    assert following.put("t", 2, {"a": 1, "b": 1, "y": 0.2}) == {}  # too small beside it to be told
+    assert following.put("t", 2, {"a": 1, "b": 1, "y": 0.2}) == {}  # too small beside it to change the answer
     assert following.put("t", 1, None) == {0: (1e300, 0.30000000000000004)}
     assert following.put("t", 2, {"a": 1, "b": 1, "y": 10**400}) == {0: (0.30000000000000004, float("inf"))}
 
 
-def test_what_is_kept_does_not_grow_with_changes() -> None:
+def test_state_does_not_grow_with_changes() -> None:
     kinds = ["min(y)", "max(y)", "sum(y)", "distinct y", "*"]
     following = Following(*(f"select {kind} from table t where a > 0 and b > 0" for kind in kinds), t=[])
     for slot in range(20):

@@ -94,14 +94,14 @@ def test_an_arrow_table_changes_the_same_as_its_rows() -> None:
     assert [other.answer(number) for number in range(3)] == [one.answer(number) for number in range(3)]
 
 
-def test_a_change_that_is_not_heard_is_made_good_by_the_next_one() -> None:
+def test_an_unreported_change_is_part_of_the_next_report() -> None:
     runtime = new_runtime(COUNT, DISTINCT)
 
-    def report(heard: bool, *rows: Event) -> list[tuple[Any, ...]]:
+    def report(valid: bool, *rows: Event) -> list[tuple[Any, ...]]:
         changes = process(runtime, rows)
-        told = runtime.report(changes, np.full(len(changes), heard))
-        assert heard or not len(told)
-        return [(*line[1:], told.differences(i)) for i, line in enumerate(lines(told))]
+        reported = runtime.report(changes, np.full(len(changes), valid))
+        assert valid or not len(reported)
+        return [(*line[1:], reported.differences(i)) for i, line in enumerate(lines(reported))]
 
     assert report(True, row(1, k=1, y=1)) == [(0, 0, 1, ((), ())), (1, (), (1,), ((), (1,)))]
     report(False, row(2, k=2, y=2))
@@ -189,6 +189,6 @@ def test_an_interrupted_change_is_followed_from_the_record_of_additions(
     expected: Mapping[int, Any] = {0: 3, 1: 8, 2: 7, 3: None, 5: 1}
     assert {number: runtime.answer(number) for number in expected} == expected
     changes = process(runtime, [row(3, k=2, x=6, y=1), row(3, k=4, x=1, y=4)])
-    told = runtime.report(changes, np.ones(len(changes), dtype=np.bool_))
+    reported = runtime.report(changes, np.ones(len(changes), dtype=np.bool_))
     # Each begins with the answer that was reported last.
-    assert lines(told) == [(0, 1, 2, 9), (0, 2, 2, 8), (1, 0, 1, 4), (1, 1, 9, 10)]
+    assert lines(reported) == [(0, 1, 2, 9), (0, 2, 2, 8), (1, 0, 1, 4), (1, 1, 9, 10)]

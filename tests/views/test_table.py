@@ -63,7 +63,7 @@ def test_a_row_older_than_the_one_held_is_late() -> None:
     assert len(table) == 0
 
 
-def test_keys_are_told_apart_by_kind_and_may_be_several_attributes() -> None:
+def test_keys_are_distinguished_by_kind_and_may_be_several_attributes() -> None:
     table = StoredTable("t", ("a", "b"))
     kinds: list[Value] = [1, True, "1", 1.0]
     for kind in kinds:

@@ -52,7 +52,7 @@ def of(report: Report, experiment: str, matcher: str) -> set[str]:
 
 @pytest.mark.parametrize("size", ["300", "600"])
 @pytest.mark.parametrize("ratio", ["1", "4"])
-def test_figure_1_counts_what_is_examined_in_vain(report: Report, size: str, ratio: str) -> None:
+def test_figure_1_counts_candidates_that_do_not_match(report: Report, size: str, ratio: str) -> None:
     part = f"figure 1: {size} subscriptions, {ratio} to a bucket"
     for method in ("MKH", "AMKH(1,2)", "AMKH(0,-)"):
         assert of(report, part, method) == COUNTED | TIMED
@@ -72,7 +72,7 @@ def test_studies_compare_the_choice_with_the_best(report: Report) -> None:
         assert of(report, part, "best of these") == {"unmatched examined", "matching time"}
 
 
-def test_the_best_is_the_least_of_those_it_was_chosen_from(report: Report) -> None:
+def test_the_best_is_the_least_of_its_choices(report: Report) -> None:
     best = [one for one in report.measurements if one.details["matcher"] == "best of these"]
     for one in best:
         others = [
@@ -86,7 +86,7 @@ def test_the_best_is_the_least_of_those_it_was_chosen_from(report: Report) -> No
         assert one.value == min(others)
 
 
-def test_times_are_beside_those_of_other_matchers(report: Report) -> None:
+def test_times_are_beside_the_times_of_other_matchers(report: Report) -> None:
     for matcher in MATCHERS:
         wanted = TIMED | {"build time", "memory"} | (COUNTED if "mkh" in matcher else set())
         assert of(report, "time", matcher) == wanted
@@ -110,7 +110,7 @@ def test_one_experiment_and_one_matcher_may_be_asked_for() -> None:
     assert {one.details["matcher"] for one in found.measurements} == {"opindex"}
 
 
-def test_what_there_is_not_is_told_before_anything_is_measured() -> None:
+def test_unknown_names_are_refused_before_anything_is_measured() -> None:
     with pytest.raises(TocsinError, match="no experiment `figure 2`; there are: figure 1, best G"):
         run(TINY, experiments=["figure 2"])
     with pytest.raises(MatcherError, match="no matcher `amhk`; did you mean `amkh`"):

@@ -121,7 +121,9 @@ def test_loading_is_measured_in_all_ways(report: Report) -> None:
     assert set(of(report, "loading")) == {"by the column", "Engine.subscribe_many", "Engine.subscribe"}
 
 
-def test_what_is_not_installed_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch, report: Report) -> None:
+def test_systems_that_are_not_installed_are_skipped_and_reported(
+    monkeypatch: pytest.MonkeyPatch, report: Report
+) -> None:
     ways = ("Tocsin", "Engine.match_sequences", "Engine.publish_many")
     ours = {f"{way}, {question}" for way in ways for question in ("S3", "S4")}
     assert ours | {"pandas, S3"} <= set(of(report, "ticks"))
@@ -132,7 +134,7 @@ def test_what_is_not_installed_is_left_out_and_said(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.skipif(find_spec("duckdb") is None, reason="needs the extra `bench`")
-def test_sql_finds_what_a_loop_finds() -> None:
+def test_sql_and_a_loop_find_the_same() -> None:
     prices = make_prices(7, 60)
     by_name: dict[str, list[tuple[int, int, float]]] = {}
     for number, row in enumerate(prices.to_pylist()):
@@ -181,7 +183,7 @@ def test_all_modes_find_the_same_and_something(kind: Kind) -> None:
     assert all(np.array_equal(one, found["cayuga"]) for one in found.values())
 
 
-def test_what_is_equal_is_merged() -> None:
+def test_equal_states_are_merged() -> None:
     workload = Workload(kind="NonDeterministic")
     subject = Subject("dynamic", "cayuga")
     loading = subject.load(technical_input("NonDeterministic", 2_000).groups)
@@ -207,7 +209,7 @@ def test_targets_are_for_the_number_of_subscriptions_that_they_were_set_for(repo
     assert session.target("throughput", "Filter", 100_000) is None
 
 
-def test_what_there_is_not_is_told_before_anything_is_measured(tmp_path: Path) -> None:
+def test_unknown_names_are_refused_before_anything_is_measured(tmp_path: Path) -> None:
     with pytest.raises(TocsinError, match="no experiment `figure 6`; there are: subscriptions, skew"):
         run(TINY, experiments=["figure 6"])
     with pytest.raises(MatcherError, match="no matcher `dinamic`; did you mean `dynamic`"):

@@ -158,7 +158,7 @@ def test_every_template_is_read_and_has_a_column_for_each_parameter(kind: Kind) 
         assert [type(step) for step in query.steps] == [From, later, later]
 
 
-def test_what_the_templates_ask_for_beside_the_steps() -> None:
+def test_templates_have_conditions_beside_the_steps() -> None:
     texts = {kind: drawn(kind=kind)[0].text for kind in KINDS}
     assert "1.01 * a." in texts["LinearDyn"]
     assert "1.01 * b." in texts["LinearDyn"]

@@ -78,7 +78,7 @@ def values(report: Report, experiment: str, name: str) -> dict[tuple[str, float 
     }
 
 
-def test_every_experiment_simulates_its_strategies_and_shows_what_it_says(report: Report) -> None:
+def test_every_experiment_simulates_its_strategies_and_shows_its_figures(report: Report) -> None:
     assert report.parameters["left_out"] == "quotes"
     for name, experiment in EXPERIMENTS.items():
         for figure in experiment.shown if name != "quotes" else ():
@@ -90,9 +90,9 @@ def test_every_experiment_simulates_its_strategies_and_shows_what_it_says(report
 
 def test_all_strategies_tell_the_same_number_of_answers(report: Report) -> None:
     for experiment in EXPERIMENTS:
-        told = values(report, experiment, "told")
-        for at in {at for _, at in told}:
-            assert len({value for (_, place), value in told.items() if place == at}) == 1, experiment
+        changed = values(report, experiment, "told")
+        for at in {at for _, at in changed}:
+            assert len({value for (_, place), value in changed.items() if place == at}) == 1, experiment
 
 
 def test_ignorable_updates_cost_a_server_nothing(report: Report) -> None:
@@ -147,7 +147,7 @@ def test_a_report_is_drawn_and_read_back(report: Report, tmp_path: Path) -> None
     assert all(path.stat().st_size > 1_000 for path in drawn)
 
 
-def test_what_there_is_not_is_told_before_anything_is_simulated() -> None:
+def test_unknown_names_are_refused_before_anything_is_simulated() -> None:
     with pytest.raises(
         TocsinError, match="no experiment `figure 6`; there are: database-size, subscriptions"
     ):

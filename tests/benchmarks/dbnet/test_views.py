@@ -69,7 +69,7 @@ def test_every_experiment_measures_something(report: Report) -> None:
     assert report.parameters["quotes"] == "made up"
 
 
-def test_reformulating_tells_what_updates_are(report: Report) -> None:
+def test_reformulation_counts_the_kinds_of_updates(report: Report) -> None:
     shares = [values(report, "reformulate", name) for name in ("ignorable", "good", "bad")]
     for place in shares[0]:
         assert sum(share[place] for share in shares) == pytest.approx(100)
@@ -98,9 +98,9 @@ def test_every_kind_and_the_matchers_take_part(report: Report) -> None:
     notified = values(report, "kinds", "notified by one")
     assert {name for name, _ in notified} == set(RANGE_AGGREGATES)
     assert all(each > 0 for each in notified.values())
-    heard = values(report, "matchers", "heard")
-    assert set(heard) == {(name, TINY.compared) for name in (POINTS, *MATCHERS)}
-    assert len(set(heard.values())) == 1
+    counts = values(report, "matchers", "heard")
+    assert set(counts) == {(name, TINY.compared) for name in (POINTS, *MATCHERS)}
+    assert len(set(counts.values())) == 1
 
 
 def test_databases_are_asked_in_two_ways(report: Report) -> None:
@@ -127,7 +127,7 @@ def test_a_database_that_tells_something_else_ends_the_run(monkeypatch: pytest.M
         databases.databases(session)
 
 
-def test_what_is_told_wrongly_is_seen() -> None:
+def test_wrong_answers_are_found() -> None:
     points, ranges = draw_points(50), draw_ranges(20)
     updates = draw_updates(points, 40, spikes=0.2)
     family = RangeFamily("min")
@@ -152,7 +152,7 @@ def test_targets_are_for_the_sizes_that_they_were_set_for() -> None:
     assert session.target("times as fast", "SQLite", 10_000) == 100
 
 
-def test_what_there_is_not_is_told_before_anything_is_measured(tmp_path: Path) -> None:
+def test_unknown_names_are_refused_before_anything_is_measured(tmp_path: Path) -> None:
     with pytest.raises(TocsinError, match="no experiment `figure 6`; there are: reformulate, database-size"):
         run(TINY, experiments=["figure 6"])
     with pytest.raises(MatcherError, match="no matcher `pints`; did you mean `points`"):

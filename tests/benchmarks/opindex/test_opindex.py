@@ -71,7 +71,7 @@ def test_every_experiment_measures_every_matcher_in_every_way(report: Report) ->
                 for one in report.measurements
                 if (one.details["experiment"], one.details["matcher"]) == (experiment, matcher)
             }
-            # Where only events vary, one index serves for all, and is told about elsewhere.
+            # Where only events vary, one index serves for all, and is reported elsewhere.
             wanted = FIGURES - LOADING if experiment in ("pairs", "full events") else FIGURES
             assert found == wanted, (experiment, matcher)
     assert all(one.value >= 0 for one in report.measurements)
@@ -89,7 +89,7 @@ def test_clause_forms_are_measured_on_matchers_that_hold_them(report: Report) ->
             assert f"{experiment}: {name} holds no clauses" in str(report.parameters["left_out"])
 
 
-def test_what_is_varied_takes_all_its_values(report: Report) -> None:
+def test_a_varied_parameter_takes_all_its_values(report: Report) -> None:
     varied: dict[str, Sequence[float]] = {
         "subscriptions": TINY.sizes,
         "attributes": TINY.attributes,
@@ -120,7 +120,7 @@ def test_matchers_that_are_not_registered_yet_are_named(report: Report) -> None:
     assert report.parameters["not_there"] == (", ".join(absent) or "none")
 
 
-def test_what_would_take_too_long_is_left_out_and_said() -> None:
+def test_runs_that_would_take_too_long_are_skipped_and_reported() -> None:
     hasty = run(replace(TINY, patience=0.0, tried=50), matcher=["counting"], experiments=["subscriptions"])
     small, large = (one for one in hasty.measurements if one.name == "left out")
     assert [small.details["at"], large.details["at"]] == list(TINY.sizes)
@@ -129,7 +129,7 @@ def test_what_would_take_too_long_is_left_out_and_said() -> None:
     assert not [one for one in hasty.measurements if one.name == "build time"]
 
 
-def test_what_does_not_fit_is_said_with_what_it_would_need() -> None:
+def test_runs_that_do_not_fit_are_reported_with_the_memory_they_need() -> None:
     tight = run(replace(TINY, tried=50), matcher=["counting"], experiments=["subscriptions"], memory=1e-6)
     small, large = (one for one in tight.measurements if one.name == "does not fit")
     assert large.value == pytest.approx(2 * small.value, rel=0.2)
@@ -187,7 +187,7 @@ def test_documents_products_and_words_are_read_where_they_are_given(tmp_path: Pa
     assert all(one.value > 0 for one in matches if one.details["experiment"] == "products from one")
 
 
-def test_missing_data_says_what_is_missing(tmp_path: Path) -> None:
+def test_missing_data_is_named(tmp_path: Path) -> None:
     (tmp_path / "news.jsonl.gz").touch()
     with pytest.raises(TocsinError, match=r"there is no .*products\.jsonl\.zst; name other files with"):
         OpIndexSession(TINY, data=tmp_path)

@@ -78,16 +78,16 @@ def test_every_experiment_measures_something(report: Report) -> None:
 
 def test_all_ways_tell_the_same_number_of_notifications_and_there_are_some(report: Report) -> None:
     for experiment in ("joins", "overhead"):
-        told = {
+        counts = {
             one.details["notifications"]
             for one in report.measurements
             if one.details["experiment"] == experiment and "notifications" in one.details
         }
-        assert len(told) == 1
-        assert min(map(int, told)) > 0
+        assert len(counts) == 1
+        assert min(map(int, counts)) > 0
 
 
-def test_an_extrapolated_join_says_so_and_keeps_what_was_measured(report: Report) -> None:
+def test_an_extrapolated_join_is_marked_and_keeps_its_measurement(report: Report) -> None:
     (nested,) = [one for one in report.measurements if "nested-loop" in one.name]
     assert nested.name == "nested-loop join, extrapolated"
     assert {"seconds for 40 events", "seconds for 80 events"} <= nested.details.keys()
@@ -149,7 +149,7 @@ def test_requests_are_answered_line_by_line(spark: SparkSession, tmp_path: Path)
     assert [one.rows for one in found] == [0, 0]
 
 
-def test_a_process_that_ends_is_told_of_with_its_last_words(
+def test_a_process_that_ends_is_reported_with_its_last_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process, "_MODULE", "benchmarks.spark.nowhere")

@@ -19,7 +19,7 @@ def test_without_an_exponent_all_are_alike() -> None:
     assert np.bincount(drawn.reshape(-1)) / 80_000 == pytest.approx(np.full(8, 1 / 8), abs=0.01)
 
 
-def test_a_row_is_drawn_by_weight_from_what_is_left() -> None:
+def test_a_row_is_drawn_by_weight_from_the_remaining_ones() -> None:
     weights = np.array([8.0, 4.0, 2.0, 1.0, 0.0])
     rows = Choice(5, weights).distinct(np.random.default_rng(1), 100_000, 3)
     found = rows @ np.array([100, 10, 1])
@@ -39,7 +39,7 @@ def test_a_row_never_holds_a_number_twice(count: int, exponent: float, width: in
     assert all(len(set(row)) == width for row in rows.tolist())
 
 
-def test_what_has_no_weight_is_never_drawn() -> None:
+def test_a_row_without_weight_is_never_drawn() -> None:
     weights = np.zeros(50)
     weights[[7, 31]] = 1e-9, 3e-9
     drawn = Choice(50, weights).draw(np.random.default_rng(1), 10_000)

@@ -82,7 +82,7 @@ def test_a_gain_that_rounding_swallows_is_a_gain(far: float) -> None:
         assert max(np.diff(routes.starts)) > 10
 
 
-def test_a_missing_neighbour_is_told() -> None:
+def test_a_missing_neighbour_is_reported() -> None:
     zones = grown(20, Splitting.UNIFORM, "negative", 0, 0, seed=2).can.zones
     alone = zones._replace(starts=np.zeros_like(zones.starts), neighbours=zones.neighbours[:0])
     here = int(Can(zones).locate(np.array([-99.0]), np.array([99.0]))[0])

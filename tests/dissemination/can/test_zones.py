@@ -123,7 +123,7 @@ def test_a_domain_is_divided_until_no_two_of_its_ranges_share_a_zone(seed: int) 
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "message"),
     [
         ({"nodes": 0}, "0 nodes"),
         ({"domain": (3.0, 3.0)}, "from 3.0 to 3.0 cannot be divided"),
@@ -137,9 +137,9 @@ def test_a_domain_is_divided_until_no_two_of_its_ranges_share_a_zone(seed: int) 
         ({"rows": np.array([1.0, np.nan])}, "row 1 has the x nan"),
     ],
 )
-def test_what_cannot_be_divided_is_refused(changed: dict[str, object], told: str) -> None:
+def test_invalid_divisions_are_refused(changed: dict[str, object], message: str) -> None:
     given = {"nodes": 9, "splitting": Splitting.UNIFORM, "lows": NONE, "highs": NONE, "rows": NONE}
-    with pytest.raises(TocsinError, match=told):
+    with pytest.raises(TocsinError, match=message):
         build_can(**{**given, "domain": (0.0, 9.0), "seed": 1, **changed})  # type: ignore[arg-type]
 
 

@@ -49,9 +49,9 @@ def follow(minima: SubscriptionMinima, *changes: Change) -> Broadcast:
 def test_answers_of_the_example(change: Change, altered: dict[int, float]) -> None:
     for nodes in (1, 2, 5, 9):
         minima = minima_of(TABLE, RANGES, nodes)
-        told = follow(minima, change).answers
-        numbers = minima.subscriptions[told.position].tolist()
-        assert dict(zip(numbers, told.new.tolist(), strict=True)) == altered
+        answers = follow(minima, change).answers
+        numbers = minima.subscriptions[answers.position].tolist()
+        assert dict(zip(numbers, answers.new.tolist(), strict=True)) == altered
         assert len(numbers) == len(altered)
 
 
@@ -66,7 +66,7 @@ def test_a_fall_reaches_part_of_its_quadrant_each_zone_from_one_that_was_reached
             falls = (batch.old_x == batch.new_x) & (batch.new_y < batch.old_y)
             is_fall = falls[np.repeat(passed.changes, np.diff(passed.trees.starts))]
             assert passed.is_reached[~is_fall].all()
-            # Roots are reached always, and whoever is reached has it from a zone that was.
+            # Roots are always reached, and every other reached zone has it from a reached zone.
             assert passed.is_reached[passed.trees.starts[:-1]].all()
             for begin, end in zip(passed.trees.starts[:-1], passed.trees.starts[1:], strict=True):
                 reached = passed.is_reached[begin:end]
@@ -115,10 +115,10 @@ def test_changes_before_one_of_a_row_that_is_not_held_are_made() -> None:
 def test_rows_and_lines_get_room() -> None:
     minima = minima_of([(50, 100)], [(40, 60)] * 4_000)
     count = 40
-    told = follow(minima, *((None, (50, 99 - y)) for y in range(count))).answers
-    assert len(told.change) == 4_000 * count
+    answers = follow(minima, *((None, (50, 99 - y)) for y in range(count))).answers
+    assert len(answers.change) == 4_000 * count
     assert minima.rows == count + 1
-    assert told.new[-1] == 99 - (count - 1)
+    assert answers.new[-1] == 99 - (count - 1)
 
 
 def test_a_row_that_stays_as_it_is_is_forwarded_and_alters_nothing() -> None:

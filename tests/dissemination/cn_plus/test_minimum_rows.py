@@ -24,7 +24,7 @@ def test_the_lowest_row_of_each_range_is_found() -> None:
                 assert np.isnan(found_x[place])
 
 
-def test_minima_at_short_numbers_are_told_apart() -> None:
+def test_minima_at_close_numbers_are_distinguished() -> None:
     for x in (np.arange(256.0), np.arange(1, 50) / 10):
         counts = minimum_rows(np.zeros(len(x), dtype=np.int64), 1, x, x, (x, x)).counts[0]
         assert counts.sum() == len(x)

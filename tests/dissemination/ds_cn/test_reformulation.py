@@ -55,7 +55,7 @@ def walked_from(can: Can, points: Iterable[Point], *changes: Change) -> Walked:
 
 
 @pytest.mark.parametrize("kind", ["min", "max"])
-def test_messages_are_those_of_one_server_with_all_rows(kind: str) -> None:
+def test_messages_equal_those_of_one_server_with_all_rows(kind: str) -> None:
     for seed in range(300 if LONG else 12):
         splitting = list(Splitting)[seed % 3]
         world = make_world(
@@ -168,7 +168,7 @@ def test_an_ignorable_change_ends_at_the_owner() -> None:
     assert not walked.coordinators.is_relevant.any()
 
 
-def test_a_row_that_moves_is_told_of_by_its_old_owner() -> None:
+def test_a_row_that_moves_is_reported_by_its_old_owner() -> None:
     walked = walked_from(split_at(25, 45, 75), TABLE, ((30, 8), (100, 9)))
     assert walked.coordinators.place.tolist() == [1]
     assert {receiver for _, receiver, *_ in sent(walked)[-1:]} == {1}

@@ -104,7 +104,7 @@ def test_a_message_reaches_all_whom_it_concerns_once(nodes: int, fan_out: int) -
         assert_delivered(multicast, rates, concerned, Delivery(*(column[mine] for column in carried)))
 
 
-def test_what_a_message_costs_does_not_depend_on_those_before_it() -> None:
+def test_the_cost_of_a_message_does_not_depend_on_earlier_ones() -> None:
     overlay = make_overlay(60)
     messages = random_messages(np.random.default_rng(4), 60, 40)
     at_once = deliver(Multicast(overlay, 5), messages)

@@ -44,12 +44,12 @@ def test_a_line_that_is_no_link_is_named(tmp_path: Path, line: str) -> None:
         read_edges(file)
 
 
-def test_a_binary_file_is_told_in_characters_that_can_be_written_down(tmp_path: Path) -> None:
+def test_a_binary_file_is_reported_in_printable_characters(tmp_path: Path) -> None:
     file = tmp_path / "links.bin"
     file.write_bytes(b"\x00\xff" * 10_000)
-    with pytest.raises(TocsinError, match=r"line 1: `\\x00\\udcff.*…` is no link") as told:
+    with pytest.raises(TocsinError, match=r"line 1: `\\x00\\udcff.*…` is no link") as raised:
         read_edges(file)
-    assert len(str(told.value).encode()) < 1_000
+    assert len(str(raised.value).encode()) < 1_000
 
 
 def test_a_network_in_parts_is_refused_with_their_sizes(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_degrees_follow_the_power_law_beside_the_leaves() -> None:
 
 
 @pytest.mark.parametrize("leaves", [0.0, 0.3, 0.6])
-def test_whoever_lacks_a_link_has_one_to_all_others_that_do(leaves: float) -> None:
+def test_nodes_that_lack_a_link_are_linked_to_each_other(leaves: float) -> None:
     lacking = 0
     for seed in range(20):
         wanted, _ = _degrees(np.random.default_rng([seed, 20]), 20, 2.2, leaves)
@@ -67,7 +67,7 @@ def test_an_exponent_may_be_a_whole_number() -> None:
     assert np.array_equal(make_topology(60, exponent=2).ends, make_topology(60, exponent=2.0).ends)
 
 
-def test_the_network_of_a_seed_stays_what_it_was() -> None:
+def test_the_network_of_a_seed_stays_the_same() -> None:
     assert make_topology(8, seed=1).ends.tolist() == [
         [0, 1],
         [0, 4],
@@ -82,7 +82,7 @@ def test_the_network_of_a_seed_stays_what_it_was() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"nodes": 1}, "at least 2"),
         ({"exponent": 1.0}, "above 1"),
@@ -91,6 +91,6 @@ def test_the_network_of_a_seed_stays_what_it_was() -> None:
         ({"leaves": -0.1}, "at least 0"),
     ],
 )
-def test_what_makes_no_network_is_refused(given: dict[str, float], told: str) -> None:
-    with pytest.raises(TocsinError, match=told):
+def test_invalid_networks_are_refused(given: dict[str, float], message: str) -> None:
+    with pytest.raises(TocsinError, match=message):
         make_topology(**given)  # type: ignore[arg-type]

@@ -23,7 +23,7 @@ def distances(topology: Topology) -> np.ndarray:
 
 
 @pytest.mark.parametrize("nodes", [2, 3, 60])
-def test_hops_are_those_of_the_shortest_paths(nodes: int) -> None:
+def test_hops_are_counted_along_shortest_paths(nodes: int) -> None:
     topology = make_topology(nodes, seed=5)
     overlay = place_overlay(topology, nodes, seed=1)
     assert sorted(overlay.hosts.tolist()) == list(range(nodes))

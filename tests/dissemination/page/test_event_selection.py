@@ -46,7 +46,7 @@ def test_a_picture_with_few_sorts_has_events_enough() -> None:
     assert len(sorts) >= 8
 
 
-def test_rows_that_come_go_and_move_are_told_too() -> None:
+def test_rows_that_come_go_and_move_are_selected_too() -> None:
     world = make_world(5, nodes=4, events=400)
     assert {EventKind.COMES, EventKind.GOES, EventKind.MOVE} <= {
         one.kind for one in choose_events(world.queries, all_changes(world))
@@ -66,7 +66,7 @@ def test_a_spike_goes_where_answers_are(kind: str, spike: float, words: str) -> 
     assert headline(there) == f"Row 1 at x = 5: y {words} all others"
 
 
-def test_what_is_left_out_is_not_made() -> None:
+def test_chosen_events_can_be_replayed_without_the_others() -> None:
     world = make_world(6, nodes=4, events=300)
     chapters = choose_events(world.queries, all_changes(world))
     definition = Definition(world.queries)
@@ -74,7 +74,7 @@ def test_what_is_left_out_is_not_made() -> None:
         assert len(list(definition.follow(one_change(one.old, one.new)))) == 1
 
 
-def test_sorts_are_told_apart() -> None:
+def test_kinds_of_events_are_distinguished() -> None:
     queries = RangeQueries(
         "min", np.array([1.0, 1.0, 5.0]), np.array([2.0, 8.0, 4.0]), np.array([0.0]), np.array([9.0])
     )

@@ -41,7 +41,7 @@ def drawn(prepared: Prepared, chapters: list[ShownEvent]) -> Scene:
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_what_is_drawn_is_what_a_run_costs(
+def test_the_drawn_messages_are_those_of_a_run(
     name: str, prepared: Prepared, chapters: list[ShownEvent], drawn: Scene
 ) -> None:
     strategy = strategy_named(name)(prepared.setting, prepared.queries)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from tests.dissemination.worlds import assert_flows_from, told_of
+from tests.dissemination.worlds import assert_flows_from, changed_answers_of
 from tocsin.dissemination.byte_model import ByteModel
 from tocsin.dissemination.can.construction import Splitting, build_can
 from tocsin.dissemination.network.inet import make_topology
@@ -158,7 +158,7 @@ def origins(strategy: Strategy, changes: JoinChanges) -> list[set[int]]:
 
 @pytest.mark.parametrize("name", ["S-UN", "CN", "S-CN"])
 @pytest.mark.parametrize("at_once", [7, 256])
-def test_every_subscriber_is_told_once_of_a_change_that_alters_its_pairs(
+def test_every_change_of_a_subscriptions_pairs_is_reported_once(
     name: str, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tocsin.dissemination.query_kinds.join_pairs._BATCH", at_once)
@@ -170,19 +170,19 @@ def test_every_subscriber_is_told_once_of_a_change_that_alters_its_pairs(
         for batch in (changes[:1], changes[1:25], [], changes[25:]):
             expected = list(definition.follow(batch))
             outcome = strategy.publish(columns(batch))
-            assert told_of(outcome, len(batch)) == expected, f"seed {seed}"
+            assert changed_answers_of(outcome, len(batch)) == expected, f"seed {seed}"
             assert_flows_from(origins(strategy, columns(batch)), strategy, outcome)
             assert [strategy.answer(number) for number in range(len(queries))] == definition.answers
 
 
-def test_a_unicast_is_as_long_as_what_it_tells() -> None:
+def test_the_size_of_a_unicast_counts_its_changed_pairs() -> None:
     setting, queries, changes = make_world(2, nodes=12)
     setting = replace(setting, byte_model=ByteModel(field=4, header=3))
     outcome = strategy_named("S-UN")(setting, queries).publish(columns(changes))
-    sent, told = outcome.traffic, outcome.answer_changes
+    sent, altered = outcome.traffic, outcome.answer_changes
     gateways = setting.can.locate(queries.lows, queries.highs)
     expected: dict[tuple[int, int], int] = {}
-    for change, place, old, new in zip(told.rows, told.numbers, told.old, told.new, strict=True):
+    for change, place, old, new in zip(altered.rows, altered.numbers, altered.old, altered.new, strict=True):
         line = int(change), int(gateways[place])
         expected[line] = expected.get(line, 0) + 3 + 4 * (1 + 3 * len(set(old) ^ set(new)))
     lines = zip(sent.event.tolist(), sent.receiver.tolist(), sent.size.tolist(), strict=True)
@@ -225,7 +225,7 @@ def small() -> JoinQueries:
     return JoinQueries(r, s, np.array([0.0]), np.array([30.0]))
 
 
-def told(change: Change) -> list[tuple[float, ...]]:
+def reformulated(change: Change) -> list[tuple[float, ...]]:
     """Return the messages of a change: the corner, the ids, z and the sign."""
     messages = small().new_server().reformulate(columns([change]))
     assert np.isinf(messages.outer_l).all()
@@ -236,22 +236,22 @@ def told(change: Change) -> list[tuple[float, ...]]:
 
 
 def test_a_message_is_a_pair_that_comes_or_goes() -> None:
-    assert told((JoinSide.R, 3, ABSENT, (9.0, 15.0))) == [(15.0, 15.0, 3, 8, 0.6, 1)]
-    assert told((JoinSide.S, 7, (5.0, 0.5), ABSENT)) == [(10.0, 10.0, 1, 7, 0.5, -1)]
-    assert told((JoinSide.S, 7, (5.0, 0.5), (6.0, 0.7))) == [
+    assert reformulated((JoinSide.R, 3, ABSENT, (9.0, 15.0))) == [(15.0, 15.0, 3, 8, 0.6, 1)]
+    assert reformulated((JoinSide.S, 7, (5.0, 0.5), ABSENT)) == [(10.0, 10.0, 1, 7, 0.5, -1)]
+    assert reformulated((JoinSide.S, 7, (5.0, 0.5), (6.0, 0.7))) == [
         (10.0, 10.0, 1, 7, 0.5, -1),
         (20.0, 20.0, 2, 7, 0.7, 1),
     ]
-    assert told((JoinSide.R, 1, (5.0, 10.0), (5.0, 11.0))) == [
+    assert reformulated((JoinSide.R, 1, (5.0, 10.0), (5.0, 11.0))) == [
         (10.0, 10.0, 1, 7, 0.5, -1),
         (11.0, 11.0, 1, 7, 0.5, 1),
     ]
 
 
-def test_what_no_pair_hears_of_makes_no_message() -> None:
-    assert told((JoinSide.R, 2, (6.0, 20.0), ABSENT)) == []
-    assert told((JoinSide.R, 1, (5.0, 10.0), (5.0, 10.0))) == []
-    assert told((JoinSide.S, 9, ABSENT, (1.0, 1.0))) == []
+def test_a_change_that_affects_no_pair_makes_no_message() -> None:
+    assert reformulated((JoinSide.R, 2, (6.0, 20.0), ABSENT)) == []
+    assert reformulated((JoinSide.R, 1, (5.0, 10.0), (5.0, 10.0))) == []
+    assert reformulated((JoinSide.S, 9, ABSENT, (1.0, 1.0))) == []
 
 
 def test_replicas_share_the_rows_they_began_with_but_not_their_changes() -> None:
@@ -291,7 +291,7 @@ def test_a_change_with_half_a_row_is_refused_before_any_is_made() -> None:
         small().check(columns([fine, (JoinSide.R, 4, ABSENT, (9.0, math.nan))]))
 
 
-def test_what_makes_no_question_is_refused() -> None:
+def test_invalid_queries_are_refused() -> None:
     r = JoinRows(np.array([1, 1]), np.array([5.0, 6.0]), np.array([10.0, 20.0]))
     s = JoinRows(np.array([7]), np.array([5.0]), np.array([np.nan]))
     one, two, none = np.array([1.0]), np.array([2.0]), r.take(np.array([], dtype=np.int64))

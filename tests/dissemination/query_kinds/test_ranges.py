@@ -11,7 +11,7 @@ from tocsin.views.changes import PointChanges
 
 
 @pytest.mark.parametrize("wrong", [(np.nan, 1.0), (1.0, np.nan), (np.inf, 1.0), (1.0, -np.inf)])
-def test_a_row_that_is_no_point_is_told(wrong: tuple[float, float]) -> None:
+def test_a_row_that_is_no_point_is_refused(wrong: tuple[float, float]) -> None:
     x, y = np.array([[2.0, 3.0], wrong]).T
     with pytest.raises(TocsinError, match=r"row 1: \(.*\) is no point"):
         RangeQueries("sum", x, y, np.array([0.0]), np.array([5.0]))
@@ -30,7 +30,7 @@ def test_every_range_has_two_ends(lows: int, highs: int) -> None:
 
 @pytest.mark.parametrize("name", STRATEGIES)
 @pytest.mark.parametrize("wrong", [(1.0, np.nan), (np.nan, 1.0), (np.inf, 1.0), (1.0, -np.inf)])
-def test_a_change_to_what_is_no_point_is_refused_before_any_is_made(
+def test_a_change_to_an_invalid_point_is_refused_before_any_is_made(
     name: str, wrong: tuple[float, float]
 ) -> None:
     world = make_world(1)
@@ -51,7 +51,7 @@ def test_distinct_values_are_codes() -> None:
 
 
 @pytest.mark.parametrize("name", ["S-UN", "CN", "S-CN"])
-def test_the_greatest_code_is_told_as_any_other(name: str) -> None:
+def test_the_greatest_code_is_reported_like_any_other(name: str) -> None:
     greatest, nothing = 2.0**20 - 1, np.array([np.nan])
     ends = np.array([0.0]), np.array([5.0])
     queries = RangeQueries("distinct", np.array([1.0]), np.array([greatest]), *ends)

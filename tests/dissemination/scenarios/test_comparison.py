@@ -23,9 +23,9 @@ def prepared() -> Prepared:
 
 
 def test_a_comparison_tells_of_every_batch_and_gives_a_result_for_each(prepared: Prepared) -> None:
-    told: list[tuple[str, int]] = []
-    results = list(compare(prepared, ["S-UN", "S-CN"], 20, lambda *one: told.append(one)))
-    assert told == [
+    progress: list[tuple[str, int]] = []
+    results = list(compare(prepared, ["S-UN", "S-CN"], 20, lambda *one: progress.append(one)))
+    assert progress == [
         *(("S-UN", size) for size in (CLOSELY, 20, 20, 10)),
         *(("S-CN", size) for size in (CLOSELY, 20, 20, 10)),
     ]
@@ -61,10 +61,10 @@ def test_a_maximum_has_updates_as_a_minimum_has_upside_down(prepared: Prepared) 
 
 
 def test_a_strategy_of_ones_own_is_compared_as_a_class(prepared: Prepared) -> None:
-    told: list[tuple[str, int]] = []
-    own, served = compare(prepared, [STRATEGY, "S-UN"], 1_000, lambda *one: told.append(one))
+    progress: list[tuple[str, int]] = []
+    own, served = compare(prepared, [STRATEGY, "S-UN"], 1_000, lambda *one: progress.append(one))
     assert (own.strategy, own.changed_answers) == ("OWN", served.changed_answers)
-    assert {name for name, _ in told} == {"OWN", "S-UN"}
+    assert {name for name, _ in progress} == {"OWN", "S-UN"}
 
 
 def test_without_events_there_is_nothing_to_compare(prepared: Prepared) -> None:
@@ -72,20 +72,24 @@ def test_without_events_there_is_nothing_to_compare(prepared: Prepared) -> None:
     assert [CostSummary.of(one).overlay_hops for one in compare(nothing, ["S-UN", "CN"], 10)] == [0.0, 0.0]
 
 
-def _told_only(outcome: Outcome, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Outcome:
-    told = outcome.answer_changes
+def _keep_changes(outcome: Outcome, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Outcome:
+    changes = outcome.answer_changes
     part = msgspec.structs.replace(
-        told, rows=told.rows[kept], numbers=told.numbers[kept], old=told.old[kept], new=told.new[kept]
+        changes,
+        rows=changes.rows[kept],
+        numbers=changes.numbers[kept],
+        old=changes.old[kept],
+        new=changes.new[kept],
     )
     return msgspec.structs.replace(outcome, answer_changes=part)
 
 
-def test_a_change_that_is_not_told_is_seen(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_change_is_found(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
     publish = UNICAST.publish
 
     def deaf(self: Strategy, changes: Changes) -> Outcome:
         outcome = publish(self, changes)
-        return _told_only(outcome, np.arange(len(outcome.answer_changes)) > 0)
+        return _keep_changes(outcome, np.arange(len(outcome.answer_changes)) > 0)
 
     monkeypatch.setattr(UNICAST, "publish", deaf)
     with pytest.raises(
@@ -110,7 +114,9 @@ def test_strategies_that_change_different_answers_are_seen(
 
     def later(self: Strategy, changes: Changes) -> Outcome:
         outcome = publish(self, changes)
-        return outcome if len(changes) == CLOSELY else _told_only(outcome, outcome.answer_changes.rows != 4)
+        return (
+            outcome if len(changes) == CLOSELY else _keep_changes(outcome, outcome.answer_changes.rows != 4)
+        )
 
     monkeypatch.setattr(SERVED, "publish", later)
     with pytest.raises(

@@ -30,7 +30,7 @@ def test_rows_come_and_go_however_often_they_are_equal() -> None:
     assert (now.answer(0, 2), now.answer(5, 5)) == (1.0, 1.0)
 
 
-def test_what_changes_alter_is_told_by_change_and_subscription() -> None:
+def test_altered_answers_are_sorted_by_change_and_subscription() -> None:
     now = Recomputation("min", np.array([1.0, 2.0]), np.array([5.0, 6.0]))
     changes = PointChanges(*np.array([(1.0, 5.0, 1.0, 7.0), (2.0, 6.0, NAN, NAN)]).T.copy())
     found = now.follow(changes, np.array([0.0, 2.0]), np.array([3.0, 3.0]), np.array([4, 9]))

@@ -36,7 +36,7 @@ def ignorable(points: TablePoints, updates: Updates) -> list[bool]:
     return found
 
 
-def test_ranges_are_those_of_table_1() -> None:
+def test_ranges_are_drawn_as_in_table_1() -> None:
     ranges = draw_ranges(20_000)
     assert len(ranges) == 20_000
     assert (ranges.lows >= 0).all()
@@ -132,11 +132,11 @@ def test_quotes_come_go_move_and_change(tmp_path: Path) -> None:
     assert 2 < trace.domain[1] < 3
     changes = trace.changes
     columns = (changes.old_x, changes.old_y, changes.new_x, changes.new_y)
-    told = [tuple(None if np.isnan(n) else n for n in row) for row in zip(*columns, strict=True)]
-    assert told == [(1, 10, 1, 11), (None, None, 2, 20), (2, 20, None, None), (1, 11, 3, 11)]
+    changed = [tuple(None if np.isnan(n) else n for n in row) for row in zip(*columns, strict=True)]
+    assert changed == [(1, 10, 1, 11), (None, None, 2, 20), (2, 20, None, None), (1, 11, 3, 11)]
 
 
-def test_what_is_no_file_of_quotes_is_told(tmp_path: Path) -> None:
+def test_an_invalid_file_of_quotes_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TocsinError, match=r"there is no file .*quotes\.jsonl"):
         read_quotes(tmp_path / "quotes.jsonl")
     for other in (
@@ -151,7 +151,7 @@ def test_what_is_no_file_of_quotes_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", [b"{}\n", gzip.compress(b"{}\n" * 99)[:-9]], ids=["never packed", "cut off"]
 )
-def test_a_file_of_quotes_that_cannot_be_decompressed_is_told(tmp_path: Path, content: bytes) -> None:
+def test_a_file_of_quotes_that_cannot_be_decompressed_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "quotes.jsonl.gz"
     path.write_bytes(content)
     with pytest.raises(TocsinError, match="holds no quotes"):
@@ -185,7 +185,7 @@ def test_rows_move_and_values_are_few() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"kind": "median"}, "no kind `median`; there are: min"),
         ({"population": 1, "subscriptions": 2}, "population is 1; give at least as many"),
@@ -195,9 +195,9 @@ def test_rows_move_and_values_are_few() -> None:
     ],
 )
 def test_a_scenario_that_cannot_be_is_refused_before_anything_is_drawn(
-    given: dict[str, Any], told: str
+    given: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(TocsinError, match=told):
+    with pytest.raises(TocsinError, match=message):
         Scenario(**given).check()
 
 

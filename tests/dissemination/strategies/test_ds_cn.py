@@ -31,7 +31,7 @@ def lines_of(sent: Traffic, event: int) -> list[Line]:
 
 @pytest.mark.parametrize("kind", ["min", "max"])
 @pytest.mark.parametrize(("name", "plain"), [("CN+", PlainCutoff), ("DS-CN", PlainDistributed)])
-def test_what_is_sent_is_what_the_rules_say(name: str, plain: type[Plain], kind: str) -> None:
+def test_messages_follow_the_rules_of_the_paper(name: str, plain: type[Plain], kind: str) -> None:
     for seed in range(60 if LONG else 4):
         world = make_world(seed, kind=kind, nodes=(40, 3, 12)[seed % 3], splitting=list(Splitting)[-seed % 3])
         setting = replace(world.setting, byte_model=SIZES)

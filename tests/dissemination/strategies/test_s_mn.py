@@ -12,21 +12,21 @@ from tocsin.dissemination.strategies.s_mn import STRATEGY
 
 
 @pytest.mark.parametrize("kind", ["min", "max"])
-def test_messages_list_all_whom_they_concern_and_those_handed_on_the_rest(kind: str) -> None:
+def test_messages_list_all_affected_subscriptions_and_forwarded_ones_the_rest(kind: str) -> None:
     world = make_world(9, kind=kind, nodes=25, subscriptions=300)
     sizes = ByteModel(field=4, header=3)
     strategy = STRATEGY(replace(world.setting, byte_model=sizes), world.queries)
     for batch in world.batches:
         outcome = strategy.publish(batch)
-        sent, told = outcome.traffic, outcome.answer_changes
-        away = told.numbers[strategy.gateways[told.numbers] != world.setting.server]
+        sent, changes = outcome.traffic, outcome.answer_changes
+        away = changes.numbers[strategy.gateways[changes.numbers] != world.setting.server]
         ids = (sent.size - sent.messages * sizes.of(1)) // 4
         assert np.array_equal(sent.size, sent.messages * sizes.of(1) + 4 * ids)
         assert ids.min(initial=1) >= 1
         assert ids[sent.sender == world.setting.server].sum() == len(away)
-        answers = set(zip(told.rows.tolist(), told.numbers.tolist(), strict=True))
-        assert len(answers) == len(told)
-        assert outcome.outgoing <= len(told)
+        answers = set(zip(changes.rows.tolist(), changes.numbers.tolist(), strict=True))
+        assert len(answers) == len(changes)
+        assert outcome.outgoing <= len(changes)
 
 
 def test_a_new_answer_of_many_is_one_message() -> None:

@@ -73,9 +73,9 @@ def test_a_unicast_goes_to_everybody_whose_answer_changes(kind: str) -> None:
         strategy = strategy_named("S-UN")(world.setting, world.queries)
         for batch in world.batches:
             outcome, expected, altered = strategy.publish(batch), [], 0
-            for event, told in enumerate(definition.follow(batch)):
-                altered += len(told)
-                for node, count in Counter(strategy.gateways[list(told)].tolist()).items():
+            for event, changed in enumerate(definition.follow(batch)):
+                altered += len(changed)
+                for node, count in Counter(strategy.gateways[list(changed)].tolist()).items():
                     size = count * SIZES.of(3 if kind == "distinct" else 2)
                     expected.append((event, server, node, count, size, 0))
             assert lines_of(outcome.traffic, MessageRole.SPREAD) == sorted(
@@ -129,10 +129,10 @@ def test_a_multicast_counts_as_a_message_where_it_concerns_somebody() -> None:
         lows, highs = world.queries.lows, world.queries.highs
         for batch in world.batches:
             messages = server.reformulate(batch)
-            heard = [
+            is_concerned = [
                 bool(np.any((lows > outer_l) & (lows <= inner_l) & (highs >= inner_r) & (highs < outer_r)))
                 for outer_l, inner_l, inner_r, outer_r in zip(
                     messages.outer_l, messages.inner_l, messages.inner_r, messages.outer_r, strict=True
                 )
             ]
-            assert strategy.publish(batch).outgoing == sum(heard)
+            assert strategy.publish(batch).outgoing == sum(is_concerned)

@@ -58,7 +58,7 @@ def test_the_most_selective_general_attributes_come_first() -> None:
     assert general_attributes(known) == ["a", "b"]
 
 
-def test_what_is_hashed_of_an_attribute() -> None:
+def test_the_hashed_clauses_of_an_attribute() -> None:
     scheme = Scheme(("price",), 2)
     assert scheme.hashing("price", equality_only=False) is Hashing.EVERYTHING
     assert scheme.hashing("symbol", equality_only=True) is Hashing.EQUALITIES

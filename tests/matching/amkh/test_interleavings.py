@@ -270,7 +270,9 @@ def test_a_matcher_is_saved_with_its_scheme(tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["amkh", "mkh"])
-def test_what_cannot_be_placed_is_not_held(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_subscription_that_cannot_be_placed_is_not_stored(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     matcher = create_matcher(name)
     assert isinstance(matcher, Amkh)
     add(matcher, "a = 1", first=1)
@@ -287,7 +289,7 @@ def test_what_cannot_be_placed_is_not_held(name: str, monkeypatch: pytest.Monkey
     assert sorted(matcher.vocabulary.names.codes) == ["a"]
 
 
-def test_what_an_exception_kept_from_moving_arrives_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conjunctions_whose_move_was_interrupted_are_moved_later(monkeypatch: pytest.MonkeyPatch) -> None:
     matcher = Amkh()
     add(matcher, *(f"a = {i} and b in (1, 2, 3)" for i in range(300)))
     hash_by(matcher, Scheme((), 2))
@@ -412,7 +414,7 @@ def test_a_conjunction_with_very_many_predicates() -> None:
     check_invariants(matcher)
 
 
-def test_what_is_never_true_is_in_no_bucket() -> None:
+def test_a_subscription_that_never_matches_is_in_no_bucket() -> None:
     matcher = Amkh()
     for i, texts in enumerate(
         [("a > 3", "a < 2"), ("a > 1", "a < 3"), ("a > 2", "a < 2"), ("a = 1", "a = 2")]

@@ -12,7 +12,7 @@ def add(matcher: Amkh, *texts: str) -> None:
     matcher.add(ConjunctionBatch.of((i, to_dnf(parse_condition(t))) for i, t in enumerate(texts)))
 
 
-def test_what_an_event_asks_for_is_told_where_buckets_are_gone_through() -> None:
+def test_lookup_returns_the_probed_buckets() -> None:
     matcher = Amkh(general=0)
     words = [one + other for one in "abcdefgh" for other in "abcdefgh"]
     texts = [f"s contains '{words[i]}' and t contains '{words[-i]}'" for i in range(60)]
@@ -24,7 +24,7 @@ def test_what_an_event_asks_for_is_told_where_buckets_are_gone_through() -> None
     assert found.examined == tuple(range(60))
 
 
-def test_of_an_event_that_asks_very_often_the_buckets_with_anything_are_told() -> None:
+def test_lookup_of_very_many_buckets_returns_the_non_empty_ones() -> None:
     matcher = Amkh(general=0)
     add(matcher, *(f"a{i} = 1" for i in range(1500)), "b = 2")
     found = matcher.lookup(read_event({f"a{i}": 1 for i in range(1500)}))

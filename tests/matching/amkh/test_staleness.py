@@ -73,7 +73,7 @@ def test_an_attribute_that_is_new_is_not_taken_to_be_rare() -> None:
     assert looked_at({"new": 9}) == 0  # nobody asked for it, so that it was new again
 
 
-def test_an_index_is_judged_by_what_it_cost_when_it_was_new() -> None:
+def test_an_index_is_compared_with_its_cost_when_it_was_new() -> None:
     totals, staleness, expected = new_state().totals, Staleness(), Cost(0, 0, 1000)
 
     def cost(each: float, events: int = 1000) -> bool:

@@ -68,7 +68,7 @@ def test_the_root_is_cut_by_attributes_when_it_has_too_many() -> None:
     assert matcher.stats().details["partitions"] == 1
 
 
-def test_what_comes_later_goes_into_the_partitions_that_are_there() -> None:
+def test_later_conjunctions_go_into_existing_partitions() -> None:
     matcher = tree("a = 1", "a = 2 and b = 1", "a > 1", "c = 1")
     add(matcher, [(4, "a = 7 and d = 1"), (5, "d = 1")])
     assert [path(matcher, i) for i in (4, 5)] == [["a"], []]
@@ -83,7 +83,7 @@ def test_a_partition_is_cut_by_values_in_the_middle_of_its_bounds() -> None:
     assert [found(matcher, a=a) for a in (10, 25, 40, 50)] == [[0], [], [3], []]
 
 
-def test_what_no_half_encloses_stays_with_the_whole() -> None:
+def test_ranges_that_no_half_encloses_stay_with_the_whole() -> None:
     matcher = tree("a = 10", "a = 40", "a between 10 and 40", "a <= 12", "a >= 38", "a != 7", "a < 30")
     below, above = (LOWEST, key_of_number(25.0)), (key_of_number(25.0) + 1, HIGHEST)
     whole = (LOWEST, HIGHEST)
@@ -140,7 +140,7 @@ def test_an_attribute_is_on_a_path_once() -> None:
     assert max(len(path(matcher, i)) for i in range(64)) == 2
 
 
-def test_what_an_event_need_not_have_leads_nowhere() -> None:
+def test_attributes_that_an_event_need_not_have_make_no_partition() -> None:
     matcher = tree(*["a is missing"] * 3, "b > 2 * c", "true", *["a is missing and d = 1"] * 4)
     assert [path(matcher, i) for i in range(9)] == [[]] * 5 + [["d"]] * 4
     assert found(matcher, b=5, c=2, d=1) == list(range(9))

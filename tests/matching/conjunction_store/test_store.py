@@ -83,7 +83,7 @@ def test_recall_stops_where_there_is_no_room() -> None:
 
 
 @given(st.lists(st.tuples(st.booleans(), st.lists(st.integers(0, 4), max_size=5)), max_size=12))
-def test_chains_follow_what_is_added_and_taken(steps: list[tuple[bool, list[int]]]) -> None:
+def test_chains_follow_additions_and_removals(steps: list[tuple[bool, list[int]]]) -> None:
     store, held = new_store(3), dict[int, list[int]]()
     for is_added, ids in steps:
         wanted = np.array(ids, dtype=np.int64)

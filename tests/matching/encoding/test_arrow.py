@@ -248,7 +248,7 @@ def test_cells_at_the_edges_are_encoded_as_in_rows(
     ],
     ids=lambda array: str(array.type),
 )
-def test_what_cannot_be_read_by_the_column_is_read_by_the_row(array: Any) -> None:
+def test_columns_of_other_types_are_read_row_by_row(array: Any) -> None:
     table = pa.table({"a": array})
     assert ArrowEvents.by_column(table) is None
     rows, faults = by_row(table)

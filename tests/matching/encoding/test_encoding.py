@@ -84,7 +84,7 @@ def test_keys_keep_the_order_and_equality_of_floats(one: float, other: float) ->
 
 
 @given(st.lists(floats))
-def test_keys_by_the_column_are_those_of_each_float(column: list[float]) -> None:
+def test_keys_by_the_column_equal_the_keys_of_single_floats(column: list[float]) -> None:
     assert keys_of_numbers(np.array(column, dtype=np.float64)).tolist() == list(map(key_of_number, column))
 
 
@@ -211,7 +211,7 @@ def test_a_predicate_is_decoded_as_it_was_encoded(several: list[Predicate]) -> N
 
 
 @given(st.lists(some_predicates.map(normalised), max_size=5, unique=True), st.data())
-def test_what_is_held_and_released_leaves_the_vocabulary_empty(
+def test_released_predicates_leave_the_vocabulary_empty(
     several: list[Predicate], data: st.DataObject
 ) -> None:
     vocabulary = Vocabulary()
@@ -264,7 +264,7 @@ def test_equal_constants_are_one_predicate_and_kinds_are_not() -> None:
         "a < 'eight by'",
     ],
 )
-def test_what_arrays_cannot_answer_is_left_to_python(text: str) -> None:
+def test_predicates_that_arrays_cannot_decide_are_residual(text: str) -> None:
     vocabulary = Vocabulary()
     encoded = vocabulary.encode(_predicate(text))
     assert encoded.tag >> FIELD_BITS == Op.RESIDUAL
@@ -424,7 +424,7 @@ def rows(draw: st.DrawFn) -> dict[str, list[Any]]:
 
 
 @given(st.sampled_from(TEMPLATES), rows())
-def test_a_group_encoded_by_the_column_is_what_its_rows_are_one_by_one(
+def test_a_group_encoded_by_the_column_equals_its_rows_encoded_one_by_one(
     text: str, columns: dict[str, list[Any]]
 ) -> None:
     bound = Template(text).bind_many(columns)
@@ -435,7 +435,7 @@ def test_a_group_encoded_by_the_column_is_what_its_rows_are_one_by_one(
     assert found == decoded(encode_conjunctions(singles, by_row), by_row)
 
 
-def test_a_group_of_patterns_is_encoded_as_what_each_of_them_means() -> None:
+def test_a_group_of_patterns_is_encoded_by_their_meanings() -> None:
     bound = Template("name like :n").bind_many({"n": ["abc", "a%", "a_c"]})
     vocabulary = Vocabulary()
     encoded = encode_conjunctions(ConjunctionBatch.of_rows(np.arange(3), bound), vocabulary)
@@ -448,7 +448,7 @@ def test_a_group_of_patterns_is_encoded_as_what_each_of_them_means() -> None:
 
 
 def decoded_clauses(encoded: EncodedClauses, vocabulary: Vocabulary) -> list[tuple[int, Clauses]]:
-    """Return clause forms as they are told by the arrays."""
+    """Return CNFs, decoded from the arrays."""
     predicates = [normalised(vocabulary.decode(*one)) for one in np.stack(encoded[3:], axis=1).tolist()]
     bounds, offsets = encoded.bounds.tolist(), encoded.offsets.tolist()
     clauses = [tuple(predicates[begin:end]) for begin, end in pairwise(bounds)]
@@ -475,7 +475,7 @@ CLAUSE_TEMPLATES = [
 
 
 @given(st.sampled_from(CLAUSE_TEMPLATES), rows())
-def test_clauses_encoded_by_the_column_are_what_their_rows_are_one_by_one(
+def test_clauses_encoded_by_the_column_equal_their_rows_encoded_one_by_one(
     text: str, columns: dict[str, list[Any]]
 ) -> None:
     bound = Template(text).bind_many(columns, clauses=True)
@@ -525,8 +525,8 @@ def test_empty_conjunctions_and_no_conjunctions_are_encoded_too() -> None:
 # events
 
 
-def told(vocabulary: Vocabulary, encoded: Encoded, events: EncodedEvents, event: int) -> bool:
-    """Tell from integers alone whether an event satisfies a predicate that is not left to Python."""
+def evaluated(vocabulary: Vocabulary, encoded: Encoded, events: EncodedEvents, event: int) -> bool:
+    """Return, from integers alone, whether an event satisfies a predicate that is not residual."""
     op, wanted = Op(encoded.tag >> FIELD_BITS), encoded.tag & ((1 << FIELD_BITS) - 1)
     fields = events.fields[events.offsets[event] : events.offsets[event + 1]]
     keys = events.keys[events.offsets[event] : events.offsets[event + 1]]
@@ -586,9 +586,7 @@ any_events = st.builds(
     st.lists(some_predicates.map(normalised), min_size=1, max_size=6),
     st.lists(st.one_of(events, any_events), min_size=1, max_size=4),
 )
-def test_integers_tell_what_the_predicate_tells_of_the_event(
-    several: list[Predicate], events: list[Event]
-) -> None:
+def test_encoded_predicates_agree_with_their_meaning(several: list[Predicate], events: list[Event]) -> None:
     vocabulary = Vocabulary()
     encoded = [vocabulary.encode(predicate) for predicate in several]
     vocabulary.retain(*tags_and_lows(encoded))
@@ -596,7 +594,7 @@ def test_integers_tell_what_the_predicate_tells_of_the_event(
     for predicate, each in zip(several, encoded, strict=True):
         if each.tag >> FIELD_BITS != Op.RESIDUAL:
             wanted = [truth(predicate, event.attributes) is True for event in events]
-            assert [told(vocabulary, each, found, place) for place in range(len(events))] == wanted
+            assert [evaluated(vocabulary, each, found, place) for place in range(len(events))] == wanted
 
 
 def test_attributes_that_no_subscription_names_are_left_out() -> None:

@@ -116,7 +116,9 @@ def test_a_form_too_long_is_refused_and_nothing_else_is_lost() -> None:
     assert matcher.match(EventBatch.of_dicts([{"a": 1}])).to_lists() == [[1]]
 
 
-def test_what_does_not_fit_is_refused_and_nothing_else_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_that_does_not_fit_is_refused_and_nothing_else_is_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     matcher = KIndex()
     matcher.add(ConjunctionBatch.of([(1, to_dnf(parse_condition("a0 >= 1")))]))
     texts = [f"a{i % 9} >= {i} and b = {i}" for i in range(1000)]
@@ -132,7 +134,7 @@ def test_what_does_not_fit_is_refused_and_nothing_else_is_lost(monkeypatch: pyte
     assert matcher.match(EventBatch.of_dicts([{"a0": 500, "b": 9}])).to_lists() == [[1, 11]]
 
 
-def test_what_breaks_off_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_addition_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     matcher = KIndex()
     first = ConjunctionBatch.of([(1, to_dnf(parse_condition("a = 1 and b >= 3")))])
     matcher.add(first)

@@ -100,7 +100,7 @@ def test_each_event_may_have_weights_of_its_own() -> None:
     assert matcher.rank(events, 1, weights).to_lists() == [[(0, 3.0)], [(1, 3.0)], [(0, 1.0)]]
 
 
-def test_what_cannot_be_among_the_best_is_passed_over() -> None:
+def test_candidates_that_cannot_be_among_the_best_are_skipped() -> None:
     matcher, oracle = KIndex(), Oracle()
     random = np.random.default_rng(3)
     texts, weights = [], {}

@@ -77,8 +77,8 @@ def test_an_absent_attribute_satisfies_a_negation_only_where_it_is_said(
     ]
     assert match(matcher, *events) == wanted
     for event, ids in zip(events, wanted, strict=True):
-        told = [id_ for id_ in range(1, 7) if matcher.explain(read_event(event), id_).matched]
-        assert told == ids
+        matched = [id_ for id_ in range(1, 7) if matcher.explain(read_event(event), id_).matched]
+        assert matched == ids
 
 
 def test_clauses() -> None:
@@ -99,7 +99,7 @@ def test_clauses_with_our_absence() -> None:
     ]
 
 
-def test_the_best_and_what_is_passed_over_on_the_way_to_it() -> None:
+def test_the_best_are_found_and_other_lists_are_skipped() -> None:
     matcher = filled(CONJUNCTIONS)
     events = EventBatch.of_dicts([{"age": 3, "state": "NY", "gender": "F"}])
     weights = {"age": 0.8, "state": 1.0, "gender": 0.9}
@@ -146,7 +146,7 @@ def test_ranges_of_whole_numbers_are_expanded_over_a_domain_that_grows() -> None
 
 
 @pytest.mark.parametrize("texts", [["a > 0", "a < 9000"], ["a > 1.5", "a > 2"], ["a > 'x'", "a < 'z'"]])
-def test_what_cannot_be_expanded_is_a_key_of_its_own(texts: list[str]) -> None:
+def test_a_range_that_cannot_be_expanded_is_a_key_of_its_own(texts: list[str]) -> None:
     matcher = KIndex()
     matcher.add(ConjunctionBatch.of((i, to_dnf(parse_condition(text))) for i, text in enumerate(texts)))
     assert matcher.stats().details["entries"] == 2

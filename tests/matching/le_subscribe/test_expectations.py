@@ -75,28 +75,28 @@ def checks_per_event(matcher: ClusteredMatcher) -> float:
     return float(matcher.stats().details["checks per event"])
 
 
-def test_static_makes_tables_for_what_comes_apart_and_checks_less() -> None:
+def test_static_makes_tables_for_independent_attributes_and_checks_less() -> None:
     batch = subscriptions(60_000)
-    plain, told = Static(max_attributes=2), Static(max_attributes=2, statistics=history(*PAIRS))
-    for matcher in (plain, told):
+    plain, informed = Static(max_attributes=2), Static(max_attributes=2, statistics=history(*PAIRS))
+    for matcher in (plain, informed):
         matcher.add(batch)
         matcher.cluster()
     assert tables(plain) == {("city", "country")}  # as good as any, by the number of constants
-    assert tables(told) == {("city", "kind")}  # the city tells the country already
-    assert checks_per_event(plain) > 4 * checks_per_event(told)
-    check_invariants(told)
+    assert tables(informed) == {("city", "kind")}  # the city tells the country already
+    assert checks_per_event(plain) > 4 * checks_per_event(informed)
+    check_invariants(informed)
 
 
 def test_dynamic_makes_them_at_once_too() -> None:
     batch = subscriptions(60_000)
-    plain, told = Dynamic(max_attributes=2), Dynamic(max_attributes=2, statistics=history(*PAIRS))
-    for matcher in (plain, told):
+    plain, informed = Dynamic(max_attributes=2), Dynamic(max_attributes=2, statistics=history(*PAIRS))
+    for matcher in (plain, informed):
         matcher.add(batch)
         matcher.maintain()
     assert tables(plain) == {("city", "country")}
-    assert tables(told) == {("city", "kind")}
-    assert checks_per_event(plain) > 4 * checks_per_event(told)
-    check_invariants(told)
+    assert tables(informed) == {("city", "kind")}
+    assert checks_per_event(plain) > 4 * checks_per_event(informed)
+    check_invariants(informed)
 
 
 @pytest.mark.parametrize("name", ["static", "dynamic", "propagation-wp"])
@@ -157,7 +157,7 @@ def test_equalities_are_expected_as_often_as_the_statistics_say_whenever_they_co
     assert after._state.totals[ClusterTotal.EVENTS] == 800
 
 
-def test_what_arrives_outweighs_what_was_expected() -> None:
+def test_real_events_outweigh_statistics() -> None:
     matcher = PropagationWithPrefetch(statistics=Statistics.of([{"a": 1}] * 500))
     matcher.add(ConjunctionBatch.of([(1, to_dnf(parse_condition("a = 1")))]))
     matcher.match(EventBatch.of_dicts([{"a": 2}] * 4_500))
@@ -209,7 +209,7 @@ def test_an_opened_matcher_needs_no_statistics_and_still_goes_by_them(tmp_path: 
     assert expectation(opened, "country = 3") == pytest.approx(0.1, rel=0.1)
 
 
-def test_candidate_groups_are_those_that_tables_are_made_of() -> None:
+def test_candidate_groups_are_the_attributes_of_tables() -> None:
     found = candidate_groups(subscriptions(10))
     assert found.groups == (*PAIRS, ("city", "country", "kind"))
 

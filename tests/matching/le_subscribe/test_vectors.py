@@ -60,14 +60,14 @@ def test_a_cluster_holds_the_conjunctions_of_one_size_under_one_access_predicate
     assert sizes == {2: 2, 1: 1}  # the access predicate itself is not among the columns
 
 
-def test_what_the_access_predicate_does_not_lead_to_is_not_checked() -> None:
+def test_conjunctions_under_other_access_predicates_are_not_checked() -> None:
     matcher = layout()
     assert checks(matcher, {"a": 1, "b": 2, "c": 4}) == ([1, 3], 3)
     assert checks(matcher, {"a": 1, "c": 5}) == ([], 3)
     assert checks(matcher, {"b": 2, "c": 4}) == ([], 0)
 
 
-def test_a_table_saves_the_check_of_what_it_divides() -> None:
+def test_a_table_saves_the_checks_of_the_conjunctions_it_divides() -> None:
     matcher = layout()
     fields = sorted(matcher.vocabulary.names.codes[name] * 8 for name in "ab")
     matcher.remove(np.array([1, 2]))
@@ -176,7 +176,7 @@ def test_greedy_choice_lowers_the_expected_checks_step_by_step() -> None:
 
 
 @pytest.mark.parametrize(("limit", "left"), [(9_900.5, 50_200), (9_899.5, 30_400), (98.5, 30_301)])
-def test_each_table_is_taken_only_if_it_saves_what_it_costs(limit: float, left: float) -> None:
+def test_a_table_is_made_only_if_it_saves_its_cost(limit: float, left: float) -> None:
     sample = sample_of([(subset, 1e6) for subset in SUBSETS])
     choice(sample, Costs(table=limit, attribute=0, create=1.0))
     assert expected_checks(sample) == pytest.approx(left)
@@ -203,7 +203,7 @@ def test_the_benefit_margin_is_how_often_times_how_many() -> None:
     assert matcher.rounds == 1
 
 
-def test_a_tables_power_is_what_it_would_save_for_the_suspects() -> None:
+def test_a_tables_power_is_its_saving_for_the_repair_set() -> None:
     sample = sample_of([((0, 1), 5_000), ((0, 2), 5_000), ((0, 1, 2), 3_333)])
     _, gains = choice(sample, Costs(table=1e9))
     assert gains[0, 1] == pytest.approx(

@@ -15,21 +15,21 @@ from tocsin.model import Operator
 def found(held: Held, *strings: str) -> list[int]:
     """Return what the only automaton finds, as the number of a string above 32 bits and the code below."""
     (static,) = held.index._automata  # type: ignore[attr-defined]
-    told: list[int] = static.passed(Texts(np.ones(len(strings), dtype=np.int64), strings)).tolist()
-    return told
+    passed: list[int] = static.passed(Texts(np.ones(len(strings), dtype=np.int64), strings)).tolist()
+    return passed
 
 
 @pytest.mark.parametrize("strings", [1, 2, 16, 40])
-def test_what_is_found_often_is_told_once(strings: int) -> None:
+def test_a_constant_found_several_times_is_returned_once(strings: int) -> None:
     held = Held(Operator.CONTAINS)
     held.insert(*((1, "a" * size) for size in range(1, 20)), (1, "b"), (1, ""))
     asked = ["a" * (100 + 7 * (i % 5)) + "b" * (i % 3) for i in range(strings)]
-    told = found(held, *asked)
-    assert len(set(told)) == len(told) == sum(20 + ("b" in string) for string in asked)
+    passed = found(held, *asked)
+    assert len(set(passed)) == len(passed) == sum(20 + ("b" in string) for string in asked)
     held.check(*((1, string) for string in asked))
 
 
-def test_what_is_held_no_longer_is_not_told() -> None:
+def test_removed_constants_are_not_found() -> None:
     held = Held(Operator.CONTAINS)
     held.insert(*((1, "a" * size) for size in range(1, 20)))
     held.remove(*((1, "a" * size) for size in range(2, 20, 3)))

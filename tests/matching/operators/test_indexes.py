@@ -88,7 +88,7 @@ attributes = st.sampled_from([0, 1, 1, 1, 200])
 
 @pytest.mark.parametrize("operator", OPERATORS)
 @given(data=st.data())
-def test_an_index_tells_what_the_operator_means(operator: Operator, data: st.DataObject) -> None:
+def test_an_index_agrees_with_the_operators_meaning(operator: Operator, data: st.DataObject) -> None:
     held = Held(operator)
     compiled = {Operator.LIKE: compile_like, Operator.REGEX: compile_regex}.get(operator)
     several = st.lists(st.tuples(attributes, CONSTANTS[operator]), max_size=12)
@@ -123,7 +123,7 @@ def test_an_index_of_many_constants_shrinks_and_grows(operator: Operator) -> Non
     held.check(*asked)
 
 
-def test_constants_as_long_as_books_are_told_apart() -> None:
+def test_constants_as_long_as_books_are_distinguished() -> None:
     book = "spam" * 20_000
     for operator in (Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.CONTAINS):
         held = Held(operator)

@@ -18,7 +18,7 @@ def texts(size: int, count: int) -> list[tuple[int, str]]:
     return [(1, "".join(random.choice(list("abcdefghijklmnopqrstuvwxyz"), size))) for _ in range(count)]
 
 
-def test_patterns_that_explode_are_told_like_one_by_one() -> None:
+def test_patterns_with_large_automata_match_as_one_by_one() -> None:
     held = Held(Operator.REGEX)
     held.insert(*((1, pattern) for pattern in GREEDY))
     held.check(*texts(300, 4), (1, "a" * 1000 + "k"), (1, ""))

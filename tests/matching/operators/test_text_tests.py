@@ -158,7 +158,7 @@ def waiting(asked: Asked) -> int:
     return sum(len(codes) for _, codes in asked.tests._uses._waiting)
 
 
-def test_what_came_and_went_before_anybody_asked_is_forgotten() -> None:
+def test_tests_removed_before_the_first_lookup_are_forgotten() -> None:
     asked = Asked()
     asked.hold(*ASKED[:4])
     asked.match()

@@ -272,7 +272,7 @@ def test_an_interrupt_leaves_nothing_half_done(
     assert (matcher.stats().conjunctions, matcher.stats().predicates) == (0, 0)
 
 
-def test_what_cannot_be_placed_is_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_subscription_that_cannot_be_placed_is_not_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     matcher = OpIndex()
     matcher.add(ConjunctionBatch.of([(1, to_dnf(parse_condition("a = 1")))]))
 

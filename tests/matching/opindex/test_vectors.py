@@ -45,7 +45,7 @@ def figures(matcher: OpIndex, event: dict[str, object]) -> tuple[list[int], floa
 
 
 @pytest.mark.parametrize("name", ["opindex", "opindex-bs"])
-def test_pivots_are_the_least_frequent_attributes_and_of_those_the_first_written(name: str) -> None:
+def test_pivots_are_the_least_frequent_attributes_and_ties_go_to_the_first(name: str) -> None:
     matcher = create_matcher(name)
     assert isinstance(matcher, OpIndex)
     add(matcher, *TABLE_1)
@@ -113,7 +113,7 @@ def test_a_clause_form_is_kept_under_all_attributes_of_its_least_frequent_clause
     matcher.add(ConjunctionBatch.of([(9, clauses)]))
     assert matcher.pivots(9) == [("C", "D")] or matcher.pivots(9) == [("D", "C")]
     assert match(matcher, {"A": 1, "C": 2}, {"A": 1, "B": 1}, {"B": 1, "D": 1, "A": 1}) == [[9], [], [9]]
-    assert match(matcher, {"A": 1, "B": 1, "C": 2, "D": 1}) == [[9]]  # found under two pivots, told once
+    assert match(matcher, {"A": 1, "B": 1, "C": 2, "D": 1}) == [[9]]  # found under two pivots, returned once
 
 
 def test_the_clause_with_the_fewest_predicates_comes_first() -> None:
@@ -123,7 +123,7 @@ def test_the_clause_with_the_fewest_predicates_comes_first() -> None:
     assert matcher.pivots(9) == [("C",)]
 
 
-def test_what_is_missing_is_never_a_pivot() -> None:
+def test_an_attribute_tested_for_absence_is_never_a_pivot() -> None:
     matcher = OpIndex()
     add(matcher, "A is missing and B = 1", "A is missing", "A is missing and B is missing", "B = 2 and B = 2")
     assert [matcher.pivots(i) for i in (1, 2, 3)] == [[("B",)], [(None,)], [(None,)]]

@@ -58,7 +58,7 @@ def points_in(matcher: Matcher) -> int:
         ("true", False),
     ],
 )
-def test_what_is_a_point(text: str, is_point: bool) -> None:
+def test_conjunctions_that_are_points(text: str, is_point: bool) -> None:
     matcher = create_matcher("points")
     add(matcher, (1, parse_condition(text)))
     assert points_in(matcher) == is_point

@@ -17,7 +17,7 @@ from tocsin.model.version import VERSION
 
 
 @given(st.lists(events, max_size=20), st.integers(1, 4))
-def test_what_is_saved_is_what_is_loaded(history: list[Event], top: int) -> None:
+def test_saved_statistics_load_unchanged(history: list[Event], top: int) -> None:
     statistics = Statistics.of(EventBatch.of(history), groups=[("a", "b"), ("a", "b", "c")], top=top, bins=2)
     assert Statistics.from_document(statistics.to_document()) == statistics
 
@@ -60,7 +60,7 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     assert refusal(path) == "these are no statistics, but a `tocsin matcher`"
 
 
-def test_a_newer_file_says_what_to_do(tmp_path: Path) -> None:
+def test_a_newer_file_raises_an_error_with_the_remedy(tmp_path: Path) -> None:
     path = tmp_path / "flights.json"
     document = Statistics.of([{"a": 1}]).to_document()
     path.write_text(json.dumps({**document, "format": 7, "tocsin": "9.9"}), encoding="utf-8")
@@ -74,7 +74,7 @@ def test_a_newer_file_says_what_to_do(tmp_path: Path) -> None:
     ("place", "broken"),
     [("frequent", [["ten", 1]]), ("bounds", ["1.0"]), ("count", "many"), ("frequent", [["nan", 1]])],
 )
-def test_a_damaged_file_says_what_is_wrong(tmp_path: Path, place: str, broken: object) -> None:
+def test_a_damaged_file_raises_an_error_with_the_reason(tmp_path: Path, place: str, broken: object) -> None:
     path = tmp_path / "flights.json"
     document = Statistics.of([{"a": 1}]).to_document()
     document["attributes"]["a"]["kinds"]["number"][place] = broken

@@ -25,7 +25,7 @@ def test_groups_are_the_attributes_of_equalities_alone() -> None:
     assert candidate_groups(asked).groups == (("a", "b"),)
 
 
-def test_what_is_asked_most_comes_first_and_what_is_left_out_is_told() -> None:
+def test_the_most_frequent_groups_come_first_and_the_others_are_reported() -> None:
     asked = conjunctions(*["a = 1 and b = 1"] * 3, *["b = 1 and c = 1"] * 2, "c = 1 and d = 1")
     assert candidate_groups(asked, most=2).groups == (("a", "b"), ("b", "c"))
     assert candidate_groups(asked, most=2).left_out == 1

@@ -35,12 +35,12 @@ def ask(statistics: Statistics, text: str) -> float:
 
 
 def of_two_kinds(predicate: Predicate) -> bool:
-    """Tell whether a range has ends of two kinds, which are told by an assumption."""
+    """Return whether a range has ends of two kinds, whose probability is an assumption."""
     return "between" in predicate.operator and len({o.kind for o in predicate.operands}) > 1  # type: ignore[union-attr]
 
 
 @given(histories, constant_predicates)
-def test_what_is_counted_wholly_is_told_exactly(history: list[Event], predicate: Predicate) -> None:
+def test_probabilities_of_counted_values_are_exact(history: list[Event], predicate: Predicate) -> None:
     statistics = Statistics.of(EventBatch.of(history), top=1000)
     probability = statistics.probability(predicate)
     if of_two_kinds(predicate):
@@ -64,7 +64,7 @@ def test_a_probability_is_one_whatever_is_known(
     st.integers(1, 8),
     st.integers(-60, 60),
 )
-def test_the_order_of_numbers_is_told_to_within_a_bin(
+def test_the_order_of_numbers_is_right_to_within_a_bin(
     values: list[float], top: int, bins: int, limit: int
 ) -> None:
     statistics = Statistics.of([{"a": value} for value in values], top=top, bins=bins)
@@ -86,12 +86,12 @@ def test_a_bin_is_no_deeper_than_its_share_and_one_value() -> None:
 
 
 @given(histories, st.lists(literals, min_size=2, max_size=2))
-def test_a_group_tells_what_comes_together(history: list[Event], pair: list[Literal]) -> None:
+def test_a_group_counts_values_that_occur_together(history: list[Event], pair: list[Literal]) -> None:
     statistics = Statistics.of(EventBatch.of(history), groups=[("b", "a")], top=1000)
     asked = [
         Predicate(Attribute(name), Operator.EQ, (value,)) for name, value in zip("ab", pair, strict=True)
     ]
-    read = any(one.kind is Kind.TIMESTAMP for one in pair)  # beside a string, told by independence
+    read = any(one.kind is Kind.TIMESTAMP for one in pair)  # beside a string, estimated by independence
     if not read:
         assert statistics.joint_probability(asked) == pytest.approx(counted(history, *asked))
     assert statistics.groups["a", "b"].count == sum({"a", "b"} <= set(e.attributes) for e in history)
@@ -150,7 +150,7 @@ def test_text_is_counted_as_the_timestamp_it_reads_as_too() -> None:
     assert statistics.presence("at") == 0.75
 
 
-def test_what_compares_attributes_is_assumed() -> None:
+def test_comparisons_of_attributes_have_assumed_probabilities() -> None:
     statistics = Statistics.of([{"a": 1, "b": 2}, {"a": 1}])
     assert ask(statistics, "a = b") == pytest.approx(0.05)
     assert ask(statistics, "a < 2 * b") == pytest.approx(1 / 6)

@@ -74,7 +74,7 @@ def test_the_papers_examples_have_as_many_nodes_as_steps_to_come(name: str, node
         ("AutQ", "vol > 10000", [("", ""), ("", "")]),
     ],
 )
-def test_what_is_asked_of_the_event_alone_is_static(
+def test_conditions_on_the_event_alone_are_static(
     name: str, start: str, others: list[tuple[str, str]]
 ) -> None:
     compiled = automaton(name)
@@ -93,11 +93,11 @@ def test_what_is_asked_of_the_event_alone_is_static(
         ("AutQ", [["a.name", "last.price"], ["a.name", "b.price"]]),
     ],
 )
-def test_an_instance_holds_what_is_needed_later(name: str, expected: list[list[str]]) -> None:
+def test_an_instance_stores_the_values_needed_later(name: str, expected: list[list[str]]) -> None:
     assert [held(node) for node in automaton(name).nodes] == expected
 
 
-def test_equalities_with_what_is_held_are_keys() -> None:
+def test_equalities_with_stored_values_are_keys() -> None:
     assert [keys(node) for node in automaton("AutQ").nodes] == [["name = a.name"], ["name = a.name"]]
     both = automaton(
         "from s a compute n = a.x + 1 fold s b on a.y = b.y and b.x = last.x and b.z = n and b.w > a.w"
@@ -114,7 +114,7 @@ def test_an_iteration_asks_while_on_both_its_edges() -> None:
     assert asked(node, automaton("AutQ").edges[1]) == ["price < last.price", "duration >= 600000000"]
 
 
-def test_what_speaks_of_the_left_alone_is_asked_when_the_left_is_complete() -> None:
+def test_conditions_on_the_left_alone_are_evaluated_when_it_is_complete() -> None:
     compiled = automaton(
         "from s a next s b on a.x = 1 and b.x > a.y next s c where c.z = 3 and a.z > b.z and a.w = 2 and b.w is missing"
     )
@@ -123,7 +123,7 @@ def test_what_speaks_of_the_left_alone_is_asked_when_the_left_is_complete() -> N
     assert statics(compiled) == [("", "w is missing"), ("", "z = 3")]
 
 
-def test_what_an_iteration_changes_is_asked_in_the_iteration() -> None:
+def test_conditions_on_values_that_an_iteration_changes_are_evaluated_in_it() -> None:
     compiled = automaton(
         "from s a compute n = 0 fold s b on n < 9 and a.x > 3 while n < 5 and last.y > 2 compute n = n + 1 "
         "where n > 2 and a.y = 1"
@@ -140,7 +140,7 @@ def test_a_selection_of_the_right_does_not_make_the_next_event_another() -> None
     assert statics(compiled) == [("", "x = 1")]
 
 
-def test_a_mixed_alternative_leaves_in_the_static_part_what_it_says_of_the_event() -> None:
+def test_a_mixed_alternative_keeps_its_static_part() -> None:
     compiled = automaton("from s a next s b on (b.x = 1 and b.y > a.y) or (b.x = 2 and b.y < a.y)")
     assert statics(compiled) == [("x = 1 or x = 2", "")]
     compiled = automaton("from s a next s b on b.x = 1 or b.y > a.y")
@@ -154,7 +154,7 @@ def test_a_static_part_that_would_grow_too_far_is_left_to_the_program() -> None:
     assert len(node.guard.rest) == 3 * 7
 
 
-def test_what_no_program_can_tell_is_a_column() -> None:
+def test_predicates_without_a_program_are_columns() -> None:
     compiled = automaton("from s a next s b where a.t ~ 'x' and b.x > a.x or b.t like 'a_b'")
     assert program_lines(compiled.edges[0].assign, (), compiled.nodes[0].slots)[1] == "1: #1 := [t ~ 'x']"
     assert "[t like 'a_b'] is true" in asked(compiled.nodes[0], compiled.edges[1])[0]
@@ -206,7 +206,7 @@ def test_parameters_among_static_conditions_stay_there() -> None:
     assert static(compiled.edges[0].test) == "x in :xs and t like :t"
 
 
-def test_what_never_holds_compiles_and_never_starts() -> None:
+def test_a_condition_that_never_holds_compiles_and_never_starts() -> None:
     compiled = automaton("from s a next s b where false")
     assert compiled.edges[0].test.static == FALSE
     without = compile_expression(
@@ -252,7 +252,7 @@ def test_witnesses_have_the_first_and_last_event_of_each_step() -> None:
     assert all(part.chain is not None for part in full.parts)
 
 
-def test_hidden_values_are_not_told() -> None:
+def test_hidden_values_are_not_returned() -> None:
     assert [name for name, _ in automaton("S5").output.values] == ["mean"]
     assert automaton("S5").output.selected is False
 
@@ -283,12 +283,12 @@ _LONG: Condition = Predicate(Elapsed(), Operator.GE, (Literal(2, Kind.NUMBER),))
         (Select(_A, Predicate(Attribute("x", "c"), Operator.PRESENT)), "`c.x` is of no step so far"),
     ],
 )
-def test_what_text_cannot_say_is_refused(expression: Expression, words: str) -> None:
+def test_sequences_without_a_text_are_refused(expression: Expression, words: str) -> None:
     with pytest.raises(SubscriptionError, match=words):
         compile_expression(expression)
 
 
-def test_a_selection_of_the_right_operand_is_part_of_what_is_next() -> None:
+def test_a_selection_of_the_right_operand_is_part_of_next() -> None:
     right = Select(
         Rename(Stream("s"), "b"), Predicate(Attribute("x", "b"), Operator.EQ, (Literal(1, Kind.NUMBER),))
     )

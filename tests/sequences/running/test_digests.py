@@ -22,14 +22,14 @@ def _rows(digest: Digest, count: int) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize(("one", "other"), [(2**60, 2**60 + _PRIME), (-(2**62), -(2**62) - _PRIME)])
-def test_large_integers_with_one_hash_are_told_apart(one: Value, other: Value) -> None:
+def test_large_integers_with_one_hash_are_distinguished(one: Value, other: Value) -> None:
     assert digest_of_value(literal(one), {}) != digest_of_value(literal(other), {})
     rows = _rows(digest_of_value(Parameter("p"), {"p": np.array([one, other])}), 2)
     assert rows[0] != rows[1]
     assert rows[0] == _rows(digest_of_value(literal(one), {}), 1)[0]
 
 
-def test_lists_are_told_apart_by_all_of_their_members() -> None:
+def test_lists_are_distinguished_by_all_of_their_members() -> None:
     one = 1.0
     other = float((np.array([one]).view(np.int64) + _PRIME).view(np.float64)[0])
     column = np.empty(2, dtype=object)

@@ -74,7 +74,7 @@ def holds_nothing(runner: AutomatonMatcher) -> bool:
     )
 
 
-def test_what_begins_alike_is_shared() -> None:
+def test_equal_beginnings_are_shared() -> None:
     begin = "from s a where a.k = 1 next s b on b.k = 2 where b.x > 3 and b.x > a.x"
     texts = [begin, begin, f"{begin} next s c on c.k = 1", f"{begin} next s c on c.k = 2 next s d"]
     runner = AutomatonMatcher(matcher="oracle")
@@ -104,7 +104,7 @@ def test_equal_subscriptions_share_their_end() -> None:
 
 @settings(max_examples=30)
 @given(st.randoms(use_true_random=False))
-def test_nothing_is_left_of_what_has_gone(random: Random) -> None:
+def test_removed_sequences_leave_nothing_behind(random: Random) -> None:
     runner = AutomatonMatcher(matcher="oracle")
     held: set[int] = set()
     end = 1
@@ -126,7 +126,7 @@ def test_nothing_is_left_of_what_has_gone(random: Random) -> None:
     assert holds_nothing(runner)
 
 
-def test_what_a_matcher_refuses_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_sequence_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     runner = AutomatonMatcher(matcher="oracle")
     runner.add(np.array([0]), compiled(_TEXTS[0]), {})
     before = runner.stats()

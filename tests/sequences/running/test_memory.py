@@ -27,7 +27,7 @@ def _run(runner: AutomatonMatcher, begin: int, count: int, batch: int = 500) -> 
     return found
 
 
-def test_what_lasts_too_long_goes() -> None:
+def test_instances_that_last_too_long_are_freed() -> None:
     runner = AutomatonMatcher(matcher="oracle")
     runner.add(np.array([0]), compiled("from s a next s b on b.w = a.w and b.k = 9 within 100"), {})
     _run(runner, 1, 60_000)
@@ -49,11 +49,11 @@ def test_strings_and_events_are_kept_as_long_as_they_are_needed() -> None:
     _run(runner, 1001, 30_000)
     runner.remove(np.array([1]))
     found = runner.process(TimedBatch([Event("end", {"w": "last"}, "s", 99_999, 99_999)]))
-    told = [found.match(place) for place in range(len(found))]
-    first = [one for one in told if one.steps[0].first.end <= 700]
+    matches = [found.match(place) for place in range(len(found))]
+    first = [one for one in matches if one.steps[0].first.end <= 700]
     assert len(first) == 100
-    assert all(one.values["first"] == f"word {one.steps[0].first.end}" for one in told)
-    assert all(one.steps[0].first.attributes["w"] == one.values["first"] for one in told)
+    assert all(one.values["first"] == f"word {one.steps[0].first.end}" for one in matches)
+    assert all(one.steps[0].first.attributes["w"] == one.values["first"] for one in matches)
 
 
 def test_chains_are_kept_as_long_as_they_are_needed() -> None:
@@ -107,7 +107,7 @@ def test_the_memory_limit_drops_no_more_than_it_must(batch: int) -> None:
     assert min(fewest) >= 1_000
 
 
-def test_what_is_no_longer_needed_is_let_go_before_anything_is_dropped() -> None:
+def test_unused_state_is_freed_before_instances_are_dropped() -> None:
     runner = AutomatonMatcher(matcher="oracle", memory_limit=1_000_000)
     runner.add(np.array([0]), compiled("from s a where a.k = 1 next s b on b.w = a.w within 700"), {})
     _run(runner, 1, 20_000, 100)
@@ -115,7 +115,7 @@ def test_what_is_no_longer_needed_is_let_go_before_anything_is_dropped() -> None
     assert runner.stats().kept_events * 400 < 1_100_000
 
 
-def test_constants_of_subscriptions_are_not_what_partial_matches_take() -> None:
+def test_constants_of_subscriptions_do_not_count_as_partial_matches() -> None:
     runner = AutomatonMatcher(matcher="oracle", memory_limit=300_000)
     query = Template("from s a where a.k = :k next s b on a.x = b.x or b.w contains :p").query
     assert isinstance(query, Sequence)

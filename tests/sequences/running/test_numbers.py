@@ -72,15 +72,15 @@ def _pair(left: Value, right: Value) -> TimedBatch:
 
 @given(numbers, numbers)
 def test_arithmetic(left: Value, right: Value) -> None:
-    told = _runner(_SUMS).process(_pair(left, right)).match(0)
+    match = _runner(_SUMS).process(_pair(left, right)).match(0)
     expected = {
         "p": combine(ArithmeticOperator.ADD, left, right),
         "m": combine(ArithmeticOperator.SUBTRACT, left, right),
         "t": combine(ArithmeticOperator.MULTIPLY, left, right),
         "d": combine(ArithmeticOperator.DIVIDE, left, right),
     }
-    assert told.values == expected
-    assert [type(value) for value in told.values.values()] == [type(value) for value in expected.values()]
+    assert match.values == expected
+    assert [type(value) for value in match.values.values()] == [type(value) for value in expected.values()]
 
 
 @given(values, values)
@@ -108,9 +108,9 @@ def test_texts(test: str, text: str, part: str) -> None:
 
 @given(values)
 def test_values_come_back_as_they_were(value: Value) -> None:
-    told = _runner("from s a next s b select a.x as x").process(_pair(value, 1)).match(0)
-    assert told.values["x"] == value
-    assert isinstance(told.values["x"], bool) is isinstance(value, bool)
+    match = _runner("from s a next s b select a.x as x").process(_pair(value, 1)).match(0)
+    assert match.values["x"] == value
+    assert isinstance(match.values["x"], bool) is isinstance(value, bool)
 
 
 def test_integers_of_more_than_64_bits_are_ranked_once_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ def _runner(*texts: str) -> AutomatonMatcher:
     return runner
 
 
-def test_what_lasts_longer_than_64_bits_count_lasts_too_long() -> None:
+def test_durations_beyond_64_bits_are_too_long() -> None:
     runner = _runner(*_TEXTS)
     found = runner.process(
         TimedBatch([Event("e1", {}, "s", _FIRST, _FIRST), Event("e2", {}, "s", _LAST, _LAST)])
@@ -43,7 +43,7 @@ def test_one_event_may_last_as_long() -> None:
     assert found.subscriptions.tolist() == [0]
 
 
-def test_what_lasts_as_long_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_instances_of_such_durations_are_freed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(garbage_collection, "_FEWEST", 0)
     runner = AutomatonMatcher(matcher="oracle")
     runner.add(np.array([0]), compiled("from s a next t b within 5"), {})

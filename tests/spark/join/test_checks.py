@@ -32,7 +32,7 @@ def checks(text: str) -> tuple[JoinCheck, ...]:
     return Checker(CheckedAttributes(KINDS)).checks(conjunction)
 
 
-def told(text: str) -> list[tuple[CheckOperator, tuple[object, ...]]]:
+def compiled(text: str) -> list[tuple[CheckOperator, tuple[object, ...]]]:
     return [(check.operator, check.constants) for check in checks(text)]
 
 
@@ -53,15 +53,17 @@ def told(text: str) -> list[tuple[CheckOperator, tuple[object, ...]]]:
         ("a = -0.0", [(CheckOperator.EQ, (0.0,))]),
     ],
 )
-def test_what_sql_decides_becomes_a_check(
+def test_predicates_that_sql_can_decide_become_checks(
     text: str, found: list[tuple[CheckOperator, tuple[object, ...]]]
 ) -> None:
-    assert told(text) == found
+    assert compiled(text) == found
 
 
 def test_timestamps_are_microseconds() -> None:
     moment = datetime(2026, 1, 2, tzinfo=UTC)
-    assert told("moment < timestamp '2026-01-02T00:00:00Z'") == [(CheckOperator.LT, (microseconds(moment),))]
+    assert compiled("moment < timestamp '2026-01-02T00:00:00Z'") == [
+        (CheckOperator.LT, (microseconds(moment),))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +78,7 @@ def test_timestamps_are_microseconds() -> None:
         "a = '1' and word ~ 'x'",
     ],
 )
-def test_what_no_event_satisfies_is_told(text: str) -> None:
+def test_predicates_that_no_event_satisfies_are_reported(text: str) -> None:
     with pytest.raises(NeverError):
         checks(text)
 
@@ -94,7 +96,7 @@ def test_what_no_event_satisfies_is_told(text: str) -> None:
         "word in ('x', timestamp '2026-01-02T00:00:00Z')",
     ],
 )
-def test_what_sql_cannot_decide_is_left(text: str) -> None:
+def test_predicates_that_sql_cannot_decide_are_left_to_the_index(text: str) -> None:
     with pytest.raises(UndecidedError):
         checks(text)
 

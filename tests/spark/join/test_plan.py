@@ -156,8 +156,8 @@ def frame_of(spark: SparkSession, seed: int) -> DataFrame:
     return spark.createDataFrame(rows_of(seed), SCHEMA)
 
 
-def told(notes: DataFrame) -> Counter[tuple[Any, ...]]:
-    """All rows of notifications, however often each is told."""
+def counted(notes: DataFrame) -> Counter[tuple[Any, ...]]:
+    """Count the rows of notifications."""
     return Counter(tuple(row) for row in notes.drop("generation").collect())
 
 
@@ -166,13 +166,13 @@ def assert_same(events: DataFrame, subscriptions: Any, **asked: Any) -> Counter[
     joined = match(events, subscriptions, plan="join", **asked)
     assert joined.columns == usual.columns
     assert [one.dataType for one in joined.schema] == [one.dataType for one in usual.schema]
-    expected, found = told(usual), told(joined)
+    expected, found = counted(usual), counted(joined)
     assert found == expected
     return found
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_the_join_tells_what_the_usual_plan_tells(spark: SparkSession, seed: int) -> None:
+def test_the_join_has_the_notifications_of_the_usual_plan(spark: SparkSession, seed: int) -> None:
     subscriptions = subscriptions_of(seed)
     found = assert_same(
         frame_of(spark, seed), subscriptions, time="at", stream="stock", keep=["a", "other word"]
@@ -211,7 +211,7 @@ def test_structs_streams_of_their_own_and_times_of_every_type_are_the_same(spark
         assert_same(inside, subscriptions, time=time, struct="event", stream_column="s")
 
 
-def test_rows_with_the_same_id_are_told_of_each(spark: SparkSession) -> None:
+def test_rows_with_the_same_id_each_have_notifications(spark: SparkSession) -> None:
     events = spark.createDataFrame([("e", 1, 2), ("e", 1, 2)], "event_id string, a int, b int")
     notes = match(events, {"x": "a = 1 or b = 2", "y": "a in (1, 1.0, 2)"}, plan="join")
     assert sorted(row["subscription"] for row in notes.collect()) == ["x", "x", "y", "y"]
@@ -222,7 +222,7 @@ def test_texts_that_are_no_utf8_make_no_event(spark: SparkSession) -> None:
         "select 'bad' as event_id, cast(x'ff' as string) as word, array('x') as tags union all "
         "select 'worse', 'x', array(cast(x'ff' as string)) union all select 'good', 'x', array('x')"
     )
-    assert told(match(events, {"x": "word is present"}, plan="join").select("event_id")) == Counter(
+    assert counted(match(events, {"x": "word is present"}, plan="join").select("event_id")) == Counter(
         [("good",)]
     )
     assert_same(events.withColumn("at", functions.lit(1)), {"x": "word is present"}, time="at")
@@ -258,8 +258,8 @@ def test_a_stream_is_joined_without_state(spark: SparkSession, tmp_path: Path) -
     )
     query.awaitTermination()
     assert not (tmp_path / "checkpoint" / "state").exists()
-    expected = told(match(events, subscriptions, time="at", stream="stock"))
-    assert told(spark.read.parquet(str(tmp_path / "notes"))) == expected
+    expected = counted(match(events, subscriptions, time="at", stream="stock"))
+    assert counted(spark.read.parquet(str(tmp_path / "notes"))) == expected
 
 
 def test_a_template_and_its_rows_are_joined(spark: SparkSession) -> None:
@@ -276,9 +276,7 @@ def test_a_template_and_its_rows_are_joined(spark: SparkSession) -> None:
         ({"plan": "join", "payload": "word"}, "reads columns or a struct, and `word` is JSON"),
     ],
 )
-def test_what_the_join_cannot_do_is_refused(
-    spark: SparkSession, asked: Mapping[str, Any], message: str
-) -> None:
+def test_unsupported_joins_are_refused(spark: SparkSession, asked: Mapping[str, Any], message: str) -> None:
     with pytest.raises(SparkError, match=message):
         match(frame_of(spark, 1), {"x": "a = 1"}, **asked)
 
@@ -296,7 +294,7 @@ def test_columns_that_the_join_does_not_read_are_named(spark: SparkSession) -> N
         match(twice, {"x": "inner.x = 1"}, plan="join")
 
 
-def test_decimals_are_told_from_whole_numbers_to_their_last_digit(spark: SparkSession) -> None:
+def test_decimals_differ_from_whole_numbers_to_their_last_digit(spark: SparkSession) -> None:
     last = Decimal("0.00000000000000000001")
     values = [last, -last, 1 + last, Decimal(0), Decimal(BIG + 1), None]
     events = spark.createDataFrame(
@@ -308,7 +306,7 @@ def test_decimals_are_told_from_whole_numbers_to_their_last_digit(spark: SparkSe
     assert {(row[0], row[1]) for row in found} >= {("above", "e0"), ("below", "e1"), ("zero", "e3")}
 
 
-def test_fields_that_differ_by_case_alone_are_told_apart(spark: SparkSession) -> None:
+def test_fields_that_differ_only_by_case_are_distinguished(spark: SparkSession) -> None:
     events = spark.sql(
         "select 'e' as event_id, 1 as at, named_struct('x', 1, 'X', 2) as inner,"
         " array(named_struct('y', 'a', 'Y', 'b')) as tags"
@@ -332,6 +330,6 @@ def test_a_thousand_columns_are_planned(spark: SparkSession, *, is_inside: bool)
 
 def test_nothing_may_be_left_to_the_join_or_to_anyone(spark: SparkSession) -> None:
     events = spark.createDataFrame([("e", 1, "xx")], "event_id string, a int, word string")
-    assert told(match(events, {"x": "word ~ 'x+'"}, plan="join").select("event_id")) == Counter([("e",)])
+    assert counted(match(events, {"x": "word ~ 'x+'"}, plan="join").select("event_id")) == Counter([("e",)])
     assert match(events, {"x": "nowhere = 1"}, plan="join").collect() == []
     assert match(events, {"x": "a = 1"}, plan="join", faults=True).count() == 1

@@ -11,7 +11,7 @@ def test_few_subscriptions_are_not_hashed_at_all() -> None:
     assert choose_schemas({(0, 1): 1}, {0: 10, 1: 10}) == {(0, 1): EMPTY}
 
 
-def test_what_has_no_equality_is_in_the_empty_schema() -> None:
+def test_subscriptions_without_an_equality_are_in_the_empty_schema() -> None:
     assert choose_schemas({EMPTY: 1000, (3,): 1000}, {3: 50}) == {EMPTY: EMPTY, (3,): (3,)}
     assert choose_schemas({EMPTY: 5}, {}) == {EMPTY: EMPTY}
     assert choose_schemas({}, {}) == {}

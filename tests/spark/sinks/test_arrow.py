@@ -176,7 +176,7 @@ def test_batch_jobs_append_and_overwrite(spark: SparkSession, tmp_path: Path) ->
     assert read_committed(folder)["id"].to_pylist() == [4]
 
 
-def test_a_stream_does_not_add_to_what_batch_jobs_wrote(spark: SparkSession, stream: Stream) -> None:
+def test_a_stream_does_not_add_to_a_folder_of_batch_jobs(spark: SparkSession, stream: Stream) -> None:
     spark.createDataFrame([], COLUMNS).write.format("tocsin-arrow").mode("append").save(str(stream.folder))
     stream.put(1)
     with pytest.raises(PySparkException, match="holds what a batch job wrote"):
@@ -185,7 +185,7 @@ def test_a_stream_does_not_add_to_what_batch_jobs_wrote(spark: SparkSession, str
 
 
 @pytest.mark.parametrize("kind", [_BatchWriter, _StreamWriter])
-def test_abort_spares_what_has_been_committed(
+def test_abort_spares_committed_files(
     spark: SparkSession, tmp_path: Path, kind: type[_BatchWriter | _StreamWriter]
 ) -> None:
     folder = str(tmp_path / "sink")
@@ -222,6 +222,6 @@ def test_options_are_checked(
     assert fault in str(caught.value)
 
 
-def test_reading_what_is_not_there(spark: SparkSession, tmp_path: Path) -> None:
+def test_reading_a_missing_folder(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(PySparkException, match="nothing has been committed here"):
         spark.read.format("tocsin-arrow").load(str(tmp_path)).collect()

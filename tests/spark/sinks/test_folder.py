@@ -47,7 +47,7 @@ def sink(tmp_path: Path) -> SinkFolder:
     return SinkFolder(tmp_path / "sink")
 
 
-def test_only_what_is_committed_is_seen(sink: SinkFolder) -> None:
+def test_only_committed_rows_are_visible(sink: SinkFolder) -> None:
     assert commit(sink, 10, 3)
     assert commit(sink, 9, 1, 2)
     write(sink, 4)
@@ -118,7 +118,7 @@ def test_other_columns_are_refused(sink: SinkFolder) -> None:
         sink.check("q", other)
 
 
-def test_a_commit_that_replaces_hides_what_came_before(sink: SinkFolder) -> None:
+def test_a_replacing_commit_hides_earlier_rows(sink: SinkFolder) -> None:
     commit(sink, 0, 1)
     commit(sink, 1, 2, replaces=True)
     commit(sink, 2, 3)
@@ -133,7 +133,7 @@ def test_batch_jobs_take_the_next_number(sink: SinkFolder) -> None:
     assert read_committed(sink.root)["id"].to_pylist() == [3]
 
 
-def test_vacuum_removes_what_nobody_can_see(sink: SinkFolder) -> None:
+def test_vacuum_removes_invisible_files(sink: SinkFolder) -> None:
     commit(sink, 0, 1)
     orphans = write(sink, 2)
     half = sink.parts / "half.new"
@@ -143,7 +143,7 @@ def test_vacuum_removes_what_nobody_can_see(sink: SinkFolder) -> None:
     assert seen(sink.root) == {0: [1]}
 
 
-def test_vacuum_spares_what_was_replaced_a_moment_ago(sink: SinkFolder) -> None:
+def test_vacuum_spares_recently_replaced_files(sink: SinkFolder) -> None:
     commit(sink, 0, 1)
     commit(sink, 1, 2, replaces=True)
     assert vacuum(sink.root) == []

@@ -144,7 +144,7 @@ def test_a_work_queue_is_refused(server: Server) -> None:
         link.span()
 
 
-def test_what_is_not_there_is_named(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_streams_and_servers_are_named(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     with (
         StreamConnection(ConnectionSettings((server.url,), "missing")) as link,
         pytest.raises(SparkError, match=rf"stream `missing` at {server.url}: stream not found"),

@@ -144,7 +144,7 @@ def test_messages_lost_while_the_query_was_down(stream: Stream, query: Query) ->
     assert query.bodies() == [texts(0, 1, 2), texts(6, 7, 8)]
 
 
-def test_a_purge_of_what_was_read_is_no_loss(stream: Stream, query: Query) -> None:
+def test_a_purge_of_messages_already_read_is_no_loss(stream: Stream, query: Query) -> None:
     stream.publish(*range(3))
     query.run()
     stream.purge()
@@ -154,7 +154,7 @@ def test_a_purge_of_what_was_read_is_no_loss(stream: Stream, query: Query) -> No
     assert query.bodies() == [texts(0, 1, 2), texts(3)]
 
 
-def test_batch_reads_what_is_there(spark: SparkSession, stream: Stream) -> None:
+def test_batch_reads_the_present_messages(spark: SparkSession, stream: Stream) -> None:
     register(spark)
     options = given(stream)
     assert spark.read.format("nats").options(**options).load().count() == 0

@@ -135,7 +135,7 @@ def test_arrays_that_may_not_be_written_to_are_taken() -> None:
     assert not len(index)
 
 
-def test_an_id_beyond_what_can_be_numbered_is_refused() -> None:
+def test_an_id_that_is_too_large_is_refused() -> None:
     index = PointIndex()
     (root,) = index.plant(1)
     with pytest.raises(OverflowError, match="divide them among several"):

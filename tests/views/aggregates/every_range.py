@@ -87,7 +87,7 @@ class Following:
         self.places = np.arange(len(pairs))
         self.answers.begin(self.places, self.server.present(self.lows, self.highs))
         self.recomputed = self.recompute()
-        assert self.told() == self.recomputed
+        assert self.current_answers() == self.recomputed
 
     def recompute(self) -> list[Answer]:
         ordered = sorted(self.points)
@@ -101,11 +101,11 @@ class Following:
                 memo[key] = self.compute(ys[key[0] : key[1]])
         return [memo[key] for key in zip(begins, ends, strict=True)]
 
-    def told(self) -> list[Answer]:
+    def current_answers(self) -> list[Answer]:
         return [self.answers.answer(place) for place in self.places.tolist()]
 
     def make(self, changes: Sequence[Change]) -> tuple[Matches, AnswerChanges]:
-        """Make changes in one call, and return who heard of them and what they were told."""
+        """Make changes in one call, and return the notified subscriptions and their changed answers."""
         messages = self.server.reformulate(point_changes(changes))
         found = heard_by(messages, self.lows, self.highs)
         of_pair = np.repeat(messages.change, np.diff(found.offsets))
@@ -114,8 +114,8 @@ class Following:
         return found, self.answers.apply(messages, found)
 
     def follow(self, changes: Sequence[Change]) -> None:
-        """Make changes in one call; each changed answer must be told once, right, and reached by one message."""
-        found, told = self.make(changes)
+        """Make changes in one call; each changed answer must be reported once, right, and by one message."""
+        found, changed = self.make(changes)
         expected: list[tuple[int, int, Answer, Answer]] = []
         for i, (old, new) in enumerate(changes):
             if old is not None:
@@ -128,12 +128,14 @@ class Following:
                 for place, (a, b) in enumerate(zip(before, self.recomputed, strict=True))
                 if a != b
             ]
-        assert sorted(self.rows_of(told.rows, told.numbers, told.old, told.new)) == expected
-        assert told.rows.tolist() == sorted(told.rows.tolist())
+        assert sorted(self.rows_of(changed.rows, changed.numbers, changed.old, changed.new)) == expected
+        assert changed.rows.tolist() == sorted(changed.rows.tolist())
         if self.name in {"min", "max", "count", "distinct"}:
             assert len(found.ids) == len(expected), "a subscription is reached whose answer does not change"
-        if told.removed is not None and told.added is not None:
-            both = zip(told.removed.tolist(), told.added.tolist(), told.old, told.new, strict=True)
+        if changed.removed is not None and changed.added is not None:
+            both = zip(
+                changed.removed.tolist(), changed.added.tolist(), changed.old, changed.new, strict=True
+            )
             for removed, added, a, b in both:
                 assert ({removed} - {-1}, {added} - {-1}) == (set(a) - set(b), set(b) - set(a))
 
@@ -145,7 +147,7 @@ class Following:
 
     def check(self) -> None:
         """Compare what subscribers know, and what new ones would begin with, with what is true."""
-        assert self.told() == self.recomputed
+        assert self.current_answers() == self.recomputed
         other = self.by_range.answers()
         other.begin(self.places, self.server.present(self.lows, self.highs))
         assert [other.answer(place) for place in self.places.tolist()] == self.recomputed

@@ -15,7 +15,7 @@ from tocsin.views.messages import Messages
 A, B = 0.0, 1.0
 
 
-def told_of(server: Reformulator, change: Change) -> list[tuple[float, ...]]:
+def changed_answers_of(server: Reformulator, change: Change) -> list[tuple[float, ...]]:
     messages = server.reformulate(point_changes([change]))
     columns = (messages.inner_l, messages.inner_r, messages.outer_l, messages.outer_r)
     payload = (messages.payload["removed"], messages.payload["added"])
@@ -35,21 +35,21 @@ def test_the_margins_of_an_arrival_and_a_departure() -> None:
     assert reaches(messages, 12.0, 28.0)
     assert not reaches(messages, 5.0, 27.0)
     assert not reaches(messages, 25.0, 30.0)
-    assert told_of(server, ((10.0, A), None)) == [(10.0, 10.0, -math.inf, 25.0, 0, -1)]
+    assert changed_answers_of(server, ((10.0, A), None)) == [(10.0, 10.0, -math.inf, 25.0, 0, -1)]
 
 
 def test_another_row_with_the_same_place_and_value_makes_a_change_silent() -> None:
     server = range_aggregate("distinct").reformulator()
     server.load(np.array([10.0]), np.array([A]))
-    assert told_of(server, (None, (10.0, A))) == []
-    assert told_of(server, ((10.0, A), None)) == []
-    assert told_of(server, ((10.0, A), (10.0, A))) == []
+    assert changed_answers_of(server, (None, (10.0, A))) == []
+    assert changed_answers_of(server, ((10.0, A), None)) == []
+    assert changed_answers_of(server, ((10.0, A), (10.0, A))) == []
 
 
-def test_a_change_of_value_is_told_once_with_both() -> None:
+def test_a_change_of_value_is_reported_once_with_both_values() -> None:
     server = range_aggregate("distinct").reformulator()
     server.load(np.array([10.0]), np.array([A]))
-    assert told_of(server, ((10.0, A), (10.0, B))) == [(10.0, 10.0, -math.inf, math.inf, 0, 1)]
+    assert changed_answers_of(server, ((10.0, A), (10.0, B))) == [(10.0, 10.0, -math.inf, math.inf, 0, 1)]
 
 
 def test_ranges_of_very_many_points_begin_with_their_codes() -> None:

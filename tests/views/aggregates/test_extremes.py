@@ -97,7 +97,7 @@ def told_by(messages: Messages) -> list[tuple[float | None, ...]]:
 
 
 @pytest.mark.parametrize(("change", "influence", "messages", "notified"), ROWS)
-def test_a_change_of_the_papers_table_is_told_as_the_paper_says(
+def test_a_change_of_the_papers_table_is_reported_as_in_the_paper(
     change: Change,
     influence: Influence,
     messages: list[tuple[float | None, ...]],
@@ -109,8 +109,8 @@ def test_a_change_of_the_papers_table_is_told_as_the_paper_says(
     assert classes.tolist() == [influence]
     answers = LatestValues()
     answers.begin(np.arange(5), loaded(TABLE).present(*columns_of(RANGES)))
-    told = answers.apply(found, heard_by(found, *columns_of(RANGES)))
-    assert dict(zip((told.numbers + 1).tolist(), told.new.tolist(), strict=True)) == notified
+    changed = answers.apply(found, heard_by(found, *columns_of(RANGES)))
+    assert dict(zip((changed.numbers + 1).tolist(), changed.new.tolist(), strict=True)) == notified
     assert [answers.answer(place) for place in range(5)] == [
         notified.get(place + 1, least) for place, least in enumerate([3, 3, 5, 5, 6])
     ]
@@ -181,7 +181,7 @@ def test_answers_of_places_begin_and_end() -> None:
     ),
     st.sampled_from(["min", "max"]),
 )
-def test_each_changed_range_is_told_once_and_no_other(
+def test_each_changed_range_is_reported_once_and_no_other(
     table: list[Point], steps: list[tuple[int, Point | None]], by_range: str
 ) -> None:
     held, changes = list(table), list[Change]()

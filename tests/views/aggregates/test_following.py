@@ -1,4 +1,4 @@
-"""Counts, sums, means and distinct values told change by change are what recomputing them gives."""
+"""Counts, sums, means and distinct values, maintained change by change, equal the recomputed ones."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def follow_at_random(kind: str, seed: int, changes: int) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=12)
 @given(st.integers(0, 2**32 - 1))
-def test_every_changed_answer_is_told_once(kind: str, seed: int) -> None:
+def test_every_changed_answer_is_reported_once(kind: str, seed: int) -> None:
     follow_at_random(kind, seed, 60)
 
 
@@ -87,6 +87,6 @@ def test_changes_before_one_that_is_refused_are_made(kind: str, absent: Change) 
 @pytest.mark.long
 @pytest.mark.skipif(not LONG, reason="`make test-long` runs it")
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_changed_answer_is_told_once_over_many_changes(kind: str) -> None:
+def test_every_changed_answer_is_reported_once_over_many_changes(kind: str) -> None:
     for seed in range(100):
         follow_at_random(kind, seed, 1_000)

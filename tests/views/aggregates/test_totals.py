@@ -23,13 +23,17 @@ def test_numbers_finer_and_larger_than_any_before_are_added_exactly() -> None:
         following.check()
 
 
-def test_a_sum_that_rounds_to_what_it_was_is_not_told() -> None:
+def test_a_sum_that_rounds_to_the_same_float_is_not_reported() -> None:
     following = Following("sum", [1.0, 2.0], [(1.0, 1e16)])
-    _, told = following.make([(None, (2.0, 0.5))])
+    _, changed = following.make([(None, (2.0, 0.5))])
     names = {
         (low, high): (old, new)
         for low, high, old, new in zip(
-            following.lows[told.numbers], following.highs[told.numbers], told.old, told.new, strict=True
+            following.lows[changed.numbers],
+            following.highs[changed.numbers],
+            changed.old,
+            changed.new,
+            strict=True,
         )
     }
     assert (1.0, 2.0) not in names
@@ -37,13 +41,13 @@ def test_a_sum_that_rounds_to_what_it_was_is_not_told() -> None:
     assert names[2.0, 2.0][1] == 0.5
 
 
-def test_a_zero_that_comes_to_an_empty_range_is_told() -> None:
+def test_a_zero_in_an_empty_range_is_reported() -> None:
     following = Following("sum", [1.0, 2.0], [(1.0, 1.0)])
     following.follow([(None, (2.0, -0.0))])
     following.follow([((2.0, -0.0), (2.0, 0.0)), ((2.0, 0.0), None)])
 
 
-def test_a_count_hears_nothing_of_what_is_counted() -> None:
+def test_a_count_ignores_changes_of_counted_values() -> None:
     server = range_aggregate("count").reformulator()
     server.load(np.array([1.0]), np.array([0.0]))
     assert len(server.reformulate(point_changes([((1.0, 0.0), (1.0, 0.0))]))) == 0
@@ -52,8 +56,8 @@ def test_a_count_hears_nothing_of_what_is_counted() -> None:
 
 def test_a_sum_beyond_all_floats_is_infinite_and_comes_back() -> None:
     following = Following("avg", [1.0], [(1.0, 1.7e308)])
-    _, told = following.make([(None, (1.0, 1.7e308)), ((1.0, 1.7e308), None)])
-    assert told.new.tolist() == [math.inf, 1.7e308]
+    _, changed = following.make([(None, (1.0, 1.7e308)), ((1.0, 1.7e308), None)])
+    assert changed.new.tolist() == [math.inf, 1.7e308]
 
 
 @pytest.mark.parametrize("kind", ["count", "sum", "avg"])

@@ -59,7 +59,7 @@ def test_any_strings_may_be_the_text_and_rare_words_are_left_out(news: Path) -> 
     assert documents(corpus)[1] == ["bank", "bank", "the"]
 
 
-def test_what_is_missing_is_said(news: Path, tmp_path: Path) -> None:
+def test_missing_data_is_reported(news: Path, tmp_path: Path) -> None:
     with pytest.raises(
         TocsinError, match=r"news\.jsonl\.gz has no text: its records have none of body, text"
     ):

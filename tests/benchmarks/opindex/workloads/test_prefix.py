@@ -63,7 +63,7 @@ def test_batches_of_any_size_ask_the_same() -> None:
     assert parts == whole
 
 
-def test_matchers_agree_on_what_it_draws() -> None:
+def test_matchers_agree_on_the_workload() -> None:
     workload = PrefixWorkload(
         replace(FEW, texts=10, numbers=12, most_predicates=3, most_pairs=10, word_share=0.8)
     )

@@ -46,7 +46,7 @@ def test_the_operators_have_their_shares(share: float) -> None:
         assert np.mean(ops == op) == pytest.approx(expected, abs=0.01)
 
 
-def test_a_predicate_says_what_its_operator_says() -> None:
+def test_a_predicate_agrees_with_its_operator() -> None:
     found = whole(Parameters())
     at_most, at_least = found.ops == Op.LE, found.ops == Op.GE
     assert (found.lows[at_most] == 1).all()
