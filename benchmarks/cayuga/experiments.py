@@ -13,14 +13,7 @@ from msgspec.structs import replace
 
 from benchmarks.cayuga.plots import PLOTS
 from benchmarks.cayuga.scale import SCALES
-from benchmarks.cayuga.session import (
-    ALL,
-    KINDS,
-    VARIED,
-    CayugaSession,
-    feed_input,
-    technical_input,
-)
+from benchmarks.cayuga.session import ALL, KINDS, VARIED, CayugaSession, feed_input, technical_input
 from benchmarks.cayuga.subject import Subject
 from benchmarks.cayuga.ticks import ticks
 from benchmarks.cayuga.workloads import feeds

@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from benchmarks.dbnet.network.figures import QUANTILES
-from benchmarks.runner.plots import (
-    COLOURS,
-    Bars,
-    Panel,
-    Plot,
-    grouped_bars,
-    lines,
-    place_label,
-    with_legend,
-)
+from benchmarks.runner.plots import COLOURS, Bars, Panel, Plot, grouped_bars, lines, place_label, with_legend
 from benchmarks.runner.report import Measurement, of_experiment
 
 if TYPE_CHECKING:

@@ -11,13 +11,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from benchmarks.dbnet.network.figures import (
-    DECREASING,
-    DISTRIBUTION,
-    decreasing,
-    distribution,
-    figures_of,
-)
+from benchmarks.dbnet.network.figures import DECREASING, DISTRIBUTION, decreasing, distribution, figures_of
 from benchmarks.runner.report import Measurement
 from tocsin.dissemination.query_kinds.base import Changes
 from tocsin.dissemination.scenarios.joins import PreparedJoin, prepare_any

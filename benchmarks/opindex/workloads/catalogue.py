@@ -81,10 +81,7 @@ class Catalogue:
 
 
 def read_catalogue(
-    path: Path,
-    *,
-    without: Sequence[str] = ("id",),
-    progress: Callable[[str], None] = lambda _: None,
+    path: Path, *, without: Sequence[str] = ("id",), progress: Callable[[str], None] = lambda _: None
 ) -> Catalogue:
     """Return the products of a file or a folder of JSON lines, but for attributes that no one would ask for.
 

@@ -37,8 +37,7 @@ def explain(
         ),
     ] = None,
     graph: Annotated[
-        Path | None,
-        typer.Option(help="Draw a sequence's automaton in this file, in SVG.", dir_okay=False),
+        Path | None, typer.Option(help="Draw a sequence's automaton in this file, in SVG.", dir_okay=False)
     ] = None,
     *,
     replay: options.ReplayOptions,

@@ -37,7 +37,7 @@ SEQUENCES = {
         "from flights a where a.dep_delay > 120 next flights b on b.tailnum = a.tailnum "
         "where b.dep_delay > 120 within 12 hours select b.carrier, b.flight, b.tailnum, a.dep_delay as first, "
         "b.dep_delay as second"
-    ),
+    )
 }
 """A sequence over several flights: the next one of the same aircraft."""
 
@@ -47,7 +47,7 @@ TABLE = ("carrier", "flight")
 VIEWS = {
     "worst of JFK to Los Angeles": (
         "select max(dep_delay) from table flights where origin = 'JFK' and dest = 'LAX'"
-    ),
+    )
 }
 """A view of that table."""
 

@@ -47,8 +47,7 @@ TemplateText: TypeAlias = Annotated[
     typer.Option("--template", help="A text with parameters, or a file that holds one.", metavar="TEXT|FILE"),
 ]
 TemplateParameters: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--parameters", help="The template's rows: JSON lines, CSV, Parquet or Arrow."),
+    Path | None, typer.Option("--parameters", help="The template's rows: JSON lines, CSV, Parquet or Arrow.")
 ]
 TemplateIds: TypeAlias = Annotated[
     str | None,

@@ -132,11 +132,7 @@ def simulate(
 
     The answers of a sample of subscriptions are recomputed. Ends with 0, or with 2 if an answer is wrong.
     """
-    from tocsin.dissemination.scenarios.comparison import (  # noqa: PLC0415 - brings the compiler
-        compare,
-        count_update_kinds,
-        warm_up,
-    )
+    from tocsin.dissemination.scenarios.comparison import compare, count_update_kinds, warm_up  # noqa: PLC0415 - brings the compiler
     from tocsin.dissemination.scenarios.scenario import Scenario  # noqa: PLC0415
     from tocsin.dissemination.simulator import CostSummary  # noqa: PLC0415
 
@@ -351,11 +347,7 @@ def _write(
 def _draw(path: Path, scenario: Scenario, names: Sequence[str]) -> None:
     """Write a page of a similar scenario that is small enough to draw."""
     from tocsin.dissemination.page import choose_events, make_scene, write_page  # noqa: PLC0415
-    from tocsin.dissemination.scenarios.scenario import (  # noqa: PLC0415
-        described,
-        pictured,
-        prepare,
-    )
+    from tocsin.dissemination.scenarios.scenario import described, pictured, prepare  # noqa: PLC0415
 
     prepared = prepare(pictured(scenario))
     events = choose_events(prepared.queries, prepared.changes)

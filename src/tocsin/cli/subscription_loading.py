@@ -17,13 +17,7 @@ from tocsin.language import Template, to_dnf, to_normal
 from tocsin.language.check import Checked, read_query
 from tocsin.model import Filter, Sequence, View
 from tocsin.model.conditions import TRUE, Condition
-from tocsin.model.errors import (
-    LanguageError,
-    NormalFormError,
-    SubscriptionError,
-    TemplateError,
-    TocsinError,
-)
+from tocsin.model.errors import LanguageError, NormalFormError, SubscriptionError, TemplateError, TocsinError
 from tocsin.sequences.compiling import compile_sequence
 from tocsin.sequences.ticks import Ticks
 from tocsin.subscriptions.filters import disjunctive_form, smaller_form

@@ -90,11 +90,7 @@ class ShardRegistry:
         return len(self.subscriptions)
 
     def add(
-        self,
-        ids: Sequence[str],
-        validity: Validity,
-        digests: Sequence[int],
-        selects: Sequence[str | None],
+        self, ids: Sequence[str], validity: Validity, digests: Sequence[int], selects: Sequence[str | None]
     ) -> IdArray:
         """Enter subscriptions and return their numbers."""
         reserved = self.subscriptions.reserve(len(ids))

@@ -166,10 +166,7 @@ def match_with_index(
 
 
 def dead_letters(
-    events: DataFrame,
-    *,
-    keep: Sequence[str] = (),
-    **layout: Unpack[LayoutOptions],
+    events: DataFrame, *, keep: Sequence[str] = (), **layout: Unpack[LayoutOptions]
 ) -> DataFrame:
     """Return the rows that are no events: `event_id`, the `reason`, and the columns to keep; `layout` is that of `match`."""
     resolved = resolve_layout(events, **layout)

@@ -36,8 +36,7 @@ def match(
     ] = False,
     building: options.IndexOptions,
     plan: Annotated[
-        Plan,
-        typer.Option(help="By an index that workers open, or by an equi-join in Spark SQL."),
+        Plan, typer.Option(help="By an index that workers open, or by an equi-join in Spark SQL.")
     ] = Plan.INDEX,
     output: Annotated[
         str | None,

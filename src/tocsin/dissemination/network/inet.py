@@ -16,11 +16,7 @@ _LARGEST: Final = 0.6  # the largest degree is about the number of nodes to this
 
 
 def make_topology(
-    nodes: int = 20_000,
-    *,
-    seed: int = 1,
-    exponent: float = 2.2,
-    leaves: float = 0.3,
+    nodes: int = 20_000, *, seed: int = 1, exponent: float = 2.2, leaves: float = 0.3
 ) -> Topology:
     """Return a connected network: a share of `leaves` with one link, the other degrees from a power law.
 

@@ -86,11 +86,7 @@ class Scene(Struct, frozen=True):
 
 
 def make_scene(
-    setting: Setting,
-    queries: RangeQueries,
-    names: Sequence[str],
-    shown: Sequence[ShownEvent],
-    note: str = "",
+    setting: Setting, queries: RangeQueries, names: Sequence[str], shown: Sequence[ShownEvent], note: str = ""
 ) -> Scene:
     """Let strategies carry some changes, one by one, and return the scene.
 

@@ -52,10 +52,7 @@ class Ranges(Struct, frozen=True):
 
 
 def draw_ranges(
-    count: int,
-    distribution: RangeDistribution = TABLE_1,
-    domain: tuple[float, float] = DOMAIN,
-    seed: int = 1,
+    count: int, distribution: RangeDistribution = TABLE_1, domain: tuple[float, float] = DOMAIN, seed: int = 1
 ) -> Ranges:
     """Return ranges whose ends have two decimals; in a domain narrower than 1, as many as there are.
 

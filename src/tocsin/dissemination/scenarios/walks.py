@@ -104,12 +104,7 @@ def draw_points(rows: int, *, decimals: int = 2, seed: int = 1) -> TablePoints:
 
 
 def draw_updates(
-    points: TablePoints,
-    count: int,
-    *,
-    spikes: float = SPIKES,
-    ignorable: float | None = 0.0,
-    seed: int = 1,
+    points: TablePoints, count: int, *, spikes: float = SPIKES, ignorable: float | None = 0.0, seed: int = 1
 ) -> Updates:
     """Return updates of points, of which a share is ignorable: none by default; None draws any update.
 
@@ -160,10 +155,7 @@ class _Walk:
             new = round(min(max(old + way * max(_LEAST_STEP, _STEP * old), _LEAST), DOMAIN[1]), 2)
             if new != old:
                 is_alone = ends[row] - begins[row] == 1
-                if is_meant_ignorable in (
-                    None,
-                    not is_alone and self._is_ignorable(row, min(old, new)),
-                ):
+                if is_meant_ignorable in (None, not is_alone and self._is_ignorable(row, min(old, new))):
                     self._update(row, new, 0)
                     return
             if tried == _IN_VAIN:

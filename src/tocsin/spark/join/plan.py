@@ -234,12 +234,7 @@ def _condition(points: PointTable, *, has_validity: bool) -> Column:
 
 
 def _notifications(
-    found: DataFrame,
-    generation: int,
-    keep: Sequence[str],
-    *,
-    values: bool,
-    faults: bool,
+    found: DataFrame, generation: int, keep: Sequence[str], *, values: bool, faults: bool
 ) -> DataFrame:
     """Return matches with the columns of notifications."""
     nothing: Any = functions.lit(None).cast("string")

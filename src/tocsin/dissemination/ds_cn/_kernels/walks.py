@@ -88,12 +88,7 @@ def walk_changes(rows: DiagonalRows, changes: RowChanges, progress: NDArray[np.i
 
 @helper
 def _walk_from(
-    rows: DiagonalRows,
-    changes: RowChanges,
-    which: tuple[int, int, int],
-    out: Output,
-    line: int,
-    count: int,
+    rows: DiagonalRows, changes: RowChanges, which: tuple[int, int, int], out: Output, line: int, count: int
 ) -> tuple[int, int]:
     """Walk from a change's old x (side 0) or its new x, if that differs (side 1); return the messages and rows by then.
 
