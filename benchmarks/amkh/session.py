@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from msgspec import Struct
 
@@ -12,21 +12,8 @@ from benchmarks.amkh.workload import FIGURE_1, Parameters, Workload
 from benchmarks.runner.agreement import Agreement, summary
 from benchmarks.runner.session import MatcherSession
 from benchmarks.runner.subject import Contender, Subject
+from tocsin.matching.amkh.matcher import Amkh
 from tocsin.matching.encoding.codes import Keys
-
-
-@runtime_checkable
-class Counting(Protocol):
-    """A matcher that counts the subscriptions it examines, and can be asked to review its choice."""
-
-    def examined(self) -> Any:
-        """Return the cost of events since it was last reset."""
-
-    def forget_examined(self) -> None:
-        """Reset the cost."""
-
-    def review(self) -> None:
-        """Choose again by the events so far."""
 
 
 class Found(Struct, frozen=True):
@@ -70,7 +57,7 @@ class AmkhSession(MatcherSession):
         for events in workload.events(0, scale.warm_up, batch=scale.batch):
             subject.match(events)
         matcher = subject.matcher
-        if isinstance(matcher, Counting):  # the choice itself is measured, not how soon it is made
+        if isinstance(matcher, Amkh):  # the choice itself is measured, not how soon it is made
             matcher.review()
             matcher.forget_examined()
         found: list[Keys] = []
@@ -81,7 +68,7 @@ class AmkhSession(MatcherSession):
         )
         self._agreement.check((self.experiment, at), label, found)
         unmatched = None
-        if isinstance(matcher, Counting):
+        if isinstance(matcher, Amkh):
             cost = matcher.examined()
             unmatched = cost.unmatched / max(cost.events, 1)
             self.record("unmatched examined", label, at, unmatched, "an event")

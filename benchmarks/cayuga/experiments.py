@@ -17,10 +17,10 @@ from benchmarks.cayuga.session import ALL, KINDS, VARIED, CayugaSession, feed_in
 from benchmarks.cayuga.subject import Subject
 from benchmarks.cayuga.ticks import ticks
 from benchmarks.cayuga.workloads import feeds
-from benchmarks.cayuga.workloads.rows import Rows
 from benchmarks.cayuga.workloads.technical import TABLE_3, Kind, Parameters
 from benchmarks.runner.benchmark import Benchmark, Experiment, Option, sweep
 from benchmarks.runner.tables import show_by_place
+from benchmarks.workloads.tabular import FilledTemplate
 from tocsin.engine import Engine
 from tocsin.language import to_text
 from tocsin.language.template.template import bindings_at
@@ -78,12 +78,12 @@ def _load(session: CayugaSession, label: str, count: int, load: Callable[[Engine
     session.record("loading", label, count, count / (time.perf_counter() - begun), "subscriptions/s")
 
 
-def _subscribe_many(engine: Engine, groups: Sequence[Rows]) -> None:
+def _subscribe_many(engine: Engine, groups: Sequence[FilledTemplate]) -> None:
     for rows in groups:
         engine.subscribe_many(rows.template(), rows.columns)
 
 
-def _texts(rows: Rows) -> Iterator[str]:
+def _texts(rows: FilledTemplate) -> Iterator[str]:
     """Return the text of each row."""
     template = rows.template()
     return (to_text(template.bind(bindings_at(rows.columns, row))) for row in range(len(rows)))

@@ -17,13 +17,13 @@ from msgspec.structs import replace
 from benchmarks.cayuga.subject import Subject, summary
 from benchmarks.cayuga.workloads import feeds, technical
 from benchmarks.cayuga.workloads.feeds import Feed, make_feed, read_feed
-from benchmarks.cayuga.workloads.rows import Rows
 from benchmarks.cayuga.workloads.stocks import make_prices, read_prices
 from benchmarks.cayuga.workloads.technical import TABLE_3, Kind, Parameters, Workload
 from benchmarks.runner.agreement import Agreement
 from benchmarks.runner.data import find_data, origins
 from benchmarks.runner.session import Progress, Session, Targets, silent
 from benchmarks.runner.subject import Loading
+from benchmarks.workloads.tabular import FilledTemplate
 from tocsin.matching import create_matcher
 from tocsin.matching.encoding.codes import Keys
 from tocsin.sequences import MODES
@@ -47,7 +47,7 @@ DrawEvents: TypeAlias = Callable[..., Iterator[pa.Table]]
 class Input(Struct, frozen=True):
     """Subscriptions, and the events of a stream."""
 
-    groups: Sequence[Rows]
+    groups: Sequence[FilledTemplate]
     events: DrawEvents
     stream: str
     time: str  # the column with an event's time

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.cayuga.workloads.rows import Rows
 from benchmarks.runner.subject import Loading, measure_loading
+from benchmarks.workloads.tabular import FilledTemplate
 from tocsin.engine.event_sources import require_columns, timed_rows
 from tocsin.matching.encoding.codes import Keys
 from tocsin.model.errors import SubscriptionError
@@ -37,7 +37,9 @@ class Subject:
         mode = self.mode
         return compile_sequence(query, Ticks(), index_edges=mode.edges, index_filters=mode.instances)
 
-    def load(self, groups: Sequence[Rows], progress: Callable[[str], None] = lambda _: None) -> Loading:
+    def load(
+        self, groups: Sequence[FilledTemplate], progress: Callable[[str], None] = lambda _: None
+    ) -> Loading:
         """Add subscriptions and return the cost; compiling their templates is the preparing."""
         return measure_loading(
             groups,

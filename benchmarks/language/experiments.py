@@ -8,10 +8,10 @@ from random import Random
 from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from benchmarks.runner.benchmark import Benchmark, Experiment, Option
+from benchmarks.runner.scale import scales
 from benchmarks.runner.session import Progress, Session, silent
 from benchmarks.runner.tables import show_runs
 from tocsin.language import Template, parse, to_dnf, to_text
@@ -22,15 +22,7 @@ _SYMBOLS: Final = ["IBM", "MSFT", "AAPL", "GOOG", "AMZN"]
 _REPEATS: Final = 5
 
 
-class Scale(Struct, frozen=True):
-    """The numbers of texts and of rows."""
-
-    name: str
-    filters: int
-    rows: int
-
-
-SCALES: Final = {name: Scale(name, 20_000, 1_000_000) for name in ("small", "paper")}
+SCALES: Final = scales(filters=(20_000, 20_000), rows=(1_000_000, 1_000_000))  # texts, and a template's rows
 
 
 class LanguageSession(Session):
@@ -38,7 +30,7 @@ class LanguageSession(Session):
 
     def __init__(
         self,
-        scale: Scale,
+        scale: Any,
         *,
         filters: int | None = None,
         rows: int | None = None,

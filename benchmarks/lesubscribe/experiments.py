@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from benchmarks.lesubscribe.plots import PLOTS
-from benchmarks.lesubscribe.scale import SCALES, Scale
+from benchmarks.lesubscribe.scale import SCALES
 from benchmarks.lesubscribe.session import LeSubscribeSession
 from benchmarks.lesubscribe.workload import CHURN, WORKLOADS, Churn, Parameters, Workload
 from benchmarks.runner.benchmark import MATCHERS, Benchmark, Experiment, sweep
@@ -63,9 +63,9 @@ def _record_loading(session: LeSubscribeSession, label: str, loading: Loading) -
 
 def _pace(session: LeSubscribeSession, loading: Loading, timing: Timing) -> float:
     """Return the seconds per subscription in all, assuming that every cost grows with their number."""
-    scale: Scale = session.scale
-    matching = min(timing.total / 1e6 * scale.events, scale.seconds + timing.total / 1e6 * scale.batch)
-    return (loading.seconds + matching + timing.total / 1e6 * scale.warm_up) / loading.subscriptions
+    scale, each = session.scale, timing.total / 1e6
+    matching: float = min(each * scale.events, scale.seconds + each * scale.batch) + each * scale.warm_up
+    return (loading.seconds + matching) / loading.subscriptions
 
 
 def _operators(session: LeSubscribeSession) -> None:

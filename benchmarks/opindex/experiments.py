@@ -25,6 +25,7 @@ from tocsin.cli.terminal import note
 from tocsin.replay.numbered import NumberedSubscriptions
 
 _DEFAULT: Final = table3.Parameters()
+_COUNT: Final = "subscriptions"  # the varied parameter where nothing else is
 _LONG: Final = 138  # words, of which about 123 are different
 
 MakeInput = Callable[[OpIndexSession, Any], Input]
@@ -69,27 +70,19 @@ def _capacities(session: OpIndexSession, count: int) -> None:
         session.measure(contender, _table3(), count, session.scale.usual)
 
 
-def _keywords(session: OpIndexSession, *, intervals: bool) -> None:
+def _keywords(session: OpIndexSession, *, intervals: bool) -> Input:
     corpus = session.corpus
     short = KeywordWorkload(corpus, KeywordParameters(intervals=intervals))
     long = KeywordWorkload(corpus, KeywordParameters(intervals=intervals, long=True, document_words=_LONG))
-    given = Input(short.subscriptions, {"short": short.events, "long": long.events})
-    for count in session.scale.queries:
-        session.compare(given, count, count, growing=True)
+    return Input(short.subscriptions, {"short": short.events, "long": long.events})
 
 
-def _product_input(session: OpIndexSession, **parameters: Any) -> Input:
+def _products(session: OpIndexSession, **parameters: Any) -> Input:
     return Input.of(ProductWorkload(session.catalogue, ProductParameters(**parameters)))
 
 
-def _products(session: OpIndexSession, *, from_one: bool) -> None:
-    given = _product_input(session, from_one=from_one)
-    for count in session.scale.products:
-        session.compare(given, count, count, growing=True)
-
-
-def _disjunctive(most: int = 5) -> Input:
-    workload = ClauseWorkload(ClauseParameters(most_clauses=most))
+def _disjunctive(**parameters: Any) -> Input:
+    workload = ClauseWorkload(ClauseParameters(**parameters))
 
     def draw(begin: int, end: int) -> Iterator[NumberedSubscriptions]:
         return (batch.any_of_all() for batch in workload.subscriptions(begin, end))
@@ -97,8 +90,8 @@ def _disjunctive(most: int = 5) -> Input:
     return Input(draw, {"": workload.events})
 
 
-def _conjunctive(most: int = 5) -> Input:
-    return Input.of(ClauseWorkload(ClauseParameters(most_clauses=most)))
+def _conjunctive(**parameters: Any) -> Input:
+    return Input.of(ClauseWorkload(ClauseParameters(**parameters)))
 
 
 def _prefix(session: OpIndexSession, **parameters: Any) -> Input:
@@ -110,12 +103,12 @@ def _prefix(session: OpIndexSession, **parameters: Any) -> Input:
 
 
 EXPERIMENTS: Final[Mapping[str, Row]] = {
-    "input A": _swept("What the targets are set for", "subscriptions", "input_a", _by(most_pairs=60)),
+    "input A": _swept("What the targets are set for", _COUNT, "input_a", _by(most_pairs=60)),
     "attributes": _swept(
         "Figure 1: number of attributes", "attributes", "attributes", _by("attributes"), "usual"
     ),
     "capacity": Row("Figure 7: capacity of BE-Tree's leaves", "capacity", sweep("capacities", _capacities)),
-    "subscriptions": _swept("Figures 8a, 9a, 10a: number of subscriptions", "subscriptions", "sizes", _by()),
+    "subscriptions": _swept("Figures 8a, 9a, 10a: number of subscriptions", _COUNT, "sizes", _by()),
     "predicates": _swept(
         "Figures 9b, 10b: largest subscription", "predicates", "predicates", _by("most_predicates"), "usual"
     ),
@@ -130,43 +123,50 @@ EXPERIMENTS: Final[Mapping[str, Row]] = {
     ),
     "values": _swept("Figures 8b, 10e: number of values", "values", "values", _by("values"), "usual"),
     "zipf": _swept("Figure 10f: Zipf's exponent", "exponent", "exponents", _by("zipf"), "usual"),
-    "keywords": Row("Figure 11: keywords, `=`", "subscriptions", partial(_keywords, intervals=False)),
-    "keyword intervals": Row(
-        "Figure 11: keywords, intervals", "subscriptions", partial(_keywords, intervals=True)
+    "keywords": _swept(
+        "Figure 11: keywords, `=`", _COUNT, "queries", lambda session, _: _keywords(session, intervals=False)
     ),
-    "products": Row(
+    "keyword intervals": _swept(
+        "Figure 11: keywords, intervals",
+        _COUNT,
+        "queries",
+        lambda session, _: _keywords(session, intervals=True),
+    ),
+    "products": _swept(
         "Figure 12: products, attributes as the paper draws them",
-        "subscriptions",
-        partial(_products, from_one=False),
+        _COUNT,
+        "products",
+        lambda session, _: _products(session),
     ),
-    "products from one": Row(
-        "Figure 12: products, attributes of one product", "subscriptions", partial(_products, from_one=True)
+    "products from one": _swept(
+        "Figure 12: products, attributes of one product",
+        _COUNT,
+        "products",
+        lambda session, _: _products(session, from_one=True),
     ),
     "product predicates": _swept(
         "Figure 12: products, largest subscription",
         "predicates",
         "predicates",
-        lambda session, at: _product_input(session, most_predicates=at),
+        lambda session, at: _products(session, most_predicates=at),
         "product_usual",
     ),
-    "dnf": _swept(
-        "Figure 13a: DNF, number of subscriptions", "subscriptions", "forms", lambda *_: _disjunctive()
-    ),
+    "dnf": _swept("Figure 13a: DNF, number of subscriptions", _COUNT, "forms", lambda *_: _disjunctive()),
     "cnf": _swept(
-        "Figure 13a: CNF, number of subscriptions",
-        "subscriptions",
-        "forms",
-        lambda *_: _conjunctive(),
-        clauses=True,
+        "Figure 13a: CNF, number of subscriptions", _COUNT, "forms", lambda *_: _conjunctive(), clauses=True
     ),
     "dnf clauses": _swept(
-        "Figure 13b: DNF, most clauses", "clauses", "clauses", lambda _, at: _disjunctive(at), "form_usual"
+        "Figure 13b: DNF, most clauses",
+        "clauses",
+        "clauses",
+        lambda _, at: _disjunctive(most_clauses=at),
+        "form_usual",
     ),
     "cnf clauses": _swept(
         "Figure 13b: CNF, most clauses",
         "clauses",
         "clauses",
-        lambda _, at: _conjunctive(at),
+        lambda _, at: _conjunctive(most_clauses=at),
         "form_usual",
         clauses=True,
     ),

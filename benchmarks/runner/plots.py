@@ -129,24 +129,19 @@ def require_matplotlib() -> None:
         raise TocsinError("plots need matplotlib; install it with: pip install 'tocsin[bench]'")
 
 
-def lines(*rows: Sequence[Panel], widest: int = 4) -> Plot:
-    """Return the plot of rows of panels; panels of a row that show the same measurement share one scale."""
+def lines(*panels: Panel, widest: int = 4) -> Plot:
+    """Return the plot of panels in rows of `widest`; panels of a row that show the same measurement share one scale."""
 
     def plot(figure: Figure, measurements: Sequence[Measurement]) -> bool:
-        filled = [
-            panels[first : first + widest]
-            for panels in ([one for panel in row for one in _expanded(panel, measurements)] for row in rows)
-            for first in range(0, len(panels), widest)
-        ]
-        width = max(map(len, filled), default=1)
-        figure.set_size_inches(max(3.0 * width + 0.8, 6.4), 2.7 * max(len(filled), 1) + 0.5)
-        for axes_of_row, panels in zip(
-            figure.subplots(max(len(filled), 1), width, squeeze=False), filled, strict=False
-        ):
-            for axes in axes_of_row[len(panels) :]:
+        shown = [one for panel in panels for one in _expanded(panel, measurements)]
+        rows = [shown[first : first + widest] for first in range(0, len(shown), widest)] or [[]]
+        width = max(len(rows[0]), 1)
+        figure.set_size_inches(max(3.0 * width + 0.8, 6.4), 2.7 * len(rows) + 0.5)
+        for axes_of_row, row in zip(figure.subplots(len(rows), width, squeeze=False), rows, strict=True):
+            for axes in axes_of_row[len(row) :]:
                 axes.set_axis_off()
             alike: dict[str, list[Axes]] = {}
-            for axes, panel in zip(axes_of_row, panels, strict=False):
+            for axes, panel in zip(axes_of_row, row, strict=False):
                 axes.set_ylabel(_draw_panel(axes, panel, measurements))
                 alike.setdefault(f"{panel.measurement}{panel.detail}", []).append(axes)
             for shared in alike.values():

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 import numpy as np
 
 from benchmarks.runner.report import Measurement
+from benchmarks.runner.scale import PAPER
 from benchmarks.runner.subject import Contender, Subject
 from tocsin.matching import create_matcher, registered_matchers
 
@@ -16,8 +17,6 @@ Progress: TypeAlias = Callable[[str], None]
 Targets: TypeAlias = Mapping[tuple[str, str, str, float | str], float]
 """Values to be reached on one core, by experiment, measurement, contender and place; "" is any contender or place."""
 
-PAPER: Final = "paper"
-"""The scale that targets are set for."""
 
 STARTING: Final = "starting"
 """The experiment before all others, in which everything is compiled."""

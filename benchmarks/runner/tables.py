@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Any, Final
 
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.runner.benchmark import Experiment
 from benchmarks.runner.report import Measurement, Report, of_experiment
 
 _WIDEST: Final = 7  # measurements that a table has room for; more go into another
 _AT_LEAST: Final = ("times", "%")  # units in which more is better
-
-
-class Titled(Protocol):
-    """A row of a table of experiments."""
-
-    @property
-    def title(self) -> str:
-        """Return the title of the experiment."""
-
-    @property
-    def varied(self) -> str:
-        """Return the name of the varied parameter."""
-
-    @property
-    def shown(self) -> tuple[str, ...]:
-        """Return the measurements that are printed; all, if empty."""
 
 
 def table_of(left: Sequence[str], right: Sequence[str], title: str = "") -> Table:
@@ -41,7 +26,7 @@ def table_of(left: Sequence[str], right: Sequence[str], title: str = "") -> Tabl
     return table
 
 
-def show_by_matcher(report: Report, experiments: Mapping[str, Titled]) -> None:
+def show_by_matcher(report: Report, experiments: Mapping[str, Experiment[Any]]) -> None:
     """Print a table for each experiment and measurement, a column for each contender."""
     console = Console()
     for title, varied, found in titled(report, experiments):
@@ -60,7 +45,7 @@ def show_by_matcher(report: Report, experiments: Mapping[str, Titled]) -> None:
 
 
 def show_by_place(
-    report: Report, experiments: Mapping[str, Titled], gaps: Sequence[str] = (), of: str = "matcher"
+    report: Report, experiments: Mapping[str, Experiment[Any]], gaps: Sequence[str] = (), of: str = "matcher"
 ) -> None:
     """Print tables for each experiment: a row for each place, contender and kind of events, a column for a measurement.
 
@@ -101,7 +86,7 @@ def _table_of_places(
     return table
 
 
-def show_runs(report: Report, experiments: Mapping[str, Titled]) -> None:
+def show_runs(report: Report, experiments: Mapping[str, Experiment[Any]]) -> None:
     """Print a table for each experiment, a row for each measurement with its runs, and the plans of the queries."""
     console = Console()
     for title, _, found in titled(report, experiments):
@@ -140,7 +125,9 @@ def show_targets(report: Report) -> None:
         Console().print(table)
 
 
-def titled(report: Report, experiments: Mapping[str, Titled]) -> Iterator[tuple[str, str, list[Measurement]]]:
+def titled(
+    report: Report, experiments: Mapping[str, Experiment[Any]]
+) -> Iterator[tuple[str, str, list[Measurement]]]:
     """Return, for each experiment of a report or part of one, its title, the varied parameter and the shown measurements.
 
     Experiments that are not in the table are left out; a part is called `experiment: part`.

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 from msgspec import Struct
 
 from benchmarks.lesubscribe.workload import Workload
-from benchmarks.spark.scale import Scale
 from benchmarks.workloads.tabular import ID, FilledTemplate, event_table, templates
 from tocsin.engine import Engine
 from tocsin.index import SubscriptionIndex
@@ -33,7 +32,7 @@ class FilledIndex(Struct, frozen=True):
 class Inputs:
     """The inputs of several experiments, each made at its first use."""
 
-    def __init__(self, scale: Scale, folder: Path) -> None:
+    def __init__(self, scale: Any, folder: Path) -> None:
         self._scale = scale
         self._folder = folder
         self._indexes: dict[int, FilledIndex] = {}
@@ -60,7 +59,7 @@ class Inputs:
         """Return an engine with all subscriptions."""
         engine = Engine(matcher=INDEX)
         for one in self.subscriptions:
-            engine.subscribe_many(one.text, one.columns, id=ID)
+            engine.subscribe_many(one.text, one.with_ids(), id=ID)
         return engine
 
     def index(self, shards: int = 1) -> FilledIndex:
@@ -77,7 +76,7 @@ def filled(folder: Path, subscriptions: Iterable[FilledTemplate], *, shards: int
     begun = time.perf_counter()
     index = SubscriptionIndex(folder, shards=shards, matcher=INDEX)
     for one in subscriptions:
-        index.subscribe_many(one.text, one.columns, id=ID)
+        index.subscribe_many(one.text, one.with_ids(), id=ID)
     waiting = time.perf_counter()
     index.publish()
     done = time.perf_counter()

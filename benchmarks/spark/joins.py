@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from benchmarks.lesubscribe.workload import Parameters, Workload
 from benchmarks.spark.inputs import write_table
-from benchmarks.spark.process import Answer, Joined, Timed
-from benchmarks.spark.scale import Scale
+from benchmarks.spark.process import Timed
 from benchmarks.spark.session import SparkBenchSession
 from benchmarks.workloads.tabular import conditions_table, event_table, text_table
 from tocsin.model.errors import SparkError
@@ -48,7 +47,7 @@ def _matches(session: SparkBenchSession) -> dict[str, Timed]:
     for source, (task, arguments) in sources.items():
         session.tell(f"match, subscriptions from {source}")
         folder = str(session.folder / f"joined-{source}")
-        run = _ask(session, task, Timed, scale.join_events, folder=folder, **arguments)
+        run = _ask(session, task, scale.join_events, folder=folder, **arguments)
         _record(session, "match, index included", source, run)
         found[source] = run
     return found
@@ -61,7 +60,7 @@ def _nested_loop(session: SparkBenchSession, conditions: str) -> float:
     plan = ""
     for count in session.scale.join_samples:
         session.tell(f"{NESTED}, {count:,} events")
-        found = _ask(session, "joined", Joined, count, subscriptions=conditions, condition=condition)
+        found = _ask(session, "joined", count, subscriptions=conditions, condition=condition)
         spent[count], plan = found.seconds, short_plan(found.plan)
     wanted = session.scale.join_events
     is_whole = wanted in spent
@@ -84,7 +83,7 @@ def _hash_join(session: SparkBenchSession, conditions: str, own: dict[str, Timed
     scale = session.scale
     condition = _condition(scale.workload, scale.workload.fixed)
     session.tell(HASHED)
-    found = _ask(session, "joined", Joined, scale.join_events, subscriptions=conditions, condition=condition)
+    found = _ask(session, "joined", scale.join_events, subscriptions=conditions, condition=condition)
     _check(f"the join told {found.rows:,} notifications, and `match` {own}", own, found.rows)
     _record(session, "hash join", HASHED, found, plan=short_plan(found.plan))
     return found.seconds
@@ -95,18 +94,18 @@ def _join_plan(session: SparkBenchSession, own: dict[str, Timed]) -> Timed:
     scale, index = session.scale, str(session.folder / "joined-templates")
     session.tell("match, plan join")
     usual = session.two.match(_events(session, scale.join_events), index)
-    found = _ask(session, "join_plan", Joined, scale.join_events, index=index)
+    found = _ask(session, "join_plan", scale.join_events, index=index)
     _check(f"the plan `join` told {found.rows:,} notifications, and the usual one {own}", own, found.rows)
     _record(session, "match, index there already", "index", usual)
     _record(session, "match, plan join", "an index's subscriptions", found, plan=short_plan(found.plan))
-    return Timed(found.seconds, found.rows)
+    return found
 
 
-def _ask(session: SparkBenchSession, task: str, answer: type[Answer], count: int, **arguments: Any) -> Answer:
+def _ask(session: SparkBenchSession, task: str, count: int, **arguments: Any) -> Timed:
     """Return the answer of a task with `count` events, after a run with few."""
     few = min(session.scale.join_samples) // 2
-    session.two.ask(task, answer, events=_events(session, few), **arguments)
-    return session.two.ask(task, answer, events=_events(session, count), **arguments)
+    session.two.ask(task, Timed, events=_events(session, few), **arguments)
+    return session.two.ask(task, Timed, events=_events(session, count), **arguments)
 
 
 def _check(reason: str, own: dict[str, Timed], rows: int) -> None:
@@ -114,12 +113,12 @@ def _check(reason: str, own: dict[str, Timed], rows: int) -> None:
         raise SparkError(reason)
 
 
-def _record(session: SparkBenchSession, name: str, of: str, run: Timed | Joined, **plan: str) -> None:
+def _record(session: SparkBenchSession, name: str, of: str, run: Timed, **plan: str) -> None:
     size = _size(session.scale)
     session.record_runs(name, of, run.seconds, "s", notifications=run.rows, **size, **plan)
 
 
-def _size(scale: Scale) -> dict[str, float]:
+def _size(scale: Any) -> dict[str, float]:
     return {"subscriptions": scale.joined, "events": scale.join_events}
 
 

@@ -40,14 +40,7 @@ class Timed(Struct, frozen=True):
 
     seconds: float
     rows: int  # of the result: notifications, as a rule
-
-
-class Joined(Struct, frozen=True):
-    """A join that ran once."""
-
-    seconds: float
-    rows: int
-    plan: str
+    plan: str = ""  # of a join
 
 
 class Changed(Struct, frozen=True):

@@ -24,12 +24,12 @@ _POLL: Final = 0.02
 Found = TypeVar("Found")
 
 
-def measure_changes(session: SparkSession, index: str, checkpoint: str, changes: int, rows: int) -> Changed:
-    """Run a stream of `rows` events a micro-batch, and add `changes` times one more subscription that all of them match."""
+def changed(session: SparkSession, index: str, checkpoint: str, changes: int, stream_rows: int) -> Changed:
+    """Run a stream of `stream_rows` events a micro-batch, and add `changes` times one more subscription that all of them match."""
     subscriptions = SubscriptionIndex(index)
     subscriptions.subscribe(_EVERY, id="every-0")
     subscriptions.publish()
-    source = session.readStream.format("rate-micro-batch").option("rowsPerBatch", rows).load()
+    source = session.readStream.format("rate-micro-batch").option("rowsPerBatch", stream_rows).load()
     pipeline = Pipeline(source, index, {"format": "noop"}, checkpoint, event_id="value")
     heard: list[BatchProgress] = []
     stream = Thread(target=pipeline.run, kwargs={"on_progress": heard.append}, daemon=True)

@@ -14,8 +14,8 @@ from msgspec import convert
 
 from benchmarks.lesubscribe.workload import Parameters, Workload
 from benchmarks.spark.inputs import filled
-from benchmarks.spark.process import Changed, Joined, Timed
-from benchmarks.spark.streaming import measure_changes
+from benchmarks.spark.process import Timed
+from benchmarks.spark.streaming import changed
 from benchmarks.workloads.tabular import templates
 from tocsin.spark import match
 
@@ -27,27 +27,20 @@ if TYPE_CHECKING:
 def matched(session: SparkSession, events: str, index: str, *, cached: bool = True) -> Timed:
     """Match a folder of events with an index, and count the notifications."""
     frame = _events(session, events, cached=cached)
-    begun = time.perf_counter()
-    rows = match(frame, index).count()
-    return Timed(time.perf_counter() - begun, rows)
+    return _counted(lambda: match(frame, index))
 
 
 def from_texts(session: SparkSession, events: str, subscriptions: str, folder: str) -> Timed:
     """Match events with subscriptions that are rows of ids and texts; to make the index is part of the work."""
     frame, asked = _events(session, events), _events(session, subscriptions)
     rmtree(folder, ignore_errors=True)
-    begun = time.perf_counter()
-    rows = match(frame, asked, folder=folder).count()
-    return Timed(time.perf_counter() - begun, rows)
+    return _counted(lambda: match(frame, asked, folder=folder))
 
 
-def join_plan(session: SparkSession, events: str, index: str) -> Joined:
+def join_plan(session: SparkSession, events: str, index: str) -> Timed:
     """Match a folder of events with an index's subscriptions by the plan `join`; to make its table is part of the work."""
     frame = _events(session, events)
-    begun = time.perf_counter()
-    notes = match(frame, index, plan="join")
-    rows = notes.count()
-    return Joined(time.perf_counter() - begun, rows, _plan(notes))
+    return _counted(lambda: match(frame, index, plan="join"), planned=True)
 
 
 def from_templates(
@@ -57,12 +50,10 @@ def from_templates(
     frame = _events(session, events)
     asked = list(templates(Workload(convert(workload, Parameters)).subscriptions(0, subscriptions)))
     rmtree(folder, ignore_errors=True)
-    begun = time.perf_counter()
-    rows = match(frame, filled(Path(folder), asked).folder).count()
-    return Timed(time.perf_counter() - begun, rows)
+    return _counted(lambda: match(frame, filled(Path(folder), asked).folder))
 
 
-def joined(session: SparkSession, events: str, subscriptions: str, condition: str) -> Joined:
+def joined(session: SparkSession, events: str, subscriptions: str, condition: str) -> Timed:
     """Join events `e` with subscriptions `s` on a condition in SQL, and count the pairs."""
     _events(session, events).createOrReplaceTempView("joined_events")
     _events(session, subscriptions).createOrReplaceTempView("joined_subscriptions")
@@ -70,32 +61,18 @@ def joined(session: SparkSession, events: str, subscriptions: str, condition: st
         "select /*+ broadcast(s) */ s.id as subscription, e.event_id "  # noqa: S608 - our own
         f"from joined_events e join joined_subscriptions s on {condition}"
     )
-    begun = time.perf_counter()
-    rows = frame.count()
-    return Joined(time.perf_counter() - begun, rows, _plan(frame))
+    return _counted(lambda: frame, planned=True)
 
 
 def transferred(session: SparkSession, events: str) -> Timed:
     """Bring events into Python, and do nothing with them there."""
     frame = _events(session, events)
-    begun = time.perf_counter()
-    rows = frame.mapInArrow(_nothing, frame.schema).count()
-    return Timed(time.perf_counter() - begun, rows)
-
-
-def changed(session: SparkSession, index: str, checkpoint: str, changes: int, stream_rows: int) -> Changed:
-    """Follow an index with a stream while its subscriptions change."""
-    return measure_changes(session, index, checkpoint, changes, stream_rows)
+    return _counted(lambda: frame.mapInArrow(_nothing, frame.schema))
 
 
 TASKS: Final[Mapping[str, Callable[..., Struct]]] = {
-    "matched": matched,
-    "from_texts": from_texts,
-    "from_templates": from_templates,
-    "join_plan": join_plan,
-    "joined": joined,
-    "transferred": transferred,
-    "changed": changed,
+    task.__name__: task
+    for task in (matched, from_texts, from_templates, join_plan, joined, transferred, changed)
 }
 
 _kept: dict[str, DataFrame] = {}  # tables in memory
@@ -121,9 +98,14 @@ def _nothing(batches: Iterable[Any]) -> Iterator[Any]:
             yield batch
 
 
-def _plan(frame: DataFrame) -> str:
-    """Return a query's physical plan."""
+def _counted(make: Callable[[], DataFrame], *, planned: bool = False) -> Timed:
+    """Return the seconds of making a query and counting its rows and, if `planned`, its physical plan."""
+    begun = time.perf_counter()
+    frame = make()
+    rows = frame.count()
+    seconds = time.perf_counter() - begun
     text = StringIO()
-    with redirect_stdout(text):
-        frame.explain()
-    return text.getvalue()
+    if planned:
+        with redirect_stdout(text):
+            frame.explain()
+    return Timed(seconds, rows, text.getvalue())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -10,6 +10,8 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from tocsin.language import Template
+from tocsin.matching import IdArray
 from tocsin.matching.encoding.codes import Op
 from tocsin.replay.numbered import NumberedEvents, NumberedSubscriptions, names_of
 
@@ -17,31 +19,42 @@ ID: Final = "id"
 
 
 class FilledTemplate(Struct, frozen=True):
-    """One text and the parameters of all subscriptions that are written so; the column `id` holds their ids."""
+    """Subscriptions of one template: their numbers, and a column of constants for each parameter."""
 
     text: str
-    columns: dict[str, NDArray[Any]]
+    numbers: IdArray  # int64[rows]
+    columns: Mapping[str, NDArray[Any]]  # name -> [rows]
 
     def __len__(self) -> int:
-        return len(self.columns[ID])
+        return len(self.numbers)
+
+    def template(self) -> Template:
+        """Return the text, read."""
+        return Template(self.text)
+
+    def with_ids(self) -> dict[str, NDArray[Any]]:
+        """Return the columns, and the numbers as a column of ids."""
+        return {ID: self.numbers, **self.columns}
+
+
+def split(keys: NDArray[np.integer[Any]]) -> list[NDArray[np.int64]]:
+    """Return the places of equal rows of a matrix, each group in ascending order."""
+    if not len(keys):
+        return []
+    _, groups = np.unique(keys, axis=0, return_inverse=True)
+    groups = groups.reshape(-1)
+    order = np.argsort(groups, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
 
 
 def templates(subscriptions: Iterable[NumberedSubscriptions]) -> Iterator[FilledTemplate]:
     """Return subscriptions of equalities, all of one length, as templates: one for each set of attributes."""
     ids, attributes, values = _cells(subscriptions)
-    order = np.lexsort(attributes.T[::-1])
-    ids, attributes, values = ids[order], attributes[order], values[order]
-    is_first = np.ones(len(ids), dtype=np.bool_)
-    is_first[1:] = (attributes[1:] != attributes[:-1]).any(axis=1)
-    begins = np.flatnonzero(is_first).tolist()
     names = names_of(int(attributes.max(initial=0)) + 1)
-    for begin, end in zip(begins, [*begins[1:], len(ids)], strict=True):
-        asked = [names[attribute] for attribute in attributes[begin].tolist()]
+    for places in split(attributes):
+        asked = [names[attribute] for attribute in attributes[places[0]].tolist()]
         text = " and ".join(f"{name} = :{name}" for name in asked)
-        columns: dict[str, NDArray[Any]] = {
-            name: np.ascontiguousarray(values[begin:end, place]) for place, name in enumerate(asked)
-        }
-        yield FilledTemplate(text, {ID: ids[begin:end], **columns})
+        yield FilledTemplate(text, ids[places], dict(zip(asked, values[places].T.copy(), strict=True)))
 
 
 def text_table(subscriptions: Iterable[NumberedSubscriptions]) -> pa.Table:
@@ -58,15 +71,10 @@ def text_table(subscriptions: Iterable[NumberedSubscriptions]) -> pa.Table:
 def conditions_table(subscriptions: Iterable[NumberedSubscriptions], names: int) -> pa.Table:
     """Return subscriptions of equalities as a table: a column for each attribute, null where it may be anything."""
     ids, attributes, values = _cells(subscriptions)
-    wanted = np.zeros((len(ids), names), dtype=np.int32)
-    is_asked = np.zeros((len(ids), names), dtype=np.bool_)
-    np.put_along_axis(wanted, attributes, values, axis=1)
-    np.put_along_axis(is_asked, attributes, np.True_, axis=1)
-    columns = {
-        name: pa.array(wanted[:, place], mask=~is_asked[:, place])
-        for place, name in enumerate(names_of(names))
-    }
-    return pa.table({ID: pa.array(ids), **columns})
+    rows = np.repeat(np.arange(len(ids)), attributes.shape[1])
+    return pa.table(
+        {ID: pa.array(ids), **_spread((len(ids), names), rows, attributes.reshape(-1), values.reshape(-1))}
+    )
 
 
 def event_table(events: Iterable[NumberedEvents], names: int, *, first: int = 0) -> pa.Table:
@@ -75,17 +83,23 @@ def event_table(events: Iterable[NumberedEvents], names: int, *, first: int = 0)
     for batch in events:
         count = len(batch.offsets) - 1
         rows = np.repeat(np.arange(count), np.diff(batch.offsets))
-        values = np.zeros((count, names), dtype=np.int32)
-        is_there = np.zeros((count, names), dtype=np.bool_)
-        values[rows, batch.attributes] = batch.values
-        is_there[rows, batch.attributes] = True
-        columns = {
-            name: pa.array(values[:, place], mask=~is_there[:, place])
-            for place, name in enumerate(names_of(names))
-        }
+        columns = _spread((count, names), rows, batch.attributes, batch.values)
         parts.append(pa.table({"event_id": np.arange(first, first + count), **columns}))
         first += count
     return pa.concat_tables(parts)
+
+
+def _spread(
+    shape: tuple[int, int], rows: NDArray[np.int64], attributes: NDArray[np.int32], values: NDArray[np.int32]
+) -> dict[str, pa.Array]:
+    """Return a column for each attribute with the values of its cells, null where there is none."""
+    held, is_null = np.zeros(shape, dtype=np.int32), np.ones(shape, dtype=np.bool_)
+    held[rows, attributes] = values
+    is_null[rows, attributes] = False
+    return {
+        name: pa.array(held[:, place], mask=is_null[:, place])
+        for place, name in enumerate(names_of(shape[1]))
+    }
 
 
 def _cells(

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from tocsin.dissemination.strategies.s_un import ServerUnicast
-from tocsin.dissemination.strategies.strategy import Strategy
-
-__all__ = ["STRATEGY"]
 
 
 class Own(ServerUnicast):
     """Does what S-UN does, by another name."""
 
     name: ClassVar[str] = "OWN"
-
-
-STRATEGY: Final[type[Strategy]] = Own

@@ -40,8 +40,8 @@ def test_lines_are_charged_to_their_event_and_to_the_links_between() -> None:
     assert costs.steps.tolist() == [5, 0, 1]
     accounts.add(sent, 3)
     assert accounts.costs.size.tolist() == [90, 0, 7, 90, 0, 7]
-    assert accounts.messages.tolist() == [[0, 6, 4], [2, 0, 2], [0, 0, 0]]
-    assert accounts.size.tolist() == [[0, 60, 100], [14, 0, 20], [0, 0, 0]]
+    assert accounts.pairs.messages.tolist() == [[0, 6, 4], [2, 0, 2], [0, 0, 0]]
+    assert accounts.pairs.size.tolist() == [[0, 60, 100], [14, 0, 20], [0, 0, 0]]
     assert accounts.size_by_role == {
         MessageRole.ROUTE: 0,
         MessageRole.SPREAD: 0,

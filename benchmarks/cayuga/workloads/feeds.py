@@ -12,8 +12,8 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from benchmarks.cayuga.workloads.rows import Rows
 from benchmarks.workloads.distributions import zipf
+from benchmarks.workloads.tabular import FilledTemplate
 from benchmarks.workloads.words import make_words
 from tocsin.formats.files import format_of, is_readable, raw_records
 from tocsin.model.errors import TocsinError
@@ -70,7 +70,9 @@ class Feed(Struct, frozen=True):
         for first in range(begin, end, batch):
             yield self.articles.slice(first, min(batch, end - first))
 
-    def subscriptions(self, kind: Kind, count: int, *, within: int = _WITHIN, seed: int = 1) -> list[Rows]:
+    def subscriptions(
+        self, kind: Kind, count: int, *, within: int = _WITHIN, seed: int = 1
+    ) -> list[FilledTemplate]:
         """Return subscriptions of one kind, each to one site and, where it asks so, above one popularity."""
         random = np.random.default_rng([seed, list(TEMPLATES).index(kind)])
         text = TEMPLATES[kind].format(d=within)
@@ -79,7 +81,7 @@ class Feed(Struct, frozen=True):
         above = random.integers(0, POPULARITY, count)
         if ":x" in text:
             columns["x"] = above
-        return [Rows(text, np.arange(count, dtype=np.int64), columns)]
+        return [FilledTemplate(text, np.arange(count, dtype=np.int64), columns)]
 
 
 def make_feed(articles: int = ARTICLES, sites: int = SITES, seed: int = 1) -> Feed:

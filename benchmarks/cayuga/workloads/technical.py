@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -11,14 +12,14 @@ from msgspec import Struct
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from benchmarks.cayuga.workloads.rows import Rows, split
-from benchmarks.cayuga.workloads.steps import Step, write
 from benchmarks.workloads.blocks import Blocks, Ragged, check_parameters
 from benchmarks.workloads.distributions import zipf
+from benchmarks.workloads.tabular import FilledTemplate, split
 
 STREAM: Final = "s"
 TIME: Final = "t"
 _SUBSCRIPTIONS, _EVENTS = 0, 1
+_ALIASES: Final = "abcdefghijklmnopqrstuvwxyz"
 
 Kind = Literal["LinearStat", "LinearDyn", "Filter", "NonDeterministic", "NonDeterministicAgg"]
 
@@ -118,7 +119,7 @@ class Workload:
         self._values = [zipf(parameters.domain, exponent) for exponent in parameters.zipf]
         self._ranges = [zipf(parameters.ranges, exponent) for exponent in parameters.zipf]
 
-    def subscriptions(self, begin: int = 0, end: int | None = None) -> list[Rows]:
+    def subscriptions(self, begin: int = 0, end: int | None = None) -> list[FilledTemplate]:
         """Return the subscriptions from number `begin` to `end`, those over the same attributes together."""
         end = self.parameters.subscriptions if end is None else end
         rows = self._subscriptions.rows(begin, end).columns[0].reshape(end - begin, -1)
@@ -156,7 +157,7 @@ class Workload:
                 columns[f"c{place + 1}"] = np.ascontiguousarray(held[:, p.discrete + place])
             yield pa.table(columns)
 
-    def _rows(self, rows: NDArray[np.int32], numbers: NDArray[np.int64]) -> Rows:
+    def _rows(self, rows: NDArray[np.int32], numbers: NDArray[np.int64]) -> FilledTemplate:
         """Return the subscriptions of drawn rows, which are all over the same attributes."""
         p, part = self.parameters, self._columns.of
         equal, unequal, compared = (part(rows, name)[0] for name in ("equal", "unequal", "compared"))
@@ -173,8 +174,8 @@ class Workload:
                 columns[step.parameter(name, "high")] = highs
             steps.append(step)
         continuous = [f"c{place + 1}" for place in range(p.continuous)]
-        text = write(self.kind, STREAM, steps, duration=p.duration, rise=p.rise, summed=continuous)
-        return Rows(text, numbers, columns)
+        text = write_template(self.kind, STREAM, steps, duration=p.duration, rise=p.rise, summed=continuous)
+        return FilledTemplate(text, numbers, columns)
 
     def _draw_subscriptions(self, random: Generator, count: int) -> Ragged:
         p = self.parameters
@@ -201,6 +202,66 @@ class Workload:
         p = self.parameters
         discrete = random.integers(0, p.domain, (count, p.discrete)).astype(np.float64)
         return Ragged.even(np.concatenate([discrete, random.random((count, p.continuous))], axis=1))
+
+
+class Step(Struct, frozen=True):
+    """The attributes that a step's formula is over, the primary one first."""
+
+    alias: str
+    equal: tuple[str, ...]
+    unequal: tuple[str, ...]
+    compared: str
+
+    @classmethod
+    def of(cls, number: int, equal: NDArray[np.int32], unequal: NDArray[np.int32], compared: int) -> Step:
+        """Return a step by its number and those of its attributes."""
+        discrete = tuple(f"d{attribute + 1}" for attribute in equal.tolist())
+        continuous = tuple(f"c{attribute + 1}" for attribute in unequal.tolist())
+        return cls(_ALIASES[number], discrete, continuous, f"c{compared + 1}")
+
+    def parameter(self, attribute: str, bound: str = "") -> str:
+        """Return the name of a predicate's parameter."""
+        return "_".join(filter(None, (self.alias, attribute, bound)))
+
+    def primary(self) -> str:
+        """Return the primary predicate."""
+        return f"{self.alias}.{self.equal[0]} = :p"
+
+    def formula(self) -> str:
+        """Return the equalities and the inequalities."""
+        equal = [f"{self.alias}.{name} = :{self.parameter(name)}" for name in self.equal[1:]]
+        unequal = [
+            f"{self.alias}.{name} between :{self.parameter(name, 'low')} and :{self.parameter(name, 'high')}"
+            for name in self.unequal
+        ]
+        return " and ".join([self.primary(), *equal, *unequal])
+
+
+def write_template(
+    kind: str, stream: str, steps: Sequence[Step], *, duration: int, rise: float, summed: Sequence[str]
+) -> str:
+    """Return a template's text: one of the five kinds, over these steps of a stream; `summed` are attributes."""
+    first = steps[0]
+    parts = [f"from {stream} {first.alias} where {first.formula()}"]
+    has_sums = kind == "NonDeterministicAgg"
+    if has_sums:
+        parts.append("compute " + ", ".join(f"sum_{name} = {first.alias}.{name}" for name in summed))
+    for before, step in pairwise(steps):
+        until = f"duration <= {duration} and {step.primary()}"
+        if kind in ("LinearStat", "LinearDyn"):
+            parts.append(f"next {stream} {step.alias}")
+        elif kind == "Filter":
+            parts.append(f"next {stream} {step.alias} on {until}")
+        else:
+            parts.append(f"fold {stream} {step.alias} on {until}")
+        if has_sums:
+            added = (f"sum_{name} = last.sum_{name} + {step.alias}.{name}" for name in summed)
+            parts.append("compute " + ", ".join(added))
+        parts.append(f"where {step.formula()}")
+        if kind == "LinearDyn":
+            name = step.compared
+            parts.append(f"and {step.alias}.{name} > {rise} * {before.alias}.{name}")
+    return " ".join(parts)
 
 
 def _ordered(

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from benchmarks.dbnet.network.figures import DECREASING, DISTRIBUTION
 from benchmarks.dbnet.network.plots import PLOTS
-from benchmarks.dbnet.network.scale import SCALES, Scale
+from benchmarks.dbnet.network.scale import SCALES
 from benchmarks.dbnet.network.session import CLOSING, COLUMNS, FULL, NetworkSession
 from benchmarks.runner.benchmark import Benchmark, Experiment, Option
 from benchmarks.runner.report import Report, of_experiment
@@ -24,7 +24,7 @@ from tocsin.views.aggregates.registry import RANGE_AGGREGATES
 _SHARED: Final = 0  # decimals of x with ignorable updates: two in three of 10,000 rows share their x
 _IGNORABLE: Final = 0.21  # in figure 12
 
-Places: TypeAlias = Callable[[Scale, Path | None], Iterable[tuple[float | str, dict[str, Any]]]]
+Places: TypeAlias = Callable[[Any, Path | None], Iterable[tuple[float | str, dict[str, Any]]]]
 """Where on its axis an experiment simulates, and the parameters that differ there; the file of quotes may be given."""
 
 
@@ -50,16 +50,16 @@ def _simulated(
     return Experiment(title, varied, measure, shown, strategies)
 
 
-def _several(scale: Scale, **others: Any) -> dict[str, Any]:
+def _several(scale: Any, **others: Any) -> dict[str, Any]:
     return {"events": scale.several, **others}
 
 
-def _quoted(scale: Scale, quotes: Path | None) -> Iterable[tuple[float, dict[str, Any]]]:
+def _quoted(scale: Any, quotes: Path | None) -> Iterable[tuple[float, dict[str, Any]]]:
     usual = {"population": max(scale.traced), "trace": True, "stocks": scale.stocks, "steps": scale.steps}
     return [(count, {"subscriptions": count, "quotes": quotes, **usual}) for count in scale.traced]
 
 
-def _kinds(scale: Scale, _: Path | None) -> Iterable[tuple[str, dict[str, Any]]]:
+def _kinds(scale: Any, _: Path | None) -> Iterable[tuple[str, dict[str, Any]]]:
     events = {**dict.fromkeys(RANGE_AGGREGATES, scale.few), JoinQueries.kind: scale.paired}
     return [
         (kind, {"kind": kind, "subscriptions": scale.compared, "events": count})

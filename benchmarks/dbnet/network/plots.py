@@ -47,41 +47,31 @@ def _shares(figure: Figure, measurements: Sequence[Measurement]) -> bool:
 
 PLOTS: Final[Mapping[str, Plot]] = {
     "figure-6": lines(
-        [
-            Panel("database-size", "server time", "rows", f"figure 6: {_TIME}", labels=_SERVED),
-            Panel("database-size", "outgoing", "rows", f"table 2: {_OUT}", labels=_SENDING),
-        ]
+        Panel("database-size", "server time", "rows", f"figure 6: {_TIME}", labels=_SERVED),
+        Panel("database-size", "outgoing", "rows", f"table 2: {_OUT}", labels=_SENDING),
     ),
-    "figure-7": lines([Panel("database-size", "traffic", "rows", f"figure 7: {_TRAFFIC}")]),
+    "figure-7": lines(Panel("database-size", "traffic", "rows", f"figure 7: {_TRAFFIC}")),
     "figure-8": lines(
-        [
-            Panel("subscriptions", "server time", "subscriptions", f"figure 8: {_TIME}", labels=_SERVED),
-            Panel("subscriptions", "outgoing", "subscriptions", f"table 3: {_OUT}", labels=_SENDING),
-        ]
+        Panel("subscriptions", "server time", "subscriptions", f"figure 8: {_TIME}", labels=_SERVED),
+        Panel("subscriptions", "outgoing", "subscriptions", f"table 3: {_OUT}", labels=_SENDING),
     ),
-    "figure-9": lines([Panel("subscriptions", "traffic", "subscriptions", f"figure 9: {_TRAFFIC}")]),
+    "figure-9": lines(Panel("subscriptions", "traffic", "subscriptions", f"figure 9: {_TRAFFIC}")),
     "figure-10": lines(
-        [
-            Panel("ignorable", "overlay hops", "% ignorable", "figure 10: overlay hops an event"),
-            Panel("ignorable", "traffic", "% ignorable", _TRAFFIC),
-            Panel("ignorable", "IP hops", "% ignorable", "IP hops an event"),
-        ]
+        Panel("ignorable", "overlay hops", "% ignorable", "figure 10: overlay hops an event"),
+        Panel("ignorable", "traffic", "% ignorable", _TRAFFIC),
+        Panel("ignorable", "IP hops", "% ignorable", "IP hops an event"),
     ),
     "figure-11": lines(
-        [Panel("affected", "traffic", "affected subscriptions an event", f"figure 11: {_TRAFFIC}", by="told")]
+        Panel("affected", "traffic", "affected subscriptions an event", f"figure 11: {_TRAFFIC}", by="told")
     ),
     "figure-12": _shares,
     "figure-13": lines(
-        [
-            Panel("trace", "traffic", "subscriptions", f"figure 13: {_TRAFFIC}"),
-            Panel("trace", "highest stress", "subscriptions", _STRESS),
-        ]
+        Panel("trace", "traffic", "subscriptions", f"figure 13: {_TRAFFIC}"),
+        Panel("trace", "highest stress", "subscriptions", _STRESS),
     ),
     "quotes": lines(
-        [
-            Panel("quotes", "traffic", "subscriptions", f"quotes as they were: {_TRAFFIC}"),
-            Panel("quotes", "highest stress", "subscriptions", _STRESS),
-        ]
+        Panel("quotes", "traffic", "subscriptions", f"quotes as they were: {_TRAFFIC}"),
+        Panel("quotes", "highest stress", "subscriptions", _STRESS),
     ),
     "network-kinds": grouped_bars(
         Bars("kinds", "traffic", f"{_TRAFFIC} by kind"), Bars("kinds", "outgoing", _OUT)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
+from uuid import uuid4
 from zipfile import ZipFile
 
+from msgspec import Struct
+
 import benchmarks
-from benchmarks.dbnet.network.tasks import PERFORM, Done, Task, decoded, encoded, perform
+from benchmarks.dbnet.network.tasks import Done, Task, perform
 from benchmarks.spark.process import require_spark
 
 if TYPE_CHECKING:
@@ -18,6 +22,10 @@ if TYPE_CHECKING:
 RunTasks: TypeAlias = "Callable[[Sequence[Task], Callable[[str], None]], Iterator[Done]]"
 """Runs tasks in any order, and shows progress."""
 
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+_TAG: Final = "tocsin-tasks"
 _PER_CORE: Final = 3  # groups, so that a long one at the end leaves few cores idle
 
 
@@ -33,25 +41,59 @@ def on_spark(session: SparkSession) -> RunTasks:
     """Return the runner of tasks on a session's workers; the longest groups go first."""
 
     def run_tasks(tasks: Sequence[Task], tell: Callable[[str], None]) -> Iterator[Done]:
-        from tocsin.spark.task_groups import run_groups  # noqa: PLC0415 - it brings Spark
-
         ship_benchmarks(session)
         groups = grouped(tasks, session.sparkContext.defaultParallelism)
         tell(f"{len(tasks)} simulations in {len(groups)} groups")
         done = 0
-        for ended in run_groups(session, PERFORM, [[encoded(task) for task in group] for group in groups]):
+        for ended in run_groups(session, perform, groups):
             group = groups[ended.group]
             done += len(group)
             tell(f"{done} of {len(tasks)} done, the last: {group[-1].called}")
-            if ended.fault:
-                reason = "Spark: " + next(
-                    (line for line in ended.fault.splitlines() if line.strip()), "no reason given"
-                )
-                yield from (Done(task, fault=reason, trace=ended.fault) for task in group)
-            else:
-                yield from (decoded(answer, Done) for answer in ended.answers)
+            lines = [line for line in ended.fault.splitlines() if line.strip()] or ["no reason given"]
+            failed = [Done(task, fault=f"Spark: {lines[0]}", trace=ended.fault) for task in group]
+            yield from failed if ended.fault else ended.answers
 
     return run_tasks
+
+
+class GroupResult(Struct, Generic[Answer], frozen=True):
+    """The result of a group: an answer for each of its items, or the reason why it failed."""
+
+    group: int  # its position among the groups
+    answers: Sequence[Answer] = ()
+    fault: str = ""
+
+
+def run_groups(
+    session: SparkSession, function: Callable[[Item], Answer], groups: Sequence[Sequence[Item]]
+) -> Iterator[GroupResult[Answer]]:
+    """Call a function with each item on Spark's workers, and return the groups in the order in which they end.
+
+    The items of a group go one after another to one worker. Each group is a job of its own: a failure in one, even of a
+    worker, ends no other.
+    """
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: PLC0415 - Spark is an optional part
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    context, tag = session.sparkContext, f"{_TAG}-{uuid4().hex}"
+
+    def run_group(place: int, group: Sequence[Item]) -> GroupResult[Answer]:
+        context.addJobTag(tag)
+        try:
+            return GroupResult(place, context.parallelize(list(group), 1).map(function).collect())
+        except (PySparkException, Py4JError) as fault:
+            return GroupResult(place, fault=str(fault))
+
+    # As many jobs at once as there are cores keep all of them busy.
+    pool = ThreadPoolExecutor(max_workers=max(context.defaultParallelism, 1), thread_name_prefix=_TAG)
+    try:
+        jobs = [pool.submit(run_group, place, group) for place, group in enumerate(groups)]
+        for job in as_completed(jobs):
+            yield job.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        context.cancelJobsWithTag(tag)  # cancels the jobs that are still running
+        pool.shutdown(wait=True)
 
 
 def ship_benchmarks(session: SparkSession) -> None:

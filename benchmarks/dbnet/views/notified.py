@@ -6,11 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from benchmarks.dbnet.views.recomputation import check_answers
 from benchmarks.dbnet.views.session import Processed, ViewSession, process_updates
-from tocsin.dissemination.scenarios.ranges import Ranges
-from tocsin.dissemination.scenarios.recomputation import Recomputation, sampled
-from tocsin.dissemination.scenarios.walks import TablePoints, Updates, in_batches
+from tocsin.dissemination.scenarios.walks import Updates, in_batches
 from tocsin.model.errors import TocsinError
 from tocsin.views.changes import Floats, PointChanges
 from tocsin.views.range_family import RangeFamily
@@ -27,13 +24,15 @@ def notified(session: ViewSession) -> None:
     family = session.family(held, ranges)
     session.check(family, held, ranges, updates.take(0, scale.checked).changes)
     done = process_updates(family, in_batches(updates.changes, scale.batch, scale.checked), scale.seconds)
-    _check(session, family, updates.take(0, scale.checked + done.updates).applied_to(points), ranges)
+    session.check_answers(
+        family.answers.answer, updates.take(0, scale.checked + done.updates).applied_to(points), ranges
+    )
     _record(session, "Table 1", done)
     _undo(family, updates.take(0, scale.checked + done.updates), scale.batch)
 
     _, spikes = session.updates(scale.rows, spikes=0.5)
     done = process_updates(family, in_batches(spikes.changes, scale.crowded), scale.seconds)
-    _check(session, family, spikes.take(0, done.updates).applied_to(points), ranges)
+    session.check_answers(family.answers.answer, spikes.take(0, done.updates).applied_to(points), ranges)
     _record(session, "many notified", done)
     _undo(family, spikes.take(0, done.updates), scale.crowded)
 
@@ -41,7 +40,7 @@ def notified(session: ViewSession) -> None:
     done = process_updates(family, in_batches(quiet.changes, scale.batch), scale.seconds)
     if done.most > 1:
         raise TocsinError(f"an update that was to notify one at the most has notified {done.most:,}")
-    _check(session, family, quiet.take(0, done.updates).applied_to(points), ranges)
+    session.check_answers(family.answers.answer, quiet.take(0, done.updates).applied_to(points), ranges)
     _record(session, "at most one notified", done)
     _undo(family, quiet.take(0, done.updates), scale.batch)
 
@@ -77,11 +76,6 @@ def _undo(family: RangeFamily, updates: Updates, batch: int) -> None:
 
 def _columns(changes: PointChanges) -> tuple[Floats, ...]:
     return changes.old_x, changes.old_y, changes.new_x, changes.new_y
-
-
-def _check(session: ViewSession, family: RangeFamily, points: TablePoints, ranges: Ranges) -> None:
-    numbers = sampled(len(ranges), session.scale.sample)
-    check_answers(family, Recomputation("min", points.x, points.y), ranges, numbers)
 
 
 def _record(session: ViewSession, label: str, done: Processed) -> None:

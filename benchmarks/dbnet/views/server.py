@@ -11,10 +11,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from benchmarks.dbnet.views.recomputation import check_server
-from benchmarks.dbnet.views.session import LEAST, ViewSession
+from benchmarks.dbnet.views.session import ViewSession
 from tocsin.dissemination.scenarios.ranges import Ranges, draw_ranges
-from tocsin.dissemination.scenarios.recomputation import Recomputation, sampled
 from tocsin.dissemination.scenarios.walks import TablePoints, Updates, in_batches
 from tocsin.matching import Matches
 from tocsin.views.aggregates.base import Reformulator
@@ -187,5 +185,9 @@ def _check_server(
     """Raise `MatcherError` if the server's answers after so many updates differ from the recomputed ones."""
     after = updates.take(0, done).applied_to(points)
     ranges = session.ranges(session.scale.compared)
-    numbers = sampled(len(ranges), session.scale.sample)
-    check_server(server, Recomputation(LEAST, after.x, after.y), ranges.lows[numbers], ranges.highs[numbers])
+
+    def answer(number: int) -> float:
+        one = slice(number, number + 1)
+        return float(server.present(ranges.lows[one], ranges.highs[one])["value"][0])
+
+    session.check_answers(answer, after, ranges, "the server")

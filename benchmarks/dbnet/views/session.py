@@ -13,14 +13,13 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from benchmarks.dbnet.views.recomputation import check_family
+from benchmarks.dbnet.views.recomputation import check_answers, check_family
 from benchmarks.runner.data import find_data, origins
 from benchmarks.runner.session import STARTING, MatcherSession, Progress, Targets, silent
 from tocsin.dissemination.scenarios.quotes import Trace, make_trace, read_quotes
 from tocsin.dissemination.scenarios.ranges import Ranges, draw_ranges
 from tocsin.dissemination.scenarios.recomputation import Recomputation, sampled
 from tocsin.dissemination.scenarios.walks import SPIKES, TablePoints, Updates, draw_points, draw_updates
-from tocsin.matching import IdArray
 from tocsin.views.changes import Floats, PointChanges
 from tocsin.views.range_family import RangeFamily
 
@@ -158,14 +157,17 @@ class ViewSession(MatcherSession):
         changes: PointChanges,
         *,
         kind: str = LEAST,
-    ) -> tuple[Recomputation, IdArray]:
-        """Process changes that are also recomputed; return the recomputation and its subscriptions.
+    ) -> None:
+        """Process changes that are also recomputed; raise `MatcherError` if an answer changes otherwise."""
+        now = Recomputation(kind, *points, ranges.lows, ranges.highs)
+        check_family(family, now, changes, sampled(len(ranges), self.scale.sample))
 
-        Raise `MatcherError` if an answer changes otherwise.
-        """
-        now, numbers = Recomputation(kind, *points), sampled(len(ranges), self.scale.sample)
-        check_family(family, now, ranges, changes, numbers)
-        return now, numbers
+    def check_answers(
+        self, answer: Callable[[int], Any], points: TablePoints, ranges: Ranges, whose: str = ""
+    ) -> None:
+        """Raise `MatcherError` if answers of some subscriptions to the least y differ from the recomputed ones."""
+        now = Recomputation(LEAST, points.x, points.y, ranges.lows, ranges.highs)
+        check_answers(answer, now, sampled(len(ranges), self.scale.sample), whose)
 
 
 def process_updates(family: RangeFamily, batches: Iterable[PointChanges], budget: float) -> Processed:

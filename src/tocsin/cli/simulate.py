@@ -22,7 +22,6 @@ from tocsin.model.errors import TocsinError
 if TYPE_CHECKING:  # these bring the compiler
     from tocsin.dissemination.can.construction import Splitting
     from tocsin.dissemination.scenarios.comparison import UpdateKinds
-    from tocsin.dissemination.scenarios.joins import PreparedJoin
     from tocsin.dissemination.scenarios.scenario import Prepared, Scenario
     from tocsin.dissemination.simulator import CostSummary
 
@@ -263,13 +262,13 @@ def _splitting(text: str) -> Splitting:
         raise TocsinError(f"--splitting {text}: there are {', '.join(Splitting)}") from None
 
 
-def _prepare(scenario: Scenario, first: int | None) -> Prepared | PreparedJoin:
+def _prepare(scenario: Scenario, first: int | None) -> Prepared:
     """Draw a scenario; of a trace only the first events, if their number is given."""
-    from tocsin.dissemination.scenarios.joins import prepare_any  # noqa: PLC0415
+    from tocsin.dissemination.scenarios.scenario import prepare  # noqa: PLC0415
     from tocsin.dissemination.scenarios.walks import DrawError  # noqa: PLC0415
 
     try:
-        prepared = prepare_any(scenario)
+        prepared = prepare(scenario)
     except DrawError as fault:
         raise TocsinError(
             f"--ignorable {scenario.ignorable} with --rows {scenario.rows} and --decimals {scenario.decimals}: {fault}"
@@ -280,7 +279,7 @@ def _prepare(scenario: Scenario, first: int | None) -> Prepared | PreparedJoin:
 # results
 
 
-def _show(prepared: Prepared | PreparedJoin, kinds: UpdateKinds, costs: Sequence[CostSummary]) -> None:
+def _show(prepared: Prepared, kinds: UpdateKinds, costs: Sequence[CostSummary]) -> None:
     """Print the table of costs and a summary of the scenario."""
     from tocsin.dissemination.scenarios.comparison import CLOSELY, SAMPLE  # noqa: PLC0415
 
@@ -309,7 +308,7 @@ def _show(prepared: Prepared | PreparedJoin, kinds: UpdateKinds, costs: Sequence
         Console().print(line, highlight=False, soft_wrap=True)
 
 
-def _network_figures(prepared: Prepared | PreparedJoin) -> dict[str, Any]:
+def _network_figures(prepared: Prepared) -> dict[str, Any]:
     overlay = prepared.setting.overlay
     pairs = max(len(overlay) * (len(overlay) - 1), 1)
     return {
@@ -321,9 +320,7 @@ def _network_figures(prepared: Prepared | PreparedJoin) -> dict[str, Any]:
     }
 
 
-def _write(
-    path: Path, prepared: Prepared | PreparedJoin, kinds: UpdateKinds, costs: Sequence[CostSummary]
-) -> None:
+def _write(path: Path, prepared: Prepared, kinds: UpdateKinds, costs: Sequence[CostSummary]) -> None:
     """Write the scenario and all figures as JSON."""
     from tocsin.dissemination.scenarios.comparison import CLOSELY, SAMPLE  # noqa: PLC0415
 

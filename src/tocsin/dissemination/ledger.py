@@ -7,9 +7,6 @@ import numpy as np
 from tocsin.dissemination._kernels.ledger import EventCosts, PairTotals, SenderCounts, TrafficColumns, charge
 from tocsin.dissemination.network.overlay import Overlay
 from tocsin.dissemination.traffic import MessageRole, Traffic
-from tocsin.matching import IdArray
-
-__all__ = ["EventCosts", "TrafficLedger"]
 
 
 class TrafficLedger:
@@ -17,7 +14,7 @@ class TrafficLedger:
 
     def __init__(self, overlay: Overlay) -> None:
         nodes = len(overlay)
-        self._pairs = PairTotals(overlay.hops, *np.zeros((2, nodes, nodes), dtype=np.int64))
+        self.pairs = PairTotals(overlay.hops, *np.zeros((2, nodes, nodes), dtype=np.int64))
         self._senders = SenderCounts(*np.zeros((2, nodes), dtype=np.int64))
         self._costs: list[EventCosts] = []
         self.size_by_role = dict.fromkeys(MessageRole, 0)
@@ -28,7 +25,7 @@ class TrafficLedger:
         columns = (
             np.ascontiguousarray(getattr(traffic, name), dtype=np.int64) for name in TrafficColumns._fields
         )
-        charge(TrafficColumns(*columns), self._pairs, self._senders, costs)
+        charge(TrafficColumns(*columns), self.pairs, self._senders, costs)
         sizes = np.bincount(traffic.role, weights=traffic.size, minlength=len(MessageRole))
         for role in MessageRole:
             self.size_by_role[role] += int(sizes[role])
@@ -40,13 +37,3 @@ class TrafficLedger:
         """Return the costs of all events of all batches."""
         none = np.zeros((len(EventCosts._fields), 0), dtype=np.int64)
         return EventCosts(*(np.concatenate(columns) for columns in zip(none, *self._costs, strict=True)))
-
-    @property
-    def messages(self) -> IdArray:
-        """Return the number of messages from each node (row) to each other node (column)."""
-        return self._pairs.messages
-
-    @property
-    def size(self) -> IdArray:
-        """Return the bytes from each node (row) to each other node (column)."""
-        return self._pairs.size

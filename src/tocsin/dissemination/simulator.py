@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 
-from tocsin.dissemination.ledger import EventCosts, TrafficLedger
+from tocsin.dissemination._kernels.ledger import EventCosts
+from tocsin.dissemination.ledger import TrafficLedger
 from tocsin.dissemination.network.overlay import LinkLoads, link_loads
 from tocsin.dissemination.query_kinds.base import Changes
 from tocsin.dissemination.strategies.strategy import Outcome, StoredState, Strategy
@@ -97,7 +98,7 @@ def simulate(
         events,
         ledger.costs,
         ledger.size_by_role,
-        link_loads(strategy.setting.overlay, ledger.messages, ledger.size),
+        link_loads(strategy.setting.overlay, ledger.pairs.messages, ledger.pairs.size),
         outgoing,
         changed_answers,
         server_seconds,

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from benchmarks.amkh.experiments import BENCHMARK, EXPERIMENTS, name_of, prime
 from benchmarks.amkh.plots import PLOTS
-from benchmarks.amkh.scale import SCALES, Scale
+from benchmarks.amkh.scale import SCALES
 from benchmarks.amkh.session import AmkhSession
 from benchmarks.runner.plots import draw
 from benchmarks.runner.report import Report
@@ -19,8 +19,9 @@ from tocsin.model.errors import MatcherError, TocsinError
 
 run = BENCHMARK.run
 MATCHERS = AmkhSession.paper
-TINY = Scale(
-    "tiny",
+TINY = replace(
+    SCALES["paper"],
+    name="tiny",
     sizes=(300, 600),
     usual=300,
     highest=(15, 95),

@@ -16,7 +16,7 @@ from benchmarks.cayuga import ticks as asking
 from benchmarks.cayuga.experiments import BENCHMARK, EXPERIMENTS
 from benchmarks.cayuga.plots import PLOTS
 from benchmarks.cayuga.rivals import Found, Rival
-from benchmarks.cayuga.scale import PAPER, SCALES, Scale
+from benchmarks.cayuga.scale import SCALES
 from benchmarks.cayuga.session import CayugaSession, technical_input
 from benchmarks.cayuga.subject import Subject, summary
 from benchmarks.cayuga.workloads.feeds import TEMPLATES
@@ -30,8 +30,9 @@ from tocsin.model.errors import MatcherError, SubscriptionError, TocsinError
 from tocsin.sequences import MODES
 
 run = BENCHMARK.run
-TINY = Scale(
-    "tiny",
+TINY = replace(
+    SCALES["paper"],
+    name="tiny",
     sizes=(20, 40),
     usual=20,
     by_step=10,
@@ -203,7 +204,7 @@ def test_a_filter_is_no_sequence() -> None:
 
 def test_targets_are_for_the_number_of_subscriptions_that_they_were_set_for(report: Report) -> None:
     assert not [one for one in report.measurements if one.target is not None]
-    session = CayugaSession(PAPER)
+    session = CayugaSession(SCALES["paper"])
     session.begin("subscriptions")
     assert session.target("throughput", "Filter", 400_000) == 50_000
     assert session.target("throughput", "Filter", 100_000) is None

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from benchmarks.cayuga.workloads import feeds, stocks
-from benchmarks.cayuga.workloads.rows import Rows, split
 from benchmarks.cayuga.workloads.technical import TABLE_3, Kind, Parameters, Workload
+from benchmarks.workloads.tabular import FilledTemplate, split
 from tocsin.language import parse
 from tocsin.model.errors import TocsinError
 from tocsin.model.queries import Fold, From, Next, Sequence
@@ -25,22 +25,22 @@ MANY = 20_000
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
-def drawn(parameters: Parameters = TABLE_3, kind: Kind = "LinearStat", seed: int = 1) -> list[Rows]:
+def drawn(parameters: Parameters = TABLE_3, kind: Kind = "LinearStat", seed: int = 1) -> list[FilledTemplate]:
     return Workload(parameters, kind, seed).subscriptions(0, MANY)
 
 
-def attributes(rows: Rows, alias: str, kind: str = "d") -> list[str]:
+def attributes(rows: FilledTemplate, alias: str, kind: str = "d") -> list[str]:
     """Return the attributes of one kind that a step asks about."""
     words = rows.text.replace("(", " ").split()
     found = (word.partition(".") for word in words if "." in word)
     return sorted({name for of, _, name in found if of == alias and name.startswith(kind)})
 
 
-def primary(rows: Rows) -> str:
+def primary(rows: FilledTemplate) -> str:
     return rows.text.split(" = :p")[0].split(".")[-1]
 
 
-def column(groups: list[Rows], alias: str, bound: str = "") -> NDArray[Any]:
+def column(groups: list[FilledTemplate], alias: str, bound: str = "") -> NDArray[Any]:
     """Return a step's constants: of equalities that are not primary, or of one bound of inequalities."""
     letter = "c" if bound else "d"
     found = [

@@ -12,8 +12,8 @@ from benchmarks.dbnet.views import databases
 from benchmarks.dbnet.views.experiments import BENCHMARK, EXPERIMENTS
 from benchmarks.dbnet.views.kinds import POINTS
 from benchmarks.dbnet.views.plots import PLOTS
-from benchmarks.dbnet.views.recomputation import check_answers, check_family, check_server
-from benchmarks.dbnet.views.scale import PAPER, SCALES, Scale
+from benchmarks.dbnet.views.recomputation import check_answers, check_family
+from benchmarks.dbnet.views.scale import SCALES
 from benchmarks.dbnet.views.session import ViewSession
 from benchmarks.runner.plots import draw
 from benchmarks.runner.report import Report
@@ -26,8 +26,9 @@ from tocsin.views.aggregates.registry import RANGE_AGGREGATES
 from tocsin.views.range_family import RangeFamily
 
 run = BENCHMARK.run
-TINY = Scale(
-    "tiny",
+TINY = replace(
+    SCALES["paper"],
+    name="tiny",
     reformulated=(100, 200),
     database=(100, 200),
     heard=300,
@@ -133,18 +134,18 @@ def test_wrong_answers_are_found() -> None:
     family = RangeFamily("min")
     family.load_points(points.x, points.y)
     family.add_ranges(ranges.numbers, ranges.lows, ranges.highs)
-    other = Recomputation("min", points.x, points.y + 1)
+    other = Recomputation("min", points.x, points.y + 1, ranges.lows, ranges.highs)
     with pytest.raises(MatcherError, match="recomputing gives"):
-        check_answers(family, other, ranges, ranges.numbers)
+        check_answers(family.answers.answer, other, ranges.numbers)
     with pytest.raises(MatcherError, match="the server answers"):
-        check_server(family.server, other, ranges.lows, ranges.highs)
-    elsewhere = Recomputation("max", points.x, points.y)
+        check_answers(family.answers.answer, other, ranges.numbers, "the server")
+    elsewhere = Recomputation("max", points.x, points.y, ranges.lows, ranges.highs)
     with pytest.raises(MatcherError, match=r"were told; the first that differs is \(\d+, "):
-        check_family(family, elsewhere, ranges, updates.changes, ranges.numbers)
+        check_family(family, elsewhere, updates.changes, ranges.numbers)
 
 
 def test_targets_are_for_the_sizes_that_they_were_set_for() -> None:
-    session = ViewSession(PAPER)
+    session = ViewSession(SCALES["paper"])
     session.begin("reformulate")
     assert session.target("time", "non-ignorable", 1_000_000) == 8
     assert session.target("time", "non-ignorable", 10_000) is None

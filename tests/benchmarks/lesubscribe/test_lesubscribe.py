@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from benchmarks.lesubscribe.experiments import BENCHMARK, EXPERIMENTS
 from benchmarks.lesubscribe.plots import PLOTS
-from benchmarks.lesubscribe.scale import Scale
+from benchmarks.lesubscribe.scale import SCALES
 from benchmarks.lesubscribe.session import LeSubscribeSession
 from benchmarks.runner.plots import draw
 from benchmarks.runner.report import Report
@@ -16,8 +16,9 @@ from tocsin.model.errors import MatcherError
 
 run = BENCHMARK.run
 MATCHERS = LeSubscribeSession.paper
-TINY = Scale(
-    "tiny",
+TINY = replace(
+    SCALES["paper"],
+    name="tiny",
     sizes=(200, 400),
     usual=300,
     drifting=200,

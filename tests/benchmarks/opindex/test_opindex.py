@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from benchmarks.opindex.experiments import BENCHMARK, EXPERIMENTS
 from benchmarks.opindex.plots import PLOTS
-from benchmarks.opindex.scale import PAPER, SCALES, Scale
+from benchmarks.opindex.scale import SCALES
 from benchmarks.opindex.session import OpIndexSession
 from benchmarks.runner.agreement import Agreement, summary
 from benchmarks.runner.plots import draw
@@ -21,8 +21,9 @@ from tocsin.model.errors import MatcherError, TocsinError
 
 run = BENCHMARK.run
 MATCHERS = OpIndexSession.paper
-TINY = Scale(
-    "tiny",
+TINY = replace(
+    SCALES["paper"],
+    name="tiny",
     sizes=(100, 200),
     usual=100,
     input_a=(100,),
@@ -146,7 +147,7 @@ def test_an_unknown_matcher_or_experiment_is_refused_before_anything_is_measured
 
 def test_targets_are_for_the_number_of_subscriptions_that_they_were_set_for(report: Report) -> None:
     assert not [one for one in report.measurements if one.target is not None]
-    session = OpIndexSession(PAPER, ["opindex"])
+    session = OpIndexSession(SCALES["paper"], ["opindex"])
     session.begin("prefix share")
     assert session.target("matching time", "opindex", 100) == 100
     assert session.target("matching time", "dynamic", 100) is None

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from pyspark.sql import SparkSession
 
 from benchmarks.lesubscribe.workload import Parameters
@@ -17,17 +18,18 @@ from benchmarks.spark.experiments import BENCHMARK, EXPERIMENTS
 from benchmarks.spark.joins import short_plan
 from benchmarks.spark.plots import PLOTS
 from benchmarks.spark.process import Answer, Request, SparkProcess, Timed
-from benchmarks.spark.scale import PAPER, Scale
+from benchmarks.spark.scale import SCALES
 from benchmarks.spark.serving import serve
 from benchmarks.spark.session import SparkBenchSession
 from benchmarks.spark.tasks import TASKS
-from tests.spark.conftest import LEFT_OPEN, UNRAISABLE, spark  # noqa: F401 - the session of all tests
+from tests.spark.conftest import LEFT_OPEN, UNRAISABLE
 from tocsin.model.errors import SparkError
 
 pytestmark = [pytest.mark.filterwarnings(LEFT_OPEN), pytest.mark.filterwarnings(UNRAISABLE)]
 
-TINY = Scale(
-    "tiny",
+TINY = replace(
+    SCALES["paper"],
+    name="tiny",
     subscriptions=300,
     events=200,
     joined=100,
@@ -58,7 +60,7 @@ class InProcess(SparkProcess):
 
 
 @pytest.fixture(scope="module")
-def report(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Report:  # noqa: F811
+def report(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Report:
     folder, processes = tmp_path_factory.mktemp("bench"), [InProcess(spark, 1), InProcess(spark, 2)]
     # raises if two ways give different numbers of notifications
     return BENCHMARK.run(TINY, folder=folder, processes=processes)
@@ -119,12 +121,14 @@ def test_an_event_visits_no_more_shards_than_there_are(report: Report) -> None:
 
 def test_targets_are_set_at_full_size_only(
     report: Report,
-    spark: SparkSession,  # noqa: F811
+    spark: SparkSession,
     tmp_path: Path,
 ) -> None:
     aimed = {one.name for one in report.measurements if one.target is not None}
     assert aimed == {"micro-batches to the effect"}
-    session = SparkBenchSession(PAPER, folder=tmp_path, processes=[InProcess(spark, 1), InProcess(spark, 2)])
+    session = SparkBenchSession(
+        SCALES["paper"], folder=tmp_path, processes=[InProcess(spark, 1), InProcess(spark, 2)]
+    )
     session.begin("overhead")
     session.record_runs("gain of a second core", "memory", [1.5, 1.3, 1.7], "times")
     (one,) = session.measurements
@@ -140,7 +144,7 @@ def test_a_report_is_drawn_and_read_back(report: Report, tmp_path: Path) -> None
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in drawn)
 
 
-def test_requests_are_answered_line_by_line(spark: SparkSession, tmp_path: Path) -> None:  # noqa: F811
+def test_requests_are_answered_line_by_line(spark: SparkSession, tmp_path: Path) -> None:
     spark.range(7).write.parquet(str(tmp_path / "rows"))
     request = Request("transferred", {"events": str(tmp_path / "rows")})
     answers = BytesIO()

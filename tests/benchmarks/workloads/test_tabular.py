@@ -20,7 +20,7 @@ def subscriptions() -> Iterator[NumberedSubscriptions]:
 def test_templates_and_texts_ask_the_same() -> None:
     by_template, by_text = Engine(), Engine()
     for one in templates(subscriptions()):
-        made = by_template.subscribe_many(one.text, one.columns, id="id")
+        made = by_template.subscribe_many(one.text, one.with_ids(), id="id")
         assert not made.errors
         assert len(made.ids) == len(one)
     for row in text_table(subscriptions()).to_pylist():

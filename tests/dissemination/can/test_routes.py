@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests.dissemination.can.drawn import EXAMPLES, Grown, grown, networks
-from tocsin.dissemination.can._kernels import lookup
+from tocsin.dissemination.can._kernels import spreading
 from tocsin.dissemination.can.can import Can
 from tocsin.dissemination.can.construction import Splitting, build_can
 from tocsin.dissemination.can.state import Zones
@@ -99,6 +99,6 @@ def test_kernels_are_compiled_once() -> None:
     can.spread(Messages(np.arange(6), x, x, x - 1, x + 1))
     versions = {name: count for name, count in compiled_kernels().items() if ".can._kernels." in name}
     # A helper that is called with True and with False may have a version for each, unless its callers come from the cache.
-    versions.pop(f"{lookup.__name__}.owner")
+    versions.pop(f"{spreading.__name__}.owner")
     assert versions
     assert max(versions.values()) <= 1

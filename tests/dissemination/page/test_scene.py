@@ -198,7 +198,7 @@ def test_zones_that_messages_get_to_are_counted_once(prepared: Prepared, drawn: 
 def test_a_strategy_that_is_none_of_the_six_is_drawn_too(
     prepared: Prepared, chapters: list[ShownEvent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry, "STRATEGIES", {**STRATEGIES, "OWN": own.__name__})
+    monkeypatch.setattr(registry, "STRATEGIES", {**STRATEGIES, "OWN": f"{own.__name__}:Own"})
     found = make_scene(prepared.setting, prepared.queries, ["OWN", "S-UN"], chapters)
     assert [one.title for one in found.strategies] == ["", "server, unicast"]
     for event in found.events:

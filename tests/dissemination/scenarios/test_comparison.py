@@ -2,7 +2,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from tests.dissemination.own import STRATEGY
+from tests.dissemination.own import Own
 from tocsin.dissemination.query_kinds.base import Changes
 from tocsin.dissemination.scenarios.comparison import CLOSELY, AnswerError, compare, count_update_kinds
 from tocsin.dissemination.scenarios.ranges import DOMAIN
@@ -62,7 +62,7 @@ def test_a_maximum_has_updates_as_a_minimum_has_upside_down(prepared: Prepared) 
 
 def test_a_strategy_of_ones_own_is_compared_as_a_class(prepared: Prepared) -> None:
     progress: list[tuple[str, int]] = []
-    own, served = compare(prepared, [STRATEGY, "S-UN"], 1_000, lambda *one: progress.append(one))
+    own, served = compare(prepared, [Own, "S-UN"], 1_000, lambda *one: progress.append(one))
     assert (own.strategy, own.changed_answers) == ("OWN", served.changed_answers)
     assert {name for name, _ in progress} == {"OWN", "S-UN"}
 

@@ -6,9 +6,9 @@ import numpy as np
 from msgspec.structs import replace
 
 from tocsin.dissemination.query_kinds.join_rows import JoinSide
-from tocsin.dissemination.scenarios.joins import draw_changes, draw_rows, prepare_join
+from tocsin.dissemination.scenarios.joins import draw_changes, draw_rows
 from tocsin.dissemination.scenarios.ranges import DOMAIN
-from tocsin.dissemination.scenarios.scenario import Scenario
+from tocsin.dissemination.scenarios.scenario import Scenario, prepare
 from tocsin.dissemination.scenarios.walks import in_batches
 
 
@@ -35,7 +35,7 @@ def test_batches_are_all_changes_in_order() -> None:
 
 def test_a_scenario_is_drawn_the_same_again() -> None:
     scenario = Scenario(kind="join", nodes=4, physical=40, subscriptions=10, rows=20, events=15)
-    one, two = prepare_join(scenario), prepare_join(scenario)
+    one, two = prepare(scenario), prepare(scenario)
     assert one.changes.new_value.tolist() == two.changes.new_value.tolist()
     assert one.queries.z_lows.tolist() == two.queries.z_lows.tolist()
     assert one.queries.rows == 40
@@ -44,13 +44,13 @@ def test_a_scenario_is_drawn_the_same_again() -> None:
 def test_ranges_of_both_values_are_as_long_as_is_said_and_zones_are_a_populations() -> None:
     usual = Scenario(kind="join", nodes=4, physical=40, subscriptions=200, rows=20, events=0)
     asked, shorter, longer = (
-        prepare_join(one).queries for one in (usual, replace(usual, short=True), replace(usual, lengthened=2))
+        prepare(one).queries for one in (usual, replace(usual, short=True), replace(usual, lengthened=2))
     )
     for lows, highs in (("lows", "highs"), ("z_lows", "z_highs")):
         lengths = [np.mean(getattr(one, highs) - getattr(one, lows)) for one in (shorter, asked, longer)]
         assert 2 * lengths[0] < lengths[1] < 0.8 * lengths[2]
-    some = prepare_join(replace(usual, subscriptions=50, population=200))
+    some = prepare(replace(usual, subscriptions=50, population=200))
     assert some.queries.lows.tolist() == asked.lows[:50].tolist()
     assert some.queries.z_highs.tolist() == asked.z_highs[:50].tolist()
-    zones = some.setting.can.zones, prepare_join(usual).setting.can.zones
+    zones = some.setting.can.zones, prepare(usual).setting.can.zones
     assert all(np.array_equal(one, other) for one, other in zip(*zones, strict=True))

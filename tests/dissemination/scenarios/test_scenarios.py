@@ -216,8 +216,3 @@ def test_fewer_of_a_population_have_the_same_zones() -> None:
     few, many = (prepare(Scenario(subscriptions=count, **small)) for count in (100, 500))  # type: ignore[arg-type]
     assert few.setting.can.zones.low1.tolist() == many.setting.can.zones.low1.tolist()
     assert few.queries.lows.tolist() == many.queries.lows[:100].tolist()
-
-
-def test_a_join_is_prepared_elsewhere() -> None:
-    with pytest.raises(TocsinError, match="prepare_join"):
-        prepare(Scenario(kind="join"))

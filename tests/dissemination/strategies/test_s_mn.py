@@ -8,14 +8,14 @@ from msgspec.structs import replace
 
 from tests.dissemination.worlds import make_world
 from tocsin.dissemination.byte_model import ByteModel
-from tocsin.dissemination.strategies.s_mn import STRATEGY
+from tocsin.dissemination.strategies.s_mn import ServerMulticast
 
 
 @pytest.mark.parametrize("kind", ["min", "max"])
 def test_messages_list_all_affected_subscriptions_and_forwarded_ones_the_rest(kind: str) -> None:
     world = make_world(9, kind=kind, nodes=25, subscriptions=300)
     sizes = ByteModel(field=4, header=3)
-    strategy = STRATEGY(replace(world.setting, byte_model=sizes), world.queries)
+    strategy = ServerMulticast(replace(world.setting, byte_model=sizes), world.queries)
     for batch in world.batches:
         outcome = strategy.publish(batch)
         sent, changes = outcome.traffic, outcome.answer_changes
@@ -32,7 +32,7 @@ def test_messages_list_all_affected_subscriptions_and_forwarded_ones_the_rest(ki
 def test_a_new_answer_of_many_is_one_message() -> None:
     world = make_world(2, nodes=12, subscriptions=200)
     lowest = type(world.batches[0])(*(np.array([one]) for one in (np.nan, np.nan, 15.0, -5.0)))
-    outcome = STRATEGY(world.setting, world.queries).publish(lowest)
+    outcome = ServerMulticast(world.setting, world.queries).publish(lowest)
     around = (world.queries.lows <= 15) & (world.queries.highs >= 15)
     assert sorted(outcome.answer_changes.numbers.tolist()) == np.flatnonzero(around).tolist()
     assert outcome.outgoing == 1

@@ -6,9 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
-from tocsin.dissemination.can._kernels.lookup import locate
 from tocsin.dissemination.can._kernels.routing import route
-from tocsin.dissemination.can._kernels.spreading import count_met, spread
+from tocsin.dissemination.can._kernels.spreading import count_met, locate, spread
 from tocsin.dissemination.can.state import Rectangles, RouteRequests, Routes, SpreadTrees, Zones
 from tocsin.dissemination.columns import for_kernel
 from tocsin.matching import IdArray

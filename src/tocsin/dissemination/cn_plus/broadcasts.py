@@ -17,9 +17,16 @@ from tocsin.dissemination.cn_plus._kernels.broadcasts import (
     Progress,
     RowRequests,
     broadcast_changes,
+    count_minima,
 )
-from tocsin.dissemination.cn_plus.minimum_rows import minimum_rows
-from tocsin.dissemination.cn_plus.state import BroadcastKind, BroadcastPlan, Broadcasts, ReachedZones
+from tocsin.dissemination.cn_plus.state import (
+    BUCKETS,
+    BroadcastKind,
+    BroadcastPlan,
+    Broadcasts,
+    MinimumRows,
+    ReachedZones,
+)
 from tocsin.dissemination.ds_cn._kernels.diagonal import DiagonalMessages
 from tocsin.dissemination.ds_cn.rows import distribute_rows, heights_of, to_row_changes, with_room
 from tocsin.dissemination.ds_cn.state import Ended, RowChanges
@@ -28,7 +35,7 @@ from tocsin.dissemination.query_kinds.ranges import RangeQueries
 from tocsin.matching import IdArray
 from tocsin.structures.growth import grown
 from tocsin.views.aggregates.base import absent
-from tocsin.views.changes import PointChanges
+from tocsin.views.changes import Floats, PointChanges
 from tocsin.views.messages import Messages
 
 Buffer = TypeVar("Buffer", AnswerLines, RowRequests, DiagonalMessages)
@@ -140,3 +147,36 @@ def _broadcasts(quadrants: Messages, changes: RowChanges) -> Broadcasts:
     gained = np.where(was & (new < old), BroadcastKind.DECREASE, BroadcastKind.ARRIVAL)
     kind = np.where(is_loss, BroadcastKind.LOSS, gained)
     return Broadcasts(change, x, np.where(is_loss, old, new), kind.astype(np.int64))
+
+
+def minimum_rows(
+    zones: IdArray, number: int, lows: Floats, highs: Floats, rows: tuple[Floats, Floats]
+) -> MinimumRows:
+    """Return the minimum rows, among rows (x, height), of subscriptions sorted by zone; there are `number` zones."""
+    starts = np.searchsorted(zones, np.arange(number + 1))
+    x, height = lowest_in_ranges(*rows, lows, highs)
+    counts = np.zeros((number, BUCKETS), dtype=np.int32)
+    minima = MinimumRows(starts.astype(np.int64), lows, highs, x, height, counts, np.empty(number))
+    count_minima(minima)
+    return minima
+
+
+def lowest_in_ranges(x: Floats, height: Floats, lows: Floats, highs: Floats) -> tuple[Floats, Floats]:
+    """Return x and height of the lowest row within each range, the first of equal ones; NaN and inf if there is none."""
+    order = np.lexsort((height, x))
+    x, height = x[order], height[order]
+    begin, end = np.searchsorted(x, lows), np.searchsorted(x, highs, side="right")
+    # A sparse table: lowest[k][i] is the lowest of the 2**k rows from i on; two of these cover any range.
+    lowest = [np.arange(len(x))]
+    while (width := 1 << len(lowest)) <= len(x):
+        one = lowest[-1][: len(x) - width + 1]
+        other = lowest[-1][width // 2 : width // 2 + len(one)]
+        lowest.append(np.where(height[one] <= height[other], one, other))
+    found_x, found = np.full(len(lows), np.nan), np.full(len(lows), np.inf)
+    sizes = np.frexp(np.maximum(end - begin, 0))[1] - 1
+    for size, among in enumerate(lowest):
+        these = np.flatnonzero(sizes == size)
+        one, other = among[begin[these]], among[end[these] - (1 << size)]
+        least = np.where(height[one] <= height[other], one, other)
+        found_x[these], found[these] = x[least], height[least]
+    return found_x, found

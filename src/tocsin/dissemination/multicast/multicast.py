@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from tocsin.dissemination._kernels.gateway_counts import GatewayCounts
 from tocsin.dissemination.columns import for_kernel
 from tocsin.dissemination.multicast._kernels.delivery import deliver
 from tocsin.dissemination.multicast.coordinates import network_coordinates
@@ -17,7 +18,6 @@ from tocsin.dissemination.multicast.state import (
     Hierarchy,
     Progress,
     Rates,
-    Recipients,
     Scratch,
 )
 from tocsin.dissemination.network._kernels.paths import find_bottlenecks
@@ -66,7 +66,7 @@ class Multicast:
         An inner node forwards a message, by the tree of their subset, to its children that are or lead to recipients.
         The server's own subscriptions cost nothing.
         """
-        recipients = Recipients(*(for_kernel(one, np.int64) for one in (starts, nodes, counts)))
+        recipients = GatewayCounts(*(for_kernel(one, np.int64) for one in (starts, nodes, counts)))
         network = (self.hierarchy, self._rates, self._groups)
         progress = np.zeros(len(Progress), dtype=np.int64)
         while not deliver(network, recipients, self._scratch, progress, self._buffer):

@@ -44,14 +44,6 @@ class Groups(NamedTuple):
     senders: NDArray[np.int8]  # [rows, fan-out] THE_NODE, or an earlier position
 
 
-class Recipients(NamedTuple):
-    """The nodes of message m, from starts[m] to starts[m + 1], and how many of its subscriptions live at each."""
-
-    starts: NDArray[np.int64]  # [messages + 1]
-    nodes: NDArray[np.int64]
-    counts: NDArray[np.int64]
-
-
 class Delivery(NamedTuple):
     """A line for each hop of each message, in the order of the messages; a node receives before it sends."""
 

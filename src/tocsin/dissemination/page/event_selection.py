@@ -31,27 +31,12 @@ class EventKind(StrEnum):
     GOES = "goes"
 
 
-_SCRIPT: Final = (
-    *(
-        EventKind.GOOD,
-        EventKind.IGNORABLE,
-        EventKind.BAD,
-        EventKind.UNHEARD,
-        EventKind.GOOD,
-        EventKind.SPIKE,
-        EventKind.RETURN,
-        EventKind.MOVE,
-    ),
-    *(
-        EventKind.BAD,
-        EventKind.COMES,
-        EventKind.GOOD,
-        EventKind.GOES,
-        EventKind.MOVE,
-        EventKind.IGNORABLE,
-        EventKind.BAD,
-    ),
-)
+_SCRIPT: Final = [
+    EventKind(kind)
+    for kind in (
+        "good ignorable bad unheard good spike return move bad comes good goes move ignorable bad".split()  # noqa: SIM905 - a list would fill a page
+    )
+]
 _FEWEST: Final = 8  # events to show; with fewer kinds the script is repeated
 _UP: Final = {"min": -1, "max": 1}  # which way a spike goes
 _ROW_KINDS: Final = frozenset(

@@ -9,17 +9,9 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from tocsin.dissemination.query_kinds.base import Changes
-from tocsin.dissemination.scenarios.joins import PreparedJoin, prepare_any
-from tocsin.dissemination.scenarios.recomputation import (
-    AlteredAnswer,
-    answer_of,
-    definition_of,
-    is_same,
-    sampled,
-    sampled_changes,
-)
-from tocsin.dissemination.scenarios.scenario import Prepared, Scenario
+from tocsin.dissemination.scenarios import recomputation
+from tocsin.dissemination.scenarios.recomputation import AlteredAnswer, is_same
+from tocsin.dissemination.scenarios.scenario import Prepared, Scenario, prepare
 from tocsin.dissemination.scenarios.walks import in_batches
 from tocsin.dissemination.simulator import SimulationResult, simulate
 from tocsin.dissemination.strategies.registry import strategy_named
@@ -43,10 +35,9 @@ class UpdateKinds(Struct, frozen=True):
     several_messages: int
 
 
-def count_update_kinds(prepared: Prepared | PreparedJoin) -> UpdateKinds:
+def count_update_kinds(prepared: Prepared) -> UpdateKinds:
     """Return how many of a scenario's updates are of each kind."""
-    changes: Changes = prepared.changes
-    messages = prepared.queries.new_server().reformulate(changes)
+    messages = prepared.queries.new_server().reformulate(prepared.changes)
     counts = np.bincount(messages.change, minlength=len(prepared.changes))
     return UpdateKinds(*(int(np.count_nonzero(kind)) for kind in (counts == 0, counts == 1, counts > 1)))
 
@@ -54,13 +45,13 @@ def count_update_kinds(prepared: Prepared | PreparedJoin) -> UpdateKinds:
 def warm_up(kind: str, names: Sequence[str]) -> None:
     """Run strategies on a small scenario, so that kernels are compiled before anything is timed."""
     small = Scenario(kind=kind, nodes=4, physical=40, subscriptions=50, rows=20, events=40, spikes=0.2)
-    prepared = prepare_any(small)
+    prepared = prepare(small)
     for name in names:
         simulate(strategy_named(name)(prepared.setting, prepared.queries), [prepared.changes])
 
 
 def compare(
-    prepared: Prepared | PreparedJoin,
+    prepared: Prepared,
     names: Sequence[str | type[Strategy]],
     batch: int,
     progress: Callable[[str, int], None] = lambda *_: None,
@@ -81,7 +72,7 @@ def compare(
             progress(name, events)
 
         # The first events are a batch of their own: they are checked one by one.
-        changes: Changes = prepared.changes
+        changes = prepared.changes
         first, others = changes.part(0, CLOSELY), in_batches(changes, batch, CLOSELY)
         result = simulate(strategy, [first, *others], watch)
         checks.check(strategy, changed)
@@ -99,7 +90,7 @@ class _AnswerLog:
     def add(self, outcome: Outcome, events: int) -> None:
         told = outcome.answer_changes
         if not self._counts:
-            self.first = sampled_changes(told, self._numbers)
+            self.first = recomputation.sampled_changes(told, self._numbers)
         self._counts.append(np.bincount(told.rows, minlength=events))
 
     @property
@@ -110,25 +101,25 @@ class _AnswerLog:
 class _Checks:
     """The recomputed answers of a sample of subscriptions, and the counts of the strategy before."""
 
-    def __init__(self, prepared: Prepared | PreparedJoin) -> None:
-        changes: Changes = prepared.changes
-        self.numbers = sampled(len(prepared.queries), SAMPLE)
-        now = definition_of(prepared)
+    def __init__(self, prepared: Prepared) -> None:
+        changes = prepared.changes
+        self.numbers = recomputation.sampled(len(prepared.queries), SAMPLE)
+        now = recomputation.definition_of(prepared)
         self._first = now.follow(changes.part(0, CLOSELY), self.numbers)
         now.change_all(changes.part(CLOSELY))
-        self._answers = [now.answer(number) for number in self.numbers.tolist()]
+        self._answers = {number: now.answer(number) for number in self.numbers.tolist()}
         self._events = len(changes)
         self._before: tuple[str, IdArray] | None = None
 
     def check(self, strategy: Strategy, changed: _AnswerLog) -> None:
         """Raise `AnswerError` if a strategy made other changes, or left a subscription with another answer."""
         self._check_first(strategy.name, changed.first)
-        for number, meant in zip(self.numbers.tolist(), self._answers, strict=True):
-            if not is_same(found := answer_of(strategy, number), meant):
-                raise AnswerError(
-                    f"strategy {strategy.name}, subscription {number}, after event {self._events - 1}: "
-                    f"its answer is {found}, and recomputing gives {meant}"
-                )
+        if wrong := recomputation.first_difference(strategy.answer, self._answers):
+            number, found, meant = wrong
+            raise AnswerError(
+                f"strategy {strategy.name}, subscription {number}, after event {self._events - 1}: "
+                f"its answer is {found}, and recomputing gives {meant}"
+            )
         if self._before is not None:
             name, counts = self._before
             if len(differs := np.flatnonzero(counts != changed.counts)):

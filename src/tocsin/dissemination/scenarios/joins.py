@@ -5,43 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from msgspec import Struct
 
 from tocsin.dissemination.query_kinds.join_rows import JoinChanges, JoinRows, JoinSide
-from tocsin.dissemination.query_kinds.joins import JoinQueries
 from tocsin.dissemination.scenarios.ranges import DOMAIN, hundredths
-from tocsin.dissemination.scenarios.scenario import Prepared, Scenario, place, population_of, prepare
-from tocsin.dissemination.setting import Setting
 from tocsin.views.changes import Floats
 
 _PER_KEY: Final = 2  # rows of each table that have the same key, on average
 _FAR: Final = 100.0  # how far a value goes with one change, at the most
-
-
-class PreparedJoin(Struct, frozen=True):
-    """A drawn scenario of joins: its network, its queries, and the changes, one after another."""
-
-    scenario: Scenario
-    setting: Setting
-    queries: JoinQueries
-    changes: JoinChanges
-
-
-def prepare_any(scenario: Scenario) -> Prepared | PreparedJoin:
-    """Return a scenario's network, queries and changes, of ranges or of a join by its kind."""
-    return prepare_join(scenario) if scenario.kind == JoinQueries.kind else prepare(scenario)
-
-
-def prepare_join(scenario: Scenario) -> PreparedJoin:
-    """Return a scenario's network, queries and changes; ranges of z are drawn as those of x are."""
-    scenario.check()
-    r, s = (draw_rows(scenario.rows, table, scenario.seed) for table in JoinSide)
-    population = population_of(scenario, DOMAIN, scenario.seed)
-    ranges = population.first(scenario.subscriptions)
-    of_z = population_of(scenario, DOMAIN, scenario.seed + 1).first(scenario.subscriptions)
-    setting = place(scenario, population, r.value, DOMAIN)
-    queries = JoinQueries(r, s, ranges.lows, ranges.highs, z_lows=of_z.lows, z_highs=of_z.highs)
-    return PreparedJoin(scenario, setting, queries, draw_changes(r, s, scenario.events, scenario.seed))
 
 
 def draw_rows(rows: int, table: JoinSide, seed: int = 1) -> JoinRows:

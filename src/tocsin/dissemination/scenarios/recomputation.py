@@ -5,17 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from tocsin.dissemination.query_kinds.base import Changes
 from tocsin.dissemination.query_kinds.join_rows import JoinChanges, JoinSide
 from tocsin.dissemination.query_kinds.joins import JoinQueries
-from tocsin.dissemination.query_kinds.ranges import RangeQueries
-from tocsin.dissemination.scenarios.joins import PreparedJoin
 from tocsin.dissemination.scenarios.scenario import Prepared
-from tocsin.dissemination.strategies.strategy import Strategy
 from tocsin.matching import IdArray
 from tocsin.model.errors import TocsinError
 from tocsin.views.answer_changes import AnswerChanges
@@ -23,9 +19,6 @@ from tocsin.views.changes import Floats, PointChanges
 
 Found: TypeAlias = "float | tuple[Any, ...]"
 """An answer: a number, NaN for null, or sorted codes of distinct values, or pairs."""
-
-
-_Rows: TypeAlias = dict[int, tuple[float, float]]  # key and value by id
 
 
 class AlteredAnswer(NamedTuple):
@@ -66,11 +59,12 @@ _ANSWERS: Final[Mapping[str, Callable[[Floats], Found]]] = {
 
 
 class Recomputation:
-    """All points after some changes."""
+    """All points after some changes, and the subscriptions to ranges of them."""
 
-    def __init__(self, kind: str, x: Floats, y: Floats) -> None:
+    def __init__(self, kind: str, x: Floats, y: Floats, lows: Floats, highs: Floats) -> None:
         self._answer = _ANSWERS[kind]
         self._x, self._y = x.copy(), y.copy()
+        self._lows, self._highs = lows, highs
 
     def change(self, changes: PointChanges, place: int) -> None:
         """Make one of the changes."""
@@ -100,25 +94,23 @@ class Recomputation:
         left = np.repeat(points, counts)
         self._x, self._y = left.real.copy(), left.imag.copy()
 
-    def answer(self, low: float, high: float) -> Found:
-        """Return the answer of a range, both ends included."""
-        return self._answer(self._y[(self._x >= low) & (self._x <= high)])
+    def answer(self, number: int) -> Found:
+        """Return a subscription's answer; both ends of its range are included."""
+        return self._answer(self._y[(self._x >= self._lows[number]) & (self._x <= self._highs[number])])
 
-    def follow(
-        self, changes: PointChanges, lows: Floats, highs: Floats, numbers: IdArray
-    ) -> list[AlteredAnswer]:
-        """Make changes one after another, and return how they change the answers of some ranges."""
+    def follow(self, changes: PointChanges, numbers: IdArray) -> list[AlteredAnswer]:
+        """Make changes one after another, and return how they change some subscriptions' answers."""
         found = []
+        lows, highs = self._lows[numbers], self._highs[numbers]
         for place in range(len(changes)):
             concerned = np.zeros(len(numbers), dtype=np.bool_)
             for x in (changes.old_x[place], changes.new_x[place]):
                 concerned |= (lows <= x) & (x <= highs)
-            places = np.flatnonzero(concerned).tolist()
-            before = [self.answer(lows[i], highs[i]) for i in places]
+            before = {number: self.answer(number) for number in numbers[concerned].tolist()}
             self.change(changes, place)
-            for i, old in zip(places, before, strict=True):
-                if not is_same(old, new := self.answer(lows[i], highs[i])):
-                    found.append(AlteredAnswer(place, int(numbers[i]), old, new))
+            for number, old in before.items():
+                if not is_same(old, new := self.answer(number)):
+                    found.append(AlteredAnswer(place, number, old, new))
         return found
 
 
@@ -154,13 +146,10 @@ class PairRecomputation:
 
     def __init__(self, queries: JoinQueries) -> None:
         self._queries = queries
-        self._tables: dict[JoinSide, _Rows] = {
-            table: {
-                id: (key, value)
-                for id, key, value in zip(
-                    rows.id.tolist(), rows.key.tolist(), rows.value.tolist(), strict=True
-                )
-            }
+        self._tables: dict[JoinSide, dict[int, tuple[float, float]]] = {  # key and value by id
+            table: dict(
+                zip(rows.id.tolist(), zip(rows.key.tolist(), rows.value.tolist(), strict=True), strict=True)
+            )
             for table, rows in ((JoinSide.R, queries.r), (JoinSide.S, queries.s))
         }
         self._pairs = self._paired()
@@ -218,44 +207,20 @@ class PairRecomputation:
         return _Pairs(r, s, x, z)
 
 
-class Definition(Protocol):
-    """All rows after some changes, and the subscriptions' queries over them."""
-
-    def change_all(self, changes: Changes) -> None:
-        """Make all changes at once."""
-
-    def follow(self, changes: Changes, numbers: IdArray) -> list[AlteredAnswer]:
-        """Make changes one after another, and return how they change some subscriptions' answers."""
-
-    def answer(self, number: int) -> Found:
-        """Return a subscription's answer."""
-
-
-def definition_of(prepared: Prepared | PreparedJoin) -> Definition:
+def definition_of(prepared: Prepared) -> Recomputation | PairRecomputation:
     """Return the answers of a scenario before its changes."""
-    if isinstance(prepared, PreparedJoin):
-        return PairRecomputation(prepared.queries)
-    return _Ranges(prepared.queries)
+    asked = prepared.queries
+    if isinstance(asked, JoinQueries):
+        return PairRecomputation(asked)
+    return Recomputation(asked.kind, asked.x, asked.y, asked.lows, asked.highs)
 
 
-def answer_of(strategy: Strategy, number: int) -> Found:
-    """Return a subscription's answer in a strategy, with NaN for null."""
-    answer: Any = strategy.answer(number)
-    return math.nan if answer is None else answer
-
-
-class _Ranges:
-    """TablePoints, and ranges over them."""
-
-    def __init__(self, queries: RangeQueries) -> None:
-        self._lows, self._highs = queries.lows, queries.highs
-        self._now = Recomputation(queries.kind, queries.x, queries.y)
-
-    def change_all(self, changes: PointChanges) -> None:
-        self._now.change_all(changes)
-
-    def follow(self, changes: PointChanges, numbers: IdArray) -> list[AlteredAnswer]:
-        return self._now.follow(changes, self._lows[numbers], self._highs[numbers], numbers)
-
-    def answer(self, number: int) -> Found:
-        return self._now.answer(float(self._lows[number]), float(self._highs[number]))
+def first_difference(
+    answer: Callable[[int], Any], meant: Mapping[int, Found]
+) -> tuple[int, Found, Found] | None:
+    """Return the first subscription with another answer than is meant, and both answers, with NaN for null."""
+    for number, right in meant.items():
+        found = math.nan if (told := answer(number)) is None else told
+        if not is_same(found, right):
+            return number, found, right
+    return None

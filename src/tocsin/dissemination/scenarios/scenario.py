@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
@@ -15,8 +15,11 @@ from tocsin.dissemination.can.construction import Splitting, build_can
 from tocsin.dissemination.network.edge_lists import read_edges
 from tocsin.dissemination.network.inet import make_topology
 from tocsin.dissemination.network.overlay import Overlay, place_overlay
+from tocsin.dissemination.query_kinds.base import Changes
+from tocsin.dissemination.query_kinds.join_rows import JoinSide
 from tocsin.dissemination.query_kinds.joins import JoinQueries
 from tocsin.dissemination.query_kinds.ranges import RangeQueries
+from tocsin.dissemination.scenarios.joins import draw_changes, draw_rows
 from tocsin.dissemination.scenarios.quotes import make_trace, read_quotes
 from tocsin.dissemination.scenarios.ranges import (
     DOMAIN,
@@ -95,49 +98,51 @@ class Scenario(Struct, frozen=True, kw_only=True):
 
 
 class Prepared(Struct, frozen=True):
-    """A drawn scenario: its network, its queries, and the changes, one after another."""
+    """A drawn scenario: its network, its queries, of ranges or of a join, and the changes, one after another."""
 
     scenario: Scenario
     setting: Setting
-    queries: RangeQueries
-    changes: PointChanges
+    queries: Any
+    changes: Changes
 
 
 def prepare(scenario: Scenario) -> Prepared:
     """Return a scenario's network, queries and changes; raise `TocsinError` for impossible parameters."""
     scenario.check()
     if scenario.kind == JoinQueries.kind:
-        raise TocsinError(
-            "a join has two tables; prepare it with `tocsin.dissemination.scenarios.joins.prepare_join`"
-        )
+        return _prepare_join(scenario)
     x, y, changes, domain = _drawn(scenario)
-    population = population_of(scenario, domain, scenario.seed)
+    population = _population(scenario, domain, scenario.seed)
     ranges = population.first(scenario.subscriptions)
     queries = RangeQueries(scenario.kind, x, y, ranges.lows, ranges.highs)
-    return Prepared(scenario, place(scenario, population, x, domain), queries, changes)
+    return Prepared(scenario, _place(scenario, population, x, domain), queries, changes)
 
 
-def population_of(scenario: Scenario, domain: tuple[float, float], seed: int) -> Ranges:
+def _prepare_join(scenario: Scenario) -> Prepared:
+    """Return a scenario of a join; ranges of z are drawn as those of x are."""
+    r, s = (draw_rows(scenario.rows, table, scenario.seed) for table in JoinSide)
+    population = _population(scenario, DOMAIN, scenario.seed)
+    ranges = population.first(scenario.subscriptions)
+    of_z = _population(scenario, DOMAIN, scenario.seed + 1).first(scenario.subscriptions)
+    setting = _place(scenario, population, r.value, DOMAIN)
+    queries = JoinQueries(r, s, ranges.lows, ranges.highs, z_lows=of_z.lows, z_highs=of_z.highs)
+    return Prepared(scenario, setting, queries, draw_changes(r, s, scenario.events, scenario.seed))
+
+
+def _population(scenario: Scenario, domain: tuple[float, float], seed: int) -> Ranges:
     """Return the ranges of a scenario's whole population, of which its subscriptions are the first."""
     count = scenario.population or scenario.subscriptions
     return draw_ranges(count, _distribution(scenario), domain, seed)
 
 
-def place(scenario: Scenario, ranges: Ranges, rows: Floats, domain: tuple[float, float]) -> Setting:
+def _place(scenario: Scenario, ranges: Ranges, rows: Floats, domain: tuple[float, float]) -> Setting:
     """Return the network of a scenario, built for these ranges and rows, with its server."""
     if scenario.links is None:
         overlay = _made_up(scenario.physical, scenario.nodes, scenario.seed)
     else:
         overlay = place_overlay(read_edges(scenario.links), scenario.nodes, seed=scenario.seed)
-    can = build_can(
-        scenario.nodes,
-        scenario.splitting,
-        lows=ranges.lows,
-        highs=ranges.highs,
-        rows=rows,
-        domain=domain,
-        seed=scenario.seed,
-    )
+    drawn = {"lows": ranges.lows, "highs": ranges.highs, "rows": rows}
+    can = build_can(scenario.nodes, scenario.splitting, **drawn, domain=domain, seed=scenario.seed)
     server = int(np.random.default_rng([scenario.seed, 6]).integers(scenario.nodes))
     return Setting(overlay, can, server, ByteModel(scenario.field, scenario.header), scenario.seed)
 

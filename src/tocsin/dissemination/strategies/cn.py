@@ -94,6 +94,3 @@ class ContentNetwork(Strategy):
             f"a subscription all rows in its range ({shared:,} bytes if a gateway's share them)",
             subscribers=ROW_FIELDS * self._own_rows.rows + self.queries.answer_fields(self._answers),
         )
-
-
-STRATEGY: Final = ContentNetwork

@@ -96,6 +96,3 @@ class CutoffContentNetwork(Strategy):
             network_rows=self._minima.rows,
             subscribers=2 * len(self.queries),
         )
-
-
-STRATEGY: Final = CutoffContentNetwork

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, cast
+from typing import ClassVar, cast
 
 import numpy as np
 from msgspec.structs import replace
@@ -78,6 +78,3 @@ def diagonal_traffic(
         step=steps,
         role=np.where(messages.is_reply, MessageRole.REPLY, MessageRole.ASK).astype(np.int8),
     )
-
-
-STRATEGY: Final = DistributedContentNetwork

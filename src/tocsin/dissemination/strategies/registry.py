@@ -10,20 +10,20 @@ from tocsin.dissemination.strategies.strategy import Strategy
 from tocsin.model.errors import TocsinError
 
 STRATEGIES: Final[Mapping[str, str]] = {
-    "S-UN": "tocsin.dissemination.strategies.s_un",
-    "S-MN": "tocsin.dissemination.strategies.s_mn",
-    "CN": "tocsin.dissemination.strategies.cn",
-    "CN+": "tocsin.dissemination.strategies.cn_plus",
-    "S-CN": "tocsin.dissemination.strategies.s_cn",
-    "DS-CN": "tocsin.dissemination.strategies.ds_cn",
+    "S-UN": "tocsin.dissemination.strategies.s_un:ServerUnicast",
+    "S-MN": "tocsin.dissemination.strategies.s_mn:ServerMulticast",
+    "CN": "tocsin.dissemination.strategies.cn:ContentNetwork",
+    "CN+": "tocsin.dissemination.strategies.cn_plus:CutoffContentNetwork",
+    "S-CN": "tocsin.dissemination.strategies.s_cn:ServerContentNetwork",
+    "DS-CN": "tocsin.dissemination.strategies.ds_cn:DistributedContentNetwork",
 }
-"""The module of each strategy; it has the class as `STRATEGY`."""
+"""The module and the class of each strategy."""
 
 
 def strategy_named(name: str) -> type[Strategy]:
     """Return a strategy by its name in any case; raise `TocsinError` if there is none."""
-    module = STRATEGIES.get(name.upper())
-    if module is None:
+    if name.upper() not in STRATEGIES:
         raise TocsinError(f"there is no strategy `{name}`; there are: {', '.join(STRATEGIES)}")
-    found: type[Strategy] = import_module(module).STRATEGY
+    module, _, called = STRATEGIES[name.upper()].partition(":")
+    found: type[Strategy] = getattr(import_module(module), called)
     return found

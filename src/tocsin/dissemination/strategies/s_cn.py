@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import numpy as np
 
@@ -42,6 +42,3 @@ class ServerContentNetwork(Strategy):
         return self._stored(
             "the server the rows; a subscription its answer", server_rows=self.rows, subscribers=answers
         )
-
-
-STRATEGY: Final = ServerContentNetwork

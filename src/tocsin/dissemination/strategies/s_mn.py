@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import numpy as np
 
@@ -57,6 +57,3 @@ def _write_lists(values: Floats, found: Matches) -> IdArray:
     fields[heads] = values.view(np.int64)
     fields[is_id] = found.ids
     return fields
-
-
-STRATEGY: Final = ServerMulticast

@@ -75,6 +75,3 @@ def _assemble(subscriptions: IdArray, answers: NDArray[Any]) -> NDArray[np.void]
     outgoing = np.empty(len(subscriptions), dtype=[("subscription", np.int64), ("answer", answers.dtype)])
     outgoing["subscription"], outgoing["answer"] = subscriptions, answers
     return outgoing
-
-
-STRATEGY: Final = ServerUnicast

@@ -1,4 +1,4 @@
-"""Trees over all zones that meet a rectangle, so that each is reached once (database/network interface, 4).
+"""The zone of a point, and trees over all zones that meet a rectangle, so that each is reached once (database/network interface, 4).
 
 A rectangle is outer_l < x1 <= inner_l and inner_r <= x2 < outer_r, and is entered at (inner_l, inner_r). The parent of a zone
 that does not reach inner_l is the one that holds the point (high1, max(low2, inner_r)): the first point to the right of the
@@ -18,9 +18,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.dissemination.can._kernels.lookup import owner
 from tocsin.dissemination.can.state import NO_PARENT, Rectangles, SpreadTrees, Zones
 from tocsin.structures.jit import helper, kernel
+
+
+@kernel
+def locate(zones: Zones, x1: NDArray[np.float64], x2: NDArray[np.float64], found: NDArray[np.int64]) -> None:
+    """Write the zone of each point: one descent of the splits."""
+    for i in range(x1.shape[0]):
+        found[i] = owner(zones, x1[i], x2[i], False)
 
 
 @kernel
@@ -116,3 +122,15 @@ def _pop(
                 stack[left] = zones.child[node, 0]
                 left += 1
     return node, left
+
+
+@helper
+def owner(zones: Zones, x1: float, x2: float, below: bool) -> int:
+    """Return the zone that holds a point, or, if `below`, the zone just below it: of (x1, x2 - d) for all small d."""
+    node = np.int64(0 if zones.axis.shape[0] > 0 else -1)
+    while node >= 0:
+        at = zones.at[node]
+        x = x1 if zones.axis[node] == 0 else x2
+        is_lower = x < at or (below and x == at and zones.axis[node] == 1)
+        node = zones.child[node, 0 if is_lower else 1]
+    return -1 - node

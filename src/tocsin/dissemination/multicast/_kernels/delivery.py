@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.dissemination._kernels.gateway_counts import GatewayCounts
 from tocsin.dissemination.multicast._kernels.subset_trees import grow_tree
 from tocsin.dissemination.multicast.state import (
     THE_NODE,
@@ -14,7 +15,6 @@ from tocsin.dissemination.multicast.state import (
     Hierarchy,
     Progress,
     Rates,
-    Recipients,
     Scratch,
 )
 from tocsin.structures.jit import helper, kernel
@@ -23,7 +23,7 @@ from tocsin.structures.jit import helper, kernel
 @kernel
 def deliver(
     network: tuple[Hierarchy, Rates, Groups],
-    recipients: Recipients,
+    recipients: GatewayCounts,
     scratch: Scratch,
     progress: NDArray[np.int64],
     out: Delivery,
@@ -48,7 +48,7 @@ def deliver(
 
 
 @helper
-def _mark(tree: Hierarchy, recipients: Recipients, m: int, scratch: Scratch) -> int:
+def _mark(tree: Hierarchy, recipients: GatewayCounts, m: int, scratch: Scratch) -> int:
     """Count the subscriptions below each node on the way to recipients; return the number of such nodes, without the root."""
     reached = np.int64(0)
     for i in range(recipients.starts[m], recipients.starts[m + 1]):
@@ -66,7 +66,7 @@ def _mark(tree: Hierarchy, recipients: Recipients, m: int, scratch: Scratch) -> 
 
 
 @helper
-def _unmark(tree: Hierarchy, recipients: Recipients, m: int, scratch: Scratch) -> None:
+def _unmark(tree: Hierarchy, recipients: GatewayCounts, m: int, scratch: Scratch) -> None:
     for i in range(recipients.starts[m], recipients.starts[m + 1]):
         node = recipients.nodes[i]
         # The ancestors of an unmarked node are unmarked.

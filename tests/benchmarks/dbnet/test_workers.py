@@ -1,4 +1,4 @@
-"""Work that is run_groups over Spark: every answer comes back, and a fault stays with its group."""
+"""Groups of tasks on Spark: every answer comes back, and a fault stays with its group."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from msgspec.structs import replace
 from pyspark.sql import SparkSession
 
 from benchmarks.dbnet.network.tasks import Done
-from benchmarks.dbnet.network.workers import on_spark, one_by_one
+from benchmarks.dbnet.network.workers import on_spark, one_by_one, run_groups
 from tests.benchmarks.dbnet.test_network import TINY, tasks_of
-from tocsin.errors import SparkError
-from tocsin.spark.task_groups import run_groups
+from tests.spark.conftest import LEFT_OPEN, UNRAISABLE
+
+pytestmark = [pytest.mark.filterwarnings(LEFT_OPEN), pytest.mark.filterwarnings(UNRAISABLE)]
 
 TIMED = {"server time", "simulation"}
 
@@ -24,25 +25,18 @@ def reversed_payload(payload: bytes) -> bytes:
     return payload[::-1]
 
 
-REVERSED = f"{__name__}:{reversed_payload.__name__}"
-
-
 def test_every_group_is_answered_in_its_own_order(spark: SparkSession) -> None:
     groups = [[b"ab", b"cd"], [b"ef"], []]
-    ended = sorted(run_groups(spark, REVERSED, groups), key=lambda one: one.group)
-    assert [one.answers for one in ended] == [(b"ba", b"dc"), (b"fe",), ()]
+    ended = sorted(run_groups(spark, reversed_payload, groups), key=lambda one: one.group)
+    assert [list(one.answers) for one in ended] == [[b"ba", b"dc"], [b"fe"], []]
 
 
 def test_a_worker_that_dies_takes_only_its_group_along(spark: SparkSession) -> None:
-    ended = sorted(run_groups(spark, REVERSED, [[b"ab"], [b"die"], [b"cd"]]), key=lambda one: one.group)
-    assert [one.answers for one in ended] == [(b"ba",), (), (b"dc",)]
+    ended = sorted(
+        run_groups(spark, reversed_payload, [[b"ab"], [b"die"], [b"cd"]]), key=lambda one: one.group
+    )
+    assert [list(one.answers) for one in ended] == [[b"ba"], [], [b"dc"]]
     assert [bool(one.fault) for one in ended] == [False, True, False]
-
-
-@pytest.mark.parametrize("function", ["tocsin.nowhere:work", f"{__name__}:nothing", "work"])
-def test_a_missing_function_is_reported_before_anything_runs(spark: SparkSession, function: str) -> None:
-    with pytest.raises(SparkError, match=f"no function {function}"):
-        next(run_groups(spark, function, [[b"ab"]]))
 
 
 def test_simulations_give_the_same_figures_on_spark(spark: SparkSession) -> None:

@@ -1,0 +1,1 @@
+from tests.spark.conftest import spark  # noqa: F401 - the session of all tests
