@@ -1,4 +1,4 @@
-"""The experiments: figure 1, the studies behind the rules for G and B, and the time beside other matchers."""
+"""The experiments: figure 1, the studies behind the rules for G and B, and the time beside other matchers; sizes and plots."""
 
 from __future__ import annotations
 
@@ -8,13 +8,51 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from benchmarks.amkh.plots import PLOTS
-from benchmarks.amkh.scale import SCALES
 from benchmarks.amkh.session import AmkhSession, Found
 from benchmarks.amkh.workload import FIGURE_1, Parameters
 from benchmarks.runner.benchmark import MATCHERS, Benchmark, Experiment
+from benchmarks.runner.plots import Panel, Plot, lines
+from benchmarks.runner.scale import scales
 from benchmarks.runner.subject import Contender
 from benchmarks.runner.tables import show_by_place
+
+SCALES: Final = scales(
+    # subscriptions (N) of figure 1, and where times are compared
+    sizes=((50_000, 200_000), (200_000, 1_000_000)),
+    # subscriptions, where something else is varied; the published methods get as many buckets
+    usual=(200_000, 1_000_000),
+    highest=((15, 35, 55, 75, 95), (15, 25, 35, 45, 55, 65, 75, 85, 95)),  # x: constants are 6 to x
+    ratios=((0.25, 1.0, 4.0), (0.25, 1.0, 4.0)),  # N/M: subscriptions to a bucket
+    equality_clauses=((0, 1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 5)),  # of a subscription, where G is studied
+    small_set=(3, 3),  # equality-only attributes in use, where these are few
+    hashed=((0, 1, 2), (0, 1, 2)),  # G
+    classes=((2, 8, 64, inf), (2, 4, 8, 16, 64, inf)),  # B
+    # per cent of values that an inequality holds for
+    selectivities=((1, 5, 20, 80), (1, 2, 5, 10, 20, 50, 80)),
+    events=(500, 2_000),  # that a figure is taken from,
+    seconds=(0.5, 5.0),  # or as many batches of them as this time allows
+    warm_up=(250, 500),  # events before
+    batch=(250, 250),  # events
+)
+
+_UNMATCHED, _TIME = "unmatched examined", "matching time"
+_CLAUSES: Final = "clauses on equality-only attributes"
+_SHARE: Final = "% of values that satisfy an inequality"
+_BEST: Final = ("best of these",)
+
+PLOTS: Final[Mapping[str, Plot]] = {
+    "figure-1": lines(Panel("figure 1: *", _UNMATCHED, "x: constants are 6 to x", ""), widest=3),
+    "hashed": lines(
+        Panel("best G: *", _UNMATCHED, _CLAUSES, "", without=_BEST),
+        Panel("best G: *", _TIME, _CLAUSES, "", without=_BEST),
+        widest=2,
+    ),
+    "classes": lines(
+        Panel("best B", _UNMATCHED, _SHARE, "unmatched examined an event", without=_BEST),
+        Panel("best B", _TIME, _SHARE, "time an event", without=_BEST),
+    ),
+    "times": lines(Panel("time", _TIME, "subscriptions", "time an event, figure 1's workload, x = 95")),
+}
 
 AUTOMATIC: Final = "amkh"  # chooses G and B by itself
 BEST: Final = "best of these"

@@ -1,4 +1,4 @@
-"""The experiments of figures 6, 7 and 8, loading, and two queries over prices of stocks."""
+"""The experiments of figures 6, 7 and 8, loading, and two queries over prices of stocks, with their sizes and plots."""
 
 from __future__ import annotations
 
@@ -11,20 +11,64 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from benchmarks.cayuga.plots import PLOTS
-from benchmarks.cayuga.scale import SCALES
 from benchmarks.cayuga.session import ALL, KINDS, VARIED, CayugaSession, feed_input, technical_input
 from benchmarks.cayuga.subject import Subject
 from benchmarks.cayuga.ticks import ticks
 from benchmarks.cayuga.workloads import feeds
 from benchmarks.cayuga.workloads.technical import TABLE_3, Kind, Parameters
 from benchmarks.runner.benchmark import Benchmark, Experiment, Option, sweep
+from benchmarks.runner.plots import Panel, Plot, lines, ranked_bars
+from benchmarks.runner.scale import scales
 from benchmarks.runner.tables import show_by_place
 from benchmarks.workloads.tabular import FilledTemplate
 from tocsin.engine import Engine
 from tocsin.language import to_text
 from tocsin.language.template.template import bindings_at
 from tocsin.sequences import MODES
+
+SCALES: Final = scales(
+    sizes=((5_000, 20_000), (100_000, 200_000, 300_000, 400_000)),  # subscriptions (figure 6a)
+    usual=(10_000, 200_000),  # subscriptions, where something else is varied (figures 6b and 6c)
+    # subscriptions whose attributes are drawn for each step anew: they need many templates
+    by_step=(200, 100_000),
+    loaded=(20_000, 400_000),  # subscriptions that are loaded in several ways,
+    texts=(200, 2_000),  # and as texts, one by one
+    # subscriptions, where parts are switched off (figure 7)
+    optimised=((500, 2_000), (10_000, 20_000, 30_000, 40_000)),
+    feed=((1_000, 4_000), (10_000, 20_000, 30_000, 40_000)),  # subscriptions to feeds (figure 8)
+    articles=(4_000, 26_623),  # of a feed
+    stocks=(100, 505),  # of prices that are made up,
+    days=(250, 1_226),  # for so many days
+    exponents=((0.8, 1.4), (0.8, 1.0, 1.2, 1.4)),  # zipf1
+    selectivities=((0.5, 0.9), (0.5, 0.6, 0.7, 0.8, 0.9)),
+    events=(10_000, 100_000),  # that a figure is taken from,
+    seconds=(0.3, 10.0),  # or as many batches of them as this time allows
+    warm_up=(500, 10_000),  # events before, or as many as the same time allows
+    batch=(1_000, 1_000),  # events
+    repeats=(1, 3),  # of the queries over stocks, of which the median counts
+)
+
+_RATE: Final = "throughput"
+
+PLOTS: Final[Mapping[str, Plot]] = {
+    "figure-6": lines(
+        Panel("subscriptions", _RATE, "subscriptions", "figure 6a: events a second"),
+        Panel("skew", _RATE, "zipf1", "figure 6b: by skew"),
+        Panel("selectivity", _RATE, "selectivity", "figure 6c: by selectivity"),
+    ),
+    "nodes": lines(
+        Panel("subscriptions", "nodes", "subscriptions", "nodes after merging"),
+        Panel("subscriptions", "active nodes", "subscriptions", "nodes with instances"),
+        Panel("subscriptions", "visited nodes", "subscriptions", "nodes visited an event"),
+    ),
+    "figure-7": lines(Panel("optimisation", _RATE, "subscriptions", "figure 7: events a second")),
+    "figure-8": lines(Panel("rss", _RATE, "subscriptions", "figure 8: events a second")),
+    "loading": lines(
+        Panel("subscriptions", "loading", "subscriptions", "subscriptions loaded a second"),
+        Panel("subscriptions", "memory", "subscriptions", "bytes per subscription"),
+    ),
+    "ticks": ranked_bars("ticks", _RATE, "S3 and S4: prices a second, one core"),
+}
 
 _WITHOUT: Final[Kind] = "Filter"  # where parts are switched off
 

@@ -20,8 +20,7 @@ from benchmarks.cayuga.workloads.feeds import Feed, make_feed, read_feed
 from benchmarks.cayuga.workloads.stocks import make_prices, read_prices
 from benchmarks.cayuga.workloads.technical import TABLE_3, Kind, Parameters, Workload
 from benchmarks.runner.agreement import Agreement
-from benchmarks.runner.data import find_data, origins
-from benchmarks.runner.session import Progress, Session, Targets, silent
+from benchmarks.runner.session import Progress, Session, Targets, find_data, origins, silent
 from benchmarks.runner.subject import Loading
 from benchmarks.workloads.tabular import FilledTemplate
 from tocsin.matching import create_matcher

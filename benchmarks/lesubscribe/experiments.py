@@ -1,4 +1,4 @@
-"""The experiments. Each fills matchers from a workload, and records the cost of events and changes."""
+"""The experiments, with their sizes and plots. Each fills matchers from a workload, and records the cost of events and changes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,68 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
-from benchmarks.lesubscribe.plots import PLOTS
-from benchmarks.lesubscribe.scale import SCALES
 from benchmarks.lesubscribe.session import LeSubscribeSession
 from benchmarks.lesubscribe.workload import CHURN, WORKLOADS, Churn, Parameters, Workload
 from benchmarks.runner.benchmark import MATCHERS, Benchmark, Experiment, sweep
+from benchmarks.runner.plots import Bars, Panel, Plot, grouped_bars, lines
+from benchmarks.runner.scale import scales
 from benchmarks.runner.subject import Contender, Loading, Timing
 from benchmarks.runner.tables import show_by_matcher
+
+SCALES: Final = scales(
+    # subscriptions, in the experiment that varies them
+    sizes=((1_000, 10_000, 100_000), (10_000, 100_000, 1_000_000, 3_000_000, 6_000_000)),
+    usual=(50_000, 1_000_000),  # subscriptions in the experiments that vary something else
+    drifting=(20_000, 1_000_000),  # subscriptions while schemas and values drift
+    churning=(100_000, 3_000_000),  # subscriptions while single ones come and go
+    domains=((10, 35, 100, 1_000), (10, 35, 100, 1_000)),
+    predicates=((3, 5, 7, 9), (3, 5, 7, 9)),
+    events=(2_000, 5_000),  # events that a figure is taken from,
+    seconds=(0.5, 5.0),  # or as many batches of them as this time allows
+    warm_up=(500, 2_000),  # events before
+    batch=(250, 500),  # events
+    steps=(12, 24),  # figures taken while schemas or values drift
+    turnover=(1.2, 1.2),  # how often all subscriptions are replaced meanwhile
+    changes=(50, 500),  # subscriptions that go and come at a time meanwhile
+    rounds=(100, 400),  # seconds of churn
+    single=(500, 2_000),  # single changes, of which the worst counts
+    patience=(6.0, 600.0),  # seconds that one matcher may take for one size
+)
+
+_TIME: Final = "time per event"
+_HOURS: Final = "hours, at 50 subscriptions replaced a second"
+_WORKLOADS: Final = {
+    "W0": "W0\n5 equalities",
+    "W1": "W1\n4 equalities, 1 range",
+    "W2": "W2\n4 equalities, 5 ranges",
+    "W0 with ranges": "W0 with ranges\n2 equalities, 3 ranges",
+}
+
+PLOTS: Final[Mapping[str, Plot]] = {
+    "time_per_event": lines(
+        Panel("subscriptions", _TIME, "subscriptions", "figure 3a, W0: five equalities"),
+        Panel("subscriptions with ranges", _TIME, "subscriptions", "W0: two equalities, three ranges"),
+    ),
+    "phases": lines(
+        Panel("subscriptions", _TIME, "subscriptions", "W0, phase 1: predicates", detail="phase 1"),
+        Panel("subscriptions", _TIME, "subscriptions", "W0, phase 2: subscriptions", detail="phase 2"),
+    ),
+    "operators": grouped_bars(Bars("operators", _TIME, "figure 3b: mix of operators", names=_WORKLOADS)),
+    "memory": lines(
+        Panel("subscriptions", "memory per subscription", "subscriptions", "W0: memory in the matcher")
+    ),
+    "loading": lines(
+        Panel("subscriptions", "loading rate", "subscriptions", "W0: loading", detail="seconds")
+    ),
+    "values_and_predicates": lines(
+        Panel("domain", _TIME, "values an attribute may have", "number of values"),
+        Panel("predicates", _TIME, "predicates in a subscription", "number of predicates"),
+    ),
+    "drift": lines(
+        Panel("drift", _TIME, _HOURS, "figure 4a: new subscriptions use the other half of the names")
+    ),
+    "skew": lines(Panel("skew", _TIME, _HOURS, "figure 4b: fixed attributes come down to two values")),
+}
 
 ADAPTING: Final = (
     Contender.of("propagation-wp"),

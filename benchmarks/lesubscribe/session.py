@@ -58,16 +58,8 @@ class LeSubscribeSession(MatcherSession):
 
     def record_timing(self, contender: Contender, at: float | str, timing: Timing) -> None:
         """Keep the time per event, with its phases."""
-        self.record(
-            "time per event",
-            contender.label,
-            at,
-            timing.total,
-            "µs",
-            phase_1=timing.first_phase,
-            phase_2=timing.second_phase,
-            checks=timing.checks,
-        )
+        phases = {"phase_1": timing.first_phase, "phase_2": timing.second_phase}
+        self.record("time per event", contender.label, at, timing.total, "µs", **phases, checks=timing.checks)
 
     def loaded(self, contender: Contender, workload: Workload, count: int) -> tuple[Subject, Loading]:
         """Return a matcher that holds the workload's first subscriptions and has seen some events."""

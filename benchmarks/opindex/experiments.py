@@ -1,4 +1,4 @@
-"""The experiments, by the paper's figures. Each varies one thing in a workload that all matchers are given."""
+"""The experiments by the paper's figures, with their sizes and plots; each varies one thing in a workload for all matchers."""
 
 from __future__ import annotations
 
@@ -9,20 +9,115 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from benchmarks.opindex.plots import PLOTS
-from benchmarks.opindex.scale import SCALES
 from benchmarks.opindex.session import GAPS, Input, OpIndexSession
 from benchmarks.opindex.workloads import table3
-from benchmarks.opindex.workloads.clauses import ClauseParameters, ClauseWorkload
 from benchmarks.opindex.workloads.keywords import KeywordParameters, KeywordWorkload
 from benchmarks.opindex.workloads.prefix import PrefixParameters, PrefixWorkload
 from benchmarks.opindex.workloads.products import ProductParameters, ProductWorkload
+from benchmarks.opindex.workloads.table3 import ClauseParameters, ClauseWorkload
 from benchmarks.runner.benchmark import MATCHERS, Benchmark, Experiment, Option, sweep
+from benchmarks.runner.plots import Panel, Plot, lines
 from benchmarks.runner.report import Report
+from benchmarks.runner.scale import scales
 from benchmarks.runner.subject import Contender
 from benchmarks.runner.tables import show_by_place
 from tocsin.cli.terminal import note
 from tocsin.replay.numbered import NumberedSubscriptions
+
+SCALES: Final = scales(
+    sizes=((5_000, 20_000, 50_000), (1_000_000, 5_000_000, 10_000_000, 20_000_000)),  # subscriptions (N)
+    usual=(20_000, 1_000_000),  # subscriptions, where something else is varied
+    input_a=((20_000,), (1_000_000, 10_000_000)),  # subscriptions, of the input that targets are set for
+    queries=((5_000, 20_000), (1_000_000, 3_000_000)),  # subscriptions of keywords
+    products=((2_000, 5_000), (250_000, 1_000_000)),  # subscriptions to products
+    product_usual=(2_000, 1_000_000),  # where their size is varied
+    forms=((5_000, 20_000), (1_000_000, 3_000_000)),  # subscriptions in CNF and in DNF
+    form_usual=(10_000, 1_000_000),  # where their clauses are varied
+    prefixes=(5_000, 1_000_000),  # subscriptions, some of them to prefixes
+    attributes=((20_000, 40_000, 60_000), (20_000, 40_000, 60_000)),  # d
+    predicates=((4, 8, 20), (4, 8, 20)),  # the largest subscription
+    pairs=((20, 60, 120), (20, 40, 60, 80, 100, 120)),  # the largest event (m)
+    equal_shares=((20, 60, 100), (20, 40, 60, 80, 100)),  # per cent of predicates `=`
+    values=((50, 800, 12_800), (50, 800, 12_800)),  # sigma
+    exponents=((0.0, 0.6, 1.0), (0.0, 0.4, 0.8, 1.0)),  # Zipf's
+    clauses=((1, 5, 9), (1, 5, 9)),  # the most in a subscription
+    prefix_shares=((20, 60, 100), (20, 60, 100)),  # per cent of predicates `starts with`
+    prefix_lengths=((2, 4, 6), (2, 4, 6)),
+    capacities=((5, 50, 250), (5, 50, 100, 150, 200, 250)),  # of a BE-Tree's leaf
+    documents=(2_000, 20_000),  # of a made-up corpus,
+    words=(10_000, 50_000),  # the most frequent words, of any corpus
+    catalogue=(4_000, 50_000),  # products of a made-up catalogue,
+    catalogue_attributes=(2_000, 8_000),  # and their attributes
+    events=(500, 10_000),  # that a figure is taken from,
+    seconds=(0.1, 2.0),  # or as many batches of them as this time allows
+    warm_up=(100, 500),  # events before
+    batch=(100, 250),  # events
+    dicts=(100, 1_000),  # events that are encoded from dicts
+    tried=(50_000, 20_000),  # subscriptions from which the cost of many more is estimated
+    patience=(5.0, 900.0),  # seconds that one matcher may take at one place
+)
+
+_BUILD, _MATCHING, _MEMORY = "build time", "matching time", "memory"
+
+PLOTS: Final[Mapping[str, Plot]] = {
+    "attributes": lines(
+        Panel("attributes", _BUILD, "attributes", "figure 1: building"),
+        Panel("attributes", _MATCHING, "attributes", "figure 1: matching"),
+    ),
+    "capacity": lines(
+        Panel("capacity", _BUILD, "capacity of a leaf", "figure 7: building"),
+        Panel("capacity", _MATCHING, "capacity of a leaf", "figure 7: matching"),
+    ),
+    "memory": lines(
+        Panel("subscriptions", _MEMORY, "subscriptions", "figure 8a: by subscriptions"),
+        Panel("values", _MEMORY, "values of an attribute", "figure 8b: by values"),
+    ),
+    "building": lines(
+        Panel("subscriptions", _BUILD, "subscriptions", "figure 9a: by subscriptions"),
+        Panel("predicates", _BUILD, "largest subscription", "figure 9b: by predicates"),
+    ),
+    "matching": lines(
+        Panel("subscriptions", _MATCHING, "subscriptions", "figure 10a: subscriptions"),
+        Panel("predicates", _MATCHING, "largest subscription", "figure 10b: predicates"),
+        Panel("pairs", _MATCHING, "largest event", "figure 10c: event size, 1 to m"),
+        Panel("full events", _MATCHING, "size of all events", "figure 10c: event size, all m"),
+        Panel("equal share", _MATCHING, "% of predicates that are =", "figure 10d: operators"),
+        Panel("values", _MATCHING, "values of an attribute", "figure 10e: values"),
+        Panel("zipf", _MATCHING, "Zipf's exponent", "figure 10f: skew"),
+    ),
+    "keywords": lines(
+        Panel("keywords", _BUILD, "subscriptions", "figure 11: building, ="),
+        Panel("keywords", _MATCHING, "subscriptions", "short documents, =", "short"),
+        Panel("keywords", _MATCHING, "subscriptions", "long documents, =", "long"),
+        Panel("keyword intervals", _BUILD, "subscriptions", "figure 11: building, intervals"),
+        Panel("keyword intervals", _MATCHING, "subscriptions", "short, intervals", "short"),
+        Panel("keyword intervals", _MATCHING, "subscriptions", "long, intervals", "long"),
+        widest=3,
+    ),
+    "products": lines(
+        Panel("products", _BUILD, "subscriptions", "figure 12: building"),
+        Panel("product predicates", _BUILD, "largest subscription", "building"),
+        Panel("products from one", _BUILD, "subscriptions", "building, drawn from a product"),
+        Panel("products", _MATCHING, "subscriptions", "matching"),
+        Panel("product predicates", _MATCHING, "largest subscription", "matching"),
+        Panel("products from one", _MATCHING, "subscriptions", "matching, drawn from a product"),
+        widest=3,
+    ),
+    "forms": lines(
+        Panel("dnf", _MATCHING, "subscriptions", "figure 13a: DNF"),
+        Panel("cnf", _MATCHING, "subscriptions", "figure 13a: CNF"),
+        Panel("dnf clauses", _MATCHING, "most clauses", "figure 13b: DNF"),
+        Panel("cnf clauses", _MATCHING, "most clauses", "figure 13b: CNF"),
+        widest=2,
+    ),
+    "prefix": lines(
+        Panel("prefix share", _MATCHING, "% prefixes", "figure 14a: any attributes", "any"),
+        Panel("prefix share", _MATCHING, "% prefixes", "mostly words", "words"),
+        Panel("prefix length", _MATCHING, "letters", "figure 14b: any attributes", "any"),
+        Panel("prefix length", _MATCHING, "letters", "mostly words", "words"),
+        widest=2,
+    ),
+}
 
 _DEFAULT: Final = table3.Parameters()
 _COUNT: Final = "subscriptions"  # the varied parameter where nothing else is

@@ -11,13 +11,12 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 from msgspec import Struct
 
-from benchmarks.opindex.workloads.catalogue import Catalogue, make_catalogue, read_catalogue
-from benchmarks.opindex.workloads.corpus import Corpus, make_corpus, read_corpus
+from benchmarks.opindex.workloads.keywords import Corpus, make_corpus, read_corpus
 from benchmarks.opindex.workloads.prefix import PrefixParameters, PrefixWorkload
+from benchmarks.opindex.workloads.products import Catalogue, make_catalogue, read_catalogue
 from benchmarks.opindex.workloads.table3 import Parameters, Workload
 from benchmarks.runner.agreement import Agreement, summary
-from benchmarks.runner.data import find_data, origins
-from benchmarks.runner.session import MatcherSession, Progress, Targets, silent
+from benchmarks.runner.session import MatcherSession, Progress, Targets, find_data, origins, silent
 from benchmarks.runner.subject import Contender, Loading, Subject
 from benchmarks.workloads.words import read_words
 from tocsin.matching import create_matcher, takes_clauses

@@ -1,8 +1,10 @@
-"""A run of experiments: its scale, its contenders, and the measurements taken so far."""
+"""A run of experiments: its scale, its contenders, its data, and the measurements taken so far."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
 from statistics import median
 from typing import Any, ClassVar, Final, TypeAlias
 
@@ -12,6 +14,9 @@ from benchmarks.runner.report import Measurement
 from benchmarks.runner.scale import PAPER
 from benchmarks.runner.subject import Contender, Subject
 from tocsin.matching import create_matcher, registered_matchers
+from tocsin.model.errors import TocsinError
+
+DataFiles: TypeAlias = Mapping[str, Path | None]
 
 Progress: TypeAlias = Callable[[str], None]
 Targets: TypeAlias = Mapping[tuple[str, str, str, float | str], float]
@@ -77,6 +82,14 @@ class Session:
         found = (self.targets.get((self.experiment, name, *place)) for place in places)
         return next((target for target in found if target is not None), None)
 
+    def lacks(self, package: str, label: str) -> bool:
+        """Return whether a package is not installed, and name the contender that needs it as left out."""
+        if find_spec(package) is not None:
+            return False
+        remedy = f"{label} needs {package}; install it with: pip install 'tocsin[bench]'"
+        self.left_out.append(f"{self.experiment}: {remedy}")
+        return True
+
     def finish(self) -> None:
         """Complete the measurements after all experiments."""
 
@@ -130,3 +143,25 @@ class MatcherSession(Session):
 
 def _named(details: Mapping[str, float | str | None]) -> dict[str, float | str]:
     return {key.replace("_", " "): value for key, value in details.items() if value is not None}
+
+
+def find_data(
+    usual: Mapping[str, str], folder: Path | None, advice: str, **given: Path | None
+) -> dict[str, Path | None]:
+    """Return the file of each kind of data: the given one, else the one that a folder has under its usual name.
+
+    Raise `TocsinError` for files that do not exist, with advice.
+    """
+    files = {
+        name: given.get(name) or (folder / file if folder is not None and file else None)
+        for name, file in usual.items()
+    }
+    missing = [str(path) for path in files.values() if path is not None and not path.exists()]
+    if missing:
+        raise TocsinError(f"there is no {' and no '.join(missing)}; {advice}")
+    return files
+
+
+def origins(files: DataFiles) -> dict[str, str]:
+    """Return where each kind of data comes from, as the report names it."""
+    return {name: "made up" if path is None else path.name for name, path in files.items()}

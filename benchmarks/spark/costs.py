@@ -28,19 +28,16 @@ def _events(session: SparkBenchSession) -> None:
     """Record the parts of an event's way on one core: into Python, into codes, to its matches."""
     count, files = session.scale.events, session.inputs.event_files
     shard = _opened(session)
-    transfers, encodings, matches = [], [], []
+    paces = []
     for is_counted in session.rounds("events"):
         sent = session.one.ask("transferred", Timed, events=files)
-        encoding, matching = _by_part(session, shard)
+        seconds = sent.seconds, *_by_part(session, shard)
         if is_counted:
-            transfers.append(1e9 * sent.seconds / count)
-            encodings.append(1e9 * encoding / count)
-            matches.append(1e9 * matching / count)
-    session.record_runs("into Python", "an event", transfers, "ns", columns=session.scale.workload.names)
-    session.record_runs("into codes", "an event", encodings, "ns", columns=session.scale.workload.names)
-    session.record_runs(
-        "to its matches", "an event", matches, "ns", subscriptions=session.scale.subscriptions
-    )
+            paces.append([1e9 * one / count for one in seconds])
+    columns, held = {"columns": session.scale.workload.names}, {"subscriptions": session.scale.subscriptions}
+    parts = {"into Python": columns, "into codes": columns, "to its matches": held}
+    for (name, size), runs in zip(parts.items(), zip(*paces, strict=True), strict=True):
+        session.record_runs(name, "an event", runs, "ns", **size)
 
 
 def _by_part(session: SparkBenchSession, shard: Shard) -> tuple[float, float]:
@@ -86,18 +83,21 @@ def _index(session: SparkBenchSession) -> None:
         _opened(session)
     opening = (time.perf_counter() - begun) / session.scale.rounds
     seconds = index.subscribing + index.publishing
-    size = {"subscriptions": count}
-    session.record_runs("filled and published", "the index", count / seconds, "subscriptions/s", **size)
-    session.record_runs("of which: publish", "the index", index.publishing, "s", **size)
-    session.record_runs("on disk, a subscription", "the index", index.bytes / count, "bytes", **size)
-    session.record_runs("opened by a worker", "the index", 1e3 * opening, "ms", **size)
     begun = time.perf_counter()
     changed = SubscriptionIndex(index.folder)
     opened = time.perf_counter()
     changed.subscribe("a0 = 0", id="one more")
     changed.publish()
-    session.record_runs("opened to be changed", "the index", opened - begun, "s", **size)
-    session.record_runs("one change published", "the index", time.perf_counter() - opened, "s", **size)
+    published = time.perf_counter()
+    for name, value, unit in (
+        ("filled and published", count / seconds, "subscriptions/s"),
+        ("of which: publish", index.publishing, "s"),
+        ("on disk, a subscription", index.bytes / count, "bytes"),
+        ("opened by a worker", 1e3 * opening, "ms"),
+        ("opened to be changed", opened - begun, "s"),
+        ("one change published", published - opened, "s"),
+    ):
+        session.record_runs(name, "the index", value, unit, subscriptions=count)
 
 
 def _opened(session: SparkBenchSession) -> Shard:

@@ -1,29 +1,52 @@
-"""The experiments: Spark beside the engine, shards beside one another, and a stream whose subscriptions change."""
+"""The experiments with their sizes and plots: Spark beside the engine, shards, and a stream whose subscriptions change."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.parquet as pq
 
-from benchmarks.lesubscribe.workload import Workload
+from benchmarks.lesubscribe.workload import WORKLOADS, Workload
 from benchmarks.runner.benchmark import Benchmark, Experiment
+from benchmarks.runner.plots import PALETTE, Bars, Plot, grouped_bars, plain, ranked_bars, with_legend
+from benchmarks.runner.report import Measurement, of_experiment
+from benchmarks.runner.scale import scales
 from benchmarks.runner.tables import show_runs
 from benchmarks.spark.costs import costs
 from benchmarks.spark.inputs import filled
 from benchmarks.spark.joins import joins
-from benchmarks.spark.plots import PLOTS
 from benchmarks.spark.process import Changed, Timed
-from benchmarks.spark.scale import SCALES
-from benchmarks.spark.session import SparkBenchSession
+from benchmarks.spark.session import EFFECT, SparkBenchSession
 from benchmarks.workloads.tabular import templates
 from tocsin.engine import Engine
 from tocsin.index import IndexReader
 from tocsin.matching.encoding.arrow import arrow_events
 from tocsin.model.errors import SparkError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SCALES: Final = scales(
+    subscriptions=(50_000, 1_000_000),  # where the engine, Spark and shards are compared
+    events=(100_000, 1_000_000),  # that a figure there is taken from
+    joined=(2_000, 100_000),  # subscriptions, where a join is the alternative
+    join_events=(2_000, 100_000),
+    # events that the nested loop is timed with; the rest is extrapolated
+    join_samples=((2_000,), (1_000, 2_000, 4_000)),
+    changing=(2_000, 100_000),  # subscriptions of an index that a stream follows
+    changes=(3, 10),  # of it while the stream runs
+    rounds=(3, 5),  # in which all take their turn; figures are medians of them
+    shards=((1, 2, 4), (1, 2, 4)),
+    # subscriptions of W0's two fixed equalities: one in 1,225 matches
+    noted=((1_225, 24_500), (1_225, 24_500)),
+    noted_events=(20_000, 100_000),
+    stream_rows=(1_000, 1_000),  # events in a micro-batch
+    batch=(10_000, 10_000),  # events in a record batch, for the engine as on Spark
+    workload=(WORKLOADS["W0"], WORKLOADS["W0"]),
+)
 
 
 def overhead(session: SparkBenchSession) -> None:
@@ -52,15 +75,9 @@ def overhead(session: SparkBenchSession) -> None:
 def _record_paces(
     session: SparkBenchSession, source: str, paces: dict[str, list[float]], notifications: int
 ) -> None:
+    size = {"subscriptions": session.scale.subscriptions, "notifications": notifications}
     for label, runs in paces.items():
-        session.record_runs(
-            label,
-            source,
-            runs,
-            "events/s",
-            subscriptions=session.scale.subscriptions,
-            notifications=notifications,
-        )
+        session.record_runs(label, source, runs, "events/s", **size)
     engine, one, two = paces.values()
     shares = [100 * mine / whole for mine, whole in zip(one, engine, strict=True)]
     gains = [more / less for more, less in zip(two, one, strict=True)]
@@ -100,12 +117,13 @@ def shards(session: SparkBenchSession) -> None:
         if count > 1:
             visited = len(reader.router(number).route(arrow_events(events)).rows) / events.num_rows
         sizes = [shard.bytes for shard in reader.generation(number).shards]
-        session.record_runs(session.two.label, of, paces, "events/s", shards=count)
-        session.record_runs("shards that an event visits", of, visited, "shards", shards=count)
-        session.record_runs("the largest shard's arrays", of, max(sizes) / 1e6, "MB", shards=count)
-        session.record_runs(
-            "the largest over the mean", of, max(sizes) * count / sum(sizes), "times", shards=count
-        )
+        for name, value, unit in (
+            (session.two.label, paces, "events/s"),
+            ("shards that an event visits", visited, "shards"),
+            ("the largest shard's arrays", max(sizes) / 1e6, "MB"),
+            ("the largest over the mean", max(sizes) * count / sum(sizes), "times"),
+        ):
+            session.record_runs(name, of, value, unit, shards=count)
     if len(expected) > 1:
         raise SparkError(f"different numbers of shards told different numbers of notifications: {expected}")
 
@@ -127,20 +145,12 @@ def changes(session: SparkBenchSession) -> None:
         stream_rows=scale.stream_rows,
     )
     size = {"subscriptions": scale.changing}
-    session.record_runs(
-        "micro-batches to the effect",
-        "stream",
-        max(found.batches),
-        "micro-batches",
-        median=median(found.batches),
-        changes=scale.changes,
-        **size,
-    )
+    effect = {"median": median(found.batches), "changes": scale.changes, **size}
+    batches = [1e3 * one for one in found.batch_seconds]
+    session.record_runs(EFFECT, "stream", max(found.batches), "micro-batches", **effect)
     session.record_runs("from the change to its effect", "stream", found.seconds, "s", **size)
     session.record_runs("of which: publish", "stream", found.publishing, "s", **size)
-    session.record_runs(
-        "a micro-batch", "stream", [1e3 * one for one in found.batch_seconds], "ms", events=scale.stream_rows
-    )
+    session.record_runs("a micro-batch", "stream", batches, "ms", events=scale.stream_rows)
 
 
 EXPERIMENTS: Final[Mapping[str, Experiment[SparkBenchSession]]] = {
@@ -150,6 +160,42 @@ EXPERIMENTS: Final[Mapping[str, Experiment[SparkBenchSession]]] = {
     "changes": Experiment("from a subscription's change to its effect", "", changes),
     "costs": Experiment("the cost of each part, on one core", "", costs),
 }
+
+
+def _joined(one: Measurement) -> str:
+    """Return the label of a bar of the joins."""
+    if one.name == "match, index included":
+        return f"{one.name}\n(subscriptions from {one.details['of']})"
+    return one.name.replace(", extrapolated", "\n(extrapolated)")
+
+
+def _costs(figure: Figure, measurements: Sequence[Measurement]) -> bool:
+    """Draw the costs of the parts of an event's way, one after another."""
+    chosen = [one for one in of_experiment(measurements, "costs") if one.details["of"] == "an event"]
+    figure.set_size_inches(7.0, 1.9)
+    axes = figure.subplots()
+    begin = 0.0
+    for one, colour in zip(chosen, reversed(PALETTE), strict=False):
+        bar = axes.barh([""], [one.value], left=begin, height=0.5, color=colour, label=one.name)
+        axes.bar_label(bar, labels=[f"{one.value:,.0f}"], label_type="center", color="white", fontsize=8)
+        begin += one.value
+    axes.set_title("an event on one core, part by part")
+    axes.set_xlabel("ns")
+    plain(axes.xaxis)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="y")
+    return with_legend(figure)
+
+
+PLOTS: Final[Mapping[str, Plot]] = {
+    "joins": ranked_bars("joins", "", "W0, two cores: seconds, end to end", unit="s", label=_joined),
+    "rates": grouped_bars(
+        Bars("overhead", "", "events a second, by source", "events/s", group="name", label="of"),
+        Bars("shards", "", "the same in shards", "events/s", group="of", label="name"),
+    ),
+    "costs": _costs,
+}
+
 
 BENCHMARK: Final = Benchmark(
     name="spark",

@@ -13,7 +13,7 @@ from benchmarks.runner.session import Progress, Session, Targets, silent
 from benchmarks.spark.inputs import Inputs
 from benchmarks.spark.process import SparkProcess, require_spark
 
-_EFFECT: Final = "micro-batches to the effect"
+EFFECT: Final = "micro-batches to the effect"
 
 
 class SparkBenchSession(Session):
@@ -25,7 +25,7 @@ class SparkBenchSession(Session):
         ("overhead", "share of the engine's rate", "Parquet", ""): 60.0,
         ("overhead", "gain of a second core", "memory", ""): 1.4,
         ("overhead", "gain of a second core", "Parquet", ""): 1.4,
-        ("changes", _EFFECT, "stream", ""): 2.0,
+        ("changes", EFFECT, "stream", ""): 2.0,
     }
 
     def __init__(
@@ -57,7 +57,7 @@ class SparkBenchSession(Session):
 
     def target(self, name: str, label: str, at: float | str) -> float | None:
         """Return the target, or None; a change is to take effect within so many micro-batches at any scale."""
-        if name == _EFFECT and self.scale.name != PAPER:
+        if name == EFFECT and self.scale.name != PAPER:
             return self.targets[self.experiment, name, label, at]
         return super().target(name, label, at)
 

@@ -1,27 +1,37 @@
-"""The tasks of a Spark process."""
+"""The tasks of a Spark process: matches, joins, and a stream whose subscriptions change."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import redirect_stdout
+from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 from shutil import rmtree
-from typing import TYPE_CHECKING, Any, Final
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import convert
 
 from benchmarks.lesubscribe.workload import Parameters, Workload
 from benchmarks.spark.inputs import filled
-from benchmarks.spark.process import Timed
-from benchmarks.spark.streaming import changed
+from benchmarks.spark.process import Changed, Timed
 from benchmarks.workloads.tabular import templates
-from tocsin.spark import match
+from tocsin.index import SubscriptionIndex
+from tocsin.model.errors import SparkError
+from tocsin.spark import BatchProgress, Pipeline, match
 
 if TYPE_CHECKING:
     from msgspec import Struct
     from pyspark.sql import DataFrame, SparkSession
+
+_EVERY: Final = "value >= 0"  # matches every event of the stream
+_WARM: Final = 5  # micro-batches before the first change
+_PATIENCE: Final = 300.0  # seconds that are waited for a micro-batch
+_POLL: Final = 0.02
+
+Found = TypeVar("Found")
 
 
 def matched(session: SparkSession, events: str, index: str, *, cached: bool = True) -> Timed:
@@ -70,6 +80,26 @@ def transferred(session: SparkSession, events: str) -> Timed:
     return _counted(lambda: frame.mapInArrow(_nothing, frame.schema))
 
 
+def changed(session: SparkSession, index: str, checkpoint: str, changes: int, stream_rows: int) -> Changed:
+    """Run a stream of `stream_rows` events a micro-batch, and add `changes` times one more subscription that all of them match."""
+    subscriptions = SubscriptionIndex(index)
+    subscriptions.subscribe(_EVERY, id="every-0")
+    subscriptions.publish()
+    source = session.readStream.format("rate-micro-batch").option("rowsPerBatch", stream_rows).load()
+    pipeline = Pipeline(source, index, {"format": "noop"}, checkpoint, event_id="value")
+    heard: list[BatchProgress] = []
+    stream = Thread(target=pipeline.run, kwargs={"on_progress": heard.append}, daemon=True)
+    stream.start()
+    try:
+        _wait(lambda: len(heard) >= _WARM or None, stream)
+        effects = [_change(subscriptions, number, heard, stream) for number in range(1, changes + 1)]
+    finally:
+        pipeline.stop()
+        stream.join()
+    batches, seconds, publishing = zip(*effects, strict=True)
+    return Changed(batches, seconds, publishing, tuple(one.seconds for one in heard[1:] if one.events))
+
+
 TASKS: Final[Mapping[str, Callable[..., Struct]]] = {
     task.__name__: task
     for task in (matched, from_texts, from_templates, join_plan, joined, transferred, changed)
@@ -109,3 +139,33 @@ def _counted(make: Callable[[], DataFrame], *, planned: bool = False) -> Timed:
         with redirect_stdout(text):
             frame.explain()
     return Timed(seconds, rows, text.getvalue())
+
+
+def _change(
+    subscriptions: SubscriptionIndex, number: int, heard: list[BatchProgress], stream: Thread
+) -> tuple[int, float, float]:
+    """Add a subscription; return the micro-batches and the seconds to its effect, and the seconds of `publish`."""
+    begun = datetime.now(UTC)
+    subscriptions.subscribe(_EVERY, id=f"every-{number}")
+    subscriptions.publish()
+    published = datetime.now(UTC)
+    effect = _wait(
+        lambda: next((one for one in heard if one.events and one.notifications > number * one.events), None),
+        stream,
+    )
+    running = next(one for one in heard if one.ended > published or one is effect)
+    return (
+        effect.batch - running.batch + 1,
+        (effect.ended - begun).total_seconds(),
+        (published - begun).total_seconds(),
+    )
+
+
+def _wait(found: Callable[[], Found | None], stream: Thread) -> Found:
+    """Call `found` until it returns something, and return that."""
+    until = time.monotonic() + _PATIENCE
+    while time.monotonic() < until and stream.is_alive():
+        if (one := found()) is not None:
+            return one
+        time.sleep(_POLL)
+    raise SparkError("the stream ended, or no micro-batch told of a change")

@@ -7,10 +7,9 @@ import pytest
 
 from tests.dissemination.worlds import Definition, assert_flows, changed_answers_of, make_world
 from tocsin.dissemination.can.construction import Splitting
-from tocsin.dissemination.ledger import TrafficLedger
 from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.strategies.registry import STRATEGIES, strategy_named
-from tocsin.dissemination.traffic import Traffic
+from tocsin.dissemination.traffic import Traffic, TrafficLedger
 from tocsin.model.errors import TocsinError
 from tocsin.views.aggregates.base import PointError
 from tocsin.views.changes import PointChanges

@@ -1,25 +1,61 @@
-"""The experiments (5, "Experiments and Results"): what each varies, and the simulations of each place."""
+"""The experiments (5, "Experiments and Results"): what each varies, the simulations of each place, sizes and plots."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import numpy as np
 from rich.console import Console
 
-from benchmarks.dbnet.network.figures import DECREASING, DISTRIBUTION
-from benchmarks.dbnet.network.plots import PLOTS
-from benchmarks.dbnet.network.scale import SCALES
 from benchmarks.dbnet.network.session import CLOSING, COLUMNS, FULL, NetworkSession
+from benchmarks.dbnet.network.tasks import DECREASING, DISTRIBUTION, QUANTILES, SHARES
 from benchmarks.runner.benchmark import Benchmark, Experiment, Option
-from benchmarks.runner.report import Report, of_experiment
+from benchmarks.runner.plots import COLOURS, Bars, Panel, Plot, grouped_bars, lines, place_label, with_legend
+from benchmarks.runner.report import Measurement, Report, of_experiment
+from benchmarks.runner.scale import scales
 from benchmarks.runner.tables import number, show_by_matcher, table_of
 from tocsin.dissemination.can.construction import Splitting
 from tocsin.dissemination.query_kinds.joins import JoinQueries
 from tocsin.dissemination.scenarios.scenario import Scenario
 from tocsin.dissemination.strategies.registry import STRATEGIES
 from tocsin.views.aggregates.registry import RANGE_AGGREGATES
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SCALES: Final = scales(
+    nodes=(100, 1_000),  # of the overlay,
+    physical=(1_000, 20_000),  # and of the network that it is in
+    subscriptions=(20_000, 500_000),  # where nothing else is said
+    rows=(1_000, 10_000),
+    events=(4_000, 200_000),  # where there are few simulations,
+    several=(2_000, 50_000),  # and where a figure has many points
+    database=((1_000, 4_000), (10_000, 20_000, 40_000, 60_000, 80_000, 100_000)),  # rows (figures 6 and 7)
+    # subscriptions (figures 8 and 9)
+    heard=((10_000, 40_000), (100_000, 200_000, 400_000, 600_000, 800_000, 1_000_000)),
+    ignorable=((0.0, 0.5, 0.9), (0.0, 0.2, 0.4, 0.6, 0.8, 0.9)),  # shares (figure 10)
+    spikes=((0.0, 0.01), (0.0, 0.0025, 0.005, 0.01, 0.02)),  # shares (figure 11),
+    spiked=(2_000, 50_000),  # and the rows there
+    traced=((5_000, 20_000), (100_000, 300_000, 500_000)),  # subscriptions (figure 13)
+    stocks=(300, 3_053),  # of quotes that are made up,
+    steps=(10, 120),  # for so many steps
+    compared=(5_000, 100_000),  # subscriptions, where kinds are compared,
+    few=(500, 5_000),  # and the events there, each of which changes very many answers
+    paired=(200, 2_000),  # events of joins, of which each makes several pairs come and go
+    full=(40_000, 1_000_000),  # subscriptions, where everything is as large as it gets
+    batch=(1_000, 2_000),  # events
+    sample=(50, 200),  # subscriptions whose answers are recomputed
+)
+
+_SERVED: Final = ("S-UN", "S-MN", "S-CN")
+"""Strategies that have a server, whose time and messages can be compared."""
+_SENDING: Final = ("S-UN", "S-CN")
+_TRAFFIC: Final = "bytes an event"
+_TIME: Final = "server time an event"
+_OUT: Final = "messages out of the server"
+_STRESS: Final = "highest stress, messages"
 
 _SHARED: Final = 0  # decimals of x with ignorable updates: two in three of 10,000 rows share their x
 _IGNORABLE: Final = 0.21  # in figure 12
@@ -111,15 +147,7 @@ EXPERIMENTS: Final[Mapping[str, Experiment[NetworkSession]]] = {
     "distribution": _simulated(
         "Figure 12: how traffic is distributed over events",
         "rows",
-        (
-            "no traffic",
-            "below 100 B",
-            "at least 320 B",
-            "below 1 kB",
-            "traffic",
-            "highest traffic",
-            "highest stress",
-        ),
+        (*SHARES, "traffic", "highest traffic", "highest stress"),
         lambda scale, _: [(scale.rows, {"ignorable": _IGNORABLE, "decimals": _SHARED})],
         beside=DISTRIBUTION,
     ),
@@ -170,6 +198,66 @@ def _show(report: Report, experiments: Mapping[str, Experiment[NetworkSession]])
         table.add_row(strategy, *cells)
     if found:
         Console().print(table)
+
+
+def _shares(figure: Figure, measurements: Sequence[Measurement]) -> bool:
+    """Draw the share of the events that have at most so much traffic (figure 12)."""
+    figure.set_size_inches(7.2, 3.6)
+    axes = figure.subplots()
+    for one in of_experiment(measurements, "distribution", QUANTILES):
+        strategy = str(one.details["matcher"])
+        levels = [
+            (float(level), float(name.removesuffix(" %")))
+            for name, level in one.details.items()
+            if name.endswith(" %")
+        ]
+        traffic, shares = np.array(sorted(levels)).T
+        axes.step(traffic, shares, where="post", color=COLOURS.get(strategy), label=strategy)
+    axes.set_title("figure 12: % of events with at most so much traffic")
+    axes.set_xlabel("bytes")
+    axes.set_xscale("symlog", linthresh=10)
+    axes.set_xlim(left=0)
+    axes.set_ylim(0, 101)
+    axes.xaxis.set_major_formatter(lambda value, _: place_label(value))
+    return with_legend(figure)
+
+
+PLOTS: Final[Mapping[str, Plot]] = {
+    "figure-6": lines(
+        Panel("database-size", "server time", "rows", f"figure 6: {_TIME}", labels=_SERVED),
+        Panel("database-size", "outgoing", "rows", f"table 2: {_OUT}", labels=_SENDING),
+    ),
+    "figure-7": lines(Panel("database-size", "traffic", "rows", f"figure 7: {_TRAFFIC}")),
+    "figure-8": lines(
+        Panel("subscriptions", "server time", "subscriptions", f"figure 8: {_TIME}", labels=_SERVED),
+        Panel("subscriptions", "outgoing", "subscriptions", f"table 3: {_OUT}", labels=_SENDING),
+    ),
+    "figure-9": lines(Panel("subscriptions", "traffic", "subscriptions", f"figure 9: {_TRAFFIC}")),
+    "figure-10": lines(
+        Panel("ignorable", "overlay hops", "% ignorable", "figure 10: overlay hops an event"),
+        Panel("ignorable", "traffic", "% ignorable", _TRAFFIC),
+        Panel("ignorable", "IP hops", "% ignorable", "IP hops an event"),
+    ),
+    "figure-11": lines(
+        Panel("affected", "traffic", "affected subscriptions an event", f"figure 11: {_TRAFFIC}", by="told")
+    ),
+    "figure-12": _shares,
+    "figure-13": lines(
+        Panel("trace", "traffic", "subscriptions", f"figure 13: {_TRAFFIC}"),
+        Panel("trace", "highest stress", "subscriptions", _STRESS),
+    ),
+    "quotes": lines(
+        Panel("quotes", "traffic", "subscriptions", f"quotes as they were: {_TRAFFIC}"),
+        Panel("quotes", "highest stress", "subscriptions", _STRESS),
+    ),
+    "network-kinds": grouped_bars(
+        Bars("kinds", "traffic", f"{_TRAFFIC} by kind"), Bars("kinds", "outgoing", _OUT)
+    ),
+    "splitting": grouped_bars(
+        Bars("splitting", "traffic", f"{_TRAFFIC} by splitting"),
+        Bars("splitting", "overlay hops", "overlay hops"),
+    ),
+}
 
 
 BENCHMARK: Final = Benchmark(

@@ -12,9 +12,8 @@ from msgspec.structs import replace
 from benchmarks.dbnet.network.tasks import Done, Task, perform
 from benchmarks.dbnet.network.workers import RunTasks, one_by_one, over_spark
 from benchmarks.dbnet.views.session import ADVICE, QUOTES
-from benchmarks.runner.data import find_data
 from benchmarks.runner.report import Measurement, of_experiment
-from benchmarks.runner.session import STARTING, Progress, Session, silent
+from benchmarks.runner.session import STARTING, Progress, Session, find_data, silent
 from tocsin.cli.terminal import complain
 from tocsin.dissemination.scenarios.scenario import Scenario
 from tocsin.dissemination.strategies.registry import STRATEGIES, strategy_named

@@ -1,4 +1,4 @@
-"""A run of the experiments: how families of views are filled and timed."""
+"""A run of the experiments: how families of views are filled, checked against recomputed answers, and timed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import gc
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -13,13 +14,20 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from benchmarks.dbnet.views.recomputation import check_answers, check_family
-from benchmarks.runner.data import find_data, origins
-from benchmarks.runner.session import STARTING, MatcherSession, Progress, Targets, silent
+from benchmarks.runner.session import STARTING, MatcherSession, Progress, Targets, find_data, origins, silent
 from tocsin.dissemination.scenarios.quotes import Trace, make_trace, read_quotes
 from tocsin.dissemination.scenarios.ranges import Ranges, draw_ranges
-from tocsin.dissemination.scenarios.recomputation import Recomputation, sampled
+from tocsin.dissemination.scenarios.recomputation import (
+    AlteredAnswer,
+    Recomputation,
+    first_difference,
+    is_same,
+    sampled,
+    sampled_changes,
+)
 from tocsin.dissemination.scenarios.walks import SPIKES, TablePoints, Updates, draw_points, draw_updates
+from tocsin.matching import IdArray
+from tocsin.model.errors import MatcherError
 from tocsin.views.changes import Floats, PointChanges
 from tocsin.views.range_family import RangeFamily
 
@@ -187,3 +195,35 @@ def process_updates(family: RangeFamily, batches: Iterable[PointChanges], budget
         if seconds > budget:
             break
     return Processed(updates, notified, seconds, processor, most)
+
+
+def check_family(family: RangeFamily, now: Recomputation, changes: PointChanges, numbers: IdArray) -> None:
+    """Apply changes to a family; raise `MatcherError` if some subscriptions' answers change otherwise than expected."""
+    expected = now.follow(changes, numbers)
+    told = sampled_changes(family.change_points(changes), numbers)
+    pairs = zip_longest(expected, told)
+    wrong = next((pair for pair in pairs if None in pair or not _is_expected(*pair)), None)
+    if wrong is not None:
+        shown = [None if one is None else tuple(one) for one in wrong]
+        raise MatcherError(
+            f"recomputing gives {len(expected):,} changes of {len(numbers):,} answers, {len(told):,} were told;"
+            f" the first that differs is {shown[1]}, and should be {shown[0]} (change, subscription, old, new)"
+        )
+
+
+def check_answers(
+    answer: Callable[[int], Any], now: Recomputation, numbers: IdArray, whose: str = ""
+) -> None:
+    """Raise `MatcherError` if some subscriptions' answers differ from the recomputed ones; `whose` names who answers."""
+    if wrong := first_difference(answer, {number: now.answer(number) for number in numbers.tolist()}):
+        number, found, meant = wrong
+        told = (
+            f"{whose} answers {found} to subscription {number}"
+            if whose
+            else f"subscription {number} was told {found}"
+        )
+        raise MatcherError(f"{told}, and recomputing gives {meant}")
+
+
+def _is_expected(one: AlteredAnswer, two: AlteredAnswer) -> bool:
+    return one[:2] == two[:2] and is_same(one.old, two.old) and is_same(one.new, two.new)

@@ -1,7 +1,8 @@
-"""The generator with the parameters of OpIndex's table 3: seeded, and streamed in batches of arrays."""
+"""The generator with the parameters of OpIndex's table 3, and clauses over its attributes, read as CNF or as DNF (7.6)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -10,9 +11,12 @@ from msgspec import Struct
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from benchmarks.workloads.blocks import NumberedWorkload, Ragged, check_parameters
+from benchmarks.workloads.blocks import Blocks, NumberedWorkload, Ragged, check_parameters
 from benchmarks.workloads.distributions import Choice, zipf
 from tocsin.matching.encoding.codes import Op
+from tocsin.replay.numbered import NumberedClauses, NumberedEvents, NumberedSubscriptions
+
+_CLAUSES = 2
 
 
 class Parameters(Struct, frozen=True, forbid_unknown_fields=True):
@@ -85,3 +89,54 @@ class Workload(NumberedWorkload):
         attributes = self._attributes.distinct(random, count, p.most_pairs)
         values = self._values.draw(random, (count, p.most_pairs)) + np.int32(1)
         return Ragged.first(sizes, attributes, values)
+
+
+class ClauseParameters(Struct, frozen=True, forbid_unknown_fields=True):
+    """The numbers of clauses and of their predicates; predicates and events are drawn as table 3 says."""
+
+    most_clauses: int = 5  # a subscription has 1 to so many
+    clause_predicates: int = 4  # a clause has 1 to so many
+    predicates: Parameters = Parameters()
+
+    def __post_init__(self) -> None:
+        if min(self.most_clauses, self.clause_predicates) < 1:
+            raise ValueError("a subscription needs a clause, and a clause a predicate")
+        if self.most_clauses * self.clause_predicates > self.predicates.attributes:
+            raise ValueError("a subscription has more predicates than there are attributes")
+
+
+class ClauseWorkload:
+    """Subscriptions of clauses, all of a subscription's predicates on different attributes; seeded as table 3's are."""
+
+    def __init__(self, parameters: ClauseParameters, seed: int = 1) -> None:
+        self.parameters = parameters
+        self._base = Workload(parameters.predicates, seed)
+        self._clauses = Blocks((seed, _CLAUSES), self._draw)
+
+    def subscriptions(self, begin: int, end: int, *, batch: int = 1 << 16) -> Iterator[NumberedClauses]:
+        """Return the subscriptions from number `begin` to `end`, in batches."""
+        for first, rows in self._clauses.batches(begin, end, batch):
+            numbers, *cells = rows.columns
+            ids = np.arange(first, first + len(rows), dtype=np.int64)
+            # A clause begins with each subscription, and where its number changes within one.
+            is_first = np.ones(len(numbers), dtype=np.bool_)
+            is_first[1:] = numbers[1:] != numbers[:-1]
+            is_first[rows.offsets[:-1]] = True
+            begins = np.flatnonzero(is_first)
+            offsets = np.searchsorted(begins, rows.offsets)
+            clauses = NumberedSubscriptions(begins, np.append(begins, len(numbers)), *cells)
+            yield NumberedClauses(ids, offsets, clauses)
+
+    def events(self, begin: int, end: int, *, batch: int = 1_000) -> Iterator[NumberedEvents]:
+        """Return the events from number `begin` to `end`, in batches."""
+        return self._base.events(begin, end, batch=batch)
+
+    def _draw(self, random: Generator, count: int) -> Ragged:
+        p = self.parameters
+        clauses = random.integers(1, p.most_clauses + 1, (count, 1, 1))
+        sizes = random.integers(1, p.clause_predicates + 1, (count, p.most_clauses, 1))
+        numbers, places = np.arange(p.most_clauses)[:, None], np.arange(p.clause_predicates)
+        is_cell = ((numbers < clauses) & (places < sizes)).reshape(count, -1)
+        columns = self._base.draw_predicates(random, count, is_cell.shape[1])
+        clause = np.broadcast_to(numbers, (count, p.most_clauses, p.clause_predicates)).reshape(count, -1)
+        return Ragged.where(is_cell, clause.astype(np.int32), *columns)

@@ -32,14 +32,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("match")(match)
-app.command("check")(check)
-app.command("explain")(explain)
+for command in (match, check, explain):
+    app.command()(command)
 app.command("test")(dry_run)
-app.command("apply")(apply)
-app.command("parse")(parse)
-app.command("demo")(demo)
-app.command("simulate")(simulate)
+for command in (apply, parse, demo, simulate):
+    app.command()(command)
 app.add_typer(spark.app, name="spark")
 app.add_typer(bench.app, name="bench")
 

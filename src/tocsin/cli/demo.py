@@ -7,6 +7,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Annotated
 
+import pyarrow as pa
 import typer
 from rich.console import Console, Group
 from rich.live import Live
@@ -15,12 +16,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from tocsin.cli.demo_spark import replay_on_spark
-from tocsin.cli.flights import COUNT, SEQUENCES, SUBSCRIPTIONS, TABLE, VIEWS, flights
+from tocsin.cli.flights import COUNT, SEQUENCES, SUBSCRIPTIONS, TABLE, VIEWS, flights, flights_table
 from tocsin.cli.terminal import notification_text, shortened
 from tocsin.engine import Engine, EventClock
 from tocsin.language.printer import value_text
 from tocsin.model import Event, Notification, Value
+from tocsin.model.errors import SparkError, TocsinError
 
 _QUERIES = SUBSCRIPTIONS | SEQUENCES | VIEWS
 _NEWEST = 8
@@ -139,3 +140,35 @@ def _line(note: Notification) -> Text:
 def _interesting(event: Event) -> dict[str, Value | None]:
     names = ("carrier", "flight", "origin", "dest", "dep_delay", "arr_delay")
     return {name: event.attributes.get(name) for name in names}
+
+
+def replay_on_spark(console: Console, count: int, expected: set[tuple[str, str]]) -> None:
+    """Match the first `count` flights on Spark, and compare the notifications with the engine's."""
+    try:
+        from tocsin.spark.session import local_session  # noqa: PLC0415 - part of an extra
+
+        with console.status("Starting Spark"):
+            spark = local_session(2)
+    except SparkError as fault:
+        console.print(f"The part on Spark is left out: {fault}", style="dim", markup=False)
+        return
+    from tocsin.spark import match  # noqa: PLC0415
+
+    try:
+        with console.status("The same flights and subscriptions on Spark"):
+            table = flights_table().slice(0, count)
+            names = pa.array([f"flight-{number}" for number in range(1, count + 1)])
+            events = spark.createDataFrame(table.append_column("event_id", names))
+            begun = time.perf_counter()
+            notes = match(events, SUBSCRIPTIONS, time="time", stream="flights").collect()
+            seconds = time.perf_counter() - begun
+    finally:
+        spark.stop()
+    found = {(note["subscription"], note["event_id"]) for note in notes}
+    if found != expected or len(found) != len(notes):
+        missing, extra = len(expected - found), len(notes) - len(expected & found)
+        raise TocsinError(f"Spark's notifications differ: {missing:,} are missing, {extra:,} are too many")
+    console.print(
+        f"On Spark, the same [bold]{count:,}[/] flights at {count / seconds:,.0f} events/s: both gave "
+        f"[bold green]the same {len(found):,}[/] notifications."
+    )

@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from msgspec import Struct
 
 from tocsin.dissemination._kernels.ledger import EventCosts
-from tocsin.dissemination.ledger import TrafficLedger
 from tocsin.dissemination.network.overlay import LinkLoads, link_loads
 from tocsin.dissemination.query_kinds.base import Changes
 from tocsin.dissemination.strategies.strategy import Outcome, StoredState, Strategy
-from tocsin.dissemination.traffic import MessageRole
+from tocsin.dissemination.traffic import MessageRole, TrafficLedger
 
 
 class SimulationResult(Struct, frozen=True):

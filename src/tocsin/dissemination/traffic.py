@@ -1,4 +1,4 @@
-"""Messages between overlay nodes as columns: the traffic that a strategy is charged for."""
+"""The traffic that a strategy is charged for: messages between overlay nodes as columns, and the ledger of a run."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from tocsin.dissemination._kernels.ledger import EventCosts, PairTotals, SenderCounts, TrafficColumns, charge
+from tocsin.dissemination.network.overlay import Overlay
 from tocsin.matching import IdArray
 
 
@@ -72,3 +74,33 @@ class Traffic(Struct, frozen=True):
                 for name, dtype in zip(cls.__struct_fields__, (*[np.int64] * 6, np.int8), strict=True)
             )
         )
+
+
+class TrafficLedger:
+    """Adds up the messages of a run, batch by batch."""
+
+    def __init__(self, overlay: Overlay) -> None:
+        nodes = len(overlay)
+        self.pairs = PairTotals(overlay.hops, *np.zeros((2, nodes, nodes), dtype=np.int64))
+        self._senders = SenderCounts(*np.zeros((2, nodes), dtype=np.int64))
+        self._costs: list[EventCosts] = []
+        self.size_by_role = dict.fromkeys(MessageRole, 0)
+
+    def add(self, traffic: Traffic, events: int) -> EventCosts:
+        """Charge the traffic of a batch of `events`, and return the costs of each event."""
+        costs = EventCosts(*np.zeros((len(EventCosts._fields), events), dtype=np.int64))
+        columns = (
+            np.ascontiguousarray(getattr(traffic, name), dtype=np.int64) for name in TrafficColumns._fields
+        )
+        charge(TrafficColumns(*columns), self.pairs, self._senders, costs)
+        sizes = np.bincount(traffic.role, weights=traffic.size, minlength=len(MessageRole))
+        for role in MessageRole:
+            self.size_by_role[role] += int(sizes[role])
+        self._costs.append(costs)
+        return costs
+
+    @property
+    def costs(self) -> EventCosts:
+        """Return the costs of all events of all batches."""
+        none = np.zeros((len(EventCosts._fields), 0), dtype=np.int64)
+        return EventCosts(*(np.concatenate(columns) for columns in zip(none, *self._costs, strict=True)))

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from msgspec import Struct
 
-from tocsin.index.shard_registry import digest_of, digests_of, parse_select, select_text
+from tocsin.index.shard_registry import Record, digest_of, digests_of, parse_select, select_text
 from tocsin.language.normal.predicates import attributes_of
 from tocsin.language.template.binding import bind_query
 from tocsin.language.template.template import bindings_at
@@ -66,6 +66,21 @@ class Addition(Struct, frozen=True):
             )
 
     @classmethod
+    def of_records(
+        cls, records: Sequence[Record], validity: Validity, conjunctions: Sequence[Sequence[Conjunction]]
+    ) -> Addition:
+        """Return subscriptions of a shard, given the conjunctions of each."""
+        batch = ConjunctionBatch(
+            tuple(
+                ConjunctionGroup(conjunction, np.array([number], dtype=np.int64), {})
+                for number, held in enumerate(conjunctions)
+                for conjunction in held
+            )
+        )
+        ids, digests, selects = zip(*records, strict=True)
+        return cls(ids, batch, validity, digests, selects)
+
+    @classmethod
     def of_rows(
         cls, made: TemplateBatch[CompiledFilter], validity: Validity, places: Sequence[int] | None = None
     ) -> Addition:
@@ -79,17 +94,6 @@ class Addition(Struct, frozen=True):
             selects = [select_text(_bound(query, rows.columns, row)) for row in range(len(ids))]
         batch = ConjunctionBatch.of_shapes(np.arange(len(ids), dtype=np.int64), made.compiled, rows.columns)
         return cls(ids, batch, validity, digests_of(rows), selects)
-
-
-def batch_of(subscriptions: Sequence[Sequence[Conjunction]]) -> ConjunctionBatch:
-    """Return the conjunctions of several subscriptions, whose numbers count from 0."""
-    return ConjunctionBatch(
-        tuple(
-            ConjunctionGroup(conjunction, np.array([number], dtype=np.int64), {})
-            for number, conjunctions in enumerate(subscriptions)
-            for conjunction in conjunctions
-        )
-    )
 
 
 def _bound(query: Filter, columns: Mapping[str, Any], row: int) -> Filter:

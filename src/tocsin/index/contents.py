@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.index.additions import Addition, batch_of, merged, sampled
+from tocsin.index.additions import Addition, merged, sampled
 from tocsin.index.placement import Placement, Routes
 from tocsin.index.shard import ShardDraft
 from tocsin.matching import ConjunctionBatch, ConjunctionGroup
@@ -125,13 +125,10 @@ class Contents:
             self.where.clear()
             self.changed.update(range(self.shards))
             for draft, conjunctions in zip(before, held, strict=True):
+                number = draft.registry.subscriptions.number
                 for validity, records in draft.registry.records().items():
-                    batch = batch_of(
-                        [conjunctions[draft.registry.subscriptions.number(record.id)] for record in records]
-                    )
-                    digests = [record.digest for record in records]
-                    selects = [record.select for record in records]
-                    self._wait(Addition([record.id for record in records], batch, validity, digests, selects))
+                    of_each = [conjunctions[number(record.id)] for record in records]
+                    self._wait(Addition.of_records(records, validity, of_each))
             self.settle()
 
     def _new_drafts(self) -> list[ShardDraft]:

@@ -13,10 +13,9 @@ from msgspec import Struct
 
 from tocsin.index.contents import Contents
 from tocsin.index.generations import ShardEntry
-from tocsin.index.placement import Placement
+from tocsin.index.placement import Placement, Route
 from tocsin.index.shard import ShardDraft
 from tocsin.index.storage import LocalStorage, Storage
-from tocsin.model.conditions import Predicate
 
 
 class IndexPart(Struct, frozen=True):
@@ -24,7 +23,7 @@ class IndexPart(Struct, frozen=True):
 
     shard: int
     entry: ShardEntry
-    routes: tuple[tuple[int, Predicate | None], ...]
+    routes: tuple[Route, ...]
     attributes: tuple[str, ...]
 
 

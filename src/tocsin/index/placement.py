@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heapreplace
 from itertools import islice
-from typing import Final
+from typing import Final, TypeAlias
 from zlib import crc32
 
 import numpy as np
@@ -36,6 +36,8 @@ _FULL: Final = 1.2  # a key with more than so many shares is spread over several
 _ALWAYS: Final = "always"
 
 ShardArray = NDArray[np.int64]
+Route: TypeAlias = "tuple[int, Predicate | None]"
+"""A shard, and an access predicate that leads to it."""
 
 
 class Placement(Struct):
@@ -105,7 +107,7 @@ class Routes:
     """The routes to shards: access predicates, each with the shards that have subscriptions under it."""
 
     def __init__(self) -> None:
-        self.entries: dict[tuple[int, Predicate | None], None] = {}
+        self.entries: dict[Route, None] = {}
 
     def add(self, shard: int, access: Predicate | None) -> None:
         """Route every event that satisfies a predicate to a shard."""

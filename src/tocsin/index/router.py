@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
-from tocsin.index.placement import Routes
+from tocsin.index.placement import Route, Routes
 from tocsin.index.shard import Found
 from tocsin.language.json_form import predicate_from_json, predicate_to_json
 from tocsin.matching import EventBatch, create_matcher, open_matcher, save_matcher
@@ -36,15 +37,22 @@ def save_router(routes: Routes, folder: Path) -> None:
     matcher = create_matcher(INDEX)  # however few the routes are, every event has to pass them
     matcher.add(routes.conjunctions())
     save_matcher(matcher, folder / _MATCHER)
-    entries = [
-        [shard, None if access is None else predicate_to_json(access)] for shard, access in routes.entries
-    ]
-    (folder / _ENTRIES).write_text(json.dumps(entries), encoding="utf-8")
+    (folder / _ENTRIES).write_text(json.dumps(routes_to_json(routes.entries)), encoding="utf-8")
 
 
 def open_routes(folder: Path) -> Routes:
     """Return what a saved router was made of, to be added to."""
     routes = Routes()
-    for shard, access in json.loads((folder / _ENTRIES).read_text(encoding="utf-8")):
-        routes.add(shard, None if access is None else predicate_from_json(access))
+    for shard, access in routes_from_json(json.loads((folder / _ENTRIES).read_text(encoding="utf-8"))):
+        routes.add(shard, access)
     return routes
+
+
+def routes_to_json(entries: Iterable[Route]) -> list[list[Any]]:
+    """Return shards with their access predicates as JSON has them."""
+    return [[shard, None if access is None else predicate_to_json(access)] for shard, access in entries]
+
+
+def routes_from_json(entries: Iterable[list[Any]]) -> Iterator[Route]:
+    """Return shards with their access predicates that `routes_to_json` wrote."""
+    return ((shard, None if access is None else predicate_from_json(access)) for shard, access in entries)

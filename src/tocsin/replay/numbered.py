@@ -88,9 +88,16 @@ class NumberedSubscriptions(NamedTuple):
 
     def encode(self, vocabulary: Vocabulary) -> EncodedConjunctions:
         """Return the subscriptions in a vocabulary's codes; names that are new are given one."""
-        cells = _encoded(self.attributes, self.ops, (self.lows, self.highs), vocabulary)
+        used = np.unique(self.attributes)
+        codes = np.zeros(int(used[-1]) + 1 if len(used) else 1, dtype=np.int64)
+        names = names_of(len(codes))
+        codes[used] = [vocabulary.names.code(names[attribute]) for attribute in used.tolist()]
+        ops = self.ops.astype(np.int64)
+        tags = (ops << FIELD_BITS) | (codes[self.attributes] * FIELDS + Field.NUMBER)
+        bounds = np.where(ops == Op.LE, self.highs, self.lows), np.where(ops == Op.GE, self.lows, self.highs)
+        lows, highs = (keys_of_numbers(bound.astype(np.float64)) for bound in bounds)
         ids, offsets = (np.ascontiguousarray(part, dtype=np.int64) for part in (self.ids, self.offsets))
-        return EncodedConjunctions(ids, offsets, *cells)
+        return EncodedConjunctions(ids, offsets, tags, lows, highs)
 
     def to_batch(self) -> ConjunctionBatch:
         """Return the subscriptions as predicates, a Python object each."""
@@ -103,45 +110,33 @@ class NumberedSubscriptions(NamedTuple):
 
 
 class NumberedClauses(NamedTuple):
-    """Clauses of predicates: those of subscription i are the clauses from `offsets[i]` to `offsets[i + 1]`.
-
-    The predicates of clause c are those from `bounds[c]` to `bounds[c + 1]`, as in `NumberedSubscriptions`.
-    """
+    """Subscriptions of clauses: those of subscription i are the rows from `offsets[i]` to `offsets[i + 1]` of `clauses`."""
 
     ids: IdArray  # int64[subscriptions]
     offsets: Keys  # int64[subscriptions + 1]
-    bounds: Keys  # int64[clauses + 1]
-    attributes: NDArray[np.int32]  # [predicates]
-    ops: NDArray[np.int8]  # [predicates]
-    lows: NDArray[np.int32]  # [predicates]
-    highs: NDArray[np.int32]  # [predicates]
+    clauses: NumberedSubscriptions  # the predicates of each clause; its ids do not count
 
     def encode(self, vocabulary: Vocabulary) -> EncodedClauses:
         """Return the conjunctive form, all clauses of which must hold, in a vocabulary's codes."""
-        cells = _encoded(self.attributes, self.ops, (self.lows, self.highs), vocabulary)
-        ids, offsets, bounds = (
-            np.ascontiguousarray(part, dtype=np.int64) for part in (self.ids, self.offsets, self.bounds)
-        )
-        return EncodedClauses(ids, offsets, bounds, *cells)
+        ids, offsets = (np.ascontiguousarray(part, dtype=np.int64) for part in (self.ids, self.offsets))
+        clauses = self.clauses.encode(vocabulary)
+        return EncodedClauses(ids, offsets, clauses.offsets, clauses.tags, clauses.lows, clauses.highs)
 
     def to_batch(self) -> ConjunctionBatch:
         """Return the conjunctive form as predicates; clauses of one predicate each are a conjunction."""
-        groups, clauses = [], []
+        clauses = [group.shape for group in self.clauses.to_batch().groups]
+        groups, forms = [], []
         for i, (begin, end) in enumerate(pairwise(self.offsets.tolist())):
-            shape = tuple(
-                _predicates(self, *bounds) for bounds in pairwise(self.bounds[begin : end + 1].tolist())
-            )
-            ids = self.ids[i : i + 1]
+            shape, ids = tuple(clauses[begin:end]), self.ids[i : i + 1]
             if all(len(clause) == 1 for clause in shape):
                 groups.append(ConjunctionGroup(tuple(clause[0] for clause in shape), ids, {}))
             else:
-                clauses.append(ClauseGroup(shape, ids, {}))
-        return ConjunctionBatch(tuple(groups), tuple(clauses))
+                forms.append(ClauseGroup(shape, ids, {}))
+        return ConjunctionBatch(tuple(groups), tuple(forms))
 
     def any_of_all(self) -> NumberedSubscriptions:
         """Return the disjunctive form: each clause is a conjunction, and any of them satisfies the subscription."""
-        ids = np.repeat(self.ids, np.diff(self.offsets))
-        return NumberedSubscriptions(ids, self.bounds, self.attributes, self.ops, self.lows, self.highs)
+        return self.clauses._replace(ids=np.repeat(self.ids, np.diff(self.offsets)))
 
 
 class NumberedEvents(NamedTuple):
@@ -257,25 +252,7 @@ def names_of(count: int) -> tuple[str, ...]:
     return tuple(f"a{number}" for number in range(count))
 
 
-def _encoded(
-    attributes: NDArray[np.int32],
-    ops: NDArray[np.int8],
-    limits: tuple[NDArray[np.int32], NDArray[np.int32]],
-    vocabulary: Vocabulary,
-) -> tuple[Keys, Keys, Keys]:
-    """Return predicates' tags, lows and highs in a vocabulary's codes; names that are new are given one."""
-    used = np.unique(attributes)
-    codes = np.zeros(int(used[-1]) + 1 if len(used) else 1, dtype=np.int64)
-    names = names_of(len(codes))
-    codes[used] = [vocabulary.names.code(names[attribute]) for attribute in used.tolist()]
-    wide = ops.astype(np.int64)
-    tags = (wide << FIELD_BITS) | (codes[attributes] * FIELDS + Field.NUMBER)
-    lows = np.where(wide == Op.LE, limits[1], limits[0])
-    highs = np.where(wide == Op.GE, limits[0], limits[1])
-    return tags, keys_of_numbers(lows.astype(np.float64)), keys_of_numbers(highs.astype(np.float64))
-
-
-def _predicates(held: NumberedSubscriptions | NumberedClauses, begin: int, end: int) -> Conjunction:
+def _predicates(held: NumberedSubscriptions, begin: int, end: int) -> Conjunction:
     """Return the predicates from `begin` to `end` as Python objects."""
     found = []
     for j in range(begin, end):

@@ -4,27 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Final, TypedDict
+from typing import Any, Final, TypedDict
 
 from msgspec.structs import replace
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, functions
+from pyspark.sql import DataFrame, functions, types
 from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import (
-    BinaryType,
-    BooleanType,
-    ByteType,
-    DataType,
-    DateType,
-    IntegerType,
-    LongType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
 
 from tocsin.language.parsing.cursor import closest
 from tocsin.model.errors import SparkError
@@ -33,9 +18,12 @@ from tocsin.spark.match_worker import GENERATION, SHARD
 
 CLOCK: Final = "__tocsin_time"  # the column with the time of the query, where events have none
 _log = logging.getLogger("tocsin")
-_WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)
-_TIMES: Final = (TimestampType, TimestampNTZType, DateType)
-_PLAIN: Final = (*_WHOLE, BooleanType, StringType)  # no value of these types makes a row invalid
+_TIMES: Final = (types.TimestampType, types.TimestampNTZType, types.DateType)
+_PLAIN: Final = (
+    types.IntegralType,
+    types.BooleanType,
+    types.StringType,
+)  # no value of these types makes a row invalid
 _OWN: Final = ("subscription", "event_id", "time", "generation", "values", "reason")
 
 
@@ -66,24 +54,17 @@ def resolve_layout(
         raise SparkError("an event is either a `payload` or a `struct`; give one of them")
     if stream is not None and stream_column is not None:
         raise SparkError("give either `stream`, for all events, or `stream_column`, for each one's own")
-    if payload is not None and not isinstance(events.schema[payload].dataType, (StringType, BinaryType)):
-        kind = events.schema[payload].dataType.simpleString()
-        raise SparkError(f"the payload is JSON in a column of strings or binary; `{payload}` is {kind}")
-    if struct is not None and not isinstance(events.schema[struct].dataType, StructType):
-        kind = events.schema[struct].dataType.simpleString()
-        raise SparkError(f"`{struct}` is {kind}, not a struct")
+    texts = (types.StringType, types.BinaryType)
+    _check_type(events, payload, texts, "the payload is JSON in a column of strings or binary; `{}` is {}")
+    _check_type(events, struct, types.StructType, "`{}` is {}, not a struct")
     inside = time if time is not None and payload is not None and time not in events.columns else None
     if time is not None and inside is None:
         _check_columns(events, time=time)
-        typed = events.schema[time].dataType
-        if not isinstance(typed, (*_WHOLE, *_TIMES)):
-            raise SparkError(
-                f"`{time}` is {typed.simpleString()}; a time is a timestamp, or an integer that counts ticks: convert it, "
-                f"for example with to_timestamp({time})"
-            )
-    if stream_column is not None and not isinstance(events.schema[stream_column].dataType, StringType):
-        kind = events.schema[stream_column].dataType.simpleString()
-        raise SparkError(f"a stream's name is a string; `{stream_column}` is {kind}: cast it to string")
+        remedy = f"convert it, for example with to_timestamp({time})"
+        reason = f"`{{}}` is {{}}; a time is a timestamp, or an integer that counts ticks: {remedy}"
+        _check_type(events, time, (types.IntegralType, *_TIMES), reason)
+    unfit = "a stream's name is a string; `{}` is {}: cast it to string"
+    _check_type(events, stream_column, types.StringType, unfit)
     own = payload is None and struct is None
     return EventLayout(
         event_id,
@@ -96,6 +77,12 @@ def resolve_layout(
         stream,
         stream_column,
     )
+
+
+def _check_type(events: DataFrame, name: str | None, kinds: Any, reason: str) -> None:
+    """Raise `SparkError` for a column of another type; the reason has places for its name and its type."""
+    if name is not None and not isinstance(kind := events.schema[name].dataType, kinds):
+        raise SparkError(reason.format(name, kind.simpleString()))
 
 
 def _own_columns(events: DataFrame) -> tuple[str, ...]:
@@ -112,7 +99,7 @@ def _own_columns(events: DataFrame) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _is_sendable(kind: DataType) -> bool:
+def _is_sendable(kind: types.DataType) -> bool:
     """Return whether Spark sends values of a type to Python."""
     try:
         to_arrow_type(kind, error_on_duplicated_field_names_in_struct=True, timezone="UTC")
@@ -161,14 +148,8 @@ def select_columns(
 
     Columns get positional names: Spark reads dots in names as paths and ignores case.
     """
-    needed = [
-        *(layout.columns or ()),
-        layout.event_id,
-        layout.struct,
-        layout.payload,
-        layout.stream_column,
-        *keep,
-    ]
+    parts = layout.event_id, layout.struct, layout.payload, layout.stream_column
+    needed = [*(layout.columns or ()), *parts, *keep]
     if layout.time != CLOCK:
         needed.append(layout.time)
     names = list(dict.fromkeys(name for name in needed if name is not None))
@@ -200,14 +181,14 @@ def prune_columns(events: DataFrame, layout: EventLayout, attributes: tuple[str,
     return replace(layout, columns=kept or (layout.event_id,))
 
 
-def nullable(field: StructField) -> StructField:
+def nullable(field: types.StructField) -> types.StructField:
     """Return a field that may be null."""
-    return StructField(field.name, field.dataType, nullable=True)
+    return types.StructField(field.name, field.dataType, nullable=True)
 
 
-def time_type_of(events: DataFrame, layout: EventLayout) -> DataType:
+def time_type_of(events: DataFrame, layout: EventLayout) -> types.DataType:
     """Return the type of the notifications' column `time`."""
     if layout.time_inside is not None:
-        return LongType()
-    is_ticks = layout.time != CLOCK and isinstance(events.schema[layout.time].dataType, _WHOLE)
-    return LongType() if is_ticks else TimestampType()
+        return types.LongType()
+    is_ticks = layout.time != CLOCK and isinstance(events.schema[layout.time].dataType, types.IntegralType)
+    return types.LongType() if is_ticks else types.TimestampType()

@@ -14,25 +14,23 @@ from msgspec import Struct
 from pyspark.sql import DataFrame, functions
 from pyspark.sql.types import LongType, StructField, StructType
 
-from tocsin.formats.subscription_files import Entry
 from tocsin.index import SubscriptionIndex
 from tocsin.index.additions import Addition, sampled
 from tocsin.index.generations import ShardEntry
 from tocsin.index.parts import IndexPart, PartBuilder
 from tocsin.index.placement import Placement, Routes
+from tocsin.index.router import routes_from_json, routes_to_json
 from tocsin.index.storage import storage_of
 from tocsin.language import Template
-from tocsin.language.json_form import predicate_from_json, predicate_to_json
 from tocsin.model.errors import SparkError, SubscriptionError
 from tocsin.model.options import Validity
-from tocsin.spark.subscription_sources import FromTemplate, Report, check_rows, log_error
+from tocsin.spark.subscription_sources import COLUMNS, FromTemplate, Report, check_rows, entries_of, log_error
 from tocsin.subscriptions.filters import FilterCompiler
 from tocsin.subscriptions.sources import compile_filter, compile_set
 from tocsin.subscriptions.template_batch import TemplateBatch
 
 _SHARD: Final = "__tocsin_shard"
 _SAMPLE: Final = 50_000  # subscriptions sampled to choose the placement of all
-_COLUMNS: Final = ("id", "text", "valid_from", "valid_until")
 _RESULT: Final = "error boolean, id string, text string"
 
 
@@ -96,12 +94,7 @@ class _Texts(Struct, frozen=True):
 
     def read(self, batch: Any) -> _Read:
         """Return what a record batch holds."""
-        columns = [
-            batch.column(name).to_pylist() if name in batch.schema.names else [None] * batch.num_rows
-            for name in _COLUMNS
-        ]
-        entries = [Entry("subscriptions", 0, 0, *row) for row in zip(*columns, strict=True)]
-        compiled, errors = compile_set(entries, "index", compile_filter)
+        compiled, errors = compile_set(entries_of(batch), "index", compile_filter)
         return _Read(list(Addition.of(compiled)), [(error.id, error.reason) for error in errors])
 
 
@@ -124,7 +117,7 @@ class _TemplateRows(Struct, frozen=True):
 def _readable(subscriptions: DataFrame | FromTemplate) -> tuple[DataFrame, _Texts | _TemplateRows]:
     if isinstance(subscriptions, DataFrame):
         check_rows(subscriptions)
-        return subscriptions.select(*(name for name in _COLUMNS if name in subscriptions.columns)), _Texts()
+        return subscriptions.select(*(name for name in COLUMNS if name in subscriptions.columns)), _Texts()
     if not isinstance(subscriptions.rows, DataFrame):
         raise SparkError(
             "an index is built on Spark from a DataFrame of subscriptions, or of a template's rows"
@@ -183,9 +176,9 @@ def _results(rows: list[tuple[bool, str | None, str]]) -> Any:
 
 
 def _write_part(part: IndexPart) -> str:
-    routes = [[shard, None if access is None else predicate_to_json(access)] for shard, access in part.routes]
-    document = [part.shard, msgspec.to_builtins(part.entry), routes, part.attributes]
-    return json.dumps(document)
+    return json.dumps(
+        [part.shard, msgspec.to_builtins(part.entry), routes_to_json(part.routes), part.attributes]
+    )
 
 
 def _read_part(text: str) -> IndexPart:
@@ -193,6 +186,6 @@ def _read_part(text: str) -> IndexPart:
     return IndexPart(
         shard,
         msgspec.convert(entry, ShardEntry),
-        tuple((number, None if access is None else predicate_from_json(access)) for number, access in routes),
+        tuple(routes_from_json(routes)),
         tuple(attributes),
     )

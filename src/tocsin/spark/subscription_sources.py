@@ -23,7 +23,7 @@ from tocsin.model.errors import SparkError, SubscriptionError, TocsinError
 
 Report: TypeAlias = Callable[[TocsinError], object]
 _log = logging.getLogger("tocsin")
-_COLUMNS: Final = ("id", "text", "valid_from", "valid_until")
+COLUMNS: Final = ("id", "text", "valid_from", "valid_until")
 
 
 class FromTemplate(Struct, frozen=True):
@@ -161,15 +161,19 @@ def check_rows(frame: DataFrame) -> None:
 
 
 def _rows(frame: DataFrame) -> Iterator[Entry]:
-    """Yield the subscriptions of a DataFrame's rows."""
+    """Return the subscriptions of a DataFrame's rows."""
     check_rows(frame)
-    table = frame.select(*(name for name in _COLUMNS if name in frame.columns)).toArrow()
+    return entries_of(frame.select(*(name for name in COLUMNS if name in frame.columns)).toArrow())
+
+
+def entries_of(table: Any) -> Iterator[Entry]:
+    """Yield the subscriptions of an Arrow table's rows, or of a record batch's."""
     columns = [
         table.column(name).to_pylist() if name in table.schema.names else [None] * table.num_rows
-        for name in _COLUMNS
+        for name in COLUMNS
     ]
-    for number, (id_, text, begin, end) in enumerate(zip(*columns, strict=True), 1):
-        yield Entry("subscriptions", number, 0, id_, text, begin, end)
+    for number, row in enumerate(zip(*columns, strict=True), 1):
+        yield Entry("subscriptions", number, 0, *row)
 
 
 def _check_shards(generations: Generations, shards: int | None) -> None:

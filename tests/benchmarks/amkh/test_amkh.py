@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from benchmarks.amkh.experiments import BENCHMARK, EXPERIMENTS, name_of, prime
-from benchmarks.amkh.plots import PLOTS
-from benchmarks.amkh.scale import SCALES
+from benchmarks.amkh.experiments import BENCHMARK, EXPERIMENTS, PLOTS, SCALES, name_of, prime
 from benchmarks.amkh.session import AmkhSession
 from benchmarks.runner.plots import draw
 from benchmarks.runner.report import Report

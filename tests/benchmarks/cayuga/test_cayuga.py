@@ -11,17 +11,15 @@ import pyarrow as pa
 import pytest
 from msgspec.structs import replace
 
-from benchmarks.cayuga import rivals
 from benchmarks.cayuga import ticks as asking
-from benchmarks.cayuga.experiments import BENCHMARK, EXPERIMENTS
-from benchmarks.cayuga.plots import PLOTS
-from benchmarks.cayuga.rivals import Found, Rival
-from benchmarks.cayuga.scale import SCALES
+from benchmarks.cayuga.experiments import BENCHMARK, EXPERIMENTS, PLOTS, SCALES
 from benchmarks.cayuga.session import CayugaSession, technical_input
 from benchmarks.cayuga.subject import Subject, summary
+from benchmarks.cayuga.ticks import Found, Rival
 from benchmarks.cayuga.workloads.feeds import TEMPLATES
 from benchmarks.cayuga.workloads.stocks import make_prices
 from benchmarks.cayuga.workloads.technical import TABLE_3, Kind, Workload
+from benchmarks.runner import session
 from benchmarks.runner.plots import draw
 from benchmarks.runner.report import Report
 from tests.benchmarks.running import benchmark
@@ -128,10 +126,10 @@ def test_systems_that_are_not_installed_are_skipped_and_reported(
     ways = ("Tocsin", "Engine.match_sequences", "Engine.publish_many")
     ours = {f"{way}, {question}" for way in ways for question in ("S3", "S4")}
     assert ours | {"pandas, S3"} <= set(of(report, "ticks"))
-    monkeypatch.setattr(rivals, "find_spec", lambda name: name if name == "tocsin" else None)
+    monkeypatch.setattr(session, "find_spec", lambda name: name if name == "tocsin" else None)
     without = run(TINY, experiments=["ticks"])
     assert set(of(without, "ticks")) == ours
-    assert "SQL in DuckDB, S4: SQL in DuckDB needs duckdb; install it" in str(without.parameters["left_out"])
+    assert "SQL in DuckDB, S4 needs duckdb; install it" in str(without.parameters["left_out"])
 
 
 @pytest.mark.skipif(find_spec("duckdb") is None, reason="needs the extra `bench`")
@@ -153,7 +151,7 @@ def test_sql_and_a_loop_find_the_same() -> None:
                 if day - first + 1 >= 10:
                     rises.append((number, first, day))
     for question, expected in (("S3", jumps), ("S4", rises)):
-        for rival in rivals.rivals(question):
+        for rival in asking.rivals(question):
             assert rival.ask(prices).answers.tolist() == sorted(map(list, expected))
 
 
@@ -164,11 +162,11 @@ def test_answers_that_differ_are_an_error(monkeypatch: pytest.MonkeyPatch) -> No
 
     ways: Callable[[str], list[Rival]] = lambda _: [Rival("nothing", "numpy", nothing)]  # noqa: E731
     monkeypatch.setattr(asking, "rivals", ways)
-    session = CayugaSession(replace(TINY, days=200))
+    held = CayugaSession(replace(TINY, days=200))
     with pytest.raises(
         MatcherError, match=r"`Tocsin` and `nothing` disagree on S3: they find .* and 0 answers"
     ):
-        asking.ticks(session)
+        asking.ticks(held)
 
 
 @pytest.mark.parametrize("kind", KINDS)

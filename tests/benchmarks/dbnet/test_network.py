@@ -11,9 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from benchmarks.dbnet.network import tasks
-from benchmarks.dbnet.network.experiments import BENCHMARK, EXPERIMENTS
-from benchmarks.dbnet.network.plots import PLOTS
-from benchmarks.dbnet.network.scale import SCALES
+from benchmarks.dbnet.network.experiments import BENCHMARK, EXPERIMENTS, PLOTS, SCALES
 from benchmarks.dbnet.network.session import CLOSING, COLUMNS, FULL, NetworkSession, closing_table
 from benchmarks.dbnet.network.tasks import Done, Task, perform
 from benchmarks.dbnet.network.workers import grouped, package_archive

@@ -9,12 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from benchmarks.dbnet.views import databases
-from benchmarks.dbnet.views.experiments import BENCHMARK, EXPERIMENTS
+from benchmarks.dbnet.views.experiments import BENCHMARK, EXPERIMENTS, PLOTS, SCALES
 from benchmarks.dbnet.views.kinds import POINTS
-from benchmarks.dbnet.views.plots import PLOTS
-from benchmarks.dbnet.views.recomputation import check_answers, check_family
-from benchmarks.dbnet.views.scale import SCALES
-from benchmarks.dbnet.views.session import ViewSession
+from benchmarks.dbnet.views.session import ViewSession, check_answers, check_family
 from benchmarks.runner.plots import draw
 from benchmarks.runner.report import Report
 from tests.benchmarks.running import benchmark

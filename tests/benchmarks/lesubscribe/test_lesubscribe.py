@@ -5,9 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from benchmarks.lesubscribe.experiments import BENCHMARK, EXPERIMENTS
-from benchmarks.lesubscribe.plots import PLOTS
-from benchmarks.lesubscribe.scale import SCALES
+from benchmarks.lesubscribe.experiments import BENCHMARK, EXPERIMENTS, PLOTS, SCALES
 from benchmarks.lesubscribe.session import LeSubscribeSession
 from benchmarks.runner.plots import draw
 from benchmarks.runner.report import Report

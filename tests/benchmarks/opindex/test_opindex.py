@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from benchmarks.opindex.experiments import BENCHMARK, EXPERIMENTS
-from benchmarks.opindex.plots import PLOTS
-from benchmarks.opindex.scale import SCALES
+from benchmarks.opindex.experiments import BENCHMARK, EXPERIMENTS, PLOTS, SCALES
 from benchmarks.opindex.session import OpIndexSession
 from benchmarks.runner.agreement import Agreement, summary
 from benchmarks.runner.plots import draw

@@ -14,11 +14,9 @@ from benchmarks.lesubscribe.workload import Parameters
 from benchmarks.runner.plots import draw
 from benchmarks.runner.report import Report
 from benchmarks.spark import process
-from benchmarks.spark.experiments import BENCHMARK, EXPERIMENTS
+from benchmarks.spark.experiments import BENCHMARK, EXPERIMENTS, PLOTS, SCALES
 from benchmarks.spark.joins import short_plan
-from benchmarks.spark.plots import PLOTS
 from benchmarks.spark.process import Answer, Request, SparkProcess, Timed
-from benchmarks.spark.scale import SCALES
 from benchmarks.spark.serving import serve
 from benchmarks.spark.session import SparkBenchSession
 from benchmarks.spark.tasks import TASKS

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tocsin.dissemination.multicast.clusters import cluster_points
-from tocsin.dissemination.multicast.hierarchy import build_hierarchy
+from tocsin.dissemination.multicast.hierarchy import build_hierarchy, cluster_points
 from tocsin.dissemination.multicast.state import NO_PARENT, Hierarchy
 
 

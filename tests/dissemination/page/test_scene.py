@@ -13,7 +13,7 @@ from tocsin.dissemination.network.inet import make_topology
 from tocsin.dissemination.network.overlay import place_overlay
 from tocsin.dissemination.page import Scene, choose_events, make_scene, scene
 from tocsin.dissemination.page.event_selection import EventKind, Point, ShownEvent, one_change
-from tocsin.dissemination.page.page import page_text
+from tocsin.dissemination.page.scene import page_text
 from tocsin.dissemination.query_kinds.ranges import RangeQueries
 from tocsin.dissemination.scenarios.scenario import Prepared, Scenario, described, pictured, prepare
 from tocsin.dissemination.scenarios.walks import in_batches

@@ -6,10 +6,9 @@ import numpy as np
 from msgspec.structs import replace
 
 from tocsin.dissemination.query_kinds.join_rows import JoinSide
-from tocsin.dissemination.scenarios.joins import draw_changes, draw_rows
 from tocsin.dissemination.scenarios.ranges import DOMAIN
 from tocsin.dissemination.scenarios.scenario import Scenario, prepare
-from tocsin.dissemination.scenarios.walks import in_batches
+from tocsin.dissemination.scenarios.walks import draw_changes, draw_rows, in_batches
 
 
 def test_each_change_begins_where_the_one_before_left_its_row() -> None:

@@ -1,5 +1,16 @@
 """`tocsin spark`: matching streams and histories that are too large for one process."""
 
-from tocsin.cli.spark.app import app
+from __future__ import annotations
 
-__all__ = ["app"]
+import typer
+
+from tocsin.cli.spark.history import backtest, stats
+from tocsin.cli.spark.match import match
+from tocsin.cli.spark.streaming import publish, run
+
+app = typer.Typer(
+    help="Match streams and histories of events on Spark; the notifications are the same as from `tocsin match`.",
+    no_args_is_help=True,
+)
+for command in (match, backtest, run, publish, stats):
+    app.command()(command)

@@ -28,12 +28,7 @@ def match(
     events: options.Source,
     *,
     given: options.SparkSubscriptionOptions,
-    keep: Annotated[
-        list[str] | None, typer.Option(help="A column of the events to print with each notification.")
-    ] = None,
-    values: Annotated[
-        bool, typer.Option("--values", help="Print the values that subscriptions select.")
-    ] = False,
+    matching: options.MatchOptions,
     building: options.IndexOptions,
     plan: Annotated[
         Plan, typer.Option(help="By an index that workers open, or by an equi-join in Spark SQL.")
@@ -42,10 +37,6 @@ def match(
         str | None,
         typer.Option("--output", "-o", help="Write Parquet files to this folder.", metavar="FOLDER"),
     ] = None,
-    input_format: common.InputFormat = None,
-    stream: common.Stream = None,
-    time_field: common.TimeField = None,
-    id_field: common.IdField = None,
     session: options.SessionOptions,
     faults: common.Faults = None,
 ) -> None:
@@ -53,23 +44,16 @@ def match(
 
     Ends with 0; with 1 if a record or a subscription had to be left out; with 2 if nothing could be done.
     """
-    from tocsin.spark import matching  # noqa: PLC0415 - imports Spark
+    from tocsin.spark.matching import match as match_events  # noqa: PLC0415 - imports Spark
 
     with FaultLog(faults) as log:
         subscriptions = given.source(log)
-        reading: dict[str, Any] = {
-            "input_format": input_format,
-            "id_field": id_field,
-            "time_field": time_field,
-        }
-        with session.open(events, **reading) as (_, source):
-            notes = matching.match(
+        with session.open(events, **matching.reading()) as (_, source):
+            notes = match_events(
                 source.frame,
                 subscriptions,
                 **source.layout,  # type: ignore[arg-type]
-                stream=stream,
-                keep=keep or [],
-                values=values,
+                **matching.settings(),
                 faults=True,
                 **building.settings(),
                 plan=plan.value,

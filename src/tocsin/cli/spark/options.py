@@ -99,6 +99,30 @@ class SessionOptions(common.OptionGroup):
 
 
 @dataclass(frozen=True)
+class MatchOptions(common.OptionGroup):
+    """How events are read, and what is written of them with each notification."""
+
+    keep: Annotated[
+        list[str] | None, typer.Option(help="A column of the events to write with each notification.")
+    ] = None
+    values: Annotated[bool, typer.Option("--values", help="Write the values that subscriptions select.")] = (
+        False
+    )
+    input_format: common.InputFormat = None
+    stream: common.Stream = None
+    time_field: common.TimeField = None
+    id_field: common.IdField = None
+
+    def reading(self) -> dict[str, Any]:
+        """Return the arguments of `SessionOptions.open`."""
+        return {"input_format": self.input_format, "id_field": self.id_field, "time_field": self.time_field}
+
+    def settings(self) -> dict[str, Any]:
+        """Return the arguments of `match` and `Pipeline`."""
+        return {"stream": self.stream, "keep": self.keep or [], "values": self.values}
+
+
+@dataclass(frozen=True)
 class QueryOptions(common.OptionGroup):
     """Subscriptions as texts and files."""
 

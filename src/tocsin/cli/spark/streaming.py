@@ -44,22 +44,13 @@ def run(
         typer.Option(help="The folder for rows that are no events.", metavar="FOLDER"),
     ] = None,
     given: options.SparkSubscriptionOptions,
-    keep: Annotated[
-        list[str] | None, typer.Option(help="A column of the events to write with each notification.")
-    ] = None,
-    values: Annotated[
-        bool, typer.Option("--values", help="Write the values that subscriptions select.")
-    ] = False,
+    matching: options.MatchOptions,
     building: options.IndexOptions,
     trigger: Annotated[
         str | None,
         typer.Option(help="The interval of micro-batches, such as '5 seconds'; default: no pause."),
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Match the present events, and end.")] = False,
-    input_format: common.InputFormat = None,
-    stream: common.Stream = None,
-    time_field: common.TimeField = None,
-    id_field: common.IdField = None,
     session: options.SessionOptions,
 ) -> None:
     """Match a stream of events for as long as it runs; Ctrl-C ends it, and the next start resumes there.
@@ -73,7 +64,6 @@ def run(
         raise TocsinError(
             "name the folder that notifications go to with --sink, or print them: --sink-format console"
         )
-    reading: dict[str, Any] = {"input_format": input_format, "id_field": id_field, "time_field": time_field}
     target = {
         "format": sink_format.value,
         **({} if sink is None else {"path": sink}),
@@ -81,20 +71,18 @@ def run(
     }
     with FaultLog() as log:
         subscriptions = given.source(log)
-        with session.open(events, **reading, is_stream=True) as (spark, source):
+        with session.open(events, **matching.reading(), is_stream=True) as (spark, source):
             register(spark)
             pipeline = Pipeline(
                 source.frame,
                 subscriptions,
                 target,
                 checkpoint,
-                keep=keep or [],
-                values=values,
+                **matching.settings(),
                 **building.settings(),
                 dead_letters=dead_letters,
                 trigger=trigger,
                 on_error=log,
-                stream=stream,
                 **source.layout,  # type: ignore[arg-type]
             )
             _watch(pipeline, once=once, quiet=session.quiet)

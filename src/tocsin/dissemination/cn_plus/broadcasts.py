@@ -27,10 +27,16 @@ from tocsin.dissemination.cn_plus.state import (
     MinimumRows,
     ReachedZones,
 )
-from tocsin.dissemination.ds_cn._kernels.diagonal import DiagonalMessages
-from tocsin.dissemination.ds_cn.rows import distribute_rows, heights_of, to_row_changes, with_room
+from tocsin.dissemination.ds_cn._kernels.rows import DiagonalMessages
+from tocsin.dissemination.ds_cn.server import (
+    distribute_rows,
+    heights_of,
+    new_messages,
+    new_rows,
+    to_row_changes,
+    with_room,
+)
 from tocsin.dissemination.ds_cn.state import Ended, RowChanges
-from tocsin.dissemination.ds_cn.walks import new_messages, new_rows
 from tocsin.dissemination.query_kinds.ranges import RangeQueries
 from tocsin.matching import IdArray
 from tocsin.structures.growth import grown

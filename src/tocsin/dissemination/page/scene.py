@@ -1,15 +1,17 @@
-"""The scene of a page: a network, its subscriptions, and a run of each strategy."""
+"""The scene of a page, a network with its subscriptions and a run of each strategy, and the page as one file."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 
-from tocsin.dissemination.ledger import TrafficLedger
 from tocsin.dissemination.multicast.coordinates import network_coordinates
 from tocsin.dissemination.network.overlay import Overlay
 from tocsin.dissemination.page.captions import caption, headline, title_of
@@ -18,9 +20,12 @@ from tocsin.dissemination.query_kinds.ranges import RangeQueries
 from tocsin.dissemination.setting import Setting
 from tocsin.dissemination.strategies.registry import strategy_named
 from tocsin.dissemination.strategies.strategy import Outcome, Strategy
-from tocsin.dissemination.traffic import MessageRole
+from tocsin.dissemination.traffic import MessageRole, TrafficLedger
 from tocsin.model.errors import TocsinError
 from tocsin.views.changes import Floats
+
+_PARTS: Final = files("tocsin.dissemination.page").joinpath("parts")
+_SCRIPTS: Final = ("scene.js", "arrows.js", "zones.js", "rows.js", "overlay.js", "bill.js", "controls.js")
 
 MOST_ZONES: Final = 150
 _ROUNDS: Final = 120  # of pushing nodes apart
@@ -219,3 +224,27 @@ def node_positions(overlay: Overlay, seed: int) -> Floats:
     lowest, spans = positions.min(axis=0), np.ptp(positions, axis=0)
     scaled: Floats = (positions - lowest) / np.where(spans > 0, spans, 1.0)
     return scaled
+
+
+def write_page(scene: Scene, path: Path) -> None:
+    """Write a page that shows a scene."""
+    path.write_text(page_text(scene), encoding="utf-8")
+
+
+def page_text(scene: Scene) -> str:
+    """Return the page's text: the template with its style, its scripts and the scene within."""
+    # In a script `</` would end it, and JSON may write it otherwise.
+    data = msgspec.json.encode(scene).decode().replace("<", "\\u003c")
+    inserted = {
+        "/*style*/": _part("page.css"),
+        "/*scene*/": data,
+        "/*script*/": "\n".join(_part(name) for name in _SCRIPTS),
+    }
+    text = _part("page.html")
+    for place, part in inserted.items():
+        text = text.replace(place, part, 1)
+    return text
+
+
+def _part(name: str) -> str:
+    return _PARTS.joinpath(name).read_text(encoding="utf-8")

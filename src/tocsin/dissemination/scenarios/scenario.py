@@ -19,7 +19,6 @@ from tocsin.dissemination.query_kinds.base import Changes
 from tocsin.dissemination.query_kinds.join_rows import JoinSide
 from tocsin.dissemination.query_kinds.joins import JoinQueries
 from tocsin.dissemination.query_kinds.ranges import RangeQueries
-from tocsin.dissemination.scenarios.joins import draw_changes, draw_rows
 from tocsin.dissemination.scenarios.quotes import make_trace, read_quotes
 from tocsin.dissemination.scenarios.ranges import (
     DOMAIN,
@@ -29,7 +28,16 @@ from tocsin.dissemination.scenarios.ranges import (
     Ranges,
     draw_ranges,
 )
-from tocsin.dissemination.scenarios.walks import SPIKES, codes, draw_points, draw_updates, mirrored, moves
+from tocsin.dissemination.scenarios.walks import (
+    SPIKES,
+    codes,
+    draw_changes,
+    draw_points,
+    draw_rows,
+    draw_updates,
+    mirrored,
+    moves,
+)
 from tocsin.dissemination.setting import Setting
 from tocsin.model.errors import TocsinError
 from tocsin.views.aggregates.registry import RANGE_AGGREGATES

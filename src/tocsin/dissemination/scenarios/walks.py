@@ -1,4 +1,4 @@
-"""TablePoints of a table, and updates that let them walk, now and then with a spike (5, "Workload")."""
+"""Tables and their changes: points that walk, now and then with a spike (5, "Workload"), and two tables of a join whose values walk."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from msgspec import Struct
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from tocsin.dissemination.query_kinds.join_rows import JoinChanges
+from tocsin.dissemination.query_kinds.join_rows import JoinChanges, JoinRows, JoinSide
 from tocsin.dissemination.scenarios.ranges import DOMAIN, hundredths
 from tocsin.matching import IdArray
 from tocsin.model.errors import TocsinError
 from tocsin.views.changes import Floats, PointChanges
+
+_PER_KEY: Final = 2  # rows of each table that have the same key, on average
 
 TABLE: Final = "stock"
 Changes = TypeVar("Changes", PointChanges, JoinChanges)
@@ -231,3 +233,25 @@ def codes(y: Floats, values: int) -> Floats:
 def recoded(updates: Updates, values: int) -> PointChanges:
     """Return updates of values that are few, as codes."""
     return PointChanges(updates.x, codes(updates.old_y, values), updates.x, codes(updates.new_y, values))
+
+
+def draw_rows(rows: int, table: JoinSide, seed: int = 1) -> JoinRows:
+    """Return rows with values uniform in the domain, and keys of which each table has some twice and some not at all."""
+    random = np.random.default_rng([seed, 7, table, rows])
+    key = random.integers(0, max(rows // _PER_KEY, 1), rows).astype(np.float64)
+    return JoinRows(np.arange(rows, dtype=np.int64), key, hundredths(random.uniform(*DOMAIN, rows)))
+
+
+def draw_changes(r: JoinRows, s: JoinRows, count: int, seed: int = 1) -> JoinChanges:
+    """Return changes of values, half of them R's and half S's: a random row's goes up or down a little."""
+    random = np.random.default_rng([seed, 8, len(r), len(s), count])
+    table = random.integers(0, 2, count).astype(np.int8)
+    rows = np.where(table == JoinSide.R, random.integers(0, len(r), count), random.integers(0, len(s), count))
+    ways = random.uniform(-_FAR, _FAR, count).tolist()
+    now = (r.value.copy(), s.value.copy())
+    old, new = np.empty(count), np.empty(count)
+    for place_, (which, row, way) in enumerate(zip(table.tolist(), rows.tolist(), ways, strict=True)):
+        old[place_] = now[which][row]
+        now[which][row] = new[place_] = round(min(max(old[place_] + way, DOMAIN[0]), DOMAIN[1]), 2)
+    key: Floats = np.where(table == JoinSide.R, r.key[rows % len(r)], s.key[rows % len(s)])
+    return JoinChanges(table, rows, key, old, key, new)

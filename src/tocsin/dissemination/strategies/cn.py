@@ -10,8 +10,7 @@ from tocsin.dissemination.byte_model import ROW_FIELDS
 from tocsin.dissemination.columns import is_run_start
 from tocsin.dissemination.query_kinds.base import Changes, Queries, RangeEnds, StoredRowCount
 from tocsin.dissemination.setting import Setting
-from tocsin.dissemination.strategies.content_network import spread_traffic
-from tocsin.dissemination.strategies.gateways import Gateways, by_zone
+from tocsin.dissemination.strategies.content_network import Gateways, by_zone, spread_traffic
 from tocsin.dissemination.strategies.strategy import EVERY_KIND, Outcome, StoredState, Strategy
 from tocsin.matching import IdArray
 from tocsin.views.aggregates.base import PointError, Reformulator

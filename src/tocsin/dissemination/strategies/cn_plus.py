@@ -9,7 +9,7 @@ import numpy as np
 from tocsin.dissemination.byte_model import ROW_FIELDS
 from tocsin.dissemination.can.state import SpreadTrees
 from tocsin.dissemination.cn_plus.broadcasts import Broadcast, SubscriptionMinima
-from tocsin.dissemination.ds_cn.rows import heights_of
+from tocsin.dissemination.ds_cn.server import heights_of
 from tocsin.dissemination.query_kinds.base import Changes, Queries
 from tocsin.dissemination.query_kinds.ranges import RangeQueries
 from tocsin.dissemination.setting import Setting

@@ -7,15 +7,12 @@ from typing import ClassVar, cast
 import numpy as np
 from msgspec.structs import replace
 
-from tocsin.dissemination.ds_cn._kernels.diagonal import DiagonalMessages
-from tocsin.dissemination.ds_cn.reformulation import reformulate
-from tocsin.dissemination.ds_cn.rows import heights_of
-from tocsin.dissemination.ds_cn.walks import DistributedServer
+from tocsin.dissemination.ds_cn._kernels.rows import DiagonalMessages
+from tocsin.dissemination.ds_cn.server import DistributedServer, heights_of, reformulate
 from tocsin.dissemination.query_kinds.base import Changes, Queries
 from tocsin.dissemination.query_kinds.ranges import RangeQueries
 from tocsin.dissemination.setting import Setting
-from tocsin.dissemination.strategies.content_network import disseminate
-from tocsin.dissemination.strategies.gateways import Gateways
+from tocsin.dissemination.strategies.content_network import Gateways, disseminate
 from tocsin.dissemination.strategies.strategy import EXTREMES, Outcome, StoredState, Strategy
 from tocsin.dissemination.traffic import MessageRole, Traffic
 from tocsin.matching import IdArray

@@ -9,8 +9,7 @@ import numpy as np
 
 from tocsin.dissemination.query_kinds.base import Changes, Queries
 from tocsin.dissemination.setting import Setting
-from tocsin.dissemination.strategies.content_network import disseminate
-from tocsin.dissemination.strategies.gateways import Gateways
+from tocsin.dissemination.strategies.content_network import Gateways, disseminate
 from tocsin.dissemination.strategies.strategy import EVERY_KIND, Outcome, StoredState, Strategy
 
 

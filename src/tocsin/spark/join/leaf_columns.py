@@ -6,26 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from msgspec import Struct
-from pyspark.sql import Column, functions
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    ByteType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    MapType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql import Column, functions, types
 
 from tocsin.model.errors import SparkError
 from tocsin.model.values import Kind
@@ -35,8 +16,7 @@ _DIGITS: Final = 18  # decimal digits that every 64-bit integer has room for
 _DAY: Final = 86_400_000_000  # microseconds
 _FIRST: Final = -62_135_596_800_000_000  # of the year 1,
 _LAST: Final = 253_402_300_799_999_999  # of the year 9999: what Python's datetimes reach
-_NUMBERS: Final = (ByteType, ShortType, IntegerType, LongType, FloatType, DoubleType, DecimalType)
-_TIMES: Final = (TimestampType, TimestampNTZType, DateType)
+_TIMES: Final = (types.TimestampType, types.TimestampNTZType, types.DateType)
 
 
 class Leaf(Struct, frozen=True):
@@ -45,7 +25,7 @@ class Leaf(Struct, frozen=True):
     path: str
     kind: Kind
     column: Column
-    type: DataType
+    type: types.DataType
 
     @property
     def key(self) -> Column:
@@ -66,9 +46,9 @@ class Leaf(Struct, frozen=True):
     @property
     def bounds(self) -> tuple[Column, Column]:
         """Return the nearest doubles not above and not below a number; both are the number itself if it is a double."""
-        if isinstance(self.type, LongType):
+        if isinstance(self.type, types.LongType):
             return _bounds(self.column)
-        if isinstance(self.type, DecimalType):
+        if isinstance(self.type, types.DecimalType):
             return _decimal_bounds(self.column, self.type, self.path)
         number = self.column.cast("double")
         return number, number
@@ -76,10 +56,10 @@ class Leaf(Struct, frozen=True):
     @property
     def is_exact(self) -> bool:
         """Return whether each of its numbers is a double."""
-        return not isinstance(self.type, (LongType, DecimalType))
+        return not isinstance(self.type, (types.LongType, types.DecimalType))
 
 
-def leaves_of(columns: list[tuple[str, Column, DataType]]) -> dict[str, Leaf]:
+def leaves_of(columns: list[tuple[str, Column, types.DataType]]) -> dict[str, Leaf]:
     """Return the leaves by path; a column that is no kind of value has none. Raise `SparkError` if two have one path."""
     found: dict[str, Leaf] = {}
     for leaf in _leaves("", columns):
@@ -97,75 +77,73 @@ def any_of(faults: Iterable[Column | None]) -> Column | None:
     return functions.array_contains(functions.array(*known), functions.lit(True)) if known else None
 
 
-def fields_of(column: Column, type_: StructType) -> list[tuple[str, Column, DataType]]:
+def fields_of(column: Column, type_: types.StructType) -> list[tuple[str, Column, types.DataType]]:
     """Return the fields of a struct, each with its name and type."""
     names = [field.name.lower() for field in type_.fields]
     called = [field.name for field in type_.fields]
     if len(set(names)) < len(names):  # Spark may take two of them for one
         called = [f"f{place}" for place in range(len(names))]
         places = zip(called, type_.fields, strict=True)
-        column = column.cast(StructType([StructField(name, field.dataType) for name, field in places]))
+        column = column.cast(
+            types.StructType([types.StructField(name, field.dataType) for name, field in places])
+        )
     return [
         (field.name, column.getField(name), field.dataType)
         for name, field in zip(called, type_.fields, strict=True)
     ]
 
 
-def fault_of(column: Column, type_: DataType, *, is_value: bool = True) -> Column | None:
+def fault_of(column: Column, type_: types.DataType, *, is_value: bool = True) -> Column | None:
     """Return whether a cell makes its row invalid, or None if no cell of the type does; null means no.
 
     Elements of arrays are no values, but must be readable all the same.
     """
-    if isinstance(type_, StringType):
+    if isinstance(type_, types.StringType):
         return ~functions.is_valid_utf8(column)
-    if isinstance(type_, (FloatType, DoubleType)):
+    if isinstance(type_, (types.FloatType, types.DoubleType)):
         return functions.isnan(column) if is_value else None
     if isinstance(type_, _TIMES):
         return column.isNotNull() & _microseconds(column, type_).isNull()
-    if isinstance(type_, StructType):
+    if isinstance(type_, types.StructType):
         return any_of(fault_of(cell, inner, is_value=is_value) for _, cell, inner in fields_of(column, type_))
-    if isinstance(type_, ArrayType):
+    if isinstance(type_, types.ArrayType):
         return _fault_inside(column, type_.elementType)
-    if isinstance(type_, MapType):
-        return any_of(
-            [
-                _fault_inside(functions.map_keys(column), type_.keyType),
-                _fault_inside(functions.map_values(column), type_.valueType),
-            ]
-        )
+    if isinstance(type_, types.MapType):
+        parts = (functions.map_keys(column), type_.keyType), (functions.map_values(column), type_.valueType)
+        return any_of(_fault_inside(*part) for part in parts)
     return None
 
 
-def ticks_of(column: Column, type_: DataType) -> Column:
+def ticks_of(column: Column, type_: types.DataType) -> Column:
     """Return a time in ticks: microseconds, or an integer as it is; null if it is out of range."""
-    if isinstance(type_, TimestampType):
+    if isinstance(type_, types.TimestampType):
         return functions.unix_micros(column)
-    if isinstance(type_, TimestampNTZType):
+    if isinstance(type_, types.TimestampNTZType):
         return _local_microseconds(column)
-    if isinstance(type_, DateType):
+    if isinstance(type_, types.DateType):
         return functions.try_multiply(functions.unix_date(column).cast("bigint"), functions.lit(_DAY))
     return column.cast("bigint")
 
 
-def _leaves(prefix: str, columns: list[tuple[str, Column, DataType]]) -> Iterator[Leaf]:
+def _leaves(prefix: str, columns: list[tuple[str, Column, types.DataType]]) -> Iterator[Leaf]:
     for name, column, type_ in columns:
-        if isinstance(type_, StructType):
+        if isinstance(type_, types.StructType):
             yield from _leaves(f"{prefix}{name}.", fields_of(column, type_))
         elif (kind := _kind(type_)) is not None:
             yield Leaf(f"{prefix}{name}", kind, column, type_)
 
 
-def _kind(type_: DataType) -> Kind | None:
-    if isinstance(type_, StringType):
+def _kind(type_: types.DataType) -> Kind | None:
+    if isinstance(type_, types.StringType):
         return Kind.STRING
-    if isinstance(type_, BooleanType):
+    if isinstance(type_, types.BooleanType):
         return Kind.BOOLEAN
     if isinstance(type_, _TIMES):
         return Kind.TIMESTAMP
-    return Kind.NUMBER if isinstance(type_, _NUMBERS) else None
+    return Kind.NUMBER if isinstance(type_, types.NumericType) else None
 
 
-def _fault_inside(column: Column, type_: DataType) -> Column | None:
+def _fault_inside(column: Column, type_: types.DataType) -> Column | None:
     if fault_of(functions.lit(None), type_, is_value=False) is None:
         return None
 
@@ -176,7 +154,7 @@ def _fault_inside(column: Column, type_: DataType) -> Column | None:
     return functions.exists(column, is_faulty)
 
 
-def _microseconds(column: Column, type_: DataType) -> Column:
+def _microseconds(column: Column, type_: types.DataType) -> Column:
     """Return a timestamp, or a day's first moment, in microseconds; null beyond what Python's datetimes reach."""
     ticks = ticks_of(column, type_)
     return functions.when(ticks.between(_FIRST, _LAST), ticks)
@@ -209,7 +187,7 @@ def _bounds(column: Column) -> tuple[Column, Column]:
     )
 
 
-def _decimal_bounds(column: Column, type_: DecimalType, path: str) -> tuple[Column, Column]:
+def _decimal_bounds(column: Column, type_: types.DecimalType, path: str) -> tuple[Column, Column]:
     """Return the doubles next below and above a whole decimal; any other decimal is its nearest double."""
     if type_.precision - type_.scale > _DIGITS:
         raise SparkError(

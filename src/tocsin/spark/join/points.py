@@ -18,20 +18,13 @@ _MAX_LIST: Final = 8  # values of a list that is hashed; each is a point
 _MAX_POINTS: Final = 64  # of a conjunction
 
 FIELDS: Final = {ValueFamily.NUMBER: "number", ValueFamily.TEXT: "text", ValueFamily.WHOLE: "whole"}
-_KEY: Final = pa.struct(
-    [("attribute", pa.int32()), ("number", pa.float64()), ("text", pa.string()), ("whole", pa.int64())]
-)
+_CONSTANTS: Final = (("number", pa.float64()), ("text", pa.string()), ("whole", pa.int64()))
+_KEY: Final = pa.struct([("attribute", pa.int32()), *_CONSTANTS])
 _CHECK: Final = pa.struct(
     [
-        ("position", pa.int32()),
-        ("family", pa.int32()),
-        ("operator", pa.int32()),
-        ("number", pa.float64()),
-        ("text", pa.string()),
-        ("whole", pa.int64()),
-        ("numbers", pa.list_(pa.float64())),
-        ("texts", pa.list_(pa.string())),
-        ("wholes", pa.list_(pa.int64())),
+        *((name, pa.int32()) for name in ("position", "family", "operator")),
+        *_CONSTANTS,
+        *((f"{name}s", pa.list_(kind)) for name, kind in _CONSTANTS),
     ]
 )
 _SCHEMA: Final = pa.schema(
@@ -128,12 +121,7 @@ class _Rows:
         self._ids: list[str] = []
         self._validities: list[Validity] = []
         self._schemas: list[int] = []
-        self._keys: list[int] = []
-        self._key_ends = [0]
-        self._checks: list[int] = []
-        self._check_ends = [0]
-        self._earlier: list[int] = []
-        self._earlier_ends = [0]
+        self._keys, self._checks, self._earlier = _Lists(), _Lists(), _Lists()
         self._group_ends = [0]
         self._known: dict[JoinCheck, int] = {}
 
@@ -144,14 +132,11 @@ class _Rows:
         self._ids.append(one.id)
         self._validities.append(one.validity)
         self._schemas.append(schema)
-        self._keys += self._numbers(point.keys)
-        self._key_ends.append(len(self._keys))
-        self._checks += self._numbers(point.checks)
-        self._check_ends.append(len(self._checks))
+        self._keys.add(self._numbers(point.keys))
+        self._checks.add(self._numbers(point.checks))
         for checks in earlier:
-            self._earlier += self._numbers(checks)
-            self._earlier_ends.append(len(self._earlier))
-        self._group_ends.append(len(self._earlier_ends) - 1)
+            self._earlier.add(self._numbers(checks))
+        self._group_ends.append(len(self._earlier.ends) - 1)
 
     def table(self) -> Any:
         """Return the rows as an Arrow table."""
@@ -159,15 +144,14 @@ class _Rows:
         begins = [one.valid_from for one in self._validities]
         ends = [one.valid_until for one in self._validities]
         keys = pa.array((_key(check) for check in self._known), _KEY)
-        before = _lists(self._earlier_ends, cells, self._earlier)
         columns = [
             pa.array(self._ids, pa.string()),
             pa.array(begins, pa.int64()),
             pa.array(ends, pa.int64()),
             pa.array(self._schemas, pa.int32()),
-            _lists(self._key_ends, keys, self._keys),
-            _lists(self._check_ends, cells, self._checks),
-            pa.ListArray.from_arrays(pa.array(self._group_ends, pa.int32()), before),
+            self._keys.taken_from(keys),
+            self._checks.taken_from(cells),
+            pa.ListArray.from_arrays(pa.array(self._group_ends, pa.int32()), self._earlier.taken_from(cells)),
         ]
         return pa.table(columns, schema=_SCHEMA)
 
@@ -176,10 +160,22 @@ class _Rows:
         return [known.setdefault(check, len(known)) for check in checks]
 
 
-def _lists(ends: list[int], pool: Any, chosen: list[int]) -> Any:
-    """Return lists of the chosen elements of a pool; list i ends at ends[i + 1]."""
-    values = pool.take(pa.array(chosen, pa.int32()))
-    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), values)
+class _Lists:
+    """Lists of places in a pool; list i ends at ends[i + 1]."""
+
+    def __init__(self) -> None:
+        self.ends = [0]
+        self._places: list[int] = []
+
+    def add(self, places: list[int]) -> None:
+        """Add a list."""
+        self._places += places
+        self.ends.append(len(self._places))
+
+    def taken_from(self, pool: Any) -> Any:
+        """Return the lists of a pool's elements."""
+        values = pool.take(pa.array(self._places, pa.int32()))
+        return pa.ListArray.from_arrays(pa.array(self.ends, pa.int32()), values)
 
 
 def _key(check: JoinCheck) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from tocsin.index import IndexReader, SubscriptionIndex
-from tocsin.index.additions import Addition, batch_of
+from tocsin.index.additions import Addition
 from tocsin.index.parts import PartBuilder
 from tocsin.index.placement import Placement
 from tocsin.index.shard import ShardDraft
@@ -35,27 +35,17 @@ def split(reader: IndexReader, generation: int, checker: Checker, *, may_select:
         draft = ShardDraft.of(storage.folder(entry.folder))
         conjunctions = draft.conjunctions()
         for validity, records in draft.registry.records().items():
-            left = []
+            left, of_left = [], []
             for record in records:
                 held = conjunctions[draft.registry.subscriptions.number(record.id)]
                 checks = _checks(held, checker) if may_select or record.select is None else None
                 if checks is None:
                     left.append(record)
+                    of_left.append(held)
                 elif checks:
                     found.by_sql.append(SqlSubscription(record.id, validity, checks))
             if left:
-                batch = batch_of(
-                    [conjunctions[draft.registry.subscriptions.number(record.id)] for record in left]
-                )
-                found.remaining.append(
-                    Addition(
-                        [record.id for record in left],
-                        batch,
-                        validity,
-                        [record.digest for record in left],
-                        [record.select for record in left],
-                    )
-                )
+                found.remaining.append(Addition.of_records(left, validity, of_left))
     return found
 
 

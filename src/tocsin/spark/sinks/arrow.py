@@ -8,32 +8,21 @@ from typing import Any, Final, cast
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceArrowWriter,
-    DataSourceReader,
-    DataSourceStreamArrowWriter,
-    InputPartition,
-    WriterCommitMessage,
-)
+from pyspark.sql import datasource
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from tocsin.model.errors import SparkError
 from tocsin.spark.data_sources import check_options
-from tocsin.spark.sinks.folder import Commit, PartFile, SinkFolder, committed_batches, read_committed, vacuum
+from tocsin.spark.match_worker import QUERY
+from tocsin.spark.sinks.folder import Commit, PartFile, SinkFolder
 
-__all__ = ["ArrowSink", "committed_batches", "read_committed", "vacuum"]
-
-_QUERY: Final = (
-    "sql.streaming.queryId"  # the local property that names a streaming query; its checkpoint keeps it
-)
 _OPTIONS: Final = ("path", "compression", "checkpointLocation")
 _COMPRESSIONS: Final = {"none": None, "lz4": "lz4", "zstd": "zstd"}
 _READ_AT_ONCE: Final = 64 << 20  # bytes of files that one task reads
 
 
-class ArrowSink(DataSource):
+class ArrowSink(datasource.DataSource):
     """Writes streams and batches to a folder of Arrow files, and reads the committed rows.
 
     Options: `path`, the folder, which all machines have mounted under that name; `compression` (`none`, `lz4` or
@@ -76,7 +65,7 @@ class ArrowSink(DataSource):
 
 
 @dataclass
-class _Written(WriterCommitMessage):
+class _Written(datasource.WriterCommitMessage):
     """The files that one task wrote, and its query."""
 
     query: str | None
@@ -115,8 +104,8 @@ class _Writer:
         return sink
 
 
-class _StreamWriter(_Writer, DataSourceStreamArrowWriter):
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+class _StreamWriter(_Writer, datasource.DataSourceStreamArrowWriter):
+    def commit(self, messages: list[datasource.WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Publish the micro-batch; if it was published before, remove the files written again."""
         written = _present(messages)
         if not written:  # no task, no rows
@@ -126,7 +115,7 @@ class _StreamWriter(_Writer, DataSourceStreamArrowWriter):
         if not sink.publish(commit):
             self.abort(messages, batchId)
 
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+    def abort(self, messages: list[datasource.WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Remove the written files, except committed ones: a commit may fail after it was published."""
         sink = SinkFolder(self._folder)
         commit = sink.commit_of(batchId)
@@ -135,19 +124,19 @@ class _StreamWriter(_Writer, DataSourceStreamArrowWriter):
 
     def _query(self) -> str:
         context = TaskContext.get()
-        query = None if context is None else context.getLocalProperty(_QUERY)
+        query = None if context is None else context.getLocalProperty(QUERY)
         if query is None:
             raise SparkError(f"{self._folder}: Spark does not say which streaming query is writing")
         return query
 
 
-class _BatchWriter(_Writer, DataSourceArrowWriter):
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+class _BatchWriter(_Writer, datasource.DataSourceArrowWriter):
+    def commit(self, messages: list[datasource.WriterCommitMessage | None]) -> None:
         """Publish the rows as one batch with the next number."""
         written = _present(messages)
         self._claimed(None).append(_files(written), _rows(written), replaces=self._overwrite)
 
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+    def abort(self, messages: list[datasource.WriterCommitMessage | None]) -> None:
         """Remove the written files, except committed ones."""
         sink = SinkFolder(self._folder)
         kept = {name for commit in sink.all_commits() for name in commit.files}
@@ -159,19 +148,19 @@ class _BatchWriter(_Writer, DataSourceArrowWriter):
 
 
 @dataclass
-class _Files(InputPartition):
+class _Files(datasource.InputPartition):
     names: tuple[str, ...]
 
 
-class _Reader(DataSourceReader):
+class _Reader(datasource.DataSourceReader):
     def __init__(self, folder: str, schema: pa.Schema) -> None:
         self._folder = folder
         self._schema = schema
 
-    def partitions(self) -> list[InputPartition]:
+    def partitions(self) -> list[datasource.InputPartition]:
         """Return the committed files in their order, neighbours together while they are small."""
         sink = SinkFolder(self._folder)
-        found: list[InputPartition] = []
+        found: list[datasource.InputPartition] = []
         names: list[str] = []
         size = 0
         for name in (name for commit in sink.commits() for name in commit.files):
@@ -182,14 +171,14 @@ class _Reader(DataSourceReader):
                 names, size = [], 0
         return [*found, _Files(tuple(names))]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: datasource.InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of some committed files."""
         sink = SinkFolder(self._folder)
         for name in cast("_Files", partition).names:
             yield from sink.part(name).select(self._schema.names).cast(self._schema).to_batches()
 
 
-def _present(messages: Iterable[WriterCommitMessage | None]) -> list[_Written]:
+def _present(messages: Iterable[datasource.WriterCommitMessage | None]) -> list[_Written]:
     return [message for message in messages if isinstance(message, _Written)]
 
 

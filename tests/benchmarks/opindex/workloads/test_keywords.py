@@ -8,8 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.opindex.workloads.corpus import Corpus, make_corpus, read_corpus
-from benchmarks.opindex.workloads.keywords import KeywordParameters, KeywordWorkload
+from benchmarks.opindex.workloads.keywords import (
+    Corpus,
+    KeywordParameters,
+    KeywordWorkload,
+    make_corpus,
+    read_corpus,
+)
 from benchmarks.workloads.blocks import Ragged
 from tocsin.matching.encoding.codes import Op
 from tocsin.model.errors import TocsinError

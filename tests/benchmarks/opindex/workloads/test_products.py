@@ -9,8 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from benchmarks.opindex.workloads.catalogue import Catalogue, log_frequencies, make_catalogue, read_catalogue
-from benchmarks.opindex.workloads.products import ProductParameters, ProductWorkload
+from benchmarks.opindex.workloads.products import (
+    Catalogue,
+    ProductParameters,
+    ProductWorkload,
+    log_frequencies,
+    make_catalogue,
+    read_catalogue,
+)
 from tocsin.language.semantics import truth
 from tocsin.model.conditions import Operator, Predicate
 from tocsin.model.errors import TocsinError

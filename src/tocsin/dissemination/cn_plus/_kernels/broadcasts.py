@@ -29,8 +29,15 @@ from tocsin.dissemination.cn_plus.state import (
     MinimumRows,
     ReachedZones,
 )
-from tocsin.dissemination.ds_cn._kernels.diagonal import DiagonalMessages, ReturnedRows, scan_rows, send
-from tocsin.dissemination.ds_cn._kernels.rows import apply_change, find_change, first_from
+from tocsin.dissemination.ds_cn._kernels.rows import (
+    DiagonalMessages,
+    ReturnedRows,
+    apply_change,
+    find_change,
+    first_from,
+    scan_rows,
+    send,
+)
 from tocsin.dissemination.ds_cn.state import DiagonalRows, Ended
 from tocsin.structures.jit import helper, kernel
 

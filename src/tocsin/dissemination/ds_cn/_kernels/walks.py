@@ -18,14 +18,16 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.dissemination.ds_cn._kernels.diagonal import (
+from tocsin.dissemination.ds_cn._kernels.rows import (
     DiagonalMessages,
     ReturnedRows,
+    apply_change,
+    find_change,
+    first_from,
     return_row,
     scan_rows,
     send,
 )
-from tocsin.dissemination.ds_cn._kernels.rows import apply_change, find_change, first_from
 from tocsin.dissemination.ds_cn.state import DiagonalRows, Ended, RowChanges
 from tocsin.structures.jit import helper, kernel
 

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from tests.dissemination.worlds import make_world
-from tocsin.dissemination.ledger import TrafficLedger
 from tocsin.dissemination.network.overlay import Overlay, overlay_at
 from tocsin.dissemination.network.topology import Topology
 from tocsin.dissemination.simulator import simulate
 from tocsin.dissemination.strategies.registry import STRATEGIES, strategy_named
 from tocsin.dissemination.strategies.strategy import Outcome
-from tocsin.dissemination.traffic import MessageRole, Traffic
+from tocsin.dissemination.traffic import MessageRole, Traffic, TrafficLedger
 
 
 def in_a_row() -> Overlay:

@@ -11,9 +11,7 @@ from tests.dissemination.worlds import make_world
 from tests.views.aggregates.every_range import Change, Point, point_changes
 from tocsin.dissemination.can.can import Can
 from tocsin.dissemination.can.construction import Splitting, build_can
-from tocsin.dissemination.ds_cn.reformulation import reformulate
-from tocsin.dissemination.ds_cn.rows import heights_of
-from tocsin.dissemination.ds_cn.walks import DistributedServer, Walked
+from tocsin.dissemination.ds_cn.server import DistributedServer, Walked, heights_of, reformulate
 from tocsin.views.aggregates.base import PointError
 from tocsin.views.aggregates.extremes import Extremes
 from tocsin.views.changes import PointChanges
