@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tocsin.matching import IdArray
@@ -46,10 +45,6 @@ class Messages(Struct, frozen=True):
         """Return some of the messages, given by their places or by a mask."""
         columns: dict[str, Any] = {name: getattr(self, name)[places] for name in _COLUMNS}
         return Messages(**columns, payload={name: column[places] for name, column in self.payload.items()})
-
-    def renumbered(self, change: IdArray) -> Messages:
-        """Return the same messages of changes with other places."""
-        return replace(self, change=change)
 
     @classmethod
     def together(cls, parts: Sequence[Messages]) -> Messages:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from tocsin.dissemination.byte_model import ROW_FIELDS
 from tocsin.dissemination.columns import is_run_start
@@ -77,7 +78,7 @@ class ContentNetwork(Strategy):
                     messages = replica.reformulate(part)
                 except PointError as fault:
                     raise fault.at(int(kept[fault.place])) from None
-                found.append(messages.renumbered(kept[messages.change]))
+                found.append(replace(messages, change=kept[messages.change]))
                 reached.append(np.full(len(messages), zone, dtype=np.int64))
         if not found:
             return NO_CHANGES

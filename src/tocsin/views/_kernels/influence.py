@@ -97,6 +97,8 @@ def reformulate(
         )
         if end == _FULL:
             return _NO_ROOM_FOR_MESSAGES
+        for message in range(progress[Progress.MESSAGES], end):
+            out.value[message] = sign * out.value[message] + 0.0
         if not (old_x == new_x and a2b_tree.replace(tree, new_y)):
             if was:
                 a2b_tree.take(tree, old_x, old_y)

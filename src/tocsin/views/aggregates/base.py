@@ -102,6 +102,8 @@ class RowAggregate(ABC, Generic[Read, State]):
     `read` evaluates a row once for all of them. Rows come and go with `follow`; `settle` then logs the answers that changed.
     """
 
+    new_state: Callable[[], State]  # returns the state of a subscription without rows
+
     def __init__(self, compiled: CompiledRowView) -> None:
         self.compiled = compiled
         self.states: dict[int, State] = {}  # by the subscription's number
@@ -136,10 +138,6 @@ class RowAggregate(ABC, Generic[Read, State]):
             self.add(place, old, gone, -1)
         if new is not None and come:
             self.add(place, new, come, 1)
-
-    @abstractmethod
-    def new_state(self) -> State:
-        """Return the state of a subscription without rows."""
 
     @abstractmethod
     def read(self, row: Row) -> Read | None:

@@ -17,9 +17,7 @@ from tocsin.views.changes import Row
 class RowCount(RowAggregate[bool, int]):
     """The number of rows; if a term is counted, of those in which it has a value."""
 
-    def new_state(self) -> int:
-        """Return the count of no rows."""
-        return 0
+    new_state = int
 
     def read(self, row: Row) -> bool | None:
         """Return True if a row counts."""

@@ -14,6 +14,7 @@ from itertools import count
 from typing import Final, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import astuple
 from numpy.typing import NDArray
 
@@ -29,7 +30,7 @@ from tocsin.views._kernels.influence import (
     apply_values,
     reformulate,
 )
-from tocsin.views._kernels.message_room import new_message_room
+from tocsin.views._kernels.message_room import MessageRoom
 from tocsin.views.aggregates import base
 from tocsin.views.answer_changes import AnswerChanges, ChangeLog, number_answer
 from tocsin.views.changes import Floats, PointChanges, Row
@@ -53,7 +54,7 @@ class Extremes(base.Reformulator):
     def __init__(self, *, greatest: bool = False) -> None:
         self._sign = -1.0 if greatest else 1.0
         self._tree = a2b_tree.new_a2b_tree()
-        self._room = MinimumMessages(new_message_room(64), np.empty(64))
+        self._columns, self._room = _new_room(64)
 
     def load(self, x: Floats, y: Floats) -> None:
         """Replace all points; none is NaN."""
@@ -76,15 +77,20 @@ class Extremes(base.Reformulator):
             if ended == Ended.NO_ROOM:
                 self._tree = a2b_tree.with_room(self._tree)
             elif ended == Ended.NO_ROOM_FOR_MESSAGES:
-                self._room = _roomier(self._room)
+                self._make_room()
             elif ended == Ended.ABSENT:
                 raise base.absent(changes, int(progress[Progress.CHANGES]))
         count = progress.item(Progress.MESSAGES)
-        room, value = self._room
         # Copies, since the room is written again.
-        inner_l, inner_r, outer_l, outer_r = room.ends[:, :count].copy()
-        payload = {"value": self._sign * value[:count] + 0.0}
-        return Messages(room.change[:count].copy(), inner_l, inner_r, outer_l, outer_r, payload)
+        inner_l, inner_r, outer_l, outer_r, value = self._columns[:, :count].copy()
+        change = self._room.room.change[:count].copy()
+        return Messages(change, inner_l, inner_r, outer_l, outer_r, {"value": value})
+
+    def _make_room(self) -> None:
+        """Make twice the room for messages; those written so far stay."""
+        columns, change = self._columns, self._room.room.change
+        self._columns, self._room = _new_room(2 * len(change))
+        self._columns[:, : len(change)], self._room.room.change[: len(change)] = columns, change
 
     def present(self, lows: Floats, highs: Floats) -> base.Present:
         """Return the `value` of each range, both ends included; NaN where it has no point."""
@@ -146,43 +152,34 @@ def _plain(numbers: Floats) -> Floats:
     return np.ascontiguousarray(numbers, dtype=np.float64) + 0.0
 
 
-def _roomier(out: MinimumMessages) -> MinimumMessages:
-    """Return twice the room, with the messages written so far."""
-    used = len(out.value)
-    larger = MinimumMessages(new_message_room(2 * used), np.empty(2 * used))
-    for old, new in zip((*out.room, out.value), (*larger.room, larger.value), strict=True):
-        new[..., :used] = old
-    return larger
+def _new_room(size: int) -> tuple[Floats, MinimumMessages]:
+    """Return room for messages, and the array that has their ends and values as its rows."""
+    columns = np.empty((5, size))
+    return columns, MinimumMessages(MessageRoom(np.empty(size, dtype=np.int64), columns[:4]), columns[4])
 
 
 # by row
 
 
-class _Entered:
+class _Entered(Struct):
     """A row that some subscriptions have: its number now, and how many subscriptions; 0 once it has left all of them."""
 
-    __slots__ = ("holders", "order", "place", "value")
-
-    def __init__(self, place: base.Place, order: int, value: Number) -> None:
-        self.place = place
-        self.order = order
-        self.value = value
-        self.holders = 0
+    place: base.Place
+    order: int
+    value: Number
+    holders: int = 0
 
 
 _Entry: TypeAlias = tuple[Number, int, _Entered]
 """A lower bound of the row's number, and the order that decides between equal ones."""
 
 
-class _Heap:
+class _Heap(Struct):
     """The entries of one subscription, some of rows that have left it, and its last answer."""
 
-    __slots__ = ("best", "entries", "limit")
-
-    def __init__(self) -> None:
-        self.entries: list[_Entry] = []
-        self.best: Number = math.inf  # no row
-        self.limit = _SLACK
+    entries: list[_Entry] = []
+    best: Number = math.inf  # no row
+    limit: int = _SLACK
 
 
 class Least(base.RowAggregate[Number, _Heap]):
@@ -193,16 +190,13 @@ class Least(base.RowAggregate[Number, _Heap]):
     now, are looked at again.
     """
 
+    new_state = _Heap
     sign = 1
 
     def __init__(self, compiled: CompiledRowView) -> None:
         super().__init__(compiled)
         self._entered: dict[base.Place, _Entered] = {}
         self._order = count()
-
-    def new_state(self) -> _Heap:
-        """Return an empty heap."""
-        return _Heap()
 
     def read(self, row: Row) -> Number | None:
         """Return the aggregated number, negated for the greatest."""

@@ -33,14 +33,11 @@ class _Told(Struct, frozen=True, eq=False):
         return hash(self.identity)
 
 
-class _Rows:
+class _Rows(Struct):
     """The rows of one subscription, in the order of their places."""
 
-    __slots__ = ("places", "told")
-
-    def __init__(self) -> None:
-        self.places: list[Place] = []
-        self.told: list[_Told] = []
+    places: list[Place] = []
+    told: list[_Told] = []
 
     def put(self, place: Place, told: _Told) -> None:
         at = bisect_left(self.places, place)
@@ -56,23 +53,18 @@ class _Rows:
         return tuple(told.row for told in self.told)
 
 
-class _Touched:
+class _Touched(Struct):
     """The rows of one subscription before a change, and those that have left and entered since."""
 
-    __slots__ = ("added", "old", "removed")
-
-    def __init__(self, old: tuple[_Shown, ...]) -> None:
-        self.old = old
-        self.removed: list[_Told] = []
-        self.added: list[_Told] = []
+    old: tuple[_Shown, ...]
+    removed: list[_Told] = []
+    added: list[_Told] = []
 
 
 class WholeRows(RowAggregate[_Told, _Rows]):
     """The rows in the order in which they came to their table, pairs by the left row first; equal ones all count."""
 
-    def new_state(self) -> _Rows:
-        """Return no rows."""
-        return _Rows()
+    new_state = _Rows
 
     def read(self, row: Row) -> _Told:
         """Return a row as subscribers see it."""

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import astuple
 from numpy.typing import NDArray
 
@@ -189,23 +190,18 @@ def totals_by_range(
 # by row
 
 
-class _Sum:
+class _Sum(Struct):
     """The sum of one subscription's numbers in parts, how many there are, and the last answer."""
 
-    __slots__ = ("answer", "count", "parts")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.parts = 0
-        self.answer: Number | None = None
+    count: int = 0
+    parts: int = 0
+    answer: Number | None = None
 
 
 class RowSum(base.RowAggregate[Number, _Sum]):
     """The sum, rounded once."""
 
-    def new_state(self) -> _Sum:
-        """Return the sum of no numbers."""
-        return _Sum()
+    new_state = _Sum
 
     def read(self, row: Row) -> Number | None:
         """Return the aggregated number."""
