@@ -16,16 +16,16 @@ from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from tocsin.language.normal import Cnf, Dnf
 from tocsin.language.semantics import truth
 from tocsin.matching.batches import EventBatch, IdArray
 from tocsin.matching.matcher import Matcher
-from tocsin.model.conditions import Operator, Predicate
+from tocsin.model.conditions import NEGATIONS, Operator, Predicate
 from tocsin.model.errors import MatcherError
 from tocsin.model.terms import Attribute
 from tocsin.model.values import Value
+from tocsin.structures.array_types import Float64s
 
 Weight: TypeAlias = float | Mapping[str, float]
 """A subscription's weight: one for all its predicates, or one for each attribute; those not named have 1."""
@@ -34,19 +34,6 @@ EventWeights: TypeAlias = Mapping[str, float] | Sequence[Mapping[str, float]]
 """The weights of an event's attributes, the same for all events or one mapping for each; those not named have 1."""
 
 _LARGEST: Final = sys.float_info.max
-
-NEGATIONS: Final = frozenset(
-    {
-        Operator.NE,
-        Operator.NOT_BETWEEN,
-        Operator.NOT_IN,
-        Operator.NOT_LIKE,
-        Operator.NOT_STARTS_WITH,
-        Operator.NOT_ENDS_WITH,
-        Operator.NOT_CONTAINS,
-        Operator.NOT_REGEX,
-    }
-)
 
 
 class Rankings(Struct, frozen=True):
@@ -57,7 +44,7 @@ class Rankings(Struct, frozen=True):
 
     offsets: IdArray  # int64[events + 1]
     ids: IdArray  # int64[ranked]
-    scores: NDArray[np.float64]  # [ranked]
+    scores: Float64s  # [ranked]
 
     @classmethod
     def of(cls, per_event: Iterable[Iterable[tuple[int, float]]]) -> Rankings:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -11,8 +11,8 @@ from tocsin.matching.base import IndexedMatcher
 from tocsin.matching.batches import IdArray
 from tocsin.matching.conjunction_store._kernels.numbers import unlink
 from tocsin.matching.conjunction_store._kernels.records import free_all, recall, store_all
-from tocsin.matching.conjunction_store.state import Expressions
-from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Keys, Op
+from tocsin.matching.conjunction_store.state import Expressions, StoreColumn
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELD_MASK, FIELDS, Keys, Op
 from tocsin.matching.encoding.conjunctions import EncodedClauses, EncodedConjunctions, encode_lists
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.model.errors import MatcherError
@@ -23,6 +23,8 @@ class StoredMatcher(IndexedMatcher):
 
     The state has the fields `store` and `records`.
     """
+
+    _moving: Expressions | None = None  # expressions between two places in the index
 
     def add_encoded(self, batch: EncodedConjunctions) -> None:
         """Add conjunctions that are encoded already, with this matcher's vocabulary."""
@@ -68,12 +70,34 @@ class StoredMatcher(IndexedMatcher):
             self._withdraw(expressions)
             self._forget(expressions)
 
+    def _relocate(self, batches: Iterable[Expressions]) -> None:
+        """Take stored expressions out of the index, and place them anew."""
+        for batch in batches:
+            self._moving = batch
+            self._finish_relocation()
+
+    def _finish_relocation(self) -> None:
+        if self._moving is not None:
+            self._withdraw(self._moving)
+            self._place(self._moving)
+            self._moving = None
+
+    def _finish_pending(self) -> None:
+        self._finish_relocation()
+        super()._finish_pending()
+
     def _placeable(self, numbers: Keys) -> Iterator[Expressions]:
         """Return stored expressions with the members of their lists, to be placed anew, a slice at a time."""
         return (with_lists(self.vocabulary, expressions) for expressions in self._recalled(numbers))
 
     def _recall(self, numbers: Keys, begin: int, into: Expressions) -> int:
-        return recall(self._store, self._state.records, numbers, begin, into)
+        part = numbers[begin : begin + len(into.numbers)]
+        return begin + recall(*self._records(part), part, into)
+
+    def _records(self, numbers: Keys) -> tuple[Keys, Keys, Keys]:
+        """Return the rows of all records, and where the rows of each expression begin and how many they are."""
+        rows, at = self._state.records.rows, self._store.rows[numbers, StoreColumn.RECORD].astype(np.int64)
+        return rows, at + 1, rows[at, 1]
 
     def _keep(self, ids: IdArray, expressions: Expressions) -> None:
         """Give expressions their numbers and keep their records; there is room."""
@@ -119,5 +143,5 @@ def check_sizes(expressions: Expressions, most: int, matcher: str) -> int:
 
 def attributes_of(expressions: Expressions) -> Keys:
     """Return the attributes of expressions' predicates, ascending."""
-    named = expressions.tags[expressions.tags >> FIELD_BITS != Op.RESIDUAL] & ((1 << FIELD_BITS) - 1)
+    named = expressions.tags[expressions.tags >> FIELD_BITS != Op.RESIDUAL] & FIELD_MASK
     return np.unique(named // FIELDS)

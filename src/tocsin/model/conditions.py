@@ -93,6 +93,11 @@ PAIRS: Final = (
 NEGATED: Final[dict[Operator, Operator]] = dict(PAIRS) | {b: a for a, b in PAIRS}
 """The operator that is true exactly where the first is false; both are unknown for the same values."""
 
+NEGATIONS: Final = frozenset(
+    o for o in Operator if o.startswith("not ") or o in (Operator.NE, Operator.NOT_REGEX)
+)
+"""The operators that say what a value is not."""
+
 FLIPPED: Final[dict[Operator, Operator]] = {
     Operator.EQ: Operator.EQ,
     Operator.NE: Operator.NE,

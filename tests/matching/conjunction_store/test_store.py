@@ -10,6 +10,7 @@ from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL
 from tocsin.matching.conjunction_store._kernels.numbers import add_numbers, free_numbers, take_from, unlink
 from tocsin.matching.conjunction_store._kernels.records import free_all, recall, store_all
 from tocsin.matching.conjunction_store.state import (
+    ConjunctionStore,
     Expressions,
     StoreColumn,
     StoreCounter,
@@ -23,6 +24,8 @@ from tocsin.matching.conjunction_store.state import (
 )
 from tocsin.matching.encoding.codes import FIELD_BITS, Op
 from tocsin.structures import blocks, hash_index
+from tocsin.structures.array_types import Int64s
+from tocsin.structures.blocks import Blocks
 
 _OPS = [Op.EQ, Op.LT, Op.BETWEEN, Op.NOT_BETWEEN, Op.IN, Op.RESIDUAL]
 _predicates = st.tuples(
@@ -48,6 +51,12 @@ def encoded(cnfs: list[list[list[tuple[Op, int, int, float]]]]) -> Expressions:
     )
 
 
+def recalled(store: ConjunctionStore, records: Blocks, numbers: Int64s, into: Expressions) -> int:
+    """Read expressions as a matcher does; return how many there was room for."""
+    at = store.rows[numbers, StoreColumn.RECORD].astype(np.int64)
+    return recall(records.rows, at + 1, records.rows[at, 1], numbers, into)
+
+
 @given(first=st.lists(_clauses, min_size=1, max_size=6), second=st.lists(_clauses, min_size=1, max_size=6))
 def test_expressions_are_recalled_as_they_were_stored(
     first: list[list[list[tuple[Op, int, int, float]]]], second: list[list[list[tuple[Op, int, int, float]]]]
@@ -58,7 +67,7 @@ def test_expressions_are_recalled_as_they_were_stored(
         store, records = with_room(store, len(cnfs)), blocks.with_room(records, record_rows(batch))
         store_all(store, records, np.arange(len(cnfs)), batch)
         into = blank_expressions(len(cnfs), 3 * len(batch.tags) + len(batch.bounds), weighted=True)
-        assert recall(store, records, batch.numbers, 0, into) == len(cnfs)
+        assert recalled(store, records, batch.numbers, into) == len(cnfs)
         for found, wanted in zip(first_expressions(into, len(cnfs))[:7], batch[:7], strict=True):
             assert found.tolist() == wanted.tolist()
         headings = records.rows[store.rows[batch.numbers, StoreColumn.RECORD], 0]
@@ -77,8 +86,8 @@ def test_recall_stops_where_there_is_no_room() -> None:
     batch = encoded([[[(Op.EQ, 0, 1, 1.0)]] * 3] * 4)
     store, records = with_room(new_store(2), 4), blocks.with_room(blocks.new_blocks(2), record_rows(batch))
     store_all(store, records, np.zeros(4, dtype=np.int64), batch)
-    assert recall(store, records, batch.numbers, 1, blank_expressions(4, 7)) == 3
-    assert recall(store, records, batch.numbers, 0, blank_expressions(1, 99)) == 1
+    assert recalled(store, records, batch.numbers[1:], blank_expressions(4, 7)) == 2
+    assert recalled(store, records, batch.numbers, blank_expressions(1, 99)) == 1
     assert chain_of(store, 0) == batch.numbers.tolist()
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tocsin.structures.array_types import Int32s, Int64s
 from tocsin.structures.jit import helper, kernel, prefetch
 
-NEEDS_RESIDUAL: Final = (
-    1 << 40
-)  # added to a conjunction that holds if Python says so of its residual predicates
+# Added to a conjunction that holds if Python says so of its residual predicates
+NEEDS_RESIDUAL: Final = 1 << 40
 _SHORT: Final = 24  # ids that are sorted sooner by comparing them
 _SIGN_BYTE: Final = 7
 DIGITS: Final = 256
@@ -19,13 +18,7 @@ DIGITS: Final = 256
 
 @kernel
 def gather_ids(
-    keys: NDArray[np.int64],
-    owner: NDArray[np.int32],
-    found: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    ids: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    counts: NDArray[np.int64],
+    keys: Int64s, owner: Int32s, found: Int64s, offsets: Int64s, ids: Int64s, ends: Int64s, counts: Int64s
 ) -> None:
     """Turn conjunctions into their subscriptions' ids, per event ascending and without repeats.
 
@@ -41,14 +34,7 @@ def gather_ids(
 
 @helper
 def gather_event(
-    keys: NDArray[np.int64],
-    owner: NDArray[np.int32],
-    found: NDArray[np.int64],
-    first: int,
-    last: int,
-    ids: NDArray[np.int64],
-    begin: int,
-    counts: NDArray[np.int64],
+    keys: Int64s, owner: Int32s, found: Int64s, first: int, last: int, ids: Int64s, begin: int, counts: Int64s
 ) -> int:
     """Write the ids of one event's conjunctions, from `first` to `last`, behind the first `begin`; return their end."""
     # Where there are many subscriptions, each look-up waits for memory: ask for all of an event's before any.
@@ -74,7 +60,7 @@ def gather_event(
 
 
 @helper
-def _sort(values: NDArray[np.int64], begin: int, end: int) -> None:
+def _sort(values: Int64s, begin: int, end: int) -> None:
     """Sort a short stretch in place, by insertion over shrinking gaps."""
     for gap in (10, 4, 1):
         for i in range(begin + gap, end):
@@ -87,14 +73,7 @@ def _sort(values: NDArray[np.int64], begin: int, end: int) -> None:
 
 
 @helper
-def _distribute(
-    values: NDArray[np.int64],
-    begin: int,
-    end: int,
-    room: NDArray[np.int64],
-    first: int,
-    counts: NDArray[np.int64],
-) -> None:
+def _distribute(values: Int64s, begin: int, end: int, room: Int64s, first: int, counts: Int64s) -> None:
     """Sort a stretch byte by byte, those in which its values differ; `room` is as long, from `first` on.
 
     No branch depends on the values, so none is foretold wrongly.

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-import numpy as np
-from numpy.typing import NDArray
-
 from tocsin.matching.conjunction_store.state import Expressions
-from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELD_MASK, FIELDS, Field, Op
+from tocsin.structures.array_types import Int32s
 from tocsin.structures.jit import helper
-
-_FIELD: Final = (1 << FIELD_BITS) - 1
-_IN, _RESIDUAL, _ANY = int(Op.IN), int(Op.RESIDUAL), int(Field.ANY)
 
 
 @helper
@@ -20,7 +13,7 @@ def has_residual(batch: Expressions, begin: int, end: int) -> bool:
     """Tell whether any of the predicates from `begin` to `end` is residual."""
     found = False
     for q in range(begin, end):
-        found |= batch.tags[q] >> FIELD_BITS == _RESIDUAL
+        found |= batch.tags[q] >> FIELD_BITS == Op.RESIDUAL
     return found
 
 
@@ -30,8 +23,8 @@ def required_field(batch: Expressions, q: int) -> int:
 
     A list whose members have several kinds requires the attribute only, as its tag says.
     """
-    field = batch.tags[q] & _FIELD
-    if batch.tags[q] >> FIELD_BITS != _IN:
+    field = batch.tags[q] & FIELD_MASK
+    if batch.tags[q] >> FIELD_BITS != Op.IN:
         return field
     begin, end = batch.starts[batch.which[q]], batch.starts[batch.which[q] + 1]
     for m in range(begin + 1, end):
@@ -43,12 +36,28 @@ def required_field(batch: Expressions, q: int) -> int:
 @helper
 def is_mixed(batch: Expressions, q: int) -> bool:
     """Tell whether a predicate is `in` a list whose members have several kinds."""
-    return batch.tags[q] >> FIELD_BITS == _IN and required_field(batch, q) % FIELDS == _ANY
+    return batch.tags[q] >> FIELD_BITS == Op.IN and required_field(batch, q) % FIELDS == Field.ANY
 
 
 @helper
-def count_uses(uses: NDArray[np.int32], batch: Expressions, change: int) -> None:
+def is_in_order(op: int, low: int, high: int, first: int, second: int) -> bool:
+    """Tell whether a value that lies at or between `low` and `high` satisfies an ordered predicate on these constants."""
+    if op == Op.LE:
+        return high <= first
+    if op == Op.GE:
+        return low >= first
+    if op == Op.LT:
+        return low < first
+    if op == Op.GT:
+        return high > first
+    if op == Op.BETWEEN:
+        return low >= first and high <= second
+    return low < first or high > second
+
+
+@helper
+def count_uses(uses: Int32s, batch: Expressions, change: int) -> None:
     """Add to the number of predicates on each attribute."""
     for q in range(batch.tags.shape[0]):
-        if batch.tags[q] >> FIELD_BITS != _RESIDUAL:
-            uses[(batch.tags[q] & _FIELD) // FIELDS] += change
+        if batch.tags[q] >> FIELD_BITS != Op.RESIDUAL:
+            uses[(batch.tags[q] & FIELD_MASK) // FIELDS] += change

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self
 
 import numpy as np
 
-from tocsin.language import parse_condition, to_dnf
 from tocsin.matching.base import longer
-from tocsin.matching.batches import ConjunctionBatch, EventBatch, IdArray
+from tocsin.matching.batches import IdArray
 from tocsin.matching.be_tree import state as arrays
 from tocsin.matching.be_tree._kernels.adaptation import collect, judge, to_be_moved
 from tocsin.matching.be_tree._kernels.matching import match
 from tocsin.matching.be_tree._kernels.placement import place, take_out
-from tocsin.matching.be_tree._kernels.records import forget, keep, recall
-from tocsin.matching.be_tree.state import NodeInfo, State, Top, Total, new_state
+from tocsin.matching.be_tree._kernels.records import forget, keep
+from tocsin.matching.be_tree.state import Node, NodeInfo, State, StoredColumn, Top, Total, new_state
 from tocsin.matching.be_tree.value_lists import release_lists, retain_lists
 from tocsin.matching.conjunction_store.state import Expressions, StoreCounter
 from tocsin.matching.encoding.codes import Keys
@@ -71,7 +70,6 @@ class BeTree(StoredMatcher):
         self._seen = 0  # events since the current window began
         self._is_first = True  # whether no window was reviewed yet
         self._counted = 0  # events of the window under review; 0 for the first
-        self._moving: Expressions | None = None  # conjunctions between two places
 
     # adding and removing
 
@@ -96,8 +94,10 @@ class BeTree(StoredMatcher):
         release_lists(self._state, expressions)
         super()._release(expressions)
 
-    def _recall(self, numbers: Keys, begin: int, into: Expressions) -> int:
-        return recall(self._state, numbers, begin, into)
+    def _records(self, numbers: Keys) -> tuple[Keys, Keys, Keys]:
+        rows, stored = self._state.leaves.rows, self._store.rows[numbers]
+        at = self._state.nodes[stored[:, StoredColumn.NODE], Node.LEAF] + stored[:, StoredColumn.ROW]
+        return rows, at + 1, rows[at, 1]
 
     def _place(self, expressions: Expressions) -> None:
         """Put conjunctions into the tree, and split the leaves that become overfull."""
@@ -109,13 +109,6 @@ class BeTree(StoredMatcher):
 
     def _withdraw(self, expressions: Expressions) -> None:
         take_out(self._state, expressions.numbers)
-
-    def _finish_pending(self) -> None:
-        if self._moving is not None:
-            self._withdraw(self._moving)
-            self._place(self._moving)
-            self._moving = None
-        super()._finish_pending()
 
     # adaptation
 
@@ -164,11 +157,7 @@ class BeTree(StoredMatcher):
         self._is_first = False
 
     def _move(self, numbers: Keys) -> None:
-        for batch in self._recalled(numbers):
-            self._moving = batch
-            self._withdraw(batch)
-            self._place(batch)
-        self._moving = None
+        self._relocate(self._recalled(numbers))
         self._state.totals[Total.MOVES] += len(numbers)
 
     # matching
@@ -240,15 +229,12 @@ class BeTree(StoredMatcher):
             self._state.attributes.seen[:] = 0
 
     @classmethod
-    def warm_up(cls) -> None:
-        """Compile all kernels by using a small matcher in every way."""
-        matcher = cls(capacity=1, window=1)
-        texts = ["a = 1 and b > 2", "a in (1, 2) and c is present", "s like '%x_'", "true", "a = 2", "a = 3"]
-        conditions = [parse_condition(text) for text in texts]
-        matcher.add(ConjunctionBatch.of((i, to_dnf(one)) for i, one in enumerate(conditions)))
-        for _ in range(4):
-            matcher.match(EventBatch.of_dicts([{"a": 1, "b": 1, "c": 2, "d": 3, "s": "x"}]))
-        matcher.remove(np.arange(len(texts)))
+    def _eager(cls) -> Self:
+        return cls(capacity=1, window=1)
+
+    def _use(self, events: list[dict[str, object]]) -> None:
+        for _ in range(40):  # until a window is reviewed, and conjunctions are moved
+            super()._use(events)
 
 
 def _is_number(value: object, *types: type) -> bool:

@@ -11,11 +11,12 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tocsin.matching.conjunction_store.state import ConjunctionStore, new_store, with_room
+from tocsin.matching.conjunction_store import state as conjunction_store
+from tocsin.matching.conjunction_store.state import ConjunctionStore
 from tocsin.matching.encoding.codes import FIELDS
 from tocsin.structures import blocks, hash_index
+from tocsin.structures.array_types import Float64s, Int32s, Int64s, zeros
 from tocsin.structures.blocks import Blocks
 from tocsin.structures.growth import grown
 from tocsin.structures.hash_index import HashIndex
@@ -140,50 +141,48 @@ class Total(IntEnum):
 class Fields(NamedTuple):
     """By field. All but `tree` belong to the current count, if `stamp` says so."""
 
-    tree: NDArray[np.int32]  # the tree of the root's partition, or -1
-    stamp: NDArray[np.int64]
-    tally: NDArray[np.int32]  # members of a leaf with a predicate on it; -1 if the path to the leaf has it
-    last: NDArray[
-        np.int32
-    ]  # the member counted last; while a conjunction is placed, its row in `State.wants`
+    tree: Int32s  # the tree of the root's partition, or -1
+    stamp: Int64s
+    tally: Int32s  # members of a leaf with a predicate on it; -1 if the path to the leaf has it
+    # The member counted last; while a conjunction is placed, its row in `State.wants`
+    last: Int32s
 
 
 class Attributes(NamedTuple):
     """By attribute."""
 
-    slots: NDArray[np.int64]  # the last event that had it, and below 32 bits the row of its first pair
-    seen: NDArray[np.int64]  # events that had it in the current window
-    share: NDArray[np.float64]  # share of the events that had it in the windows before
-    uses: NDArray[np.int32]  # predicates on it
+    slots: Int64s  # the last event that had it, and below 32 bits the row of its first pair
+    seen: Int64s  # events that had it in the current window
+    share: Float64s  # share of the events that had it in the windows before
+    uses: Int32s  # predicates on it
 
 
 class State(NamedTuple):
     """All arrays. Only the holder of the matcher's lock may write."""
 
-    nodes: NDArray[np.int64]  # [nodes, Node]
-    info: NDArray[np.int32]  # [nodes, NodeInfo]
-    bounds: NDArray[np.int64]  # [nodes, 2] the least and the greatest value of its interval
-    leaves: (
-        Blocks  # rows: a conjunction's number and the number of its rows, then these, each a key and a tag
-    )
+    nodes: Int64s  # [nodes, Node]
+    info: Int32s  # [nodes, NodeInfo]
+    bounds: Int64s  # [nodes, 2] the least and the greatest value of its interval
+    # Rows: a conjunction's number and the number of its rows, then these, each a key and a tag
+    leaves: Blocks
     directories: Blocks  # rows: a field, and below 32 bits the tree of its partition
     partition_index: HashIndex  # keys: a node and a field; its entry is the partition's number
-    partitions: NDArray[np.int32]  # [partitions, Partition]
-    figures: NDArray[np.float64]  # [partitions, Figure]
+    partitions: Int32s  # [partitions, Partition]
+    figures: Float64s  # [partitions, Figure]
     store: ConjunctionStore
-    lists: NDArray[np.int64]  # [codes, ValueList]
+    lists: Int64s  # [codes, ValueList]
     members: Blocks  # rows: a field and a key, in order within a list
     fields: Fields
     attributes: Attributes
-    pairs: NDArray[np.int64]  # [pairs, Pair] of the current event
-    present: NDArray[np.int64]  # [fields, 2] fields of the current event, each with its first pair
-    queue: NDArray[np.int64]  # nodes that the event visits, and above 32 bits the pair that leads there
-    draft: NDArray[np.int64]  # [rows, 2] the current conjunction, as a leaf stores it
-    wants: NDArray[np.int64]  # [predicates, 3] its fields, and the interval that the value must lie in
-    overfull: NDArray[np.int64]  # nodes whose leaves may exceed their capacity
-    tops: NDArray[np.int64]  # [Top]
-    settings: NDArray[np.float64]  # [Setting]
-    totals: NDArray[np.float64]  # [Total]
+    pairs: Int64s  # [pairs, Pair] of the current event
+    present: Int64s  # [fields, 2] fields of the current event, each with its first pair
+    queue: Int64s  # nodes that the event visits, and above 32 bits the pair that leads there
+    draft: Int64s  # [rows, 2] the current conjunction, as a leaf stores it
+    wants: Int64s  # [predicates, 3] its fields, and the interval that the value must lie in
+    overfull: Int64s  # nodes whose leaves may exceed their capacity
+    tops: Int64s  # [Top]
+    settings: Float64s  # [Setting]
+    totals: Float64s  # [Total]
 
 
 def new_state(capacity: int, min_partition: int, alpha: float) -> State:
@@ -200,33 +199,31 @@ def new_state(capacity: int, min_partition: int, alpha: float) -> State:
     info[ROOT, NodeInfo.CAPACITY] = capacity
     bounds = np.zeros((64, 2), dtype=np.int64)
     bounds[ROOT] = LOWEST, HIGHEST
-    return State(
-        nodes,
-        info,
-        bounds,
-        blocks.new_blocks(2),
-        blocks.new_blocks(1),
-        hash_index.new_hash_index(2),
-        np.zeros((64, len(Partition)), dtype=np.int32),
-        np.zeros((64, len(Figure)), dtype=np.float64),
-        new_store(len(StoredColumn) + 1),
-        np.zeros((64, len(ValueList)), dtype=np.int64),
-        blocks.new_blocks(2),
-        Fields(
-            np.full(64, -1, np.int32), np.zeros(64, np.int64), np.zeros(64, np.int32), np.zeros(64, np.int32)
-        ),
-        Attributes(
-            np.zeros(8, np.int64), np.zeros(8, np.int64), np.zeros(8, np.float64), np.zeros(8, np.int32)
-        ),
-        np.zeros((256, 8), dtype=np.int64),  # a power of two, so that a pair lies in one cache line
-        np.zeros((256, 2), dtype=np.int64),
-        np.zeros(4096, dtype=np.int64),
-        np.zeros((64, 2), dtype=np.int64),
-        np.zeros((64, 3), dtype=np.int64),
-        np.zeros(256, dtype=np.int64),
-        tops,
-        np.array([capacity, min_partition, alpha], dtype=np.float64),
-        totals,
+    return zeros(
+        State,
+        64,
+        nodes=nodes,
+        info=info,
+        bounds=bounds,
+        leaves=blocks.new_blocks(2),
+        directories=blocks.new_blocks(1),
+        partition_index=hash_index.new_hash_index(2),
+        partitions=len(Partition),
+        figures=len(Figure),
+        store=conjunction_store.new_store(len(StoredColumn) + 1),
+        lists=len(ValueList),
+        members=blocks.new_blocks(2),
+        fields=zeros(Fields, 64, tree=np.full(64, -1, dtype=np.int32)),
+        attributes=zeros(Attributes, 8),
+        pairs=np.zeros((256, 8), dtype=np.int64),  # a power of two, so that a pair lies in one cache line
+        present=np.zeros((256, 2), dtype=np.int64),
+        queue=np.zeros(4096, dtype=np.int64),
+        draft=2,
+        wants=3,
+        overfull=np.zeros(256, dtype=np.int64),
+        tops=tops,
+        settings=np.array([capacity, min_partition, alpha], dtype=np.float64),
+        totals=totals,
     )
 
 
@@ -243,7 +240,7 @@ def with_attributes(state: State, count: int) -> State:
 
 def with_conjunctions(state: State, conjunctions: int, widest: int) -> State:
     """Return the state with room for more conjunctions, the widest of which has so many predicates."""
-    state = state._replace(store=with_room(state.store, conjunctions))
+    state = state._replace(store=conjunction_store.with_room(state.store, conjunctions))
     return grown(grown(state, ("wants",), widest), ("draft",), 2 * widest + 1)
 
 

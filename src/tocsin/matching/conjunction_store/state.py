@@ -10,10 +10,10 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching.encoding.codes import FIELD_BITS, Keys, Op
 from tocsin.structures import hash_index
+from tocsin.structures.array_types import Float64s, Int32s, Int64s
 from tocsin.structures.growth import grown
 from tocsin.structures.hash_index import HashIndex
 
@@ -46,10 +46,10 @@ class ConjunctionStore(NamedTuple):
     """Expressions by number, and the chain of each subscription's expressions, the newest first."""
 
     ids: HashIndex  # keys: a subscription's id
-    newest: NDArray[np.int32]  # by entry of `ids`: its newest expression
-    owner: NDArray[np.int32]  # by number: the entry of its subscription's id, or -1 if the number is free
-    rows: NDArray[np.int32]  # [numbers, columns] SIBLING, then what the matcher keeps
-    counters: NDArray[np.int64]  # [4]
+    newest: Int32s  # by entry of `ids`: its newest expression
+    owner: Int32s  # by number: the entry of its subscription's id, or -1 if the number is free
+    rows: Int32s  # [numbers, columns] SIBLING, then what the matcher keeps
+    counters: Int64s  # [4]
 
 
 class Expressions(NamedTuple):
@@ -65,7 +65,7 @@ class Expressions(NamedTuple):
     tags: Keys  # int64[predicates]
     lows: Keys  # int64[predicates]
     highs: Keys  # int64[predicates]
-    weights: NDArray[np.float64] = _NO_WEIGHTS  # [predicates], or none if all are 1
+    weights: Float64s = _NO_WEIGHTS  # [predicates], or none if all are 1
     which: Keys = _NONE  # int64[predicates] the list of an `in` or `not in`, else -1
     starts: Keys = _NONE  # int64[lists + 1]
     fields: Keys = _NONE  # int64[members]

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from tocsin.formats.arrow_rows import arrow_rows
 from tocsin.formats.records import UnreadableRecord
@@ -26,6 +25,7 @@ from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.model.errors import EventError
 from tocsin.model.event import STREAM, Event, flatten
 from tocsin.model.values import Value
+from tocsin.structures.array_types import Bools, Int64s
 
 _CELLS: Final = 1 << 18  # of a piece that is encoded at a time, so that it fits the cache
 _FEWEST: Final = 1 << 10  # rows of such a piece
@@ -125,14 +125,14 @@ class ArrowEvents(EventBatch):
     def _with_stream(self, row: Mapping[str, Value]) -> Mapping[str, Value]:
         return row if self.stream is None or row is REFUSED else {**row, STREAM: self.stream}
 
-    def _kept(self) -> NDArray[np.bool_] | None:
+    def _kept(self) -> Bools | None:
         if not self.faults:
             return None
         kept = np.ones(len(self), dtype=np.bool_)
         kept[list(self.faults)] = False
         return kept
 
-    def _encode(self, piece: Any, vocabulary: Vocabulary, kept: NDArray[np.bool_] | None) -> EncodedEvents:
+    def _encode(self, piece: Any, vocabulary: Vocabulary, kept: Bools | None) -> EncodedEvents:
         codes = vocabulary.names.codes
         columns: list[FieldColumn] = []
         with np.errstate(invalid="ignore"):  # a NaN, whose row is faulty
@@ -209,5 +209,5 @@ def _joined(pieces: list[EncodedEvents]) -> EncodedEvents:
     return EncodedEvents(_concatenated([np.zeros(1, dtype=np.int64), *offsets]), fields, keys, lows, highs)
 
 
-def _concatenated(arrays: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+def _concatenated(arrays: list[Int64s]) -> Int64s:
     return np.concatenate(arrays) if arrays else np.empty(0, dtype=np.int64)

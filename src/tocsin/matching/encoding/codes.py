@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 from tocsin.model.conditions import Operator
 from tocsin.model.timestamps import microseconds
 from tocsin.model.values import Value
+from tocsin.structures.array_types import Float64s
 
 Keys: TypeAlias = NDArray[np.int64]
 
 FIELDS: Final = 8  # an attribute has this many fields
 FIELD_BITS: Final = 40  # a tag is an operator above these bits, and a field below
+FIELD_MASK: Final = (1 << FIELD_BITS) - 1
 EXACT: Final = 2**53  # all integers up to here are floats
 _PREFIX: Final = 7
 _SIGN: Final = 0x7FFFFFFFFFFFFFFF
@@ -64,7 +66,7 @@ OPS: Final[dict[Operator, Op]] = {Operator[op.name]: op for op in Op if op is no
 OPERATORS: Final[dict[Op, Operator]] = {op: operator for operator, op in OPS.items()}
 
 
-def keys_of_numbers(numbers: NDArray[np.float64]) -> Keys:
+def keys_of_numbers(numbers: Float64s) -> Keys:
     """Return the keys of floats: integers in the same order, neighbours next to each other, -0.0 as 0.0."""
     bits = (numbers + 0.0).view(np.int64)
     return np.asarray(bits ^ ((bits >> 63) & _SIGN))

@@ -34,9 +34,8 @@ class FieldColumn(NamedTuple):
     keys: Keys  # int64[events]
     valid: Mask | None = None  # [events]
     orders: tuple[Keys, Keys] | None = None  # lows and highs, where they are not the keys
-    words: tuple[Sequence[str | None], NDArray[np.intp]] | None = (
-        None  # distinct strings to test, and each event's
-    )
+    # Distinct strings to test, and each event's
+    words: tuple[Sequence[str | None], NDArray[np.intp]] | None = None
 
 
 def leaf_paths(schema: Iterable[Any]) -> list[str] | None:

@@ -16,6 +16,7 @@ from tocsin.matching.encoding.codes import EXACT, FIELD_BITS, FIELDS, OPS, Field
 from tocsin.matching.encoding.vocabulary import Encoded, Vocabulary
 from tocsin.model.conditions import Operator, Predicate
 from tocsin.model.terms import Attribute, Parameter, subterms
+from tocsin.structures.array_types import Int64s
 
 _FEW: Final = 2  # rows up to which encoding by column is not worth it
 _REWRITTEN: Final = (Operator.LIKE, Operator.NOT_LIKE)  # to other operators, depending on the constant
@@ -90,7 +91,7 @@ def _flattened(group: ClauseGroup) -> ConjunctionGroup:
     return ConjunctionGroup(tuple(p for clause in group.shape for p in clause), group.ids, group.columns)
 
 
-def _summed(sizes: Sequence[int] | NDArray[np.int64]) -> Keys:
+def _summed(sizes: Sequence[int] | Int64s) -> Keys:
     """Return the offsets of consecutive ranges of these sizes."""
     offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=offsets[1:])
@@ -156,9 +157,7 @@ def _encode_group(group: ConjunctionGroup, vocabulary: Vocabulary) -> EncodedCon
     return EncodedConjunctions(ids, offsets, *(np.ascontiguousarray(part.reshape(-1)) for part in table))
 
 
-def _encode_column(
-    predicate: Predicate, group: ConjunctionGroup, vocabulary: Vocabulary
-) -> NDArray[np.int64]:
+def _encode_column(predicate: Predicate, group: ConjunctionGroup, vocabulary: Vocabulary) -> Int64s:
     """Return the tags, lows and highs of one predicate of the shape in every row."""
     names = [operand.name for operand in predicate.operands if type(operand) is Parameter]
     rows = len(group.ids)

@@ -7,53 +7,34 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from tocsin.language import Cnf, parse_condition, to_cnf
+from tocsin.language import Cnf
+from tocsin.matching import ranking
 from tocsin.matching.base import longer
 from tocsin.matching.batches import ConjunctionBatch, EventBatch, IdArray
 from tocsin.matching.conjunction_store._kernels.numbers import unlink
+from tocsin.matching.conjunction_store._kernels.records import recall
 from tocsin.matching.conjunction_store.state import Expressions, blank_expressions, first_expressions
-from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Keys, Op
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELD_MASK, FIELDS, Keys, Op
 from tocsin.matching.encoding.events import EncodedEvents, encode_events
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.k_index import state as arrays
-from tocsin.matching.k_index._kernels.expressions import drop_members, free_expressions, intern, recall
+from tocsin.matching.k_index._kernels.expressions import drop_members, free_expressions, intern
 from tocsin.matching.k_index._kernels.matching import match
 from tocsin.matching.k_index._kernels.ranking import Best, Given, rank
 from tocsin.matching.k_index.postings_writer import PostingsWriter
-from tocsin.matching.k_index.state import (
-    MOST_PREDICATES,
-    DirectoryTop,
-    DraftTop,
-    Expression,
-    Member,
-    PostedCount,
-    State,
-    TableTop,
-    Total,
-    new_state,
-)
+from tocsin.matching.k_index.state import DirectoryTop, DraftTop, Expression, Member, State, Total
 from tocsin.matching.matcher import Explanation, PredicateTruth
-from tocsin.matching.ranking import (
-    NEGATIONS,
-    EventWeights,
-    Rankings,
-    Weight,
-    best,
-    check_event_weights,
-    check_top,
-    check_weight,
-    event_weight,
-    score,
-)
+from tocsin.matching.ranking import EventWeights, Rankings, Weight
 from tocsin.matching.registry import register
 from tocsin.matching.stored_matcher import StoredMatcher, check_sizes, with_lists
+from tocsin.model.conditions import NEGATIONS
 from tocsin.model.errors import MatcherError
 from tocsin.model.event import Event
 from tocsin.model.terms import Attribute
 from tocsin.model.values import Value
 from tocsin.structures import hash_index
+from tocsin.structures.array_types import Int32s
 
-_FIELD: Final = (1 << FIELD_BITS) - 1
 _ABSENCE: Final = ("fails", "satisfies")
 
 
@@ -79,7 +60,7 @@ class KIndex(StoredMatcher):
         super().__init__(vocabulary)
         self.expansion = expansion
         self.absence = absence
-        self._postings = PostingsWriter(new_state(expansion, absence=absence == "satisfies"))
+        self._postings = PostingsWriter(arrays.new_state(expansion, absence=absence == "satisfies"))
         self._weights: Mapping[int, Weight] = {}  # of the batch that is being added
 
     @property
@@ -95,7 +76,7 @@ class KIndex(StoredMatcher):
     def add(self, subscriptions: ConjunctionBatch) -> None:
         """Add conjunctions and CNFs with their weights; any one of the expressions that carry an id satisfies it."""
         for weight in subscriptions.weights.values():
-            check_weight(weight)
+            ranking.check_weight(weight)
         with self._lock:
             self._weights = subscriptions.weights
             try:
@@ -144,12 +125,12 @@ class KIndex(StoredMatcher):
     def _path(self, tag: int, low: int) -> str | None:
         """Return the attribute that is the subject of a predicate, if its subject is one."""
         if tag >> FIELD_BITS != Op.RESIDUAL:
-            return self.vocabulary.names.value((tag & _FIELD) // FIELDS)
+            return self.vocabulary.names.value((tag & FIELD_MASK) // FIELDS)
         subject = self.vocabulary.predicate(low).subject
         return subject.path if type(subject) is Attribute else None
 
     def _make_room(self, expressions: Expressions) -> None:
-        most = check_sizes(expressions, MOST_PREDICATES, "k-index takes")
+        most = check_sizes(expressions, arrays.MOST_PREDICATES, "k-index takes")
         state = arrays.with_attributes(self._state, self.vocabulary.names.top)
         self._state = arrays.with_expressions(arrays.with_sizes(state, most, most), expressions)
 
@@ -175,18 +156,20 @@ class KIndex(StoredMatcher):
 
     # recall
 
-    def _recall(self, numbers: Keys, begin: int, into: Expressions) -> int:
-        stored = self._store.rows[numbers, Member.EXPRESSION].astype(np.int64)
-        reached = recall(self._state.table, stored, begin, into)
-        into.numbers[: reached - begin] = numbers[begin:reached]
-        return reached
+    def _records(self, numbers: Keys) -> tuple[Keys, Keys, Keys]:
+        return self._table_records(self._store.rows[numbers, Member.EXPRESSION])
+
+    def _table_records(self, numbers: Keys | Int32s) -> tuple[Keys, Keys, Keys]:
+        """Return the records of expressions by their numbers in the table."""
+        records = self._state.table.rows[numbers, : Expression.LENGTH + 1]
+        starts, counts = np.ascontiguousarray(records.T, dtype=np.int64)
+        return self._state.table.records.rows, starts, counts
 
     def _stored(self, numbers: Keys) -> Expressions:
         """Return expressions by their numbers in the table, with weights."""
-        table = self._state.table
-        room = int(np.abs(table.rows[numbers, Expression.LENGTH]).sum(dtype=np.int64))
-        into = blank_expressions(len(numbers), room, weighted=True)
-        recall(table, numbers, 0, into)
+        rows, starts, counts = self._table_records(numbers)
+        into = blank_expressions(len(numbers), int(np.abs(counts).sum()), weighted=True)
+        recall(rows, starts, counts, numbers, into)
         return first_expressions(into, len(numbers))
 
     # matching
@@ -220,8 +203,8 @@ class KIndex(StoredMatcher):
 
     def rank(self, events: EventBatch, top: int, weights: EventWeights) -> Rankings:
         """Return, per event, the best `top` of the subscriptions that it satisfies, with the `weights` of the events."""
-        check_top(top)
-        check_event_weights(weights, len(events))
+        ranking.check_top(top)
+        ranking.check_event_weights(weights, len(events))
         with self._lock:
             encoded = encode_events(events, self.vocabulary)
             self._prepare()
@@ -236,9 +219,11 @@ class KIndex(StoredMatcher):
                 for member in members[offsets[place] : offsets[place + 1]].tolist():
                     if member >= 0:
                         id_ = int(self._store.ids.keys[self._store.owner[member], 0])
-                        own = self._score(member, events.attributes(place), event_weight(weights, place))
+                        own = self._score(
+                            member, events.attributes(place), ranking.event_weight(weights, place)
+                        )
                         ranked[id_] = max(ranked.get(id_, 0.0), own)
-                rows.append(best(ranked.items(), top))
+                rows.append(ranking.best(ranked.items(), top))
             return Rankings.of(rows)
 
     def _rank(self, events: EncodedEvents, given: Given, top: int) -> tuple[Best, Keys, Keys]:
@@ -279,7 +264,7 @@ class KIndex(StoredMatcher):
         paths = map(self._path, batch.tags.tolist(), batch.lows.tolist())
         own = {path: weight for path, weight in zip(paths, batch.weights.tolist(), strict=True) if path}
         (clauses,) = self._decode([member])
-        return score(Cnf(clauses), attributes, own, weights)
+        return ranking.score(Cnf(clauses), attributes, own, weights)
 
     # figures
 
@@ -287,9 +272,9 @@ class KIndex(StoredMatcher):
         totals, directory = self._state.totals, self._state.directory
         seen = max(float(totals[Total.SEEN]), 1.0)
         return {
-            "distinct expressions": int(self._state.table.tops[TableTop.LIVE_EXPRESSIONS]),
+            "distinct expressions": int(self._state.table.tops[arrays.TableTop.LIVE_EXPRESSIONS]),
             "keys": hash_index.live_entries(directory.keys),
-            "lists": int(directory.posted.counts[PostedCount.LISTS]),
+            "lists": int(directory.posted.counts[arrays.PostedCount.LISTS]),
             "entries": int(directory.tops[DirectoryTop.ENTRIES]),
             "lists per event": float(totals[Total.LOOKED]) / seen,
             "skips per event": float(totals[Total.STEPS]) / seen,
@@ -314,19 +299,3 @@ class KIndex(StoredMatcher):
         if self.vocabulary.encode(tested.predicate).tag >> FIELD_BITS == Op.RESIDUAL:
             return tested
         return PredicateTruth(tested.predicate, tested.value, True)
-
-    @classmethod
-    def warm_up(cls) -> None:
-        """Compile all kernels by using a small matcher in every way."""
-        matcher = cls()
-        texts = [
-            "a = 1 and b > 2",
-            "a in (1, 2) and c is present",
-            "s like '%x_'",
-            "true",
-            "(a = 1 or c = 2) and b > 1",
-        ]
-        conditions = [parse_condition(text) for text in texts]
-        matcher.add(ConjunctionBatch.of((i, to_cnf(one)) for i, one in enumerate(conditions)))
-        matcher.match(EventBatch.of_dicts([{"a": 1, "b": 1, "c": 2, "d": 3, "s": "x"}]))
-        matcher.remove(np.arange(len(texts)))

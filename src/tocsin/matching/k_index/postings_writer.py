@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching.conjunction_store.state import Expressions
 from tocsin.matching.encoding.codes import Keys
@@ -15,6 +14,7 @@ from tocsin.matching.k_index._kernels.entries import draft_expressions
 from tocsin.matching.k_index._kernels.placement import place_drafted, withdraw_drafted
 from tocsin.matching.k_index.state import DraftTop, Fields, Setting, State
 from tocsin.model.errors import MatcherError
+from tocsin.structures.array_types import Bools
 from tocsin.structures.growth import bytes_of
 from tocsin.structures.memory import available_mb
 
@@ -114,7 +114,7 @@ def _distance(fields: Fields, field: int) -> int:
     return int(max(below, fields.wanted_high[field] - fields.high[field]))
 
 
-def _widen(fields: Fields, which: Keys, share: int) -> NDArray[np.bool_]:
+def _widen(fields: Fields, which: Keys, share: int) -> Bools:
     """Grow domains by up to `share` values at either end; tell which are not as wide as wanted yet."""
     low, high = fields.low[which], fields.high[which]
     wanted_low, wanted_high = fields.wanted_low[which], fields.wanted_high[which]

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tocsin.matching.conjunction_store.state import (
-    ConjunctionStore,
-    Expressions,
-    new_store,
-    record_rows,
-    with_room,
-)
+from tocsin.matching.conjunction_store import state as conjunction_store
+from tocsin.matching.conjunction_store.state import ConjunctionStore, Expressions
 from tocsin.matching.encoding.codes import FIELDS
 from tocsin.structures import blocks, hash_index, sorted_runs
+from tocsin.structures.array_types import Float64s, Int32s, Int64s, UInt8s, UInt64s, zeros
 from tocsin.structures.blocks import Blocks
 from tocsin.structures.growth import grown
 from tocsin.structures.hash_index import HashIndex
@@ -54,12 +49,8 @@ HAS_RESIDUAL: Final = 1
 LOOSE: Final = 2  # some clause is satisfied by an absent attribute
 WEIGHED: Final = 4  # some predicate has a weight other than 1
 
-_BY_SIZE_OR_CLAUSE: Final = (
-    "head",
-    "counts",
-    "counter",
-    "score",
-)  # arrays of `Lists`; the others are by list
+# Arrays of `Lists`; the others are by list
+_BY_SIZE_OR_CLAUSE: Final = ("head", "counts", "counter", "score")
 
 
 class Key(IntEnum):
@@ -68,9 +59,8 @@ class Key(IntEnum):
     SLOT = 0
     LOW = 1
     HIGH = 2
-    HEADERS = (
-        3  # its lists: the first header, their number above 32 bits, and above 56 the class of their block
-    )
+    # Its lists: the first header, their number above 32 bits, and above 56 the class of their block
+    HEADERS = 3
 
 
 class KeyRow(IntEnum):
@@ -177,91 +167,89 @@ class Total(IntEnum):
 class Words(NamedTuple):
     """Blocks of posting entries, in the sizes of `tocsin.structures.blocks`."""
 
-    words: NDArray[
-        np.int32
-    ]  # an expression's number, and in the lowest bit whether the entry holds or refuses
-    free: NDArray[np.int64]  # [64] by class: the first free block, or -1
-    top: NDArray[np.int64]  # [1] words ever used
+    # An expression's number, and in the lowest bit whether the entry holds or refuses
+    words: Int32s
+    free: Int64s  # [64] by class: the first free block, or -1
+    top: Int64s  # [1] words ever used
 
 
 class Fields(NamedTuple):
     """By field."""
 
-    low: NDArray[
-        np.int64
-    ]  # the domain over which open ranges are expanded; empty while `low` is above `high`
-    high: NDArray[np.int64]
-    wanted_low: NDArray[np.int64]  # the domain that it grows to
-    wanted_high: NDArray[np.int64]
-    flags: NDArray[np.uint8]
-    lane: NDArray[np.int32]  # its first lane, or -1
-    values: NDArray[np.int32]  # keys of its values
-    runs: NDArray[np.int32]  # keys that ask for any value
-    occurrences: NDArray[np.int32]  # numbers that its slots may have
+    # The domain over which open ranges are expanded; empty while `low` is above `high`
+    low: Int64s
+    high: Int64s
+    wanted_low: Int64s  # the domain that it grows to
+    wanted_high: Int64s
+    flags: UInt8s
+    lane: Int32s  # its first lane, or -1
+    values: Int32s  # keys of its values
+    runs: Int32s  # keys that ask for any value
+    occurrences: Int32s  # numbers that its slots may have
 
 
 class Lists(NamedTuple):
     """The current event's keys, and their lists by size."""
 
-    key: NDArray[np.int64]  # the keys
-    row: NDArray[np.int64]  # headers of lists
-    source: NDArray[np.int64]  # the key of each list, as a position in `key`
-    following: NDArray[np.int64]  # the next list of the same size, or -1
-    packed: NDArray[np.uint64]  # cursors of the lists that are merged: entry and list, ascending
-    which: NDArray[np.int64]  # by merged list: its position in `row`
-    at: NDArray[np.int64]  # by merged list: its current entry,
-    end: NDArray[np.int64]  # and the end of its block
-    shelf: NDArray[np.int64]  # by merged list: the directory row of its block, and the last one
-    last_shelf: NDArray[np.int64]
-    bound: NDArray[np.float64]  # by merged list: the highest score of an entry
-    head: NDArray[np.int64]  # [sizes] the first list of a size, or -1
-    counts: NDArray[np.int64]  # [sizes]
-    counter: NDArray[np.int32]  # [clauses]
-    score: NDArray[np.float64]  # [clauses]
+    key: Int64s  # the keys
+    row: Int64s  # headers of lists
+    source: Int64s  # the key of each list, as a position in `key`
+    following: Int64s  # the next list of the same size, or -1
+    packed: UInt64s  # cursors of the lists that are merged: entry and list, ascending
+    which: Int64s  # by merged list: its position in `row`
+    at: Int64s  # by merged list: its current entry,
+    end: Int64s  # and the end of its block
+    shelf: Int64s  # by merged list: the directory row of its block, and the last one
+    last_shelf: Int64s
+    bound: Float64s  # by merged list: the highest score of an entry
+    head: Int64s  # [sizes] the first list of a size, or -1
+    counts: Int64s  # [sizes]
+    counter: Int32s  # [clauses]
+    score: Float64s  # [clauses]
 
 
 class Posted(NamedTuple):
     """Posting lists by header."""
 
     headers: Blocks  # rows: a list's first entry, above 32 bits the number of entries; its size word
-    limits: NDArray[np.float64]  # [headers] the highest weight in the list; empty while all weights are 1
+    limits: Float64s  # [headers] the highest weight in the list; empty while all weights are 1
     entries: Words
     shelves: Blocks  # directories: their number of blocks and class; then per block first entry, and start and count
-    counts: NDArray[np.int64]  # [PostedCount]
+    counts: Int64s  # [PostedCount]
 
 
 class Directory(NamedTuple):
     """Keys, and where their lists are."""
 
     keys: HashIndex  # [Key]
-    key_rows: NDArray[np.int32]  # [keys, KeyRow]
+    key_rows: Int32s  # [keys, KeyRow]
     posted: Posted
-    lanes: NDArray[np.int64]  # [lanes, Lane]
+    lanes: Int64s  # [lanes, Lane]
     runs: SortedRuns
     fields: Fields
-    refusals: NDArray[np.int64]  # [sizes] entries that refuse an expression
-    tops: NDArray[np.int64]  # [DirectoryTop]
+    refusals: Int64s  # [sizes] entries that refuse an expression
+    tops: Int64s  # [DirectoryTop]
 
 
 class ExpressionTable(NamedTuple):
     """Expressions, interned: one that several subscriptions have is stored once."""
 
-    rows: NDArray[np.int32]  # [expressions, Expression]
+    rows: Int32s  # [expressions, Expression]
     digests: HashIndex  # a digest, and beside it the first expression that has it
     records: Blocks  # rows: a key, and a tag
-    scratch: NDArray[np.int64]  # [rows, 2] the record of the current expression
-    tops: NDArray[np.int64]  # [TableTop]
+    scratch: Int64s  # [rows, 2] the record of the current expression
+    tops: Int64s  # [TableTop]
 
 
 class Draft(NamedTuple):
     """Entries of the current expressions."""
 
-    rows: NDArray[np.int64]  # [entries, Entry]
-    weights: NDArray[np.float64]  # [entries]
-    stamp: NDArray[np.int64]  # by attribute: the last expression, clause or event that had it,
-    spoken: NDArray[np.int32]  # by attribute: and in how many predicates
-    settings: NDArray[np.int64]  # [Setting]
-    tops: NDArray[np.int64]  # [DraftTop]
+    rows: Int64s  # [entries, Entry]
+    weights: Float64s  # [entries]
+    stamp: Int64s  # by attribute: the last expression, clause or event that had it,
+    spoken: Int32s  # by attribute: and in how many predicates
+    settings: Int64s  # [Setting]
+    tops: Int64s  # [DraftTop]
 
 
 class State(NamedTuple):
@@ -272,55 +260,40 @@ class State(NamedTuple):
     table: ExpressionTable
     draft: Draft
     lists: Lists
-    weight: NDArray[np.float64]  # by attribute: its weight in the current event
-    totals: NDArray[np.float64]  # [Total]
+    weight: Float64s  # by attribute: its weight in the current event
+    totals: Float64s  # [Total]
 
 
 def new_state(expansion: int, *, absence: bool) -> State:
     """Return the arrays of an empty index."""
-    posted = Posted(
-        blocks.new_blocks(2),
-        np.empty(0, dtype=np.float64),
-        Words(np.zeros(1024, np.int32), np.full(64, -1, np.int64), np.zeros(1, np.int64)),
-        blocks.new_blocks(2),
-        np.zeros(len(PostedCount), dtype=np.int64),
+    headers, shelves = blocks.new_blocks(2), blocks.new_blocks(2)
+    words = Words(np.zeros(1024, np.int32), np.full(64, -1, np.int64), np.zeros(1, np.int64))
+    counts = np.zeros(len(PostedCount), dtype=np.int64)
+    directory = zeros(
+        Directory,
+        64,
+        keys=hash_index.new_hash_index(3, 1),
+        key_rows=len(KeyRow),
+        posted=Posted(headers, np.empty(0, dtype=np.float64), words, shelves, counts),
+        lanes=len(Lane),
+        runs=sorted_runs.new_sorted_runs(),
+        fields=zeros(Fields, 64 * FIELDS),
+        tops=np.array([0, -1, 0, 0], dtype=np.int64),
     )
-    directory = Directory(
-        hash_index.new_hash_index(3, 1),
-        np.zeros((64, len(KeyRow)), dtype=np.int32),
-        posted,
-        np.zeros((64, len(Lane)), dtype=np.int64),
-        sorted_runs.new_sorted_runs(),
-        _new_fields(64),
-        np.zeros(64, dtype=np.int64),
-        np.array([0, -1, 0, 0], dtype=np.int64),
+    _clear_fields(directory.fields, 0)
+    table = zeros(
+        ExpressionTable,
+        64,
+        rows=len(Expression),
+        digests=hash_index.new_hash_index(1, 1),
+        records=blocks.new_blocks(2),
+        scratch=2,
+        tops=np.array([0, -1, 0, 0], dtype=np.int64),
     )
-    table = ExpressionTable(
-        np.zeros((64, len(Expression)), dtype=np.int32),
-        hash_index.new_hash_index(1, 1),
-        blocks.new_blocks(2),
-        np.zeros((64, 2), dtype=np.int64),
-        np.array([0, -1, 0, 0], dtype=np.int64),
-    )
-    draft = Draft(
-        np.zeros((64, len(Entry)), dtype=np.int64),
-        np.zeros(64, dtype=np.float64),
-        np.zeros(8, dtype=np.int64),
-        np.zeros(8, dtype=np.int32),
-        np.array([expansion, absence], dtype=np.int64),
-        np.zeros(len(DraftTop), dtype=np.int64),
-    )
-    store, totals = new_store(len(Member) + 1), np.zeros(len(Total), np.float64)
-    return State(store, directory, table, draft, _new_lists(256), np.ones(8, np.float64), totals)
-
-
-def _new_fields(count: int) -> Fields:
-    types: dict[str, Any] = dict.fromkeys(("low", "high", "wanted_low", "wanted_high"), np.int64) | {
-        "flags": np.uint8
-    }
-    fields = Fields(*(np.zeros(count, types.get(name, np.int32)) for name in Fields._fields))
-    _clear_fields(fields, 0)
-    return fields
+    settings = np.array([expansion, absence], dtype=np.int64)
+    draft = zeros(Draft, 64, rows=len(Entry), settings=settings, tops=np.zeros(len(DraftTop), dtype=np.int64))
+    store, totals = conjunction_store.new_store(len(Member) + 1), np.zeros(len(Total), np.float64)
+    return State(store, directory, table, draft, zeros(Lists, 256), np.ones(64, np.float64), totals)
 
 
 def _clear_fields(fields: Fields, begin: int) -> None:
@@ -328,17 +301,6 @@ def _clear_fields(fields: Fields, begin: int) -> None:
     for low, high in ((fields.low, fields.high), (fields.wanted_low, fields.wanted_high)):
         low[begin:], high[begin:] = 0, -1
     fields.lane[begin:] = -1
-
-
-def _new_lists(count: int) -> Lists:
-    lengths = dict.fromkeys(_BY_SIZE_OR_CLAUSE, 64)
-    types: dict[str, Any] = {
-        "packed": np.uint64,
-        "bound": np.float64,
-        "counter": np.int32,
-        "score": np.float64,
-    }
-    return Lists(*(np.zeros(lengths.get(name, count), types.get(name, np.int64)) for name in Lists._fields))
 
 
 def with_attributes(state: State, count: int) -> State:
@@ -360,12 +322,14 @@ def with_expressions(state: State, batch: Expressions) -> State:
     table, count = state.table, len(batch.numbers)
     table = table._replace(
         digests=hash_index.with_room(table.digests, count),
-        records=blocks.with_room(table.records, record_rows(batch)),
+        records=blocks.with_room(table.records, conjunction_store.record_rows(batch)),
     )
     table = grown(table, ("rows",), int(table.tops[TableTop.EXPRESSIONS]) + count)
     # A predicate takes up to three rows, and a clause one.
     most = 4 * int(np.diff(batch.bounds[batch.offsets]).max()) + 1
-    return state._replace(store=with_room(state.store, count), table=grown(table, ("scratch",), most))
+    return state._replace(
+        store=conjunction_store.with_room(state.store, count), table=grown(table, ("scratch",), most)
+    )
 
 
 def with_entries(state: State, entries: int) -> State:

@@ -17,6 +17,7 @@ from tocsin.matching.le_subscribe.matcher import ClusteredMatcher
 from tocsin.matching.registry import register
 from tocsin.model.values import Value
 from tocsin.structures import chunked_lists
+from tocsin.structures.array_types import zeros
 from tocsin.structures.growth import grown
 
 
@@ -32,14 +33,9 @@ class Counting(ClusteredMatcher):
 
     def __init__(self, *, vocabulary: Vocabulary | None = None) -> None:
         super().__init__(vocabulary=vocabulary)
-        none = np.zeros(64, dtype=np.int32)
-        self._counters = Counters(
-            chunked_lists.new_chunked_lists(),
-            none - 1,
-            *(none, none.copy()),
-            *(none.copy(), none.copy(), none.copy()),
-            np.full(1, -1, dtype=np.int64),
-        )
+        holders, none = chunked_lists.new_chunked_lists(), np.full(1, -1, dtype=np.int64)
+        of_slot = np.full(64, -1, dtype=np.int32)
+        self._counters = zeros(Counters, 64, holders=holders, of_slot=of_slot, unindexed=none)
 
     def _place(self, batch: EncodedConjunctions, slots: Keys, begin: int, end: int) -> int:
         sizes = np.diff(batch.offsets[begin : end + 1])

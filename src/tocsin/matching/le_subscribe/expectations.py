@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Keys, Op, field_of, key_of
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELD_MASK, FIELDS, Field, Keys, Op, field_of, key_of
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.le_subscribe._kernels.greedy import Sample
 from tocsin.matching.le_subscribe._kernels.predicates import PRIOR
@@ -21,6 +20,7 @@ from tocsin.matching.statistics.joint import Group
 from tocsin.model.terms import Literal
 from tocsin.model.values import Kind
 from tocsin.structures import hash_index
+from tocsin.structures.array_types import Float64s, Int32s
 
 _KINDS: Final = {
     Field.NUMBER: Kind.NUMBER,
@@ -38,7 +38,7 @@ _LEAST: Final = 1e-6  # a correlation: values never seen together may still meet
 
 def equality_probabilities(
     statistics: Statistics, vocabulary: Vocabulary, tags: Keys, keys: Keys
-) -> NDArray[np.float64]:
+) -> Float64s:
     """Return the probabilities of these equalities; a stored test on strings is one, too."""
     found = np.zeros(len(tags), dtype=np.float64)
     for tag in np.unique(tags).tolist():
@@ -73,7 +73,7 @@ def _passing(
     return [counts[code] * texts.count / tested for code in codes]
 
 
-def joint_probabilities(statistics: Statistics, vocabulary: Vocabulary, state: State) -> NDArray[np.float64]:
+def joint_probabilities(statistics: Statistics, vocabulary: Vocabulary, state: State) -> Float64s:
     """Return the probability of each access predicate that is a frequent combination; -1 for the others."""
     found = np.full(len(state.access.members), -1.0)
     for row in np.flatnonzero(state.tables.width[: state.tables.used[0]]).tolist():
@@ -122,7 +122,7 @@ def known_correlations(
     return {schema: max(together / apart, _LEAST) for schema, (together, apart) in sums.items()}
 
 
-def _rows_with(attributes: NDArray[np.int32], codes: Sequence[int]) -> tuple[Keys, Keys]:
+def _rows_with(attributes: Int32s, codes: Sequence[int]) -> tuple[Keys, Keys]:
     """Return some of the rows that have all of these attributes, and the columns of each that they are in."""
     held = [attributes == code for code in codes]
     rows = np.flatnonzero(np.logical_and.reduce([one.any(axis=1) for one in held]))
@@ -167,5 +167,5 @@ def _group(vocabulary: Vocabulary, schema: Schema) -> Group:
 
 def _place(vocabulary: Vocabulary, tag: int) -> tuple[str, Field]:
     """Return the attribute and the field that a predicate's tag names."""
-    place = tag & ((1 << FIELD_BITS) - 1)
+    place = tag & FIELD_MASK
     return vocabulary.names.value(place // FIELDS), Field(place % FIELDS)

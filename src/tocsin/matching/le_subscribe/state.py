@@ -6,12 +6,12 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching.conjunction_store import state as conjunction_store
 from tocsin.matching.conjunction_store.state import ConjunctionStore
 from tocsin.matching.encoding.codes import FIELDS
 from tocsin.structures import chunked_lists, hash_index, marks, sorted_runs
+from tocsin.structures.array_types import Float32s, Float64s, Int32s, Int64s, UInt8s, zeros
 from tocsin.structures.chunked_lists import ChunkedLists
 from tocsin.structures.growth import grown
 from tocsin.structures.hash_index import HashIndex
@@ -58,37 +58,36 @@ class Predicates(NamedTuple):
 
     entries: HashIndex  # keys: tag, low, high
     marks: Marks  # the predicate vector
-    uses: NDArray[np.int32]  # conjunctions that hold it
-    hits: NDArray[np.float64]  # of an equality: decayed number of events that satisfied it
-    access: NDArray[np.int32]  # of an equality: the access predicate it is alone, or -1
+    uses: Int32s  # conjunctions that hold it
+    hits: Float64s  # of an equality: decayed number of events that satisfied it
+    access: Int32s  # of an equality: the access predicate it is alone, or -1
 
 
 class FieldState(NamedTuple):
     """By field: its predicates, and the value of the event at hand."""
 
-    equalities: NDArray[np.int32]  # distinct constants of `=`
-    others: NDArray[np.int32]  # distinct other predicates; one on ANY counts in all fields of its attribute
-    posted: NDArray[np.int32]  # members of lists, and constants of `!=`
-    present: NDArray[np.int32]  # of ANY: the slot of `is present`, or -1
-    missing: NDArray[np.int32]  # of ANY: the slot of `is missing`, or -1
-    runs: NDArray[np.int32]  # [fields, 4] run of `<`, `<=`, `>`, `>=`, or -1
-    is_wide: NDArray[np.uint8]  # [fields, 4] whether the run is too wide to be marked for each event
-    stamp: NDArray[np.int64]  # the event that last had a value here
-    slot: NDArray[
-        np.int32
-    ]  # the equality its value satisfies, or -1; of TEXT, which may have several, the last
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
+    equalities: Int32s  # distinct constants of `=`
+    others: Int32s  # distinct other predicates; one on ANY counts in all fields of its attribute
+    posted: Int32s  # members of lists, and constants of `!=`
+    present: Int32s  # of ANY: the slot of `is present`, or -1
+    missing: Int32s  # of ANY: the slot of `is missing`, or -1
+    runs: Int32s  # [fields, 4] run of `<`, `<=`, `>`, `>=`, or -1
+    is_wide: UInt8s  # [fields, 4] whether the run is too wide to be marked for each event
+    stamp: Int64s  # the event that last had a value here
+    # The equality its value satisfies, or -1; of TEXT, which may have several, the last
+    slot: Int32s
+    low: Int64s
+    high: Int64s
 
 
 class Postings(NamedTuple):
     """Which list predicates name a (field, key)."""
 
     entries: HashIndex  # keys: field, key
-    first: NDArray[np.int32]  # by entry: its first node
-    slot: NDArray[np.int32]  # by node
-    following: NDArray[np.int32]  # by node: the next of its entry, or of the free list
-    counters: NDArray[np.int64]  # nodes ever used, first free node
+    first: Int32s  # by entry: its first node
+    slot: Int32s  # by node
+    following: Int32s  # by node: the next of its entry, or of the free list
+    counters: Int64s  # nodes ever used, first free node
 
 
 class ConjunctionColumn(IntEnum):
@@ -102,23 +101,22 @@ class Access(NamedTuple):
     """Access predicates: one or more equality slots, and the clusters of conjunctions they lead to. By number."""
 
     entries: HashIndex  # keys: slots, two to an integer; beside them, its first cluster or -1
-    members: NDArray[np.int32]  # conjunctions in all its clusters
-    hits: NDArray[np.float64]  # decayed number of events that satisfied it
-    table: NDArray[np.int32]  # the table it belongs to, or -1
-    status: NDArray[np.uint8]  # CALM, SUSPECT or SETTLED
-    settled: NDArray[np.float32]  # its benefit margin when maintenance last settled it
+    members: Int32s  # conjunctions in all its clusters
+    hits: Float64s  # decayed number of events that satisfied it
+    table: Int32s  # the table it belongs to, or -1
+    status: UInt8s  # CALM, SUSPECT or SETTLED
+    settled: Float32s  # its benefit margin when maintenance last settled it
 
 
 class Tables(NamedTuple):
     """Multi-attribute hash tables. By number: width 0 is not in use, a negative one is being emptied."""
 
-    fields: NDArray[np.int32]  # [tables, WIDEST] ascending
-    width: NDArray[np.int32]
-    members: NDArray[np.int64]  # conjunctions
-    correlation: NDArray[
-        np.float64
-    ]  # how many times more probable its keys are than independent values would be
-    used: NDArray[np.int64]  # [1] numbers ever used
+    fields: Int32s  # [tables, WIDEST] ascending
+    width: Int32s
+    members: Int64s  # conjunctions
+    # How many times more probable its keys are than independent values would be
+    correlation: Float64s
+    used: Int64s  # [1] numbers ever used
 
 
 class State(NamedTuple):
@@ -133,53 +131,27 @@ class State(NamedTuple):
     clusters: ChunkedLists  # columns: conjunctions, hints, the slots still to be checked
     # in a cluster's row: NEXT, the next of the same access predicate, or -1, and TAG, that predicate
     tables: Tables
-    suspects: NDArray[np.int32]  # access predicates satisfied too often for the number of their conjunctions
-    totals: NDArray[np.float64]  # [10]
-    scratch: NDArray[np.int64]  # room for one conjunction or one event's work
+    suspects: Int32s  # access predicates satisfied too often for the number of their conjunctions
+    totals: Float64s  # [10]
+    scratch: Int64s  # room for one conjunction or one event's work
 
 
 def new_state(scratch: int = 4096) -> State:
     """Return the arrays of an empty matcher."""
     state = State(
-        Predicates(hash_index.new_hash_index(3), marks.new_marks(), _int32(), _float64(), _int32()),
-        FieldState(
-            _int32(),
-            _int32(),
-            _int32(),
-            np.full(64, -1, np.int32),
-            np.full(64, -1, np.int32),
-            np.full((64, 4), -1, np.int32),
-            np.zeros((64, 4), np.uint8),
-            _int64(),
-            _int32(),
-            _int64(),
-            _int64(),
-        ),
+        zeros(Predicates, 64, entries=hash_index.new_hash_index(3), marks=marks.new_marks()),
+        zeros(FieldState, 64, runs=4, is_wide=4),
         sorted_runs.new_sorted_runs(),
-        Postings(
-            hash_index.new_hash_index(2), _int32(), _int32(), _int32(), np.array([0, -1], dtype=np.int64)
-        ),
+        zeros(Postings, 64, entries=hash_index.new_hash_index(2), counters=np.array([0, -1], dtype=np.int64)),
         conjunction_store.new_store(3),
-        Access(
-            hash_index.new_hash_index(2, extra=1),
-            _int32(),
-            _float64(),
-            _int32(),
-            np.zeros(64, np.uint8),
-            np.zeros(64, np.float32),
-        ),
+        zeros(Access, 64, entries=hash_index.new_hash_index(2, extra=1)),
         chunked_lists.new_chunked_lists(),
-        Tables(
-            np.zeros((64, WIDEST), np.int32),
-            _int32(),
-            _int64(),
-            _float64(),
-            np.zeros(1, np.int64),
-        ),
+        zeros(Tables, 64, fields=WIDEST, used=np.zeros(1, dtype=np.int64)),
         np.zeros(4096, dtype=np.int32),
         np.zeros(10, dtype=np.float64),
         np.zeros(scratch, dtype=np.int64),
     )
+    _clear_fields(state.fields, 0)
     state.totals[ClusterTotal.WEIGHT] = 1.0
     state.totals[ClusterTotal.TOLERANCE] = np.inf
     hash_index.insert(state.access.entries, -1, -1, 0)  # entry 0 is FALLBACK
@@ -194,18 +166,14 @@ def with_fields(state: State, attributes: int) -> State:
     old = len(fields.stamp)
     if attributes * FIELDS <= old:
         return state
-    fields = grown(
-        fields,
-        (
-            *("equalities", "others", "posted", "present", "missing", "runs", "is_wide"),
-            *("stamp", "slot", "low", "high"),
-        ),
-        attributes * FIELDS,
-    )
-    fields.present[old:] = -1
-    fields.missing[old:] = -1
-    fields.runs[old:] = -1
+    fields = grown(fields, FieldState._fields, attributes * FIELDS)
+    _clear_fields(fields, old)
     return state._replace(fields=fields)
+
+
+def _clear_fields(fields: FieldState, begin: int) -> None:
+    """Give fields from `begin` on no runs, and no slots of `is present` and `is missing`."""
+    fields.present[begin:] = fields.missing[begin:] = fields.runs[begin:] = -1
 
 
 def with_room(state: State, conjunctions: int, predicates: int, widest: int) -> State:
@@ -238,15 +206,3 @@ def with_runs(state: State, predicates: int) -> State:
     postings = grown(postings._replace(entries=index), ("first",), len(index.chain))
     postings = grown(postings, ("slot", "following"), int(postings.counters[0]) + predicates)
     return state._replace(runs=sorted_runs.with_room(state.runs, predicates), postings=postings)
-
-
-def _int32() -> NDArray[np.int32]:
-    return np.zeros(64, dtype=np.int32)
-
-
-def _int64() -> NDArray[np.int64]:
-    return np.zeros(64, dtype=np.int64)
-
-
-def _float64() -> NDArray[np.float64]:
-    return np.zeros(64, dtype=np.float64)

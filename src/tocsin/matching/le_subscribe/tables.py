@@ -11,16 +11,10 @@ from msgspec import Struct, convert
 
 from tocsin.matching.conjunction_store.state import StoreCounter
 from tocsin.matching.encoding.codes import Keys
-from tocsin.matching.le_subscribe._kernels.greedy import (
-    MOST,
-    NO_FIELD,
-    Candidates,
-    Sample,
-    choose_tables,
-    correlation_of,
-)
+from tocsin.matching.le_subscribe._kernels import greedy
 from tocsin.matching.le_subscribe.state import WIDEST, State
 from tocsin.structures import hash_index
+from tocsin.structures.array_types import zeros
 from tocsin.structures.growth import grown
 from tocsin.structures.hash_index import new_hash_index
 
@@ -70,22 +64,17 @@ def checked_width(max_attributes: int) -> int:
     return max_attributes
 
 
-def new_sample(size: int) -> Sample:
+def new_sample(size: int) -> greedy.Sample:
     """Return an empty sample with room for `size` conjunctions."""
-    return Sample(
-        np.zeros((size, MOST), dtype=np.int32),
-        np.zeros((size, MOST), dtype=np.int32),
-        np.zeros((size, MOST), dtype=np.float64),
-        np.zeros(size, dtype=np.int32),
-        np.zeros(size, dtype=np.float64),
-        np.zeros(size, dtype=np.float64),
-        np.zeros(1, dtype=np.int64),
+    none = np.zeros(1, dtype=np.int64)
+    return zeros(
+        greedy.Sample, size, fields=greedy.MOST, slots=greedy.MOST, probability=greedy.MOST, count=none
     )
 
 
 def schemas_for(
     state: State,
-    sample: Sample,
+    sample: greedy.Sample,
     widest: int,
     costs: Costs,
     *,
@@ -119,9 +108,11 @@ def schemas_for(
     room = _ROOM
     while True:
         candidates = _candidates(state, correlations, room)
-        count = choose_tables(known, sample, candidates, widest, figures, chosen)
+        count = greedy.choose_tables(known, sample, candidates, widest, figures, chosen)
         if count >= 0:
-            return {_fields(a, b): correlation_of(candidates, a, b) for a, b in chosen[:count].tolist()}
+            return {
+                _fields(a, b): greedy.correlation_of(candidates, a, b) for a, b in chosen[:count].tolist()
+            }
         sample.current[:] = before
         room *= 4
 
@@ -131,12 +122,12 @@ def set_correlations(state: State, correlations: Correlations) -> None:
     candidates = _candidates(state, correlations, 2 * len(correlations) + 64)
     rows = np.flatnonzero(state.tables.width[: state.tables.used[0]])
     for row, (a, b) in zip(rows.tolist(), _schema_keys(state).tolist(), strict=True):
-        state.tables.correlation[row] = correlation_of(candidates, a, b)
+        state.tables.correlation[row] = greedy.correlation_of(candidates, a, b)
 
 
-def _candidates(state: State, correlations: Correlations, room: int) -> Candidates:
+def _candidates(state: State, correlations: Correlations, room: int) -> greedy.Candidates:
     """Return room for so many candidates; schemas of known correlation are entered already."""
-    candidates = Candidates(
+    candidates = greedy.Candidates(
         new_hash_index(2, capacity=room),
         np.zeros(room),
         np.zeros(room),
@@ -152,7 +143,7 @@ def _candidates(state: State, correlations: Correlations, room: int) -> Candidat
 
 def subsets(equalities: int, widest: int) -> int:
     """Return how many schemas of two to `widest` attributes a conjunction with so many equalities has."""
-    return sum(comb(min(equalities, MOST), width) for width in range(2, widest + 1))
+    return sum(comb(min(equalities, greedy.MOST), width) for width in range(2, widest + 1))
 
 
 def add_table(state: State, schema: Schema, correlation: float = 1.0) -> State:
@@ -180,11 +171,11 @@ def _schema_keys(state: State) -> Keys:
 
 
 def _key(schema: Schema) -> tuple[int, int]:
-    padded = [*schema, *[NO_FIELD] * (WIDEST - len(schema))]
+    padded = [*schema, *[greedy.NO_FIELD] * (WIDEST - len(schema))]
     return (padded[0] << 32) | padded[1], -1 if len(schema) <= 2 else (padded[2] << 32) | padded[3]
 
 
 def _fields(a: int, b: int) -> Schema:
     halves = [a] if b == -1 else [a, b]
     found = [part for half in halves for part in (half >> 32, half & 0xFFFFFFFF)]
-    return tuple(field for field in found if field != NO_FIELD)
+    return tuple(field for field in found if field != greedy.NO_FIELD)

@@ -7,24 +7,7 @@ from typing import Final
 import numpy as np
 
 from tocsin.matching.encoding.codes import Keys
-from tocsin.matching.operators._kernels.automata import (
-    LANES,
-    Automaton,
-    Constants,
-    Counter,
-    End,
-    Forest,
-    Hit,
-    Lane,
-    Node,
-    Stretch,
-    Total,
-    find_contained,
-    grow,
-    link,
-    merge,
-    remove_constants,
-)
+from tocsin.matching.operators._kernels import automata
 from tocsin.matching.operators.index import PassedTests, Patterns, TextBytes, Texts, text_bytes
 from tocsin.matching.operators.registry import operator_index
 from tocsin.model.conditions import Operator
@@ -60,7 +43,9 @@ class Contains:
         texts = text_bytes(tests.constants)
         gone = np.zeros(len(tests.codes), dtype=np.uint8)
         for static in self._automata:
-            static.live -= remove_constants(static.automaton, static.constants, tests.attributes, texts, gone)
+            static.live -= automata.remove_constants(
+                static.automaton, static.constants, tests.attributes, texts, gone
+            )
         thin = [static for static in self._automata if 2 * static.live < len(static.constants.codes)]
         for static in thin:
             # An earlier one may have absorbed it.
@@ -74,65 +59,66 @@ class Contains:
         offsets = np.searchsorted(found, np.arange(len(texts) + 1, dtype=np.int64) << 32)
         return PassedTests(offsets, found & 0xFFFFFFFF)
 
-    def _add(self, constants: Constants, instead_of: _Static | None = None) -> None:
-        automata = [static for static in self._automata if static is not instead_of]
+    def _add(self, constants: automata.Constants, instead_of: _Static | None = None) -> None:
+        kept = [static for static in self._automata if static is not instead_of]
         if np.any(constants.codes < 0):
             constants = _merged(constants, _room(0, 0))
-        while automata and automata[-1].live < _RATIO * len(constants.codes):
-            constants = _merged(constants, automata.pop().constants)
+        while kept and kept[-1].live < _RATIO * len(constants.codes):
+            constants = _merged(constants, kept.pop().constants)
         if len(constants.codes):
-            automata.append(_Static(constants))
-        self._automata = sorted(
-            automata, key=lambda static: -static.live
-        )  # assigned last: an exception loses nothing
+            kept.append(_Static(constants))
+        # Assigned last: an exception loses nothing
+        self._automata = sorted(kept, key=lambda static: -static.live)
 
 
 class _Static:
     """An automaton, its constants, and the number of those not removed."""
 
-    def __init__(self, constants: Constants) -> None:
+    def __init__(self, constants: automata.Constants) -> None:
         self.constants = constants
         self.live = len(constants.codes)
         self.automaton = _automaton(constants)
 
     def passed(self, texts: Texts) -> Keys:
         """Return the constants in the strings: the number of a string above 32 bits, the code below."""
-        lanes = np.zeros((LANES + 1, len(Lane)), dtype=np.int64)
-        lanes[:LANES, Lane.BIT] = 1 << np.arange(LANES)
-        self.automaton.counters[Counter.CALLS] += 1
-        room = 2 * len(texts) + int(self.automaton.counters[Counter.LONGEST]) + 64
-        found = np.empty((room, len(Hit)), dtype=np.int64)
-        while not find_contained(self.automaton, texts.attributes, texts.bytes, lanes, found):
-            more = np.empty((2 * len(found), len(Hit)), dtype=np.int64)
+        lanes = np.zeros((automata.LANES + 1, len(automata.Lane)), dtype=np.int64)
+        lanes[: automata.LANES, automata.Lane.BIT] = 1 << np.arange(automata.LANES)
+        self.automaton.counters[automata.Counter.CALLS] += 1
+        room = 2 * len(texts) + int(self.automaton.counters[automata.Counter.LONGEST]) + 64
+        found = np.empty((room, len(automata.Hit)), dtype=np.int64)
+        while not automata.find_contained(self.automaton, texts.attributes, texts.bytes, lanes, found):
+            more = np.empty((2 * len(found), len(automata.Hit)), dtype=np.int64)
             more[: len(found)] = found
             found = more
-        hits = found[: lanes[-1, Total.WRITTEN], Hit.FOUND]
+        hits = found[: lanes[-1, automata.Total.WRITTEN], automata.Hit.FOUND]
         return hits[hits >= 0]
 
 
-def _sorted(tests: Patterns) -> Constants:
+def _sorted(tests: Patterns) -> automata.Constants:
     # By code point, which is the order of the bytes.
     order = sorted(range(len(tests.codes)), key=tests.constants.__getitem__)
     order = np.array(order, dtype=np.int64)[np.argsort(tests.attributes[order], kind="stable")].tolist()
     texts = text_bytes([tests.constants[i] for i in order])
-    return Constants(tests.attributes[order], tests.codes[order], texts)
+    return automata.Constants(tests.attributes[order], tests.codes[order], texts)
 
 
-def _room(constants: int, size: int) -> Constants:
+def _room(constants: int, size: int) -> automata.Constants:
     texts = TextBytes(np.zeros(constants + 1, dtype=np.int64), np.zeros(size + 1, dtype=np.uint8))
-    return Constants(np.zeros(constants, dtype=np.int64), np.zeros(constants, dtype=np.int64), texts)
+    return automata.Constants(np.zeros(constants, dtype=np.int64), np.zeros(constants, dtype=np.int64), texts)
 
 
-def _merged(one: Constants, other: Constants) -> Constants:
+def _merged(one: automata.Constants, other: automata.Constants) -> automata.Constants:
     """Return the constants of both, without the removed ones."""
     into = _room(len(one.codes) + len(other.codes), int(one.texts.offsets[-1]) + int(other.texts.offsets[-1]))
-    count = merge(one, other, into)
+    count = automata.merge(one, other, into)
     offsets = into.texts.offsets[: count + 1].copy()
     data = into.texts.data[: offsets[-1] + 1].copy()
-    return Constants(into.attributes[:count].copy(), into.codes[:count].copy(), TextBytes(offsets, data))
+    return automata.Constants(
+        into.attributes[:count].copy(), into.codes[:count].copy(), TextBytes(offsets, data)
+    )
 
 
-def _automaton(constants: Constants) -> Automaton:
+def _automaton(constants: automata.Constants) -> automata.Automaton:
     attributes, texts = constants.attributes, constants.texts
     size = int(texts.offsets[-1])
     most = size + len(np.unique(attributes))
@@ -142,23 +128,25 @@ def _automaton(constants: Constants) -> Automaton:
             "divide the subscriptions among several matchers"
         )
     roots = np.full(int(attributes.max(initial=-1)) + 1, -1, dtype=np.int32)
-    stretches = np.empty((most, len(Stretch)), dtype=np.int32)
-    forest = Forest(np.empty((most, len(Node)), dtype=np.int32), np.zeros(most, dtype=np.uint8))
-    nodes = grow(constants, forest, roots, stretches)
-    forest = Forest(forest.nodes[:nodes].copy(), forest.labels[:nodes].copy())
+    stretches = np.empty((most, len(automata.Stretch)), dtype=np.int32)
+    forest = automata.Forest(
+        np.empty((most, len(automata.Node)), dtype=np.int32), np.zeros(most, dtype=np.uint8)
+    )
+    nodes = automata.grow(constants, forest, roots, stretches)
+    forest = automata.Forest(forest.nodes[:nodes].copy(), forest.labels[:nodes].copy())
     classes = np.ones(256, dtype=np.int32)
     used = np.unique(texts.data[:size])
     classes[used] = np.arange(2, len(used) + 2)
     columns = len(used) + 2
     fewest = int(np.count_nonzero(roots >= 0))  # at least the roots need rows: every fallback ends there
     cells = min(max(_FEW_CELLS, _CELLS * nodes), _MOST_CELLS)
-    automaton = Automaton(
+    automaton = automata.Automaton(
         forest,
         roots,
         classes,
         np.zeros(min(max(cells // columns, fewest), nodes) * columns, dtype=np.int32),
-        np.zeros((len(constants.codes), len(End)), dtype=np.int64),
+        np.zeros((len(constants.codes), len(automata.End)), dtype=np.int64),
         np.array([columns, 0, 0], dtype=np.int64),
     )
-    link(automaton, constants.codes, stretches)
+    automata.link(automaton, constants.codes, stretches)
     return automaton

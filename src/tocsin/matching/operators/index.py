@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching.encoding.codes import Keys
+from tocsin.structures.array_types import UInt8s
 
 
 class Patterns(NamedTuple):
@@ -27,7 +27,7 @@ class TextBytes(NamedTuple):
     """Strings in UTF-8, one after another. String i is `data[offsets[i]:offsets[i + 1]]`."""
 
     offsets: Keys  # int64[strings + 1]
-    data: NDArray[np.uint8]  # with a byte or more behind the last string
+    data: UInt8s  # with a byte or more behind the last string
 
 
 class Texts:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching.encoding.codes import Keys
 from tocsin.matching.operators._kernels import uses as kernels
 from tocsin.structures import hash_index
+from tocsin.structures.array_types import Bools, zeros
 from tocsin.structures.growth import grown
 from tocsin.structures.hash_index import new_hash_index
 
@@ -20,18 +20,15 @@ class UseCounts:
     """The number of predicates that use each test, and a queue of the tests that are not in an index yet."""
 
     def __init__(self) -> None:
-        self._uses = kernels.Uses(
-            new_hash_index(2), np.zeros(64, dtype=np.int32), np.zeros(64, dtype=np.uint8)
-        )
-        self._waiting: list[
-            tuple[Keys, Keys]
-        ] = []  # attributes and codes of new tests; some are removed again
+        self._uses = zeros(kernels.Uses, 64, entries=new_hash_index(2))
+        # Attributes and codes of new tests; some are removed again
+        self._waiting: list[tuple[Keys, Keys]] = []
         self._queued = 0  # their number
 
     def __len__(self) -> int:
         return hash_index.live_entries(self._uses.entries)
 
-    def add(self, attributes: Keys, codes: Keys, more: Keys) -> NDArray[np.bool_]:
+    def add(self, attributes: Keys, codes: Keys, more: Keys) -> Bools:
         """Count `more` uses of each of these tests; return which of them are new."""
         entries = hash_index.with_room(self._uses.entries, len(codes))
         uses = grown(self._uses._replace(entries=entries), ("count", "indexed"), len(entries.chain))
@@ -46,7 +43,7 @@ class UseCounts:
                 self._queue()
         return new
 
-    def take(self, attributes: Keys, codes: Keys) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def take(self, attributes: Keys, codes: Keys) -> tuple[Bools, Bools]:
         """Count one use less of each; return which are removed by it, and which of the removed are in an index."""
         fate = np.zeros(len(codes), dtype=np.uint8)
         kernels.take_uses(self._uses, attributes, codes, fate)

@@ -6,9 +6,8 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from tocsin.language import parse_condition, to_cnf
 from tocsin.matching.base import longer
-from tocsin.matching.batches import ConjunctionBatch, EventBatch, IdArray
+from tocsin.matching.batches import IdArray
 from tocsin.matching.conjunction_store.state import Expressions, StoreCounter
 from tocsin.matching.encoding.codes import FIELDS, Keys
 from tocsin.matching.encoding.events import EncodedEvents
@@ -17,18 +16,7 @@ from tocsin.matching.opindex import state as arrays
 from tocsin.matching.opindex._kernels.matching import match
 from tocsin.matching.opindex._kernels.pivots import KNOWN, choose_pivots, decay, forget_events, review
 from tocsin.matching.opindex._kernels.placement import forget, keep, place, withdraw
-from tocsin.matching.opindex.state import (
-    ALWAYS,
-    MOST_EVENTS,
-    MOST_PREDICATES,
-    Pivot,
-    Placement,
-    State,
-    StoredColumn,
-    Top,
-    Total,
-    new_state,
-)
+from tocsin.matching.opindex.state import Pivot, Placement, State, StoredColumn, Top, Total
 from tocsin.matching.registry import register
 from tocsin.matching.statistics import Statistics
 from tocsin.matching.stored_matcher import StoredMatcher, attributes_of, check_sizes, with_lists
@@ -66,10 +54,9 @@ class OpIndex(StoredMatcher):
         super().__init__(vocabulary)
         self.segments = segments
         self.signatures = signatures
-        self._state: State = new_state(segments, signatures=signatures)
+        self._state: State = arrays.new_state(segments, signatures=signatures)
         self._reviewed = 0  # the next expression to review
         self._pause = int(KNOWN)  # events until the next review
-        self._moving: Expressions | None = None  # expressions between two pivots
         if statistics is not None:
             self.use_statistics(statistics)
 
@@ -77,7 +64,7 @@ class OpIndex(StoredMatcher):
 
     def _make_room(self, expressions: Expressions) -> None:
         self._state = arrays.with_attributes(self._state, self.vocabulary.names.top)
-        check_sizes(expressions, MOST_PREDICATES, "OpIndex counts")
+        check_sizes(expressions, arrays.MOST_PREDICATES, "OpIndex counts")
         self._state = arrays.with_expressions(self._state, expressions)
         if self._statistics is not None:
             used = attributes_of(expressions)
@@ -118,13 +105,6 @@ class OpIndex(StoredMatcher):
     def _withdraw(self, expressions: Expressions) -> None:
         withdraw(self._state, with_lists(self.vocabulary, expressions))
 
-    def _finish_pending(self) -> None:
-        if self._moving is not None:
-            self._withdraw(self._moving)
-            self._place(self._moving)
-            self._moving = None
-        super()._finish_pending()
-
     # adaptation
 
     def use_statistics(self, statistics: Statistics, *, weight: float | None = None) -> None:
@@ -158,11 +138,7 @@ class OpIndex(StoredMatcher):
         moves = np.empty(max(events, 1), dtype=np.int64)
         end = self._reviewed + max(_PACE * events, _LEAST)
         self._reviewed, found = review(state, self._reviewed, end, moves)
-        for batch in self._placeable(moves[:found]):
-            self._moving = batch
-            self._withdraw(batch)
-            self._place(batch)
-        self._moving = None
+        self._relocate(self._placeable(moves[:found]))
         self._state.totals[Total.MOVES] += found
         if self._reviewed >= self._store.counters[StoreCounter.TOP]:
             self._reviewed, self._pause = 0, _PAUSE
@@ -182,7 +158,7 @@ class OpIndex(StoredMatcher):
         self._finish_pending()
         done = 0
         while done < count:
-            if self._state.tops[Top.EPOCH] + 2 * count > MOST_EVENTS:
+            if self._state.tops[Top.EPOCH] + 2 * count > arrays.MOST_EVENTS:
                 forget_events(self._state)
                 self._state.tops[Top.EPOCH] = 0
             done = match(self._state, events, done, found, offsets)
@@ -206,7 +182,7 @@ class OpIndex(StoredMatcher):
         placement = int(self._store.rows[number, StoredColumn.PLACEMENT])
         while placement >= 0:
             field = int(state.pivots[state.placements[placement, Placement.PIVOT], Pivot.FIELD])
-            names.append(None if field == ALWAYS else self.vocabulary.names.value(field // FIELDS))
+            names.append(None if field == arrays.ALWAYS else self.vocabulary.names.value(field // FIELDS))
             placement = int(state.placements[placement, Placement.NEXT])
         return tuple(dict.fromkeys(names))
 
@@ -224,19 +200,11 @@ class OpIndex(StoredMatcher):
             "pivots changed": int(state.totals[Total.MOVES]),
         }
 
-    @classmethod
-    def warm_up(cls) -> None:
-        """Compile all kernels by using a small matcher in every way."""
-        matcher = cls()
-        texts = ["a = 1 and b > 2", "a in (1, 2) and c is present", "s like '%x_'", "true"]
-        conditions = [parse_condition(text) for text in texts]
-        matcher.add(ConjunctionBatch.of((i, to_cnf(one)) for i, one in enumerate(conditions)))
-        events: list[dict[str, object]] = [{"a": 1, "b": 1, "c": 2, "d": 3, "s": "x"}]
-        matcher.use_statistics(Statistics.of(events), weight=2 * KNOWN)
-        matcher.match(EventBatch.of_dicts(events))
-        matcher._state.tops[Top.EPOCH] = MOST_EVENTS
-        matcher.match(EventBatch.of_dicts(events))
-        matcher.remove(np.arange(len(texts)))
+    def _use(self, events: list[dict[str, object]]) -> None:
+        self.use_statistics(Statistics.of(events), weight=2 * KNOWN)
+        super()._use(events)
+        self._state.tops[Top.EPOCH] = arrays.MOST_EVENTS
+        super()._use(events)
 
 
 @register("opindex-bs")

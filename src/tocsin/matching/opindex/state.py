@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tocsin.matching.conjunction_store.state import (
-    ConjunctionStore,
-    Expressions,
-    new_store,
-    record_rows,
-    with_room,
-)
+from tocsin.matching.conjunction_store import state as conjunction_store
+from tocsin.matching.conjunction_store.state import ConjunctionStore, Expressions
 from tocsin.matching.encoding.codes import FIELDS, Keys
 from tocsin.structures import blocks
+from tocsin.structures.array_types import Float64s, Int32s, Int64s, UInt64s, zeros
 from tocsin.structures.blocks import Blocks
 from tocsin.structures.growth import grown
 
@@ -158,16 +153,16 @@ class Total(IntEnum):
 class Fields(NamedTuple):
     """By field."""
 
-    pivot: NDArray[np.int32]  # the pivot of the field, or -1
-    uses: NDArray[np.int32]  # entries with the field
+    pivot: Int32s  # the pivot of the field, or -1
+    uses: Int32s  # entries with the field
 
 
 class Attributes(NamedTuple):
     """By attribute."""
 
-    uses: NDArray[np.int32]  # predicates on the attribute
-    seen: NDArray[np.float64]  # decayed number of events that had it
-    met: NDArray[np.int64]  # the last event that had it
+    uses: Int32s  # predicates on the attribute
+    seen: Float64s  # decayed number of events that had it
+    met: Int64s  # the last event that had it
 
 
 class Pairs(NamedTuple):
@@ -177,8 +172,8 @@ class Pairs(NamedTuple):
     key: Keys
     low: Keys
     high: Keys
-    key_bits: NDArray[np.uint64]  # signature bits for lists by key,
-    field_bits: NDArray[np.uint64]  # and for all others
+    key_bits: UInt64s  # signature bits for lists by key,
+    field_bits: UInt64s  # and for all others
     key_hash: Keys  # the hash for segments of lists by key,
     attribute: Keys  # and of all others
     pivot: Keys  # by visit: the pivot,
@@ -194,27 +189,27 @@ class State(NamedTuple):
 
     entries: Blocks  # rows: a key; the field above 32 bits and the counter or gate below, negative if dead
     counters: Blocks  # rows: the last event that touched it, its units, and the units left
-    holders: NDArray[np.int32]  # [counters] expression; of a free counter, the next free one
+    holders: Int32s  # [counters] expression; of a free counter, the next free one
     store: ConjunctionStore
     records: Blocks
-    signatures: NDArray[np.uint64]  # [segments]
-    segments: NDArray[np.int32]  # [segments, Segment]
-    free: NDArray[np.int64]  # [16] by the logarithm of their number: the first free segments, or -1
-    lists: NDArray[np.int64]  # [pivots, KINDS] by pivot and kind, or -1
-    sizes: NDArray[np.int32]  # [pivots, KINDS] entries
-    pivots: NDArray[np.int64]  # [pivots, Pivot]
-    gates: NDArray[np.int64]  # [gates, Gate]
-    placements: NDArray[np.int32]  # [placements, Placement]
+    signatures: UInt64s  # [segments]
+    segments: Int32s  # [segments, Segment]
+    free: Int64s  # [16] by the logarithm of their number: the first free segments, or -1
+    lists: Int64s  # [pivots, KINDS] by pivot and kind, or -1
+    sizes: Int32s  # [pivots, KINDS] entries
+    pivots: Int64s  # [pivots, Pivot]
+    gates: Int64s  # [gates, Gate]
+    placements: Int32s  # [placements, Placement]
     fields: Fields
     attributes: Attributes
     pairs: Pairs
-    scratch: NDArray[np.int64]  # [TAIL, 2] for sorting
-    draft: NDArray[np.int64]  # [entries, EntryDraft] of the current expression
-    gate_draft: NDArray[np.int64]  # [gates, GateDraft] of the current expression
-    chosen: NDArray[np.int64]  # [entries] pivot fields of the current expression
-    tops: NDArray[np.int64]  # [Top]
-    settings: NDArray[np.int64]  # [Setting]
-    totals: NDArray[np.float64]  # [Total]
+    scratch: Int64s  # [TAIL, 2] for sorting
+    draft: Int64s  # [entries, EntryDraft] of the current expression
+    gate_draft: Int64s  # [gates, GateDraft] of the current expression
+    chosen: Int64s  # [entries] pivot fields of the current expression
+    tops: Int64s  # [Top]
+    settings: Int64s  # [Setting]
+    totals: Float64s  # [Total]
 
 
 def new_state(segments: int, *, signatures: bool) -> State:
@@ -224,37 +219,35 @@ def new_state(segments: int, *, signatures: bool) -> State:
     tops[[Top.FREE_GATE, Top.FREE_PLACEMENT]] = -1
     totals = np.zeros(len(Total), dtype=np.float64)
     totals[Total.WEIGHT] = 1.0
-    return State(
-        blocks.new_blocks(2),
-        blocks.new_blocks(1),
-        np.zeros(64, dtype=np.int32),
-        new_store(len(StoredColumn) + 2),
-        blocks.new_blocks(2),
-        np.zeros(64, dtype=np.uint64),
-        np.zeros((64, len(Segment)), dtype=np.int32),
-        np.full(16, -1, dtype=np.int64),
-        np.zeros((64, KINDS), dtype=np.int64),
-        np.zeros((64, KINDS), dtype=np.int32),
-        np.zeros((64, len(Pivot)), dtype=np.int64),
-        np.zeros((64, len(Gate)), dtype=np.int64),
-        np.zeros((64, len(Placement)), dtype=np.int32),
-        Fields(np.full(64, -1, np.int32), np.zeros(64, np.int32)),
-        Attributes(np.zeros(8, np.int32), np.zeros(8, np.float64), np.zeros(8, np.int64)),
-        _new_pairs(256),
-        np.zeros((TAIL, 2), dtype=np.int64),
-        np.zeros((64, len(EntryDraft)), dtype=np.int64),
-        np.zeros((64, len(GateDraft)), dtype=np.int64),
-        np.zeros(64, dtype=np.int64),
-        tops,
-        np.array([log, min(log + _FINER, _FINEST) if log else 0, signatures], dtype=np.int64),
-        totals,
+    return zeros(
+        State,
+        64,
+        entries=blocks.new_blocks(2),
+        counters=blocks.new_blocks(1),
+        store=conjunction_store.new_store(len(StoredColumn) + 2),
+        records=blocks.new_blocks(2),
+        segments=len(Segment),
+        free=np.full(16, -1, dtype=np.int64),
+        lists=KINDS,
+        sizes=KINDS,
+        pivots=len(Pivot),
+        gates=len(Gate),
+        placements=len(Placement),
+        fields=zeros(Fields, 64, pivot=np.full(64, -1, dtype=np.int32)),
+        attributes=zeros(Attributes, 8),
+        pairs=_new_pairs(256),
+        scratch=np.zeros((TAIL, 2), dtype=np.int64),
+        draft=len(EntryDraft),
+        gate_draft=len(GateDraft),
+        tops=tops,
+        settings=np.array([log, min(log + _FINER, _FINEST) if log else 0, signatures], dtype=np.int64),
+        totals=totals,
     )
 
 
 def _new_pairs(count: int) -> Pairs:
-    lengths = dict.fromkeys(("row", "what"), HITS + KINDS * count)
-    types: dict[str, Any] = dict.fromkeys(("key_bits", "field_bits"), np.uint64)
-    return Pairs(*(np.zeros(lengths.get(name, count), types.get(name, np.int64)) for name in Pairs._fields))
+    row, what = np.zeros((2, HITS + KINDS * count), dtype=np.int64)
+    return zeros(Pairs, count, row=row, what=what)
 
 
 def with_attributes(state: State, count: int) -> State:
@@ -270,8 +263,8 @@ def with_attributes(state: State, count: int) -> State:
 
 def with_expressions(state: State, batch: Expressions) -> State:
     """Return the state with room to store more expressions."""
-    records = blocks.with_room(state.records, record_rows(batch))
-    return state._replace(store=with_room(state.store, len(batch.numbers)), records=records)
+    records = blocks.with_room(state.records, conjunction_store.record_rows(batch))
+    return state._replace(store=conjunction_store.with_room(state.store, len(batch.numbers)), records=records)
 
 
 def with_placements(state: State, expressions: int, entries: int, gates: int) -> State:

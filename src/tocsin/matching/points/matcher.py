@@ -8,7 +8,6 @@ from typing import ClassVar, Final, TypeVar
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL
 from tocsin.matching.base import IndexedMatcher
@@ -25,23 +24,11 @@ from tocsin.matching.points import state as arrays
 from tocsin.matching.points._kernels.rectangles import join, rectangles_of
 from tocsin.matching.points._kernels.trees import leave, tree_all
 from tocsin.matching.points.shapes import Shape, alike, numbers_of, shapes_of
-from tocsin.matching.points.state import (
-    BETWEEN,
-    INNER,
-    MOST_EQUALS,
-    MOST_PREDICATES,
-    MOST_SHAPES,
-    ROOT,
-    PointColumn,
-    PointTotal,
-    ShapeColumn,
-    State,
-    Values,
-    new_state,
-)
+from tocsin.matching.points.state import ShapeColumn, State, StoredColumn, Total, Values
 from tocsin.matching.registry import register
 from tocsin.matching.saved import MatcherParts
 from tocsin.structures import hash_index
+from tocsin.structures.array_types import Int64s
 from tocsin.structures.point_index.index import PointIndex
 from tocsin.structures.point_index.state import Rectangles
 from tocsin.structures.point_index.state import State as PointState
@@ -65,7 +52,7 @@ class Points(IndexedMatcher):
 
     def __init__(self, *, vocabulary: Vocabulary | None = None) -> None:
         super().__init__(vocabulary)
-        self._state: State = new_state()
+        self._state: State = arrays.new_state()
         self._index = PointIndex()
         self._inner = Dynamic(vocabulary=self.vocabulary)
         self._shapes: dict[Shape, int] = {}
@@ -99,7 +86,7 @@ class Points(IndexedMatcher):
                 self._enter(shape, numbers[places], *_tables(batch, places, len(shape.tags)))
 
     def _take_out(self, numbers: Keys) -> None:
-        is_point = self._store.rows[numbers, PointColumn.SHAPE] != INNER
+        is_point = self._store.rows[numbers, StoredColumn.SHAPE] != arrays.INNER
         used = self._words_of(numbers[is_point])
         self._inner.remove(numbers[~is_point])
         self._index.remove(numbers[is_point])
@@ -119,8 +106,8 @@ class Points(IndexedMatcher):
         """Return the places of the conjunctions that are points, by shape, and of the others."""
         sizes = np.diff(batch.offsets)
         groups: list[tuple[Shape, Keys]] = []
-        others = [np.flatnonzero((sizes == 0) | (sizes > MOST_PREDICATES))]
-        for width in range(1, MOST_PREDICATES + 1):
+        others = [np.flatnonzero((sizes == 0) | (sizes > arrays.MOST_PREDICATES))]
+        for width in range(1, arrays.MOST_PREDICATES + 1):
             wide = np.flatnonzero(sizes == width)
             tags = batch.tags[batch.offsets[wide][:, None] + np.arange(width)]
             for alike_ in alike(tags):
@@ -137,29 +124,22 @@ class Points(IndexedMatcher):
         """Return the row of a shape, a new one if it is new; None if there are too many to search for each event."""
         row = self._shapes.get(shape)
         if row is None:
-            free = set(range(MOST_SHAPES)).difference(self._shapes.values())
+            free = set(range(arrays.MOST_SHAPES)).difference(self._shapes.values())
             if not free:
                 return None
             row = self._shapes[shape] = min(free)
             self._state.shapes[row] = shape.row()
-            self._state.totals[PointTotal.SHAPES] = max(self._state.totals[PointTotal.SHAPES], row + 1)
+            self._state.totals[Total.SHAPES] = max(self._state.totals[Total.SHAPES], row + 1)
         return row
 
-    def _enter(
-        self,
-        shape: Shape,
-        numbers: Keys,
-        tags: NDArray[np.int64],
-        lows: NDArray[np.int64],
-        highs: NDArray[np.int64],
-    ) -> None:
+    def _enter(self, shape: Shape, numbers: Keys, tags: Int64s, lows: Int64s, highs: Int64s) -> None:
         """Add conjunctions of one shape to the trees of their equalities' values."""
-        keys = np.zeros((len(numbers), MOST_EQUALS), dtype=np.int64)
+        keys = np.zeros((len(numbers), arrays.MOST_EQUALS), dtype=np.int64)
         keys[:, : len(shape.equalities)] = lows[:, shape.equalities]
         fresh = np.empty(len(numbers), dtype=np.int64)
         found = tree_all(self._state, numbers, self._shapes[shape], keys, fresh)
-        self._state.trees.keys[fresh[:found], ROOT] = self._index.plant(found)
-        roots = self._state.trees.keys[self._store.rows[numbers, PointColumn.TREE], ROOT]
+        self._state.trees.keys[fresh[:found], arrays.ROOT] = self._index.plant(found)
+        roots = self._state.trees.keys[self._store.rows[numbers, StoredColumn.TREE], arrays.ROOT]
         x1, x2 = shape.points(lows, highs)
         if len(numbers) and (roots == roots[0]).all():
             self._index.add(int(roots[0]), numbers, x1, x2)
@@ -179,12 +159,12 @@ class Points(IndexedMatcher):
         join(points, ends, others, other_ends, owner, keys, found)
         residual = others[others >= NEEDS_RESIDUAL] - NEEDS_RESIDUAL
         self._inner_numbers = dict(zip(keys[owner[residual], 0].tolist(), residual.tolist(), strict=True))
-        self._state.totals[PointTotal.EVENTS] += len(ends) - 1
+        self._state.totals[Total.EVENTS] += len(ends) - 1
         return found, ends + other_ends
 
     def _match_points(self, events: EncodedEvents) -> tuple[Keys, Keys]:
         """Return the conjunctions that are points and that each event satisfies, and where each event's begin."""
-        count, shapes = len(events.offsets) - 1, int(self._state.totals[PointTotal.SHAPES])
+        count, shapes = len(events.offsets) - 1, int(self._state.totals[Total.SHAPES])
         if not self._shapes:
             return np.empty(0, dtype=np.int64), np.zeros(count + 1, dtype=np.int64)
         values = _values(events.lows)
@@ -200,7 +180,7 @@ class Points(IndexedMatcher):
             found, offsets = self._index.find(Rectangles._make(column[:questions] for column in asked))
             np.add.at(sizes, which[:questions] + 1, np.diff(offsets))
             parts.append(found)
-            self._state.totals[PointTotal.RECTANGLES] += questions
+            self._state.totals[Total.RECTANGLES] += questions
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64), np.cumsum(sizes)
 
     def _maintain(self, events: int) -> None:
@@ -227,14 +207,14 @@ class Points(IndexedMatcher):
 
     def _predicates_of(self, number: int) -> tuple[Sequence[int] | Keys, ...]:
         """Return the tags, lows and highs of a conjunction's predicates, in the order they were given."""
-        row, tree = self._store.rows[number, [PointColumn.SHAPE, PointColumn.TREE]].tolist()
-        if row == INNER:
+        row, tree = self._store.rows[number, [StoredColumn.SHAPE, StoredColumn.TREE]].tolist()
+        if row == arrays.INNER:
             numbers = np.array(self._inner._numbers_of(number), dtype=np.int64)  # noqa: SLF001 - one of us
             return next(self._inner._recalled(numbers))[3:6]  # noqa: SLF001
         shape = Shape.of_row(self._state.shapes[row])
         axes = [key_of_number(number_) for number_ in self._index.point(number)]
-        meant = [*self._state.trees.keys[tree, 1 : 1 + MOST_EQUALS].tolist(), *axes]
-        both = [(axes[0], axes[1]) if role == BETWEEN else (meant[role],) * 2 for role in shape.roles]
+        meant = [*self._state.trees.keys[tree, 1 : 1 + arrays.MOST_EQUALS].tolist(), *axes]
+        both = [(axes[0], axes[1]) if role == arrays.BETWEEN else (meant[role],) * 2 for role in shape.roles]
         return shape.tags, [low for low, _ in both], [high for _, high in both]
 
     def stats(self) -> MatcherStats:
@@ -254,8 +234,7 @@ class Points(IndexedMatcher):
             "points": len(self._index),
             "shapes": len(self._shapes),
             "trees": hash_index.live_entries(self._state.trees),
-            "rectangles per event": float(totals[PointTotal.RECTANGLES])
-            / max(float(totals[PointTotal.EVENTS]), 1.0),
+            "rectangles per event": float(totals[Total.RECTANGLES]) / max(float(totals[Total.EVENTS]), 1.0),
         }
 
     # saving
@@ -264,11 +243,11 @@ class Points(IndexedMatcher):
         """Return the tags of points' predicates and the keys of their equalities, as the vocabulary holds them."""
         none = np.empty(0, dtype=np.int64)
         held = [(none, none)]
-        rows = self._store.rows[numbers, PointColumn.SHAPE]
+        rows = self._store.rows[numbers, StoredColumn.SHAPE]
         for row in np.unique(rows).tolist():
             shape, those = Shape.of_row(self._state.shapes[row]), numbers[rows == row]
             lows = np.zeros((len(those), len(shape.tags)), dtype=np.int64)
-            keys = self._state.trees.keys[self._store.rows[those, PointColumn.TREE]]
+            keys = self._state.trees.keys[self._store.rows[those, StoredColumn.TREE]]
             lows[:, shape.equalities] = keys[:, 1 : 1 + len(shape.equalities)]
             held.append((np.tile(np.array(shape.tags), len(those)), lows.reshape(-1)))
         return np.concatenate([tags for tags, _ in held]), np.concatenate([lows for _, lows in held])
@@ -276,7 +255,7 @@ class Points(IndexedMatcher):
     def _vocabulary_use(self) -> tuple[Keys, Keys]:
         """Return the predicates of all conjunctions, each as often as it occurs."""
         numbers = numbers_in_use(self._store)
-        mine = self._words_of(numbers[self._store.rows[numbers, PointColumn.SHAPE] != INNER])
+        mine = self._words_of(numbers[self._store.rows[numbers, StoredColumn.SHAPE] != arrays.INNER])
         others = self._inner._vocabulary_use()  # noqa: SLF001 - one of us
         return np.concatenate([mine[0], others[0]]), np.concatenate([mine[1], others[1]])
 
@@ -313,9 +292,7 @@ def _inner_of(parts: Mapping[str, Part]) -> dict[str, Part]:
     }
 
 
-def _tables(
-    batch: EncodedConjunctions, places: Keys, width: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _tables(batch: EncodedConjunctions, places: Keys, width: int) -> tuple[Int64s, Int64s, Int64s]:
     """Return the tags, lows and highs of conjunctions with so many predicates, a row each."""
     rows = batch.offsets[places][:, None] + np.arange(width)
     return batch.tags[rows], batch.lows[rows], batch.highs[rows]

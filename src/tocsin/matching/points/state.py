@@ -6,11 +6,11 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching.conjunction_store import state as conjunction_store
 from tocsin.matching.conjunction_store.state import ConjunctionStore
 from tocsin.structures import hash_index
+from tocsin.structures.array_types import Float64s, Int64s
 from tocsin.structures.hash_index import HashIndex
 
 INNER: Final = -1  # the shape of a conjunction that is not a point
@@ -30,9 +30,8 @@ class ShapeColumn(IntEnum):
     TAGS = 3  # of the predicates, in the order they were given
     ROLES = TAGS + MOST_PREDICATES  # which equality, or coordinate, each is
     FIELDS = ROLES + MOST_PREDICATES  # the fields of the equalities
-    SIDES = (
-        FIELDS + MOST_EQUALS
-    )  # of each coordinate the field below and whether it may be equal, and that above
+    # Of each coordinate the field below and whether it may be equal, and that above
+    SIDES = FIELDS + MOST_EQUALS
 
 
 _COLUMNS: Final = ShapeColumn.SIDES + 8
@@ -45,14 +44,14 @@ BETWEEN: Final = FIRST_AXIS + 2  # both coordinates
 ROOT: Final = 3
 
 
-class PointColumn(IntEnum):
+class StoredColumn(IntEnum):
     """Columns of `State.store.rows` behind SIBLING."""
 
     SHAPE = 1  # or INNER
     TREE = 2  # the entry of its tree
 
 
-class PointTotal(IntEnum):
+class Total(IntEnum):
     """Places in `State.totals`."""
 
     SHAPES = 0  # rows of shapes ever in use
@@ -64,17 +63,17 @@ class State(NamedTuple):
     """A conjunction that is not a point is stored in the inner matcher, under its number as id."""
 
     store: ConjunctionStore  # rows: SIBLING, SHAPE, TREE; PREDICATES counts those of points alone
-    shapes: NDArray[np.int64]  # [shapes, 25]
+    shapes: Int64s  # [shapes, 25]
     trees: HashIndex  # of shape and keys, and beside them the root
-    totals: NDArray[np.int64]  # [3]
+    totals: Int64s  # [3]
 
 
 class Values(NamedTuple):
     """The numbers of a batch's pairs, or the float below a number that no float equals, and their neighbours."""
 
-    at: NDArray[np.float64]
-    below: NDArray[np.float64]
-    above: NDArray[np.float64]
+    at: Float64s
+    below: Float64s
+    above: Float64s
 
 
 def new_state() -> State:
@@ -83,7 +82,7 @@ def new_state() -> State:
         conjunction_store.new_store(3),
         np.zeros((MOST_SHAPES, _COLUMNS), dtype=np.int64),
         hash_index.new_hash_index(3, extra=1),
-        np.zeros(len(PointTotal), dtype=np.int64),
+        np.zeros(len(Total), dtype=np.int64),
     )
 
 

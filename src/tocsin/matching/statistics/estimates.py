@@ -11,7 +11,7 @@ from msgspec import Struct
 from tocsin.language.normal.predicates import attributes_of
 from tocsin.language.semantics import text_truth
 from tocsin.matching.statistics.distribution import Distribution
-from tocsin.model.conditions import NEGATED, Operator, Predicate
+from tocsin.model.conditions import NEGATED, NEGATIONS, Operator, Predicate
 from tocsin.model.terms import Literal
 from tocsin.model.timestamps import parse_rfc3339
 from tocsin.model.values import Kind
@@ -22,11 +22,6 @@ _OF_OTHERS: Final = 1 / 3
 _OF_TEXTS: Final = 0.1  # of a text test, where there are no frequent strings to try it on
 
 _NOTHING: Final = {kind: Distribution(kind, 0, 0) for kind in Kind}
-_NEGATIVE: Final = frozenset(
-    operator
-    for operator in Operator
-    if operator.startswith("not ") or operator in (Operator.NE, Operator.NOT_REGEX)
-)
 
 
 class AttributeStatistics(Struct, frozen=True):
@@ -52,7 +47,7 @@ class AttributeStatistics(Struct, frozen=True):
 def satisfying(predicate: Predicate, attribute: AttributeStatistics) -> float:
     """Return the number of events that satisfy a predicate over one attribute and constants."""
     operator, constants = predicate.operator, _constants(predicate)
-    if operator in _NEGATIVE:
+    if operator in NEGATIONS:
         positive = Predicate(predicate.subject, NEGATED[operator], predicate.operands)
         return max(_known(positive, constants, attribute) - _positive(positive, constants, attribute), 0.0)
     return _positive(predicate, constants, attribute)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching.be_tree._kernels.intervals import field_at
 from tocsin.matching.be_tree._kernels.nodes import partition_on
 from tocsin.matching.be_tree._kernels.ranks import MARGIN, expected_rank, guess, rank, refresh
 from tocsin.matching.be_tree.state import Figure, Node, NodeInfo, Partition, State, StoredColumn, Top, Total
 from tocsin.matching.conjunction_store.state import StoreCounter
+from tocsin.structures.array_types import Int64s
 from tocsin.structures.jit import helper, kernel
 
 _ENOUGH: Final = 8.0  # misses per member in a window: fewer may be chance
@@ -68,7 +68,7 @@ def judge(state: State, start: int, end: int, events: int) -> int:
 
 
 @kernel
-def to_be_moved(state: State, start: int, end: int, numbers: NDArray[np.int64]) -> tuple[int, int]:
+def to_be_moved(state: State, start: int, end: int, numbers: Int64s) -> tuple[int, int]:
     """Write the conjunctions from `start` to `end` below a partition whose rank has fallen that have a better one.
 
     Returns the conjunction it stopped at, before `end` if `numbers` is full, and the number written.

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL
 from tocsin.matching.be_tree.state import Node, Pair, State, Top, ValueList
-from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Op
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELD_MASK, FIELDS, Op
+from tocsin.structures.array_types import Int64s
 from tocsin.structures.jit import helper
 
-_MASK: Final = (1 << FIELD_BITS) - 1
 # How a value compares with a constant, one bit each
 _LESS: Final = 1
 _EQUAL: Final = 2
@@ -23,7 +22,7 @@ _FEW: Final = 8  # members of a list that are scanned
 
 
 @helper
-def evaluate(state: State, node: int, count: int, found: NDArray[np.int64]) -> tuple[int, int]:
+def evaluate(state: State, node: int, count: int, found: Int64s) -> tuple[int, int]:
     """Write the members of a node's leaf that the event satisfies; return how many by now, and how many failed.
 
     A conjunction with residual predicates is written with NEEDS_RESIDUAL added, if all its other predicates hold.
@@ -42,7 +41,7 @@ def evaluate(state: State, node: int, count: int, found: NDArray[np.int64]) -> t
         residual = np.int64(0)
         while row <= last:
             tag = rows[row, 1]
-            op, field = tag >> FIELD_BITS, tag & _MASK
+            op, field = tag >> FIELD_BITS, tag & FIELD_MASK
             word = state.attributes.slots[np.uint64(field // FIELDS)]
             if op >= Op.RESIDUAL:
                 if op == Op.RESIDUAL:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from tocsin.matching._kernels.number_keys import key_of_number, number_of_key
 from tocsin.matching.be_tree.state import HIGHEST, LOWEST, State, ValueList
-from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Keys, Op
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELD_MASK, FIELDS, Field, Keys, Op
 from tocsin.structures.jit import helper
-
-_MASK: Final = (1 << FIELD_BITS) - 1
 
 
 @helper
@@ -24,7 +20,7 @@ def field_at(state: State, rows: Keys, at: int) -> int:
     op = tag >> FIELD_BITS
     if op >= Op.RESIDUAL:  # or `is missing`, or the upper bound of the row before
         return np.int64(-1)
-    return state.lists[rows[at, 0], ValueList.FIELD] if op == Op.IN else tag & _MASK
+    return state.lists[rows[at, 0], ValueList.FIELD] if op == Op.IN else tag & FIELD_MASK
 
 
 @helper
@@ -35,7 +31,7 @@ def interval_at(state: State, rows: Keys, at: int) -> tuple[int, int]:
     one.
     """
     key, tag = rows[at, 0], rows[at, 1]
-    op, is_string = tag >> FIELD_BITS, (tag & _MASK) % FIELDS == Field.STRING
+    op, is_string = tag >> FIELD_BITS, (tag & FIELD_MASK) % FIELDS == Field.STRING
     low, high = np.int64(LOWEST), np.int64(HIGHEST)
     if op == Op.EQ:
         return key, key

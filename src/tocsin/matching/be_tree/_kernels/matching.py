@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching.be_tree._kernels.evaluation import evaluate
 from tocsin.matching.be_tree.state import HIGHEST, LOWEST, ROOT, Node, Pair, Partition, State, Top, Total
 from tocsin.matching.encoding.codes import FIELDS, Field
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.structures import hash_index
+from tocsin.structures.array_types import Int64s
 from tocsin.structures.jit import helper, kernel, prefetch
 
 _LOW_HALF: Final = 0xFFFFFFFF
@@ -21,13 +21,7 @@ _AHEAD: Final = 8  # cache lines of a leaf that are prefetched
 
 
 @kernel
-def match(
-    state: State,
-    events: EncodedEvents,
-    start: int,
-    found: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-) -> int:
+def match(state: State, events: EncodedEvents, start: int, found: Int64s, offsets: Int64s) -> int:
     """Write the conjunctions that each event from `start` on satisfies; return the number of events done.
 
     The matches of event i are `found[offsets[i]:offsets[i + 1]]`. It stops at an event for which `found` or the queue has no
@@ -79,12 +73,8 @@ def _encode_pairs(state: State, events: EncodedEvents, event: int) -> int:
         if kind == Field.BIG:
             number = field + Field.NUMBER - Field.BIG
             row = pairs[at]
-            row[Pair.FIELD], row[Pair.KEY], row[Pair.LOW], row[Pair.NEXT] = (
-                number,
-                np.int64(LOWEST),
-                low,
-                at - 1,
-            )
+            row[Pair.FIELD], row[Pair.KEY] = number, np.int64(LOWEST)
+            row[Pair.LOW], row[Pair.NEXT] = low, at - 1
             row[Pair.POINT], row[Pair.FROM], row[Pair.TO] = np.int64(HIGHEST), low, high
             present[count, 0], present[count, 1] = number, at
             count += 1
@@ -94,7 +84,7 @@ def _encode_pairs(state: State, events: EncodedEvents, event: int) -> int:
 
 
 @helper
-def _search(state: State, present: int, count: int, found: NDArray[np.int64]) -> int:
+def _search(state: State, present: int, count: int, found: Int64s) -> int:
     """Write the conjunctions that an event satisfies; return how many by now, or -1 if there is no room.
 
     The tree is larger than the caches, so the leaves and directories of a level are prefetched before any is read.

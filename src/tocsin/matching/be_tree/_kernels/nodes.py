@@ -4,19 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from tocsin.matching.be_tree import state as arrays
 from tocsin.matching.be_tree._kernels.ranks import refresh
-from tocsin.matching.be_tree.state import (
-    HIGHEST,
-    LOWEST,
-    ROOT,
-    Figure,
-    Node,
-    NodeInfo,
-    Partition,
-    Setting,
-    State,
-    Top,
-)
+from tocsin.matching.be_tree.state import Figure, Node, NodeInfo, Partition, Setting, State, Top
 from tocsin.structures import blocks, free_lists, hash_index
 from tocsin.structures.blocks import class_of, size_of
 from tocsin.structures.jit import helper
@@ -68,7 +58,7 @@ def new_node(state: State, parent: int, partition: int, low: int, high: int) -> 
 @helper
 def partition_on(state: State, node: int, field: int) -> int:
     """Return the partition of a node on a field, or -1."""
-    if node == ROOT:
+    if node == arrays.ROOT:
         tree = np.int64(state.fields.tree[field])
         return np.int64(state.info[tree, NodeInfo.PARTITION]) if tree >= 0 else np.int64(-1)
     index, nothing = state.partition_index, np.int64(0)
@@ -88,7 +78,7 @@ def new_partition(state: State, node: int, field: int) -> int:
     """Return a new partition of a node, with a tree of one empty node; there must be room for it."""
     row, rows = state.nodes[node], state.directories.rows
     partition = hash_index.insert(state.partition_index, node, field, np.int64(0))
-    tree = new_node(state, node, partition, np.int64(LOWEST), np.int64(HIGHEST))
+    tree = new_node(state, node, partition, np.int64(arrays.LOWEST), np.int64(arrays.HIGHEST))
     if directory_growth(state, node) > 0:
         class_, old = class_of(row[Node.PARTITIONS] + 1), np.int64(state.info[node, NodeInfo.DIRECTORY_CLASS])
         if row[Node.DIRECTORY] < 0:
@@ -105,7 +95,7 @@ def new_partition(state: State, node: int, field: int) -> int:
     new[Partition.MEMBERS], new[Partition.MISSED], new[Partition.DECAYED] = 0, 0, 0
     state.figures[partition, Figure.LOSS] = -1.0
     row[Node.PARTITIONS] += 1
-    if node == ROOT:
+    if node == arrays.ROOT:
         state.fields.tree[field] = tree
     refresh(state, partition)
     return partition
@@ -121,7 +111,7 @@ def _drop_partition(state: State, partition: int) -> None:
     last = rows[row[Node.DIRECTORY] + row[Node.PARTITIONS], 0]
     rows[row[Node.DIRECTORY] + position, 0] = last
     state.partitions[state.info[last & 0xFFFFFFFF, NodeInfo.PARTITION], Partition.POSITION] = position
-    if node == ROOT:
+    if node == arrays.ROOT:
         state.fields.tree[gone[Partition.FIELD]] = -1
     if row[Node.PARTITIONS] == 0:
         class_ = np.int64(state.info[node, NodeInfo.DIRECTORY_CLASS])
@@ -147,7 +137,7 @@ def prune(state: State, node: int) -> None:
     usual, info = np.int64(state.settings[Setting.CAPACITY]), state.info[node]
     if info[NodeInfo.CAPACITY] > usual and 4 * info[NodeInfo.MEMBERS] < info[NodeInfo.CAPACITY]:
         raise_capacity(state, node, 2 * np.int64(info[NodeInfo.MEMBERS]))
-    while node != ROOT:
+    while node != arrays.ROOT:
         row, info = state.nodes[node], state.info[node]
         if info[NodeInfo.MEMBERS] > 0 or row[Node.PARTITIONS] > 0:
             return

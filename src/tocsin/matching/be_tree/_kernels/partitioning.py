@@ -6,18 +6,10 @@ from typing import Final
 
 import numpy as np
 
+from tocsin.matching.be_tree._kernels import nodes
 from tocsin.matching.be_tree._kernels.clustering import cluster
 from tocsin.matching.be_tree._kernels.intervals import field_at
 from tocsin.matching.be_tree._kernels.leaves import TARGET, deal, growth, hand_over, settle
-from tocsin.matching.be_tree._kernels.nodes import (
-    add_overfull,
-    directory_growth,
-    has_directory_room,
-    has_room_for,
-    new_partition,
-    partition_on,
-    raise_capacity,
-)
 from tocsin.matching.be_tree._kernels.ranks import expected_rank, refresh
 from tocsin.matching.be_tree.state import Node, NodeInfo, Partition, Setting, State, Top
 from tocsin.structures.jit import helper
@@ -66,8 +58,8 @@ def _has_room(state: State, node: int) -> bool:
     tops, row = state.tops, state.nodes[node]
     tops[Top.NEEDED_ROWS] = 2 * row[Node.ROWS] + 8
     tops[Top.NEEDED_DIRECTORY_ROWS] = 2 * row[Node.PARTITIONS] + 4
-    has_directory = has_directory_room(state, tops[Top.NEEDED_DIRECTORY_ROWS])
-    return has_directory and has_room_for(state, 3, 2, tops[Top.NEEDED_ROWS], 4)
+    has_directory = nodes.has_directory_room(state, tops[Top.NEEDED_DIRECTORY_ROWS])
+    return has_directory and nodes.has_room_for(state, 3, 2, tops[Top.NEEDED_ROWS], 4)
 
 
 @helper
@@ -82,7 +74,7 @@ def _partition(state: State, node: int) -> None:
     field = _best_field(state, node)
     state.info[node, NodeInfo.DIVISIBLE] = 0
     if field < 0:
-        raise_capacity(state, node, members + members // 2)
+        nodes.raise_capacity(state, node, members + members // 2)
         return
     state.info[node, NodeInfo.CAPACITY] = usual
     if members > _LARGE * usual:
@@ -94,7 +86,7 @@ def _partition(state: State, node: int) -> None:
 @helper
 def _move_to(state: State, node: int, field: int) -> None:
     """Make a partition on a field, and move the members with a predicate on it there."""
-    partition = new_partition(state, node, field)
+    partition = nodes.new_partition(state, node, field)
     tree = np.int64(state.partitions[partition, Partition.TREE])
     row, rows = state.nodes[node], state.leaves.rows
     at, end = row[Node.LEAF], row[Node.LEAF] + row[Node.ROWS]
@@ -107,7 +99,7 @@ def _move_to(state: State, node: int, field: int) -> None:
         at += size
     deal(state, node, tree, np.int64(-1))
     refresh(state, partition)
-    add_overfull(state, tree)
+    nodes.add_overfull(state, tree)
 
 
 @helper
@@ -123,12 +115,12 @@ def _move_to_best(state: State, node: int) -> None:
         field = _best_of_member(state, at) if rows[at, 0] >= 0 else np.int64(-1)
         if field >= 0:
             if fields.last[field] < 0:
-                has_directory = has_directory_room(state, directory_growth(state, node))
-                if not has_directory or not has_room_for(state, 1, 1, 2 * size + 4, 1):
+                has_directory = nodes.has_directory_room(state, nodes.directory_growth(state, node))
+                if not has_directory or not nodes.has_room_for(state, 1, 1, 2 * size + 4, 1):
                     break
-                partition = new_partition(state, node, field)
+                partition = nodes.new_partition(state, node, field)
                 fields.last[field] = state.partitions[partition, Partition.TREE]
-                add_overfull(state, np.int64(fields.last[field]))
+                nodes.add_overfull(state, np.int64(fields.last[field]))
             tree = np.int64(fields.last[field])
             if state.leaves.top[0] + growth(state, tree, size) > rows.shape[0]:
                 break
@@ -194,7 +186,7 @@ def _best_field(state: State, node: int) -> int:
                     continue
                 members = np.int64(fields.tally[field])
                 fields.tally[field], fields.last[field] = -1, -1  # each is ranked once
-                if partition_on(state, node, field) >= 0:
+                if nodes.partition_on(state, node, field) >= 0:
                     continue
                 fields.tally[field] = -1 - members
                 its = expected_rank(state, field, members)

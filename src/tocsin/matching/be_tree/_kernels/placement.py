@@ -3,34 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tocsin.matching.be_tree._kernels import nodes
 from tocsin.matching.be_tree._kernels.intervals import field_at, interval_at
 from tocsin.matching.be_tree._kernels.leaves import append, cut_out, growth
-from tocsin.matching.be_tree._kernels.nodes import (
-    directory_growth,
-    has_directory_room,
-    has_room_for,
-    new_node,
-    new_partition,
-    partition_on,
-    prune,
-)
 from tocsin.matching.be_tree._kernels.partitioning import is_overfull, relieve_all
 from tocsin.matching.be_tree._kernels.ranks import MARGIN, expected_rank, refresh
-from tocsin.matching.be_tree.state import (
-    ROOT,
-    Figure,
-    Node,
-    NodeInfo,
-    Partition,
-    State,
-    StoredColumn,
-    Top,
-)
+from tocsin.matching.be_tree.state import ROOT, Figure, Node, NodeInfo, Partition, State, StoredColumn, Top
 from tocsin.matching.conjunction_store._kernels.records import count_rows, write_rows
 from tocsin.matching.conjunction_store.state import Expressions
 from tocsin.matching.encoding.codes import FIELDS, Field
+from tocsin.structures.array_types import Int64s
 from tocsin.structures.jit import helper, kernel
 
 
@@ -96,7 +79,7 @@ def _has_room(state: State, count: int) -> bool:
     tops = state.tops
     tops[Top.NEEDED_ROWS] = 2 * count + 4
     tops[Top.NEEDED_DIRECTORY_ROWS] = 0
-    return has_room_for(state, 3, 2, tops[Top.NEEDED_ROWS], 1)
+    return nodes.has_room_for(state, 3, 2, tops[Top.NEEDED_ROWS], 1)
 
 
 @helper
@@ -116,10 +99,10 @@ def _descend(state: State, count: int) -> int:
         if state.partitions[partition, Partition.DECAYED] != 0:
             better = _better_field(state, node, used, state.figures[partition, Figure.RANK] + MARGIN)
             if better >= 0:
-                state.tops[Top.NEEDED_DIRECTORY_ROWS] = directory_growth(state, node)
-                if not has_directory_room(state, state.tops[Top.NEEDED_DIRECTORY_ROWS]):
+                state.tops[Top.NEEDED_DIRECTORY_ROWS] = nodes.directory_growth(state, node)
+                if not nodes.has_directory_room(state, state.tops[Top.NEEDED_DIRECTORY_ROWS]):
                     return np.int64(-1)
-                which, partition = better, new_partition(state, node, wants[better, 0])
+                which, partition = better, nodes.new_partition(state, node, wants[better, 0])
         for column in range(3):
             wants[used, column], wants[which, column] = wants[which, column], wants[used, column]
         node = _enclosing(state, partition, wants[used, 1], wants[used, 2])
@@ -137,7 +120,7 @@ def _best_partition(state: State, node: int, used: int) -> tuple[int, int]:
     """Return the unused wanted field with the best partition of a node, and that partition; or -1."""
     which, best, rank = np.int64(-1), np.int64(-1), -np.inf
     for w in range(used, state.tops[Top.WANTS]):
-        partition = partition_on(state, node, state.wants[w, 0])
+        partition = nodes.partition_on(state, node, state.wants[w, 0])
         if partition >= 0 and state.figures[partition, Figure.RANK] > rank:
             which, best, rank = np.int64(w), partition, state.figures[partition, Figure.RANK]
     return which, best
@@ -149,7 +132,7 @@ def _better_field(state: State, node: int, used: int, rank: float) -> int:
     which = np.int64(-1)
     for w in range(used, state.tops[Top.WANTS]):
         its = expected_rank(state, state.wants[w, 0], np.int64(1))
-        if its > rank and partition_on(state, node, state.wants[w, 0]) < 0:
+        if its > rank and nodes.partition_on(state, node, state.wants[w, 0]) < 0:
             which, rank = np.int64(w), its
     return which
 
@@ -164,21 +147,25 @@ def _enclosing(state: State, partition: int, low: int, high: int) -> int:
             return node
         if high <= row[Node.SPLIT]:
             if row[Node.LEFT] < 0:
-                row[Node.LEFT] = new_node(state, node, partition, state.bounds[node, 0], row[Node.SPLIT])
+                row[Node.LEFT] = nodes.new_node(
+                    state, node, partition, state.bounds[node, 0], row[Node.SPLIT]
+                )
             node = row[Node.LEFT]
         elif low > row[Node.SPLIT]:
             if row[Node.RIGHT] < 0:
-                row[Node.RIGHT] = new_node(state, node, partition, row[Node.SPLIT] + 1, state.bounds[node, 1])
+                row[Node.RIGHT] = nodes.new_node(
+                    state, node, partition, row[Node.SPLIT] + 1, state.bounds[node, 1]
+                )
             node = row[Node.RIGHT]
         else:
             return node
 
 
 @kernel
-def take_out(state: State, numbers: NDArray[np.int64]) -> None:
+def take_out(state: State, numbers: Int64s) -> None:
     """Take conjunctions out of the tree, and free the nodes that become empty."""
     for i in range(numbers.shape[0]):
         node = np.int64(state.store.rows[numbers[i], StoredColumn.NODE])
         if node >= 0:
             cut_out(state, numbers[i])
-            prune(state, node)
+            nodes.prune(state, node)

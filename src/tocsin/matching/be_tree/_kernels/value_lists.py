@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tocsin.matching.be_tree.state import State, ValueList
 from tocsin.structures import blocks
+from tocsin.structures.array_types import Int64s
 from tocsin.structures.blocks import class_of
 from tocsin.structures.jit import kernel
 
 
 @kernel
 def enter_list(
-    state: State,
-    code: int,
-    fields: NDArray[np.int64],
-    keys: NDArray[np.int64],
-    field: int,
-    bounds: tuple[int, int],
+    state: State, code: int, fields: Int64s, keys: Int64s, field: int, bounds: tuple[int, int]
 ) -> None:
     """Store the sorted members of a list; there must be room."""
     first = blocks.take(state.members, class_of(fields.shape[0]))

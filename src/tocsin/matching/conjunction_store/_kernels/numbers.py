@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching.conjunction_store.state import ConjunctionStore, StoreColumn, StoreCounter
 from tocsin.structures import free_lists, hash_index
+from tocsin.structures.array_types import Int64s
 from tocsin.structures.jit import helper, kernel
 
 _FREE, _TOP = int(StoreCounter.FREE), int(StoreCounter.TOP)
@@ -51,23 +51,21 @@ def free_number(store: ConjunctionStore, number: int) -> None:
 
 
 @kernel
-def add_numbers(store: ConjunctionStore, ids: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
+def add_numbers(store: ConjunctionStore, ids: Int64s, numbers: Int64s) -> None:
     """Give a new expression of each id a number; there must be room."""
     for i in range(ids.shape[0]):
         numbers[i] = add_number(store, ids[i])
 
 
 @kernel
-def free_numbers(store: ConjunctionStore, numbers: NDArray[np.int64]) -> None:
+def free_numbers(store: ConjunctionStore, numbers: Int64s) -> None:
     """Give back numbers of expressions that their ids no longer lead to."""
     for i in range(numbers.shape[0]):
         free_number(store, numbers[i])
 
 
 @kernel
-def take_from(
-    store: ConjunctionStore, ids: NDArray[np.int64], start: int, numbers: NDArray[np.int64]
-) -> tuple[int, int]:
+def take_from(store: ConjunctionStore, ids: Int64s, start: int, numbers: Int64s) -> tuple[int, int]:
     """Take the ids from `start` on out of the index, and write the numbers of their expressions.
 
     As many as there is room for; return the ids and the numbers done. An id that comes twice has none the second time.
@@ -93,7 +91,7 @@ def take_from(
 
 
 @kernel
-def unlink(store: ConjunctionStore, numbers: NDArray[np.int64]) -> None:
+def unlink(store: ConjunctionStore, numbers: Int64s) -> None:
     """Take expressions out of the chains of their ids, and ids that have no other out of the index."""
     for i in range(numbers.shape[0] - 1, -1, -1):  # the newest first: they are in front
         entry = np.int64(store.owner[numbers[i]])

@@ -7,21 +7,14 @@ and its tag. The number has NEEDS_RESIDUAL added where Python decides some predi
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL
+from tocsin.matching.conjunction_store import state as arrays
 from tocsin.matching.conjunction_store._kernels.numbers import add_number, free_number
-from tocsin.matching.conjunction_store.state import (
-    CLAUSE_ROW,
-    HIGH_ROW,
-    WEIGHT_ROW,
-    ConjunctionStore,
-    Expressions,
-    StoreColumn,
-    StoreCounter,
-)
+from tocsin.matching.conjunction_store.state import ConjunctionStore, Expressions, StoreColumn, StoreCounter
 from tocsin.matching.encoding.codes import FIELD_BITS, Op
 from tocsin.structures import blocks
+from tocsin.structures.array_types import Int64s
 from tocsin.structures.blocks import Blocks, class_of
 from tocsin.structures.jit import helper, kernel
 
@@ -49,32 +42,32 @@ def count_rows(expressions: Expressions, i: int) -> int:
 
 
 @helper
-def write_rows(rows: NDArray[np.int64], at: int, expressions: Expressions, i: int) -> bool:
+def write_rows(rows: Int64s, at: int, expressions: Expressions, i: int) -> bool:
     """Write the rows of an expression from `at` on; return whether it has residual predicates."""
     in_clauses, is_residual = is_cnf(expressions, i), False
     for clause in range(expressions.offsets[i], expressions.offsets[i + 1]):
         begin, end = expressions.bounds[clause], expressions.bounds[clause + 1]
         if in_clauses:
-            rows[at, 0], rows[at, 1] = end - begin, np.int64(CLAUSE_ROW) << FIELD_BITS
+            rows[at, 0], rows[at, 1] = end - begin, np.int64(arrays.CLAUSE_ROW) << FIELD_BITS
             at += 1
         for q in range(begin, end):
             op = expressions.tags[q] >> FIELD_BITS
             rows[at, 0], rows[at, 1] = expressions.lows[q], expressions.tags[q]
             at += 1
             if op in (Op.BETWEEN, Op.NOT_BETWEEN):
-                rows[at, 0], rows[at, 1] = expressions.highs[q], np.int64(HIGH_ROW) << FIELD_BITS
+                rows[at, 0], rows[at, 1] = expressions.highs[q], np.int64(arrays.HIGH_ROW) << FIELD_BITS
                 at += 1
             if expressions.weights.shape[0] > 0 and expressions.weights[q] != 1.0:
                 rows[at, 0] = np.float64(expressions.weights[q]).view(np.int64)
-                rows[at, 1] = np.int64(WEIGHT_ROW) << FIELD_BITS
+                rows[at, 1] = np.int64(arrays.WEIGHT_ROW) << FIELD_BITS
                 at += 1
             is_residual |= op == Op.RESIDUAL
     return is_residual
 
 
 @helper
-def read_rows(
-    rows: NDArray[np.int64], at: int, count: int, into: Expressions, clauses: int, predicates: int
+def _read_rows(
+    rows: Int64s, at: int, count: int, into: Expressions, clauses: int, predicates: int
 ) -> tuple[int, int]:
     """Append an expression of which `count` rows begin at `at`, a negative number for a CNF, to what was read.
 
@@ -84,12 +77,12 @@ def read_rows(
     for row in range(at, at + abs(count)):
         key, tag = rows[row, 0], rows[row, 1]
         op = tag >> FIELD_BITS
-        if op == HIGH_ROW:
+        if op == arrays.HIGH_ROW:
             into.highs[predicates - 1] = key
-        elif op == WEIGHT_ROW:
+        elif op == arrays.WEIGHT_ROW:
             if into.weights.shape[0] > 0:
                 into.weights[predicates - 1] = np.int64(key).view(np.float64)
-        elif op == CLAUSE_ROW:
+        elif op == arrays.CLAUSE_ROW:
             left = key
         else:
             into.tags[predicates], into.lows[predicates], into.highs[predicates] = tag, key, key
@@ -104,9 +97,7 @@ def read_rows(
 
 
 @kernel
-def store_all(
-    store: ConjunctionStore, records: Blocks, ids: NDArray[np.int64], expressions: Expressions
-) -> None:
+def store_all(store: ConjunctionStore, records: Blocks, ids: Int64s, expressions: Expressions) -> None:
     """Give expressions numbers under their subscriptions' ids, and keep their records; there must be room."""
     for i in range(ids.shape[0]):
         number = add_number(store, ids[i])
@@ -133,18 +124,14 @@ def free_all(store: ConjunctionStore, records: Blocks, expressions: Expressions)
 
 
 @kernel
-def recall(
-    store: ConjunctionStore, records: Blocks, numbers: NDArray[np.int64], begin: int, into: Expressions
-) -> int:
-    """Read expressions from `begin` on, as many as there is room for; return where it stopped."""
+def recall(rows: Int64s, starts: Int64s, counts: Int64s, numbers: Int64s, into: Expressions) -> int:
+    """Read expressions, of which each has `counts` rows from `starts` on; return how many there was room for."""
     into.offsets[0] = into.bounds[0] = 0
     clauses, predicates = np.int64(0), np.int64(0)
-    for i in range(begin, numbers.shape[0]):
-        at = np.int64(store.rows[numbers[i], StoreColumn.RECORD])
-        count = records.rows[at, 1]
-        if i - begin == into.numbers.shape[0] or predicates + abs(count) > into.tags.shape[0]:
+    for i in range(numbers.shape[0]):
+        if i == into.numbers.shape[0] or predicates + abs(counts[i]) > into.tags.shape[0]:
             return i
-        into.numbers[i - begin] = numbers[i]
-        clauses, predicates = read_rows(records.rows, at + 1, count, into, clauses, predicates)
-        into.offsets[i - begin + 1] = clauses
+        into.numbers[i] = numbers[i]
+        clauses, predicates = _read_rows(rows, starts[i], counts[i], into, clauses, predicates)
+        into.offsets[i + 1] = clauses
     return numbers.shape[0]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching.encoding.codes import Field
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.operators.index import PassedTests
+from tocsin.structures.array_types import Int64s
 from tocsin.structures.jit import kernel
 
 _FURTHER: Final = int(Field.TEXT) - int(Field.STRING)
@@ -17,12 +17,7 @@ _FURTHER: Final = int(Field.TEXT) - int(Field.STRING)
 
 @kernel
 def splice(
-    old: EncodedEvents,
-    places: NDArray[np.int64],
-    which: NDArray[np.int64],
-    passed: PassedTests,
-    ordered: bool,
-    new: EncodedEvents,
+    old: EncodedEvents, places: Int64s, which: Int64s, passed: PassedTests, ordered: bool, new: EncodedEvents
 ) -> None:
     """Write the pairs of `old` into `new`, and behind each of `places` the tests that its string passes.
 

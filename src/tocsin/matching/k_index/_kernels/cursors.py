@@ -6,13 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from tocsin.matching.k_index._kernels.postings import (
-    block_at,
-    count_of,
-    first_from,
-    first_of,
-    last_block_from,
-)
+from tocsin.matching.k_index._kernels import postings
 from tocsin.matching.k_index.state import LEAF, Lists, Posted
 from tocsin.structures.jit import helper, prefetch
 
@@ -29,10 +23,10 @@ def open_lists(posted: Posted, lists: Lists, size: int) -> int:
     count, i = np.int64(0), lists.head[size]
     while i >= 0:
         header = headers[lists.row[i], 0]
-        begin, length = block_at(posted, header, np.int64(0))
+        begin, length = postings.block_at(posted, header, np.int64(0))
         shelf, blocks = np.int64(0), np.int64(0)
-        if count_of(header) > LEAF:
-            shelf = first_of(header) + 1
+        if postings.count_of(header) > LEAF:
+            shelf = postings.first_of(header) + 1
             blocks = posted.shelves.rows[shelf - 1, 0] - 1
         lists.shelf[count] = shelf
         lists.last_shelf[count] = shelf + blocks
@@ -92,23 +86,23 @@ def _skip_list(posted: Posted, lists: Lists, n: int, word: int) -> bool:
             return False
         shelves = posted.shelves.rows
         # The last block that begins at or below the entry; at least the next one.
-        low = last_block_from(shelves, shelf + 1, last, np.int64(word))
-        at = first_of(shelves[low, 1])
-        end = at + count_of(shelves[low, 1])
+        low = postings.last_block_from(shelves, shelf + 1, last, np.int64(word))
+        at = postings.first_of(shelves[low, 1])
+        end = at + postings.count_of(shelves[low, 1])
         lists.shelf[n] = low
         lists.end[n] = end
         if words[end - 1] < word:
             if low == last:
                 return False
             lists.shelf[n] = low + 1
-            at = first_of(shelves[low + 1, 1])
-            lists.end[n] = at + count_of(shelves[low + 1, 1])
+            at = postings.first_of(shelves[low + 1, 1])
+            lists.end[n] = at + postings.count_of(shelves[low + 1, 1])
             lists.at[n] = at
             return True
     near = min(at + _NEAR, end)
     while at < near and words[at] < word:
         at += 1
     if at == near:
-        at = first_from(words, at, end, word)
+        at = postings.first_from(words, at, end, word)
     lists.at[n] = at
     return True

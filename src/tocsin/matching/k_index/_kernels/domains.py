@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching._kernels.number_keys import is_whole, key_of_number, whole_of
 from tocsin.matching.conjunction_store.state import Expressions
-from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
-from tocsin.matching.k_index._kernels.directory import first_header, header_count, kind_of_slot
-from tocsin.matching.k_index._kernels.entries import emit, slot_of
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELD_MASK, FIELDS, Field, Op
+from tocsin.matching.k_index import state as arrays
+from tocsin.matching.k_index._kernels.entries import emit
+from tocsin.matching.k_index._kernels.key_lists import headers_of
+from tocsin.matching.k_index._kernels.packing import kind_of_slot, nth_of_slot, size_word_of, slot_of
 from tocsin.matching.k_index._kernels.postings import block_at, block_count
-from tocsin.matching.k_index.state import (
-    CLASS_SHIFT,
-    EXPANDED,
-    FRACTIONAL,
-    OCCURRENCE_BITS,
-    VALUE,
-    WIDE,
-    Directory,
-    Draft,
-    DraftTop,
-    Fields,
-    KeyRow,
-    Lane,
-)
+from tocsin.matching.k_index.state import Directory, Draft, DraftTop, Fields, KeyRow, Lane
+from tocsin.structures.array_types import Int64s
 from tocsin.structures.jit import helper, kernel
-
-_MASK: Final = (1 << FIELD_BITS) - 1
-_LIST: Final = (1 << CLASS_SHIFT) - 1
-_OCCURRENCE: Final = (1 << OCCURRENCE_BITS) - 1
 
 
 @kernel
-def survey(fields: Fields, widest: int, batch: Expressions, grown: NDArray[np.int64]) -> int:
+def survey(fields: Fields, widest: int, batch: Expressions, grown: Int64s) -> int:
     """Read the constants of expressions; write the fields whose domain grows, and return how many.
 
     A domain goes from the least to the greatest constant that a number has been compared with. If that is too
@@ -43,7 +26,7 @@ def survey(fields: Fields, widest: int, batch: Expressions, grown: NDArray[np.in
     """
     count = np.int64(0)
     for q in range(batch.tags.shape[0]):
-        op, field = batch.tags[q] >> FIELD_BITS, batch.tags[q] & _MASK
+        op, field = batch.tags[q] >> FIELD_BITS, batch.tags[q] & FIELD_MASK
         if op in (Op.IN, Op.NOT_IN):
             for m in range(batch.starts[batch.which[q]], batch.starts[batch.which[q] + 1]):
                 count = _survey_constant(fields, widest, batch.fields[m], batch.keys[m], grown, count)
@@ -55,14 +38,12 @@ def survey(fields: Fields, widest: int, batch: Expressions, grown: NDArray[np.in
 
 
 @helper
-def _survey_constant(
-    fields: Fields, widest: int, field: int, key: int, grown: NDArray[np.int64], count: int
-) -> int:
+def _survey_constant(fields: Fields, widest: int, field: int, key: int, grown: Int64s, count: int) -> int:
     if field % FIELDS != Field.NUMBER or fields.flags[field] != 0:
         return count
     if not is_whole(key):
         # A number beyond 2**53 or an infinity cannot be a value that a range is expanded to.
-        fields.flags[field] |= FRACTIONAL
+        fields.flags[field] |= arrays.FRACTIONAL
         return count
     number = whole_of(key)
     low, high = fields.wanted_low[field], fields.wanted_high[field]
@@ -72,7 +53,7 @@ def _survey_constant(
     if low <= high:
         new_low, new_high = min(low, number), max(high, number)
     if new_high - new_low >= widest:
-        fields.flags[field] |= WIDE
+        fields.flags[field] |= arrays.WIDE
         return count
     if low == fields.low[field] and high == fields.high[field]:
         grown[count] = field
@@ -82,9 +63,7 @@ def _survey_constant(
 
 
 @kernel
-def draft_growth(
-    directory: Directory, draft: Draft, changed: NDArray[np.int64], start: int, share: int
-) -> int:
+def draft_growth(directory: Directory, draft: Draft, changed: Int64s, start: int, share: int) -> int:
     """Draft the entries that growing domains add, from `start` on; return the number of fields done, as many as fit.
 
     Each grows by `share` values at most at either end, towards what is wanted, and is to be set so once that is placed.
@@ -108,7 +87,7 @@ def _draft_field(directory: Directory, draft: Draft, field: int, share: int) -> 
                 leaf = np.int64(runs.words[runs.shelf[run] + at])
                 for i in range(runs.count[leaf]):
                     entry = np.int64(runs.values[leaf, i])
-                    if directory.key_rows[entry, KeyRow.FLAGS] & EXPANDED:
+                    if directory.key_rows[entry, KeyRow.FLAGS] & arrays.EXPANDED:
                         _draft_key(directory, draft, field, slot, entry, share)
         lane = directory.lanes[lane, Lane.NEXT]
     if draft.tops[DraftTop.DRAFTED] > draft.rows.shape[0]:
@@ -127,11 +106,11 @@ def _draft_key(directory: Directory, draft: Draft, field: int, slot: int, entry:
     low, high = max(fields.wanted_low[field], fields.low[field] - share), fields.low[field] - 1
     if kind not in (Op.LT, Op.LE):
         low, high = fields.high[field] + 1, min(fields.wanted_high[field], fields.high[field] + share)
-    value = slot_of(field, VALUE, slot & _OCCURRENCE)
-    first = first_header(directory, entry)
-    for header in range(first, first + header_count(directory, entry)):
+    value = slot_of(field, arrays.VALUE, nth_of_slot(slot))
+    first, last = headers_of(directory, entry)
+    for header in range(first, last):
         weight = posted.limits[header] if posted.limits.shape[0] > 0 else 1.0
-        size_word = rows[header, 1] & _LIST
+        size_word = size_word_of(rows[header, 1])
         for n in range(block_count(posted, rows[header, 0])):
             begin, count = block_at(posted, rows[header, 0], n)
             for at in range(begin, begin + count):

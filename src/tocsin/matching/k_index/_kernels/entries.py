@@ -8,52 +8,22 @@ attribute holds; the option `absence` leaves the second entry out.
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching._kernels.number_keys import is_whole, key_of_number, whole_of
 from tocsin.matching._kernels.predicates import has_residual, is_mixed
 from tocsin.matching.conjunction_store.state import Expressions
-from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
-from tocsin.matching.k_index.state import (
-    ALWAYS,
-    ANY_VALUE,
-    CLAUSAL,
-    CLAUSE_SHIFT,
-    EXPANDED,
-    FRACTIONAL,
-    KIND_BITS,
-    LOOSE,
-    NO_CLAUSE,
-    OCCURRENCE_BITS,
-    SILENT,
-    VALUE,
-    Directory,
-    Draft,
-    DraftTop,
-    Entry,
-    Expression,
-    KeyRow,
-    Setting,
-)
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELD_MASK, FIELDS, Field, Op
+from tocsin.matching.k_index import state as arrays
+from tocsin.matching.k_index._kernels.packing import slot_of
+from tocsin.matching.k_index.state import Directory, Draft, DraftTop, Entry, Expression, KeyRow, Setting
 from tocsin.structures import hash_index
+from tocsin.structures.array_types import Int32s
 from tocsin.structures.jit import helper, kernel
-
-_MASK: Final = (1 << FIELD_BITS) - 1
-
-
-@helper
-def slot_of(field: int, kind: int, nth: int) -> int:
-    """Return the slot of a key."""
-    return (((field << KIND_BITS) | kind) << OCCURRENCE_BITS) | nth
 
 
 @kernel
-def draft_expressions(
-    directory: Directory, into: Draft, rows: NDArray[np.int32], batch: Expressions, start: int
-) -> int:
+def draft_expressions(directory: Directory, into: Draft, rows: Int32s, batch: Expressions, start: int) -> int:
     """Append the entries of expressions from `start` on to the draft; return the number of expressions done.
 
     Expressions with a negative number are skipped. If an expression does not fit, it has `tops[DraftTop.NEEDED]` entries.
@@ -65,7 +35,7 @@ def draft_expressions(
 
 
 @helper
-def _draft(into: Draft, directory: Directory, rows: NDArray[np.int32], batch: Expressions, i: int) -> bool:
+def _draft(into: Draft, directory: Directory, rows: Int32s, batch: Expressions, i: int) -> bool:
     """Draft the entries of an expression; return whether they fit.
 
     Its size K is the number of clauses that no absent attribute satisfies, each of which needs an entry.
@@ -91,18 +61,18 @@ def _draft(into: Draft, directory: Directory, rows: NDArray[np.int32], batch: Ex
         loose |= absent > 0
         clauses += 1
     if size == 0:
-        where = np.int64(NO_CLAUSE if clausal else 0) << CLAUSE_SHIFT
-        emit(into, slot_of(0, ALWAYS, 0), (0, 0, 0), where | SILENT, 2 * number + 1, 0.0)
+        where = np.int64(arrays.NO_CLAUSE if clausal else 0) << arrays.CLAUSE_SHIFT
+        emit(into, slot_of(0, arrays.ALWAYS, 0), (0, 0, 0), where | arrays.SILENT, 2 * number + 1, 0.0)
     if tops[DraftTop.DRAFTED] > into.rows.shape[0]:
         tops[DraftTop.NEEDED] = tops[DraftTop.DRAFTED] - before
         tops[DraftTop.DRAFTED] = before
         return False
-    size_word = size | (CLAUSAL if clausal else 0)
+    size_word = size | (arrays.CLAUSAL if clausal else 0)
     for e in range(before, tops[DraftTop.DRAFTED]):
         into.rows[e, Entry.SIZE] |= size_word
     rows[number, Expression.CLAUSES] = clauses if clausal else 0
     if clausal and loose:
-        rows[number, Expression.FLAGS] |= LOOSE
+        rows[number, Expression.FLAGS] |= arrays.LOOSE
     tops[DraftTop.MOST_SIZE] = max(tops[DraftTop.MOST_SIZE], size)
     tops[DraftTop.MOST_CLAUSES] = max(tops[DraftTop.MOST_CLAUSES], clauses)
     return True
@@ -148,22 +118,22 @@ def _emit_predicate(
     directory: Directory, into: Draft, batch: Expressions, q: int, clause: int, number: int
 ) -> int:
     """Write the entries of a predicate; return 1 if an absent attribute satisfies it, else 0."""
-    op, field = batch.tags[q] >> FIELD_BITS, batch.tags[q] & _MASK
+    op, field = batch.tags[q] >> FIELD_BITS, batch.tags[q] & FIELD_MASK
     low, high = batch.lows[q], batch.highs[q]
-    where, nth = clause << CLAUSE_SHIFT, _occurrence(into, field)
+    where, nth = clause << arrays.CLAUSE_SHIFT, _occurrence(into, field)
     holds, refuses = 2 * number + 1, 2 * number
     weight = batch.weights[q] if batch.weights.shape[0] > 0 else 1.0
     absence = into.settings[Setting.ABSENCE] != 0 and op in (Op.NE, Op.NOT_IN, Op.NOT_BETWEEN)
-    silent = where | SILENT
+    silent = where | arrays.SILENT
     if op in (Op.EQ, Op.PRESENT):
-        emit(into, slot_of(field, VALUE, nth), (low, 0, 0), where, holds, weight)
+        emit(into, slot_of(field, arrays.VALUE, nth), (low, 0, 0), where, holds, weight)
     elif op == Op.NE:
-        emit(into, slot_of(field, VALUE, nth), (low, 0, 0), silent, refuses, 0.0)
+        emit(into, slot_of(field, arrays.VALUE, nth), (low, 0, 0), silent, refuses, 0.0)
     elif op == Op.MISSING:
-        emit(into, slot_of(field, VALUE, nth), (0, 0, 0), silent, refuses, 0.0)
+        emit(into, slot_of(field, arrays.VALUE, nth), (0, 0, 0), silent, refuses, 0.0)
     elif op in (Op.IN, Op.NOT_IN):
         for m in range(batch.starts[batch.which[q]], batch.starts[batch.which[q] + 1]):
-            slot = slot_of(batch.fields[m], VALUE, nth)
+            slot = slot_of(batch.fields[m], arrays.VALUE, nth)
             if op == Op.IN:
                 emit(into, slot, (batch.keys[m], 0, 0), where, holds, weight)
             else:
@@ -184,7 +154,7 @@ def _emit_predicate(
             kind, bound = np.int64(Op.GT), high
         _emit_range(directory, into, (field, kind, nth), (bound, to), where, word, weight)
     if (op in (Op.NE, Op.NOT_IN) or (op == Op.NOT_BETWEEN and low > high)) and not absence:
-        emit(into, slot_of(field, ANY_VALUE, nth), (0, 0, 0), silent, holds, 0.0)
+        emit(into, slot_of(field, arrays.ANY_VALUE, nth), (0, 0, 0), silent, holds, 0.0)
     return np.int64(absence or op == Op.MISSING)
 
 
@@ -213,7 +183,7 @@ def _emit_range(
         high = min(high, constant - (kind == Op.LT))
     else:
         low = max(low, constant + (kind == Op.GT))
-    value = slot_of(field, VALUE, nth)
+    value = slot_of(field, arrays.VALUE, nth)
     for number in range(low, high + 1):
         emit(into, value, (key_of_number(number), 0, 0), where, word, weight)
 
@@ -227,11 +197,11 @@ def _is_expanded(
         return False
     entry = hash_index.find(directory.keys, slot, bounds[0], bounds[1])
     if entry >= 0:
-        return (directory.key_rows[entry, KeyRow.FLAGS] & EXPANDED) != 0
+        return (directory.key_rows[entry, KeyRow.FLAGS] & arrays.EXPANDED) != 0
     if not is_whole(bounds[0]):
         return False
     if kind == Op.BETWEEN:
-        if not is_whole(bounds[1]) or directory.fields.flags[field] & FRACTIONAL:
+        if not is_whole(bounds[1]) or directory.fields.flags[field] & arrays.FRACTIONAL:
             return False
         return whole_of(bounds[1]) - whole_of(bounds[0]) < widest
     return directory.fields.flags[field] == 0 and directory.fields.low[field] <= directory.fields.high[field]

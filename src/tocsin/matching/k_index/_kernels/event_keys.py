@@ -9,28 +9,14 @@ import numpy as np
 from tocsin.matching._kernels.number_keys import is_whole, whole_of
 from tocsin.matching.encoding.codes import FIELDS, Field, Op
 from tocsin.matching.encoding.events import EncodedEvents
-from tocsin.matching.k_index._kernels.directory import first_header, header_count, kind_of_slot
-from tocsin.matching.k_index._kernels.entries import slot_of
-from tocsin.matching.k_index.state import (
-    ALWAYS,
-    ANY_VALUE,
-    CLAUSAL,
-    EXPANDED,
-    SIZE_BITS,
-    VALUE,
-    Directory,
-    Draft,
-    DraftTop,
-    Key,
-    KeyRow,
-    Lane,
-    Lists,
-)
+from tocsin.matching.k_index import state as arrays
+from tocsin.matching.k_index._kernels.key_lists import headers_of
+from tocsin.matching.k_index._kernels.packing import kind_of_slot, place_of_size, slot_of
+from tocsin.matching.k_index.state import Directory, Draft, DraftTop, Key, KeyRow, Lane, Lists
 from tocsin.structures.hash_index import HashIndex, bucket_of, find_in
 from tocsin.structures.jit import helper, prefetch
 
 _NO_KEY: Final = -(2**63)  # a key that no number has
-_K: Final = (1 << SIZE_BITS) - 1
 
 
 @helper
@@ -52,8 +38,9 @@ def find_lists(directory: Directory, draft: Draft, lists: Lists, events: Encoded
         entry = find_in(directory.keys, lists.end[i], lists.row[i], lists.at[i], np.int64(0))
         if entry >= 0:
             lists.key[found] = entry
-            prefetch(directory.posted.headers.rows, 2 * first_header(directory, entry))
-            prefetch(directory.posted.headers.rows, 2 * first_header(directory, entry) + 8)
+            first, _ = headers_of(directory, entry)
+            prefetch(directory.posted.headers.rows, 2 * first)
+            prefetch(directory.posted.headers.rows, 2 * first + 8)
             found += 1
     found = _find_ranges(directory, lists, events, event, found)
     return np.int64(-1) if found < 0 else _chain(directory, lists, found, draft.tops[DraftTop.MOST_SIZE])
@@ -67,10 +54,9 @@ def _write_keys(directory: Directory, draft: Draft, lists: Lists, events: Encode
     """
     fields, stamps = directory.fields, draft.stamp
     draft.tops[DraftTop.STAMP] += 1
-    count = _write_key(directory.keys, lists, slot_of(0, ALWAYS, 0), np.int64(0), np.int64(0))
-    before = np.int64(
-        -1
-    )  # the field of the pair before: the tests that a string passes are several pairs of one field
+    count = _write_key(directory.keys, lists, slot_of(0, arrays.ALWAYS, 0), np.int64(0), np.int64(0))
+    # The field of the pair before: the tests that a string passes are several pairs of one field
+    before = np.int64(-1)
     for j in range(events.offsets[event], events.offsets[event + 1]):
         field = np.int64(events.fields[j])
         for step in range(3):
@@ -92,10 +78,12 @@ def _write_keys(directory: Directory, draft: Draft, lists: Lists, events: Encode
                     return np.int64(-1)
                 for nth in range(occurrences):
                     if values:
-                        count = _write_key(directory.keys, lists, slot_of(asked, VALUE, nth), key, count)
+                        count = _write_key(
+                            directory.keys, lists, slot_of(asked, arrays.VALUE, nth), key, count
+                        )
                     if runs:
                         count = _write_key(
-                            directory.keys, lists, slot_of(asked, ANY_VALUE, nth), np.int64(0), count
+                            directory.keys, lists, slot_of(asked, arrays.ANY_VALUE, nth), np.int64(0), count
                         )
             if step == 0:
                 before = field
@@ -162,7 +150,7 @@ def _find_in_lane(
             entry = np.int64(runs.values[leaf, i])
             while entry >= 0:
                 holds = kind != Op.BETWEEN or high <= directory.keys.keys[entry, Key.HIGH]
-                if holds and not (is_expanded and directory.key_rows[entry, KeyRow.FLAGS] & EXPANDED):
+                if holds and not (is_expanded and directory.key_rows[entry, KeyRow.FLAGS] & arrays.EXPANDED):
                     if found == lists.key.shape[0]:
                         return np.int64(-1)
                     lists.key[found] = entry
@@ -180,12 +168,11 @@ def _chain(directory: Directory, lists: Lists, found: int, most: int) -> int:
         lists.counts[size] = 0
     count = np.int64(0)
     for i in range(found):
-        first = first_header(directory, lists.key[i])
-        last = first + header_count(directory, lists.key[i])
+        first, last = headers_of(directory, lists.key[i])
         if count + last - first > lists.key.shape[0]:
             return np.int64(-1)
         for row in range(first, last):
-            size = 2 * (rows[row, 1] & _K) + (rows[row, 1] & CLAUSAL != 0)
+            size = place_of_size(rows[row, 1])
             lists.row[count] = row
             lists.source[count] = i
             lists.following[count] = lists.head[size]

@@ -5,34 +5,24 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching.conjunction_store._kernels.numbers import add_number, free_number
-from tocsin.matching.conjunction_store._kernels.records import count_rows, is_cnf, read_rows, write_rows
+from tocsin.matching.conjunction_store._kernels.records import count_rows, is_cnf, write_rows
 from tocsin.matching.conjunction_store.state import ConjunctionStore, Expressions, StoreCounter
-from tocsin.matching.k_index.state import (
-    HAS_RESIDUAL,
-    WEIGHED,
-    Expression,
-    ExpressionTable,
-    Member,
-    TableTop,
-)
-from tocsin.structures import blocks, free_lists, hash_index
+from tocsin.matching.k_index.state import HAS_RESIDUAL, WEIGHED, Expression, ExpressionTable, Member, TableTop
+from tocsin.structures import blocks, free_lists, hash_index, linked_lists
+from tocsin.structures.array_types import Int64s
 from tocsin.structures.blocks import class_of
 from tocsin.structures.jit import helper, kernel, wrapping_helper
 
 _FREE, _TOP = int(TableTop.FREE_EXPRESSION), int(TableTop.EXPRESSIONS)
+_FIRST_MEMBER: Final = int(Expression.FIRST_MEMBER)
 _DIGEST: Final = 0x7FFFFFFFFFFFFFFF
 
 
 @kernel
 def intern(
-    table: ExpressionTable,
-    store: ConjunctionStore,
-    ids: NDArray[np.int64],
-    batch: Expressions,
-    members: NDArray[np.int64],
+    table: ExpressionTable, store: ConjunctionStore, ids: Int64s, batch: Expressions, members: Int64s
 ) -> None:
     """Give subscriptions their expressions, and write the members; there must be room.
 
@@ -67,7 +57,7 @@ def _weighed(batch: Expressions, begin: int, end: int) -> int:
 
 
 @wrapping_helper
-def _digest(rows: NDArray[np.int64], first: int, count: int) -> int:
+def _digest(rows: Int64s, first: int, count: int) -> int:
     """Return the digest of a record."""
     mixed = np.uint64(count)
     for at in range(first, first + count):
@@ -119,44 +109,35 @@ def _new_expression(table: ExpressionTable, digest: int, length: int) -> int:
 
 @helper
 def _new_member(table: ExpressionTable, store: ConjunctionStore, id_: int, number: int) -> int:
-    member, following = add_number(store, id_), table.rows[number, Expression.FIRST_MEMBER]
-    row = store.rows[member]
-    row[Member.EXPRESSION], row[Member.NEXT] = number, following
-    if following >= 0:
-        store.rows[following, Member.PREVIOUS] = member
-    table.rows[number, Expression.FIRST_MEMBER] = member
+    member = add_number(store, id_)
+    store.rows[member, Member.EXPRESSION] = number
+    nexts, previous = store.rows[:, Member.NEXT], store.rows[:, Member.PREVIOUS]
+    linked_lists.push(nexts, previous, table.rows[number], _FIRST_MEMBER, member)
     store.counters[StoreCounter.PREDICATES] += table.rows[number, Expression.PREDICATES]
     return member
 
 
 @kernel
-def drop_members(
-    table: ExpressionTable, store: ConjunctionStore, members: NDArray[np.int64], gone: NDArray[np.int64]
-) -> int:
+def drop_members(table: ExpressionTable, store: ConjunctionStore, members: Int64s, gone: Int64s) -> int:
     """Free members; write the expressions that have none any more into `gone`, and return how many.
 
     The caller withdraws these, and then frees them with `free_expressions`.
     """
-    count = np.int64(0)
+    count, nexts, previous = np.int64(0), store.rows[:, Member.NEXT], store.rows[:, Member.PREVIOUS]
     for i in range(members.shape[0]):
-        row = store.rows[members[i]]
-        number, following, previous = row[Member.EXPRESSION], row[Member.NEXT], row[Member.PREVIOUS]
-        if following >= 0:
-            store.rows[following, Member.PREVIOUS] = previous
-        if previous >= 0:
-            store.rows[previous, Member.NEXT] = following
-        else:
-            table.rows[number, Expression.FIRST_MEMBER] = following
-            if following < 0:
-                gone[count] = number
-                count += 1
+        number = store.rows[members[i], Member.EXPRESSION]
+        row = table.rows[number]
+        linked_lists.unlink(nexts, previous, row, _FIRST_MEMBER, members[i])
+        if row[Expression.FIRST_MEMBER] < 0:
+            gone[count] = number
+            count += 1
         free_number(store, members[i])
-        store.counters[StoreCounter.PREDICATES] -= table.rows[number, Expression.PREDICATES]
+        store.counters[StoreCounter.PREDICATES] -= row[Expression.PREDICATES]
     return count
 
 
 @kernel
-def free_expressions(table: ExpressionTable, numbers: NDArray[np.int64]) -> None:
+def free_expressions(table: ExpressionTable, numbers: Int64s) -> None:
     """Free expressions that have no members, and their records."""
     for i in range(numbers.shape[0]):
         number = numbers[i]
@@ -176,19 +157,3 @@ def free_expressions(table: ExpressionTable, numbers: NDArray[np.int64]) -> None
         table.tops[TableTop.LIVE_EXPRESSIONS] -= 1
         table.tops[TableTop.RESIDUAL_EXPRESSIONS] -= row[Expression.FLAGS] & HAS_RESIDUAL
         free_lists.give(table.rows[:, Expression.RECORD], table.tops, _FREE, number)
-
-
-@kernel
-def recall(table: ExpressionTable, numbers: NDArray[np.int64], begin: int, into: Expressions) -> int:
-    """Read expressions from `begin` on, as many as there is room for; return where it stopped."""
-    into.offsets[0] = into.bounds[0] = 0
-    clauses, predicates = np.int64(0), np.int64(0)
-    for i in range(begin, numbers.shape[0]):
-        row = table.rows[numbers[i]]
-        first, length = np.int64(row[Expression.RECORD]), np.int64(row[Expression.LENGTH])
-        if i - begin == into.numbers.shape[0] or predicates + abs(length) > into.tags.shape[0]:
-            return i
-        into.numbers[i - begin] = numbers[i]
-        clauses, predicates = read_rows(table.records.rows, first, length, into, clauses, predicates)
-        into.offsets[i - begin + 1] = clauses
-    return numbers.shape[0]

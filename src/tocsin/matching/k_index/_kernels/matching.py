@@ -5,41 +5,26 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL
 from tocsin.matching.conjunction_store.state import CLAUSE_ROW, HIGH_ROW, WEIGHT_ROW
 from tocsin.matching.encoding.codes import FIELD_BITS, Op
 from tocsin.matching.encoding.events import EncodedEvents
+from tocsin.matching.k_index import state as arrays
 from tocsin.matching.k_index._kernels.cursors import EXPRESSION_SHIFT, LIST, open_lists, skip
 from tocsin.matching.k_index._kernels.event_keys import find_lists
+from tocsin.matching.k_index._kernels.packing import clause_of
 from tocsin.matching.k_index._kernels.postings import block_at, block_count
-from tocsin.matching.k_index.state import (
-    CLASS_SHIFT,
-    CLAUSE_SHIFT,
-    HAS_RESIDUAL,
-    LOOSE,
-    NO_CLAUSE,
-    DraftTop,
-    Expression,
-    Member,
-    Setting,
-    State,
-    Total,
-)
+from tocsin.matching.k_index.state import DraftTop, Expression, Member, Setting, State, Total
+from tocsin.structures.array_types import Int64s
 from tocsin.structures.jit import helper, kernel
 
 _WORD_SHIFT: Final = 32
-_CLAUSE: Final = (1 << (CLASS_SHIFT - CLAUSE_SHIFT)) - 1
 
 
 @kernel
 def match(
-    state: State,
-    events: EncodedEvents,
-    start: int,
-    found: NDArray[np.int64],
-    offsets: NDArray[np.int64],
+    state: State, events: EncodedEvents, start: int, found: Int64s, offsets: Int64s
 ) -> tuple[int, bool]:
     """Write the members whose expressions each event from `start` on satisfies; return the number of events done.
 
@@ -67,10 +52,10 @@ def match(
 
 
 @helper
-def write_members(state: State, number: int, count: int, found: NDArray[np.int64]) -> int:
+def write_members(state: State, number: int, count: int, found: Int64s) -> int:
     """Write the members of a satisfied expression; return the new number found, or -1 if there is no room."""
     row = state.table.rows[number]
-    residual = np.int64(NEEDS_RESIDUAL if row[Expression.FLAGS] & HAS_RESIDUAL else 0)
+    residual = np.int64(NEEDS_RESIDUAL if row[Expression.FLAGS] & arrays.HAS_RESIDUAL else 0)
     member = np.int64(row[Expression.FIRST_MEMBER])
     while member >= 0:
         if count == found.shape[0]:
@@ -82,7 +67,7 @@ def write_members(state: State, number: int, count: int, found: NDArray[np.int64
 
 
 @helper
-def _take_all(state: State, size: int, count: int, found: NDArray[np.int64]) -> int:
+def _take_all(state: State, size: int, count: int, found: Int64s) -> int:
     """Write the members of all entries of a size for which one list suffices and none refuses, without merging."""
     lists, posted = state.lists, state.directory.posted
     i = lists.head[size]
@@ -98,7 +83,7 @@ def _take_all(state: State, size: int, count: int, found: NDArray[np.int64]) -> 
 
 
 @helper
-def _merge(state: State, size: int, count: int, found: NDArray[np.int64]) -> int:
+def _merge(state: State, size: int, count: int, found: Int64s) -> int:
     """Write the members of satisfied expressions of a size: as many lists contain one as its size, and none refuses it.
 
     The first K cursors point to one expression, which is a candidate, or it is in too few lists: then all cursors before
@@ -146,24 +131,18 @@ def _is_satisfied(state: State, number: int, entries: int) -> bool:
     clauses = np.int64(row[Expression.CLAUSES])
     for clause in range(clauses):
         lists.counter[clause] = 0
-    if row[Expression.FLAGS] & LOOSE:
+    if row[Expression.FLAGS] & arrays.LOOSE:
         _begin_counters(state, np.int64(row[Expression.RECORD]), abs(np.int64(row[Expression.LENGTH])))
     for i in range(entries):
         n = np.int64(lists.packed[i] & np.uint64(LIST))
         clause = clause_of(state.directory.posted.headers.rows[lists.row[lists.which[n]], 1])
-        if clause != NO_CLAUSE:
+        if clause != arrays.NO_CLAUSE:
             holds = (lists.packed[i] >> np.uint64(_WORD_SHIFT)) & np.uint64(1)
             lists.counter[clause] += 1 if holds else -1
     satisfied = True
     for clause in range(clauses):
         satisfied &= lists.counter[clause] > 0
     return satisfied
-
-
-@helper
-def clause_of(size_word: int) -> int:
-    """Return the clause that the entries of a list are in."""
-    return (size_word >> CLAUSE_SHIFT) & _CLAUSE
 
 
 @helper

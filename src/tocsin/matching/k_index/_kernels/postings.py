@@ -11,10 +11,11 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tocsin.matching.k_index._kernels.packing import size_word_of
 from tocsin.matching.k_index.state import CLASS_SHIFT, LEAF, Posted, PostedCount, Words
 from tocsin.structures import blocks, free_lists
+from tocsin.structures.array_types import Int32s, Int64s
 from tocsin.structures.blocks import copy_row, size_of
 from tocsin.structures.jit import helper
 
@@ -22,7 +23,6 @@ _OFFSET: Final = 0xFFFFFFFF
 _COUNT_SHIFT: Final = 32
 _ONE: Final = 1 << _COUNT_SHIFT
 _LEAF_CLASS: Final = 15  # whose blocks have LEAF words
-_SIZE: Final = (1 << CLASS_SHIFT) - 1
 
 
 @helper
@@ -51,7 +51,7 @@ def block_at(posted: Posted, header: int, n: int) -> tuple[int, int]:
 
 
 @helper
-def last_block_from(shelves: NDArray[np.int64], low: int, high: int, word: int) -> int:
+def last_block_from(shelves: Int64s, low: int, high: int, word: int) -> int:
     """Return the last directory row from `low` to `high` whose block begins at or below `word`, or `low`."""
     while low < high:
         middle = (low + high + 1) >> 1
@@ -63,7 +63,7 @@ def last_block_from(shelves: NDArray[np.int64], low: int, high: int, word: int) 
 
 
 @helper
-def first_from(words: NDArray[np.int32], begin: int, end: int, word: int) -> int:
+def first_from(words: Int32s, begin: int, end: int, word: int) -> int:
     """Return the position of the first of some sorted entries that is not below `word`."""
     while begin < end:
         middle = (begin + end) >> 1
@@ -123,11 +123,11 @@ def _move(posted: Posted, row: int, class_: int) -> None:
 @helper
 def _set_class(posted: Posted, row: int, class_: int) -> None:
     headers = posted.headers.rows
-    headers[row, 1] = (headers[row, 1] & _SIZE) | (class_ << CLASS_SHIFT)
+    headers[row, 1] = size_word_of(headers[row, 1]) | (class_ << CLASS_SHIFT)
 
 
 @helper
-def _insert_at(words: NDArray[np.int32], at: int, end: int, word: int) -> None:
+def _insert_at(words: Int32s, at: int, end: int, word: int) -> None:
     """Insert an entry into sorted ones that end before `end`."""
     for i in range(end, at, -1):
         words[i] = words[i - 1]
@@ -135,7 +135,7 @@ def _insert_at(words: NDArray[np.int32], at: int, end: int, word: int) -> None:
 
 
 @helper
-def _remove_at(words: NDArray[np.int32], at: int, end: int) -> None:
+def _remove_at(words: Int32s, at: int, end: int) -> None:
     for i in range(at, end - 1):
         words[i] = words[i + 1]
 

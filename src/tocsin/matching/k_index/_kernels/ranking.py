@@ -9,58 +9,41 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching.conjunction_store.state import CLAUSE_ROW, HIGH_ROW, WEIGHT_ROW
-from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Op
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELD_MASK, FIELDS, Op
 from tocsin.matching.encoding.events import EncodedEvents
+from tocsin.matching.k_index import state as arrays
 from tocsin.matching.k_index._kernels.cursors import EXPRESSION_SHIFT, LIST, open_lists, skip
-from tocsin.matching.k_index._kernels.directory import field_of_slot
 from tocsin.matching.k_index._kernels.event_keys import find_lists
-from tocsin.matching.k_index._kernels.matching import clause_of, holds, write_members
-from tocsin.matching.k_index.state import (
-    HAS_RESIDUAL,
-    NO_CLAUSE,
-    SILENT,
-    WEIGHED,
-    DraftTop,
-    Expression,
-    Key,
-    Member,
-    State,
-    TableTop,
-    Total,
-)
+from tocsin.matching.k_index._kernels.matching import holds, write_members
+from tocsin.matching.k_index._kernels.packing import clause_of, field_of_slot
+from tocsin.matching.k_index.state import DraftTop, Expression, Key, Member, State, TableTop, Total
+from tocsin.structures.array_types import Float64s, Int64s
 from tocsin.structures.jit import helper, kernel
 
-_MASK: Final = (1 << FIELD_BITS) - 1
 _ROUNDED: Final = 1.0 + 1e-9  # sums of the same numbers in another order may differ
 
 
 class Given(NamedTuple):
     """The weights of event i's attributes are those from `offsets[i]` to `offsets[i + 1]`."""
 
-    offsets: NDArray[np.int64]
-    attributes: NDArray[np.int64]
-    weights: NDArray[np.float64]
+    offsets: Int64s
+    attributes: Int64s
+    weights: Float64s
 
 
 class Best(NamedTuple):
     """The best of event i, in any order, are the first `counts[i]` of row i."""
 
-    ids: NDArray[np.int64]  # [events, top]
-    scores: NDArray[np.float64]  # [events, top]
-    counts: NDArray[np.int64]  # [events]
+    ids: Int64s  # [events, top]
+    scores: Float64s  # [events, top]
+    counts: Int64s  # [events]
 
 
 @kernel
 def rank(
-    state: State,
-    events: EncodedEvents,
-    start: int,
-    given: Given,
-    best: Best,
-    residual: tuple[NDArray[np.int64], NDArray[np.int64]],
+    state: State, events: EncodedEvents, start: int, given: Given, best: Best, residual: tuple[Int64s, Int64s]
 ) -> tuple[int, bool]:
     """Write the top k of each event from `start` on; return as `match` does.
 
@@ -92,7 +75,7 @@ def _bound(state: State, i: int) -> float:
     """Return the highest score of an entry of a list; `i` is its position in `lists.row`."""
     posted, lists = state.directory.posted, state.lists
     row = lists.row[i]
-    if posted.headers.rows[row, 1] & SILENT:
+    if posted.headers.rows[row, 1] & arrays.SILENT:
         return 0.0
     limit = posted.limits[row] if posted.limits.shape[0] > 0 else 1.0
     return limit * state.weight[_attribute(state, i)]
@@ -124,7 +107,7 @@ def _enough(state: State, best: Best, event: int) -> float:
 
 
 @helper
-def _rank_size(state: State, size: int, best: Best, event: int, count: int, found: NDArray[np.int64]) -> int:
+def _rank_size(state: State, size: int, best: Best, event: int, count: int, found: Int64s) -> int:
     """Rank the expressions of a size; return the new number of residual members, or -1 if there is no room."""
     lists, posted, packed = state.lists, state.directory.posted, state.lists.packed
     is_clausal, needed = size & 1 != 0, max(size >> 1, np.int64(1))
@@ -150,7 +133,7 @@ def _rank_size(state: State, size: int, best: Best, event: int, count: int, foun
         if is_found:
             number = np.int64(first)
             is_satisfied = holds(state, number, moved, is_clausal)
-            if is_satisfied and state.table.rows[number, Expression.FLAGS] & HAS_RESIDUAL:
+            if is_satisfied and state.table.rows[number, Expression.FLAGS] & arrays.HAS_RESIDUAL:
                 count = write_members(state, number, count, found)
                 if count < 0:
                     return count
@@ -204,7 +187,7 @@ def _score(state: State, number: int) -> float:
         elif op != HIGH_ROW:
             total += weight * worth if pending else 0.0
             pending = op not in (Op.NE, Op.NOT_BETWEEN, Op.NOT_IN, Op.RESIDUAL, Op.MISSING)
-            worth, weight = state.weight[(rows[at, 1] & _MASK) // FIELDS] if pending else 0.0, 1.0
+            worth, weight = state.weight[(rows[at, 1] & FIELD_MASK) // FIELDS] if pending else 0.0, 1.0
     return total + (weight * worth if pending else 0.0)
 
 
@@ -219,11 +202,11 @@ def _score_clauses(state: State, number: int, entries: int) -> float:
         i = lists.which[np.int64(lists.packed[e] & np.uint64(LIST))]
         word = rows[lists.row[i], 1]
         clause = clause_of(word)
-        if word & SILENT or clause == NO_CLAUSE:
+        if word & arrays.SILENT or clause == arrays.NO_CLAUSE:
             continue
         attribute = _attribute(state, i)
         weight = 1.0
-        if row[Expression.FLAGS] & WEIGHED:
+        if row[Expression.FLAGS] & arrays.WEIGHED:
             weight = _weight(state, number, attribute)
         lists.score[clause] = max(lists.score[clause], weight * state.weight[attribute])
     total = 0.0
@@ -244,7 +227,7 @@ def _weight(state: State, number: int, attribute: int) -> float:
             if matching:
                 return np.int64(rows[at, 0]).view(np.float64)
         elif op not in (HIGH_ROW, CLAUSE_ROW):
-            matching = op != Op.RESIDUAL and (rows[at, 1] & _MASK) // FIELDS == attribute
+            matching = op != Op.RESIDUAL and (rows[at, 1] & FIELD_MASK) // FIELDS == attribute
     return 1.0
 
 

@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching.conjunction_store._kernels.numbers import add_number, free_number, has_room
 from tocsin.matching.conjunction_store.state import Expressions, StoreCounter
-from tocsin.matching.encoding.codes import FIELD_BITS, Op
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELD_MASK, Op
+from tocsin.matching.le_subscribe import state as arrays
 from tocsin.matching.le_subscribe._kernels.predicates import release_slot, selectivity
 from tocsin.matching.le_subscribe._kernels.probability import expected, key_slot
-from tocsin.matching.le_subscribe.state import (
-    CALM,
-    CLUSTER,
-    EVALUATE,
-    FALLBACK,
-    NO_SLOT,
-    RESIDUAL,
-    SETTLED,
-    SLOTS,
-    SUSPECT,
-    WIDEST,
-    ClusterTotal,
-    ConjunctionColumn,
-    State,
-)
+from tocsin.matching.le_subscribe.state import ClusterTotal, ConjunctionColumn, State
 from tocsin.structures import chunked_lists, hash_index, marks
+from tocsin.structures.array_types import Int64s
 from tocsin.structures.chunked_lists import Chunk, ListRow
 from tocsin.structures.jit import helper, kernel
 
-_MASK: Final = (1 << FIELD_BITS) - 1
-
 
 @kernel
-def place(
-    state: State, ids: NDArray[np.int64], offsets: NDArray[np.int64], slots: NDArray[np.int64], start: int
-) -> int:
+def place(state: State, ids: Int64s, offsets: Int64s, slots: Int64s, start: int) -> int:
     """Enter conjunctions from `start` on under the best access predicate there is.
 
     Returns how many were done: fewer than all if there was no room.
@@ -49,7 +30,7 @@ def place(
         number, size = enter(state, ids[i], slots[offsets[i] : offsets[i + 1]])
         a, b, table, probability = choose(state, size)
         entry = attach(state, number, size, a, b, table)
-        if state.access.status[entry] == SUSPECT:
+        if state.access.status[entry] == arrays.SUSPECT:
             state.totals[ClusterTotal.PENDING] += probability
         elif probability * state.access.members[entry] > state.totals[ClusterTotal.TOLERANCE]:
             suspect(state, entry, probability * state.access.members[entry])
@@ -57,7 +38,7 @@ def place(
 
 
 @helper
-def enter(state: State, id_: int, slots: NDArray[np.int64]) -> tuple[int, int]:
+def enter(state: State, id_: int, slots: Int64s) -> tuple[int, int]:
     """Give a conjunction a number under its subscription's id, and write its slots into `scratch`, each once.
 
     Returns the number, and how many slots it has.
@@ -82,7 +63,7 @@ def enter(state: State, id_: int, slots: NDArray[np.int64]) -> tuple[int, int]:
 def fits(state: State, size: int) -> bool:
     """Tell whether there is room for one more conjunction of so many slots."""
     return (
-        chunked_lists.has_room(state.clusters, size + SLOTS)
+        chunked_lists.has_room(state.clusters, size + arrays.SLOTS)
         and has_room(state.store)
         and state.access.entries.counters[1] + 1 < state.access.members.shape[0]
         and 4 * size + 32 <= state.scratch.shape[0]
@@ -111,14 +92,14 @@ def choose(state: State, size: int) -> tuple[int, int, int, float]:
         equalities += 1
         probability = selectivity(state, scratch[j])
         scratch[size + j] = np.int64(probability * (1 << 60))
-        fields.stamp[tag & _MASK] = stamp
-        fields.slot[tag & _MASK] = scratch[j]
-        fields.low[tag & _MASK] = scratch[size + j]
+        fields.stamp[tag & FIELD_MASK] = stamp
+        fields.slot[tag & FIELD_MASK] = scratch[j]
+        fields.low[tag & FIELD_MASK] = scratch[size + j]
         if probability < best or chosen < 0:
             best, chosen = probability, scratch[j]
     if chosen < 0:
         return np.int64(-1), np.int64(-1), np.int64(-1), 1.0
-    a, b, table = (chosen << 32) | NO_SLOT, np.int64(-1), np.int64(-1)
+    a, b, table = (chosen << 32) | arrays.NO_SLOT, np.int64(-1), np.int64(-1)
     if equalities < 2:
         return a, b, table, best
     tables = state.tables
@@ -155,9 +136,9 @@ def table_key(state: State, table: int) -> tuple[int, int]:
     )
     b = np.int64(-1)
     if width > 2:
-        b = (np.int64(fields.slot[tables.fields[table, 2]]) << 32) | NO_SLOT
+        b = (np.int64(fields.slot[tables.fields[table, 2]]) << 32) | arrays.NO_SLOT
     if width > 3:
-        b = (b & ~np.int64(NO_SLOT)) | np.int64(fields.slot[tables.fields[table, 3]])
+        b = (b & ~np.int64(arrays.NO_SLOT)) | np.int64(fields.slot[tables.fields[table, 3]])
     return a, b
 
 
@@ -178,15 +159,15 @@ def attach(state: State, number: int, size: int, a: int, b: int, table: int) -> 
     access, clusters, scratch = state.access, state.clusters, state.scratch
     entry = _entry_for(state, a, b, table)
     kept = _order(state, size, entry)
-    width = kept + SLOTS if kept > 0 else np.int64(1)
-    cluster = access.entries.keys[entry, CLUSTER]
+    width = kept + arrays.SLOTS if kept > 0 else np.int64(1)
+    cluster = access.entries.keys[entry, arrays.CLUSTER]
     while cluster >= 0 and clusters.rows[cluster, ListRow.WIDTH] != width:
         cluster = np.int64(state.clusters.rows[cluster, ListRow.NEXT])
     if cluster < 0:
         cluster = chunked_lists.new_list(clusters, width)
         state.clusters.rows[cluster, ListRow.TAG] = entry
-        state.clusters.rows[cluster, ListRow.NEXT] = access.entries.keys[entry, CLUSTER]
-        access.entries.keys[entry, CLUSTER] = cluster
+        state.clusters.rows[cluster, ListRow.NEXT] = access.entries.keys[entry, arrays.CLUSTER]
+        access.entries.keys[entry, arrays.CLUSTER] = cluster
     chunk, position = chunked_lists.append(clusters, cluster)
     word = clusters.chunks[chunk, Chunk.OFFSET] + position
     clusters.words[word] = number
@@ -212,12 +193,12 @@ def suspect(state: State, entry: int, margin: float) -> None:
     """
     access, totals = state.access, state.totals
     count = np.int64(totals[ClusterTotal.SUSPECTS])
-    if entry == FALLBACK or access.status[entry] == SUSPECT or count >= state.suspects.shape[0]:
+    if entry == arrays.FALLBACK or access.status[entry] == arrays.SUSPECT or count >= state.suspects.shape[0]:
         return
-    if access.status[entry] == SETTLED and margin < 1.5 * access.settled[entry]:
+    if access.status[entry] == arrays.SETTLED and margin < 1.5 * access.settled[entry]:
         return
     totals[ClusterTotal.PENDING] += margin - access.settled[entry]
-    access.status[entry] = SUSPECT
+    access.status[entry] = arrays.SUSPECT
     state.suspects[count] = entry
     totals[ClusterTotal.SUSPECTS] += 1.0
 
@@ -229,13 +210,13 @@ def _entry_for(state: State, a: int, b: int, table: int) -> int:
     entry = hash_index.find(access.entries, a, b, 0)
     if entry < 0:
         entry = hash_index.insert(access.entries, a, b, 0)
-        access.entries.keys[entry, CLUSTER] = -1
+        access.entries.keys[entry, arrays.CLUSTER] = -1
         access.members[entry] = 0
         access.table[entry] = table
         access.hits[entry] = expected(state, entry) * state.totals[ClusterTotal.EVENTS]
-        access.status[entry] = CALM
+        access.status[entry] = arrays.CALM
         access.settled[entry] = 0.0
-        if b == -1 and (a & NO_SLOT) == NO_SLOT:
+        if b == -1 and (a & arrays.NO_SLOT) == arrays.NO_SLOT:
             state.predicates.access[a >> 32] = entry
     return entry
 
@@ -248,17 +229,17 @@ def _order(state: State, size: int, entry: int) -> int:
     kept = np.int64(0)
     for j in range(size):
         slot, weight = scratch[j], scratch[size + j]
-        if entry != FALLBACK:
+        if entry != arrays.FALLBACK:
             inside = False
-            for w in range(WIDEST):
+            for w in range(arrays.WIDEST):
                 if key_slot(a, b, w) == slot:
                     inside = True
             if inside:
                 continue
         rest = state.predicates.marks.rest[slot]
-        if rest == EVALUATE:
+        if rest == arrays.EVALUATE:
             weight += np.int64(1) << 60
-        elif rest == RESIDUAL:
+        elif rest == arrays.RESIDUAL:
             weight += np.int64(1) << 61
         k = kept
         while k > 0 and scratch[size + k - 1] > weight:
@@ -271,27 +252,32 @@ def _order(state: State, size: int, entry: int) -> int:
     return kept
 
 
+@helper
+def place_of(state: State, number: int) -> tuple[int, int]:
+    """Return the chunk that a conjunction is in, and its word in the first column."""
+    chunk = np.int64(state.store.rows[number, ConjunctionColumn.CHUNK])
+    return chunk, state.clusters.chunks[chunk, Chunk.OFFSET] + state.store.rows[
+        number, ConjunctionColumn.PLACE
+    ]
+
+
 @kernel
 def slots_of(state: State, number: int) -> int:
     """Write all slots of a conjunction into `scratch`, its access predicate's first; return how many."""
     clusters, scratch = state.clusters, state.scratch
-    chunk = np.int64(state.store.rows[number, ConjunctionColumn.CHUNK])
+    chunk, word = place_of(state, number)
     cluster = np.int64(clusters.chunks[chunk, Chunk.OWNER])
     entry = np.int64(state.clusters.rows[cluster, ListRow.TAG])
     size = np.int64(0)
-    if entry != FALLBACK:
+    if entry != arrays.FALLBACK:
         a, b = state.access.entries.keys[entry, 0], state.access.entries.keys[entry, 1]
-        for w in range(WIDEST):
+        for w in range(arrays.WIDEST):
             slot = key_slot(a, b, w)
             if slot >= 0:
                 scratch[size] = slot
                 size += 1
-    word = (
-        clusters.chunks[chunk, Chunk.OFFSET]
-        + state.store.rows[number, ConjunctionColumn.PLACE]
-        + clusters.chunks[chunk, Chunk.CAPACITY]
-    )
-    for _ in range(SLOTS, clusters.rows[cluster, ListRow.WIDTH]):
+    word += clusters.chunks[chunk, Chunk.CAPACITY]
+    for _ in range(arrays.SLOTS, clusters.rows[cluster, ListRow.WIDTH]):
         word += clusters.chunks[chunk, Chunk.CAPACITY]
         scratch[size] = clusters.words[word]
         size += 1
@@ -299,7 +285,7 @@ def slots_of(state: State, number: int) -> int:
 
 
 @kernel
-def recall_slots(state: State, numbers: NDArray[np.int64], begin: int, into: Expressions) -> int:
+def recall_slots(state: State, numbers: Int64s, begin: int, into: Expressions) -> int:
     """Write conjunctions from `begin` on, as many as there is room for; return where it stopped.
 
     Clusters do not keep the order in which predicates were given: they come by field, operator and constant, and
@@ -331,8 +317,8 @@ def _comes_before(tag: int, low: int, other_tag: int, other_low: int) -> bool:
     op, other_op = tag >> FIELD_BITS, other_tag >> FIELD_BITS
     if (op == Op.RESIDUAL) != (other_op == Op.RESIDUAL):
         return other_op == Op.RESIDUAL
-    if (tag & _MASK) != (other_tag & _MASK):
-        return (tag & _MASK) < (other_tag & _MASK)
+    if (tag & FIELD_MASK) != (other_tag & FIELD_MASK):
+        return (tag & FIELD_MASK) < (other_tag & FIELD_MASK)
     return op < other_op or (op == other_op and low < other_low)
 
 
@@ -358,21 +344,21 @@ def detach(state: State, number: int) -> None:
         state.tables.members[access.table[entry]] -= 1
     if clusters.rows[cluster, ListRow.TOTAL] == 0:
         _drop_cluster(state, entry, cluster)
-    if access.members[entry] == 0 and entry != FALLBACK:
+    if access.members[entry] == 0 and entry != arrays.FALLBACK:
         a, b = access.entries.keys[entry, 0], access.entries.keys[entry, 1]
-        if b == -1 and (a & NO_SLOT) == NO_SLOT:
+        if b == -1 and (a & arrays.NO_SLOT) == arrays.NO_SLOT:
             state.predicates.access[a >> 32] = -1
-        access.status[entry] = CALM
+        access.status[entry] = arrays.CALM
         hash_index.remove(access.entries, entry)
 
 
 @helper
 def _drop_cluster(state: State, entry: int, cluster: int) -> None:
     following = state.clusters.rows[cluster, ListRow.NEXT]
-    if state.access.entries.keys[entry, CLUSTER] == cluster:
-        state.access.entries.keys[entry, CLUSTER] = following
+    if state.access.entries.keys[entry, arrays.CLUSTER] == cluster:
+        state.access.entries.keys[entry, arrays.CLUSTER] = following
     else:
-        before = state.access.entries.keys[entry, CLUSTER]
+        before = state.access.entries.keys[entry, arrays.CLUSTER]
         while state.clusters.rows[before, ListRow.NEXT] != cluster:
             before = np.int64(state.clusters.rows[before, ListRow.NEXT])
         state.clusters.rows[before, ListRow.NEXT] = following
@@ -380,7 +366,7 @@ def _drop_cluster(state: State, entry: int, cluster: int) -> None:
 
 
 @helper
-def leave(state: State, number: int, size: int, gone: NDArray[np.int64], count: int) -> int:
+def leave(state: State, number: int, size: int, gone: Int64s, count: int) -> int:
     """Free a detached conjunction whose slots are in `scratch`; return how many rows of `gone` are then filled."""
     keys = state.predicates.entries.keys
     for j in range(size):
@@ -395,9 +381,7 @@ def leave(state: State, number: int, size: int, gone: NDArray[np.int64], count: 
 
 
 @kernel
-def take_out(
-    state: State, numbers: NDArray[np.int64], start: int, gone: NDArray[np.int64]
-) -> tuple[int, int]:
+def take_out(state: State, numbers: Int64s, start: int, gone: Int64s) -> tuple[int, int]:
     """Remove conjunctions from `start` on, and write the slots that no other uses, with tag and key, to `gone`.
 
     Returns how many conjunctions were done, fewer than all if `gone` was too short, and how many slots were written.

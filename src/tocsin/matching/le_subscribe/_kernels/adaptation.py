@@ -6,20 +6,13 @@ from enum import IntEnum
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching.conjunction_store.state import StoreCounter
-from tocsin.matching.le_subscribe._kernels.access import (
-    attach,
-    choose,
-    detach,
-    fits,
-    slots_of,
-    suspect,
-)
+from tocsin.matching.le_subscribe._kernels.access import attach, choose, detach, fits, slots_of, suspect
 from tocsin.matching.le_subscribe._kernels.greedy import Sample, draw
 from tocsin.matching.le_subscribe._kernels.probability import probability_of
 from tocsin.matching.le_subscribe.state import CALM, CLUSTER, FALLBACK, SETTLED, ClusterTotal, State
+from tocsin.structures.array_types import Float64s, Int32s, Int64s
 from tocsin.structures.chunked_lists import Chunk, ListRow
 from tocsin.structures.jit import helper, kernel
 
@@ -53,7 +46,7 @@ def _examine(state: State, entry: int) -> None:
 
 
 @kernel
-def sample_suspects(state: State, entries: NDArray[np.int32], each: int, sample: Sample) -> None:
+def sample_suspects(state: State, entries: Int32s, each: int, sample: Sample) -> None:
     """Draw up to `each` conjunctions from every one of these access predicates."""
     for i in range(entries.shape[0]):
         entry = np.int64(entries[i])
@@ -109,7 +102,7 @@ def sample_all(state: State, step: int, sample: Sample) -> None:
 
 
 @kernel
-def redistribute(state: State, entry: int, budget: int, cursor: NDArray[np.int64]) -> int:
+def redistribute(state: State, entry: int, budget: int, cursor: Int64s) -> int:
     """Move the conjunctions of an access predicate to better ones, where there are; return how many were examined.
 
     Goes on where `cursor` says, and stops after `budget`, or for want of room. When all are done, the access
@@ -166,7 +159,7 @@ def _nth(state: State, cluster: int, place: int) -> int:
 
 
 @helper
-def _improve(state: State, entry: int, number: int, cursor: NDArray[np.int64]) -> bool:
+def _improve(state: State, entry: int, number: int, cursor: Int64s) -> bool:
     """Move a conjunction if there is a better access predicate for it; return whether it moved."""
     size = slots_of(state, number)
     a, b, table, probability = choose(state, size)
@@ -188,7 +181,7 @@ def _improve(state: State, entry: int, number: int, cursor: NDArray[np.int64]) -
 
 
 @kernel
-def sweep(state: State, start: int, count: int, gains: NDArray[np.float64]) -> int:
+def sweep(state: State, start: int, count: int, gains: Float64s) -> int:
     """Examine `count` access predicates from `start` on; return where to go on, or 0 at the end.
 
     Suspects those that have become too heavy, and adds the savings of each table to `gains`: for the first conjunction of

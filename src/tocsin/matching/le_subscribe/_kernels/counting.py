@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching.encoding.events import EncodedEvents
-from tocsin.matching.le_subscribe._kernels.access import attach, detach, enter, fits, leave, slots_of
+from tocsin.matching.le_subscribe._kernels import access
 from tocsin.matching.le_subscribe._kernels.matching import settle
 from tocsin.matching.le_subscribe._kernels.predicates import observe
 from tocsin.matching.le_subscribe.state import FALSE, SLOTS, TRUE, ClusterTotal, ConjunctionColumn, State
 from tocsin.structures import chunked_lists, marks
+from tocsin.structures.array_types import Int32s, Int64s
 from tocsin.structures.chunked_lists import Chunk, ChunkedLists, ListRow
 from tocsin.structures.jit import helper, kernel
 
@@ -25,33 +25,28 @@ class Counters(NamedTuple):
     """
 
     holders: ChunkedLists  # a list for each slot: conjunction, and the slot's column in its record
-    of_slot: NDArray[np.int32]  # [slots] its list, or -1
-    chunk: NDArray[np.int32]  # [words of the clusters]
-    place: NDArray[np.int32]  # [words of the clusters]
-    indexed: NDArray[np.int32]  # [conjunctions] predicates that the indexes mark
-    seen: NDArray[np.int32]  # [conjunctions] of those, satisfied by the event at hand
-    touched: NDArray[np.int32]  # [conjunctions] whose count is not zero
-    unindexed: NDArray[np.int64]  # [1] the list of conjunctions without indexed predicates, or -1
+    of_slot: Int32s  # [slots] its list, or -1
+    chunk: Int32s  # [words of the clusters]
+    place: Int32s  # [words of the clusters]
+    indexed: Int32s  # [conjunctions] predicates that the indexes mark
+    seen: Int32s  # [conjunctions] of those, satisfied by the event at hand
+    touched: Int32s  # [conjunctions] whose count is not zero
+    unindexed: Int64s  # [1] the list of conjunctions without indexed predicates, or -1
 
 
 @kernel
 def count_in(
-    state: State,
-    counters: Counters,
-    ids: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    slots: NDArray[np.int64],
-    start: int,
+    state: State, counters: Counters, ids: Int64s, offsets: Int64s, slots: Int64s, start: int
 ) -> int:
     """Enter conjunctions from `start` on; return how many were done: fewer than all if there was no room."""
     for i in range(start, ids.shape[0]):
         size = offsets[i + 1] - offsets[i]
-        if not fits(state, size) or not _has_room(state, counters, size):
+        if not access.fits(state, size) or not _has_room(state, counters, size):
             return i
-        number, size = enter(state, ids[i], slots[offsets[i] : offsets[i + 1]])
+        number, size = access.enter(state, ids[i], slots[offsets[i] : offsets[i + 1]])
         for j in range(size):
             state.scratch[size + j] = 0
-        attach(state, number, size, -1, -1, -1)
+        access.attach(state, number, size, -1, -1, -1)
         _hold(state, counters, number)
     return ids.shape[0]
 
@@ -73,13 +68,8 @@ def _has_room(state: State, counters: Counters, size: int) -> bool:
 def _hold(state: State, counters: Counters, number: int) -> None:
     """Enter a conjunction into the list of each slot that the indexes mark."""
     clusters = state.clusters
-    chunk = np.int64(state.store.rows[number, ConjunctionColumn.CHUNK])
-    word = (
-        clusters.chunks[chunk, Chunk.OFFSET]
-        + state.store.rows[number, ConjunctionColumn.PLACE]
-        + clusters.chunks[chunk, Chunk.CAPACITY]
-    )
-    indexed = np.int64(0)
+    chunk, first = access.place_of(state, number)
+    word, indexed = first + clusters.chunks[chunk, Chunk.CAPACITY], np.int64(0)
     for column in range(SLOTS, clusters.rows[clusters.chunks[chunk, Chunk.OWNER], ListRow.WIDTH]):
         word += clusters.chunks[chunk, Chunk.CAPACITY]
         slot = np.int64(clusters.words[word])
@@ -94,8 +84,7 @@ def _hold(state: State, counters: Counters, number: int) -> None:
     if indexed == 0:
         if counters.unindexed[0] < 0:
             counters.unindexed[0] = chunked_lists.new_list(counters.holders, 2)
-        word = clusters.chunks[chunk, Chunk.OFFSET] + state.store.rows[number, ConjunctionColumn.PLACE]
-        _append(counters, counters.unindexed[0], number, 0, word)
+        _append(counters, counters.unindexed[0], number, 0, first)
 
 
 @helper
@@ -109,20 +98,18 @@ def _append(counters: Counters, holders: int, number: int, column: int, word: in
 
 
 @kernel
-def count_out(
-    state: State, counters: Counters, numbers: NDArray[np.int64], start: int, gone: NDArray[np.int64]
-) -> tuple[int, int]:
+def count_out(state: State, counters: Counters, numbers: Int64s, start: int, gone: Int64s) -> tuple[int, int]:
     """Remove conjunctions from `start` on; arguments and result are those of `take_out`."""
     marks.clear(state.predicates.marks)
     count = np.int64(0)
     for i in range(start, numbers.shape[0]):
-        size = slots_of(state, numbers[i])
+        size = access.slots_of(state, numbers[i])
         if count + size > gone.shape[0]:
             return np.int64(i), count
         _unlist_all(state, counters, numbers[i])
         _carry_spots(state, counters, numbers[i])
-        detach(state, numbers[i])
-        count = leave(state, numbers[i], size, gone, count)
+        access.detach(state, numbers[i])
+        count = access.leave(state, numbers[i], size, gone, count)
     return numbers.shape[0], count
 
 
@@ -130,8 +117,7 @@ def count_out(
 def _unlist_all(state: State, counters: Counters, number: int) -> None:
     """Remove a conjunction from the lists of its slots."""
     clusters = state.clusters
-    chunk = np.int64(state.store.rows[number, ConjunctionColumn.CHUNK])
-    word = clusters.chunks[chunk, Chunk.OFFSET] + state.store.rows[number, ConjunctionColumn.PLACE]
+    chunk, word = access.place_of(state, number)
     if counters.indexed[number] == 0:
         _unlist(state, counters, word)
         return
@@ -157,12 +143,8 @@ def _unlist(state: State, counters: Counters, word: int) -> None:
     number = np.int64(holders.words[source])
     column = np.int64(holders.words[source + holders.chunks[last, Chunk.CAPACITY]])
     chunked_lists.swap_remove(holders, chunk, place)
-    home = np.int64(state.store.rows[number, ConjunctionColumn.CHUNK])
-    moved = (
-        clusters.chunks[home, Chunk.OFFSET]
-        + state.store.rows[number, ConjunctionColumn.PLACE]
-        + column * clusters.chunks[home, Chunk.CAPACITY]
-    )
+    home, moved = access.place_of(state, number)
+    moved += column * clusters.chunks[home, Chunk.CAPACITY]
     counters.chunk[moved] = chunk
     counters.place[moved] = place
 
@@ -171,11 +153,10 @@ def _unlist(state: State, counters: Counters, word: int) -> None:
 def _carry_spots(state: State, counters: Counters, number: int) -> None:
     """Move the pointers of the cluster's last record to where `detach` will move that record."""
     clusters = state.clusters
-    chunk = np.int64(state.store.rows[number, ConjunctionColumn.CHUNK])
+    chunk, target = access.place_of(state, number)
     row = clusters.chunks[chunk, Chunk.OWNER]
     last = np.int64(clusters.rows[row, ListRow.HEAD])
     source = clusters.chunks[last, Chunk.OFFSET] + clusters.rows[row, ListRow.FILL] - 1
-    target = clusters.chunks[chunk, Chunk.OFFSET] + state.store.rows[number, ConjunctionColumn.PLACE]
     for _ in range(clusters.rows[row, ListRow.WIDTH]):
         counters.chunk[target] = counters.chunk[source]
         counters.place[target] = counters.place[source]
@@ -185,12 +166,7 @@ def _carry_spots(state: State, counters: Counters, number: int) -> None:
 
 @kernel
 def match_counting(
-    state: State,
-    counters: Counters,
-    events: EncodedEvents,
-    start: int,
-    found: NDArray[np.int64],
-    offsets: NDArray[np.int64],
+    state: State, counters: Counters, events: EncodedEvents, start: int, found: Int64s, offsets: Int64s
 ) -> int:
     """Write the conjunctions that each event from `start` on satisfies; arguments and result are those of `match`."""
     count = offsets[start]
@@ -241,7 +217,7 @@ def _count_list(state: State, counters: Counters, number: int, touched: int) -> 
 
 
 @helper
-def _settle_number(state: State, number: int, count: int, found: NDArray[np.int64]) -> int:
+def _settle_number(state: State, number: int, count: int, found: Int64s) -> int:
     chunk = np.int64(state.store.rows[number, ConjunctionColumn.CHUNK])
     columns = max(
         np.int64(state.clusters.rows[state.clusters.chunks[chunk, Chunk.OWNER], ListRow.WIDTH]) - SLOTS,
@@ -253,7 +229,7 @@ def _settle_number(state: State, number: int, count: int, found: NDArray[np.int6
 
 
 @helper
-def _settle_unindexed(state: State, counters: Counters, count: int, found: NDArray[np.int64]) -> int:
+def _settle_unindexed(state: State, counters: Counters, count: int, found: Int64s) -> int:
     """Check the conjunctions without indexed predicates; return -1 if `found` is full."""
     holders = counters.holders
     number = counters.unindexed[0]

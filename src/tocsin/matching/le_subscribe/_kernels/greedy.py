@@ -6,17 +6,16 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELD_MASK, FIELDS, Field, Op
 from tocsin.matching.le_subscribe._kernels.access import choose, slots_of
 from tocsin.matching.le_subscribe.state import WIDEST, State
 from tocsin.structures import hash_index
+from tocsin.structures.array_types import Float64s, Int32s, Int64s, UInt8s
 from tocsin.structures.hash_index import HashIndex
 from tocsin.structures.jit import helper, kernel
 
 MOST: Final = 8  # equalities of a conjunction that are considered: the most selective ones
-_MASK: Final = (1 << FIELD_BITS) - 1
 NO_FIELD: Final = 0x7FFFFFFF
 
 
@@ -36,26 +35,25 @@ class CostPlace(IntEnum):
 class Sample(NamedTuple):
     """Conjunctions, by the equalities they have."""
 
-    fields: NDArray[np.int32]  # [size, MOST] ascending
-    slots: NDArray[np.int32]  # [size, MOST]
-    probability: NDArray[np.float64]  # [size, MOST]
-    equalities: NDArray[np.int32]  # [size]
-    weight: NDArray[np.float64]  # [size] how many conjunctions this one stands for
-    current: NDArray[np.float64]  # [size] the probability that an event checks it
-    count: NDArray[np.int64]  # [1]
+    fields: Int32s  # [size, MOST] ascending
+    slots: Int32s  # [size, MOST]
+    probability: Float64s  # [size, MOST]
+    equalities: Int32s  # [size]
+    weight: Float64s  # [size] how many conjunctions this one stands for
+    current: Float64s  # [size] the probability that an event checks it
+    count: Int64s  # [1]
 
 
 class Candidates(NamedTuple):
     """Schemas that would save something. By entry."""
 
     schemas: HashIndex  # keys: fields, two to an integer
-    gain: NDArray[np.float64]  # checks per event it would save
-    covered: NDArray[np.float64]  # conjunctions that could move there
-    taken: NDArray[np.uint8]
-    correlation: NDArray[
-        np.float64
-    ]  # how many times more probable its keys are than independent values would be
-    distinct: NDArray[np.int32]  # by field: constants of its equalities
+    gain: Float64s  # checks per event it would save
+    covered: Float64s  # conjunctions that could move there
+    taken: UInt8s
+    # How many times more probable its keys are than independent values would be
+    correlation: Float64s
+    distinct: Int32s  # by field: constants of its equalities
 
 
 @helper
@@ -70,7 +68,7 @@ def draw(state: State, sample: Sample, number: int, probability: float, weight: 
     found = np.int64(0)
     for j in range(size):
         tag = state.predicates.entries.keys[state.scratch[j], 0]
-        field = tag & _MASK
+        field = tag & FIELD_MASK
         if tag >> FIELD_BITS != Op.EQ or field % FIELDS == Field.TEXT or _has(sample, at, found, field):
             continue
         chance = state.scratch[size + j] * (1.0 / (1 << 60))
@@ -153,12 +151,7 @@ def _ones(mask: int) -> int:
 
 @kernel
 def choose_tables(
-    tables: NDArray[np.int64],
-    sample: Sample,
-    candidates: Candidates,
-    widest: int,
-    costs: NDArray[np.float64],
-    chosen: NDArray[np.int64],
+    tables: Int64s, sample: Sample, candidates: Candidates, widest: int, costs: Float64s, chosen: Int64s
 ) -> int:
     """Write the schemas whose tables pay off into `chosen`, the best first; return how many, or -1 for want of room.
 

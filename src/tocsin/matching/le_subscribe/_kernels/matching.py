@@ -5,24 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL, gather_event
 from tocsin.matching.encoding.events import EncodedEvents
+from tocsin.matching.le_subscribe import state as arrays
 from tocsin.matching.le_subscribe._kernels.access import table_key
 from tocsin.matching.le_subscribe._kernels.predicates import decay, evaluate, observe
-from tocsin.matching.le_subscribe.state import (
-    CLUSTER,
-    EVALUATE,
-    FALLBACK,
-    HINTED,
-    RESIDUAL,
-    SLOTS,
-    TRUE,
-    ClusterTotal,
-    State,
-)
+from tocsin.matching.le_subscribe.state import ClusterTotal, State
 from tocsin.structures import hash_index
+from tocsin.structures.array_types import Int64s
 from tocsin.structures.chunked_lists import LARGEST, Chunk, ListRow
 from tocsin.structures.jit import helper, kernel, prefetch
 
@@ -34,12 +25,7 @@ _AHEAD: Final = 8 * _LINE
 
 @kernel
 def match(
-    state: State,
-    events: EncodedEvents,
-    start: int,
-    prefetching: bool,
-    found: NDArray[np.int64],
-    offsets: NDArray[np.int64],
+    state: State, events: EncodedEvents, start: int, prefetching: bool, found: Int64s, offsets: Int64s
 ) -> int:
     """Write the conjunctions that each event from `start` on satisfies; return how many events were done.
 
@@ -66,10 +52,10 @@ def match_event(
     events: EncodedEvents,
     prefetching: bool,
     factor: float,
-    found: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    ids: NDArray[np.int64],
-    counts: NDArray[np.int64],
+    found: Int64s,
+    offsets: Int64s,
+    ids: Int64s,
+    counts: Int64s,
 ) -> int:
     """Write the conjunctions that a single event satisfies, then their ids; return how many ids there are.
 
@@ -100,8 +86,8 @@ def _reached(state: State, equalities: int) -> int:
     The event satisfies the first `equalities` slots that the predicate vector lists as touched.
     """
     count = np.int64(0)
-    if state.access.members[FALLBACK] > 0:
-        state.scratch[0] = FALLBACK
+    if state.access.members[arrays.FALLBACK] > 0:
+        state.scratch[0] = arrays.FALLBACK
         count = 1
     for i in range(equalities):
         slot = np.int64(state.predicates.marks.touched[i])
@@ -146,7 +132,9 @@ def _look_up(state: State, count: int) -> int:
     for i in range(begin, end, 3):
         entry = hash_index.find_in(access.entries, scratch[i + 2], scratch[i], scratch[i + 1], 0)
         if entry >= 0:
-            prefetch(state.clusters.rows, access.entries.keys[entry, CLUSTER] * state.clusters.rows.shape[1])
+            prefetch(
+                state.clusters.rows, access.entries.keys[entry, arrays.CLUSTER] * state.clusters.rows.shape[1]
+            )
             prefetch(access.hits, entry)
             scratch[count] = entry
             count += 1
@@ -158,10 +146,10 @@ def _fetch_ahead(state: State, visits: int) -> None:
     """Ask for the first cache lines of all clusters that are about to be visited."""
     clusters = state.clusters
     for v in range(visits):
-        cluster = state.access.entries.keys[state.scratch[v], CLUSTER]
+        cluster = state.access.entries.keys[state.scratch[v], arrays.CLUSTER]
         prefetch(clusters.chunks, np.int64(clusters.rows[cluster, ListRow.HEAD]) * clusters.chunks.shape[1])
     for v in range(visits):
-        cluster = state.access.entries.keys[state.scratch[v], CLUSTER]
+        cluster = state.access.entries.keys[state.scratch[v], arrays.CLUSTER]
         chunk = np.int64(clusters.rows[cluster, ListRow.HEAD])
         if clusters.rows[cluster, ListRow.WIDTH] > 1:
             prefetch(
@@ -179,12 +167,12 @@ def _fetch_column(state: State, chunk: int) -> None:
 
 
 @helper
-def _visit(state: State, entry: int, prefetching: bool, count: int, found: NDArray[np.int64]) -> int:
+def _visit(state: State, entry: int, prefetching: bool, count: int, found: Int64s) -> int:
     """Check all clusters of an access predicate; return the new count, or -1 if `found` is full."""
     rows, chunks = state.clusters.rows, state.clusters.chunks
-    cluster = state.access.entries.keys[entry, CLUSTER]
+    cluster = state.access.entries.keys[entry, arrays.CLUSTER]
     while cluster >= 0:
-        columns = max(np.int64(rows[cluster, ListRow.WIDTH]) - SLOTS, np.int64(0))
+        columns = max(np.int64(rows[cluster, ListRow.WIDTH]) - arrays.SLOTS, np.int64(0))
         chunk = np.int64(rows[cluster, ListRow.HEAD])
         fill = np.int64(rows[cluster, ListRow.FILL])
         state.totals[ClusterTotal.CHECKS] += rows[cluster, ListRow.TOTAL]
@@ -204,7 +192,7 @@ def _visit(state: State, entry: int, prefetching: bool, count: int, found: NDArr
 
 
 @helper
-def _scan(state: State, chunk: int, columns: int, fill: int, count: int, found: NDArray[np.int64]) -> int:
+def _scan(state: State, chunk: int, columns: int, fill: int, count: int, found: Int64s) -> int:
     """Check the conjunctions of one chunk against the predicate vector, a column at a time.
 
     The first column is gone through from end to end; each further one only where those before did not fail, so
@@ -222,7 +210,7 @@ def _scan(state: State, chunk: int, columns: int, fill: int, count: int, found: 
     left = state.scratch.shape[0] - LARGEST
     end = np.uint64(left)
     done = np.int64(1)
-    if state.predicates.entries.counters[1] <= HINTED:
+    if state.predicates.entries.counters[1] <= arrays.HINTED:
         for j in range(np.uint64(fill)):
             state.scratch[end] = np.int64(j)
             end += np.uint64(vector[np.uint32(words[column + j]) & np.uint32(0xFFFF)] != 0)
@@ -253,7 +241,7 @@ def _scan(state: State, chunk: int, columns: int, fill: int, count: int, found: 
 
 
 @helper
-def settle(state: State, chunk: int, columns: int, j: int, count: int, found: NDArray[np.int64]) -> int:
+def settle(state: State, chunk: int, columns: int, j: int, count: int, found: Int64s) -> int:
     """Decide a conjunction whose first columns did not fail: check the rest, and evaluate what the indexes do not mark."""
     words, vector = state.clusters.words, state.predicates.marks.value
     first = state.clusters.chunks[chunk, Chunk.OFFSET] + j
@@ -263,11 +251,11 @@ def settle(state: State, chunk: int, columns: int, j: int, count: int, found: ND
         word += state.clusters.chunks[chunk, Chunk.CAPACITY]
         slot = np.int64(words[word])
         said = vector[slot]
-        if said == TRUE:
+        if said == arrays.TRUE:
             continue
-        if said == RESIDUAL:
+        if said == arrays.RESIDUAL:
             later = NEEDS_RESIDUAL
-        elif said != EVALUATE or not evaluate(state, slot):
+        elif said != arrays.EVALUATE or not evaluate(state, slot):
             return count
     found[count] = np.int64(words[first]) + later
     return count + 1

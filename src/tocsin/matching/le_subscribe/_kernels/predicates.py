@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
+from tocsin.matching._kernels.predicates import is_in_order
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELD_MASK, FIELDS, Field, Op
 from tocsin.matching.encoding.conjunctions import EncodedConjunctions
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.matching.le_subscribe.state import EVALUATE, FALSE, RESIDUAL, TRUE, ClusterTotal, Postings, State
 from tocsin.structures import free_lists, hash_index, marks, sorted_runs
+from tocsin.structures.array_types import Float64s, Int32s, Int64s
 from tocsin.structures.jit import helper, kernel
-
-_MASK: Final = (1 << FIELD_BITS) - 1
 
 _TOP, _FREE = 0, 1  # places in `Postings.counters`
 
@@ -25,7 +24,7 @@ PRIOR: Final = 64.0  # the weight, in events, of the assumed selectivity
 
 @kernel
 def register_predicates(
-    state: State, batch: EncodedConjunctions, start: int, evaluates_wide: bool, slots: NDArray[np.int64]
+    state: State, batch: EncodedConjunctions, start: int, evaluates_wide: bool, slots: Int64s
 ) -> int:
     """Find or make the slot of each predicate from `start` on, and count its use.
 
@@ -53,7 +52,7 @@ def register_predicates(
 
 @helper
 def _fits(state: State, tag: int) -> bool:
-    op, field = tag >> FIELD_BITS, tag & _MASK
+    op, field = tag >> FIELD_BITS, tag & FIELD_MASK
     if state.predicates.entries.counters[1] + 1 >= state.predicates.uses.shape[0]:
         return False
     if Op.LT <= op <= Op.GE:
@@ -74,7 +73,7 @@ def _posting_fits(postings: Postings) -> bool:
 def _enter(state: State, slot: int, evaluates_wide: bool) -> None:
     """Put a new slot into the index that its operator asks for."""
     keys = state.predicates.entries.keys
-    op, field, key = keys[slot, 0] >> FIELD_BITS, keys[slot, 0] & _MASK, keys[slot, 1]
+    op, field, key = keys[slot, 0] >> FIELD_BITS, keys[slot, 0] & FIELD_MASK, keys[slot, 1]
     rest = FALSE
     _count_other(state, op, field, 1)
     if op == Op.EQ:
@@ -128,7 +127,7 @@ def _rest_all(state: State, run: int, rest: int) -> None:
 
 
 @helper
-def _post_one(posted: NDArray[np.int32], postings: Postings, slot: int, field: int, key: int) -> None:
+def _post_one(posted: Int32s, postings: Postings, slot: int, field: int, key: int) -> None:
     entry = hash_index.find(postings.entries, field, key, 0)
     if entry < 0:
         entry = hash_index.insert(postings.entries, field, key, 0)
@@ -141,7 +140,7 @@ def _post_one(posted: NDArray[np.int32], postings: Postings, slot: int, field: i
 
 
 @helper
-def _unpost_one(posted: NDArray[np.int32], postings: Postings, slot: int, field: int, key: int) -> None:
+def _unpost_one(posted: Int32s, postings: Postings, slot: int, field: int, key: int) -> None:
     entry = hash_index.find(postings.entries, field, key, 0)
     before, node = np.int64(-1), np.int64(postings.first[entry])
     while postings.slot[node] != slot:
@@ -158,14 +157,7 @@ def _unpost_one(posted: NDArray[np.int32], postings: Postings, slot: int, field:
 
 
 @kernel
-def post(
-    posted: NDArray[np.int32],
-    postings: Postings,
-    slot: int,
-    fields: NDArray[np.int64],
-    keys: NDArray[np.int64],
-    start: int,
-) -> int:
+def post(posted: Int32s, postings: Postings, slot: int, fields: Int64s, keys: Int64s, start: int) -> int:
     """Enter a list's members from `start` on; return how many were done: fewer than all if there was no room."""
     for i in range(start, fields.shape[0]):
         if not _posting_fits(postings):
@@ -175,13 +167,7 @@ def post(
 
 
 @kernel
-def unpost(
-    posted: NDArray[np.int32],
-    postings: Postings,
-    slot: int,
-    fields: NDArray[np.int64],
-    keys: NDArray[np.int64],
-) -> None:
+def unpost(posted: Int32s, postings: Postings, slot: int, fields: Int64s, keys: Int64s) -> None:
     """Take out a list's members."""
     for i in range(fields.shape[0]):
         _unpost_one(posted, postings, slot, fields[i], keys[i])
@@ -195,7 +181,7 @@ def release_slot(state: State, slot: int) -> bool:
     if predicates.uses[slot] > 0:
         return False
     tag, key = predicates.entries.keys[slot, 0], predicates.entries.keys[slot, 1]
-    op, field = tag >> FIELD_BITS, tag & _MASK
+    op, field = tag >> FIELD_BITS, tag & FIELD_MASK
     _count_other(state, op, field, -1)
     if op == Op.EQ:
         state.fields.equalities[field] -= 1
@@ -330,23 +316,12 @@ def evaluate(state: State, slot: int) -> bool:
     """Return whether the event at hand satisfies a predicate that the indexes do not mark."""
     keys, fields = state.predicates.entries.keys, state.fields
     tag = keys[slot, 0]
-    op, field = tag >> FIELD_BITS, tag & _MASK
+    op, field = tag >> FIELD_BITS, tag & FIELD_MASK
     if fields.stamp[field] != np.int64(state.totals[ClusterTotal.STAMP]):
         return False
-    low, high = fields.low[field], fields.high[field]
-    if op == Op.LT:
-        return low < keys[slot, 1]
-    if op == Op.LE:
-        return high <= keys[slot, 1]
-    if op == Op.GT:
-        return high > keys[slot, 1]
-    if op == Op.GE:
-        return low >= keys[slot, 1]
-    if op == Op.BETWEEN:
-        return low >= keys[slot, 1] and high <= keys[slot, 2]
-    if op == Op.NOT_BETWEEN:
-        return low < keys[slot, 1] or high > keys[slot, 2]
-    return True  # `!=` or `not in`: `_strike` marks it false if its list has the value
+    if op < Op.LT or op > Op.NOT_BETWEEN:
+        return True  # `!=` or `not in`: `_strike` marks it false if its list has the value
+    return is_in_order(op, fields.low[field], fields.high[field], keys[slot, 1], keys[slot, 2])
 
 
 @helper
@@ -355,16 +330,14 @@ def selectivity(state: State, slot: int) -> float:
 
     Where no event has been seen, the constants of a field are taken to be equally likely.
     """
-    field = state.predicates.entries.keys[slot, 0] & _MASK
+    field = state.predicates.entries.keys[slot, 0] & FIELD_MASK
     assumed = 1.0 / (1.0 + state.fields.equalities[field])
     doubt = PRIOR * state.totals[ClusterTotal.WEIGHT]
     return (state.predicates.hits[slot] + doubt * assumed) / (state.totals[ClusterTotal.EVENTS] + doubt)
 
 
 @kernel
-def decay(
-    totals: NDArray[np.float64], hits: NDArray[np.float64], reached: NDArray[np.float64], factor: float
-) -> None:
+def decay(totals: Float64s, hits: Float64s, reached: Float64s, factor: float) -> None:
     """Let all counts so far weigh less by `factor`, in constant time: the next events weigh more instead."""
     totals[ClusterTotal.WEIGHT] /= factor
     if totals[ClusterTotal.WEIGHT] > 1e100:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching.le_subscribe._kernels.predicates import PRIOR, selectivity
 from tocsin.matching.le_subscribe.state import FALLBACK, NO_SLOT, WIDEST, ClusterTotal, State
+from tocsin.structures.array_types import Float64s
 from tocsin.structures.jit import helper, kernel
 
 
@@ -40,7 +40,7 @@ def expected(state: State, entry: int) -> float:
 
 
 @kernel
-def expect(state: State, events: float, probability: NDArray[np.float64]) -> None:
+def expect(state: State, events: float, probability: Float64s) -> None:
     """Count so many events towards every access predicate, as many for each as are to be expected.
 
     `probability` tells of some what they are to satisfy, and is below 0 for the others.

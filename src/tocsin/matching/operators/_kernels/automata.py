@@ -11,9 +11,9 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching.operators.index import TextBytes
+from tocsin.structures.array_types import Int32s, Int64s, UInt8s
 from tocsin.structures.jit import helper, kernel, prefetch
 
 LANES: Final = 16  # strings that are read side by side
@@ -22,16 +22,16 @@ LANES: Final = 16  # strings that are read side by side
 class Constants(NamedTuple):
     """Constants in the order of their attributes, and then of their bytes; all are different."""
 
-    attributes: NDArray[np.int64]  # [constants]
-    codes: NDArray[np.int64]  # [constants] -1 once it is removed
+    attributes: Int64s  # [constants]
+    codes: Int64s  # [constants] -1 once it is removed
     texts: TextBytes
 
 
 class Forest(NamedTuple):
     """Nodes by number, the roots first. A node's columns are read together, so they are next to each other."""
 
-    nodes: NDArray[np.int32]  # [nodes, Node]
-    labels: NDArray[np.uint8]  # [nodes] the byte that leads to a node
+    nodes: Int32s  # [nodes, Node]
+    labels: UInt8s  # [nodes] the byte that leads to a node
 
 
 class Automaton(NamedTuple):
@@ -41,13 +41,12 @@ class Automaton(NamedTuple):
     """
 
     forest: Forest
-    roots: NDArray[np.int32]  # by attribute: its root, or -1
-    classes: NDArray[np.int32]  # [256] the column of a byte; all bytes that no constant has share column 1
-    rows: NDArray[
-        np.int32
-    ]  # column 0: the constant that ends there; others: the next state, doubled, plus 1 if one ends there
-    ends: NDArray[np.int64]  # [constants, End]
-    counters: NDArray[np.int64]  # [Counter]
+    roots: Int32s  # by attribute: its root, or -1
+    classes: Int32s  # [256] the column of a byte; all bytes that no constant has share column 1
+    # Column 0: the constant that ends there; others: the next state, doubled, plus 1 if one ends there
+    rows: Int32s
+    ends: Int64s  # [constants, End]
+    counters: Int64s  # [Counter]
 
 
 class Node(IntEnum):
@@ -105,9 +104,8 @@ class Total(IntEnum):
 class Hit(IntEnum):
     """Columns of `found`."""
 
-    FOUND = (
-        0  # a string's number above 32 bits; below, the constant until the string has ended, then its code
-    )
+    # A string's number above 32 bits; below, the constant until the string has ended, then its code
+    FOUND = 0
     BEFORE = 1  # the hit before in the same string, or -1
 
 
@@ -150,7 +148,7 @@ def _copy(source: Constants, i: int, into: Constants, count: int, used: int) -> 
 
 
 @kernel
-def grow(constants: Constants, forest: Forest, roots: NDArray[np.int32], stretches: NDArray[np.int32]) -> int:
+def grow(constants: Constants, forest: Forest, roots: Int32s, stretches: Int32s) -> int:
     """Write the nodes and their stretches; return the number of nodes. Linear in the constants' bytes."""
     attributes, offsets, data = constants.attributes, constants.texts.offsets, constants.texts.data
     nodes, i = np.int64(0), np.int64(0)
@@ -189,15 +187,13 @@ def grow(constants: Constants, forest: Forest, roots: NDArray[np.int32], stretch
 
 
 @helper
-def _write_stretch(
-    stretches: NDArray[np.int32], node: int, begin: int, end: int, length: int, parent: int
-) -> None:
+def _write_stretch(stretches: Int32s, node: int, begin: int, end: int, length: int, parent: int) -> None:
     stretches[node, Stretch.BEGIN], stretches[node, Stretch.END] = begin, end
     stretches[node, Stretch.LENGTH], stretches[node, Stretch.PARENT] = length, parent
 
 
 @kernel
-def link(automaton: Automaton, codes: NDArray[np.int64], stretches: NDArray[np.int32]) -> None:
+def link(automaton: Automaton, codes: Int64s, stretches: Int32s) -> None:
     """Write each node's fallback and the constants that end there, and fill the rows."""
     nodes, labels = automaton.forest
     rows, classes, columns = automaton.rows, automaton.classes, automaton.counters[Counter.COLUMNS]
@@ -269,11 +265,7 @@ def _next(automaton: Automaton, node: int, byte: int) -> int:
 
 @kernel
 def find_contained(
-    automaton: Automaton,
-    attributes: NDArray[np.int64],
-    texts: TextBytes,
-    lanes: NDArray[np.int64],
-    found: NDArray[np.int64],
+    automaton: Automaton, attributes: Int64s, texts: TextBytes, lanes: Int64s, found: Int64s
 ) -> bool:
     """Write the constants in each string once, in any order: the string's number above 32 bits, the code below.
 
@@ -306,13 +298,7 @@ def find_contained(
 
 
 @helper
-def _begin(
-    automaton: Automaton,
-    attributes: NDArray[np.int64],
-    texts: TextBytes,
-    lanes: NDArray[np.int64],
-    found: NDArray[np.int64],
-) -> None:
+def _begin(automaton: Automaton, attributes: Int64s, texts: TextBytes, lanes: Int64s, found: Int64s) -> None:
     """Start the next string in a free lane, unless its attribute has no constants."""
     totals = lanes[lanes.shape[0] - 1]
     number = totals[Total.BEGUN]
@@ -331,13 +317,7 @@ def _begin(
 
 
 @helper
-def _step(
-    automaton: Automaton,
-    texts: TextBytes,
-    lane: NDArray[np.int64],
-    totals: NDArray[np.int64],
-    found: NDArray[np.int64],
-) -> bool:
+def _step(automaton: Automaton, texts: TextBytes, lane: Int64s, totals: Int64s, found: Int64s) -> bool:
     """Advance a string by one node; return whether it has ended.
 
     Unsigned indexes save the check for negative ones.
@@ -374,13 +354,7 @@ def _step(
 
 
 @helper
-def _report(
-    automaton: Automaton,
-    ending: int,
-    lane: NDArray[np.int64],
-    totals: NDArray[np.int64],
-    found: NDArray[np.int64],
-) -> None:
+def _report(automaton: Automaton, ending: int, lane: Int64s, totals: Int64s, found: Int64s) -> None:
     """Write the constant `ending` and its suffixes.
 
     It stops at a constant that was found in this string before, since its suffixes were found with it.
@@ -401,7 +375,7 @@ def _report(
 
 
 @helper
-def _end(automaton: Automaton, lane: NDArray[np.int64], found: NDArray[np.int64]) -> None:
+def _end(automaton: Automaton, lane: Int64s, found: Int64s) -> None:
     """Replace the constants found in a string by their codes, and clear their marks of this lane."""
     ends, place = automaton.ends, lane[Lane.LAST]
     while place >= 0:
@@ -414,11 +388,7 @@ def _end(automaton: Automaton, lane: NDArray[np.int64], found: NDArray[np.int64]
 
 @kernel
 def remove_constants(
-    automaton: Automaton,
-    constants: Constants,
-    attributes: NDArray[np.int64],
-    texts: TextBytes,
-    gone: NDArray[np.uint8],
+    automaton: Automaton, constants: Constants, attributes: Int64s, texts: TextBytes, gone: UInt8s
 ) -> int:
     """Mark these constants as removed in this automaton and in `gone`; return how many were in it."""
     count = np.int64(0)

@@ -10,10 +10,10 @@ from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching.operators.index import PassedTests, TextBytes
 from tocsin.structures import hash_index
+from tocsin.structures.array_types import Int32s, Int64s, UInt8s
 from tocsin.structures.hash_index import HashCounter, HashIndex
 from tocsin.structures.jit import helper, kernel, wrapping_helper
 
@@ -39,22 +39,17 @@ class Prefixes(NamedTuple):
     """The constants of all attributes, and their lengths."""
 
     entries: HashIndex  # Constant; its key is the attribute and the hash
-    data: NDArray[np.uint8]  # [bytes] the constants, in the order in which their bytes are read
+    data: UInt8s  # [bytes] the constants, in the order in which their bytes are read
     lengths: HashIndex  # keys: attribute, length
-    constants: NDArray[np.int32]  # by entry of `lengths`: the number of its constants
-    longer: NDArray[np.int32]  # by entry of `lengths`: the attribute's next longer one, or -1
-    shortest: NDArray[np.int32]  # by attribute: the entry of its shortest length, or -1
-    bytes: NDArray[np.int64]  # [Bytes] of `data`
+    constants: Int32s  # by entry of `lengths`: the number of its constants
+    longer: Int32s  # by entry of `lengths`: the attribute's next longer one, or -1
+    shortest: Int32s  # by attribute: the entry of its shortest length, or -1
+    bytes: Int64s  # [Bytes] of `data`
 
 
 @kernel
 def insert(
-    state: Prefixes,
-    attributes: NDArray[np.int64],
-    codes: NDArray[np.int64],
-    constants: TextBytes,
-    backwards: bool,
-    start: int,
+    state: Prefixes, attributes: Int64s, codes: Int64s, constants: TextBytes, backwards: bool, start: int
 ) -> int:
     """Insert constants from `start` on; return the number done, fewer than all if there was no room."""
     entries, lengths = state.entries, state.lengths
@@ -81,7 +76,7 @@ def insert(
 
 
 @kernel
-def remove(state: Prefixes, attributes: NDArray[np.int64], constants: TextBytes, backwards: bool) -> None:
+def remove(state: Prefixes, attributes: Int64s, constants: TextBytes, backwards: bool) -> None:
     """Remove constants; each must be present."""
     for i in range(attributes.shape[0]):
         length = constants.offsets[i + 1] - constants.offsets[i]
@@ -96,7 +91,7 @@ def remove(state: Prefixes, attributes: NDArray[np.int64], constants: TextBytes,
 
 
 @kernel
-def pack(state: Prefixes, data: NDArray[np.uint8]) -> None:
+def pack(state: Prefixes, data: UInt8s) -> None:
     """Copy the bytes of the constants into `data`, without those of removed ones."""
     keys = state.entries.keys
     used = np.int64(0)
@@ -113,12 +108,7 @@ def pack(state: Prefixes, data: NDArray[np.uint8]) -> None:
 
 @kernel
 def begins_with(
-    state: Prefixes,
-    attributes: NDArray[np.int64],
-    texts: TextBytes,
-    backwards: bool,
-    start: int,
-    found: PassedTests,
+    state: Prefixes, attributes: Int64s, texts: TextBytes, backwards: bool, start: int, found: PassedTests
 ) -> int:
     """Write the codes of the constants that each string from `start` on begins with.
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tocsin.structures import hash_index
+from tocsin.structures.array_types import Int32s, Int64s, UInt8s
 from tocsin.structures.hash_index import HashIndex
 from tocsin.structures.jit import kernel
 
@@ -21,18 +19,12 @@ class Uses(NamedTuple):
     """Tests by entry."""
 
     entries: HashIndex  # keys: attribute, code
-    count: NDArray[np.int32]  # predicates that use it
-    indexed: NDArray[np.uint8]  # whether it is in an index
+    count: Int32s  # predicates that use it
+    indexed: UInt8s  # whether it is in an index
 
 
 @kernel
-def add_uses(
-    uses: Uses,
-    attributes: NDArray[np.int64],
-    codes: NDArray[np.int64],
-    more: NDArray[np.int64],
-    fresh: NDArray[np.uint8],
-) -> None:
+def add_uses(uses: Uses, attributes: Int64s, codes: Int64s, more: Int64s, fresh: UInt8s) -> None:
     """Count `more` uses of each test and mark the new ones in `fresh`; there must be room for all."""
     for i in range(codes.shape[0]):
         entry = hash_index.find(uses.entries, attributes[i], codes[i], 0)
@@ -45,9 +37,7 @@ def add_uses(
 
 
 @kernel
-def take_uses(
-    uses: Uses, attributes: NDArray[np.int64], codes: NDArray[np.int64], fate: NDArray[np.uint8]
-) -> None:
+def take_uses(uses: Uses, attributes: Int64s, codes: Int64s, fate: UInt8s) -> None:
     """Count one use less of each test and write its state to `fate`."""
     for i in range(codes.shape[0]):
         entry = hash_index.find(uses.entries, attributes[i], codes[i], 0)
@@ -59,9 +49,7 @@ def take_uses(
 
 
 @kernel
-def claim(
-    uses: Uses, attributes: NDArray[np.int64], codes: NDArray[np.int64], wanted: NDArray[np.uint8]
-) -> None:
+def claim(uses: Uses, attributes: Int64s, codes: Int64s, wanted: UInt8s) -> None:
     """Mark the tests that are present and in no index, and set them to be in one."""
     for i in range(codes.shape[0]):
         entry = hash_index.find(uses.entries, attributes[i], codes[i], 0)

@@ -5,34 +5,19 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL
 from tocsin.matching.encoding.codes import FIELDS, Field
+from tocsin.matching.opindex import state as arrays
 from tocsin.matching.opindex._kernels.entry_order import first_at
-from tocsin.matching.opindex.state import (
-    COUNT_BITS,
-    EQ,
-    EVENT_SHIFT,
-    GATE,
-    GE,
-    GT,
-    HAS_RESIDUAL,
-    LE,
-    LT,
-    NE,
-    Gate,
-    Pivot,
-    Segment,
-    State,
-    Top,
-)
+from tocsin.matching.opindex.state import Gate, Pivot, Segment, State, Top
+from tocsin.structures.array_types import Int64s
 from tocsin.structures.jit import helper
 
 _LOWEST: Final = -(2**63)
 _HIGHEST: Final = 2**63 - 1  # that no constant has
 _FIELD: Final = 0x7FFFFFFF
-_LEFT: Final = (1 << COUNT_BITS) - 1
+_LEFT: Final = (1 << arrays.COUNT_BITS) - 1
 _LOW_HALF: Final = 0xFFFFFFFF
 _FEW: Final = 64  # entries that are scanned without a search
 _IS_TEXT: Final = -1  # the key that every string has
@@ -42,19 +27,19 @@ _IS_TEXT: Final = -1  # the key that every string has
 def _range(state: State, kind: int, j: int) -> tuple[int, int, int]:
     """Return the least and the greatest key that a value satisfies in a list of a kind, and one in between that it does not."""
     pairs, lowest, highest = state.pairs, np.int64(_LOWEST), np.int64(_HIGHEST)
-    if kind == EQ:
+    if kind == arrays.EQ:
         return pairs.key[j], pairs.key[j], highest
-    if kind == LE:
+    if kind == arrays.LE:
         return pairs.high[j], highest, highest
-    if kind == GE:
+    if kind == arrays.GE:
         return lowest, pairs.low[j], highest
-    if kind == LT:
+    if kind == arrays.LT:
         return pairs.low[j] + 1, highest, highest
-    if kind == GT and pairs.high[j] > lowest:
+    if kind == arrays.GT and pairs.high[j] > lowest:
         return lowest, pairs.high[j] - 1, highest
-    if kind == NE:
+    if kind == arrays.NE:
         return lowest, highest, pairs.key[j]
-    if kind == GT or (pairs.field[j] % FIELDS == Field.TEXT and pairs.key[j] != _IS_TEXT):
+    if kind == arrays.GT or (pairs.field[j] % FIELDS == Field.TEXT and pairs.key[j] != _IS_TEXT):
         # No key: nothing is below the first one. A string has several pairs, and one of them stands for its presence.
         return highest, lowest, highest
     return lowest, highest, highest
@@ -68,7 +53,7 @@ def search(
     what: tuple[int, int],
     so_far: tuple[int, int, int],
     is_pivot: bool,
-    found: NDArray[np.int64],
+    found: Int64s,
 ) -> tuple[int, int, int]:
     """Count the entries of a segment that a pair satisfies; return the expressions found, counters alive, and entries."""
     kind, j = what
@@ -96,18 +81,12 @@ def search(
 
 @helper
 def _touch(
-    state: State,
-    pivot: int,
-    target: int,
-    is_pivot: bool,
-    count: int,
-    alive: int,
-    found: NDArray[np.int64],
+    state: State, pivot: int, target: int, is_pivot: bool, count: int, alive: int, found: Int64s
 ) -> tuple[int, int]:
     """Count down a counter; or a gate and, when it opens, its parent."""
     epoch, gates, rows = state.tops[Top.EPOCH], state.gates, state.counters.rows
-    while target >= GATE:
-        gate = target - GATE
+    while target >= arrays.GATE:
+        gate = target - arrays.GATE
         word = _current(gates[gate, Gate.STATE], epoch)
         if word & _LEFT == 0:
             return count, alive
@@ -117,7 +96,7 @@ def _touch(
         target = gates[gate, Gate.PARENT]
     at = state.pivots[pivot, Pivot.COUNTERS] + target
     word = rows[at, 0]
-    if word >> EVENT_SHIFT != epoch:
+    if word >> arrays.EVENT_SHIFT != epoch:
         if not is_pivot:
             return count, alive
         word = _current(word, epoch)
@@ -125,7 +104,9 @@ def _touch(
     rows[at, 0] = word - 1
     if word & _LEFT == 1:
         holder = np.int64(state.holders[at])
-        found[count] = holder if holder < HAS_RESIDUAL else holder - HAS_RESIDUAL + NEEDS_RESIDUAL
+        found[count] = (
+            holder if holder < arrays.HAS_RESIDUAL else holder - arrays.HAS_RESIDUAL + NEEDS_RESIDUAL
+        )
         return count + 1, alive - 1
     return count, alive
 
@@ -133,10 +114,10 @@ def _touch(
 @helper
 def _current(word: int, epoch: int) -> int:
     """Return the value of a counter for the current event: all its units, if the event has not touched it yet."""
-    if word >> EVENT_SHIFT == epoch:
+    if word >> arrays.EVENT_SHIFT == epoch:
         return word
-    units = (word >> COUNT_BITS) & _LEFT
-    return (epoch << EVENT_SHIFT) | (units << COUNT_BITS) | units
+    units = (word >> arrays.COUNT_BITS) & _LEFT
+    return (epoch << arrays.EVENT_SHIFT) | (units << arrays.COUNT_BITS) | units
 
 
 @helper
@@ -161,8 +142,8 @@ def refute_all(state: State, row: int, pivot: int, field: int, key: int) -> None
 @helper
 def _refute(state: State, pivot: int, target: int) -> None:
     epoch = state.tops[Top.EPOCH]
-    if target >= GATE:
-        gate = state.gates[target - GATE]
+    if target >= arrays.GATE:
+        gate = state.gates[target - arrays.GATE]
         gate[Gate.STATE] = _current(gate[Gate.STATE], epoch) + 1
     else:
         at, rows = state.pivots[pivot, Pivot.COUNTERS] + target, state.counters.rows

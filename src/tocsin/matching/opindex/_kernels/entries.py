@@ -7,30 +7,14 @@ one that another value refutes, is a gate of its own.
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from tocsin.matching._kernels.predicates import has_residual, is_mixed, required_field
 from tocsin.matching.conjunction_store.state import Expressions
-from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
-from tocsin.matching.opindex.state import (
-    ALWAYS,
-    ANY_VALUE,
-    EQ,
-    GE,
-    GT,
-    LE,
-    LT,
-    REFUTATION,
-    EntryDraft,
-    GateDraft,
-    State,
-    Top,
-)
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELD_MASK, FIELDS, Field, Op
+from tocsin.matching.opindex import state as arrays
+from tocsin.matching.opindex.state import EntryDraft, GateDraft, State, Top
 from tocsin.structures.jit import helper
-
-_MASK: Final = (1 << FIELD_BITS) - 1
 
 
 @helper
@@ -51,7 +35,7 @@ def choose(state: State, batch: Expressions, clause: int) -> int:
     each kind, unless it is the whole clause: then its attribute has an entry of its own.
     """
     if clause < 0:
-        state.chosen[0] = ALWAYS
+        state.chosen[0] = arrays.ALWAYS
         return np.int64(1)
     count = np.int64(0)
     begin, end = batch.bounds[clause], batch.bounds[clause + 1]
@@ -84,7 +68,7 @@ def draft(state: State, batch: Expressions, i: int, without_pivot: bool) -> int:
     tops[Top.OPENED] = 0
     units = np.int64(0)
     if without_pivot:
-        _emit(state, EQ, np.int64(ALWAYS), np.int64(0), np.int64(0))
+        _emit(state, arrays.EQ, np.int64(arrays.ALWAYS), np.int64(0), np.int64(0))
         units += 1
     for clause in range(batch.offsets[i], batch.offsets[i + 1]):
         begin, end = batch.bounds[clause], batch.bounds[clause + 1]
@@ -92,7 +76,7 @@ def draft(state: State, batch: Expressions, i: int, without_pivot: bool) -> int:
             if is_mixed(batch, begin):
                 # Text that reads as a timestamp may satisfy two members: a gate counts them once.
                 _emit_predicate(state, batch, begin, _open(state, np.int64(1), np.int64(0)))
-                _emit(state, EQ, required_field(batch, begin), np.int64(0), np.int64(0))
+                _emit(state, arrays.EQ, required_field(batch, begin), np.int64(0), np.int64(0))
             else:
                 _emit_predicate(state, batch, begin, np.int64(0))
             units += _units(batch, begin)
@@ -102,13 +86,13 @@ def draft(state: State, batch: Expressions, i: int, without_pivot: bool) -> int:
         units += 1
         joint = _open(state, np.int64(1), np.int64(0))
         for q in range(begin, end):
-            op, field = batch.tags[q] >> FIELD_BITS, batch.tags[q] & _MASK
+            op, field = batch.tags[q] >> FIELD_BITS, batch.tags[q] & FIELD_MASK
             target = joint
             if op in (Op.BETWEEN, Op.NOT_IN, Op.MISSING) or (op == Op.NE and field % FIELDS == Field.TEXT):
                 target = _open(state, np.int64(2 if op == Op.BETWEEN else 1), joint)
             _emit_predicate(state, batch, q, target)
             if op == Op.MISSING:
-                _emit(state, EQ, np.int64(ALWAYS), np.int64(0), target)
+                _emit(state, arrays.EQ, np.int64(arrays.ALWAYS), np.int64(0), target)
     return units
 
 
@@ -140,28 +124,28 @@ def _emit(state: State, kind: int, field: int, key: int, target: int) -> None:
 
 @helper
 def _emit_predicate(state: State, batch: Expressions, q: int, target: int) -> None:
-    op, field = batch.tags[q] >> FIELD_BITS, batch.tags[q] & _MASK
+    op, field = batch.tags[q] >> FIELD_BITS, batch.tags[q] & FIELD_MASK
     low, high = batch.lows[q], batch.highs[q]
     if op in (Op.EQ, Op.PRESENT):
-        _emit(state, EQ, field, low, target)
+        _emit(state, arrays.EQ, field, low, target)
     elif op == Op.NE and field % FIELDS == Field.TEXT:
-        _emit(state, ANY_VALUE, field, np.int64(0), target)
-        _emit(state, REFUTATION, field, low, target)
+        _emit(state, arrays.ANY_VALUE, field, np.int64(0), target)
+        _emit(state, arrays.REFUTATION, field, low, target)
     elif Op.NE <= op <= Op.GE:
         _emit(state, op, field, low, target)
     elif op == Op.BETWEEN:
-        _emit(state, GE, field, low, target)
-        _emit(state, LE, field, high, target)
+        _emit(state, arrays.GE, field, low, target)
+        _emit(state, arrays.LE, field, high, target)
     elif op == Op.NOT_BETWEEN and low <= high:
-        _emit(state, LT, field, low, target)
-        _emit(state, GT, field, high, target)
+        _emit(state, arrays.LT, field, low, target)
+        _emit(state, arrays.GT, field, high, target)
     elif op == Op.MISSING:
-        _emit(state, REFUTATION, field, np.int64(0), target)
+        _emit(state, arrays.REFUTATION, field, np.int64(0), target)
     elif op in (Op.IN, Op.NOT_IN):
         if op == Op.NOT_IN:
-            _emit(state, ANY_VALUE, field, np.int64(0), target)
-        kind = EQ if op == Op.IN else REFUTATION
+            _emit(state, arrays.ANY_VALUE, field, np.int64(0), target)
+        kind = arrays.EQ if op == Op.IN else arrays.REFUTATION
         for m in range(batch.starts[batch.which[q]], batch.starts[batch.which[q] + 1]):
             _emit(state, kind, batch.fields[m], batch.keys[m], target)
     elif op != Op.RESIDUAL:  # `not between` with an empty range: every value of the kind satisfies it
-        _emit(state, ANY_VALUE, field, np.int64(0), target)
+        _emit(state, arrays.ANY_VALUE, field, np.int64(0), target)

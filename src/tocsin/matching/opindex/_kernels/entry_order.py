@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tocsin.structures.array_types import Int64s
 from tocsin.structures.blocks import copy_row
 from tocsin.structures.jit import helper
 
@@ -15,7 +15,7 @@ FIELD: Final = 0x7FFFFFFF  # bits above them for its field; the sign says that t
 
 
 @helper
-def is_before(rows: NDArray[np.int64], at: int, field: int, key: int, target: int) -> bool:
+def is_before(rows: Int64s, at: int, field: int, key: int, target: int) -> bool:
     """Tell whether an entry sorts before (field, key, target)."""
     word = rows[at, 1]
     own = (word >> 32) & FIELD
@@ -27,7 +27,7 @@ def is_before(rows: NDArray[np.int64], at: int, field: int, key: int, target: in
 
 
 @helper
-def first_at(rows: NDArray[np.int64], begin: int, end: int, field: int, key: int, target: int) -> int:
+def first_at(rows: Int64s, begin: int, end: int, field: int, key: int, target: int) -> int:
     """Return the first of the sorted entries from `begin` to `end` that is not before (field, key, target)."""
     while begin < end:
         middle = (begin + end) >> 1
@@ -39,7 +39,7 @@ def first_at(rows: NDArray[np.int64], begin: int, end: int, field: int, key: int
 
 
 @helper
-def sort(rows: NDArray[np.int64], count: int) -> None:
+def sort(rows: Int64s, count: int) -> None:
     """Sort rows in place by heap sort."""
     for root in range(count // 2 - 1, -1, -1):
         _sift(rows, root, count)
@@ -51,7 +51,7 @@ def sort(rows: NDArray[np.int64], count: int) -> None:
 
 
 @helper
-def _sift(rows: NDArray[np.int64], root: int, size: int) -> None:
+def _sift(rows: Int64s, root: int, size: int) -> None:
     key, word = rows[root, 0], rows[root, 1]
     field, target = (word >> 32) & FIELD, word & TARGET
     while 2 * root + 1 < size:

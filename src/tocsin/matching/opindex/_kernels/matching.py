@@ -5,32 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching.encoding.codes import FIELDS, Field
 from tocsin.matching.encoding.events import EncodedEvents
+from tocsin.matching.opindex import state as arrays
 from tocsin.matching.opindex._kernels.counting import refute_all, search
-from tocsin.matching.opindex._kernels.signatures import (
-    field_bits,
-    key_bits,
-    key_hash,
-    segment_at,
-)
-from tocsin.matching.opindex.state import (
-    ALWAYS,
-    EQ,
-    HITS,
-    KINDS,
-    LOG,
-    LOG_BITS,
-    NO_KEY,
-    REFUTATION,
-    Pivot,
-    Segment,
-    State,
-    Top,
-    Total,
-)
+from tocsin.matching.opindex._kernels.signatures import field_bits, key_bits, key_hash, segment_at
+from tocsin.matching.opindex.state import Pivot, Segment, State, Top, Total
+from tocsin.structures.array_types import Int64s, UInt64s
 from tocsin.structures.jit import helper, kernel, prefetch
 
 _LOW_HALF: Final = 0xFFFFFFFF
@@ -38,13 +20,7 @@ _NEAR: Final = 64  # segments of a list whose signatures are all prefetched
 
 
 @kernel
-def match(
-    state: State,
-    events: EncodedEvents,
-    start: int,
-    found: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-) -> int:
+def match(state: State, events: EncodedEvents, start: int, found: Int64s, offsets: Int64s) -> int:
     """Write the expressions that each event from `start` on satisfies; return the number of events done.
 
     The matches of event i are `found[offsets[i]:offsets[i + 1]]`. It stops before an event that `found` may not have room for.
@@ -93,7 +69,7 @@ def _find_pivots(state: State, pending: int) -> tuple[int, int]:
         pivot = np.int64(state.fields.pivot[field])
         if pivot >= 0:
             pairs.pivot[visits], pairs.begin[visits], pairs.end[visits] = pivot, begin, end
-            prefetch(state.lists, pivot * KINDS)
+            prefetch(state.lists, pivot * arrays.KINDS)
             prefetch(state.pivots, pivot * state.pivots.shape[1])
             visits += 1
         begin = end
@@ -108,7 +84,7 @@ def _own_segment(state: State, list_: int, kind: int, j: int) -> int:
     if list_ < 0:
         return np.int64(-1)
     pairs = state.pairs
-    if kind != EQ:
+    if kind != arrays.EQ:
         return segment_at(pairs.attribute[j], list_)
     row, bits = segment_at(pairs.key_hash[j], list_), pairs.key_bits[j]
     return row if state.signatures[row] & bits == bits else np.int64(-1)
@@ -120,19 +96,19 @@ def _fetch(state: State, visits: int) -> None:
     pairs, lists, segments = state.pairs, state.lists, state.segments
     for v in range(visits):
         pivot, j = pairs.pivot[v], pairs.begin[v]
-        for kind in range(REFUTATION):
+        for kind in range(arrays.REFUTATION):
             list_ = lists[pivot, kind]
             if list_ >= 0:
-                own = segment_at(pairs.key_hash[j] if kind == EQ else pairs.attribute[j], list_)
+                own = segment_at(pairs.key_hash[j] if kind == arrays.EQ else pairs.attribute[j], list_)
                 prefetch(segments, own * segments.shape[1])
                 prefetch(state.signatures, own)
-                first, count = list_ >> LOG_BITS, np.int64(1) << (list_ & LOG)
+                first, count = list_ >> arrays.LOG_BITS, np.int64(1) << (list_ & arrays.LOG)
                 if count <= _NEAR:
                     for row in range(first, first + count, 8):
                         prefetch(state.signatures, row)
     for v in range(visits):
         pivot = pairs.pivot[v]
-        for kind in range(REFUTATION):
+        for kind in range(arrays.REFUTATION):
             row = _own_segment(state, lists[pivot, kind], kind, pairs.begin[v])
             if row >= 0:
                 at = np.int64(segments[row, Segment.OFFSET])
@@ -166,9 +142,9 @@ def _encode_pairs(state: State, events: EncodedEvents, event: int) -> int:
             count = _add_pair(state, count, field, events.keys[j], events.lows[j], events.highs[j])
         if kind == Field.BIG and uses[field + Field.NUMBER - Field.BIG] > 0:
             number = field + Field.NUMBER - Field.BIG
-            count = _add_pair(state, count, number, np.int64(NO_KEY), events.lows[j], events.highs[j])
-    if uses[ALWAYS] > 0:
-        count = _add_pair(state, count, np.int64(ALWAYS), np.int64(0), np.int64(0), np.int64(0))
+            count = _add_pair(state, count, number, np.int64(arrays.NO_KEY), events.lows[j], events.highs[j])
+    if uses[arrays.ALWAYS] > 0:
+        count = _add_pair(state, count, np.int64(arrays.ALWAYS), np.int64(0), np.int64(0), np.int64(0))
     return count
 
 
@@ -187,7 +163,7 @@ def _add_pair(state: State, at: int, field: int, key: int, low: int, high: int) 
 
 
 @helper
-def _visit(state: State, v: int, pending: int, count: int, found: NDArray[np.int64]) -> int:
+def _visit(state: State, v: int, pending: int, count: int, found: Int64s) -> int:
     """Count the predicates on a pivot that its own pairs satisfy; return the new number of expressions found.
 
     Refutations of all pairs come first. A counter that no pair of the pivot touches cannot reach zero, so it is skipped
@@ -196,14 +172,14 @@ def _visit(state: State, v: int, pending: int, count: int, found: NDArray[np.int
     pairs = state.pairs
     pivot, begin, end = pairs.pivot[v], pairs.begin[v], pairs.end[v]
     lists = state.lists[pivot]
-    if lists[REFUTATION] >= 0:
+    if lists[arrays.REFUTATION] >= 0:
         for j in range(pending):
-            row = segment_at(pairs.key_hash[j], lists[REFUTATION])
+            row = segment_at(pairs.key_hash[j], lists[arrays.REFUTATION])
             if state.signatures[row] & pairs.key_bits[j] == pairs.key_bits[j]:
                 refute_all(state, row, pivot, pairs.field[j], pairs.key[j])
     so_far = (count, np.int64(0), np.int64(0))
     for j in range(begin, end):
-        for kind in range(REFUTATION):
+        for kind in range(arrays.REFUTATION):
             row = _own_segment(state, lists[kind], kind, j)
             if row >= 0:
                 so_far = search(state, row, pivot, (kind, j), so_far, True, found)
@@ -214,14 +190,14 @@ def _visit(state: State, v: int, pending: int, count: int, found: NDArray[np.int
 
 
 @helper
-def _search_others(state: State, visits: int, pending: int, count: int, found: NDArray[np.int64]) -> int:
+def _search_others(state: State, visits: int, pending: int, count: int, found: Int64s) -> int:
     """Count the predicates of the visited pivots that other pairs satisfy; return the new number of expressions found.
 
     Segments that may match are collected for many pivots before they are searched, so that cache misses overlap.
     """
     v, hits = np.int64(0), np.int64(0)
     while v < visits or hits > 0:
-        while v < visits and hits < HITS:
+        while v < visits and hits < arrays.HITS:
             if state.pairs.alive[v] > 0:
                 hits = _collect_hits(state, v, pending, hits)
             v += 1
@@ -238,14 +214,14 @@ def _collect_hits(state: State, v: int, pending: int, hits: int) -> int:
     """
     pairs, lists = state.pairs, state.lists[state.pairs.pivot[v]]
     at = np.uint64(hits)
-    for kind in range(REFUTATION):
+    for kind in range(arrays.REFUTATION):
         if lists[kind] < 0:
             continue
         list_ = np.uint64(lists[kind])
-        first = list_ >> np.uint64(LOG_BITS)
-        mask = (np.uint64(1) << (list_ & np.uint64(LOG))) - np.uint64(1)
-        bits = pairs.key_bits if kind == EQ else pairs.field_bits
-        places = pairs.key_hash if kind == EQ else pairs.attribute
+        first = list_ >> np.uint64(arrays.LOG_BITS)
+        mask = (np.uint64(1) << (list_ & np.uint64(arrays.LOG))) - np.uint64(1)
+        bits = pairs.key_bits if kind == arrays.EQ else pairs.field_bits
+        places = pairs.key_hash if kind == arrays.EQ else pairs.attribute
         if mask >= np.uint64(_NEAR):
             for j in range(np.uint64(pending)):
                 prefetch(state.signatures, first + (np.uint64(places[j]) & mask))
@@ -260,13 +236,7 @@ def _collect_hits(state: State, v: int, pending: int, hits: int) -> int:
 
 @helper
 def _pass(
-    state: State,
-    bits: NDArray[np.uint64],
-    places: NDArray[np.int64],
-    where: tuple[int, int, int],
-    begin: int,
-    end: int,
-    at: int,
+    state: State, bits: UInt64s, places: Int64s, where: tuple[int, int, int], begin: int, end: int, at: int
 ) -> int:
     """Write the segments whose signatures the pairs from `begin` to `end` pass, from `at` on; return the end."""
     pairs, signatures = state.pairs, state.signatures
@@ -280,7 +250,7 @@ def _pass(
 
 
 @helper
-def _search_hits(state: State, hits: int, count: int, found: NDArray[np.int64]) -> int:
+def _search_hits(state: State, hits: int, count: int, found: Int64s) -> int:
     pairs, segments = state.pairs, state.segments
     for i in range(hits):
         first = 2 * max(np.int64(segments[pairs.row[i], Segment.OFFSET]), np.int64(0))

@@ -5,44 +5,27 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching._kernels.predicates import required_field
-from tocsin.matching.conjunction_store.state import (
-    CLAUSE_ROW,
-    HIGH_ROW,
-    Expressions,
-    StoreColumn,
-    StoreCounter,
-)
-from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Op
-from tocsin.matching.opindex.state import (
-    ALWAYS,
-    COUNT_BITS,
-    Gate,
-    Pivot,
-    Placement,
-    State,
-    StoredColumn,
-    Top,
-    Total,
-)
+from tocsin.matching.conjunction_store import state as conjunction_store
+from tocsin.matching.conjunction_store.state import Expressions, StoreColumn, StoreCounter
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELD_MASK, FIELDS, Op
+from tocsin.matching.opindex import state as arrays
+from tocsin.matching.opindex.state import Gate, Pivot, Placement, State, StoredColumn, Top, Total
+from tocsin.structures.array_types import Float64s, Int64s
 from tocsin.structures.jit import helper, kernel
 
 KNOWN: Final = 1000.0  # events after which they, not the subscriptions, tell how frequent an attribute is
 _MUCH: Final = 4.0  # a pivot is given up when it is so many times as frequent as another
-_MASK: Final = (1 << FIELD_BITS) - 1
-_UNITS: Final = ((1 << COUNT_BITS) - 1) << COUNT_BITS
+_UNITS: Final = ((1 << arrays.COUNT_BITS) - 1) << arrays.COUNT_BITS
 
 
 @kernel
-def choose_pivots(
-    state: State, batch: Expressions, clauses: NDArray[np.int64], pivots: NDArray[np.int64]
-) -> None:
+def choose_pivots(state: State, batch: Expressions, clauses: Int64s, pivots: Int64s) -> None:
     """Write, for each expression, the clause that gives its pivots, or -1, and the first of them."""
     for i in range(batch.numbers.shape[0]):
         clauses[i] = _pivot_clause(state, batch, i)
-        pivots[i] = ALWAYS if clauses[i] < 0 else required_field(batch, batch.bounds[clauses[i]])
+        pivots[i] = arrays.ALWAYS if clauses[i] < 0 else required_field(batch, batch.bounds[clauses[i]])
 
 
 @helper
@@ -80,7 +63,7 @@ def _frequency(state: State, field: int) -> float:
 
 
 @kernel
-def review(state: State, start: int, end: int, moves: NDArray[np.int64]) -> tuple[int, int]:
+def review(state: State, start: int, end: int, moves: Int64s) -> tuple[int, int]:
     """Write the expressions from `start` to `end` whose pivots have become too frequent, until `moves` is full.
 
     Returns the expression it stopped at, and the number written.
@@ -111,7 +94,7 @@ def _own_cost(state: State, number: int) -> float:
     cost, before = 0.0, np.int64(-1)
     while placement >= 0:
         field = state.pivots[state.placements[placement, Placement.PIVOT], Pivot.FIELD]
-        if field == ALWAYS:
+        if field == arrays.ALWAYS:
             return 0.0
         cost += _seen(state, field) if field // FIELDS != before else 0.0
         before = field // FIELDS
@@ -130,15 +113,15 @@ def _least_cost(state: State, number: int) -> float:
     for at in range(first + 1, first + 1 + abs(count)):
         tag = rows[at, 1]
         op = tag >> FIELD_BITS
-        if op == HIGH_ROW:
+        if op == conjunction_store.HIGH_ROW:
             continue
-        if op == CLAUSE_ROW:
+        if op == conjunction_store.CLAUSE_ROW:
             size, left, cost = rows[at, 0], rows[at, 0], 0.0
             continue
         if count > 0:
             left, cost = np.int64(1), 0.0
         left -= 1
-        cost += np.inf if op in (Op.RESIDUAL, Op.MISSING) else _seen(state, tag & _MASK)
+        cost += np.inf if op in (Op.RESIDUAL, Op.MISSING) else _seen(state, tag & FIELD_MASK)
         if left == 0 and cost < np.inf and (size < fewest or (size == fewest and cost < least)):
             fewest, least = size, cost
     return least
@@ -151,7 +134,7 @@ def _is_much_more(own: float, least: float) -> bool:
 
 
 @kernel
-def decay(totals: NDArray[np.float64], seen: NDArray[np.float64], factor: float) -> None:
+def decay(totals: Float64s, seen: Float64s, factor: float) -> None:
     """Multiply the weight of all earlier events by `factor`, by giving later ones more."""
     totals[Total.WEIGHT] /= factor
     if totals[Total.WEIGHT] > 1e100:

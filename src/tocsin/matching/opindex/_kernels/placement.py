@@ -5,29 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching._kernels.predicates import count_uses, has_residual
 from tocsin.matching.conjunction_store._kernels.records import free_all, store_all
 from tocsin.matching.conjunction_store.state import Expressions
+from tocsin.matching.opindex import state as arrays
 from tocsin.matching.opindex._kernels.entries import choose, draft, member_count
 from tocsin.matching.opindex._kernels.predicate_lists import erase, growth, insert, split_growth
-from tocsin.matching.opindex.state import (
-    ALWAYS,
-    COUNT_BITS,
-    GATE,
-    HAS_RESIDUAL,
-    KINDS,
-    EntryDraft,
-    Gate,
-    GateDraft,
-    Pivot,
-    Placement,
-    State,
-    StoredColumn,
-    Top,
-)
+from tocsin.matching.opindex.state import Gate, GateDraft, Pivot, Placement, State, StoredColumn, Top
 from tocsin.structures import blocks, free_lists
+from tocsin.structures.array_types import Int64s
 from tocsin.structures.blocks import size_of
 from tocsin.structures.jit import helper, kernel
 
@@ -38,7 +25,7 @@ _MOST_ENTRIES: Final = 1 << 20  # per expression; one with more gets the pivot t
 
 
 @kernel
-def keep(state: State, ids: NDArray[np.int64], batch: Expressions) -> None:
+def keep(state: State, ids: Int64s, batch: Expressions) -> None:
     """Store expressions under their subscriptions' ids, and count their attributes; there must be room."""
     store_all(state.store, state.records, ids, batch)
     count_uses(state.attributes.uses, batch, 1)
@@ -52,9 +39,7 @@ def forget(state: State, batch: Expressions) -> None:
 
 
 @kernel
-def place(
-    state: State, batch: Expressions, clauses: NDArray[np.int64], order: NDArray[np.int64], start: int
-) -> int:
+def place(state: State, batch: Expressions, clauses: Int64s, order: Int64s, start: int) -> int:
     """Place expressions in this order, from `start` on; return the number done, fewer than all if capacity is missing.
 
     Expressions of one pivot that follow each other find its lists in the cache.
@@ -74,7 +59,7 @@ def place(
             return at
         number = batch.numbers[i]
         begin, end = batch.bounds[batch.offsets[i]], batch.bounds[batch.offsets[i + 1]]
-        holder = number + (HAS_RESIDUAL if has_residual(batch, begin, end) else 0)
+        holder = number + (arrays.HAS_RESIDUAL if has_residual(batch, begin, end) else 0)
         for copy in range(copies - 1, -1, -1):  # the first one last, so that it leads the chain
             _place_at(state, number, holder, units, state.chosen[copy])
     return order.shape[0]
@@ -90,15 +75,15 @@ def _place_at(state: State, number: int, holder: int, units: int, field: int) ->
     for opened in range(state.tops[Top.OPENED] - 1, -1, -1):  # the first one last, so that it leads the chain
         new = free_lists.take(state.gates[:, Gate.NEXT], state.tops, _FREE_GATE, _GATES)
         state.gates[new, Gate.NEXT] = gate
-        state.gate_draft[opened, GateDraft.NUMBER] = new | GATE
+        state.gate_draft[opened, GateDraft.NUMBER] = new | arrays.GATE
         gate = new
     for opened in range(state.tops[Top.OPENED]):
-        row = state.gates[state.gate_draft[opened, GateDraft.NUMBER] - GATE]
+        row = state.gates[state.gate_draft[opened, GateDraft.NUMBER] - arrays.GATE]
         row[Gate.STATE] = _at_rest(state.gate_draft[opened, GateDraft.UNITS])
         row[Gate.PARENT] = _target(state, state.gate_draft[opened, GateDraft.PARENT], slot)
     for e in range(state.tops[Top.EMITTED]):
         entry = state.draft[e]
-        insert(state, pivot, entry, _target(state, entry[EntryDraft.TARGET], slot))
+        insert(state, pivot, entry, _target(state, entry[arrays.EntryDraft.TARGET], slot))
     at = state.pivots[pivot, Pivot.COUNTERS] + slot
     state.counters.rows[at, 0] = _at_rest(units)
     state.holders[at] = holder
@@ -119,7 +104,7 @@ def _target(state: State, drafted: int, slot: int) -> int:
 @helper
 def _at_rest(units: int) -> int:
     """Return a counter that no event has touched."""
-    return units << COUNT_BITS
+    return units << arrays.COUNT_BITS
 
 
 @helper
@@ -127,7 +112,7 @@ def _new_pivot(state: State, field: int) -> int:
     pivot = state.tops[Top.PIVOTS]
     state.tops[Top.PIVOTS] += 1
     state.fields.pivot[field] = pivot
-    for kind in range(KINDS):
+    for kind in range(arrays.KINDS):
         state.lists[pivot, kind] = -1
     state.pivots[pivot, Pivot.FIELD] = field
     state.pivots[pivot, Pivot.MEMBERS] = 0
@@ -166,7 +151,7 @@ def withdraw(state: State, batch: Expressions) -> None:
         if placement < 0:
             continue
         first = state.pivots[state.placements[placement, Placement.PIVOT], Pivot.FIELD]
-        draft(state, batch, i, first == ALWAYS)
+        draft(state, batch, i, first == arrays.ALWAYS)
         while placement >= 0:
             row = state.placements[placement]
             following = np.int64(row[Placement.NEXT])
@@ -185,13 +170,13 @@ def withdraw(state: State, batch: Expressions) -> None:
 def _withdraw_from(state: State, pivot: int, slot: int, gate: int) -> None:
     """Take the drafted expression out of one pivot, and free its counter and gates there."""
     for opened in range(state.tops[Top.OPENED]):
-        state.gate_draft[opened, GateDraft.NUMBER] = gate | GATE
+        state.gate_draft[opened, GateDraft.NUMBER] = gate | arrays.GATE
         following = state.gates[gate, Gate.NEXT]
         free_lists.give(state.gates[:, Gate.NEXT], state.tops, _FREE_GATE, gate)
         gate = following
     for e in range(state.tops[Top.EMITTED]):
         entry = state.draft[e]
-        erase(state, pivot, entry, _target(state, entry[EntryDraft.TARGET], slot))
+        erase(state, pivot, entry, _target(state, entry[arrays.EntryDraft.TARGET], slot))
     row = state.pivots[pivot]
     free_lists.give(state.holders[row[Pivot.COUNTERS] :], row, _FREE, slot)
     row[Pivot.MEMBERS] -= 1
@@ -253,16 +238,16 @@ def _has_entry_room(state: State, copies: int) -> bool:
     rows = state.entries.rows.shape[0] - state.entries.top[0]
     segments = state.segments.shape[0] - tops[Top.SEGMENTS]
     # A cheap upper bound first: the largest segment grows for each entry, and the longest lists are split.
-    lists, longest = min(emitted, np.int64(KINDS)), tops[Top.MOST_SEGMENTS]
+    lists, longest = min(emitted, np.int64(arrays.KINDS)), tops[Top.MOST_SEGMENTS]
     growing = emitted * (2 * tops[Top.LARGEST_SEGMENT] + 2) + lists * (18 * longest + 4 * emitted)
     if 2 * copies * growing <= rows and copies * lists * (4 * longest + emitted + 2) <= segments:
         return True
     for copy in range(copies):
         pivot = np.int64(state.fields.pivot[state.chosen[copy]])
         if pivot < 0:
-            tops[Top.NEEDED_SEGMENTS] += KINDS * (emitted + 2)
+            tops[Top.NEEDED_SEGMENTS] += arrays.KINDS * (emitted + 2)
             continue
-        for kind in range(KINDS):
+        for kind in range(arrays.KINDS):
             more, further = split_growth(state, pivot, kind, emitted)
             tops[Top.NEEDED_ENTRIES] += more
             tops[Top.NEEDED_SEGMENTS] += further

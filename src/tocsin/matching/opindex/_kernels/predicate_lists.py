@@ -12,12 +12,12 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching.opindex._kernels.entry_order import FIELD, TARGET, first_at, is_before, sort
 from tocsin.matching.opindex._kernels.signatures import is_by_key, segment_at, segment_hash, signature_bits
 from tocsin.matching.opindex.state import LOG, LOG_BITS, TAIL, EntryDraft, Segment, Setting, State, Top
 from tocsin.structures import blocks, free_lists
+from tocsin.structures.array_types import Int64s
 from tocsin.structures.blocks import class_of, copy_row, size_of
 from tocsin.structures.jit import helper
 
@@ -35,7 +35,7 @@ def _tail_limit(count: int) -> int:
 
 
 @helper
-def growth(state: State, pivot: int, entry: NDArray[np.int64], more: int) -> tuple[int, int]:
+def growth(state: State, pivot: int, entry: Int64s, more: int) -> tuple[int, int]:
     """Return a drafted entry's segment, or -1, and the rows that `more` entries may need there before a split."""
     list_ = state.lists[pivot, entry[EntryDraft.KIND]]
     if list_ < 0:
@@ -63,7 +63,7 @@ def split_growth(state: State, pivot: int, kind: int, more: int) -> tuple[int, i
 
 
 @helper
-def insert(state: State, pivot: int, entry: NDArray[np.int64], target: int) -> None:
+def insert(state: State, pivot: int, entry: Int64s, target: int) -> None:
     """Add a drafted entry of a counter or gate; there must be room."""
     kind, field, key = entry[EntryDraft.KIND], entry[EntryDraft.FIELD], entry[EntryDraft.KEY]
     if state.lists[pivot, kind] < 0:
@@ -203,7 +203,7 @@ def _move(state: State, row: int, class_: int) -> None:
 
 
 @helper
-def erase(state: State, pivot: int, entry: NDArray[np.int64], target: int) -> None:
+def erase(state: State, pivot: int, entry: Int64s, target: int) -> None:
     """Remove an entry that was inserted."""
     kind, field, key = entry[EntryDraft.KIND], entry[EntryDraft.FIELD], entry[EntryDraft.KEY]
     row = segment_at(segment_hash(kind, field, key), state.lists[pivot, kind])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL
 from tocsin.matching.encoding.codes import FIELDS, Field
 from tocsin.matching.encoding.events import EncodedEvents
-from tocsin.matching.points.state import NO_FIELD, ROOT, PointTotal, ShapeColumn, State, Values
+from tocsin.matching.points.state import NO_FIELD, ROOT, ShapeColumn, State, Total, Values
 from tocsin.structures import hash_index
+from tocsin.structures.array_types import Int32s, Int64s
 from tocsin.structures.jit import helper, kernel
 from tocsin.structures.point_index.state import Rectangles
 
@@ -21,15 +21,15 @@ def rectangles_of(
     values: Values,
     start: int,
     asked: Rectangles,
-    which: NDArray[np.int64],
-    pairs: NDArray[np.int64],
+    which: Int64s,
+    pairs: Int64s,
 ) -> tuple[int, int]:
     """Write the rectangles of events from `start` on, and the event of each.
 
     Return how many events are done, and how many rectangles there are. An event has a rectangle for each shape of which it
     has all attributes, and there is a tree for the values of the equalities. `pairs` has room for every field, with -1 in it.
     """
-    count, shapes = np.int64(0), state.totals[PointTotal.SHAPES]
+    count, shapes = np.int64(0), state.totals[Total.SHAPES]
     for event in range(start, events.offsets.shape[0] - 1):
         if count + shapes > which.shape[0]:
             return np.int64(event), count
@@ -49,7 +49,7 @@ def rectangles_of(
 
 
 @helper
-def _root(state: State, shape: int, events: EncodedEvents, pairs: NDArray[np.int64]) -> int:
+def _root(state: State, shape: int, events: EncodedEvents, pairs: Int64s) -> int:
     """Return the root of the tree whose equalities an event satisfies, or -1."""
     row = state.shapes[shape]
     first, second = np.int64(0), np.int64(0)
@@ -68,9 +68,7 @@ def _root(state: State, shape: int, events: EncodedEvents, pairs: NDArray[np.int
 
 
 @helper
-def _enclose(
-    row: NDArray[np.int64], values: Values, pairs: NDArray[np.int64], asked: Rectangles, place: int
-) -> bool:
+def _enclose(row: Int64s, values: Values, pairs: Int64s, asked: Rectangles, place: int) -> bool:
     """Write the four sides of a rectangle; tell whether the event has all the attributes."""
     asked.outer_l[place], asked.inner_l[place] = -np.inf, np.inf
     asked.inner_r[place], asked.outer_r[place] = -np.inf, np.inf
@@ -101,13 +99,13 @@ def _enclose(
 
 @kernel
 def join(
-    points: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    others: NDArray[np.int64],
-    other_ends: NDArray[np.int64],
-    owner: NDArray[np.int32],
-    keys: NDArray[np.int64],
-    found: NDArray[np.int64],
+    points: Int64s,
+    ends: Int64s,
+    others: Int64s,
+    other_ends: Int64s,
+    owner: Int32s,
+    keys: Int64s,
+    found: Int64s,
 ) -> None:
     """Write, event by event, the conjunctions that are points and then the inner matcher's, by our numbers.
 

@@ -10,68 +10,36 @@ from typing import Final
 import numpy as np
 
 from tocsin.matching.encoding.codes import Op
+from tocsin.matching.k_index import state as arrays
+from tocsin.matching.k_index._kernels.packing import field_of_slot, kind_of_slot, nth_of_slot, size_word_of
 from tocsin.matching.k_index._kernels.postings import free_list, new_list
-from tocsin.matching.k_index.state import (
-    ALWAYS,
-    ANY_VALUE,
-    CLASS_SHIFT,
-    EXPANDED,
-    KIND_BITS,
-    NO_BLOCK,
-    OCCURRENCE_BITS,
-    VALUE,
-    Directory,
-    DirectoryTop,
-    Key,
-    KeyRow,
-    Lane,
-)
+from tocsin.matching.k_index.state import Directory, DirectoryTop, Key, KeyRow, Lane
 from tocsin.structures import blocks, free_lists, hash_index, sorted_runs
 from tocsin.structures.blocks import copy_row, size_of
 from tocsin.structures.jit import helper
 
-_SIZE: Final = (1 << CLASS_SHIFT) - 1
 _FIRST: Final = 0xFFFFFFFF
 _COUNT_SHIFT: Final = 32
 _COUNT: Final = (1 << 24) - 1
 _BLOCK_SHIFT: Final = 56
-_KIND: Final = (1 << KIND_BITS) - 1
-_OCCURRENCE: Final = (1 << OCCURRENCE_BITS) - 1
 
 
 @helper
-def kind_of_slot(slot: int) -> int:
-    """Return the kind of a slot."""
-    return (slot >> OCCURRENCE_BITS) & _KIND
-
-
-@helper
-def field_of_slot(slot: int) -> int:
-    """Return the field of a slot."""
-    return slot >> (OCCURRENCE_BITS + KIND_BITS)
-
-
-@helper
-def first_header(directory: Directory, entry: int) -> int:
-    """Return the first of a key's headers."""
-    return directory.keys.keys[entry, Key.HEADERS] & _FIRST
-
-
-@helper
-def header_count(directory: Directory, entry: int) -> int:
-    """Return how many headers, and so lists, a key has."""
-    return (directory.keys.keys[entry, Key.HEADERS] >> _COUNT_SHIFT) & _COUNT
+def headers_of(directory: Directory, entry: int) -> tuple[int, int]:
+    """Return the first of a key's headers, one for each of its lists, and their end."""
+    word = directory.keys.keys[entry, Key.HEADERS]
+    first = word & _FIRST
+    return first, first + ((word >> _COUNT_SHIFT) & _COUNT)
 
 
 @helper
 def header_of(directory: Directory, entry: int, size_word: int) -> int:
     """Return the first of a key's headers whose size is not below `size_word`; it may be past the last."""
     rows = directory.posted.headers.rows
-    begin = first_header(directory, entry)
-    end = begin + header_count(directory, entry)
+    begin, end = headers_of(directory, entry)
     while begin < end:
         middle = (begin + end) >> 1
-        if rows[middle, 1] & _SIZE < size_word:
+        if size_word_of(rows[middle, 1]) < size_word:
             begin = middle + 1
         else:
             end = middle
@@ -83,16 +51,17 @@ def make_header(directory: Directory, entry: int, size_word: int) -> int:
     """Return the header of a key's list for a size, a new one if there is none; there must be room."""
     headers = directory.posted.headers
     row = header_of(directory, entry, size_word)
-    first, count = first_header(directory, entry), header_count(directory, entry)
-    if row < first + count and headers.rows[row, 1] & _SIZE == size_word:
+    first, end = headers_of(directory, entry)
+    count = end - first
+    if row < end and size_word_of(headers.rows[row, 1]) == size_word:
         return row
     class_ = directory.keys.keys[entry, Key.HEADERS] >> _BLOCK_SHIFT
-    if class_ == NO_BLOCK or count == size_of(class_):
-        larger = np.int64(0) if class_ == NO_BLOCK else class_ + 1
+    if class_ == arrays.NO_BLOCK or count == size_of(class_):
+        larger = np.int64(0) if class_ == arrays.NO_BLOCK else class_ + 1
         new = blocks.take(headers, larger)
         for i in range(count):
             _copy(directory, first + i, new + i)
-        if class_ != NO_BLOCK:
+        if class_ != arrays.NO_BLOCK:
             blocks.give(headers, first, class_)
         row += new - first
         first, class_ = new, larger
@@ -115,16 +84,18 @@ def _copy(directory: Directory, source: int, target: int) -> None:
 
 @helper
 def remove_header(directory: Directory, entry: int, row: int) -> None:
-    """Free a key's list that has no entry; the key stays."""
+    """Free a key's list that has no entry, and the key with its last list."""
     free_list(directory.posted, row)
-    first, count = first_header(directory, entry), header_count(directory, entry) - 1
-    class_ = directory.keys.keys[entry, Key.HEADERS] >> _BLOCK_SHIFT
-    for i in range(row, first + count):
+    first, end = headers_of(directory, entry)
+    count, class_ = end - first - 1, directory.keys.keys[entry, Key.HEADERS] >> _BLOCK_SHIFT
+    for i in range(row, end - 1):
         _copy(directory, i + 1, i)
     if count == 0:
         blocks.give(directory.posted.headers, first, class_)
-        first, class_ = np.int64(0), np.int64(NO_BLOCK)
+        first, class_ = np.int64(0), np.int64(arrays.NO_BLOCK)
     directory.keys.keys[entry, Key.HEADERS] = first | (count << _COUNT_SHIFT) | (class_ << _BLOCK_SHIFT)
+    if count == 0:
+        _remove_key(directory, entry)
 
 
 @helper
@@ -140,17 +111,17 @@ def lane_of(directory: Directory, slot: int) -> int:
 def make_key(directory: Directory, slot: int, low: int, high: int, expanded: bool) -> int:
     """Add a key, and return its entry; there must be room."""
     entry = hash_index.insert(directory.keys, slot, low, high)
-    directory.keys.keys[entry, Key.HEADERS] = np.int64(NO_BLOCK) << _BLOCK_SHIFT
-    directory.key_rows[entry, KeyRow.FLAGS] = EXPANDED if expanded else 0
+    directory.keys.keys[entry, Key.HEADERS] = np.int64(arrays.NO_BLOCK) << _BLOCK_SHIFT
+    directory.key_rows[entry, KeyRow.FLAGS] = arrays.EXPANDED if expanded else 0
     directory.key_rows[entry, KeyRow.NEXT_RANGE] = -1
     field, kind = field_of_slot(slot), kind_of_slot(slot)
-    if kind == ALWAYS:
+    if kind == arrays.ALWAYS:
         return entry
-    if directory.fields.occurrences[field] <= slot & _OCCURRENCE:
-        directory.fields.occurrences[field] = (slot & _OCCURRENCE) + 1
-    if kind == VALUE:
+    if directory.fields.occurrences[field] <= nth_of_slot(slot):
+        directory.fields.occurrences[field] = nth_of_slot(slot) + 1
+    if kind == arrays.VALUE:
         directory.fields.values[field] += 1
-    elif kind == ANY_VALUE:
+    elif kind == arrays.ANY_VALUE:
         directory.fields.runs[field] += 1
     else:
         _enter_lane(directory, slot, low, entry, expanded)
@@ -201,19 +172,24 @@ def _found(directory: Directory, run: int, low: int) -> tuple[int, int]:
 
 
 @helper
-def remove_key(directory: Directory, entry: int) -> None:
+def _remove_key(directory: Directory, entry: int) -> None:
     """Remove a key that has no list."""
     slot, low = directory.keys.keys[entry, Key.SLOT], directory.keys.keys[entry, Key.LOW]
     field, kind = field_of_slot(slot), kind_of_slot(slot)
-    if kind == VALUE:
+    if kind == arrays.VALUE:
         directory.fields.values[field] -= 1
-    elif kind == ANY_VALUE:
+    elif kind == arrays.ANY_VALUE:
         directory.fields.runs[field] -= 1
-    elif kind != ALWAYS:
+    elif kind != arrays.ALWAYS:
         _leave_lane(directory, slot, low, entry)
     hash_index.remove(directory.keys, entry)
     fields = directory.fields
-    if kind != ALWAYS and fields.values[field] == 0 and fields.runs[field] == 0 and fields.lane[field] < 0:
+    if (
+        kind != arrays.ALWAYS
+        and fields.values[field] == 0
+        and fields.runs[field] == 0
+        and fields.lane[field] < 0
+    ):
         fields.occurrences[field] = 0
 
 
@@ -232,7 +208,7 @@ def _leave_lane(directory: Directory, slot: int, low: int, entry: int) -> None:
             head = np.int64(rows[head, KeyRow.NEXT_RANGE])
         rows[head, KeyRow.NEXT_RANGE] = rows[entry, KeyRow.NEXT_RANGE]
     directory.lanes[lane, Lane.KEYS] -= 1
-    directory.lanes[lane, Lane.PLAIN] -= rows[entry, KeyRow.FLAGS] & EXPANDED == 0
+    directory.lanes[lane, Lane.PLAIN] -= rows[entry, KeyRow.FLAGS] & arrays.EXPANDED == 0
     if directory.lanes[lane, Lane.KEYS] > 0:
         return
     before = np.int64(directory.fields.lane[field])
