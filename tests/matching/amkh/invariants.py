@@ -20,16 +20,16 @@ from tocsin.matching.amkh.state import (
     SIZE_BITS,
     UPPER,
     UPPER_STRICT,
-    BucketColumn,
-    ChainColumn,
-    ClauseColumn,
-    HashedColumn,
-    HashPointColumn,
-    HashSetting,
+    Bucket,
+    Chain,
+    Clause,
     Index,
     IndexTop,
-    PlaceColumn,
-    SchemaColumn,
+    Place,
+    Point,
+    Schema,
+    Setting,
+    StoredColumn,
 )
 from tocsin.matching.conjunction_store.state import ConjunctionStore, StoreColumn, StoreCounter
 from tocsin.structures import hash_index
@@ -40,9 +40,9 @@ _MASK = (1 << 40) - 1
 
 
 def check_invariants(matcher: Amkh) -> None:
-    _check_index(matcher._store, matcher._index, matcher._home)
-    if matcher._next is not None:
-        _check_index(matcher._store, matcher._next, 1 - matcher._home)
+    _check_index(matcher._store, matcher._index, matcher._indexes.home)
+    if matcher._indexes.following is not None:
+        _check_index(matcher._store, matcher._indexes.following, 1 - matcher._indexes.home)
 
 
 def _check_index(store: ConjunctionStore, index: Index, home: int) -> None:
@@ -51,33 +51,33 @@ def _check_index(store: ConjunctionStore, index: Index, home: int) -> None:
     buckets: Counter[int] = Counter()
     points = 0
     for number in range(int(store.counters[StoreCounter.TOP])):
-        if store.owner[number] < 0 or store.rows[number, HashedColumn.HOME] != home:
+        if store.owner[number] < 0 or store.rows[number, StoredColumn.HOME] != home:
             continue
-        point = int(store.rows[number, HashedColumn.POINT])
+        point = int(store.rows[number, StoredColumn.POINT])
         while point >= 0:
             points += 1
             row = index.points[point].tolist()
-            schema = index.schemas.keys[row[HashPointColumn.SCHEMA]].tolist()
-            schemas[row[HashPointColumn.SCHEMA]] += 1
-            buckets[row[HashPointColumn.BUCKET]] += 1
-            bucket = index.buckets.keys[row[HashPointColumn.BUCKET]].tolist()
-            assert row[HashPointColumn.POSITION] < bucket[BucketColumn.SIZE] >> SIZE_BITS
-            word = int(index.members.rows[bucket[BucketColumn.MEMBERS] + row[HashPointColumn.POSITION], 1])
+            schema = index.schemas.keys[row[Point.SCHEMA]].tolist()
+            schemas[row[Point.SCHEMA]] += 1
+            buckets[row[Point.BUCKET]] += 1
+            bucket = index.buckets.keys[row[Point.BUCKET]].tolist()
+            assert row[Point.POSITION] < bucket[Bucket.SIZE] >> SIZE_BITS
+            word = int(index.members.rows[bucket[Bucket.MEMBERS] + row[Point.POSITION], 1])
             assert (word >> 32, word & 0xFFFFFFFF) == (store.rows[number, StoreColumn.RECORD], point)
-            for k in range(schema[SchemaColumn.SIZE]):
-                at = row[HashPointColumn.COORDINATES]
-                clause = at if schema[SchemaColumn.SIZE] == 1 else int(index.coordinates.rows[at + k, 0])
+            for k in range(schema[Schema.SIZE]):
+                at = row[Point.COORDINATES]
+                clause = at if schema[Schema.SIZE] == 1 else int(index.coordinates.rows[at + k, 0])
                 uses[clause] += 1
-                place = int(index.schema_places.rows[schema[SchemaColumn.PLACES] + k, 0])
-                assert int(index.clauses.keys[clause, 0]) & _MASK == index.places[place, PlaceColumn.FIELD]
-            point = row[HashPointColumn.NEXT]
+                place = int(index.schema_places.rows[schema[Schema.PLACES] + k, 0])
+                assert int(index.clauses.keys[clause, 0]) & _MASK == index.places[place, Place.FIELD]
+            point = row[Point.NEXT]
     assert points == index.tops[IndexTop.LIVE_POINTS]
     assert len(buckets) == hash_index.live_entries(index.buckets)
-    assert all(index.buckets.keys[entry, BucketColumn.SIZE] >> SIZE_BITS == n for entry, n in buckets.items())
+    assert all(index.buckets.keys[entry, Bucket.SIZE] >> SIZE_BITS == n for entry, n in buckets.items())
     assert len(schemas) == hash_index.live_entries(index.schemas)
-    assert all(index.schemas.keys[entry, SchemaColumn.POINTS] == n for entry, n in schemas.items())
+    assert all(index.schemas.keys[entry, Schema.POINTS] == n for entry, n in schemas.items())
     assert len(uses) == hash_index.live_entries(index.clauses)
-    assert all(index.clauses.keys[entry, ClauseColumn.USES] == n for entry, n in uses.items())
+    assert all(index.clauses.keys[entry, Clause.USES] == n for entry, n in uses.items())
     _check_lists(index, set(schemas))
     _check_clauses(index, set(uses))
 
@@ -86,12 +86,12 @@ def _check_lists(index: Index, schemas: set[int]) -> None:
     listed = set()
     for place in range(int(index.tops[IndexTop.TOP_PLACE])):
         row = index.places[place].tolist()
-        assert (row[PlaceColumn.LIST] >= 0) == (row[PlaceColumn.LIST_COUNT] > 0)
-        for position in range(row[PlaceColumn.LIST_COUNT]):
-            word = int(index.schema_lists.rows[row[PlaceColumn.LIST] + position, 1])
+        assert (row[Place.LIST] >= 0) == (row[Place.LIST_COUNT] > 0)
+        for position in range(row[Place.LIST_COUNT]):
+            word = int(index.schema_lists.rows[row[Place.LIST] + position, 1])
             schema = index.schemas.keys[word % SINGLE].tolist()
-            assert (schema[SchemaColumn.PIVOT], schema[SchemaColumn.POSITION]) == (place, position)
-            assert (word >= SINGLE) == (schema[SchemaColumn.SIZE] == 1)
+            assert (schema[Schema.PIVOT], schema[Schema.POSITION]) == (place, position)
+            assert (word >= SINGLE) == (schema[Schema.SIZE] == 1)
             listed.add(word % SINGLE)
     assert listed == schemas
 
@@ -103,31 +103,31 @@ def _check_clauses(index: Index, entries: set[int]) -> None:
         by_place.setdefault(int(index.place[row[0] & _MASK]), []).append(row)
     for place in range(int(index.tops[IndexTop.TOP_PLACE])):
         row, held = index.places[place].tolist(), by_place.get(place, [])
-        ids = [clause[ClauseColumn.ID] for clause in held]
+        ids = [clause[Clause.ID] for clause in held]
         assert (
             len(set(ids))
             == len(ids)
-            == row[PlaceColumn.EQUALITIES] + row[PlaceColumn.OTHERS]
-            == row[PlaceColumn.TOP_ID] - row[PlaceColumn.FREE_COUNT]
+            == row[Place.EQUALITIES] + row[Place.OTHERS]
+            == row[Place.TOP_ID] - row[Place.FREE_COUNT]
         )
-        assert sum(clause[ClauseColumn.CLASS] < 0 for clause in held) == row[PlaceColumn.EQUALITIES]
-        for class_ in range(row[PlaceColumn.CLASSES]):
-            mine = [clause for clause in held if clause[ClauseColumn.CLASS] == class_]
-            chain = index.chains.rows[row[PlaceColumn.CHAINS] + class_].tolist()
-            assert chain[ChainColumn.LIVE] == len(mine)
-            _check_bounds(index, row, class_, mine, is_exact=chain[ChainColumn.STALE] == 0)
+        assert sum(clause[Clause.CLASS] < 0 for clause in held) == row[Place.EQUALITIES]
+        for class_ in range(row[Place.CLASSES]):
+            mine = [clause for clause in held if clause[Clause.CLASS] == class_]
+            chain = index.chains.rows[row[Place.CHAINS] + class_].tolist()
+            assert chain[Chain.LIVE] == len(mine)
+            _check_bounds(index, row, class_, mine, is_exact=chain[Chain.STALE] == 0)
 
 
 def _check_bounds(
     index: Index, row: list[int], class_: int, clauses: list[list[int]], *, is_exact: bool
 ) -> None:
     """Check a class's bounds against all its clauses: never too narrow, and exact if none has gone since."""
-    ranked = bool(index.settings[HashSetting.RANKED])
+    ranked = bool(index.settings[Setting.RANKED])
     for shape in range(SHAPES):
-        if ranked and class_ // int(index.settings[HashSetting.CLASS_COUNT]) != shape:
+        if ranked and class_ // int(index.settings[Setting.CLASS_COUNT]) != shape:
             assert not any(_shape(clause) == shape for clause in clauses)
             continue
-        at = row[PlaceColumn.BOUNDS] + (class_ if ranked else SHAPES * class_ + shape)
+        at = row[Place.BOUNDS] + (class_ if ranked else SHAPES * class_ + shape)
         found, wanted = index.bounds.rows[at].tolist(), _bounds(shape, clauses)
         if is_exact or shape == LOOSE:
             assert found == wanted

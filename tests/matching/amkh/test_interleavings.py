@@ -25,7 +25,8 @@ from tocsin.matching import (
     save_matcher,
     stored_matcher,
 )
-from tocsin.matching.amkh import base as module
+from tocsin.matching.amkh import index_pair
+from tocsin.matching.amkh import matcher as module
 from tocsin.matching.amkh import state as arrays
 from tocsin.matching.amkh.matcher import Amkh
 from tocsin.matching.amkh.scheme import ALL_CLASSES, Scheme
@@ -109,7 +110,7 @@ def hash_by(matcher: Amkh, scheme: Scheme) -> None:
     general = scheme.general if scheme.general is None else tuple(f for f in scheme.general if f < names)  # type: ignore[operator]
     scheme = Scheme(general, scheme.classes, scheme.width, scheme.equalities)
     matcher._scheme = scheme
-    matcher._next, matcher._moved = matcher._new_index(scheme, matcher._sample(64)), 0
+    matcher._indexes.following, matcher._moved = matcher._new_index(scheme, matcher._sample(64)), 0
 
 
 @settings(max_examples=400 if LONG else 40)
@@ -222,7 +223,7 @@ def test_the_scheme_follows_the_subscriptions() -> None:
         add(each, *unlike, first=5000)
     check_invariants(matcher)
     matcher.review()
-    assert matcher._next is None
+    assert matcher._indexes.following is None
     assert matcher.scheme.name != "AMKH(0,-)"
     check_invariants(matcher)
     rows = [
@@ -246,11 +247,11 @@ def test_all_are_hashed_anew_a_few_for_each_event() -> None:
     for _ in range(3):
         assert matcher.match(events).to_lists() == wanted
         check_invariants(matcher)
-        assert matcher._next is not None
+        assert matcher._indexes.following is not None
     assert matcher.stats().details["points"] == 1000
     for _ in range(3):
         assert matcher.match(events).to_lists() == wanted
-    assert matcher._next is None
+    assert matcher._indexes.following is None
     assert matcher.examined().events == 60
 
 
@@ -298,7 +299,7 @@ def test_conjunctions_whose_move_was_interrupted_are_moved_later(monkeypatch: py
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "place", refuse)
+        patch.setattr(index_pair, "place", refuse)
         with pytest.raises(MemoryError):
             matcher._move(100)
     assert matcher.match(EventBatch.of_dicts([{"a": 7, "b": 2}, {"a": 250, "b": 1}])).to_lists() == [
@@ -315,7 +316,8 @@ def test_an_interrupt_leaves_nothing_half_done(
     kernel: str, call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A signal that comes while a kernel runs is raised when it returns.
-    user = {"take_from": base, "recall": stored_matcher}.get(kernel, module)
+    users = {"take_from": base, "recall": stored_matcher, "place": index_pair, "withdraw": index_pair}
+    user = users.get(kernel, module)
     run = getattr(user, kernel)
 
     def interrupted(*arguments: object) -> object:

@@ -10,7 +10,7 @@ from tocsin.matching import ConjunctionBatch, EventBatch, Oracle
 from tocsin.matching.amkh.choice import Cost
 from tocsin.matching.amkh.matcher import Amkh
 from tocsin.matching.amkh.staleness import Staleness
-from tocsin.matching.amkh.state import HashTotal, new_state
+from tocsin.matching.amkh.state import Total, new_state
 
 FIRST = {f"a{k}": 9 for k in range(20)}
 SECOND = {f"b{k}": 9 for k in range(20)}
@@ -77,8 +77,8 @@ def test_an_index_is_compared_with_its_cost_when_it_was_new() -> None:
     totals, staleness, expected = new_state().totals, Staleness(), Cost(0, 0, 1000)
 
     def cost(each: float, events: int = 1000) -> bool:
-        totals[HashTotal.SEEN] += events
-        totals[HashTotal.EXAMINED] += events * each
+        totals[Total.SEEN] += events
+        totals[Total.EXAMINED] += events * each
         return staleness.judge(totals, 1000, expected)
 
     assert not cost(1500)

@@ -19,9 +19,8 @@ _SCHEMA: Final = 1.0  # to see that an event lacks an attribute of a schema
 _PROBE: Final = 12.0  # to look for a bucket, which waits for memory
 _EXAMINE: Final = 1.0  # to compare a signature, one after the other in memory
 
-_MANY_EQUALITIES: Final = (
-    3.0  # clauses on equality-only attributes, above which no general attribute is hashed
-)
+# Clauses on equality-only attributes, above which no general attribute is hashed
+_MANY_EQUALITIES: Final = 3.0
 _FEW_EQUALITIES: Final = 2.0
 _FEW_ATTRIBUTES: Final = 4  # a small set of equality-only attributes
 _SELECTIVE: Final = 0.05  # the share of events that satisfy a clause, below which nothing is folded
@@ -131,7 +130,7 @@ def cost_of(scheme: Scheme, attributes: Attributes, sample: Sample, population: 
                 (_hit(c, scheme, attributes[c.attribute]), i)
                 for i, c in enumerate(clauses)
                 if _is_hashed(c, scheme, attributes[c.attribute])
-            ),
+            )
         )[: scheme.width]
         examined += prod(hit for hit, _ in hits)
         schemas[tuple(sorted((clauses[i].attribute for _, i in hits), key=hash))] += 1

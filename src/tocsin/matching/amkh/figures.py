@@ -7,15 +7,14 @@ from collections.abc import Hashable
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching.amkh.choice import Coordinate, Figures
-from tocsin.matching.amkh.state import MOST_MEMBERS, HashTotal, State
+from tocsin.matching.amkh.state import MOST_MEMBERS, State, Total
 from tocsin.matching.conjunction_store.state import Expressions, StoreCounter
-from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Keys, Op
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELD_MASK, FIELDS, Field, Keys, Op
 from tocsin.matching.encoding.events import EncodedEvents
+from tocsin.structures.array_types import Bools, Float64s, Int64s
 
-_MASK: Final = (1 << FIELD_BITS) - 1
 _KNOWN: Final = 1000.0
 _REMEMBERED: Final = 256  # events
 _ENOUGH: Final = 8  # clauses for each class, from which on an attribute has classes by its own constants
@@ -32,7 +31,7 @@ class Clauses(NamedTuple):
     op: Keys
     low: Keys
     high: Keys
-    is_equality: NDArray[np.bool_]
+    is_equality: Bools
 
 
 def recent(events: EncodedEvents) -> EncodedEvents:
@@ -45,7 +44,7 @@ def recent(events: EncodedEvents) -> EncodedEvents:
 
 def clauses_of(expressions: Expressions) -> Clauses:
     """Return the clauses of conjunctions that may be hashed; a short list counts as an equality."""
-    ops, fields = expressions.tags >> FIELD_BITS, expressions.tags & _MASK
+    ops, fields = expressions.tags >> FIELD_BITS, expressions.tags & FIELD_MASK
     conjunction = np.repeat(np.arange(len(expressions.numbers)), np.diff(expressions.offsets))
     equal = (ops == Op.EQ) | (ops == Op.PRESENT)
     lists = np.flatnonzero(ops == Op.IN)
@@ -99,15 +98,15 @@ def _average(chances: list[float], otherwise: float) -> float:
     return sum(chances) / len(chances) if chances else otherwise
 
 
-def _presence(state: State) -> NDArray[np.float64]:
+def _presence(state: State) -> Float64s:
     """Return the share of events with each field since it is in use; while these are few, of conjunctions."""
-    events = state.totals[HashTotal.EVENTS] - state.fields.since
+    events = state.totals[Total.EVENTS] - state.fields.since
     asked = state.fields.uses / max(int(state.store.counters[StoreCounter.LIVE]), 1)
-    known = events >= _KNOWN * state.totals[HashTotal.SHARE]
+    known = events >= _KNOWN * state.totals[Total.SHARE]
     return np.asarray(np.minimum(np.where(known, state.fields.seen / np.maximum(events, 1e-9), asked), 1.0))
 
 
-def _chances(clauses: Clauses, seen: EncodedEvents | None) -> NDArray[np.float64]:
+def _chances(clauses: Clauses, seen: EncodedEvents | None) -> Float64s:
     """Return, of each clause, the share of values of its field that satisfy it: tried on events, or assumed."""
     # The more clauses ask for a value of a field, the more different values it is taken to have.
     fields, uses = np.unique(clauses.field, return_counts=True)
@@ -169,7 +168,7 @@ def cuts_of(clauses: Clauses, classes: int) -> tuple[Keys, dict[int, int]]:
     return np.concatenate([row.ravel() for row in rows]), own
 
 
-def _fill(row: NDArray[np.int64], which: int, constants: Keys) -> None:
+def _fill(row: Int64s, which: int, constants: Keys) -> None:
     """Write the constants that part others into classes of about equal size; if there are few, leave it."""
     parts = row.shape[1] + 1
     if len(constants) >= parts:

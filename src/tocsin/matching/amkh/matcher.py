@@ -3,47 +3,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import ClassVar, Final
 
+import msgspec
 import numpy as np
 
-from tocsin.matching._kernels.gathering import NEEDS_RESIDUAL
 from tocsin.matching.amkh import state as arrays
 from tocsin.matching.amkh._kernels.coordinates import KNOWN
+from tocsin.matching.amkh._kernels.matching import match
 from tocsin.matching.amkh._kernels.placement import prepare
-from tocsin.matching.amkh.base import MEMORY, HashedMatcher, fields_of
+from tocsin.matching.amkh._kernels.uses import forget, keep
 from tocsin.matching.amkh.choice import choose, cost_of, is_better
-from tocsin.matching.amkh.diagnostics import Examined, Lookup
+from tocsin.matching.amkh.diagnostics import Examined, Lookup, filled_buckets, members_of
 from tocsin.matching.amkh.figures import clauses_of, cuts_of, figures_of, recent
+from tocsin.matching.amkh.index_pair import IndexPair
 from tocsin.matching.amkh.scheme import ALL_CLASSES, Hashing, Scheme
-from tocsin.matching.amkh.staleness import COUNTS
-from tocsin.matching.amkh.state import (
-    MOST_HASHED,
-    PROBES,
-    SIZE_BITS,
-    BucketColumn,
-    HashTotal,
-    Index,
-    IndexTop,
-    StateTop,
-)
-from tocsin.matching.batches import EventBatch
-from tocsin.matching.conjunction_store.state import (
-    Expressions,
-    StoreCounter,
-    blank_expressions,
-    numbers_in_use,
-)
-from tocsin.matching.encoding.codes import FIELDS, Keys
+from tocsin.matching.amkh.staleness import COUNTS, Staleness
+from tocsin.matching.amkh.state import Bucket, Index, IndexTop, State, StoredColumn, Top, Total
+from tocsin.matching.base import SLICE, longer
+from tocsin.matching.batches import EventBatch, IdArray
+from tocsin.matching.conjunction_store import state as conjunction_store
+from tocsin.matching.conjunction_store.state import Expressions, StoreCounter
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELD_MASK, FIELDS, Keys, Op
 from tocsin.matching.encoding.events import EncodedEvents, encode_events
 from tocsin.matching.encoding.vocabulary import Vocabulary
 from tocsin.matching.registry import register
+from tocsin.matching.saved import MatcherParts
 from tocsin.matching.statistics import Statistics
-from tocsin.matching.stored_matcher import with_lists
-from tocsin.model.errors import MatcherError
+from tocsin.matching.stored_matcher import StoredMatcher, with_lists
+from tocsin.model.errors import MatcherError, SavedMatcherError
 from tocsin.model.event import Event
 from tocsin.structures import hash_index
+from tocsin.structures.growth import bytes_of
 
 _SAMPLE: Final = 256  # conjunctions by which schemes are compared
 _CUT_SAMPLE: Final = 8192  # conjunctions by which classes are divided
@@ -51,12 +44,13 @@ _FEW: Final = 512  # conjunctions up to which there is nothing to choose
 _GROWTH: Final = 4  # times as many conjunctions, and the scheme is considered again
 _PAUSE: Final = 20_000  # events between two reviews
 _FIRST_PAUSE: Final = 2_000
-_PACE: Final = 20  # conjunctions that are moved to another index for each event
+_PACE: Final = 20  # conjunctions that are moved to another index for each event, or each that is added
+_MEMORY: Final = 50_000  # events after which a count weighs half
 _OURS: Final = Scheme(None, 4, 2, equalities=True)  # while there is nothing to choose
 
 
 @register("amkh")
-class Amkh(HashedMatcher):
+class Amkh(StoredMatcher):
     """Keeps each conjunction in buckets of a hash table, by its clauses on some attributes.
 
     Which these are, and into how many classes clauses other than equalities are folded, it chooses itself, and anew
@@ -66,6 +60,7 @@ class Amkh(HashedMatcher):
     classes by the ids of clauses, one weight for an attribute, of which `weights` gives some.
     """
 
+    saved_states: ClassVar[tuple[str, ...]] = ("_state", "_index")
     saved_options: ClassVar[tuple[str, ...]] = (
         "general",
         "classes",
@@ -98,10 +93,24 @@ class Amkh(HashedMatcher):
         self.ranked_classes = ranked_classes
         self.weights = dict(weights or {})
         super().__init__(vocabulary)
+        self._state: State = arrays.new_state()
+        self._scheme = self._first_scheme()
+        self._indexes = IndexPair(self._new_index(self._scheme, None))
+        self._moved = 0  # conjunctions that were considered for a move to another index,
+        self._considered = 0  # conjunctions when the scheme was last considered
+        self._staleness = Staleness()
         self._pause = _FIRST_PAUSE
         self._recent: EncodedEvents | None = None
         if statistics is not None:
             self.use_statistics(statistics)
+
+    @property
+    def _index(self) -> Index:
+        return self._indexes.current
+
+    @_index.setter
+    def _index(self, index: Index) -> None:
+        self._indexes.current = index
 
     # schemes
 
@@ -133,10 +142,12 @@ class Amkh(HashedMatcher):
 
     def _sample(self, most: int) -> Expressions:
         """Return up to so many conjunctions, taken at random; fewer if they are very long."""
-        held = numbers_in_use(self._store)
+        held = conjunction_store.numbers_in_use(self._store)
         if len(held) > most:
             held = np.sort(np.random.default_rng(len(held)).choice(held, most, replace=False))
-        return next(self._placeable(held), with_lists(self.vocabulary, blank_expressions(0, 0)))
+        return next(
+            self._placeable(held), with_lists(self.vocabulary, conjunction_store.blank_expressions(0, 0))
+        )
 
     def _new_index(self, scheme: Scheme, sample: Expressions | None) -> Index:
         """Return an empty index for a scheme; a sample tells by which constants clauses are classed."""
@@ -148,7 +159,7 @@ class Amkh(HashedMatcher):
                 self.buckets or 0,
                 self.split_weights,
                 self.ranked_classes and scheme.classes != ALL_CLASSES,
-                MOST_HASHED if scheme.width is None else scheme.width,
+                arrays.MOST_HASHED if scheme.width is None else scheme.width,
                 only,
             ],
             dtype=np.int64,
@@ -184,7 +195,7 @@ class Amkh(HashedMatcher):
         live = int(self._store.counters[StoreCounter.LIVE])
         self._considered = live
         self._pause = _PAUSE
-        if self._next is not None or (live < _FEW and self.general is None):
+        if self._indexes.following is not None or (live < _FEW and self.general is None):
             return
         best, better = self._choose()
         empty = self._index.tops[IndexTop.LIVE_POINTS] == 0
@@ -194,13 +205,13 @@ class Amkh(HashedMatcher):
         self._scheme = best
         self._pause = _FIRST_PAUSE
         self._staleness.excess = (
-            None if state.totals[HashTotal.EVENTS] >= KNOWN * state.totals[HashTotal.SHARE] else 1.0
+            None if state.totals[Total.EVENTS] >= KNOWN * state.totals[Total.SHARE] else 1.0
         )
         if empty:
             self._index = index
             self._staleness.begin(state.totals, live)
         else:
-            self._next, self._moved = index, 0
+            self._indexes.following, self._moved = index, 0
 
     def review(self) -> None:
         """Choose a scheme by the present figures, and rehash all subscriptions at once if that pays off."""
@@ -213,26 +224,123 @@ class Amkh(HashedMatcher):
         """Consider the scheme if there are many more conjunctions than the last time."""
         state = self._state
         if self._statistics is not None:
-            fields = np.unique(fields_of(expressions))
+            named = expressions.tags[expressions.tags >> FIELD_BITS != Op.RESIDUAL]
+            fields = np.unique(named & FIELD_MASK)
             fields = fields[state.fields.seen[fields] == 0]
             state.fields.since[fields] = 0.0
-            self._expect(fields, float(state.totals[HashTotal.EVENTS]))
+            self._expect(fields, float(state.totals[Total.EVENTS]))
         if self._store.counters[StoreCounter.LIVE] >= _GROWTH * self._considered:
             self._consider()
         if self.weights:
-            self._apply_weights()
+            self._indexes.change(self._with_weights)
 
-    def _apply_weights(self) -> None:
-        if self._next is not None:
-            self._next = self._with_weights(self._next)
-        self._index = self._with_weights(self._index)
+    # moving
+
+    def _finish_move(self) -> None:
+        """Move all that is still to be moved."""
+        self._finish_pending()
+        while self._indexes.following is not None:
+            self._move(SLICE)
+
+    def _move(self, count: int) -> None:
+        """Move some conjunctions to the next index, which takes the place of this one when all are moved."""
+        store, indexes = self._store, self._indexes
+        if indexes.following is None:
+            return
+        end = min(self._moved + count, int(store.counters[StoreCounter.TOP]))
+        numbers = np.arange(self._moved, end)
+        here = (store.owner[numbers] >= 0) & (store.rows[numbers, StoredColumn.HOME] == indexes.home)
+        self._relocate(self._placeable(numbers[here]))
+        self._moved = end
+        if self._moved >= store.counters[StoreCounter.TOP]:
+            indexes.finish_move()
+            self._staleness.begin(self._state.totals, int(store.counters[StoreCounter.LIVE]))
+
+    # adding and removing
+
+    def _add(self, ids: IdArray, expressions: Expressions) -> None:
+        self._finish_pending()
+        self._move(_PACE * len(ids))
+        super()._add(ids, expressions)
+
+    def _make_room(self, expressions: Expressions) -> None:
+        state = arrays.with_fields(self._state, self.vocabulary.names.top)
+        state = arrays.with_expressions(state, expressions)
+        widest = min(int(np.diff(expressions.offsets).max(initial=0)), 256)
+        if widest > len(state.scratch.draft):
+            scratch = state.scratch._replace(draft=np.zeros((256, 8), dtype=np.int64))
+            state = state._replace(scratch=scratch)
+        self._state = state
+        self._indexes.grow(self.vocabulary.names.top)
+
+    def _keep(self, ids: IdArray, expressions: Expressions) -> None:
+        keep(self._state, ids, expressions)
+        self._after_adding(expressions)
+
+    def _forget(self, expressions: Expressions) -> None:
+        forget(self._state, with_lists(self.vocabulary, expressions))
+        self._release(expressions)
+
+    def _place(self, expressions: Expressions) -> None:
+        self._store.rows[expressions.numbers, StoredColumn.HOME] = self._indexes.new_home
+        self._indexes.grow(self.vocabulary.names.top)
+        self._indexes.place(self._state, expressions)
+
+    def _withdraw(self, expressions: Expressions) -> None:
+        self._indexes.withdraw(self._state, expressions)
+
+    def _take_out(self, numbers: Keys) -> None:
+        super()._take_out(numbers)
+        self._considered = min(self._considered, int(self._store.counters[StoreCounter.LIVE]) + 1)
+
+    # matching
+
+    def match_encoded(self, events: EncodedEvents) -> tuple[Keys, Keys]:
+        """Return the conjunctions that each event satisfies, and where each event's begin."""
+        count = len(events.offsets) - 1
+        self._finish_pending()
+        state = arrays.with_fields(self._state, self.vocabulary.names.top)
+        pairs = 3 * int(np.diff(events.offsets).max(initial=0)) + 2
+        scratch = arrays.with_pairs(state.scratch, pairs, 0)
+        self._state = state if scratch is state.scratch else state._replace(scratch=scratch)
+        self._indexes.grow(self.vocabulary.names.top)
+        if self._pause <= count:  # the scheme is soon to be considered
+            self._recent = recent(events)
+        found, offsets = self._match(self._indexes.current, events)
+        if self._indexes.following is not None:
+            found, offsets = _merged((found, offsets), self._match(self._indexes.following, events))
+            state.totals[Total.SEEN] -= count
+        totals = state.totals
+        totals[Total.SHARE] /= 0.5 ** (count / _MEMORY)
+        if totals[Total.SHARE] > 1e100:
+            state.fields.seen[:] /= totals[Total.SHARE]
+            state.fields.since[:] /= totals[Total.SHARE]
+            totals[Total.EVENTS] /= totals[Total.SHARE]
+            totals[Total.SHARE] = 1.0
+        return found, offsets
+
+    def _match(self, index: Index, events: EncodedEvents) -> tuple[Keys, Keys]:
+        """Return the conjunctions of one index that each event satisfies, and where each event's begin."""
+        count = len(events.offsets) - 1
+        offsets = np.zeros(count + 1, dtype=np.int64)
+        found = np.empty(max(1024, 4 * count), dtype=np.int64)
+        tops = self._state.tops
+        done = 0
+        while done < count:
+            done = match(self._state, index, events, done, found, offsets)
+            if done < count:
+                if tops[Top.ROOM] > 0:
+                    found = longer(found, int(offsets[done]), int(tops[Top.ROOM]))
+                self._state = self._state._replace(
+                    scratch=arrays.with_pairs(self._state.scratch, 0, int(tops[Top.SUMS]))
+                )
+        return found[: offsets[-1]], offsets
+
+    def _bytes(self) -> int:
+        following = self._indexes.following
+        return super()._bytes() + (0 if following is None else bytes_of(following))
 
     # statistics of events
-
-    def _note_events(self, events: EncodedEvents) -> None:
-        """Keep some events if the scheme is soon to be considered."""
-        if self._pause <= len(events.offsets) - 1:
-            self._recent = recent(events)
 
     def use_statistics(self, statistics: Statistics, *, weight: float | None = None) -> None:
         """Count events with these statistics as if they had just been matched: `weight` of them, if it is given.
@@ -243,9 +351,9 @@ class Amkh(HashedMatcher):
             self._statistics = statistics
             self._state = arrays.with_fields(self._state, self.vocabulary.names.top)
             state = self._state
-            events = min(statistics.events, MEMORY) if weight is None else weight
-            events *= float(state.totals[HashTotal.SHARE])
-            state.totals[HashTotal.EVENTS] += events
+            events = min(statistics.events, _MEMORY) if weight is None else weight
+            events *= float(state.totals[Total.SHARE])
+            state.totals[Total.EVENTS] += events
             self._expect(np.flatnonzero(state.fields.uses), events)
             self._pause = 0
 
@@ -259,7 +367,7 @@ class Amkh(HashedMatcher):
 
     def _maintain(self, events: int) -> None:
         """Move some conjunctions to the next index, or consider the scheme when it is time."""
-        if self._next is not None:
+        if self._indexes.following is not None:
             self._move(_PACE * events)
             return
         self._pause -= events
@@ -277,34 +385,26 @@ class Amkh(HashedMatcher):
             self._finish_move()
             encoded = encode_events(EventBatch.of([event]), self.vocabulary)
             state = self._state
-            before = int(state.totals[HashTotal.PROBED])
+            before = int(state.totals[Total.PROBED])
             self.match_encoded(encoded)
-            probed = int(state.totals[HashTotal.PROBED]) - before
-            opened = self._buckets()
-            opened = opened[opened[:, BucketColumn.STAMP] == self._state.tops[StateTop.EPOCH]]
-            is_complete = probed <= PROBES  # else the first probes are overwritten
+            probed = int(state.totals[Total.PROBED]) - before
+            opened = filled_buckets(self._index)
+            opened = opened[opened[:, Bucket.STAMP] == self._state.tops[Top.EPOCH]]
+            is_complete = probed <= arrays.PROBES  # else the first probes are overwritten
             asked = self._state.scratch.probe[:probed] if is_complete else opened[:, 0].astype(np.uint64)
             buckets = asked % np.uint64(self.buckets) if self.buckets else asked
-            ids = {id_ for bucket in opened for id_ in self._members(bucket)}
+            ids = {id_ for bucket in opened for id_ in members_of(state, self._index, bucket)}
             return Lookup(tuple(sorted(set(buckets.tolist()))), tuple(sorted(ids)), is_complete)
 
     def contents(self) -> dict[int, list[int]]:
         """Return the ids of the subscriptions in each bucket that is not empty, by its number."""
         with self._lock:
             self._finish_move()
-            return {int(bucket[0]) & (2**64 - 1): self._members(bucket) for bucket in self._buckets()}
-
-    def _buckets(self) -> Keys:
-        """Return the rows of all buckets that are not empty."""
-        keys = self._index.buckets.keys[: hash_index.top_entry(self._index.buckets)]
-        return np.asarray(keys[keys[:, BucketColumn.SIZE] >> SIZE_BITS > 0])
-
-    def _members(self, bucket: Keys) -> list[int]:
-        """Return the ids of the subscriptions in a bucket."""
-        state, first = self._state, int(bucket[BucketColumn.MEMBERS])
-        words = self._index.members.rows[first : first + int(bucket[BucketColumn.SIZE] >> SIZE_BITS), 1]
-        numbers = state.records.rows[words >> 32, 0] % NEEDS_RESIDUAL
-        return [int(id_) for id_ in state.store.ids.keys[state.store.owner[numbers], 0]]
+            state, index = self._state, self._index
+            return {
+                int(bucket[0]) & (2**64 - 1): members_of(state, index, bucket)
+                for bucket in filled_buckets(index)
+            }
 
     def examined(self) -> Examined:
         """Return the cost of events since the counts were last reset."""
@@ -318,15 +418,14 @@ class Amkh(HashedMatcher):
             self._staleness.forget(self._state.totals)
 
     def _details(self) -> dict[str, int | float]:
-        indexes = [self._index] if self._next is None else [self._index, self._next]
-        cost, scheme = self.examined(), self._scheme
+        indexes, cost, scheme = self._indexes.indexes, self.examined(), self._scheme
         events = max(cost.events, 1)
         buckets = sum(hash_index.live_entries(index.buckets) for index in indexes)
         points = sum(int(index.tops[IndexTop.LIVE_POINTS]) for index in indexes)
         return {
             "general attributes hashed": -1 if scheme.general is None else len(scheme.general),
             "classes": scheme.classes,
-            "clauses hashed at most": MOST_HASHED if scheme.width is None else scheme.width,
+            "clauses hashed at most": arrays.MOST_HASHED if scheme.width is None else scheme.width,
             "schemas": sum(hash_index.live_entries(index.schemas) for index in indexes),
             "points": points,
             "buckets": buckets,
@@ -340,7 +439,39 @@ class Amkh(HashedMatcher):
     def _use(self, events: list[dict[str, object]]) -> None:
         super()._use(events)
         self.weights = {"a": 1}
-        self._apply_weights()
+        self._indexes.change(self._with_weights)
+
+    # saving
+
+    @contextmanager
+    def parts(self) -> Iterator[MatcherParts]:
+        """Return all arrays by name, the scheme, and the words of the predicates that this matcher holds."""
+        with self._lock:
+            self._finish_move()
+            with super().parts() as parts:
+                kept = [
+                    msgspec.to_builtins(self._scheme),
+                    self._indexes.home,
+                    self._considered,
+                    self._staleness.excess,
+                ]
+                scheme = {"scheme": kept}
+                yield MatcherParts(
+                    parts.options, parts.arrays, {**parts.documents, **scheme}, parts.vocabulary
+                )
+
+    def restore(self, parts: MatcherParts) -> None:
+        """Become the matcher that gave these parts."""
+        with self._lock:
+            super().restore(parts)
+            try:
+                scheme, self._indexes.home, self._considered, self._staleness.excess = parts.documents[
+                    "scheme"
+                ]
+                self._scheme = msgspec.convert(scheme, Scheme)
+            except (KeyError, ValueError, msgspec.ValidationError) as fault:
+                raise SavedMatcherError(f"its scheme: {fault}; save the matcher anew") from None
+            self._staleness.begin(self._state.totals, int(self._store.counters[StoreCounter.LIVE]))
 
 
 @register("mkh")
@@ -371,3 +502,11 @@ class Mkh(Amkh):
 
     def _choose(self) -> tuple[Scheme, bool]:
         return self._scheme, False
+
+
+def _merged(one: tuple[Keys, Keys], other: tuple[Keys, Keys]) -> tuple[Keys, Keys]:
+    """Return two lists of matches merged by event."""
+    found = np.empty(len(one[0]) + len(other[0]), dtype=np.int64)
+    found[np.arange(len(one[0])) + np.repeat(other[1][:-1], np.diff(one[1]))] = one[0]
+    found[np.arange(len(other[0])) + np.repeat(one[1][1:], np.diff(other[1]))] = other[0]
+    return found, one[1] + other[1]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching.amkh.choice import Cost
-from tocsin.matching.amkh.state import HashTotal
+from tocsin.matching.amkh.state import Total
+from tocsin.structures.array_types import Float64s
 
-COUNTS: Final = [HashTotal.SEEN, HashTotal.LOOKED_AT, HashTotal.PROBED, HashTotal.EXAMINED, HashTotal.MATCHED]
+COUNTS: Final = [Total.SEEN, Total.LOOKED_AT, Total.PROBED, Total.EXAMINED, Total.MATCHED]
 """The places in `State.totals` of the costs of events."""
 
 _ENOUGH: Final = 256  # events by which an index is judged
@@ -34,17 +34,17 @@ class Staleness:
         self._mark = np.zeros(len(COUNTS), dtype=np.float64)
         self._population = 0
 
-    def begin(self, totals: NDArray[np.float64], population: int) -> None:
+    def begin(self, totals: Float64s, population: int) -> None:
         """Count from now on."""
         self._mark = totals[COUNTS]
         self._population = population
 
-    def forget(self, totals: NDArray[np.float64]) -> None:
+    def forget(self, totals: Float64s) -> None:
         """Let `totals` count from 0 again."""
         self._mark -= totals[COUNTS]
         totals[COUNTS] = 0.0
 
-    def judge(self, totals: NDArray[np.float64], population: int, expected: Cost) -> bool:
+    def judge(self, totals: Float64s, population: int, expected: Cost) -> bool:
         """Tell whether events have cost far more than in a fresh index, and count from 0 again.
 
         After too few events the answer is False, and the count goes on.

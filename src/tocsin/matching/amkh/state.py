@@ -6,12 +6,12 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching.conjunction_store import state as conjunction_store
 from tocsin.matching.conjunction_store.state import ConjunctionStore, Expressions, record_rows
 from tocsin.matching.encoding.codes import FIELDS, Keys
 from tocsin.structures import blocks, hash_index
+from tocsin.structures.array_types import Float64s, Int32s, Int64s, UInt8s, UInt64s, zeros
 from tocsin.structures.blocks import Blocks
 from tocsin.structures.growth import grown
 from tocsin.structures.hash_index import HashIndex
@@ -33,14 +33,14 @@ HAS_UPPER: Final = 4
 UPPER_STRICT: Final = 8
 
 
-class HashedColumn(IntEnum):
+class StoredColumn(IntEnum):
     """Columns of `State.store.rows` behind SIBLING and RECORD."""
 
     POINT = 2  # its first point, or -1
     HOME = 3  # which of two indexes it is in, while all are moved from one to the other
 
 
-class ClauseColumn(IntEnum):
+class Clause(IntEnum):
     """Columns of a clause, behind its three of key."""
 
     ID = 3  # unique on its attribute, from 1
@@ -50,7 +50,7 @@ class ClauseColumn(IntEnum):
     BEFORE = 7
 
 
-class PlaceColumn(IntEnum):
+class Place(IntEnum):
     """Columns of a hashed attribute: first those that matching reads."""
 
     WEIGHT = 0
@@ -77,7 +77,7 @@ class PlaceColumn(IntEnum):
     CUTS = 21  # the row of constants that divide its classes
 
 
-PLACE_COLUMNS: Final = 22
+PLACE_COLUMNS: Final = len(Place)
 
 # A class of clauses keeps its extreme constants, so that one comparison decides whether any clause may be satisfied: a row of
 # two for each shape of clause. Where constants divide classes, all clauses of a class have one shape, and it has one row.
@@ -88,7 +88,7 @@ LOOSE: Final = 3  # how many are `!=`, and how many any value of the kind may sa
 SHAPES: Final = 4
 
 
-class ChainColumn(IntEnum):
+class Chain(IntEnum):
     """Columns of a class's chain of clauses."""
 
     HEAD = 0  # its first clause, or -1
@@ -96,7 +96,7 @@ class ChainColumn(IntEnum):
     STALE = 2  # clauses removed since its extremes were computed
 
 
-class BucketColumn(IntEnum):
+class Bucket(IntEnum):
     """Columns of a bucket, behind its coordinate."""
 
     MEMBERS = 1  # its first row, or -1
@@ -110,7 +110,7 @@ class BucketColumn(IntEnum):
 SIZE_BITS: Final = 8
 
 
-class SchemaColumn(IntEnum):
+class Schema(IntEnum):
     """Columns of a schema, behind its two of key."""
 
     POINTS = 2
@@ -126,7 +126,7 @@ class SchemaColumn(IntEnum):
 SINGLE: Final = 1 << 62  # added to a schema in a list if it has one attribute
 
 
-class HashPointColumn(IntEnum):
+class Point(IntEnum):
     """Columns of a point."""
 
     BUCKET = 0
@@ -136,7 +136,7 @@ class HashPointColumn(IntEnum):
     SCHEMA = 4
 
 
-class StateTop(IntEnum):
+class Top(IntEnum):
     """Places in `State.tops`."""
 
     EPOCH = 0  # the number of the event at hand
@@ -160,7 +160,7 @@ class IndexTop(IntEnum):
     POINTS = 10  # and the points that it is to have
 
 
-class HashSetting(IntEnum):
+class Setting(IntEnum):
     """Places in `Index.settings`."""
 
     CLASS_COUNT = 0  # B; 0 is as many as there are ids
@@ -171,7 +171,7 @@ class HashSetting(IntEnum):
     DEFAULT = 5  # the `Hashing` of attributes that come later
 
 
-class HashTotal(IntEnum):
+class Total(IntEnum):
     """Places in `State.totals`."""
 
     EVENTS = 0  # decayed number of events seen
@@ -187,7 +187,7 @@ PROBES: Final = 1024  # buckets that are prefetched before any is opened
 CANDIDATES: Final = 1024  # subscriptions that are prefetched before any is verified
 
 
-class ProbeCursor(IntEnum):
+class Cursor(IntEnum):
     """Places in `Scratch.cursor`."""
 
     VISIT = 0
@@ -209,13 +209,13 @@ class Scratch(NamedTuple):
     place: Keys  # its attribute's row
     head: Keys  # where to look for an equality
     visits: Keys  # [pairs] attributes that are the rarest of some schema
-    sums: NDArray[np.uint64]  # addends of the matched clauses of each attribute to a coordinate
+    sums: UInt64s  # addends of the matched clauses of each attribute to a coordinate
     digits: Keys  # [MOST_HASHED] which of them is at hand, by attribute of a schema
     cursor: Keys  # [7]
-    probe: NDArray[np.uint64]  # [PROBES] coordinates
+    probe: UInt64s  # [PROBES] coordinates
     entry: Keys  # [PROBES] their buckets
     candidate: Keys  # [CANDIDATES]
-    draft: NDArray[np.int64]  # [predicates, 8] the clauses of a conjunction, by attribute
+    draft: Int64s  # [predicates, 8] the clauses of a conjunction, by attribute
     chosen: Keys  # [MOST_HASHED] of those, which are hashed
     clauses: Keys  # [MOST_HASHED] of a point
 
@@ -223,33 +223,33 @@ class Scratch(NamedTuple):
 class FieldUse(NamedTuple):
     """By field: its use in conjunctions, and its frequency among events."""
 
-    uses: NDArray[np.int32]  # predicates on it
-    others: NDArray[np.int32]  # of those, other than equalities
-    seen: NDArray[np.float64]  # decayed number of events that had it,
-    since: NDArray[np.float64]  # EVENTS when its first predicate was added
-    slot: NDArray[np.int32]  # its first pair in the event at hand, from 1; 0 if there is none
+    uses: Int32s  # predicates on it
+    others: Int32s  # of those, other than equalities
+    seen: Float64s  # decayed number of events that had it,
+    since: Float64s  # EVENTS when its first predicate was added
+    slot: Int32s  # its first pair in the event at hand, from 1; 0 if there is none
 
 
 class Index(NamedTuple):
     """Conjunctions as points, hashed under one scheme."""
 
-    hashing: NDArray[np.uint8]  # [fields] its `Hashing`
-    place: NDArray[np.int32]  # [fields] its row in `places`, or -1
-    places: NDArray[np.int64]  # [places, PLACE_COLUMNS]
+    hashing: UInt8s  # [fields] its `Hashing`
+    place: Int32s  # [fields] its row in `places`, or -1
+    places: Int64s  # [places, Place]
     clauses: HashIndex  # keys: operator and field, and two constants
     ids: Blocks  # rows: ids to be given again
     bounds: Blocks  # rows: two extreme constants of a class
     chains: Blocks  # rows: a class's clauses
-    cuts: NDArray[np.int64]  # [rows * 3 * (B - 1)] ascending, for lower, upper and both bounds; first by kind
+    cuts: Int64s  # [rows * 3 * (B - 1)] ascending, for lower, upper and both bounds; first by kind
     schemas: HashIndex  # keys: a hash of its attributes, and a number to tell apart those that share it
     schema_places: Blocks  # rows: an attribute, in ascending order
     schema_lists: Blocks  # rows: a signature, and a schema
     buckets: HashIndex  # keys: a coordinate
     members: Blocks  # rows: a signature; the first record above 32 bits, the point below
-    points: NDArray[np.int32]  # [points, 5]
+    points: Int32s  # [points, 5]
     coordinates: Blocks  # rows: a clause
-    tops: NDArray[np.int64]  # [11]
-    settings: NDArray[np.int64]  # [6]
+    tops: Int64s  # [11]
+    settings: Int64s  # [6]
 
 
 class State(NamedTuple):
@@ -257,85 +257,76 @@ class State(NamedTuple):
 
     store: ConjunctionStore  # rows: SIBLING, RECORD, POINT, HOME
     records: Blocks
-    lists: (
-        HashIndex  # keys: the code of a list, a field, a key; beside them how many conjunctions have the list
-    )
+    # Keys: the code of a list, a field, a key; beside them how many conjunctions have the list
+    lists: HashIndex
     fields: FieldUse
-    tops: NDArray[np.int64]  # [3]
-    totals: NDArray[np.float64]  # [7]
+    tops: Int64s  # [3]
+    totals: Float64s  # [7]
     scratch: Scratch
 
 
 def new_state() -> State:
     """Return the state of a matcher without conjunctions."""
-    totals = np.zeros(7, dtype=np.float64)
-    totals[HashTotal.SHARE] = 1.0
-    counts, shares = np.zeros((3, 64), dtype=np.int32), np.zeros((2, 64), dtype=np.float64)
+    totals = np.zeros(len(Total), dtype=np.float64)
+    totals[Total.SHARE] = 1.0
     return State(
         conjunction_store.new_store(4),
         blocks.new_blocks(2),
         hash_index.new_hash_index(3, 1),
-        FieldUse(counts[0], counts[1], shares[0], shares[1], counts[2]),
-        np.zeros(3, dtype=np.int64),
+        zeros(FieldUse, 64),
+        np.zeros(len(Top), dtype=np.int64),
         totals,
         new_scratch(),
     )
 
 
-def new_index(settings: NDArray[np.int64], cuts: NDArray[np.int64]) -> Index:
+def new_index(settings: Int64s, cuts: Int64s) -> Index:
     """Return an index without points."""
-    tops = np.zeros(11, dtype=np.int64)
+    tops = np.zeros(len(IndexTop), dtype=np.int64)
     tops[IndexTop.FREE_POINT] = -1
     tops[IndexTop.TOP_PLACE] = 1
-    places = np.zeros((64, PLACE_COLUMNS), dtype=np.int64)
-    places[
-        0, [PlaceColumn.FIELD, PlaceColumn.FREE_IDS, PlaceColumn.BOUNDS, PlaceColumn.LIST, PlaceColumn.MET]
-    ] = (
-        ALWAYS,
-        -1,
-        -1,
-        -1,
-        -1,
-    )  # for the schema without attributes
-    return Index(
-        np.full(64, settings[HashSetting.DEFAULT], dtype=np.uint8),
-        np.full(64, -1, dtype=np.int32),
-        places,
-        hash_index.new_hash_index(3, 5),
-        blocks.new_blocks(1),
-        blocks.new_blocks(2),
-        blocks.new_blocks(3),
-        cuts,
-        hash_index.new_hash_index(2, 8),
-        blocks.new_blocks(1),
-        blocks.new_blocks(2),
-        hash_index.new_hash_index(1, 6),
-        blocks.new_blocks(2),
-        np.zeros((64, 5), dtype=np.int32),
-        blocks.new_blocks(1),
-        tops,
-        settings,
+    places = np.zeros((64, len(Place)), dtype=np.int64)
+    # For the schema without attributes
+    places[0, Place.FIELD] = ALWAYS
+    places[0, [Place.FREE_IDS, Place.BOUNDS, Place.LIST, Place.MET]] = -1
+    return zeros(
+        Index,
+        64,
+        hashing=np.full(64, settings[Setting.DEFAULT], dtype=np.uint8),
+        place=np.full(64, -1, dtype=np.int32),
+        places=places,
+        clauses=hash_index.new_hash_index(3, len(Clause)),
+        ids=blocks.new_blocks(1),
+        bounds=blocks.new_blocks(2),
+        chains=blocks.new_blocks(len(Chain)),
+        cuts=cuts,
+        schemas=hash_index.new_hash_index(2, len(Schema)),
+        schema_places=blocks.new_blocks(1),
+        schema_lists=blocks.new_blocks(2),
+        buckets=hash_index.new_hash_index(1, len(Bucket)),
+        members=blocks.new_blocks(2),
+        points=len(Point),
+        coordinates=blocks.new_blocks(1),
+        tops=tops,
+        settings=settings,
     )
 
 
-def new_scratch(pairs: int = 256, sums: int = 1024, predicates: int = 64) -> Scratch:
-    """Return room for an event of so many pairs and for a conjunction of so many predicates."""
-
-    def keys(length: int) -> Keys:
-        return np.zeros(length, dtype=np.int64)
-
-    return Scratch(
-        *(keys(pairs), keys(pairs), keys(pairs), keys(pairs)),
-        *(keys(pairs), keys(pairs), keys(pairs)),
-        np.zeros(sums, dtype=np.uint64),
-        keys(MOST_HASHED),
-        keys(7),
-        np.zeros(PROBES, dtype=np.uint64),
-        keys(PROBES),
-        keys(CANDIDATES),
-        np.zeros((predicates, 8), dtype=np.int64),
-        keys(MOST_HASHED),
-        keys(MOST_HASHED),
+def new_scratch() -> Scratch:
+    """Return room for an event of 256 pairs and for a conjunction of 64 predicates."""
+    digits, chosen, clauses = np.zeros((3, MOST_HASHED), dtype=np.int64)
+    return zeros(
+        Scratch,
+        256,
+        sums=np.zeros(1024, dtype=np.uint64),
+        digits=digits,
+        cursor=np.zeros(len(Cursor), dtype=np.int64),
+        probe=np.zeros(PROBES, dtype=np.uint64),
+        entry=np.zeros(PROBES, dtype=np.int64),
+        candidate=np.zeros(CANDIDATES, dtype=np.int64),
+        draft=np.zeros((64, 8), dtype=np.int64),
+        chosen=chosen,
+        clauses=clauses,
     )
 
 
@@ -353,7 +344,7 @@ def with_hashing(index: Index, attributes: int) -> Index:
         return index
     index = grown(index, ("hashing", "place"), attributes * FIELDS)
     index.place[old:] = -1
-    index.hashing[old:] = index.settings[HashSetting.DEFAULT]
+    index.hashing[old:] = index.settings[Setting.DEFAULT]
     return index
 
 
@@ -372,7 +363,7 @@ def with_points(index: Index, conjunctions: int, width: int) -> Index:
     more = min(conjunctions, 4096)
     wide = min(width, MOST_HASHED)
     classes = wide * (
-        3 * int(tops[IndexTop.LARGEST_CLASSES]) + 4 * int(index.settings[HashSetting.CLASS_COUNT]) + 8
+        3 * int(tops[IndexTop.LARGEST_CLASSES]) + 4 * int(index.settings[Setting.CLASS_COUNT]) + 8
     )
     index = grown(index, ("places",), int(tops[IndexTop.TOP_PLACE]) + wide + 64)
     index = grown(index, ("points",), int(tops[IndexTop.TOP_POINT]) + more + 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tocsin.matching.amkh._kernels.classes import enter_class, forget_classes, leave_class
-from tocsin.matching.amkh.state import PLACE_COLUMNS, ClauseColumn, HashSetting, Index, IndexTop, PlaceColumn
+from tocsin.matching.amkh.state import PLACE_COLUMNS, Clause, Index, IndexTop, Place, Setting
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Op
 from tocsin.structures import blocks, hash_index
 from tocsin.structures.blocks import class_of, size_of
@@ -31,42 +31,34 @@ def place_of(index: Index, field: int) -> int:
     row = index.places[place]
     for column in range(PLACE_COLUMNS):
         row[column] = 0
-    (
-        row[PlaceColumn.FIELD],
-        row[PlaceColumn.FREE_IDS],
-        row[PlaceColumn.BOUNDS],
-        row[PlaceColumn.LIST],
-        row[PlaceColumn.MET],
-    ) = field, -1, -1, -1, -1
-    row[PlaceColumn.CUTS] = field % FIELDS
-    buckets = index.settings[HashSetting.BUCKET_COUNT]
-    if buckets > 1 and index.settings[HashSetting.SPLIT] == 0:
-        row[PlaceColumn.WEIGHT] = (
-            np.int64(_mixed(2 * field) % np.uint64(buckets - 1)) + 1
-        )  # no weight is 0 modulo M
-        row[PlaceColumn.CLASS_WEIGHT] = row[PlaceColumn.WEIGHT]
+    row[Place.FIELD] = field
+    row[Place.FREE_IDS] = row[Place.BOUNDS] = row[Place.LIST] = row[Place.MET] = -1
+    row[Place.CUTS] = field % FIELDS
+    buckets = index.settings[Setting.BUCKET_COUNT]
+    if buckets > 1 and index.settings[Setting.SPLIT] == 0:
+        # No weight is 0 modulo M
+        row[Place.WEIGHT] = np.int64(_mixed(2 * field) % np.uint64(buckets - 1)) + 1
+        row[Place.CLASS_WEIGHT] = row[Place.WEIGHT]
     else:
-        row[PlaceColumn.WEIGHT] = np.int64(_mixed(2 * field) | np.uint64(1))
-        row[PlaceColumn.CLASS_WEIGHT] = np.int64(_mixed(2 * field + 1) | np.uint64(1))
-        if index.settings[HashSetting.SPLIT] == 0:
-            row[PlaceColumn.CLASS_WEIGHT] = row[PlaceColumn.WEIGHT]
+        row[Place.WEIGHT] = np.int64(_mixed(2 * field) | np.uint64(1))
+        row[Place.CLASS_WEIGHT] = np.int64(_mixed(2 * field + 1) | np.uint64(1))
+        if index.settings[Setting.SPLIT] == 0:
+            row[Place.CLASS_WEIGHT] = row[Place.WEIGHT]
     return place
 
 
 @wrapping_helper
 def equality_addend(index: Index, place: int, id_: int) -> int:
     """Return the addend of an equality to a coordinate."""
-    return np.uint64(index.places[place, PlaceColumn.WEIGHT]) * np.uint64(id_)
+    return np.uint64(index.places[place, Place.WEIGHT]) * np.uint64(id_)
 
 
 @wrapping_helper
 def class_addend(index: Index, place: int, class_: int) -> int:
     """Return the addend of a class's clauses to a coordinate; the paper's class 0 adds nothing."""
     settings = index.settings
-    apart = settings[HashSetting.SPLIT] != 0 and settings[HashSetting.CLASS_COUNT] > 0
-    return np.uint64(index.places[place, PlaceColumn.CLASS_WEIGHT]) * np.uint64(
-        class_ + 1 if apart else class_
-    )
+    apart = settings[Setting.SPLIT] != 0 and settings[Setting.CLASS_COUNT] > 0
+    return np.uint64(index.places[place, Place.CLASS_WEIGHT]) * np.uint64(class_ + 1 if apart else class_)
 
 
 @helper
@@ -76,54 +68,54 @@ def use_clause(index: Index, place: int, tag: int, low: int, high: int) -> tuple
     entry = hash_index.find(index.clauses, tag, low, high)
     if entry < 0:
         entry = hash_index.insert(index.clauses, tag, low, high)
-        keys[entry, ClauseColumn.USES] = 0
-        keys[entry, ClauseColumn.ID] = _new_id(index, place)
+        keys[entry, Clause.USES] = 0
+        keys[entry, Clause.ID] = _new_id(index, place)
         if tag >> FIELD_BITS == Op.EQ:
-            keys[entry, ClauseColumn.CLASS] = -1
-            index.places[place, PlaceColumn.EQUALITIES] += 1
+            keys[entry, Clause.CLASS] = -1
+            index.places[place, Place.EQUALITIES] += 1
         else:
             enter_class(index, place, entry)
-            index.places[place, PlaceColumn.OTHERS] += 1
-    keys[entry, ClauseColumn.USES] += 1
-    if keys[entry, ClauseColumn.CLASS] < 0:
-        return entry, equality_addend(index, place, keys[entry, ClauseColumn.ID])
-    return entry, class_addend(index, place, keys[entry, ClauseColumn.CLASS])
+            index.places[place, Place.OTHERS] += 1
+    keys[entry, Clause.USES] += 1
+    if keys[entry, Clause.CLASS] < 0:
+        return entry, equality_addend(index, place, keys[entry, Clause.ID])
+    return entry, class_addend(index, place, keys[entry, Clause.CLASS])
 
 
 @helper
 def _new_id(index: Index, place: int) -> int:
     """Return an id that no clause of an attribute has, and make room to give all of them back."""
     row = index.places[place]
-    if row[PlaceColumn.FREE_COUNT] > 0:
-        row[PlaceColumn.FREE_COUNT] -= 1
-        return index.ids.rows[row[PlaceColumn.FREE_IDS] + row[PlaceColumn.FREE_COUNT], 0]
-    row[PlaceColumn.TOP_ID] += 1
-    if row[PlaceColumn.FREE_IDS] < 0 or size_of(row[PlaceColumn.FREE_CLASS]) < row[PlaceColumn.TOP_ID]:
-        block = class_of(row[PlaceColumn.TOP_ID])
+    if row[Place.FREE_COUNT] > 0:
+        row[Place.FREE_COUNT] -= 1
+        return index.ids.rows[row[Place.FREE_IDS] + row[Place.FREE_COUNT], 0]
+    row[Place.TOP_ID] += 1
+    if row[Place.FREE_IDS] < 0 or size_of(row[Place.FREE_CLASS]) < row[Place.TOP_ID]:
+        block = class_of(row[Place.TOP_ID])
         first = blocks.take(index.ids, block)
-        if row[PlaceColumn.FREE_IDS] >= 0:
-            blocks.give(index.ids, row[PlaceColumn.FREE_IDS], row[PlaceColumn.FREE_CLASS])  # it is empty
-        row[PlaceColumn.FREE_IDS], row[PlaceColumn.FREE_CLASS] = first, block
+        if row[Place.FREE_IDS] >= 0:
+            blocks.give(index.ids, row[Place.FREE_IDS], row[Place.FREE_CLASS])  # it is empty
+        row[Place.FREE_IDS], row[Place.FREE_CLASS] = first, block
         index.tops[IndexTop.LARGEST_IDS] = max(index.tops[IndexTop.LARGEST_IDS], size_of(block))
-    return row[PlaceColumn.TOP_ID]
+    return row[Place.TOP_ID]
 
 
 @helper
 def release_clause(index: Index, place: int, entry: int) -> None:
     """Count one use less of a clause, and forget it with the last."""
     keys, row = index.clauses.keys, index.places[place]
-    keys[entry, ClauseColumn.USES] -= 1
-    if keys[entry, ClauseColumn.USES] > 0:
+    keys[entry, Clause.USES] -= 1
+    if keys[entry, Clause.USES] > 0:
         return
-    if keys[entry, ClauseColumn.CLASS] < 0:
-        row[PlaceColumn.EQUALITIES] -= 1
+    if keys[entry, Clause.CLASS] < 0:
+        row[Place.EQUALITIES] -= 1
     else:
         leave_class(index, place, entry)
-        row[PlaceColumn.OTHERS] -= 1
-    index.ids.rows[row[PlaceColumn.FREE_IDS] + row[PlaceColumn.FREE_COUNT], 0] = keys[entry, ClauseColumn.ID]
-    row[PlaceColumn.FREE_COUNT] += 1
+        row[Place.OTHERS] -= 1
+    index.ids.rows[row[Place.FREE_IDS] + row[Place.FREE_COUNT], 0] = keys[entry, Clause.ID]
+    row[Place.FREE_COUNT] += 1
     hash_index.remove(index.clauses, entry)
-    if row[PlaceColumn.EQUALITIES] + row[PlaceColumn.OTHERS] == 0:
+    if row[Place.EQUALITIES] + row[Place.OTHERS] == 0:
         _forget_place(index, place)
 
 
@@ -131,11 +123,6 @@ def release_clause(index: Index, place: int, entry: int) -> None:
 def _forget_place(index: Index, place: int) -> None:
     """Free the blocks of an attribute without hashed clauses; it keeps its row."""
     row = index.places[place]
-    blocks.give(index.ids, row[PlaceColumn.FREE_IDS], row[PlaceColumn.FREE_CLASS])
-    (
-        row[PlaceColumn.FREE_IDS],
-        row[PlaceColumn.FREE_COUNT],
-        row[PlaceColumn.FREE_CLASS],
-        row[PlaceColumn.TOP_ID],
-    ) = -1, 0, 0, 0
+    blocks.give(index.ids, row[Place.FREE_IDS], row[Place.FREE_CLASS])
+    (row[Place.FREE_IDS], row[Place.FREE_COUNT], row[Place.FREE_CLASS], row[Place.TOP_ID]) = -1, 0, 0, 0
     forget_classes(index, place)

@@ -7,32 +7,18 @@ from typing import Final
 
 import numpy as np
 
-from tocsin.matching.amkh.state import (
-    HAS_LOWER,
-    HAS_UPPER,
-    LOWER_STRICT,
-    MOST_HASHED,
-    MOST_MEMBERS,
-    MOST_POINTS,
-    RANGE,
-    UPPER_STRICT,
-    HashSetting,
-    HashTotal,
-    Index,
-    PlaceColumn,
-    State,
-)
+from tocsin.matching.amkh import state as arrays
+from tocsin.matching.amkh.state import Index, Place, Setting, State, Total
 from tocsin.matching.conjunction_store.state import Expressions, StoreCounter
-from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELD_MASK, FIELDS, Field, Op
 from tocsin.structures.jit import helper
 
 KNOWN: Final = 1000.0  # events from which on they decide how frequent an attribute is
 _MOST: Final = 256  # attributes of a conjunction that are considered
-_MASK: Final = (1 << FIELD_BITS) - 1
 _EVERYTHING: Final = 2
 
 
-class DraftColumn(IntEnum):
+class Draft(IntEnum):
     """Columns of a drafted coordinate."""
 
     FIELD = 0
@@ -53,8 +39,8 @@ _EQUAL: Final = 4
 @helper
 def frequency(state: State, field: int) -> float:
     """Return the share of events with a field since it is in use; while these are few, of conjunctions."""
-    events = state.totals[HashTotal.EVENTS] - state.fields.since[field]
-    if events >= KNOWN * state.totals[HashTotal.SHARE]:
+    events = state.totals[Total.EVENTS] - state.fields.since[field]
+    if events >= KNOWN * state.totals[Total.SHARE]:
         return state.fields.seen[field] / events
     return min(state.fields.uses[field] / max(state.store.counters[StoreCounter.LIVE], np.int64(1)), 1.0)
 
@@ -74,32 +60,32 @@ def draft(state: State, expressions: Expressions, i: int) -> int:
         kind = _kind_of(expressions, q)
         field, low, high, list_ = _constants(expressions, q, kind)
         at = np.int64(0)
-        while at < count and rows[at, DraftColumn.FIELD] != field:
+        while at < count and rows[at, Draft.FIELD] != field:
             at += 1
         if at == count:
             if count == min(np.int64(_MOST), rows.shape[0]):
                 continue
-            rows[at, DraftColumn.FIELD], rows[at, DraftColumn.KIND], rows[at, DraftColumn.TAKEN] = field, 0, 0
+            rows[at, Draft.FIELD], rows[at, Draft.KIND], rows[at, Draft.TAKEN] = field, 0, 0
             count += 1
-        if kind == _RANGED and rows[at, DraftColumn.KIND] == _RANGED:
+        if kind == _RANGED and rows[at, Draft.KIND] == _RANGED:
             _narrow(state, at, op, low, high)
         elif (
             kind == _EQUAL
-            and rows[at, DraftColumn.KIND] == _EQUAL
-            and rows[at, DraftColumn.LOW] != low
+            and rows[at, Draft.KIND] == _EQUAL
+            and rows[at, Draft.LOW] != low
             and field % FIELDS != Field.TEXT
         ):
             return np.int64(-1)  # two values at once
-        elif kind > rows[at, DraftColumn.KIND]:
-            rows[at, DraftColumn.KIND], rows[at, DraftColumn.LIST] = kind, list_
-            rows[at, DraftColumn.LOW], rows[at, DraftColumn.HIGH] = low, high
+        elif kind > rows[at, Draft.KIND]:
+            rows[at, Draft.KIND], rows[at, Draft.LIST] = kind, list_
+            rows[at, Draft.LOW], rows[at, Draft.HIGH] = low, high
             if kind == _RANGED:
-                rows[at, DraftColumn.TAG] = 0
+                rows[at, Draft.TAG] = 0
                 _narrow(state, at, op, low, high)
             else:
-                rows[at, DraftColumn.TAG] = op if kind == _LOOSE else np.int64(Op.EQ)
+                rows[at, Draft.TAG] = op if kind == _LOOSE else np.int64(Op.EQ)
     for at in range(count):
-        if rows[at, DraftColumn.KIND] == _RANGED and not _settle_range(state, at):
+        if rows[at, Draft.KIND] == _RANGED and not _settle_range(state, at):
             return np.int64(-1)
     return count
 
@@ -107,7 +93,7 @@ def draft(state: State, expressions: Expressions, i: int) -> int:
 @helper
 def _kind_of(expressions: Expressions, q: int) -> int:
     """Return the kind of a predicate's coordinate."""
-    op, field = expressions.tags[q] >> FIELD_BITS, expressions.tags[q] & _MASK
+    op, field = expressions.tags[q] >> FIELD_BITS, expressions.tags[q] & FIELD_MASK
     if op in (Op.EQ, Op.PRESENT):
         return np.int64(_EQUAL)
     if op == Op.IN:
@@ -116,7 +102,7 @@ def _kind_of(expressions: Expressions, q: int) -> int:
         for m in range(first, last):
             if expressions.fields[m] != field:
                 return np.int64(_EQUAL)
-        if last - first <= MOST_MEMBERS:
+        if last - first <= arrays.MOST_MEMBERS:
             return np.int64(_LISTED)
         return np.int64(_LOOSE if field % FIELDS in (Field.STRING, Field.BIG) else _RANGED)
     if Op.LT <= op <= Op.BETWEEN:
@@ -127,7 +113,7 @@ def _kind_of(expressions: Expressions, q: int) -> int:
 @helper
 def _constants(expressions: Expressions, q: int, kind: int) -> tuple[int, int, int, int]:
     """Return the field of a predicate's coordinate, its constants, and the list of its values or -1."""
-    op, field = expressions.tags[q] >> FIELD_BITS, expressions.tags[q] & _MASK
+    op, field = expressions.tags[q] >> FIELD_BITS, expressions.tags[q] & FIELD_MASK
     if op != Op.IN:
         return field, expressions.lows[q], expressions.highs[q], np.int64(-1)
     if kind == _EQUAL:  # a list of several kinds: that there is a value
@@ -152,42 +138,36 @@ def _hull(expressions: Expressions, list_: int) -> tuple[int, int]:
 def _narrow(state: State, at: int, op: int, low: int, high: int) -> None:
     """Narrow a drafted range to one more predicate."""
     row = state.scratch.draft[at]
-    flags = row[DraftColumn.TAG]
+    flags = row[Draft.TAG]
     if op in (Op.GT, Op.GE, Op.BETWEEN, Op.IN):
         strict = op == Op.GT
-        if flags & HAS_LOWER == 0 or low > row[DraftColumn.LOW] or (low == row[DraftColumn.LOW] and strict):
-            row[DraftColumn.LOW] = low
-            flags = (flags & ~LOWER_STRICT) | HAS_LOWER | (LOWER_STRICT if strict else 0)
+        if flags & arrays.HAS_LOWER == 0 or low > row[Draft.LOW] or (low == row[Draft.LOW] and strict):
+            row[Draft.LOW] = low
+            flags = (flags & ~arrays.LOWER_STRICT) | arrays.HAS_LOWER | (arrays.LOWER_STRICT if strict else 0)
     if op in (Op.LT, Op.LE, Op.BETWEEN, Op.IN):
         strict = op == Op.LT
-        if (
-            flags & HAS_UPPER == 0
-            or high < row[DraftColumn.HIGH]
-            or (high == row[DraftColumn.HIGH] and strict)
-        ):
-            row[DraftColumn.HIGH] = high
-            flags = (flags & ~UPPER_STRICT) | HAS_UPPER | (UPPER_STRICT if strict else 0)
-    row[DraftColumn.TAG] = flags
+        if flags & arrays.HAS_UPPER == 0 or high < row[Draft.HIGH] or (high == row[Draft.HIGH] and strict):
+            row[Draft.HIGH] = high
+            flags = (flags & ~arrays.UPPER_STRICT) | arrays.HAS_UPPER | (arrays.UPPER_STRICT if strict else 0)
+    row[Draft.TAG] = flags
 
 
 @helper
 def _settle_range(state: State, at: int) -> bool:
     """Turn a drafted range into its clause; return False if no value is in it."""
     row = state.scratch.draft[at]
-    flags, both = row[DraftColumn.TAG], HAS_LOWER | HAS_UPPER
-    row[DraftColumn.TAG] = RANGE + flags
+    flags, both = row[Draft.TAG], arrays.HAS_LOWER | arrays.HAS_UPPER
+    row[Draft.TAG] = arrays.RANGE + flags
     if flags & both != both:
-        if flags & HAS_LOWER:
-            row[DraftColumn.HIGH] = 0
+        if flags & arrays.HAS_LOWER:
+            row[Draft.HIGH] = 0
         else:
-            row[DraftColumn.LOW] = 0
+            row[Draft.LOW] = 0
         return True
-    if row[DraftColumn.LOW] > row[DraftColumn.HIGH] or (
-        row[DraftColumn.LOW] == row[DraftColumn.HIGH] and flags != both
-    ):
+    if row[Draft.LOW] > row[Draft.HIGH] or (row[Draft.LOW] == row[Draft.HIGH] and flags != both):
         return False
-    if row[DraftColumn.LOW] == row[DraftColumn.HIGH] and row[DraftColumn.FIELD] % FIELDS != Field.STRING:
-        row[DraftColumn.TAG], row[DraftColumn.KIND], row[DraftColumn.LIST] = np.int64(Op.EQ), _EQUAL, -1
+    if row[Draft.LOW] == row[Draft.HIGH] and row[Draft.FIELD] % FIELDS != Field.STRING:
+        row[Draft.TAG], row[Draft.KIND], row[Draft.LIST] = np.int64(Op.EQ), _EQUAL, -1
     return True
 
 
@@ -198,23 +178,23 @@ def choose(state: State, index: Index, expressions: Expressions, count: int) -> 
     They are those that fewest events have, as many as the scheme allows, in the order of their attributes.
     """
     rows, chosen = state.scratch.draft, state.scratch.chosen
-    width, points = min(index.settings[HashSetting.WIDTH], np.int64(MOST_HASHED)), np.int64(1)
+    width, points = min(index.settings[Setting.WIDTH], np.int64(arrays.MOST_HASHED)), np.int64(1)
     taken = np.int64(0)
     while taken < width:
         best, least = np.int64(-1), np.inf
         for at in range(count):
-            if rows[at, DraftColumn.TAKEN] == 0 and _is_hashed(
-                index, expressions, rows[at, DraftColumn.FIELD], at, state, points
+            if rows[at, Draft.TAKEN] == 0 and _is_hashed(
+                index, expressions, rows[at, Draft.FIELD], at, state, points
             ):
                 cost = _share(state, index, expressions, at)
                 if cost < least:
                     best, least = np.int64(at), cost
         if best < 0:
             break
-        rows[best, DraftColumn.TAKEN] = 1
-        points *= _values(expressions, rows[best, DraftColumn.LIST])
+        rows[best, Draft.TAKEN] = 1
+        points *= _values(expressions, rows[best, Draft.LIST])
         at = taken
-        while at > 0 and rows[chosen[at - 1], DraftColumn.FIELD] > rows[best, DraftColumn.FIELD]:
+        while at > 0 and rows[chosen[at - 1], Draft.FIELD] > rows[best, Draft.FIELD]:
             chosen[at] = chosen[at - 1]
             at -= 1
         chosen[at] = best
@@ -233,11 +213,11 @@ def _is_hashed(
 ) -> bool:
     row = state.scratch.draft[at]
     if index.hashing[field] == _EVERYTHING:
-        return points * _values(expressions, row[DraftColumn.LIST]) <= MOST_POINTS
+        return points * _values(expressions, row[Draft.LIST]) <= arrays.MOST_POINTS
     return (
         index.hashing[field] > 0
-        and row[DraftColumn.KIND] >= _LISTED
-        and points * _values(expressions, row[DraftColumn.LIST]) <= MOST_POINTS
+        and row[Draft.KIND] >= _LISTED
+        and points * _values(expressions, row[Draft.LIST]) <= arrays.MOST_POINTS
     )
 
 
@@ -245,10 +225,10 @@ def _is_hashed(
 def _share(state: State, index: Index, expressions: Expressions, at: int) -> float:
     """Return about which share of the events leads to a drafted coordinate."""
     row = state.scratch.draft[at]
-    share = frequency(state, row[DraftColumn.FIELD])
-    if row[DraftColumn.KIND] >= _LISTED:
-        place = np.int64(index.place[row[DraftColumn.FIELD]])
-        known = index.places[place, PlaceColumn.EQUALITIES] if place >= 0 else np.int64(0)
-        any_ = row[DraftColumn.FIELD] % FIELDS == Field.ANY
-        return share if any_ else share * _values(expressions, row[DraftColumn.LIST]) / (8.0 + known)
-    return share * (0.6 if row[DraftColumn.KIND] == _RANGED else 1.0)
+    share = frequency(state, row[Draft.FIELD])
+    if row[Draft.KIND] >= _LISTED:
+        place = np.int64(index.place[row[Draft.FIELD]])
+        known = index.places[place, Place.EQUALITIES] if place >= 0 else np.int64(0)
+        any_ = row[Draft.FIELD] % FIELDS == Field.ANY
+        return share if any_ else share * _values(expressions, row[Draft.LIST]) / (8.0 + known)
+    return share * (0.6 if row[Draft.KIND] == _RANGED else 1.0)

@@ -5,35 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tocsin.matching.amkh import state as arrays
 from tocsin.matching.amkh._kernels.classes import is_any_matched, is_matched
 from tocsin.matching.amkh._kernels.clauses import class_addend, equality_addend
 from tocsin.matching.amkh._kernels.table import bit_of, bucket_key, schema_addend
 from tocsin.matching.amkh._kernels.verification import holds
-from tocsin.matching.amkh.state import (
-    CANDIDATES,
-    LOOSE,
-    NO_KEY,
-    PLACE_COLUMNS,
-    PROBES,
-    SHAPES,
-    SINGLE,
-    SIZE_BITS,
-    BucketColumn,
-    ClauseColumn,
-    HashSetting,
-    HashTotal,
-    Index,
-    PlaceColumn,
-    ProbeCursor,
-    SchemaColumn,
-    State,
-    StateTop,
-)
+from tocsin.matching.amkh.state import Bucket, Cursor, Index, Place, Schema, Setting, State, Top, Total
 from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
 from tocsin.matching.encoding.events import EncodedEvents
 from tocsin.structures import hash_index
+from tocsin.structures.array_types import Int64s
 from tocsin.structures.jit import helper, kernel, prefetch, wrapping_helper
 
 _MOST_PRODUCTS: Final = 1 << 62
@@ -42,12 +24,7 @@ _IS_TEXT: Final = -1  # the key of the test that any string passes
 
 @kernel
 def match(
-    state: State,
-    index: Index,
-    events: EncodedEvents,
-    start: int,
-    found: NDArray[np.int64],
-    offsets: NDArray[np.int64],
+    state: State, index: Index, events: EncodedEvents, start: int, found: Int64s, offsets: Int64s
 ) -> int:
     """Write the conjunctions that each event from `start` on satisfies; return how many events were done.
 
@@ -56,18 +33,16 @@ def match(
     """
     scratch = state.scratch
     for event in range(start, events.offsets.shape[0] - 1):
-        state.tops[StateTop.EPOCH] += 1
-        state.tops[StateTop.ROOM] = state.tops[StateTop.SUMS] = 0
+        state.tops[Top.EPOCH] += 1
+        state.tops[Top.ROOM] = state.tops[Top.SUMS] = 0
         pairs, signature = _unfold(state, events, event)
         count = offsets[event]
         probed = examined = np.int64(0)
         if _find_clauses(state, index, pairs):
             visits, available = _visits(state, index, pairs)
-            scratch.cursor[ProbeCursor.VISIT] = scratch.cursor[ProbeCursor.ROW] = scratch.cursor[
-                ProbeCursor.LEFT
-            ] = 0
-            scratch.cursor[ProbeCursor.WALK] = scratch.cursor[ProbeCursor.SWEEP] = -1
-            scratch.cursor[ProbeCursor.PRODUCTS] = 0
+            scratch.cursor[Cursor.VISIT] = scratch.cursor[Cursor.ROW] = scratch.cursor[Cursor.LEFT] = 0
+            scratch.cursor[Cursor.WALK] = scratch.cursor[Cursor.SWEEP] = -1
+            scratch.cursor[Cursor.PRODUCTS] = 0
             while True:
                 probes = _coordinates(state, index, visits, available)
                 if probes == 0:
@@ -80,7 +55,7 @@ def match(
                     break
         for i in range(pairs):
             state.fields.slot[scratch.field[i]] = 0
-        if count < 0 or state.tops[StateTop.SUMS] > 0:
+        if count < 0 or state.tops[Top.SUMS] > 0:
             return event
         _note(state, pairs, probed, examined, count - offsets[event])
         offsets[event + 1] = count
@@ -90,15 +65,15 @@ def match(
 @helper
 def _note(state: State, pairs: int, probed: int, examined: int, matched: int) -> None:
     """Count an event that is done."""
-    totals, share = state.totals, state.totals[HashTotal.SHARE]
+    totals, share = state.totals, state.totals[Total.SHARE]
     for i in range(pairs):
         if i == 0 or state.scratch.field[i] != state.scratch.field[i - 1]:
             state.fields.seen[state.scratch.field[i]] += share
-    totals[HashTotal.EVENTS] += share
-    totals[HashTotal.SEEN] += 1.0
-    totals[HashTotal.PROBED] += probed
-    totals[HashTotal.EXAMINED] += examined
-    totals[HashTotal.MATCHED] += matched
+    totals[Total.EVENTS] += share
+    totals[Total.SEEN] += 1.0
+    totals[Total.PROBED] += probed
+    totals[Total.EXAMINED] += examined
+    totals[Total.MATCHED] += matched
 
 
 @helper
@@ -121,7 +96,9 @@ def _unfold(state: State, events: EncodedEvents, event: int) -> tuple[int, int]:
             count = _add_pair(state, count, field, (events.keys[j], events.lows[j], events.highs[j]))
         if kind == Field.BIG and uses[field + Field.NUMBER - Field.BIG] > 0:
             number = field + Field.NUMBER - Field.BIG
-            count = _add_pair(state, count, number, (np.int64(NO_KEY), events.lows[j], events.highs[j]))
+            count = _add_pair(
+                state, count, number, (np.int64(arrays.NO_KEY), events.lows[j], events.highs[j])
+            )
     return count, signature
 
 
@@ -143,52 +120,50 @@ def _find_clauses(state: State, index: Index, pairs: int) -> bool:
     of which it satisfies any.
     """
     scratch, places = state.scratch, index.places
-    epoch, sums = state.tops[StateTop.EPOCH], np.int64(0)
+    epoch, sums = state.tops[Top.EPOCH], np.int64(0)
     for i in range(pairs):
         place = max(np.int64(index.place[scratch.field[i]]), np.int64(0))
         scratch.place[i] = place  # row 0 has no clauses
-        prefetch(places, place * PLACE_COLUMNS)
-        prefetch(places, place * PLACE_COLUMNS + 8)
+        prefetch(places, place * arrays.PLACE_COLUMNS)
+        prefetch(places, place * arrays.PLACE_COLUMNS + 8)
     for i in range(pairs):
         place = scratch.place[i]
         row = places[place]
-        sums += 1 + (row[PlaceColumn.CLASSES] if _asks_classes(state, i) else 0)
-        if row[PlaceColumn.EQUALITIES] > 0:
+        sums += 1 + (row[Place.CLASSES] if _asks_classes(state, i) else 0)
+        if row[Place.EQUALITIES] > 0:
             tag, key = (Op.EQ << FIELD_BITS) | scratch.field[i], scratch.key[i]
             scratch.head[i] = hash_index.bucket_of(index.clauses, tag, key, key)
             prefetch(index.clauses.heads, scratch.head[i])
-        if row[PlaceColumn.OTHERS] > 0:
-            prefetch(index.bounds.rows, 2 * row[PlaceColumn.BOUNDS])
-            prefetch(index.bounds.rows, 2 * row[PlaceColumn.BOUNDS] + 8)
-        if row[PlaceColumn.LIST] >= 0:
-            prefetch(index.schema_lists.rows, 2 * row[PlaceColumn.LIST])
+        if row[Place.OTHERS] > 0:
+            prefetch(index.bounds.rows, 2 * row[Place.BOUNDS])
+            prefetch(index.bounds.rows, 2 * row[Place.BOUNDS] + 8)
+        if row[Place.LIST] >= 0:
+            prefetch(index.schema_lists.rows, 2 * row[Place.LIST])
     if sums > scratch.sums.shape[0]:
-        state.tops[StateTop.SUMS] = sums
+        state.tops[Top.SUMS] = sums
         return False
     for i in range(pairs):
-        if places[scratch.place[i], PlaceColumn.EQUALITIES] > 0:
+        if places[scratch.place[i], Place.EQUALITIES] > 0:
             head = max(np.int64(index.clauses.heads[scratch.head[i]]), np.int64(0))
             prefetch(index.clauses.keys, head * index.clauses.keys.shape[1])
     sums = np.int64(0)
     for i in range(pairs):
         begin, place = sums, scratch.place[i]
         row = places[place]
-        if row[PlaceColumn.EQUALITIES] > 0:
+        if row[Place.EQUALITIES] > 0:
             tag, key = (Op.EQ << FIELD_BITS) | scratch.field[i], scratch.key[i]
             entry = hash_index.find_in(index.clauses, scratch.head[i], tag, key, key)
             if entry >= 0:
-                scratch.sums[sums] = equality_addend(index, place, index.clauses.keys[entry, ClauseColumn.ID])
+                scratch.sums[sums] = equality_addend(
+                    index, place, index.clauses.keys[entry, arrays.Clause.ID]
+                )
                 sums += 1
-        if row[PlaceColumn.OTHERS] > 0 and _asks_classes(state, i):
+        if row[Place.OTHERS] > 0 and _asks_classes(state, i):
             sums = _find_classes(state, index, place, i, sums)
         if sums > begin:
-            if row[PlaceColumn.MET] != epoch:
-                row[PlaceColumn.MET], row[PlaceColumn.ADDENDS], row[PlaceColumn.ADDEND_COUNT] = (
-                    epoch,
-                    begin,
-                    0,
-                )
-            row[PlaceColumn.ADDEND_COUNT] += sums - begin
+            if row[Place.MET] != epoch:
+                row[Place.MET], row[Place.ADDENDS], row[Place.ADDEND_COUNT] = (epoch, begin, 0)
+            row[Place.ADDEND_COUNT] += sums - begin
     return True
 
 
@@ -201,23 +176,23 @@ def _asks_classes(state: State, i: int) -> bool:
 @helper
 def _find_classes(state: State, index: Index, place: int, i: int, sums: int) -> int:
     """Write the addends of the classes of which a value satisfies any clause; return how many there are in all."""
-    scratch, row, ranked = state.scratch, index.places[place], index.settings[HashSetting.RANKED] != 0
+    scratch, row, ranked = state.scratch, index.places[place], index.settings[Setting.RANKED] != 0
     refuted = np.int64(-1)
-    if row[PlaceColumn.UNEQUALS] > 0:
+    if row[Place.UNEQUALS] > 0:
         tag, key = (Op.NE << FIELD_BITS) | scratch.field[i], scratch.key[i]
         entry = hash_index.find(index.clauses, tag, key, key)
         if entry >= 0:
-            refuted = index.clauses.keys[entry, ClauseColumn.CLASS]
-    value, at, classes = (scratch.low[i], scratch.high[i]), row[PlaceColumn.BOUNDS], row[PlaceColumn.CLASSES]
+            refuted = index.clauses.keys[entry, arrays.Clause.CLASS]
+    value, at, classes = (scratch.low[i], scratch.high[i]), row[Place.BOUNDS], row[Place.CLASSES]
     if not ranked:
         for class_ in range(classes):
-            if is_any_matched(index, at + SHAPES * class_, value, np.int64(refuted == class_)):
+            if is_any_matched(index, at + arrays.SHAPES * class_, value, np.int64(refuted == class_)):
                 scratch.sums[sums] = class_addend(index, place, class_)
                 sums += 1
         return sums
-    count, class_ = index.settings[HashSetting.CLASS_COUNT], np.int64(0)
-    for shape in range(SHAPES):
-        for _ in range(count if shape < LOOSE else 1):
+    count, class_ = index.settings[Setting.CLASS_COUNT], np.int64(0)
+    for shape in range(arrays.SHAPES):
+        for _ in range(count if shape < arrays.LOOSE else 1):
             if is_matched(index, at + class_, shape, value, np.int64(refuted == class_)):
                 scratch.sums[sums] = class_addend(index, place, class_)
                 sums += 1
@@ -231,17 +206,17 @@ def _visits(state: State, index: Index, pairs: int) -> tuple[int, int]:
 
     Also returned is a signature of all attributes with matched clauses.
     """
-    scratch, epoch = state.scratch, state.tops[StateTop.EPOCH]
+    scratch, epoch = state.scratch, state.tops[Top.EPOCH]
     count, available = np.int64(0), np.uint64(0)
-    if index.places[0, PlaceColumn.LIST] >= 0:  # the schema without attributes
+    if index.places[0, Place.LIST] >= 0:  # the schema without attributes
         scratch.visits[count] = 0
         count += 1
     for i in range(pairs):
         place = scratch.place[i]
-        if index.places[place, PlaceColumn.MET] != epoch or state.fields.slot[scratch.field[i]] != i + 1:
+        if index.places[place, Place.MET] != epoch or state.fields.slot[scratch.field[i]] != i + 1:
             continue
         available |= bit_of(place)
-        if index.places[place, PlaceColumn.LIST] >= 0:
+        if index.places[place, Place.LIST] >= 0:
             scratch.visits[count] = place
             count += 1
     return count, available
@@ -256,53 +231,48 @@ def _coordinates(state: State, index: Index, visits: int, available: int) -> int
     """
     scratch, cursor = state.scratch, state.scratch.cursor
     probes = np.int64(0)
-    while probes < PROBES:
-        if cursor[ProbeCursor.LEFT] > 0:
-            cursor[ProbeCursor.LEFT] -= 1
-            if cursor[ProbeCursor.AT_SCHEMA] >= SINGLE:
-                place = scratch.visits[cursor[ProbeCursor.VISIT]]
-                addend = scratch.sums[index.places[place, PlaceColumn.ADDENDS] + cursor[ProbeCursor.LEFT]]
+    while probes < arrays.PROBES:
+        if cursor[Cursor.LEFT] > 0:
+            cursor[Cursor.LEFT] -= 1
+            if cursor[Cursor.AT_SCHEMA] >= arrays.SINGLE:
+                place = scratch.visits[cursor[Cursor.VISIT]]
+                addend = scratch.sums[index.places[place, Place.ADDENDS] + cursor[Cursor.LEFT]]
                 scratch.probe[probes] = _sum(
-                    schema_addend(index, cursor[ProbeCursor.AT_SCHEMA] - SINGLE), addend
+                    schema_addend(index, cursor[Cursor.AT_SCHEMA] - arrays.SINGLE), addend
                 )
             else:
                 scratch.probe[probes] = _product(state, index)
             scratch.entry[probes] = -1
             probes += 1
-        elif cursor[ProbeCursor.WALK] >= 0:
-            scratch.entry[probes] = cursor[ProbeCursor.WALK]
-            scratch.probe[probes] = np.uint64(index.buckets.keys[cursor[ProbeCursor.WALK], 0])
+        elif cursor[Cursor.WALK] >= 0:
+            scratch.entry[probes] = cursor[Cursor.WALK]
+            scratch.probe[probes] = np.uint64(index.buckets.keys[cursor[Cursor.WALK], 0])
             probes += 1
-            cursor[ProbeCursor.WALK] = index.buckets.keys[cursor[ProbeCursor.WALK], BucketColumn.NEXT]
-        elif cursor[ProbeCursor.SWEEP] == index.buckets.counters[1]:
-            state.totals[HashTotal.LOOKED_AT] += cursor[ProbeCursor.ROW]
-            cursor[ProbeCursor.SWEEP], cursor[ProbeCursor.VISIT] = (
-                -1,
-                visits,
-            )  # nothing is left to be asked for
-        elif cursor[ProbeCursor.SWEEP] >= 0:
-            if index.buckets.keys[cursor[ProbeCursor.SWEEP], BucketColumn.SIZE] >> SIZE_BITS > 0:
-                scratch.entry[probes] = cursor[ProbeCursor.SWEEP]
-                scratch.probe[probes] = np.uint64(index.buckets.keys[cursor[ProbeCursor.SWEEP], 0])
+            cursor[Cursor.WALK] = index.buckets.keys[cursor[Cursor.WALK], Bucket.NEXT]
+        elif cursor[Cursor.SWEEP] == index.buckets.counters[1]:
+            state.totals[Total.LOOKED_AT] += cursor[Cursor.ROW]
+            # Nothing is left to be asked for
+            cursor[Cursor.SWEEP], cursor[Cursor.VISIT] = (-1, visits)
+        elif cursor[Cursor.SWEEP] >= 0:
+            if index.buckets.keys[cursor[Cursor.SWEEP], Bucket.SIZE] >> arrays.SIZE_BITS > 0:
+                scratch.entry[probes] = cursor[Cursor.SWEEP]
+                scratch.probe[probes] = np.uint64(index.buckets.keys[cursor[Cursor.SWEEP], 0])
                 probes += 1
-            cursor[ProbeCursor.SWEEP] += 1
-        elif cursor[ProbeCursor.VISIT] == visits:
+            cursor[Cursor.SWEEP] += 1
+        elif cursor[Cursor.VISIT] == visits:
             break
         else:
-            row = index.places[scratch.visits[cursor[ProbeCursor.VISIT]]]
-            if cursor[ProbeCursor.ROW] == row[PlaceColumn.LIST_COUNT]:
-                state.totals[HashTotal.LOOKED_AT] += row[PlaceColumn.LIST_COUNT]
-                cursor[ProbeCursor.VISIT] += 1
-                cursor[ProbeCursor.ROW] = 0
+            row = index.places[scratch.visits[cursor[Cursor.VISIT]]]
+            if cursor[Cursor.ROW] == row[Place.LIST_COUNT]:
+                state.totals[Total.LOOKED_AT] += row[Place.LIST_COUNT]
+                cursor[Cursor.VISIT] += 1
+                cursor[Cursor.ROW] = 0
                 continue
-            at = row[PlaceColumn.LIST] + cursor[ProbeCursor.ROW]
-            cursor[ProbeCursor.ROW] += 1
+            at = row[Place.LIST] + cursor[Cursor.ROW]
+            cursor[Cursor.ROW] += 1
             schema = index.schema_lists.rows[at, 1]
-            if schema >= SINGLE:
-                cursor[ProbeCursor.LEFT], cursor[ProbeCursor.AT_SCHEMA] = (
-                    row[PlaceColumn.ADDEND_COUNT],
-                    schema,
-                )
+            if schema >= arrays.SINGLE:
+                cursor[Cursor.LEFT], cursor[Cursor.AT_SCHEMA] = (row[Place.ADDEND_COUNT], schema)
             elif np.uint64(index.schema_lists.rows[at, 0]) & ~available == np.uint64(0):
                 _begin_schema(state, index, schema)
     return probes
@@ -311,27 +281,27 @@ def _coordinates(state: State, index: Index, visits: int, available: int) -> int
 @helper
 def _begin_schema(state: State, index: Index, schema: int) -> None:
     """Set out on the coordinates of a schema, if the event has matched clauses of all its attributes."""
-    row, cursor, epoch = index.schemas.keys[schema], state.scratch.cursor, state.tops[StateTop.EPOCH]
+    row, cursor, epoch = index.schemas.keys[schema], state.scratch.cursor, state.tops[Top.EPOCH]
     products = np.int64(1)
-    for k in range(row[SchemaColumn.SIZE]):
-        place = index.places[index.schema_places.rows[row[SchemaColumn.PLACES] + k, 0]]
-        if place[PlaceColumn.MET] != epoch:
+    for k in range(row[Schema.SIZE]):
+        place = index.places[index.schema_places.rows[row[Schema.PLACES] + k, 0]]
+        if place[Place.MET] != epoch:
             return
         state.scratch.digits[k] = 0
-        if products < _MOST_PRODUCTS // place[PlaceColumn.ADDEND_COUNT]:
-            products *= place[PlaceColumn.ADDEND_COUNT]
+        if products < _MOST_PRODUCTS // place[Place.ADDEND_COUNT]:
+            products *= place[Place.ADDEND_COUNT]
         else:
             products = np.int64(_MOST_PRODUCTS)
-    if row[SchemaColumn.SHARED] == 0:
-        if products > row[SchemaColumn.BUCKETS]:
-            cursor[ProbeCursor.WALK] = row[SchemaColumn.BUCKET]
+    if row[Schema.SHARED] == 0:
+        if products > row[Schema.BUCKETS]:
+            cursor[Cursor.WALK] = row[Schema.BUCKET]
             return
     else:
-        cursor[ProbeCursor.PRODUCTS] += products
-        if cursor[ProbeCursor.PRODUCTS] > max(index.buckets.counters[1], np.int64(PROBES)):
-            cursor[ProbeCursor.SWEEP] = 0
+        cursor[Cursor.PRODUCTS] += products
+        if cursor[Cursor.PRODUCTS] > max(index.buckets.counters[1], np.int64(arrays.PROBES)):
+            cursor[Cursor.SWEEP] = 0
             return
-    cursor[ProbeCursor.LEFT], cursor[ProbeCursor.AT_SCHEMA] = products, schema
+    cursor[Cursor.LEFT], cursor[Cursor.AT_SCHEMA] = products, schema
 
 
 @wrapping_helper
@@ -342,14 +312,14 @@ def _sum(one: int, other: int) -> int:
 @wrapping_helper
 def _product(state: State, index: Index) -> int:
     """Return the coordinate at hand of the schema at hand, and go on to the next."""
-    digits, schema = state.scratch.digits, state.scratch.cursor[ProbeCursor.AT_SCHEMA]
-    first = index.schemas.keys[schema, SchemaColumn.PLACES]
+    digits, schema = state.scratch.digits, state.scratch.cursor[Cursor.AT_SCHEMA]
+    first = index.schemas.keys[schema, Schema.PLACES]
     coordinate, carry = schema_addend(index, schema), np.int64(1)
-    for k in range(index.schemas.keys[schema, SchemaColumn.SIZE]):
+    for k in range(index.schemas.keys[schema, Schema.SIZE]):
         place = index.places[index.schema_places.rows[first + k, 0]]
-        coordinate += state.scratch.sums[place[PlaceColumn.ADDENDS] + digits[k]]
+        coordinate += state.scratch.sums[place[Place.ADDENDS] + digits[k]]
         digits[k] += carry
-        carry = np.int64(digits[k] == place[PlaceColumn.ADDEND_COUNT])
+        carry = np.int64(digits[k] == place[Place.ADDEND_COUNT])
         digits[k] *= 1 - carry
     return coordinate
 
@@ -361,7 +331,7 @@ def _open(state: State, index: Index, probes: int) -> int:
     Returns how many there are. One that the event came to before is left out.
     """
     scratch, buckets = state.scratch, index.buckets
-    keys, epoch, columns = buckets.keys, state.tops[StateTop.EPOCH], buckets.keys.shape[1]
+    keys, epoch, columns = buckets.keys, state.tops[Top.EPOCH], buckets.keys.shape[1]
     for i in range(probes):
         if scratch.entry[i] < 0:
             key = bucket_key(index, scratch.probe[i])
@@ -378,17 +348,17 @@ def _open(state: State, index: Index, probes: int) -> int:
         entry = scratch.entry[i]
         if entry < 0:
             entry = hash_index.find(buckets, bucket_key(index, scratch.probe[i]), 0, 0)
-        if entry >= 0 and keys[entry, BucketColumn.STAMP] != epoch:
-            keys[entry, BucketColumn.STAMP] = epoch
+        if entry >= 0 and keys[entry, Bucket.STAMP] != epoch:
+            keys[entry, Bucket.STAMP] = epoch
             scratch.entry[opened] = entry
             opened += 1
-            prefetch(index.members.rows, 2 * keys[entry, BucketColumn.MEMBERS])
+            prefetch(index.members.rows, 2 * keys[entry, Bucket.MEMBERS])
     return opened
 
 
 @helper
 def _examine(
-    state: State, index: Index, opened: int, event: tuple[int, int], count: int, found: NDArray[np.int64]
+    state: State, index: Index, opened: int, event: tuple[int, int], count: int, found: Int64s
 ) -> tuple[int, int]:
     """Write the conjunctions in buckets that the event satisfies; return the new count, and how many are there.
 
@@ -399,11 +369,11 @@ def _examine(
     at_bucket, position, examined = np.int64(0), np.int64(0), np.int64(0)
     while at_bucket < opened:
         candidates = np.int64(0)
-        while at_bucket < opened and candidates < CANDIDATES:
+        while at_bucket < opened and candidates < arrays.CANDIDATES:
             bucket = index.buckets.keys[scratch.entry[at_bucket]]
-            size = bucket[BucketColumn.SIZE] >> SIZE_BITS
-            while position < size and candidates < CANDIDATES:
-                at = bucket[BucketColumn.MEMBERS] + position
+            size = bucket[Bucket.SIZE] >> arrays.SIZE_BITS
+            while position < size and candidates < arrays.CANDIDATES:
+                at = bucket[Bucket.MEMBERS] + position
                 position += 1
                 scratch.candidate[candidates] = rows[at, 1] >> 32
                 if np.uint64(rows[at, 0]) & ~signature == np.uint64(0):
@@ -414,7 +384,7 @@ def _examine(
                 position = np.int64(0)
                 at_bucket += 1
         if count + candidates > found.shape[0]:
-            state.tops[StateTop.ROOM] = count + candidates
+            state.tops[Top.ROOM] = count + candidates
             return np.int64(-1), examined
         for i in range(candidates):
             at = scratch.candidate[i]

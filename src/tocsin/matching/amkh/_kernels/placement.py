@@ -2,40 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
+from tocsin.matching.amkh import state as arrays
+from tocsin.matching.amkh._kernels import table
 from tocsin.matching.amkh._kernels.clauses import place_of, release_clause, use_clause
-from tocsin.matching.amkh._kernels.coordinates import DraftColumn, choose, draft
-from tocsin.matching.amkh._kernels.table import (
-    bit_of,
-    bucket_key,
-    drop_member,
-    put_member,
-    release_schema,
-    schema_addend,
-    use_schema,
-)
-from tocsin.matching.amkh.state import (
-    SHAPES,
-    HashedColumn,
-    HashPointColumn,
-    HashSetting,
-    Index,
-    IndexTop,
-    PlaceColumn,
-    SchemaColumn,
-    State,
-)
+from tocsin.matching.amkh._kernels.coordinates import Draft, choose, draft
+from tocsin.matching.amkh.state import Index, IndexTop, Place, Point, Schema, Setting, State, StoredColumn
 from tocsin.matching.conjunction_store.state import HIGH_ROW, Expressions, StoreColumn
-from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Keys, Op
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELD_MASK, FIELDS, Keys, Op
 from tocsin.structures import blocks, free_lists
 from tocsin.structures.blocks import class_of
 from tocsin.structures.jit import helper, kernel, wrapping_helper
 
-_MASK: Final = (1 << FIELD_BITS) - 1
-_NEXT, _FREE, _TOP = int(HashPointColumn.NEXT), int(IndexTop.FREE_POINT), int(IndexTop.TOP_POINT)
+_NEXT, _FREE, _TOP = int(Point.NEXT), int(IndexTop.FREE_POINT), int(IndexTop.TOP_POINT)
 
 
 @kernel
@@ -69,9 +49,9 @@ def prepare(index: Index, field: int, weight: int, cuts: int) -> None:
     """Set the constants that divide a field's classes, and its weight unless that is 0."""
     row = index.places[place_of(index, field)]
     if cuts >= 0:
-        row[PlaceColumn.CUTS] = cuts
+        row[Place.CUTS] = cuts
     if weight != 0:
-        row[PlaceColumn.WEIGHT] = row[PlaceColumn.CLASS_WEIGHT] = weight
+        row[Place.WEIGHT] = row[Place.CLASS_WEIGHT] = weight
 
 
 @helper
@@ -80,14 +60,14 @@ def _foresee_classes(state: State, index: Index, width: int) -> None:
 
     The first one on an attribute makes a class for each id that its equalities were given.
     """
-    if index.settings[HashSetting.CLASS_COUNT] > 0:
+    if index.settings[Setting.CLASS_COUNT] > 0:
         return
     for k in range(width):
         row = state.scratch.draft[state.scratch.chosen[k]]
-        place_ = np.int64(index.place[row[DraftColumn.FIELD]])
-        if row[DraftColumn.TAG] != Op.EQ and place_ >= 0:
+        place_ = np.int64(index.place[row[Draft.FIELD]])
+        if row[Draft.TAG] != Op.EQ and place_ >= 0:
             index.tops[IndexTop.LARGEST_CLASSES] = max(
-                index.tops[IndexTop.LARGEST_CLASSES], index.places[place_, PlaceColumn.TOP_ID]
+                index.tops[IndexTop.LARGEST_CLASSES], index.places[place_, Place.TOP_ID]
             )
 
 
@@ -95,13 +75,13 @@ def _foresee_classes(state: State, index: Index, width: int) -> None:
 def _has_room(index: Index, width: int) -> bool:
     """Tell whether there is room for one more point, whatever has to grow for it."""
     tops = index.tops
-    classes = width * (3 * tops[IndexTop.LARGEST_CLASSES] + 4 * index.settings[HashSetting.CLASS_COUNT] + 8)
+    classes = width * (3 * tops[IndexTop.LARGEST_CLASSES] + 4 * index.settings[Setting.CLASS_COUNT] + 8)
     return (
         tops[IndexTop.TOP_PLACE] + width <= index.places.shape[0]
         and tops[IndexTop.TOP_POINT] < index.points.shape[0]
         and index.clauses.counters[1] + width < index.clauses.chain.shape[0]
         and index.ids.top[0] + width * (3 * tops[IndexTop.LARGEST_IDS] + 4) <= index.ids.rows.shape[0]
-        and index.bounds.top[0] + SHAPES * classes <= index.bounds.rows.shape[0]
+        and index.bounds.top[0] + arrays.SHAPES * classes <= index.bounds.rows.shape[0]
         and index.chains.top[0] + classes <= index.chains.rows.shape[0]
         and index.schemas.counters[1] + 1 < index.schemas.chain.shape[0]
         and index.schema_places.top[0] + 2 * width + 2 <= index.schema_places.rows.shape[0]
@@ -121,7 +101,7 @@ def _signature(state: State, number: int) -> int:
     for record in range(at + 1, at + 1 + rows[at, 1]):
         op = rows[record, 1] >> FIELD_BITS
         if op not in (Op.RESIDUAL, Op.MISSING) and op != HIGH_ROW:
-            signature |= bit_of((rows[record, 1] & _MASK) // FIELDS)
+            signature |= table.bit_of((rows[record, 1] & FIELD_MASK) // FIELDS)
     return np.int64(signature)
 
 
@@ -136,40 +116,33 @@ def _add_point(
     coordinate = np.uint64(0)
     for k in range(width):
         row = draft_[chosen[k]]
-        low, high = row[DraftColumn.LOW], row[DraftColumn.HIGH]
-        if row[DraftColumn.LIST] >= 0:
-            first, last = (
-                expressions.starts[row[DraftColumn.LIST]],
-                expressions.starts[row[DraftColumn.LIST] + 1],
-            )
+        low, high = row[Draft.LOW], row[Draft.HIGH]
+        if row[Draft.LIST] >= 0:
+            first, last = (expressions.starts[row[Draft.LIST]], expressions.starts[row[Draft.LIST] + 1])
             low = high = expressions.keys[first + number % (last - first)]
             number //= last - first
-        places[k] = place_of(index, row[DraftColumn.FIELD])
+        places[k] = place_of(index, row[Draft.FIELD])
         clauses[k], addend = use_clause(
-            index, places[k], (row[DraftColumn.TAG] << FIELD_BITS) | row[DraftColumn.FIELD], low, high
+            index, places[k], (row[Draft.TAG] << FIELD_BITS) | row[Draft.FIELD], low, high
         )
         coordinate += addend
     _sort(places, clauses, width)
-    schema = use_schema(state, index, places, width)
-    coordinate += schema_addend(index, schema)
+    schema = table.use_schema(state, index, places, width)
+    coordinate += table.schema_addend(index, schema)
     point = free_lists.take(index.points[:, _NEXT], index.tops, _FREE, _TOP)
     index.tops[IndexTop.LIVE_POINTS] += 1
     conjunction = state.store.rows[expressions.numbers[i]]
     word = (np.int64(conjunction[StoreColumn.RECORD]) << 32) | point
-    bucket, position = put_member(index, schema, bucket_key(index, coordinate), signature, word)
+    bucket, position = table.put_member(index, schema, table.bucket_key(index, coordinate), signature, word)
     row_ = index.points[point]
-    row_[HashPointColumn.BUCKET], row_[HashPointColumn.POSITION], row_[HashPointColumn.SCHEMA] = (
-        bucket,
-        position,
-        schema,
-    )
-    row_[HashPointColumn.NEXT], row_[HashPointColumn.COORDINATES] = conjunction[HashedColumn.POINT], -1
-    conjunction[HashedColumn.POINT] = point
+    row_[Point.BUCKET], row_[Point.POSITION], row_[Point.SCHEMA] = (bucket, position, schema)
+    row_[Point.NEXT], row_[Point.COORDINATES] = conjunction[StoredColumn.POINT], -1
+    conjunction[StoredColumn.POINT] = point
     if width == 1:
-        row_[HashPointColumn.COORDINATES] = clauses[0]
+        row_[Point.COORDINATES] = clauses[0]
     elif width > 1:
         at = blocks.take(index.coordinates, class_of(width))
-        row_[HashPointColumn.COORDINATES] = at
+        row_[Point.COORDINATES] = at
         for k in range(width):
             index.coordinates.rows[at + k, 0] = clauses[k]
 
@@ -189,29 +162,26 @@ def _sort(places: Keys, clauses: Keys, width: int) -> None:
 def withdraw(state: State, index: Index, numbers: Keys) -> None:
     """Remove all points of conjunctions from the table."""
     for i in range(numbers.shape[0]):
-        point = np.int64(state.store.rows[numbers[i], HashedColumn.POINT])
+        point = np.int64(state.store.rows[numbers[i], StoredColumn.POINT])
         while point >= 0:
             _drop_point(index, point)
-            following = np.int64(index.points[point, HashPointColumn.NEXT])
+            following = np.int64(index.points[point, Point.NEXT])
             free_lists.give(index.points[:, _NEXT], index.tops, _FREE, point)
             index.tops[IndexTop.LIVE_POINTS] -= 1
             point = following
-        state.store.rows[numbers[i], HashedColumn.POINT] = -1
+        state.store.rows[numbers[i], StoredColumn.POINT] = -1
 
 
 @helper
 def _drop_point(index: Index, point: int) -> None:
-    drop_member(index, point)
+    table.drop_member(index, point)
     row = index.points[point]
-    schema = np.int64(row[HashPointColumn.SCHEMA])
-    width, first = (
-        index.schemas.keys[schema, SchemaColumn.SIZE],
-        index.schemas.keys[schema, SchemaColumn.PLACES],
-    )
-    at = np.int64(row[HashPointColumn.COORDINATES])
+    schema = np.int64(row[Point.SCHEMA])
+    width, first = (index.schemas.keys[schema, Schema.SIZE], index.schemas.keys[schema, Schema.PLACES])
+    at = np.int64(row[Point.COORDINATES])
     for k in range(width):
         clause = at if width == 1 else index.coordinates.rows[at + k, 0]
         release_clause(index, index.schema_places.rows[first + k, 0], clause)
     if width > 1:
         blocks.give(index.coordinates, at, class_of(width))
-    release_schema(index, schema)
+    table.release_schema(index, schema)

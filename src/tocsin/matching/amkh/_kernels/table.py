@@ -6,27 +6,18 @@ from typing import Final
 
 import numpy as np
 
+from tocsin.matching.amkh import state as arrays
 from tocsin.matching.amkh._kernels.coordinates import frequency
-from tocsin.matching.amkh.state import (
-    SINGLE,
-    SIZE_BITS,
-    BucketColumn,
-    HashPointColumn,
-    HashSetting,
-    Index,
-    IndexTop,
-    PlaceColumn,
-    SchemaColumn,
-    State,
-)
+from tocsin.matching.amkh.state import Bucket, Index, IndexTop, Place, Point, Schema, Setting, State
 from tocsin.matching.encoding.codes import Keys
-from tocsin.structures import blocks, hash_index
-from tocsin.structures.blocks import class_of, size_of
+from tocsin.structures import blocks, hash_index, linked_lists
+from tocsin.structures.blocks import class_of, copy_row, size_of
 from tocsin.structures.jit import helper, wrapping_helper
 
-_CLASS: Final = (1 << SIZE_BITS) - 1
+_CLASS: Final = (1 << arrays.SIZE_BITS) - 1
+_BUCKET: Final = int(Schema.BUCKET)
 _POINT: Final = 0xFFFFFFFF
-_SCHEMA: Final = SINGLE - 1
+_SCHEMA: Final = arrays.SINGLE - 1
 
 
 @wrapping_helper
@@ -45,13 +36,13 @@ def bit_of(number: int) -> int:
 @helper
 def schema_addend(index: Index, schema: int) -> int:
     """Return the addend of a schema to the coordinates of its subscriptions: the paper's is 0."""
-    return _mixed(schema) if index.settings[HashSetting.SPLIT] else np.uint64(0)
+    return _mixed(schema) if index.settings[Setting.SPLIT] else np.uint64(0)
 
 
 @helper
 def bucket_key(index: Index, coordinate: int) -> int:
     """Return the number of the bucket for a coordinate."""
-    count = index.settings[HashSetting.BUCKET_COUNT]
+    count = index.settings[Setting.BUCKET_COUNT]
     return np.int64(coordinate % np.uint64(count)) if count > 0 else np.int64(coordinate)
 
 
@@ -70,31 +61,29 @@ def use_schema(state: State, index: Index, places: Keys, size: int) -> int:
     hashed, salt = _hash_of(places, size), np.int64(0)
     entry = hash_index.find(index.schemas, hashed, salt, 0)
     while entry >= 0:
-        same = keys[entry, SchemaColumn.SIZE] == size
+        same = keys[entry, Schema.SIZE] == size
         for i in range(size):
-            same = same and rows[keys[entry, SchemaColumn.PLACES] + i, 0] == places[i]
+            same = same and rows[keys[entry, Schema.PLACES] + i, 0] == places[i]
         if same:
-            keys[entry, SchemaColumn.POINTS] += 1
+            keys[entry, Schema.POINTS] += 1
             return entry
         salt += 1  # should the hash be the same by chance
         entry = hash_index.find(index.schemas, hashed, salt, 0)
     entry = hash_index.insert(index.schemas, hashed, salt, 0)
     row = keys[entry]
-    row[SchemaColumn.POINTS], row[SchemaColumn.SIZE] = 1, size
-    row[SchemaColumn.BUCKET], row[SchemaColumn.BUCKETS] = -1, 0
-    row[SchemaColumn.SHARED] = (
-        index.settings[HashSetting.SPLIT] == 0 or index.settings[HashSetting.BUCKET_COUNT] > 0
-    )
-    row[SchemaColumn.PLACES] = blocks.take(index.schema_places, class_of(size))
+    row[Schema.POINTS], row[Schema.SIZE] = 1, size
+    row[Schema.BUCKET], row[Schema.BUCKETS] = -1, 0
+    row[Schema.SHARED] = index.settings[Setting.SPLIT] == 0 or index.settings[Setting.BUCKET_COUNT] > 0
+    row[Schema.PLACES] = blocks.take(index.schema_places, class_of(size))
     signature, pivot, least = np.uint64(0), np.int64(0), np.inf
     for i in range(size):
-        rows[row[SchemaColumn.PLACES] + i, 0] = places[i]
+        rows[row[Schema.PLACES] + i, 0] = places[i]
         signature |= bit_of(places[i])
-        often = frequency(state, index.places[places[i], PlaceColumn.FIELD])
+        often = frequency(state, index.places[places[i], Place.FIELD])
         if often < least:
             pivot, least = places[i], often
-    row[SchemaColumn.PIVOT] = pivot
-    _list(index, pivot, entry + SINGLE if size == 1 else entry, np.int64(signature))
+    row[Schema.PIVOT] = pivot
+    _list(index, pivot, entry + arrays.SINGLE if size == 1 else entry, np.int64(signature))
     return entry
 
 
@@ -103,45 +92,36 @@ def _list(index: Index, pivot: int, schema: int, signature: int) -> None:
     """Put a schema into the list of its rarest attribute; one without attributes is in row 0's."""
     row = index.places[pivot]
     rows = index.schema_lists.rows
-    if row[PlaceColumn.LIST] < 0:
-        row[PlaceColumn.LIST_CLASS], row[PlaceColumn.LIST_COUNT] = 0, 0
-        row[PlaceColumn.LIST] = blocks.take(index.schema_lists, np.int64(0))
-    elif row[PlaceColumn.LIST_COUNT] == size_of(row[PlaceColumn.LIST_CLASS]):
-        first = blocks.take(index.schema_lists, row[PlaceColumn.LIST_CLASS] + 1)
-        for i in range(row[PlaceColumn.LIST_COUNT]):
-            rows[first + i, 0] = rows[row[PlaceColumn.LIST] + i, 0]
-            rows[first + i, 1] = rows[row[PlaceColumn.LIST] + i, 1]
-        blocks.give(index.schema_lists, row[PlaceColumn.LIST], row[PlaceColumn.LIST_CLASS])
-        row[PlaceColumn.LIST] = first
-        row[PlaceColumn.LIST_CLASS] += 1
-        index.tops[IndexTop.LARGEST_LIST] = max(
-            index.tops[IndexTop.LARGEST_LIST], size_of(row[PlaceColumn.LIST_CLASS])
-        )
-    at = row[PlaceColumn.LIST] + row[PlaceColumn.LIST_COUNT]
+    if row[Place.LIST] < 0:
+        row[Place.LIST_CLASS], row[Place.LIST_COUNT] = 0, 0
+        row[Place.LIST] = blocks.take(index.schema_lists, np.int64(0))
+    elif row[Place.LIST_COUNT] == size_of(row[Place.LIST_CLASS]):
+        class_, count = row[Place.LIST_CLASS] + 1, row[Place.LIST_COUNT]
+        row[Place.LIST] = blocks.moved(index.schema_lists, row[Place.LIST], class_ - 1, count, class_)
+        row[Place.LIST_CLASS] = class_
+        index.tops[IndexTop.LARGEST_LIST] = max(index.tops[IndexTop.LARGEST_LIST], size_of(class_))
+    at = row[Place.LIST] + row[Place.LIST_COUNT]
     rows[at, 0], rows[at, 1] = signature, schema
-    index.schemas.keys[schema & _SCHEMA, SchemaColumn.POSITION] = row[PlaceColumn.LIST_COUNT]
-    row[PlaceColumn.LIST_COUNT] += 1
+    index.schemas.keys[schema & _SCHEMA, Schema.POSITION] = row[Place.LIST_COUNT]
+    row[Place.LIST_COUNT] += 1
 
 
 @helper
 def release_schema(index: Index, schema: int) -> None:
     """Count one point less of a schema, and forget it with the last."""
     keys = index.schemas.keys
-    keys[schema, SchemaColumn.POINTS] -= 1
-    if keys[schema, SchemaColumn.POINTS] > 0:
+    keys[schema, Schema.POINTS] -= 1
+    if keys[schema, Schema.POINTS] > 0:
         return
-    row, rows = index.places[keys[schema, SchemaColumn.PIVOT]], index.schema_lists.rows
-    row[PlaceColumn.LIST_COUNT] -= 1
-    position, last = keys[schema, SchemaColumn.POSITION], row[PlaceColumn.LIST] + row[PlaceColumn.LIST_COUNT]
-    rows[row[PlaceColumn.LIST] + position, 0] = rows[last, 0]
-    rows[row[PlaceColumn.LIST] + position, 1] = rows[last, 1]
-    keys[rows[last, 1] & _SCHEMA, SchemaColumn.POSITION] = position
-    if row[PlaceColumn.LIST_COUNT] == 0:
-        blocks.give(index.schema_lists, row[PlaceColumn.LIST], row[PlaceColumn.LIST_CLASS])
-        row[PlaceColumn.LIST] = -1
-    blocks.give(
-        index.schema_places, keys[schema, SchemaColumn.PLACES], class_of(keys[schema, SchemaColumn.SIZE])
-    )
+    row, rows = index.places[keys[schema, Schema.PIVOT]], index.schema_lists.rows
+    row[Place.LIST_COUNT] -= 1
+    position, last = keys[schema, Schema.POSITION], row[Place.LIST] + row[Place.LIST_COUNT]
+    copy_row(rows, last, row[Place.LIST] + position)
+    keys[rows[last, 1] & _SCHEMA, Schema.POSITION] = position
+    if row[Place.LIST_COUNT] == 0:
+        blocks.give(index.schema_lists, row[Place.LIST], row[Place.LIST_CLASS])
+        row[Place.LIST] = -1
+    blocks.give(index.schema_places, keys[schema, Schema.PLACES], class_of(keys[schema, Schema.SIZE]))
     hash_index.remove(index.schemas, schema)
 
 
@@ -152,30 +132,27 @@ def put_member(index: Index, schema: int, key: int, signature: int, word: int) -
     entry = hash_index.find(index.buckets, key, 0, 0)
     if entry < 0:
         entry = hash_index.insert(index.buckets, key, 0, 0)
-        keys[entry, BucketColumn.STAMP], keys[entry, BucketColumn.SCHEMA] = -1, -1
-        keys[entry, BucketColumn.MEMBERS] = blocks.take(index.members, np.int64(0))
-        keys[entry, BucketColumn.SIZE] = 0
-        if index.schemas.keys[schema, SchemaColumn.SHARED] == 0:
+        keys[entry, Bucket.STAMP], keys[entry, Bucket.SCHEMA] = -1, -1
+        keys[entry, Bucket.MEMBERS] = blocks.take(index.members, np.int64(0))
+        keys[entry, Bucket.SIZE] = 0
+        if index.schemas.keys[schema, Schema.SHARED] == 0:
             _link(index, schema, entry)
     bucket = keys[entry]
-    if bucket[BucketColumn.SCHEMA] != schema:
-        index.schemas.keys[schema, SchemaColumn.SHARED] = 1
-        if bucket[BucketColumn.SCHEMA] >= 0:  # two coordinates are the same by chance
-            index.schemas.keys[bucket[BucketColumn.SCHEMA], SchemaColumn.SHARED] = 1
+    if bucket[Bucket.SCHEMA] != schema:
+        index.schemas.keys[schema, Schema.SHARED] = 1
+        if bucket[Bucket.SCHEMA] >= 0:  # two coordinates are the same by chance
+            index.schemas.keys[bucket[Bucket.SCHEMA], Schema.SHARED] = 1
             _unlink(index, entry)
-    count, class_ = bucket[BucketColumn.SIZE] >> SIZE_BITS, bucket[BucketColumn.SIZE] & _CLASS
+    count, class_ = bucket[Bucket.SIZE] >> arrays.SIZE_BITS, bucket[Bucket.SIZE] & _CLASS
     if count == size_of(class_):
-        first = blocks.take(index.members, class_ + 1)
-        for i in range(count):
-            rows[first + i, 0] = rows[bucket[BucketColumn.MEMBERS] + i, 0]
-            rows[first + i, 1] = rows[bucket[BucketColumn.MEMBERS] + i, 1]
-        blocks.give(index.members, bucket[BucketColumn.MEMBERS], class_)
-        bucket[BucketColumn.MEMBERS] = first
+        bucket[Bucket.MEMBERS] = blocks.moved(
+            index.members, bucket[Bucket.MEMBERS], class_, count, class_ + 1
+        )
         class_ += 1
         index.tops[IndexTop.LARGEST_BUCKET] = max(index.tops[IndexTop.LARGEST_BUCKET], size_of(class_))
-    rows[bucket[BucketColumn.MEMBERS] + count, 0] = signature
-    rows[bucket[BucketColumn.MEMBERS] + count, 1] = word
-    bucket[BucketColumn.SIZE] = ((count + 1) << SIZE_BITS) | class_
+    rows[bucket[Bucket.MEMBERS] + count, 0] = signature
+    rows[bucket[Bucket.MEMBERS] + count, 1] = word
+    bucket[Bucket.SIZE] = ((count + 1) << arrays.SIZE_BITS) | class_
     return entry, count
 
 
@@ -183,27 +160,18 @@ def put_member(index: Index, schema: int, key: int, signature: int, word: int) -
 def _link(index: Index, schema: int, entry: int) -> None:
     """Add a bucket to the list of buckets that only its schema uses."""
     row, keys = index.schemas.keys[schema], index.buckets.keys
-    keys[entry, BucketColumn.SCHEMA], keys[entry, BucketColumn.BEFORE] = schema, -1
-    keys[entry, BucketColumn.NEXT] = row[SchemaColumn.BUCKET]
-    if row[SchemaColumn.BUCKET] >= 0:
-        keys[row[SchemaColumn.BUCKET], BucketColumn.BEFORE] = entry
-    row[SchemaColumn.BUCKET] = entry
-    row[SchemaColumn.BUCKETS] += 1
+    keys[entry, Bucket.SCHEMA] = schema
+    linked_lists.push(keys[:, Bucket.NEXT], keys[:, Bucket.BEFORE], row, _BUCKET, entry)
+    row[Schema.BUCKETS] += 1
 
 
 @helper
 def _unlink(index: Index, entry: int) -> None:
     bucket, keys = index.buckets.keys[entry], index.buckets.keys
-    row = index.schemas.keys[bucket[BucketColumn.SCHEMA]]
-    before, following = bucket[BucketColumn.BEFORE], bucket[BucketColumn.NEXT]
-    if before >= 0:
-        keys[before, BucketColumn.NEXT] = following
-    else:
-        row[SchemaColumn.BUCKET] = following
-    if following >= 0:
-        keys[following, BucketColumn.BEFORE] = before
-    row[SchemaColumn.BUCKETS] -= 1
-    bucket[BucketColumn.SCHEMA] = -1
+    row = index.schemas.keys[bucket[Bucket.SCHEMA]]
+    linked_lists.unlink(keys[:, Bucket.NEXT], keys[:, Bucket.BEFORE], row, _BUCKET, entry)
+    row[Schema.BUCKETS] -= 1
+    bucket[Bucket.SCHEMA] = -1
 
 
 @helper
@@ -211,18 +179,18 @@ def drop_member(index: Index, point: int) -> None:
     """Take a point out of its bucket: the last takes its place. A bucket that is empty is given up."""
     keys, rows = index.buckets.keys, index.members.rows
     entry, position = (
-        np.int64(index.points[point, HashPointColumn.BUCKET]),
-        np.int64(index.points[point, HashPointColumn.POSITION]),
+        np.int64(index.points[point, Point.BUCKET]),
+        np.int64(index.points[point, Point.POSITION]),
     )
     bucket = keys[entry]
-    count, class_ = (bucket[BucketColumn.SIZE] >> SIZE_BITS) - 1, bucket[BucketColumn.SIZE] & _CLASS
-    last, at = bucket[BucketColumn.MEMBERS] + count, bucket[BucketColumn.MEMBERS] + position
-    rows[at, 0], rows[at, 1] = rows[last, 0], rows[last, 1]
-    index.points[rows[at, 1] & _POINT, HashPointColumn.POSITION] = position
-    bucket[BucketColumn.SIZE] = (count << SIZE_BITS) | class_
+    count, class_ = (bucket[Bucket.SIZE] >> arrays.SIZE_BITS) - 1, bucket[Bucket.SIZE] & _CLASS
+    last, at = bucket[Bucket.MEMBERS] + count, bucket[Bucket.MEMBERS] + position
+    copy_row(rows, last, at)
+    index.points[rows[at, 1] & _POINT, Point.POSITION] = position
+    bucket[Bucket.SIZE] = (count << arrays.SIZE_BITS) | class_
     if count > 0:
         return
-    blocks.give(index.members, bucket[BucketColumn.MEMBERS], class_)
-    if bucket[BucketColumn.SCHEMA] >= 0:
+    blocks.give(index.members, bucket[Bucket.MEMBERS], class_)
+    if bucket[Bucket.SCHEMA] >= 0:
         _unlink(index, entry)
     hash_index.remove(index.buckets, entry)

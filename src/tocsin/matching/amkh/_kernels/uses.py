@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from tocsin.matching.amkh.state import MOST_MEMBERS, HashTotal, State
+from tocsin.matching.amkh.state import MOST_MEMBERS, State, Total
 from tocsin.matching.conjunction_store._kernels.records import free_all, store_all
 from tocsin.matching.conjunction_store.state import Expressions
-from tocsin.matching.encoding.codes import FIELD_BITS, Op
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELD_MASK, Op
 from tocsin.structures import hash_index
+from tocsin.structures.array_types import Int64s
 from tocsin.structures.jit import helper, kernel
 
-_MASK: Final = (1 << FIELD_BITS) - 1
 _USES: Final = 3  # the column of a list's member that counts
 
 
 @kernel
-def keep(state: State, ids: NDArray[np.int64], expressions: Expressions) -> None:
+def keep(state: State, ids: Int64s, expressions: Expressions) -> None:
     """Store conjunctions, and count the uses of their fields and lists; there must be room."""
     store_all(state.store, state.records, ids, expressions)
     _count(state, expressions, 1)
@@ -37,7 +34,7 @@ def _count(state: State, expressions: Expressions, change: int) -> None:
     """Add `change` to the uses of conjunctions' fields and lists."""
     fields = state.fields
     for q in range(expressions.tags.shape[0]):
-        op, field = expressions.tags[q] >> FIELD_BITS, expressions.tags[q] & _MASK
+        op, field = expressions.tags[q] >> FIELD_BITS, expressions.tags[q] & FIELD_MASK
         if op == Op.RESIDUAL:
             continue
         _use(state, field, change)
@@ -67,5 +64,5 @@ def _count(state: State, expressions: Expressions, change: int) -> None:
 def _use(state: State, field: int, change: int) -> None:
     """Count a use of a field; the events with a field are counted from its first use on."""
     if state.fields.uses[field] == 0:
-        state.fields.seen[field], state.fields.since[field] = 0.0, state.totals[HashTotal.EVENTS]
+        state.fields.seen[field], state.fields.since[field] = 0.0, state.totals[Total.EVENTS]
     state.fields.uses[field] += change

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
+from tocsin.matching._kernels.predicates import is_in_order
 from tocsin.matching.amkh.state import State
-from tocsin.matching.encoding.codes import FIELD_BITS, FIELDS, Field, Op
+from tocsin.matching.encoding.codes import FIELD_BITS, FIELD_MASK, FIELDS, Field, Op
 from tocsin.structures import hash_index
 from tocsin.structures.jit import helper
-
-_MASK: Final = (1 << FIELD_BITS) - 1
 
 
 @helper
@@ -22,7 +19,7 @@ def holds(state: State, at: int, pairs: int) -> bool:
     at += 1
     while at < end:
         key, tag = rows[at, 0], rows[at, 1]
-        op, field = tag >> FIELD_BITS, tag & _MASK
+        op, field = tag >> FIELD_BITS, tag & FIELD_MASK
         at += 1
         if op == Op.RESIDUAL:
             continue
@@ -56,23 +53,11 @@ def _compare(state: State, pair: int, tag: int, constants: tuple[int, int]) -> b
     key, other = constants
     if op == Op.EQ:
         return value == key
-    if op == Op.LE:
-        return high <= key
-    if op == Op.GE:
-        return low >= key
-    if op == Op.LT:
-        return low < key
-    if op == Op.GT:
-        return high > key
     if op == Op.NE:
         return value != key
-    if op == Op.BETWEEN:
-        return low >= key and high <= other
-    if op == Op.NOT_BETWEEN:
-        return low < key or high > other
     if op == Op.NOT_IN:
-        return hash_index.find(state.lists, key, tag & _MASK, value) < 0
-    return op == Op.PRESENT
+        return hash_index.find(state.lists, key, tag & FIELD_MASK, value) < 0
+    return op == Op.PRESENT or is_in_order(op, low, high, key, other)
 
 
 @helper
