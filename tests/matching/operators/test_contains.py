@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.matching.operators.test_indexes import Held
-from tocsin.matching.operators import contains
+from tocsin.matching.operators._kernels import automata
 from tocsin.matching.operators._kernels.automata import find_contained
 from tocsin.matching.operators.index import Texts
 from tocsin.model import Operator
@@ -48,7 +48,7 @@ def test_a_search_that_is_cut_short_leaves_nothing_behind(monkeypatch: pytest.Mo
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(contains, "find_contained", interrupted)
+        patch.setattr(automata, "find_contained", interrupted)
         with pytest.raises(KeyboardInterrupt):
             held.check(*asked)
     assert rooms == [False]  # it was in the middle
