@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Plot: TypeAlias = "Callable[[Figure, Sequence[Measurement]], bool]"
 """Draws measurements on an empty figure; returns whether there was anything to draw."""
 
-COLOURS: Final = {  # one colour for one contender, whoever takes part
+COLOURS: Final = {  # one colour for one contender in all plots
     "opindex": "#b2182b",
     "opindex-bs": "#f4a582",
     "counting": "#7f7f7f",

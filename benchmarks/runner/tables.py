@@ -49,7 +49,7 @@ def show_by_place(
 ) -> None:
     """Print tables for each experiment: a row for each place, contender and kind of events, a column for a measurement.
 
-    `of` says what is compared. A measurement called as one of `gaps` estimates the cost of those that were left out.
+    `of` names the contenders. A measurement named in `gaps` estimates the cost of skipped runs.
     """
     console = Console()
     for title, varied, found in titled(report, experiments):

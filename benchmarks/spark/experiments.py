@@ -68,7 +68,7 @@ def overhead(session: SparkBenchSession) -> None:
                 if is_counted:
                     paces.setdefault(label, []).append(session.scale.events / run.seconds)
         if len(rows) > 1:
-            raise SparkError(f"the engine and Spark told different numbers of notifications: {rows}")
+            raise SparkError(f"the engine and Spark sent different numbers of notifications: {rows}")
         _record_paces(session, source, paces, rows.pop())
 
 
@@ -125,7 +125,7 @@ def shards(session: SparkBenchSession) -> None:
         ):
             session.record_runs(name, of, value, unit, shards=count)
     if len(expected) > 1:
-        raise SparkError(f"different numbers of shards told different numbers of notifications: {expected}")
+        raise SparkError(f"different numbers of shards sent different numbers of notifications: {expected}")
 
 
 def changes(session: SparkBenchSession) -> None:

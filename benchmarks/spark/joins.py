@@ -84,7 +84,7 @@ def _hash_join(session: SparkBenchSession, conditions: str, own: dict[str, Timed
     condition = _condition(scale.workload, scale.workload.fixed)
     session.tell(HASHED)
     found = _ask(session, "joined", scale.join_events, subscriptions=conditions, condition=condition)
-    _check(f"the join told {found.rows:,} notifications, and `match` {own}", own, found.rows)
+    _check(f"the join sent {found.rows:,} notifications, and `match` {own}", own, found.rows)
     _record(session, "hash join", HASHED, found, plan=short_plan(found.plan))
     return found.seconds
 
@@ -95,7 +95,7 @@ def _join_plan(session: SparkBenchSession, own: dict[str, Timed]) -> Timed:
     session.tell("match, plan join")
     usual = session.two.match(_events(session, scale.join_events), index)
     found = _ask(session, "join_plan", scale.join_events, index=index)
-    _check(f"the plan `join` told {found.rows:,} notifications, and the usual one {own}", own, found.rows)
+    _check(f"the plan `join` sent {found.rows:,} notifications, and the usual one {own}", own, found.rows)
     _record(session, "match, index there already", "index", usual)
     _record(session, "match, plan join", "an index's subscriptions", found, plan=short_plan(found.plan))
     return found

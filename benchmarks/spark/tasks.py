@@ -168,4 +168,4 @@ def _wait(found: Callable[[], Found | None], stream: Thread) -> Found:
         if (one := found()) is not None:
             return one
         time.sleep(_POLL)
-    raise SparkError("the stream ended, or no micro-batch told of a change")
+    raise SparkError("the stream ended, or no micro-batch had the change")

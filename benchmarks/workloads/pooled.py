@@ -23,7 +23,7 @@ _NOBODY: Final = np.zeros(1, dtype=np.int64)
 class Pool:
     """Distinct predicates, made when they are first drawn.
 
-    Whoever draws them has a code of its own for each, and `make` returns the predicate of a code.
+    The caller draws codes of its own, and `make` returns the predicate of a code.
     """
 
     def __init__(self, make: Callable[[int], Predicate]) -> None:

@@ -102,7 +102,7 @@ def test_explain_shows_each_predicate_and_answers_by_its_exit_code(tmp_path: Pat
     )
 
 
-def test_test_tells_how_often_it_would_have_fired() -> None:
+def test_test_counts_how_often_it_would_have_fired() -> None:
     done = tocsin("test", "price > 1", "-", "--limit", "1", stdin=EVENTS)
     assert done.returncode == 0
     assert done.stdout.splitlines() == [

@@ -85,7 +85,7 @@ def test_match_takes_templates_of_sequences(events: Path, tmp_path: Path) -> Non
     assert done.stderr == f"{rows}:4: parameter `:f`: its value must be a number\n"
 
 
-def test_test_tells_how_often_a_sequence_would_have_fired(events: Path) -> None:
+def test_test_counts_how_often_a_sequence_would_have_fired(events: Path) -> None:
     done = tocsin("test", JUMP, events, "--out-of-orderness", "1", "-q", *AS_STOCK)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [

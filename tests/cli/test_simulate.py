@@ -68,7 +68,7 @@ def test_joins_are_carried_by_the_three_that_can(tmp_path: Path) -> None:
     assert changed["CN"] > 0
 
 
-def test_a_strategy_that_is_asked_for_by_name_has_to_carry_the_view() -> None:
+def test_a_strategy_given_by_name_must_carry_the_view() -> None:
     assert "--strategy ds-cn does not carry --view sum; it carries max, min" in refused(
         "--view", "sum", "--strategy", "s-un", "--strategy", "ds-cn"
     )

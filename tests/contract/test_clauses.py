@@ -99,7 +99,7 @@ def test_forms_of_many_clauses_are_satisfied_only_as_a_whole(matcher: Matcher, c
     assert match(matcher, event, *lacking) == [[1]] + [[1] if i < 2 else [] for i in range(clauses)]
 
 
-def test_a_form_too_large_for_conjunctions_is_held_or_refused_as_a_whole(matcher: Matcher) -> None:
+def test_a_form_too_large_for_conjunctions_is_stored_or_refused_as_a_whole(matcher: Matcher) -> None:
     huge = " and ".join(f"(a{i} = 1 or b{i} = 1)" for i in range(20))
     event: dict[str, object] = {f"{'ab'[i % 2]}{i}": 1 for i in range(20)}
     add_clauses(matcher, (1, "(a0 = 1 or b0 = 2) and (b1 = 1 or c = 1)"))

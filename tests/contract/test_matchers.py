@@ -102,7 +102,7 @@ def test_a_removed_subscription_no_longer_matches(matcher: Matcher) -> None:
     assert match(matcher, {"a": 1}) == [[2]]
 
 
-def test_a_batch_is_read_anew_when_other_attributes_are_compared_with_timestamps(matcher: Matcher) -> None:
+def test_a_batch_is_read_again_when_other_attributes_are_compared_with_timestamps(matcher: Matcher) -> None:
     batch = EventBatch.of_dicts([{"a": "2026-02-01T00:00:00Z", "b": "2026-02-01T00:00:00Z"}])
     add(matcher, (1, parse_condition("a > timestamp '2026-01-01T00:00:00Z'")))
     add(matcher, (2, parse_condition("a is present")), (3, parse_condition("b is present")))
@@ -222,7 +222,7 @@ def test_match_and_explain_know_every_operator(matcher: Matcher, text: str) -> N
     assert match(matcher, *EVERY_OPERATOR[text]) == [[], []]
 
 
-def test_missing_is_right_whatever_else_is_asked_of_the_attribute(matcher: Matcher) -> None:
+def test_missing_is_right_beside_other_predicates_on_the_attribute(matcher: Matcher) -> None:
     add(matcher, (1, parse_condition("a is missing")), (2, parse_condition("a is missing and b is missing")))
     add(matcher, (3, parse_condition("a > 3")), (4, parse_condition("b starts with 'x'")))
     add(
@@ -251,7 +251,7 @@ def test_missing_is_right_whatever_else_is_asked_of_the_attribute(matcher: Match
     assert matcher.match(EventBatch.of_dicts([{"a": float("nan")}])).to_lists() == [[]]
 
 
-def test_tests_on_one_attribute_are_not_asked_of_another(matcher: Matcher) -> None:
+def test_tests_on_one_attribute_are_not_evaluated_for_another(matcher: Matcher) -> None:
     add(matcher, (1, parse_condition("a contains 'x'")), (2, parse_condition("b not contains 'x'")))
     assert match(matcher, {"a": "x", "b": "x"}, {"b": "y"}, {"a": 1, "b": 2}, {"a": "y"}) == [
         [1],
@@ -307,7 +307,7 @@ def test_a_matcher_keeps_to_the_interface(matcher: Matcher) -> None:
     assert isinstance(matcher, Matcher)
 
 
-def test_a_template_may_ask_twice_of_one_attribute(matcher: Matcher) -> None:
+def test_a_template_may_test_one_attribute_twice(matcher: Matcher) -> None:
     template = Template("a = :x and a = :y and b > 0")
     values = [f"s{i % 3}" for i in range(300)]
     rows = {"x": values, "y": values[::-1]}

@@ -115,7 +115,7 @@ def test_an_unknown_strategy_is_refused_with_the_known_ones() -> None:
 
 @pytest.mark.parametrize("name", STRATEGIES)
 @pytest.mark.parametrize("at_once", [1, 2, 100])
-def test_a_row_that_is_not_held_is_named_by_the_place_of_its_change(
+def test_a_missing_row_is_named_by_the_position_of_its_change(
     name: str, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = make_world(6, nodes=20, width=90)

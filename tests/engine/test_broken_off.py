@@ -35,7 +35,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> Engine:
     return engine
 
 
-def test_a_new_view_does_not_hear_again_of_rows_that_it_began_with(interrupted: Engine) -> None:
+def test_a_new_view_is_not_notified_of_the_rows_in_its_first_answer(interrupted: Engine) -> None:
     assert interrupted.subscribe("select sum(x) from table r", id="sum").answer == 1
     assert interrupted.answer("count") == 1
     notes = interrupted.publish({"k": 2, "x": 10}, stream="r", time=2)
@@ -95,7 +95,7 @@ VIEWS = [
 
 @pytest.mark.parametrize("by_column", [False, True])
 @pytest.mark.parametrize("kind", [RangeFamily, RowFamily])
-def test_a_family_that_was_broken_off_is_built_anew(
+def test_an_interrupted_family_is_rebuilt(
     monkeypatch: pytest.MonkeyPatch, kind: Any, by_column: bool
 ) -> None:
     engine, whole = Engine(), Engine()

@@ -111,7 +111,7 @@ def test_a_matcher_that_holds_conjunctions_only_refuses_it_by_its_id_and_names_t
         assert notified(engine, SATISFIED) == ["plain"]
 
 
-def test_every_matcher_tells_the_same_of_conditions_with_two_forms() -> None:
+def test_every_matcher_gives_the_same_matches_for_conditions_with_two_forms() -> None:
     texts = [
         "(a1 = 1 or b1 > 5) and (a2 = 1 or b2 > 5 or c is missing)",
         "(a1 = 1 and b2 > 5) or (a1 = 1 and c = 3)",

@@ -159,7 +159,7 @@ def test_a_template_over_a_stream_and_rows_that_never_match(engine: Engine) -> N
 # publishing
 
 
-def test_a_notification_tells_the_event_the_selected_values_and_the_times(engine: Engine) -> None:
+def test_a_notification_has_the_event_the_selected_values_and_the_times(engine: Engine) -> None:
     engine.subscribe("select price * 2 as twice, gone from stock where price > 1", id="x")
     note = engine.publish({"price": 5}, stream="stock", time=17, start=15, id="e1")[0]
     assert note.event_ids == ("e1",)
@@ -168,7 +168,7 @@ def test_a_notification_tells_the_event_the_selected_values_and_the_times(engine
     assert note.events[0].attributes == {"price": 5}
 
 
-def test_a_filter_on_a_stream_hears_that_stream_only(engine: Engine) -> None:
+def test_a_filter_on_a_stream_matches_only_that_stream(engine: Engine) -> None:
     engine.subscribe("from s where a = 1", id="s")
     engine.subscribe("a = 1", id="any")
     assert notified(engine.publish({"a": 1}, stream="s")) == ["s", "any"]
@@ -227,7 +227,7 @@ def test_one_event_object_in_two_rows_is_matched_in_both() -> None:
     assert list(engine.match([event, {"a": 0}, event])) == [("x",), (), ("x",)]
 
 
-def test_matching_an_event_of_a_table_does_not_ask_for_its_key() -> None:
+def test_matching_an_event_of_a_table_does_not_need_its_key() -> None:
     engine = Engine(clock=ManualClock(100))
     engine.table("t", key="k")
     engine.subscribe("a > 0", id="x")
@@ -479,7 +479,7 @@ def test_many_threads_see_whole_changes_only(engine: Engine) -> None:
 # one answer, whichever way it is asked
 
 
-def test_the_stream_can_be_asked_for_in_every_way(engine: Engine) -> None:
+def test_the_stream_can_be_tested_selected_and_explained(engine: Engine) -> None:
     text = "\"$stream\" in ('a', 'b')"
     engine.publish({"x": 1}, stream="a", valid_until=200)
     assert len(engine.subscribe(text, id="in").notifications) == 1
@@ -560,7 +560,7 @@ def test_the_last_tick_is_within_an_unlimited_validity(engine: Engine) -> None:
     assert notified(engine.publish({}, time=2**63 - 1)) == ["x"]
 
 
-def test_templates_let_go_of_the_rows_that_have_gone(engine: Engine) -> None:
+def test_templates_free_removed_rows(engine: Engine) -> None:
     engine.subscribe_many("a = :v", {"v": list(range(1000))}, id="{v}")
     for i in range(990):
         engine.unsubscribe(str(i))

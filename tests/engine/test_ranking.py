@@ -55,7 +55,7 @@ def test_an_unreadable_event_has_no_top_k(engine: Engine) -> None:
     assert (list(found), len(found.faults)) == ([(), ("c5",)], 1)
 
 
-def test_that_an_event_is_of_a_stream_is_worth_nothing(engine: Engine) -> None:
+def test_the_stream_adds_no_score(engine: Engine) -> None:
     found = engine.match([{"age": 5}], stream="people", top=2)
     assert (list(found), found.scores) == ([("d0",)], (0.5,))
 

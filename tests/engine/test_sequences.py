@@ -71,7 +71,7 @@ def test_filters_are_notified_before_the_sequences_that_an_event_completes() -> 
     assert again.stats().notifications == 5
 
 
-def test_apublish_tells_sequences_too() -> None:
+def test_apublish_notifies_sequences_too() -> None:
     made = engine()
     made.subscribe(JUMP, id="jump")
 
@@ -185,7 +185,7 @@ def test_a_sequence_that_has_not_begun_can_be_removed_and_its_number_reused() ->
     assert [(note.subscription, note.start) for note in notes] == [("y", 12)]
 
 
-def test_filters_on_a_published_name_hear_of_it_in_the_same_call_and_bare_conditions_do_not() -> None:
+def test_filters_on_a_published_name_are_notified_in_the_same_call_and_bare_conditions_are_not() -> None:
     made = engine()
     made.subscribe(JUMP + " select b.name, b.price publish as jumps", id="publisher")
     made.subscribe("from jumps where price > 1", id="of-jumps")
@@ -312,7 +312,7 @@ def test_a_row_whose_length_of_time_cannot_be_is_left_out() -> None:
     assert [parse(to_text(one.query)) == one.query for one in made.subscriptions()] == [True, True]
 
 
-def test_templates_whose_parameters_need_a_look_at_each_row() -> None:
+def test_templates_whose_rows_are_compiled_one_by_one() -> None:
     made = engine()
     text = "from stock a next stock b on b.price > a.price and b.name in :names or b.name like :p"
     done = made.subscribe_many(

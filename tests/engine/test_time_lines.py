@@ -88,7 +88,7 @@ def test_an_expired_subscription_still_matches_buffered_events() -> None:
     st.integers(0, 8),
     st.data(),
 )
-def test_batches_tell_the_same_as_events_one_by_one(
+def test_batches_give_the_matches_of_events_one_by_one(
     ends: list[int], out_of_orderness: int, data: st.DataObject
 ) -> None:
     events = [at(end, f"e{place}") for place, end in enumerate(ends)]
@@ -124,7 +124,7 @@ def test_streams_that_no_sequence_reads_are_never_late() -> None:
     assert pairs(made.publish(at(6))) == [("e5", "e6")]
 
 
-def test_time_lines_of_different_ticks_tell_in_the_order_in_which_events_came() -> None:
+def test_streams_of_different_ticks_notify_in_the_order_of_arrival() -> None:
     received = []
     for size in (1, 6):
         made = engine()
@@ -138,7 +138,7 @@ def test_time_lines_of_different_ticks_tell_in_the_order_in_which_events_came() 
     assert received[0] == received[1] == [("slow1", "slow2"), ("s1", "s2"), ("slow2", "slow3"), ("s2", "s3")]
 
 
-def test_who_hears_of_late_events_may_fail_and_may_publish() -> None:
+def test_on_late_may_fail_and_may_publish() -> None:
     late: list[str] = []
 
     def fail(event: Event) -> None:
@@ -213,7 +213,7 @@ def test_an_invalid_length_of_time_is_refused_as_a_tick(tick: Any) -> None:
         engine().stream("s", tick=tick)
 
 
-def test_integer_times_need_a_declared_tick_where_somebody_asks_in_units() -> None:
+def test_integer_times_need_a_declared_tick_if_a_sequence_uses_units() -> None:
     made = engine()
     made.publish({}, stream="s", time=1)
     made.subscribe("from s a next s b within 5 minutes", id="x")
@@ -299,7 +299,7 @@ def test_published_events_have_the_ticks_of_their_sources() -> None:
         made.subscribe("from slow a publish as rare", id="z")
 
 
-def test_without_a_time_the_clock_is_asked() -> None:
+def test_an_event_without_a_time_gets_the_clocks() -> None:
     made = Engine()
     made.stream("s", tick="1 hour")
     (event,) = made.test("true", [{}], stream="s").events
@@ -316,7 +316,7 @@ def table(ends: list[int | None], **more: list[Any]) -> pa.Table:
     return pa.table({"t": ends, "v": list(range(len(ends))), **more})
 
 
-def test_a_table_with_a_column_of_times_tells_as_its_rows_do() -> None:
+def test_a_table_with_a_column_of_times_gives_the_notifications_of_its_rows() -> None:
     rows = table([1, 2, 2, 5, 9])
     received = []
     for source in (rows, iter([rows])):

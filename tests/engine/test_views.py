@@ -33,7 +33,7 @@ def engine() -> Engine:
 BEST = "select min(per) from table stock where risk between 20 and 60"
 
 
-def test_a_view_tells_its_answer_at_once_and_then_each_change(engine: Engine) -> None:
+def test_a_view_returns_its_answer_at_once_and_then_each_change(engine: Engine) -> None:
     done = engine.subscribe(BEST, id="best")
     assert (done.answer, done.notifications[0].new, done.notifications[0].view) == (None, None, True)
     row = {"symbol": "A", "risk": 30, "per": 8}
@@ -247,7 +247,7 @@ def test_an_explanation_of_a_join_finds_its_pairs_by_the_key(engine: Engine) -> 
     assert gone.then == count - 1
 
 
-def test_apply_tells_the_answers_of_new_views(engine: Engine) -> None:
+def test_apply_returns_the_answers_of_new_views(engine: Engine) -> None:
     engine.publish({"symbol": "A", "risk": 30, "per": 8}, stream="stock")
     done = engine.apply({"best": BEST, "filter": "a = 1"}, owner="me")
     assert [(note.subscription, note.new) for note in done.notifications] == [("best", 8)]

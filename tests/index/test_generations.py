@@ -40,7 +40,7 @@ def test_a_batch_keeps_the_generation_it_was_first_matched_with(tmp_path: Path) 
     assert generations.of_batch("another", 0) == 2
 
 
-def test_of_many_that_ask_at_once_all_hear_the_same(tmp_path: Path) -> None:
+def test_many_concurrent_callers_get_the_same_generation(tmp_path: Path) -> None:
     index = SubscriptionIndex(tmp_path)
     recorded: list[tuple[int, int | None]] = []
 
@@ -231,7 +231,7 @@ def test_an_index_that_was_removed_is_not_begun_again_by_a_batch(tmp_path: Path)
     assert not (tmp_path / "index").exists()
 
 
-def test_an_index_that_is_made_anew_in_the_same_place_is_another(tmp_path: Path) -> None:
+def test_a_recreated_index_in_the_same_folder_is_another_index(tmp_path: Path) -> None:
     reader = IndexReader(tmp_path / "index")
     for name in ("old", "new"):
         index = SubscriptionIndex(tmp_path / "index")

@@ -100,7 +100,7 @@ def test_a_template_s_rows_are_spread_and_found(tmp_path: Path, shards: int) -> 
     assert not selected
 
 
-def test_only_the_rows_that_changed_are_written_anew(tmp_path: Path) -> None:
+def test_only_changed_rows_are_written(tmp_path: Path) -> None:
     index = SubscriptionIndex(tmp_path / "index", shards=4)
     prices = list(range(3000))
     rows = {"s": [f"S{n % 30}" for n in range(3000)], "p": prices, "id": [f"n{n}" for n in range(3000)]}
@@ -160,7 +160,7 @@ def test_subscriptions_without_an_access_predicate_are_found_on_any_shard(tmp_pa
     assert found == [{"gone", "all"}, {"sum", "all", "a"}, {"all"}]
 
 
-def test_validity_is_asked_of_the_event_and_the_clock_lets_go(tmp_path: Path) -> None:
+def test_the_event_decides_validity_and_the_clock_frees_space(tmp_path: Path) -> None:
     index = SubscriptionIndex(tmp_path / "index")
     index.subscribe("true", id="early", valid_until=100)
     index.subscribe("true", id="late", valid_from=100)

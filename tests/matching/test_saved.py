@@ -468,7 +468,7 @@ def test_files_left_by_a_crash_are_removed_by_the_next_save(tmp_path: Path) -> N
     open_matcher(tmp_path)
 
 
-def test_a_folder_saved_anew_while_it_is_opened_is_read_again(
+def test_a_folder_saved_again_while_it_is_opened_is_read_again(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read, matcher = saved._read_array, open_matcher(folder)

@@ -118,7 +118,7 @@ def test_an_index_that_may_never_be_compiled_here_is_not(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("name", ["oracle", "counting", "propagation-wp", "static", "dynamic"])
-def test_an_engine_tells_the_same_with_every_matcher(name: str) -> None:
+def test_an_engine_notifies_the_same_with_every_matcher(name: str) -> None:
     def notified(engine: Engine) -> list[tuple[str, str]]:
         engine.subscribe_many("a = :a and b > :b", {"a": [1, 2, 3], "b": [0, 1, 2]}, id="r{row}")
         engine.subscribe("from s where c like 'x%' and a is missing", id="pattern")

@@ -82,7 +82,7 @@ def test_the_oracle_on_a_pair_of_files_finds_values_from_low_to_high(tmp_path: P
 
 
 @pytest.mark.parametrize("name", sorted(registered_matchers()))
-def test_every_matcher_gives_the_ids_that_the_files_ask_for(tmp_path: Path, name: str) -> None:
+def test_every_matcher_finds_the_ids_of_the_files(tmp_path: Path, name: str) -> None:
     subscriptions, events = subscriptions_file(tmp_path), events_file(tmp_path)
     expected = expected_matches(subscriptions, events)
     done = replay(subscriptions, events, name)

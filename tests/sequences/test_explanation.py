@@ -114,7 +114,7 @@ def test_sequences_in_parentheses_are_explained_too() -> None:
     assert (inner.matched, inner.reason.text, inner.nodes[0].stream) == (True, "x.price > 3", "news")
 
 
-def test_the_engine_tells_where_instances_stand_and_why_others_ended() -> None:
+def test_the_engine_explains_instances_and_the_reasons_of_ended_ones() -> None:
     made = Engine(clock=EventClock())
     made.subscribe(AUTQ, id="s")
     made.subscribe_many(AUTQ.replace("99", ":m"), {"m": [98, 1]}, id="m{m}")
@@ -168,7 +168,7 @@ def test_the_engine_explains_a_sequence_with_and_without_an_event() -> None:
         made.explain("nobody")
 
 
-def test_a_sequence_whose_time_is_over_but_that_is_still_held_stands_nowhere() -> None:
+def test_an_expired_sequence_that_is_still_stored_has_no_state() -> None:
     made = Engine(clock=EventClock(), lateness=100)
     made.subscribe("from stock a next stock b", id="x", valid_until=10)
     for end in (5, 20):

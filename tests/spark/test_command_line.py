@@ -275,7 +275,9 @@ def _java() -> str:
     return str(find_java())
 
 
-def test_the_demo_s_second_act_tells_the_same(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo_on_spark_has_the_same_notifications(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tocsin.spark.session.local_session", lambda *_: _Lent(spark))
     done = CliRunner().invoke(app, ["demo", "--flights", "4000"])
     assert done.exit_code == 0, done.exception

@@ -22,7 +22,7 @@ from tocsin.spark.sinks import read_committed
 FILES, EACH = 12, 50
 
 
-def test_killed_streams_lose_nothing_and_tell_nothing_twice(tmp_path: Path) -> None:
+def test_killed_streams_lose_no_notification_and_send_none_twice(tmp_path: Path) -> None:
     _write_events(tmp_path / "events")
     index = SubscriptionIndex(tmp_path / "index", shards=2)
     wanted: dict[int, dict[str, str]] = {}

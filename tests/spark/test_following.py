@@ -101,7 +101,7 @@ def test_subscriptions_that_become_invalid_leave_the_earlier_ones(source: DataFr
     assert "no subscription could be read" in str(errors[0])
 
 
-def test_a_function_that_fails_is_asked_again(source: DataFrame, tmp_path: Path) -> None:
+def test_a_function_that_fails_is_called_again(source: DataFrame, tmp_path: Path) -> None:
     asked, errors = [0], list[TocsinError]()
 
     def subscriptions() -> dict[str, str]:

@@ -119,7 +119,7 @@ def test_a_running_pipeline_follows_its_file(home: Home, tmp_path: Path) -> None
     assert str(errors[0]).startswith(f"{file}:1: subscription `first`")
 
 
-def test_a_pipeline_asks_a_function_and_takes_any_writer(home: Home) -> None:
+def test_a_pipeline_calls_a_function_and_takes_any_writer(home: Home) -> None:
     wanted = {"x": "a = 1"}
     batches: list[list[tuple[str, str]]] = []
 

@@ -17,7 +17,7 @@ def imported_by(source: Path) -> set[Path]:
     return {path / "__init__.py" if path.is_dir() else path.with_suffix(".py") for path in found}
 
 
-def test_compiled_code_is_made_anew_when_anything_it_was_made_from_changes() -> None:
+def test_code_is_recompiled_when_any_of_its_sources_changes() -> None:
     # A constant is compiled into the kernels that use it, whatever file it stands in.
     sources = kernel_sources()
     kernels = {source for source in sources if source.parent.name == "_kernels"}

@@ -8,7 +8,7 @@ from tocsin.views.changes import PointChanges
 from tocsin.views.range_family import RangeFamily
 
 
-def test_messages_that_none_can_hear_are_not_sent() -> None:
+def test_messages_that_affect_no_subscription_are_not_sent() -> None:
     random = np.random.default_rng(3)
     families = [RangeFamily("min"), RangeFamily("min", check=True)]
     x, y = random.integers(0, 100, 40).astype(np.float64), random.integers(0, 20, 40).astype(np.float64)

@@ -80,7 +80,7 @@ def test_a_matcher_that_is_not_there_is_an_error() -> None:
     st.lists(st.tuples(st.booleans(), st.lists(ranges, max_size=10)), max_size=6),
     rectangles,
 )
-def test_coverage_tells_whether_anyone_can_hear(
+def test_coverage_returns_whether_any_subscription_can_be_affected(
     steps: list[tuple[bool, list[tuple[float, float]]]], sides: list[tuple[float, float, float, float]]
 ) -> None:
     coverage, messages = Coverage(), messages_of(sides)

@@ -130,7 +130,7 @@ def test_a_row_that_only_a_removed_subscription_had_is_forgotten() -> None:
     assert following.put("t", 0, None) == {0: (4, None)}
 
 
-def test_a_value_that_changes_its_kind_is_matched_anew() -> None:
+def test_a_value_that_changes_its_kind_is_matched_again() -> None:
     following = Following("select count(*) from table t where a = 1 and b = 1", t=[{"a": 1, "b": 1}])
     assert following.put("t", 0, {"a": 1, "b": True}) == {0: (1, 0)}
     assert following.put("t", 0, {"a": 1.0, "b": 1.0}) == {0: (0, 1)}
@@ -176,7 +176,7 @@ def test_a_template_enters_by_the_column_and_numbers_may_come_again() -> None:
     assert following.put("t", 0, None) == {}
 
 
-def test_a_condition_that_is_too_large_is_refused_and_nothing_is_held() -> None:
+def test_a_condition_that_is_too_large_is_refused_and_nothing_is_stored() -> None:
     clauses = " and ".join(f"(a{i} = 1 or b{i} = 2 or c{i} = 3)" for i in range(12))
     following = Following("select count(*) from table t where a = 1 and b = 1", t=[])
     large = compile_view(view_of(f"select * from table t where {clauses}"), "large")

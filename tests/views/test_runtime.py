@@ -161,7 +161,7 @@ def test_a_dry_run_begins_with_empty_tables_and_changes_none() -> None:
     assert runtime.answer(0) == 1
 
 
-def test_an_explanation_tells_the_answer_that_an_event_would_give() -> None:
+def test_an_explanation_has_the_answer_after_the_event() -> None:
     runtime = new_runtime("select max(x) from table t where x < 9")
     process(runtime, [row(1, k=1, x=5)])
     asked = Subscription("v", view_of("select max(x) from table t where x < 9"))

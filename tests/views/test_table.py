@@ -50,7 +50,7 @@ def test_a_row_replaces_that_of_its_key_whole() -> None:
     assert rows_of(table) == [{"k": "a", "z": "new"}]
 
 
-def test_a_row_older_than_the_one_held_is_late() -> None:
+def test_a_row_older_than_the_stored_one_is_late() -> None:
     table = StoredTable("t", ("k",))
     upsert(table, {"k": 1, "x": 1}, 5)
     assert upsert(table, {"k": 1, "x": 2}, 4) is None

@@ -162,7 +162,7 @@ def _without_contradiction(done: Sequence[Done]) -> Iterator[Done]:
             yield one
         else:
             listed = ", ".join(f"{strategy} {count:,.0f}" for strategy, count in counts.items())
-            yield Done(one.task, fault=f"strategies have told different numbers of changed answers: {listed}")
+            yield Done(one.task, fault=f"strategies have different numbers of changed answers: {listed}")
 
 
 def closing_table(measurements: Sequence[Measurement]) -> list[Measurement]:

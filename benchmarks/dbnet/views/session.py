@@ -206,7 +206,7 @@ def check_family(family: RangeFamily, now: Recomputation, changes: PointChanges,
     if wrong is not None:
         shown = [None if one is None else tuple(one) for one in wrong]
         raise MatcherError(
-            f"recomputing gives {len(expected):,} changes of {len(numbers):,} answers, {len(told):,} were told;"
+            f"recomputing gives {len(expected):,} changes of {len(numbers):,} answers, {len(told):,} were reported;"
             f" the first that differs is {shown[1]}, and should be {shown[0]} (change, subscription, old, new)"
         )
 
@@ -220,7 +220,7 @@ def check_answers(
         told = (
             f"{whose} answers {found} to subscription {number}"
             if whose
-            else f"subscription {number} was told {found}"
+            else f"subscription {number} has {found}"
         )
         raise MatcherError(f"{told}, and recomputing gives {meant}")
 

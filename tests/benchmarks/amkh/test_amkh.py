@@ -103,7 +103,7 @@ def test_plots_are_drawn(report: Report, tmp_path: Path) -> None:
     assert all(path.stat().st_size > 1_000 for path in drawn)
 
 
-def test_one_experiment_and_one_matcher_may_be_asked_for() -> None:
+def test_one_experiment_and_one_matcher_can_be_chosen() -> None:
     found = run(replace(TINY, sizes=(300,)), matcher=["opindex"], experiments=["time"])
     assert {one.details["experiment"] for one in found.measurements} == {"time"}
     assert {one.details["matcher"] for one in found.measurements} == {"opindex"}

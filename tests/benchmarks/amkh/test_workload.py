@@ -55,7 +55,7 @@ def test_an_event_has_all_attributes() -> None:
 
 
 @pytest.mark.parametrize("share", [0.02, 0.1, 0.5, 0.8, 1.0])
-def test_inequalities_hold_as_often_as_is_asked(share: float) -> None:
+def test_inequalities_hold_with_the_given_probability(share: float) -> None:
     parameters = replace(FIGURE_1, equal_share=0.0, selectivity=share)
     _, ops, constants = table(drawn(parameters), parameters)
     reach = np.where(ops == Op.LT, constants - 6, 95 - constants)[:, 2]

@@ -94,7 +94,7 @@ def test_the_primary_attribute_has_one_value_in_all_three_steps() -> None:
         assert all(name in attributes(rows, alias) for alias in "abc")
 
 
-def test_attributes_are_chosen_for_all_steps_alike_or_for_each_anew() -> None:
+def test_attributes_are_chosen_for_all_steps_together_or_for_each_step() -> None:
     alike, anew = drawn(), drawn(Parameters(by_step=True))
     assert len(alike) == 4 * 3 * 6
     assert all(attributes(rows, "a") == attributes(rows, "b") == attributes(rows, "c") for rows in alike)
@@ -236,7 +236,7 @@ def test_a_made_up_feed_is_as_large_as_the_paper_s() -> None:
 
 
 @pytest.mark.parametrize("kind", feeds.TEMPLATES)
-def test_a_feed_s_templates_ask_for_sites_and_popularities(kind: feeds.Kind) -> None:
+def test_a_feed_s_templates_test_sites_and_popularities(kind: feeds.Kind) -> None:
     (rows,) = feeds.make_feed(500, 20).subscriptions(kind, 1_000)
     template = rows.template()
     assert isinstance(template.query, Sequence)

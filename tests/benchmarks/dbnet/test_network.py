@@ -89,7 +89,7 @@ def test_every_experiment_simulates_its_strategies_and_shows_its_figures(report:
     assert report.parameters["field_bytes"] == 8
 
 
-def test_all_strategies_tell_the_same_number_of_answers(report: Report) -> None:
+def test_all_strategies_change_the_same_number_of_answers(report: Report) -> None:
     for experiment in EXPERIMENTS:
         changed = values(report, experiment, "told")
         for at in {at for _, at in changed}:
@@ -199,7 +199,7 @@ def test_a_simulation_that_fails_is_named_and_the_others_go_on(monkeypatch: pyte
     assert set(values(report, "full", "traffic")) == {("S-CN", 200)}
 
 
-def test_strategies_that_tell_different_numbers_have_failed() -> None:
+def test_strategies_with_different_numbers_of_changes_have_failed() -> None:
     def run_tasks(some: Sequence[Task], _: object) -> list[Done]:
         done = [perform(task) for task in some]
         wrong = [
@@ -208,7 +208,7 @@ def test_strategies_that_tell_different_numbers_have_failed() -> None:
         return [replace(done[0], figures=tuple(wrong)), *done[1:]]
 
     report = run(TINY, strategy=["S-UN", "S-CN"], experiments=["full"], run_tasks=run_tasks)
-    assert "full, S-CN, 200: strategies have told different numbers" in str(report.parameters["failed"])
+    assert "full, S-CN, 200: strategies have different numbers" in str(report.parameters["failed"])
     assert not report.measurements
 
 

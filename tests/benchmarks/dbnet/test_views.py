@@ -101,14 +101,14 @@ def test_every_kind_and_the_matchers_take_part(report: Report) -> None:
     assert len(set(counts.values())) == 1
 
 
-def test_databases_are_asked_in_two_ways(report: Report) -> None:
+def test_databases_are_queried_in_two_ways(report: Report) -> None:
     times = values(report, "databases", "times as fast")
     rivals = ["SQLite", *(["DuckDB"] if find_spec("duckdb") else [])]
     ways = (", all ranges around x", ", only answers that may change")
     assert set(times) == {(f"{rival}{way}", 100) for rival in rivals for way in ways}
 
 
-def test_a_database_that_tells_something_else_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_with_another_answer_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     class Silent:
         def update(self, *_: float) -> tuple[np.ndarray, np.ndarray]:
             return np.empty(0, dtype=np.int64), np.empty(0)
@@ -137,7 +137,7 @@ def test_wrong_answers_are_found() -> None:
     with pytest.raises(MatcherError, match="the server answers"):
         check_answers(family.answers.answer, other, ranges.numbers, "the server")
     elsewhere = Recomputation("max", points.x, points.y, ranges.lows, ranges.highs)
-    with pytest.raises(MatcherError, match=r"were told; the first that differs is \(\d+, "):
+    with pytest.raises(MatcherError, match=r"were reported; the first that differs is \(\d+, "):
         check_family(family, elsewhere, updates.changes, ranges.numbers)
 
 

@@ -17,7 +17,7 @@ def subscriptions() -> Iterator[NumberedSubscriptions]:
     return Workload(FEW, seed=5).subscriptions(0, COUNT, batch=90)
 
 
-def test_templates_and_texts_ask_the_same() -> None:
+def test_templates_and_texts_are_the_same_queries() -> None:
     by_template, by_text = Engine(), Engine()
     for one in templates(subscriptions()):
         made = by_template.subscribe_many(one.text, one.with_ids(), id="id")

@@ -92,7 +92,7 @@ def test_a_fall_to_another_rows_height_at_its_x_ends_where_somebody_knows_that_r
     assert passed.is_reached.tolist() == [True] + [False] * 5
 
 
-def test_who_loses_the_minimum_asks_and_gets_the_stairs_on_both_sides() -> None:
+def test_a_subscription_that_loses_its_minimum_requests_the_stairs_on_both_sides() -> None:
     minima = minima_of(TABLE, [(15, 95), (35, 75)])
     passed = follow(minima, ((20, 3), (20, 4)), ((50, 5), (50, 20)))
     # The first change is still a minimum of one; the second one's next minimum is elsewhere.
@@ -109,7 +109,7 @@ def test_several_equal_rows_are_lost_one_by_one() -> None:
     assert len(passed.requests.x) == 3
 
 
-def test_changes_before_one_of_a_row_that_is_not_held_are_made() -> None:
+def test_changes_before_the_change_of_a_missing_row_are_applied() -> None:
     minima = minima_of(TABLE, RANGES)
     with pytest.raises(PointError, match=r"change 1: its old point \(41\.0, 12\.0\) is not held"):
         follow(minima, ((50, 5), None), ((41, 12), None), ((70, 6), None))

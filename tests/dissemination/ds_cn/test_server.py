@@ -129,7 +129,7 @@ def sent(walked: Walked) -> list[tuple[int, ...]]:
     )
 
 
-def test_a_walk_asks_from_owner_to_owner_until_a_row_is_low_enough() -> None:
+def test_a_walk_goes_from_owner_to_owner_until_a_row_is_low_enough() -> None:
     # Owners: 0 has 10 and 20, 1 has 30 and 40, 2 has 50 to 70, 3 has 100.
     walked = walked_from(split_at(25, 45, 75), TABLE, ((40, 12), (40, 4)))
     assert sent(walked) == [(1, 0, 3, 0), (0, 1, 3, 1), (1, 2, 3, 0), (2, 3, 3, 1), (3, 1, 3, 2)]
@@ -174,7 +174,7 @@ def test_a_row_that_moves_is_reported_by_its_old_owner() -> None:
     assert (3, 1, 3, 0) in sent(walked)
 
 
-def test_rows_come_from_owners_that_were_asked_and_are_charged() -> None:
+def test_rows_come_from_visited_owners_and_are_charged() -> None:
     for seed in range(60 if LONG else 4):
         world = make_world(seed, nodes=30, rows=60, events=100, splitting=list(Splitting)[seed % 3])
         can = world.setting.can
@@ -195,7 +195,7 @@ def test_rows_come_from_owners_that_were_asked_and_are_charged() -> None:
                 assert last < max(walked.coordinators.step[change], 1)
 
 
-def test_changes_before_one_of_a_row_that_is_not_held_are_made() -> None:
+def test_changes_before_the_change_of_a_missing_row_are_applied() -> None:
     x, y = np.array(TABLE, dtype=float).T
     rows = DistributedServer(split_at(45), "min", x, y)
     with pytest.raises(PointError, match=r"change 1: its old point \(41\.0, 12\.0\) is not held"):

@@ -23,7 +23,7 @@ def all_changes(world: World) -> PointChanges:
 
 
 @pytest.mark.parametrize("kind", ["min", "max"])
-def test_a_picture_of_updates_tells_every_sort_that_occurs(kind: str) -> None:
+def test_a_picture_of_updates_shows_every_kind_that_occurs(kind: str) -> None:
     prepared = prepare(pictured(Scenario(kind=kind, nodes=12, physical=60, subscriptions=100)))
     chapters = choose_events(prepared.queries, prepared.changes)
     sorts = [one.kind for one in chapters]

@@ -263,7 +263,7 @@ def test_replicas_share_the_rows_they_began_with_but_not_their_changes() -> None
     assert queries.new_server().nbytes > 0
 
 
-def test_a_row_that_is_not_held_or_held_already_is_named_with_its_change() -> None:
+def test_a_missing_or_duplicate_row_is_named_with_its_change() -> None:
     server = small().new_server()
     fine: Change = (JoinSide.R, 3, ABSENT, (9.0, 15.0))
     with pytest.raises(

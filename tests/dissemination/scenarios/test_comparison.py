@@ -22,7 +22,7 @@ def prepared() -> Prepared:
     )
 
 
-def test_a_comparison_tells_of_every_batch_and_gives_a_result_for_each(prepared: Prepared) -> None:
+def test_a_comparison_reports_every_batch_and_returns_a_result_for_each_strategy(prepared: Prepared) -> None:
     progress: list[tuple[str, int]] = []
     results = list(compare(prepared, ["S-UN", "S-CN"], 20, lambda *one: progress.append(one)))
     assert progress == [

@@ -69,7 +69,7 @@ def test_the_same_seed_draws_the_same() -> None:
     assert not np.array_equal(draw_points(500, seed=2).x, points.x)
 
 
-def test_updates_are_as_ignorable_as_asked_for() -> None:
+def test_the_share_of_ignorable_updates_is_as_given() -> None:
     points = draw_points(2_000, decimals=-1)  # two rows share an x
     assert not any(ignorable(points, draw_updates(points, 500)))
     assert all(ignorable(points, draw_updates(points, 500, spikes=0, ignorable=1.0)))

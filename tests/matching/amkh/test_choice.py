@@ -92,7 +92,7 @@ def test_few_clauses_are_hashed_where_schemas_are_as_many_as_subscriptions() -> 
     assert chosen.width == 1
 
 
-def test_there_are_no_more_classes_than_clauses_are_worth() -> None:
+def test_there_are_no_more_classes_than_clauses_justify() -> None:
     sample = [[Coordinate("a", is_equality=False)]] * 100
     many, few = Figures(0, 10_000, selectivity=0.01), Figures(0, 8, selectivity=0.01)
     assert choose({"a": few}, sample, 100_000).classes <= 4

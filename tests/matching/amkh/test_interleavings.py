@@ -236,7 +236,7 @@ def test_the_scheme_follows_the_subscriptions() -> None:
     )
 
 
-def test_all_are_hashed_anew_a_few_for_each_event() -> None:
+def test_all_are_hashed_again_a_few_for_each_event() -> None:
     matcher = Amkh()
     add(matcher, *(f"a = {i} and b > {i % 7}" for i in range(1000)))
     one = matcher.stats().bytes
@@ -431,7 +431,7 @@ def test_a_subscription_that_never_matches_is_in_no_bucket() -> None:
     check_invariants(matcher)
 
 
-def test_statistics_tell_which_attributes_are_rare() -> None:
+def test_statistics_find_rare_attributes() -> None:
     events = [{"a": 1, "b": 1, "rare": 1} if i % 100 == 0 else {"a": 1, "b": i} for i in range(2000)]
     matcher = Amkh(statistics=Statistics.of(events))
     add(matcher, "a = 1 and rare = 1", "a = 2 and b = 2 and rare = 3")

@@ -31,7 +31,7 @@ def examined(matcher: Amkh, event: dict[str, int]) -> int:
     return matcher.examined().examined
 
 
-def test_subscriptions_are_hashed_anew_when_other_attributes_are_rare() -> None:
+def test_subscriptions_are_hashed_again_when_other_attributes_are_rare() -> None:
     matcher, oracle = Amkh(), Oracle()
     texts = [f"a{i % 20} > {i % 7} and b{i // 20 % 20} > {i % 5}" for i in range(2000)]
     for each in (matcher, oracle):

@@ -128,7 +128,7 @@ def test_without_aliases_classes_and_equalities_are_apart() -> None:
     assert made.lookup(read_event(EVENTS[1])).examined == (1, 2, 5, 6, 7)
 
 
-def test_no_more_buckets_are_looked_for_than_a_schema_has() -> None:
+def test_no_more_buckets_are_probed_than_a_schema_has() -> None:
     made = Amkh(general=1, classes=math.inf)
     texts = ["a = 1 and b > 100", *(f"b > {i}" for i in range(50))]
     made.add(ConjunctionBatch.of((i, to_dnf(parse_condition(text))) for i, text in enumerate(texts)))

@@ -273,7 +273,7 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, object], mess
         create_matcher("be-tree", **options)
 
 
-def test_the_directory_of_a_node_is_looked_up_where_it_is_larger_than_the_event() -> None:
+def test_a_large_directory_is_probed_by_the_event_s_fields() -> None:
     texts = [f"a = 1 and b{i} = 1" for i in range(200)] + ["a = 2 and b0 = 1"]
     matcher = tree(*texts, capacity=1)
     state = matcher._state
@@ -284,7 +284,7 @@ def test_the_directory_of_a_node_is_looked_up_where_it_is_larger_than_the_event(
     assert found(matcher, a=1, **{f"b{i}": 1 for i in range(200)}) == list(range(200))
 
 
-def test_a_window_begins_anew_when_a_matcher_is_opened(tmp_path: Path) -> None:
+def test_a_window_restarts_when_a_matcher_is_opened(tmp_path: Path) -> None:
     matcher = BeTree(window=100)
     add(matcher, [(0, "a = 1")])
     matcher.match(EventBatch.of_dicts([{"a": 1}] * 99))

@@ -262,7 +262,7 @@ def test_rows_without_columns_are_events_without_attributes() -> None:
     assert holding("oracle", [parse_condition("true")]).match(arrow_events(empty)).to_lists() == [[0], [0]]
 
 
-def test_a_batch_is_encoded_anew_when_the_vocabulary_has_changed() -> None:
+def test_a_batch_is_encoded_again_when_the_vocabulary_has_changed() -> None:
     matcher = holding("propagation-wp", [parse_condition("a = 'x'")])
     batch = arrow_events(pa.table({"a": ["x", "y"], "b": [1, 2]}))
     assert matcher.match(batch).to_lists() == [[0], []]

@@ -227,7 +227,7 @@ def test_released_predicates_leave_the_vocabulary_empty(
     assert_empty(vocabulary)
 
 
-def test_the_members_of_a_list_are_held_once_also_where_vocabularies_are_joined() -> None:
+def test_the_members_of_a_list_are_stored_once_also_if_vocabularies_are_joined() -> None:
     vocabulary = Vocabulary()
     encoded = vocabulary.encode(
         Predicate(Attribute("a"), Operator.IN, (literal("x"), literal("y"), literal(TIMES[0])))
@@ -327,7 +327,7 @@ def test_the_version_changes_when_another_attribute_is_compared_with_timestamps(
     ]
 
 
-def test_a_test_of_one_attribute_is_not_asked_of_another_until_it_is_held_there() -> None:
+def test_a_test_of_one_attribute_is_not_evaluated_for_another_until_it_is_stored_there() -> None:
     vocabulary = Vocabulary()
     for text in ("a starts with 'x'", "b = 1", "b contains 'z'"):
         hold(vocabulary, text)

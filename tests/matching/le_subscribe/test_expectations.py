@@ -190,7 +190,7 @@ def _slots_of_key(matcher: ClusteredMatcher, entry: int) -> list[int]:
     return [a >> 32, a & 0xFFFFFFFF]
 
 
-def test_the_parts_of_a_wider_schema_tell_of_it() -> None:
+def test_a_wider_schema_uses_the_factors_of_its_parts() -> None:
     matcher = Static(max_attributes=3, statistics=history(("city", "country")))
     matcher.add(subscriptions(60_000))
     matcher.cluster()

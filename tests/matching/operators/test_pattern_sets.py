@@ -38,7 +38,7 @@ def test_too_little_memory_divides_a_set_and_loses_nothing(
     held.check(*texts(300, 3), (1, "zzz"), (2, "zzz"))
 
 
-def test_a_text_that_re2_gives_up_on_is_asked_again_in_halves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_that_re2_gives_up_on_is_matched_again_in_halves(monkeypatch: pytest.MonkeyPatch) -> None:
     answered = re2.Set.Match
     given_up: list[int] = []
 
@@ -56,7 +56,7 @@ def test_a_text_that_re2_gives_up_on_is_asked_again_in_halves(monkeypatch: pytes
     assert given_up
 
 
-def test_a_pattern_that_re2_gives_up_on_even_alone_is_asked_by_itself(
+def test_a_pattern_that_re2_cannot_match_in_a_set_is_matched_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(re2.Set, "Match", lambda *_: None)

@@ -131,7 +131,7 @@ def test_a_stream_that_does_not_change_moves_nothing() -> None:
     assert matcher._state.totals[Total.MOVES] <= 30  # one in a hundred, by chance
 
 
-def test_events_are_numbered_anew_when_counters_can_hold_no_more() -> None:
+def test_event_numbers_restart_when_counters_are_full() -> None:
     matcher = OpIndex()
     clauses = to_cnf(parse_condition("(a = 1 or b = 1) and (c = 1 or d = 1)"))
     matcher.add(ConjunctionBatch.of([(1, to_dnf(parse_condition("a = 1 and b = 1"))), (2, clauses)]))
@@ -191,7 +191,7 @@ def test_a_long_list_beside_many_equalities_takes_no_more_room_than_it_needs() -
     assert matcher.stats().bytes < 3 * before
 
 
-def test_a_form_with_very_many_pivots_is_looked_at_for_every_event() -> None:
+def test_a_cnf_with_very_many_pivots_is_visited_by_every_event() -> None:
     matcher = OpIndex()
     clause = [" or ".join(f"{name}{i} = 1" for i in range(800)) for name in "ab"]
     matcher.add(ConjunctionBatch.of([(1, to_cnf(parse_condition(f"({clause[0]}) and ({clause[1]})")))]))
@@ -317,7 +317,7 @@ def test_statistics_and_a_predicate_that_python_answers() -> None:
     ).to_lists() == [[1], []]
 
 
-def test_an_event_is_counted_once_however_often_it_is_looked_at() -> None:
+def test_an_event_is_counted_once_however_often_it_is_matched() -> None:
     matcher = OpIndex()
     ids = np.arange(30_000)
     matcher.add(ConjunctionBatch.of_rows(ids, Template("a = :x").bind_many({"x": ids})))

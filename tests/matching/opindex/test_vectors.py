@@ -88,7 +88,7 @@ def test_table_1(name: str, event: dict[str, object], wanted: list[int]) -> None
     assert match(matcher, event) == [wanted]
 
 
-def test_only_the_lists_of_an_events_pivots_are_looked_at() -> None:
+def test_only_the_lists_of_an_events_pivots_are_searched() -> None:
     matcher = OpIndex()
     add(matcher, *TABLE_1)
     assert figures(matcher, {"A": 2, "B": 6}) == ([1, 4], 1)

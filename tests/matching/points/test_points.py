@@ -140,7 +140,7 @@ def test_a_view_of_many_ranges_is_one_tree_and_survives_its_folder(tmp_path: Pat
     assert any(match(opened, *asked))
 
 
-def test_more_shapes_than_an_event_is_asked_about_are_matched_all_the_same() -> None:
+def test_shapes_beyond_the_limit_are_matched_too() -> None:
     matcher = create_matcher("points")
     count = MOST_SHAPES + 20
     add(matcher, *((i, parse_condition(f"a{i} > 3")) for i in range(count)))

@@ -45,7 +45,7 @@ def test_the_rows_of_a_template_count_each() -> None:
     st.integers(1, 20),
     st.integers(2, 4),
 )
-def test_no_group_that_is_left_out_is_asked_more(sets: list[set[str]], most: int, width: int) -> None:
+def test_no_excluded_group_is_more_frequent(sets: list[set[str]], most: int, width: int) -> None:
     found = candidate_groups(
         conjunctions(*(" and ".join(f"{name} = 1" for name in names) for names in sets)),
         most=most,

@@ -105,7 +105,7 @@ def test_without_a_group_attributes_are_taken_to_be_independent() -> None:
     assert together.joint_probability(asked) == pytest.approx(1 / 6)  # type: ignore[arg-type]
 
 
-def test_of_a_combination_that_is_not_frequent_the_rest_tells_the_average() -> None:
+def test_the_probability_of_a_rare_combination_is_the_average_of_the_rest() -> None:
     rows = [{"a": 0, "b": 0}] * 60 + [{"a": i, "b": i} for i in range(1, 41)]
     statistics = Statistics.of(rows, groups=[("a", "b")], top=1)
     rare = [parse_condition("a = 7"), parse_condition("b = 7")]
@@ -215,7 +215,7 @@ def test_merged_parts_keep_every_event_and_come_near_the_whole() -> None:
             assert found.up_to(limit) == pytest.approx(wanted.up_to(limit), abs=wanted.count / 16)
 
 
-def test_the_summary_tells_the_most_frequent_attributes() -> None:
+def test_the_summary_has_the_most_frequent_attributes() -> None:
     rows: list[Mapping[str, object]] = [{"a": i, "b": "x"} for i in range(3)]
     statistics = Statistics.of([*rows, {"a": "s"}], groups=[("a", "b")])
     assert statistics.summary(most=1).splitlines() == [

@@ -107,7 +107,7 @@ def test_equalities_with_stored_values_are_keys() -> None:
     assert len(both.nodes[0].guard.test.program) == 4
 
 
-def test_an_iteration_asks_while_on_both_its_edges() -> None:
+def test_an_iteration_evaluates_while_on_both_edges() -> None:
     node = automaton("AutQ").nodes[0]
     assert node.rebind is not None
     assert asked(node, node.rebind) == ["price < last.price"]
@@ -160,7 +160,7 @@ def test_predicates_without_a_program_are_columns() -> None:
     assert "[t like 'a_b'] is true" in asked(compiled.nodes[0], compiled.edges[1])[0]
 
 
-def test_a_bound_of_the_duration_frees_state_and_is_asked_no_more() -> None:
+def test_a_bound_of_the_duration_frees_state_and_is_not_evaluated_again() -> None:
     compiled = automaton(
         "from s a next s b on duration < 9 and b.x > a.x fold s c where duration <= 7 within 20 ticks"
     )
@@ -173,7 +173,7 @@ def test_a_bound_of_the_duration_frees_state_and_is_asked_no_more() -> None:
     assert program_lines(compiled.edges[0].test.program) == ["0: duration <= 3"]
 
 
-def test_a_bound_on_a_single_event_is_asked() -> None:
+def test_a_bound_on_a_single_event_is_evaluated() -> None:
     assert program_lines(automaton("from s a within 5 ticks").edges[0].test.program) == ["0: duration <= 5"]
 
 
@@ -216,7 +216,7 @@ def test_a_condition_that_never_holds_compiles_and_never_starts() -> None:
     assert program_lines(without.edges[0].test.program) == ["0: 0 < 0"]
 
 
-def test_without_indexes_programs_ask_everything() -> None:
+def test_without_indexes_programs_evaluate_everything() -> None:
     expression = compiled("from s a where a.x = 1 next s b on b.y in (1, 2) where b.z = 3").expression
     made = compile_expression(expression, index_edges=False)
     assert (static(made.edges[0].test), statics(made)) == ("", [("y in (1, 2)", "")])

@@ -101,7 +101,7 @@ def test_predicates_that_sql_cannot_decide_are_left_to_the_index(text: str) -> N
         checks(text)
 
 
-def test_places_are_numbered_as_they_are_asked_for() -> None:
+def test_attributes_are_numbered_in_the_order_of_lookups() -> None:
     places = CheckedAttributes(KINDS)
     found = [places.find(path) for path in ("word", "b", "moment", "b", "nowhere", "flag")]
     assert [place and (place.number, place.position) for place in found] == [

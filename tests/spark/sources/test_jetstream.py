@@ -118,7 +118,7 @@ def test_messages_that_leave_after_they_were_read_are_not_lost(
             next(reading)
 
 
-def test_a_consumer_that_the_server_removed_is_made_anew(
+def test_a_consumer_that_the_server_removed_is_created_again(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jetstream, "_BATCH", 4)

@@ -215,7 +215,7 @@ def test_a_limit_counts_messages_not_numbers(stream: Stream) -> None:
     reader.stop()
 
 
-def test_a_stream_made_anew_is_noticed(stream: Stream, reader: _StreamReader) -> None:
+def test_a_recreated_stream_is_noticed(stream: Stream, reader: _StreamReader) -> None:
     stream.publish(*range(5))
     stream.do(lambda js: js.delete_stream(stream.name))
     anew = Stream(stream.server, stream.name)

@@ -119,7 +119,7 @@ def candidates(attributes: Attributes, general: int | None = None, classes: int 
 def cost_of(scheme: Scheme, attributes: Attributes, sample: Sample, population: int) -> Cost:
     """Return the expected cost of an event under a scheme, by a sample of the subscriptions.
 
-    Attributes are taken to be independent. How many schemas there are in all is told by how many of the sample are
+    Attributes are taken to be independent. The number of schemas in all is estimated by how many of the sample are
     alone in theirs.
     """
     schemas: Counter[tuple[Hashable, ...]] = Counter()

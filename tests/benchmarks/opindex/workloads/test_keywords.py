@@ -88,7 +88,7 @@ def test_queries_have_one_to_four_different_words_that_are_there(corpus: Corpus)
     assert (corpus.document_frequencies()[np.unique(found.attributes)] > 0).all()
 
 
-def test_words_that_stand_nearly_everywhere_are_asked_for_less_than_frequent_ones() -> None:
+def test_nearly_ubiquitous_words_are_queried_less_than_frequent_ones() -> None:
     # Word 0 is in every document, word 1 in a third of them, and each of the others in one.
     rows = [[0] + [1] * (i % 3 == 0) + [2 + i] for i in range(300)]
     offsets = np.cumsum([0, *map(len, rows)])

@@ -52,7 +52,7 @@ def test_events_hold_words_as_often_as_is_said(share: float | None, expected: fl
     assert {value for value in values if isinstance(value, str)} <= set(workload.words)
 
 
-def test_batches_of_any_size_ask_the_same() -> None:
+def test_batches_of_any_size_have_the_same_queries() -> None:
     whole = predicates(PrefixWorkload(FEW, seed=5), 40_000)
     workload = PrefixWorkload(FEW, seed=5)
     parts = [
