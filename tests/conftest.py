@@ -1,4 +1,4 @@
-"""How thoroughly random tests look.
+"""The profiles of random tests.
 
 `make test` looks at the same random cases every time, so that a change is judged by itself; `make test-long`
 (TOCSIN_TEST_PROFILE=long) looks at many more, and at new ones each time. `brief` is for what is run over again
@@ -39,7 +39,7 @@ _PLACES: Final = {folder: place for place, folder in enumerate((*_FIRST_HALF, *_
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put tests in order, and pass over what takes long, unless it is asked for."""
+    """Order the tests, and skip long ones unless they are selected."""
     items.sort(key=_place)
     if os.environ.get("TOCSIN_TEST_PROFILE") != "long":
         skipped = pytest.mark.skip(reason="it takes long: `make test-long`")

@@ -15,7 +15,7 @@ class Ended(NamedTuple):
 
 
 def benchmark(*arguments: object) -> Ended:
-    """Return how a command line ended, with what it printed."""
+    """Run a command line, and return its exit code and output."""
     output = StringIO()
     with redirect_stdout(output), redirect_stderr(output):
         code = main([str(one) for one in arguments])

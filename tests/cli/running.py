@@ -9,14 +9,14 @@ from pathlib import Path
 
 
 def tocsin(*arguments: str | Path, stdin: str | bytes = "") -> subprocess.CompletedProcess[str]:
-    """Return how `tocsin …` ended, with what it printed."""
+    """Run `tocsin …`, and return its exit code and output."""
     return run_module("tocsin", *arguments, stdin=stdin)
 
 
 def run_module(
     module: str, *arguments: str | Path, stdin: str | bytes = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Return how `python -m module …` ended, with what it printed."""
+    """Run `python -m module …`, and return its exit code and output."""
     return subprocess.run(
         [sys.executable, "-m", module, *map(str, arguments)],
         input=stdin if isinstance(stdin, str) else stdin.decode(),

@@ -1,4 +1,4 @@
-"""What every registered matcher must do. A matcher joins by being registered; nothing is copied."""
+"""The contract of matchers. It tests every registered matcher; no test is copied."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Add(Struct, frozen=True):
 
 
 class Remove(Struct, frozen=True):
-    """Ids to remove; some may not be held."""
+    """Ids to remove; some may not be stored."""
 
     ids: tuple[int, ...]
 

@@ -1,4 +1,4 @@
-"""What strategies say that they keep, against counting it."""
+"""The stored state that strategies report, compared with a count."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def expected(strategy: Strategy, rows: list[float]) -> tuple[int, int, int]:
 
 
 def shared(strategy: Strategy, ranges: list[tuple[float, float]], rows: list[float]) -> int:
-    """Return how many rows gateways keep, each those of the widest range that holds its subscriptions'."""
+    """Return the number of rows at gateways: each stores the rows of the range that covers its subscriptions."""
     of_gateway = defaultdict(list)
     for gateway, ends in zip(strategy.gateways.tolist(), ranges, strict=True):
         of_gateway[gateway].append(ends)

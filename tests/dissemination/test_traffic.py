@@ -1,4 +1,4 @@
-"""What a run costs is what its lines add up to."""
+"""The costs of a run are the sums of its messages."""
 
 from __future__ import annotations
 

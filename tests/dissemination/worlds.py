@@ -1,4 +1,4 @@
-"""Small worlds in which strategies are tried: a network, rows, ranges, and changes with what they should alter."""
+"""Small worlds to test strategies: a network, rows, ranges, and changes with their expected effects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Point = tuple[float, float]
 
 
 class World(Struct, frozen=True):
-    """Where strategies are tried, what is asked, and batches of changes."""
+    """A setting for strategies, the queries, and batches of changes."""
 
     setting: Setting
     queries: RangeQueries
@@ -69,7 +69,7 @@ def make_world(
 def _changes(
     random: np.random.Generator, points: list[Point], events: int, width: int, kind: str
 ) -> list[tuple[Point, Point]]:
-    """Return changes of every sort: rows come, go, move, rise, fall, stay, drop below all others and come back."""
+    """Return changes of every kind: rows are added, removed, move, rise, fall, stay, drop below all others and return."""
     made: list[tuple[Point, Point]] = []
     heights = 5 if kind == "distinct" else width
 

@@ -1,4 +1,4 @@
-"""What the documents show is true: subscriptions parse, and Python examples run (pytest collects those itself)."""
+"""The documents are right: subscriptions parse, and Python examples run (pytest collects those itself)."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What a matcher refuses leaves the engine as it was: all at once, or not at all."""
+"""A refused subscription leaves the engine unchanged."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def notified(engine: Engine) -> list[str]:
 
 
 def refuse(engine: Engine, monkeypatch: pytest.MonkeyPatch, fault: BaseException) -> None:
-    """Let the engine's matcher take half of what it is given next, and then fail."""
+    """Let the engine's matcher fail half-way through its next batch."""
     add = engine._store.filters.matcher.add
 
     def failing(batch: ConjunctionBatch) -> None:

@@ -1,4 +1,4 @@
-"""Sequences in the engine: who hears what, from when on, and in which order."""
+"""Sequences in the engine: notifications, their beginning, and their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many calls an event takes through Tocsin's files: no more than docs/architecture.md says."""
+"""The calls of an event in Tocsin's files: at most as many as in docs/architecture.md."""
 
 from __future__ import annotations
 

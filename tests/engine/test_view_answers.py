@@ -1,4 +1,4 @@
-"""Views in the engine: every answer, after every change, is what looking at all rows anew would give."""
+"""Views in the engine: every answer, after every change, equals the answer recomputed from all rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a process that matches with an index finds: by the router and the shards, as Spark's workers do."""
+"""The matches that a process finds with an index, by the router and the shards, as Spark's workers do."""
 
 from __future__ import annotations
 

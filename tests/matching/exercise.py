@@ -55,7 +55,7 @@ def exercise(matcher: Matcher) -> None:
 
 
 def _read_only(*ids: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return ids as they come from memory that is another library's."""
+    """Return ids in memory that another library owns."""
     array = np.array(ids, dtype=np.int64)
     array.flags.writeable = False
     return array

@@ -13,7 +13,7 @@ from tocsin.matching import ConjunctionBatch, EventBatch, Matcher, Oracle
 from tocsin.model import Condition, read_event
 
 Step = tuple[str, object]
-"""What is done: `add` with texts, `remove` with a number, `match` with events, or something of the matcher's own."""
+"""An action: `add` with texts, `remove` with a number, `match` with events, or something of the matcher's own."""
 
 
 def play(
@@ -25,7 +25,7 @@ def play(
     own: Callable[[str, object], None],
     check: Callable[[], None],
 ) -> None:
-    """Play all steps, comparing matches with the oracle's and checking after each; then remove what is left."""
+    """Play all steps, compare matches with the oracle's and check after each; then remove the rest."""
     oracle = Oracle()
     random = np.random.default_rng(seed)
     held: list[int] = []

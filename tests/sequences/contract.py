@@ -1,4 +1,4 @@
-"""What every runner of sequences does, checked against the oracle.
+"""The contract of sequence matchers, checked against the oracle.
 
 `CONTRACT` holds the checks by name; each takes a `Subject`, that is, how a runner is made and how a query is prepared
 for it. A failure shows the script that was run, and the missing and the surplus matches.
@@ -36,7 +36,7 @@ def _prepare(query: Sequence, ticks: Ticks, *, full: bool) -> CompiledSequence:
 
 @dataclass(frozen=True)
 class Subject:
-    """A runner to be checked: how one is made, and how what it runs is prepared for it."""
+    """A matcher to check: how to create it, and how to compile sequences for it."""
 
     make: Callable[[], SequenceMatcher]
     prepare: Callable[..., CompiledSequence] = _prepare  # (query, ticks, *, full)
@@ -127,7 +127,7 @@ def passes_over_the_order_of_simultaneous_events(subject: Subject) -> None:
 
 
 def sees_what_comes_after_it_was_added(subject: Subject) -> None:
-    """One that is added later tells what an oracle tells that is started at that moment."""
+    """A sequence that is added later has the matches of an oracle that starts at that moment."""
 
     @_cases(subject, scripts(), st.integers(1, 8))
     def check(script: Script, cut: int) -> None:
@@ -168,7 +168,7 @@ def finds_the_worked_examples(subject: Subject) -> None:
 
 
 def publishes_what_the_oracle_publishes(subject: Subject) -> None:
-    """Where events have one id, and where a computed value that is absent has the name of an attribute."""
+    """Scripts with repeated event ids, and with an absent computed value named like an attribute."""
     events = [Event("e", {"x": number}, "s", number, number) for number in (1, 2, 3)]
     for text in ('from s a compute "a.x" = a.y publish as p', "from s a fold s b publish as p"):
         assert_agrees(subject, Script((Add(0, text, {}, False), Advance(tuple(events)))))

@@ -24,7 +24,7 @@ from tocsin.sequences.oracle import OracleSequenceMatcher
 from tocsin.sequences.ticks import Ticks
 
 Outcome: TypeAlias = tuple[object, ...]
-"""A subscription, the start and end of what it found, the events of each step, and the values."""
+"""A subscription, the start and end of its match, the events of each step, and the values."""
 
 
 def ids(*numbers: int) -> IdArray:
@@ -37,7 +37,7 @@ def query_of(text: str) -> Sequence:
 
 
 def compiled(source: str | Sequence, ticks: Ticks | None = None, *, full: bool = True) -> CompiledSequence:
-    """What a text, a template or a query is as runners take it."""
+    """Compile a text, a template or a query."""
     query = source if isinstance(source, Sequence) else query_of(source)
     return compile_sequence(query, ticks or Ticks(), full=full)
 
@@ -70,7 +70,7 @@ def table_rows(table: pa.Table) -> TimedRows:
 def found(
     texts: str | Iterable[str], events: Iterable[Event], runner: SequenceMatcher | None = None
 ) -> Counter[Outcome]:
-    """What subscriptions, numbered from 0, tell of events that come one after another."""
+    """Return the matches of subscriptions, numbered from 0, over events in order."""
     runner = runner or OracleSequenceMatcher()
     for number, text in enumerate([texts] if isinstance(texts, str) else texts):
         runner.add(ids(number), compiled(text), {})

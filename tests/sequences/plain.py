@@ -84,7 +84,7 @@ class Found(Struct):
 
 
 def run(program: Program, event: Event, instance: Instance | None, row: Bindings) -> list[Slot] | None:
-    """What a program stores, in the order of the slots, or None where it does not hold."""
+    """Return the values that a program stores, in the order of slots, or None if it fails."""
     stored: dict[int, Slot] = {}
     scratch: dict[int, Slot] = {}
 
@@ -147,7 +147,7 @@ def _passes(do: Do, b: Slot, other: Callable[[], Slot]) -> bool:
 
 
 class Machine:
-    """One automaton that runs, with those of its sequences in parentheses."""
+    """A running automaton, with the automata of its sequences in parentheses."""
 
     def __init__(self, automaton: Automaton, row: Bindings, since: int | None) -> None:
         self._automaton = automaton
@@ -166,7 +166,7 @@ class Machine:
             inner.install()
 
     def process(self, event: Event) -> Iterator[Found]:
-        """What an event completes."""
+        """Return the matches that an event completes."""
         yield from self._take(event, event.end)
         for name, inner in self._inner.items():
             for found in inner.process(event):
@@ -176,7 +176,7 @@ class Machine:
                 yield from self._take(made, found.began)
 
     def waiting(self) -> list[int]:
-        """How many instances wait at each node."""
+        """Return the number of instances at each node."""
         return [len(instances) for instances in self._nodes]
 
     def _take(self, event: Event, began: int) -> Iterator[Found]:
@@ -242,7 +242,7 @@ class Machine:
 
 
 def match_of(output: Output, found: Found) -> SequenceMatch:
-    """What there is to tell of an output."""
+    """Return the match of an output."""
     slots: list[Any] = found.slots
     steps = tuple(
         Step(
@@ -320,7 +320,7 @@ class PlainMatcher:
         )
 
     def waiting(self, number: int) -> list[int]:
-        """How many instances of a subscription wait at each node."""
+        """Return the number of a subscription's instances at each node."""
         return self._held[number].machine.waiting()
 
     def _process(self, event: Event, place: int, new: _NewMatches) -> Iterator[Event]:

@@ -1,4 +1,4 @@
-"""What is done to a matcher, in order: subscriptions come and go, and events come."""
+"""The actions of a test script: subscriptions are added and removed, and events are processed."""
 
 from __future__ import annotations
 

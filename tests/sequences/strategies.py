@@ -98,7 +98,7 @@ def streams(draw: st.DrawFn, *, max_size: int = 12) -> list[Event]:
 
 @dataclass
 class Names:
-    """What can be named: the attributes of each alias, and computed values."""
+    """The names in scope: the attributes of each alias, and computed values."""
 
     known: dict[str, tuple[str, ...]] = field(default_factory=dict)
     computed: tuple[str, ...] = ()
@@ -265,7 +265,7 @@ def sequences(
 
 @st.composite
 def _steps(draw: st.DrawFn, names: Names, source: str | Sequence, *, alone: bool) -> Step:
-    """The next step; what it computes is known from then on."""
+    """The next step; its computed values are in scope from then on."""
     alias = names.own
     condition = conditions(names)
     if len(names.known) == 1:

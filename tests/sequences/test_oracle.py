@@ -1,4 +1,4 @@
-"""What sequences mean where it is easily misread, one rule a test."""
+"""The meaning of sequences where it is easily misread, one rule per test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What names, lengths of time and aggregates in a text become."""
+"""The translation of names, lengths of time and aggregates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The worked examples of the algebra: a text, the events it is put to, and what it finds, each with its times."""
+"""The worked examples of the algebra: a text, the events, and the matches with their times."""
 
 from __future__ import annotations
 

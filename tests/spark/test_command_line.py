@@ -63,7 +63,7 @@ def pairs(lines: str) -> set[tuple[str, str]]:
 
 
 def expected(*texts: str) -> set[tuple[str, str]]:
-    """What the engine finds among the events."""
+    """Return the engine's matches of the events."""
     engine = tocsin.Engine()
     for number, text in enumerate(texts, 1):
         engine.subscribe(text, id=f"s{number}")

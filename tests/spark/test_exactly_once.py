@@ -115,7 +115,7 @@ def _committed(home: Path, sink: str) -> int:
 
 
 def _recorded(home: Path, sink: str) -> dict[int, int]:
-    """Which generation each batch of a sink's query was matched with."""
+    """Return the generation of each batch of a sink's query."""
     metadata = json.loads((home / f"{sink}-checkpoint" / "notifications" / "metadata").read_text())
     folder = home / "index" / "batches" / metadata["id"]
     # What a killed writer left half-written begins with a dot.

@@ -39,14 +39,14 @@ TOOLS = (
 
 @pytest.fixture(autouse=True)
 def _bare_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Hide the machine's own Java, and keep what is made apart."""
+    """Hide the machine's own Java, and use a cache of its own."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     monkeypatch.setenv("TOCSIN_CACHE_DIR", str(tmp_path / "cache"))
 
 
 def make_java(home: Path, version: str, *, released: bool = True) -> Path:
-    """Return a home whose `java` says that it is of this version, by a `release` file or when asked."""
+    """Return a home whose `java` reports this version, by a `release` file or when it is run."""
     executable = home / "bin" / "java"
     executable.parent.mkdir(parents=True)
     says = f"    java.home = {home}\\n    java.version = {version}\\n"

@@ -1,4 +1,4 @@
-"""What a worker makes of record batches, without a session: the same as the engine makes of the same rows."""
+"""A worker's matches of record batches, without a session, equal the engine's matches of the same rows."""
 
 from __future__ import annotations
 

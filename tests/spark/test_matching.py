@@ -64,7 +64,7 @@ def workload(seed: int) -> tuple[dict[str, str], list[dict[str, Any]]]:
 
 
 def expected(subscriptions: Mapping[str, str], events: list[dict[str, Any]]) -> set[Pair]:
-    """What the engine tells of the events, by subscription and event."""
+    """Return the engine's notifications of the events, by subscription and event."""
     engine = Engine(matcher="oracle", clock=ManualClock(0))
     for name, text in subscriptions.items():
         engine.subscribe(text, id=name)

@@ -1,4 +1,4 @@
-"""Plays random changes of tables to a family of rows, and compares what it tells with recomputing every answer."""
+"""Plays random changes of tables to a family of rows, and compares its reports with recomputed answers."""
 
 from __future__ import annotations
 

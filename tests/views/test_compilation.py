@@ -1,4 +1,4 @@
-"""What can be a view, and how it is followed."""
+"""Supported views, and how they are maintained."""
 
 from __future__ import annotations
 

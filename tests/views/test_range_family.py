@@ -1,4 +1,4 @@
-"""Families of ranges: what they keep is as large as they are, and no message need be sent in vain."""
+"""Families of ranges: their state has the size of the ranges, and no message is sent in vain."""
 
 from __future__ import annotations
 

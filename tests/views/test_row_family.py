@@ -1,4 +1,4 @@
-"""Families of rows and of pairs of rows tell exactly what recomputing every answer finds, each change by itself."""
+"""Families of rows and of pairs of rows report exactly the recomputed changes, each change by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The runtime of views by itself: changes as columns, what is reported of them, and calls that are interrupted."""
+"""The runtime of views: changes as columns, their reports, and interrupted calls."""
 
 from __future__ import annotations
 

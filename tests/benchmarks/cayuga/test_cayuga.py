@@ -71,7 +71,7 @@ def report() -> Report:
 
 
 def of(report: Report, experiment: str) -> dict[str, set[str]]:
-    """Return, by what is compared, which figures an experiment has."""
+    """Return the figures of an experiment, by contender."""
     found: dict[str, set[str]] = {}
     for one in report.measurements:
         if one.details["experiment"] == experiment:

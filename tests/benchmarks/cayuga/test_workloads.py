@@ -30,7 +30,7 @@ def drawn(parameters: Parameters = TABLE_3, kind: Kind = "LinearStat", seed: int
 
 
 def attributes(rows: FilledTemplate, alias: str, kind: str = "d") -> list[str]:
-    """Return the attributes of one kind that a step asks about."""
+    """Return the attributes of one kind that a step tests."""
     words = rows.text.replace("(", " ").split()
     found = (word.partition(".") for word in words if "." in word)
     return sorted({name for of, _, name in found if of == alias and name.startswith(kind)})

@@ -53,7 +53,7 @@ def report() -> Report:
 
 
 def values(report: Report, experiment: str, name: str) -> dict[tuple[str, float], float]:
-    """Return a figure of an experiment, by what it is of and where it was taken."""
+    """Return a figure of an experiment, by contender and position."""
     return {
         (str(one.details["matcher"]), float(one.details["at"])): one.value
         for one in report.measurements

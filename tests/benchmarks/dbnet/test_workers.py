@@ -1,4 +1,4 @@
-"""Groups of tasks on Spark: every answer comes back, and a fault stays with its group."""
+"""Groups of tasks on Spark: every result is returned, and a fault stays with its group."""
 
 from __future__ import annotations
 

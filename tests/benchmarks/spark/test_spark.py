@@ -45,7 +45,7 @@ TINY = replace(
 
 
 class InProcess(SparkProcess):
-    """Does what it is asked in this process's own session."""
+    """Runs its tasks in this process's own session."""
 
     def __init__(self, session: SparkSession, cores: int) -> None:
         self.cores = cores

@@ -24,7 +24,7 @@ DOMAINS = {
 
 
 class Grown(NamedTuple):
-    """A network, and what it was grown with."""
+    """A network, and the arguments it was built with."""
 
     can: Can
     lows: Floats

@@ -1,4 +1,4 @@
-"""Networks that are made up: connected, seeded, with the degrees that were asked for."""
+"""Generated networks: connected, seeded, with the given degrees."""
 
 from __future__ import annotations
 

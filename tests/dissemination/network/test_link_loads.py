@@ -1,4 +1,4 @@
-"""What links carry, against walking every path."""
+"""The loads of links, compared with a walk along every path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Joins through the strategies that carry them, against pairing all rows anew after every change."""
+"""Joins through the strategies that carry them, compared with a join of all rows after every change."""
 
 from __future__ import annotations
 

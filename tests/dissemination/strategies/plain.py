@@ -1,4 +1,4 @@
-"""What CN+ and DS-CN send because of a change, worked out from decision 0034 with lists, one row after another."""
+"""The messages of CN+ and DS-CN for a change, computed by decision 0034 with lists, row by row."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Plain:
         return x + 0.0, self.sign * y + 0.0
 
     def follow(self, changes: PointChanges) -> Iterator[list[Line]]:
-        """Return what is sent because of each change in turn, from a node to another."""
+        """Return the messages of each change in turn."""
         columns = (changes.old_x, changes.old_y, changes.new_x, changes.new_y)
         for old_x, old_y, new_x, new_y in zip(*(column.tolist() for column in columns), strict=True):
             old = None if math.isnan(old_x) else self.row(old_x, old_y)
@@ -104,7 +104,7 @@ class PlainDistributed(Plain):
         return lines
 
     def _walks(self, row: Row, other: Row | None, home: int, *, is_new: bool) -> list[Line]:
-        """Return what is asked from one x on, and replied to the home."""
+        """Return the requests from one x on, and the replies to the home."""
         x, here = row[0], self.place(row[0])
         limit = min(row[1], other[1]) if other else row[1]
         peak = self.lowest().get(x, INF)
@@ -146,7 +146,7 @@ class PlainDistributed(Plain):
 
 
 class PlainCutoff(Plain):
-    """CN+: of equal minima that of the least x is kept at first; of those asked for, x's own, then one on the left."""
+    """CN+: the first of equal minima is the one at the least x; of requested rows, x's own, then one on the left."""
 
     def __init__(self, setting: Setting, queries: RangeQueries) -> None:
         super().__init__(setting, queries)

@@ -1,4 +1,4 @@
-"""What must hold of AMKH's arrays between any two calls."""
+"""The invariants of AMKH's arrays between any two calls."""
 
 from __future__ import annotations
 

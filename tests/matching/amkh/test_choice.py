@@ -1,4 +1,4 @@
-"""Which scheme is chosen: the paper's rules, and the cheapest by a model of the cost."""
+"""The choice of a scheme: the paper's rules, and the cheapest by the cost model."""
 
 from __future__ import annotations
 

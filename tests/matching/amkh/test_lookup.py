@@ -1,4 +1,4 @@
-"""Which buckets an event asks for, and who is there."""
+"""The buckets that an event probes, and their contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was hashed by what is no longer true is hashed anew."""
+"""Subscriptions hashed by outdated statistics are hashed again."""
 
 from __future__ import annotations
 

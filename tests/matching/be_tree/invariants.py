@@ -1,4 +1,4 @@
-"""What must hold of a BE-Tree's arrays between any two calls."""
+"""The invariants of a BE-Tree's arrays between any two calls."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check_invariants(matcher: BeTree) -> None:
 
 
 class Walk:
-    """Goes through the tree from the root, and notes what it comes to."""
+    """Walks the tree from the root, and records its nodes."""
 
     def __init__(self, state: State, capacity: int) -> None:
         self.state = state

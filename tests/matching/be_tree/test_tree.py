@@ -1,4 +1,4 @@
-"""The tree by small examples: what is cut, what is not, and what it comes to when conjunctions go."""
+"""The tree by small examples: cuts, and the removal of conjunctions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The conjunction store: numbers under ids, and records that come back as they were stored."""
+"""The conjunction store: numbers under ids, and records that are recalled as they were stored."""
 
 from __future__ import annotations
 

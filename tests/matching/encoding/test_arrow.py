@@ -37,7 +37,7 @@ def holding(name: str, asked: list[Condition], vocabulary: Vocabulary | None = N
 
 
 def by_row(table: Any) -> tuple[list[dict[str, Any]], dict[int, str]]:
-    """What reading the table row by row gives: attributes, and faults by place."""
+    """Return the attributes and the faults by row, if the table is read row by row."""
     reader = EventReader()
     batches = table.to_batches() if isinstance(table, pa.Table) else [table]
     read = [reader.event(record, None, number) for number, record in arrow_rows(batches)]
@@ -71,7 +71,7 @@ def assert_tests_stand_together(encoded: EncodedEvents) -> None:
 
 
 def speaking_of(*forms: str, paths: tuple[str, ...] = (*PATHS, "data.other", "a.x.y")) -> Vocabulary:
-    """A vocabulary that asks each form of question of every path."""
+    """A vocabulary with every kind of predicate on every path."""
     vocabulary = Vocabulary()
     asked = [parse_condition(f"{path} {form}") for path in paths for form in forms]
     holding("propagation-wp", asked, vocabulary)

@@ -1,4 +1,4 @@
-"""Plain dicts as events: what is read in one go is what reading and encoding one after another make of it."""
+"""Plain dicts as events: reading and encoding them at once equals doing it one after another."""
 
 from __future__ import annotations
 

@@ -413,7 +413,7 @@ TEMPLATES = [
 
 @st.composite
 def rows(draw: st.DrawFn) -> dict[str, list[Any]]:
-    """Columns of values; those of one column may be alike, which is the faster way, or not."""
+    """Columns of values; the values of a column may be of one kind, which is the fast path, or of several."""
     size = draw(st.integers(1, 5))
     columns: dict[str, list[Any]] = {
         name: draw(st.lists(draw(st.sampled_from(cells)), min_size=size, max_size=size)) for name in "xy"

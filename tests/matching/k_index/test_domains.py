@@ -1,4 +1,4 @@
-"""Domains that grow: what they bring comes a part at a time, and is right at every value."""
+"""Domains that grow: new entries are added in parts, and every value is matched right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rankings: k-index's own, and those of any matcher, against scores that are worked out one by one."""
+"""Rankings: k-index's own, and those of any matcher, compared with scores computed one by one."""
 
 from __future__ import annotations
 

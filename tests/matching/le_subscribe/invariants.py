@@ -1,4 +1,4 @@
-"""What must hold of a clustered matcher's arrays after every operation."""
+"""The invariants of a clustered matcher's arrays after every operation."""
 
 from __future__ import annotations
 

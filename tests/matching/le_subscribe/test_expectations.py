@@ -1,4 +1,4 @@
-"""Statistics tell a matcher which tables to make before any event has come."""
+"""A matcher with statistics chooses its tables before the first event."""
 
 from __future__ import annotations
 

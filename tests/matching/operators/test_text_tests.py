@@ -1,4 +1,4 @@
-"""The tests that are held are asked of every string, whatever happens while their indexes are built."""
+"""All stored tests are evaluated for every string, whatever happens while their indexes are built."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CALLED = [(contains, "_automaton"), (contains, "_merged"), (pattern_sets, "_Set"
 
 
 class Asked:
-    """Tests, and beside them what they should be."""
+    """Tests, and a plain model of them."""
 
     def __init__(self) -> None:
         self.patterns: InterningTable[str] = InterningTable()

@@ -1,4 +1,4 @@
-"""What is a point and what is not, and that both are matched alike."""
+"""Conjunctions that are points and others; both are matched alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sequences are compiled to: nodes, what they hold, and which part of a condition is asked where."""
+"""Compiled sequences: nodes, their stored values, and the edges on which conditions are evaluated."""
 
 from __future__ import annotations
 

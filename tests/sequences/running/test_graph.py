@@ -1,4 +1,4 @@
-"""What automata share, and that what goes takes all of its own along."""
+"""Sharing between automata: removal frees all that is not shared."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def events(random: Random, begin: int, count: int) -> TimedBatch:
 
 
 def holds_nothing(runner: AutomatonMatcher) -> bool:
-    """Whether nothing is left of any subscription."""
+    """Return whether no state of any subscription is left."""
     graph, state = runner._graph, runner._graph.state
     return (
         hash_index.live_entries(state.graph.entries) == 0

@@ -1,4 +1,4 @@
-"""What programs read of a table's columns is what they read of its rows."""
+"""Programs read the same values from columns and from rows."""
 
 from __future__ import annotations
 

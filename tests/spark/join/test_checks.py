@@ -1,4 +1,4 @@
-"""Predicates as checks: what SQL decides, what never holds, and what is left to an index."""
+"""Predicates as checks: decided by SQL, never satisfied, or left to an index."""
 
 from __future__ import annotations
 

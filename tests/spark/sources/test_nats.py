@@ -21,7 +21,7 @@ EVERYTHING = ReadAllAvailable()
 
 
 class Query:
-    """A checkpointed query from a stream into an Arrow sink, run until it has read what is there."""
+    """A checkpointed query from a stream into an Arrow sink, run until it has read all present messages."""
 
     def __init__(self, spark: SparkSession, stream: Stream, root: Path) -> None:
         self.spark = spark

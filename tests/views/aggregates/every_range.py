@@ -27,8 +27,8 @@ def point_changes(changes: Sequence[Change]) -> PointChanges:
     return PointChanges(*(np.ascontiguousarray(column) for column in rows.T))
 
 
-def heard_by(messages: Messages, lows: NDArray[np.float64], highs: NDArray[np.float64]) -> Matches:
-    """Return who hears each message, by comparing it with every range."""
+def matched_ranges(messages: Messages, lows: NDArray[np.float64], highs: NDArray[np.float64]) -> Matches:
+    """Return the subscriptions of each message, by comparing it with every range."""
     hears = (
         (messages.outer_l[:, None] < lows)
         & (lows <= messages.inner_l[:, None])
@@ -107,7 +107,7 @@ class Following:
     def make(self, changes: Sequence[Change]) -> tuple[Matches, AnswerChanges]:
         """Make changes in one call, and return the notified subscriptions and their changed answers."""
         messages = self.server.reformulate(point_changes(changes))
-        found = heard_by(messages, self.lows, self.highs)
+        found = matched_ranges(messages, self.lows, self.highs)
         of_pair = np.repeat(messages.change, np.diff(found.offsets))
         reached = set(zip(of_pair.tolist(), found.ids.tolist(), strict=True))
         assert len(reached) == len(found.ids), "two messages of one change reach a subscription"
@@ -146,7 +146,7 @@ class Following:
         ]
 
     def check(self) -> None:
-        """Compare what subscribers know, and what new ones would begin with, with what is true."""
+        """Compare the present answers, and the first answers of new subscriptions, with recomputed ones."""
         assert self.current_answers() == self.recomputed
         other = self.by_range.answers()
         other.begin(self.places, self.server.present(self.lows, self.highs))

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.views.aggregates.every_range import Change, Following, heard_by, point_changes
+from tests.views.aggregates.every_range import Change, Following, matched_ranges, point_changes
 from tocsin.views.aggregates.base import PointError, Reformulator
 from tocsin.views.aggregates.registry import range_aggregate
 from tocsin.views.messages import Messages
@@ -23,7 +23,7 @@ def changed_answers_of(server: Reformulator, change: Change) -> list[tuple[float
 
 
 def reaches(messages: Messages, low: float, high: float) -> bool:
-    return len(heard_by(messages, np.array([low]), np.array([high])).ids) == 1
+    return len(matched_ranges(messages, np.array([low]), np.array([high])).ids) == 1
 
 
 def test_the_margins_of_an_arrival_and_a_departure() -> None:

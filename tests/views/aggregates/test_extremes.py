@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tests.views.aggregates.every_range import Change, Following, Point, heard_by, point_changes
+from tests.views.aggregates.every_range import Change, Following, Point, matched_ranges, point_changes
 from tocsin.structures.a2b_tree import new_a2b_tree
 from tocsin.views.aggregates.base import ByRange, PointError
 from tocsin.views.aggregates.extremes import Extremes, LatestValues
@@ -109,7 +109,7 @@ def test_a_change_of_the_papers_table_is_reported_as_in_the_paper(
     assert classes.tolist() == [influence]
     answers = LatestValues()
     answers.begin(np.arange(5), loaded(TABLE).present(*columns_of(RANGES)))
-    changed = answers.apply(found, heard_by(found, *columns_of(RANGES)))
+    changed = answers.apply(found, matched_ranges(found, *columns_of(RANGES)))
     assert dict(zip((changed.numbers + 1).tolist(), changed.new.tolist(), strict=True)) == notified
     assert [answers.answer(place) for place in range(5)] == [
         notified.get(place + 1, least) for place, least in enumerate([3, 3, 5, 5, 6])
