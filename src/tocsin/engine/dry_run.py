@@ -1,4 +1,4 @@
-"""Dry runs: what a query would have matched, without subscribing."""
+"""Dry runs: the matches that a query would have had, without subscribing."""
 
 from __future__ import annotations
 

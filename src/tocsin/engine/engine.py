@@ -521,7 +521,7 @@ class Engine:
         time: str | None = None,
         start: str | None = None,
     ) -> DryRun:
-        """Return what a query would have matched of these events alone, without subscribing.
+        """Return the matches that a query would have had in these events alone, without subscribing.
 
         `time` and `start` name the attributes with their times.
         """
@@ -634,7 +634,7 @@ class Engine:
     def _publish(
         self, events: list[Event], report: Report | None = None, top: TopK | None = None
     ) -> tuple[list[Notification], list[Event]]:
-        """Return the notifications of events, and those of the events that come too late for sequences."""
+        """Return the notifications of events, and of events that are late for sequences."""
         with self._lock:
             self._expire()
             admitted, _, deletions, updates = self._pipeline.admit(events, report)

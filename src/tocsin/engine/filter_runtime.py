@@ -99,13 +99,13 @@ class FilterRuntime:
         options: SubscriptionOptions,
         _: str,
     ) -> ConjunctionBatch:
-        """Add one filter for each number, with its row of `columns`; return what was added."""
+        """Add one filter for each number, with its row of `columns`; return the added filters."""
         weight = options.weight
         batch = ConjunctionBatch.of_shapes(numbers, compiled, columns)
         return self._add(batch, dict.fromkeys(numbers.tolist(), weight) if weight != 1.0 else {})
 
     def add_each(self, compiled: Mapping[int, tuple[CompiledFilter, Weight]]) -> ConjunctionBatch:
-        """Add filters by number, each with its weight; return what was added."""
+        """Add filters by number, each with its weight; return the added filters."""
         batch = ConjunctionBatch.of((number, normal) for number, (normal, _) in compiled.items())
         return self._add(batch, {n: weight for n, (_, weight) in compiled.items() if weight != 1.0})
 

@@ -1,4 +1,4 @@
-"""Notifications in columns: objects are made when somebody iterates."""
+"""Notifications in columns: objects are created on iteration."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class NotificationPart(Protocol):
 
 
 class FilterNotifications(Struct, frozen=True):
-    """Notifications of filters: the event, or what the filter selects of it."""
+    """Notifications of filters: the event, or the selected values."""
 
     rows: IdArray
     scores: NDArray[np.float64] | None

@@ -130,7 +130,7 @@ class ReorderBuffer:
         return unread if order is None else max(order.latest, unread)
 
     def forget(self, stream: str) -> None:
-        """Forget the latest end of a stream that no sequence reads; its ticks have been declared anew."""
+        """Forget the latest end of a stream that no sequence reads, since its tick has changed."""
         self._latest_unread.pop(stream, None)
 
     def drain_late(self) -> list[Event]:

@@ -44,7 +44,7 @@ class DryRun(Struct, frozen=True):
 
 
 class NamedMatches(Struct, frozen=True):
-    """Per row, the filters it satisfies: those of row i are `ids[offsets[i]:offsets[i + 1]]`.
+    """The filters that each row satisfies: row i has `ids[offsets[i]:offsets[i + 1]]`.
 
     They come in the order of their ids or, if the top k were asked for, with their `scores`, the highest first.
     """

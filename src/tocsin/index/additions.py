@@ -35,7 +35,7 @@ class Addition(Struct, frozen=True):
     selects: Sequence[str | None]
 
     def attributes(self) -> set[str]:
-        """Return the paths of all attributes that these subscriptions speak of."""
+        """Return the paths of all attributes that these subscriptions mention."""
         found = {
             attribute.path
             for group in self.batch.groups

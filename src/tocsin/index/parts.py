@@ -19,7 +19,7 @@ from tocsin.index.storage import LocalStorage, Storage
 
 
 class IndexPart(Struct, frozen=True):
-    """A shard that was built and saved: what leads to it, and the attributes that its subscriptions speak of."""
+    """A shard that was built and saved: its routes, and the attributes that its subscriptions mention."""
 
     shard: int
     entry: ShardEntry
@@ -37,7 +37,7 @@ class PartBuilder:
         self.contents = Contents(placement.shards, matcher, options, placement)
 
     def save(self, storage: Storage) -> IndexPart:
-        """Write the shard into the index's folder, where nobody uses it until it is published."""
+        """Write the shard into the index's folder; it is used only after it is published."""
         self.contents.settle()
         return IndexPart(
             self.shard,

@@ -20,7 +20,7 @@ _MATCHER: Final = "matcher"
 
 
 class Router:
-    """A saved router, opened to be asked."""
+    """A saved router, opened for matching."""
 
     def __init__(self, folder: Path) -> None:
         self._matcher = open_matcher(folder / _MATCHER)
@@ -41,7 +41,7 @@ def save_router(routes: Routes, folder: Path) -> None:
 
 
 def open_routes(folder: Path) -> Routes:
-    """Return what a saved router was made of, to be added to."""
+    """Return the routes of a saved router, so that more can be added."""
     routes = Routes()
     for shard, access in routes_from_json(json.loads((folder / _ENTRIES).read_text(encoding="utf-8"))):
         routes.add(shard, access)

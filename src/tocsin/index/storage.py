@@ -44,7 +44,7 @@ class Storage(Protocol):
         """Write a file that is not there yet, whole or not at all; return False if it is there."""
 
     def names(self, folder: str) -> list[str]:
-        """Return what a folder holds, in order; nothing if there is no such folder."""
+        """Return the names in a folder, in order; none if the folder does not exist."""
 
     def take_in(self, folder: Path, path: str) -> None:
         """Move a folder of this machine, whole, to `path`."""
@@ -123,7 +123,7 @@ class LocalStorage:
         return True
 
     def names(self, folder: str) -> list[str]:
-        """Return what a folder holds, in order."""
+        """Return the names in a folder, in order."""
         try:
             return sorted(
                 found.name for found in (self.home / folder).iterdir() if not found.name.startswith(".")
@@ -201,7 +201,7 @@ class RemoteStorage:
         return True
 
     def names(self, folder: str) -> list[str]:
-        """Return what a folder holds, in order."""
+        """Return the names in a folder, in order."""
         selector = pa.fs.FileSelector(f"{self._home}/{folder}", allow_not_found=True)
         return sorted(found.base_name for found in self._system.get_file_info(selector))
 
@@ -225,7 +225,7 @@ class RemoteStorage:
         return target
 
     def _fetch(self, path: str, target: Path) -> None:
-        """Fetch a folder, and let go of those beside it that nobody has asked for in a day."""
+        """Fetch a folder to the cache, and remove cached folders that were not used for a day."""
         draft = Path(tempfile.mkdtemp(dir=target.parent, prefix="."))
         try:
             pa.fs.copy_files(f"{self._home}/{path}", str(draft), self._system, pa.fs.LocalFileSystem())
@@ -238,7 +238,7 @@ class RemoteStorage:
                 shutil.rmtree(other, ignore_errors=True)
 
     def leftovers(self) -> list[str]:
-        """Return nothing: an object store shows only what was written whole."""
+        """Return nothing: an object store never shows incomplete files."""
         return []
 
     def remove(self, path: str) -> None:

@@ -139,7 +139,7 @@ class IndexedMatcher(ABC):
             self._removing = None
 
     def _finish_pending(self) -> None:
-        """Do what an exception kept an earlier call from doing."""
+        """Finish the work of an earlier call that an exception interrupted."""
         self._finish_removal()
 
     @abstractmethod

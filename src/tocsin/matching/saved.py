@@ -63,7 +63,7 @@ class Savable(Protocol):
         """Return the matcher's parts; nothing changes them until the context is left."""
 
     def restore(self, parts: MatcherParts) -> None:
-        """Become the matcher that gave these parts; this one is empty, and was made with the same options.
+        """Restore a matcher from its parts; this one must be empty and have the same options.
 
         The arrays may be written to. Raise `SavedMatcherError` if this matcher has other ones.
         """

@@ -76,7 +76,7 @@ class StartingMatcher:
         return found
 
     def add(self, subscriptions: ConjunctionBatch) -> None:
-        """Add conjunctions; any one of those that carry an id satisfies it.
+        """Add conjunctions; several with one id are a disjunction.
 
         CNFs are expanded, or refused, at once: the index could not hold them later.
         """

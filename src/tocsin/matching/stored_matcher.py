@@ -71,7 +71,7 @@ class StoredMatcher(IndexedMatcher):
             self._forget(expressions)
 
     def _relocate(self, batches: Iterable[Expressions]) -> None:
-        """Take stored expressions out of the index, and place them anew."""
+        """Remove stored expressions from the index, and place them again."""
         for batch in batches:
             self._moving = batch
             self._finish_relocation()
@@ -87,7 +87,7 @@ class StoredMatcher(IndexedMatcher):
         super()._finish_pending()
 
     def _placeable(self, numbers: Keys) -> Iterator[Expressions]:
-        """Return stored expressions with the members of their lists, to be placed anew, a slice at a time."""
+        """Return stored expressions with the members of their lists, to be placed again, a slice at a time."""
         return (with_lists(self.vocabulary, expressions) for expressions in self._recalled(numbers))
 
     def _recall(self, numbers: Keys, begin: int, into: Expressions) -> int:
@@ -104,7 +104,7 @@ class StoredMatcher(IndexedMatcher):
         store_all(self._store, self._state.records, ids, expressions)
 
     def _forget(self, expressions: Expressions) -> None:
-        """Free expressions that are withdrawn, and let go of their words."""
+        """Free removed expressions, and release their words."""
         free_all(self._store, self._state.records, expressions)
         self._release(expressions)
 

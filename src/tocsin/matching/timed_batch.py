@@ -62,7 +62,7 @@ class TimedBatch:
 
     @property
     def faults(self) -> Mapping[int, str]:
-        """Return, by row, what is wrong with each row that is no event."""
+        """Return the faults of rows that are no events, by row."""
         return {}
 
     @property
@@ -88,7 +88,7 @@ class TimedBatch:
 
 
 class TimedRows(TimedBatch):
-    """The rows of an Arrow table, all of one stream; a row becomes an event only when one is asked for.
+    """The rows of an Arrow table, all of one stream; a row becomes an event on demand.
 
     An event is given its id when it is made. Slices share the table and the events made so far.
     """
@@ -127,7 +127,7 @@ class TimedRows(TimedBatch):
 
     @property
     def faults(self) -> Mapping[int, str]:
-        """Return, by row, what is wrong with each row that is no event."""
+        """Return the faults of rows that are no events, by row."""
         return self.batch.faults if self._table.faults else {}
 
     def stream(self, row: int) -> str | None:  # noqa: ARG002 - all rows are of one stream

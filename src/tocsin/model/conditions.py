@@ -96,7 +96,7 @@ NEGATED: Final[dict[Operator, Operator]] = dict(PAIRS) | {b: a for a, b in PAIRS
 NEGATIONS: Final = frozenset(
     o for o in Operator if o.startswith("not ") or o in (Operator.NE, Operator.NOT_REGEX)
 )
-"""The operators that say what a value is not."""
+"""The negative operators."""
 
 FLIPPED: Final[dict[Operator, Operator]] = {
     Operator.EQ: Operator.EQ,

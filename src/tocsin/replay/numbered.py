@@ -181,7 +181,7 @@ class NumberedEvents(NamedTuple):
 
 
 class NumberedEventBatch(EventBatch):
-    """Numbered events for any matcher: as arrays, or as dicts that are made when they are looked at."""
+    """Numbered events for any matcher: as arrays, or as dicts that are created on demand."""
 
     def __init__(self, events: NumberedEvents) -> None:
         super().__init__(_Rows(events))

@@ -63,7 +63,7 @@ class LatestEnds(Protocol):
         """Tell whether an event would be late if it came now."""
 
     def forget(self, stream: str) -> None:
-        """Forget the latest end of a stream whose ticks are declared anew."""
+        """Forget the latest end of a stream whose tick changes."""
 
 
 class _Reader(Struct, eq=False):
@@ -254,7 +254,7 @@ class SequenceRuntime:
     # inspection
 
     def explain(self, number: int, subscription: Subscription, event: Event | None) -> SequenceExplanation:
-        """Return the state of a subscription, and what an event would do now."""
+        """Return the state of a subscription, and the effect that an event would have now."""
         assert isinstance(subscription.query, Sequence)  # noqa: S101 - the caller asked
         options = SubscriptionOptions(witness=subscription.witness)
         found = self.compile(subscription.query, subscription.id, options)

@@ -93,7 +93,7 @@ class _Texts(Struct, frozen=True):
     id: str = "id"
 
     def read(self, batch: Any) -> _Read:
-        """Return what a record batch holds."""
+        """Return the subscriptions of a record batch."""
         compiled, errors = compile_set(entries_of(batch), "index", compile_filter)
         return _Read(list(Addition.of(compiled)), [(error.id, error.reason) for error in errors])
 
@@ -105,7 +105,7 @@ class _TemplateRows(Struct, frozen=True):
     text: str | Template
 
     def read(self, batch: Any) -> _Read:
-        """Return what a record batch holds."""
+        """Return the subscriptions of a record batch."""
         made = TemplateBatch.of(
             self.text, pa.Table.from_batches([batch]), self.id, FilterCompiler().compile_rows
         )

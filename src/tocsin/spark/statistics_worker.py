@@ -65,7 +65,7 @@ def condense(top: int, bins: int, batches: Batches) -> Iterator[pa.RecordBatch]:
 
 
 def summarise(top: int, bins: int, batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Return a document for each subject and kind; batches hold what all partitions tell of it, one after another."""
+    """Return a document for each subject and kind; its counts from all partitions follow each other in the batches."""
     return _batches(_summarised(top, bins, batches), SUMMARIES)
 
 

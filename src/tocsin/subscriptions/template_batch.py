@@ -24,7 +24,7 @@ class CompileRows(Protocol[Compiled_co]):
     def __call__(
         self, template: Template, rows: TemplateRows, ids: list[str], /
     ) -> tuple[Compiled_co, list[TemplateError]]:
-        """Return what the runtime executes for these rows, and the errors of rows that cannot be compiled.
+        """Return the compiled rows, and the errors of rows that cannot be compiled.
 
         The result covers the rows without an error.
         """
@@ -70,7 +70,7 @@ class TemplateBatch(Struct, Generic[Compiled_co], frozen=True):
     def result(
         self, notifications: tuple[Notification, ...] = (), answers: tuple[Answer, ...] = ()
     ) -> SubscribedMany:
-        """Return what the caller of `subscribe_many` gets."""
+        """Return the result of `subscribe_many`."""
         never = tuple(self.rows.never.tolist()) if isinstance(self.template.query, Filter) else ()
         return SubscribedMany(tuple(self.ids), self.errors, never, notifications, answers)
 

@@ -1,4 +1,4 @@
-"""Changes of a table: of whole rows, and of the points that a range looks at."""
+"""Changes of a table: of whole rows, and of points, for ranges."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tocsin.model.values import Value
 
 Floats: TypeAlias = NDArray[np.float64]
 Row: TypeAlias = Mapping[str, Value]
-"""The attributes of one row, by dotted path; nobody changes it."""
+"""The attributes of one row, by dotted path; it is never changed."""
 
 
 class RowChange(Struct, frozen=True):

@@ -24,7 +24,7 @@ _HIGHS: Final = {Operator.LE: False, Operator.LT: True}
 
 
 def compile_view(view: View, id_: str, columns: Mapping[str, Column] | None = None) -> CompiledView:
-    """Return how a view is followed, or raise `SubscriptionError` that says what a view can be.
+    """Return a compiled view, or raise `SubscriptionError` with the remedy.
 
     `columns` are the values of a template's parameters. A view is followed by range if it can be, else by row.
     """

@@ -36,7 +36,7 @@ class Coverage:
         self._index.add(new, lows[places], highs[places])
 
     def remove(self, lows: Floats, highs: Floats) -> None:
-        """Remove ranges, each once; those that are not there are passed over."""
+        """Remove ranges, each once; unknown ones are skipped."""
         entries = np.empty(len(lows), dtype=np.int64)
         gone = uncover(self._uses, _bits(lows, highs), entries)
         self._index.remove(entries[:gone])

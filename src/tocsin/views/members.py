@@ -1,4 +1,4 @@
-"""The members that a view's condition looks at: the rows of a table, or the pairs of rows of two tables that join."""
+"""The members of a view: the rows of a table, or the joined rows of two tables."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ class RangeFamily:
         self.add_ranges(numbers, lows, highs)
 
     def remove(self, numbers: IdArray) -> None:
-        """Remove subscriptions; those that are not there are passed over."""
+        """Remove subscriptions; unknown ones are skipped."""
         self._empty.difference_update(numbers.tolist())
         slots = self._slots.give(numbers.tolist())
         if not len(slots):
@@ -320,7 +320,7 @@ def _float(value: Any) -> float:
 
 
 def _type_of(compiled: CompiledRangeView) -> str:
-    """Return the TYPE that the family's messages carry, so that no other's subscription hears them."""
+    """Return the TYPE of the family's messages, so that they match no other family's subscription."""
     of = "*" if compiled.y is None else term_text(compiled.y)
     by = "" if compiled.x is None else f" by {compiled.x}"
     return f"{compiled.aggregate}({of}) of {compiled.table}{by}{' (time)' if compiled.moments else ''}"

@@ -83,7 +83,7 @@ class RowFamily:
         aggregate.settle(0, ChangeLog())  # the caller asks for their first answers
 
     def remove(self, numbers: IdArray) -> None:
-        """Remove subscriptions; those that are not there are passed over."""
+        """Remove subscriptions; unknown ones are skipped."""
         self._matcher.remove(numbers)
         for number in numbers.tolist():
             aggregate = self._aggregate_of.pop(number, None)

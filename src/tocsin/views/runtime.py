@@ -255,7 +255,7 @@ class ViewRuntime:
         return changes.with_old(old).take(reported)
 
     def advance(self, time: int) -> AnswerChanges:  # noqa: ARG002 - the protocol of runtimes has it
-        """Return the answers that change as time passes without an event: none, since no view looks at the time."""
+        """Return the answers that change as time passes without an event: none, since no view depends on time."""
         return NO_CHANGES
 
     # questions

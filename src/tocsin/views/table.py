@@ -145,7 +145,7 @@ class StoredTable:
         return {name: self._value(name, slot) for name in self._names.value(self._shapes[slot])}
 
     def rows(self) -> Iterator[tuple[int, Row]]:
-        """Return all rows with their slots, those that came first in front."""
+        """Return all rows with their slots, in the order of arrival."""
         return ((slot, self.row(slot)) for slot in self._slots.values())
 
     @property
@@ -256,7 +256,7 @@ class StoredTable:
         self._ends[slots] = ends[places]
 
     def _clear(self, slot: int) -> None:
-        """Let go of what a row holds."""
+        """Release the codes of a row."""
         for name in self._names.value(self._shapes[slot]):
             cells = self._cells[name]
             if cells.kinds[slot] == CODED:

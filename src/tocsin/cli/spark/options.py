@@ -100,7 +100,7 @@ class SessionOptions(common.OptionGroup):
 
 @dataclass(frozen=True)
 class MatchOptions(common.OptionGroup):
-    """How events are read, and what is written of them with each notification."""
+    """The options to read events, and the columns written with each notification."""
 
     keep: Annotated[
         list[str] | None, typer.Option(help="A column of the events to write with each notification.")

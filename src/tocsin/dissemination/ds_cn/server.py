@@ -1,4 +1,4 @@
-"""The distributed server: rows at the owners of the diagonal, walks along it, and the reformulation of what they return (2.3.2)."""
+"""The distributed server: rows at the owners of the diagonal, walks along it, and the reformulation of the returned rows (2.3.2)."""
 
 from __future__ import annotations
 

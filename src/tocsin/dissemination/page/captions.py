@@ -13,7 +13,7 @@ from tocsin.dissemination.traffic import MessageRole
 
 
 def title_of(name: str) -> str:
-    """Return what a strategy's name stands for; nothing for a strategy that is not one of the six."""
+    """Return the long form of a strategy's name; empty for a strategy that is not one of the six."""
     return _STRATEGIES[name][0] if name in _STRATEGIES else ""
 
 
@@ -33,7 +33,7 @@ def headline(event: ShownEvent) -> str:
 
 
 def caption(strategy: Strategy, outcome: Outcome, event: ShownEvent) -> str:
-    """Return what a strategy does about a change, and why."""
+    """Return a sentence about a strategy's messages for a change, and their reason."""
     describe = _STRATEGIES[strategy.name][1] if strategy.name in _STRATEGIES else _any_strategy
     return describe(strategy, outcome, event)
 

@@ -1,1 +1,1 @@
-"""Kinds of queries that a simulation asks: aggregates over ranges, and joins."""
+"""Kinds of queries in a simulation: aggregates over ranges, and joins."""

@@ -148,7 +148,7 @@ class JoinQueries(Queries):
         return np.full(len(messages), _PAIR_FIELDS, dtype=np.int64)
 
     def notification_fields(self, changed: AnswerChanges) -> IdArray:
-        """Return the field of the subscription, and for each pair that goes or comes those of its ids and sign."""
+        """Return the field of the subscription, and three fields for each removed or added pair: its ids and sign."""
         return 1 + _CHANGE_FIELDS * cast("ChangedPairs", changed).pairs  # the type that `PairAnswers` returns
 
     def answer_fields(self, answers: Answers) -> int:

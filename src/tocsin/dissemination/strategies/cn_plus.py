@@ -26,7 +26,7 @@ _REQUEST_FIELDS: Final = 4  # the range asked for, x, the gateway
 
 
 class CutoffContentNetwork(Strategy):
-    """A gateway that loses the minimum of a subscription asks the owners on the diagonal, who store the rows.
+    """A gateway that loses the minimum of a subscription requests rows from their owners on the diagonal.
 
     Only a decrease at the same x is cut off; any other change goes to all zones of its quadrant, and a move to those of
     the old and the new one. For `max`, a decrease is a y that rises.

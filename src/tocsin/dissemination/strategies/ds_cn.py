@@ -19,7 +19,7 @@ from tocsin.matching import IdArray
 
 
 class DistributedContentNetwork(Strategy):
-    """The owner of (x, x) stores the rows at x, asks along the diagonal how far a change reaches, and reformulates it.
+    """The owner of (x, x) stores the rows at x, walks along the diagonal to find the reach of a change, and reformulates it.
 
     It knows its own rows and those returned to it, no others. The old owner coordinates a move: the new owner walks as
     well, all replies go to the old one, and it sends the messages of the change.

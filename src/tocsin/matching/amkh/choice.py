@@ -46,7 +46,7 @@ class Figures(NamedTuple):
 
 
 class Coordinate(NamedTuple):
-    """A clause that may be hashed: on which attribute, and whether it asks for a value."""
+    """A clause that may be hashed: its attribute, and whether it is an equality."""
 
     attribute: Hashable
     is_equality: bool

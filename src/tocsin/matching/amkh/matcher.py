@@ -150,7 +150,7 @@ class Amkh(StoredMatcher):
         )
 
     def _new_index(self, scheme: Scheme, sample: Expressions | None) -> Index:
-        """Return an empty index for a scheme; a sample tells by which constants clauses are classed."""
+        """Return an empty index for a scheme; the constants of a sample bound the classes."""
         state = self._state
         only = Hashing.EQUALITIES if scheme.general is not None else Hashing.EVERYTHING
         settings = np.array(

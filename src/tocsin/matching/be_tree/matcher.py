@@ -223,7 +223,7 @@ class BeTree(StoredMatcher):
         return depth
 
     def restore(self, parts: MatcherParts) -> None:
-        """Become the matcher that gave these parts; its current window of events begins anew."""
+        """Restore a matcher from its parts; its window of events restarts."""
         with self._lock:
             super().restore(parts)
             self._state.attributes.seen[:] = 0

@@ -17,7 +17,7 @@ _WIDE: Final = 2**63
 
 
 class DictEvents(EventBatch):
-    """Dicts as they were given; only those that are not plain are flattened and checked.
+    """Dicts as given; only nested or unusual ones are flattened and checked.
 
     A plain dict has ASCII names, and values that are ASCII strings, booleans, floats but NaN, or integers of 64 bits:
     flattening would return it unchanged.

@@ -112,7 +112,7 @@ class Dynamic(ClusteredMatcher):
             self.maintain()
 
     def restore(self, parts: MatcherParts) -> None:
-        """Become the matcher that gave these parts; maintenance that was under way begins anew."""
+        """Restore a matcher from its parts; interrupted maintenance restarts."""
         with self._lock:
             super().restore(parts)
             state = self._state

@@ -60,7 +60,7 @@ class Static(ClusteredMatcher):
         self._clustered = 0  # conjunctions when they were last clustered
 
     def cluster(self) -> None:
-        """Choose all tables anew for the stored conjunctions and the present statistics, and move the conjunctions there."""
+        """Choose all tables again for the stored conjunctions and the present statistics, and move the conjunctions."""
         with self._lock:
             self._state.tables.width[: self._state.tables.used[0]] *= -1
             sample = new_sample(_SAMPLE)

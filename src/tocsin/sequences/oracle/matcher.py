@@ -1,4 +1,4 @@
-"""Running sequences by evaluating the algebra anew for every batch."""
+"""Running sequences by evaluating the algebra from the beginning for every batch."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ class _BatchReader(DataSourceReader):
         self._settings = settings
 
     def partitions(self) -> list[InputPartition]:
-        """Return the ranges that make up what the stream holds now."""
+        """Return the ranges of the stream's present messages."""
         with StreamConnection(self._settings.access) as connection:
             span = connection.span()
         return self._settings.split(self._settings.first(span), span.end)

@@ -141,7 +141,7 @@ class RowAggregate(ABC, Generic[Read, State]):
 
     @abstractmethod
     def read(self, row: Row) -> Read | None:
-        """Return what the aggregate needs of a row, or of a pair of rows; None if the row does not count."""
+        """Return the aggregated value of a row, or of a pair of rows; None if the row does not count."""
 
     @abstractmethod
     def add(self, place: Place, value: Read, numbers: Collection[int], step: int) -> None:

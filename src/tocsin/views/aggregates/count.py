@@ -1,4 +1,4 @@
-"""`count`: the number of rows, or of present values. By range it is a total that looks at no y."""
+"""`count`: the number of rows, or of present values. By range it is a total that ignores y."""
 
 from __future__ import annotations
 
