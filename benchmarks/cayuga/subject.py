@@ -17,9 +17,8 @@ from tocsin.model.queries import Query
 from tocsin.model.queries import Sequence as Pattern
 from tocsin.model.ticks import StreamTicks
 from tocsin.sequences import MODES, AutomatonMatcher
-from tocsin.sequences.compiling import CompiledSequence, compile_sequence
+from tocsin.sequences.compiling.compiler import CompiledSequence, compile_sequence
 from tocsin.sequences.matches import SequenceMatches
-from tocsin.sequences.ticks import Ticks
 
 
 class Subject:
@@ -35,7 +34,7 @@ class Subject:
         if not isinstance(query, Pattern):
             raise SubscriptionError("only sequences are measured here; a filter is measured with a matcher")
         mode = self.mode
-        return compile_sequence(query, Ticks(), index_edges=mode.edges, index_filters=mode.instances)
+        return compile_sequence(query, index_edges=mode.edges, index_filters=mode.instances)
 
     def load(
         self, groups: Sequence[FilledTemplate], progress: Callable[[str], None] = lambda _: None

@@ -7,7 +7,7 @@ for it. A failure shows the script that was run, and the missing and the surplus
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from random import Random
@@ -24,13 +24,12 @@ from tocsin.language import Template
 from tocsin.language.template.columns import Column, read_columns
 from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event, Sequence
-from tocsin.sequences.compiling import CompiledSequence
+from tocsin.sequences.compiling.compiler import CompiledSequence
 from tocsin.sequences.matcher import SequenceMatcher
 from tocsin.sequences.oracle import OracleSequenceMatcher
-from tocsin.sequences.ticks import Ticks
 
 
-def _prepare(query: Sequence, ticks: Ticks, *, full: bool) -> CompiledSequence:
+def _prepare(query: Sequence, ticks: Mapping[str, int], *, full: bool) -> CompiledSequence:
     return compiled(query, ticks, full=full)
 
 
@@ -64,7 +63,7 @@ def run(subject: Subject, script: Script) -> list[Counter[Outcome]]:
     found: list[Counter[Outcome]] = []
     for action in script.actions:
         if isinstance(action, Add):
-            ready = subject.prepare(query_of(action.text), Ticks(), full=action.full)
+            ready = subject.prepare(query_of(action.text), {}, full=action.full)
             runner.add(ids(*action.numbers), ready, columns_of(action))
         elif isinstance(action, Remove):
             runner.remove(ids(action.number))

@@ -17,11 +17,10 @@ from tocsin.matching.timed_batch import TimedBatch, TimedRows
 from tocsin.model import Event, Sequence, Value
 from tocsin.model.ticks import StreamTicks
 from tocsin.model.values import kind_of
-from tocsin.sequences.compiling import CompiledSequence, compile_sequence
+from tocsin.sequences.compiling.compiler import CompiledSequence, compile_sequence
 from tocsin.sequences.matcher import SequenceMatcher
 from tocsin.sequences.matches import SequenceMatches, Step
 from tocsin.sequences.oracle import OracleSequenceMatcher
-from tocsin.sequences.ticks import Ticks
 
 Outcome: TypeAlias = tuple[object, ...]
 """A subscription, the start and end of its match, the events of each step, and the values."""
@@ -36,10 +35,12 @@ def query_of(text: str) -> Sequence:
     return cast("Sequence", parse_template(text)[0])
 
 
-def compiled(source: str | Sequence, ticks: Ticks | None = None, *, full: bool = True) -> CompiledSequence:
+def compiled(
+    source: str | Sequence, ticks: Mapping[str, int] | None = None, *, full: bool = True
+) -> CompiledSequence:
     """Compile a text, a template or a query."""
     query = source if isinstance(source, Sequence) else query_of(source)
-    return compile_sequence(query, ticks or Ticks(), full=full)
+    return compile_sequence(query, ticks or {}, full=full)
 
 
 def outcomes(matches: SequenceMatches) -> list[tuple[int, Outcome]]:

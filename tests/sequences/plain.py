@@ -29,7 +29,7 @@ from tocsin.sequences._kernels.instructions import FAIL, MODE_BITS, Do, Mode
 from tocsin.sequences.arithmetic import accumulate, combine
 from tocsin.sequences.automaton import Automaton, Edge, Node, Output, Test
 from tocsin.sequences.binding import bind_expression, bound_names
-from tocsin.sequences.compiling import CompiledSequence, compile_expression, parameters_in_programs
+from tocsin.sequences.compiling.compiler import CompiledSequence, compile_expression, parameters_in_programs
 from tocsin.sequences.matches import SequenceMatch, SequenceMatches, Step, published_event
 from tocsin.sequences.programs import Column, Program
 

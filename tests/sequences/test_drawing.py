@@ -10,10 +10,9 @@ import pytest
 from tocsin import parse
 from tocsin.model import Sequence
 from tocsin.sequences.automaton import Automaton
-from tocsin.sequences.compiling import compile_sequence
+from tocsin.sequences.compiling.compiler import compile_sequence
 from tocsin.sequences.drawing import draw
 from tocsin.sequences.inspection import EndReason, NodeState, SequenceState
-from tocsin.sequences.ticks import Ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -21,7 +20,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 def automaton(text: str) -> Automaton:
     query = parse(text)
     assert isinstance(query, Sequence)
-    return compile_sequence(query, Ticks()).automaton
+    return compile_sequence(query).automaton
 
 
 def texts(drawing: str) -> str:

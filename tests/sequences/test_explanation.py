@@ -8,10 +8,9 @@ from tocsin import Engine, Event, parse
 from tocsin.engine import EventClock
 from tocsin.errors import EventError, SubscriptionError
 from tocsin.model import Attribute, Sequence
-from tocsin.sequences.compiling import compile_sequence
+from tocsin.sequences.compiling.compiler import compile_sequence
 from tocsin.sequences.explanation import SequenceExplanation, explain_sequence
 from tocsin.sequences.inspection import EndReason, Instance, NodeState, SequenceState
-from tocsin.sequences.ticks import Ticks
 
 AUTQ = (
     "from stock a where a.vol > 10000 "
@@ -28,7 +27,7 @@ def stock(end: int, price: float, name: str = "IBM", vol: int = 500, stream: str
 def explained(event: Event | None, *waiting: NodeState, text: str = AUTQ) -> SequenceExplanation:
     query = parse(text)
     assert isinstance(query, Sequence)
-    ready = compile_sequence(query, Ticks())
+    ready = compile_sequence(query)
     nodes = waiting or tuple(NodeState(0) for _ in ready.automaton.nodes)
     return explain_sequence("it", ready.automaton, ready.expression, SequenceState(nodes), event=event)
 

@@ -27,12 +27,11 @@ from tocsin.sequences.algebra import (
     output_values,
     reads_of,
 )
-from tocsin.sequences.ticks import Ticks
 from tocsin.sequences.translation import expression_of
 
 
 def _expression(text: str, **ticks: int) -> Expression:
-    return expression_of(query_of(text), Ticks(ticks))
+    return expression_of(query_of(text), ticks)
 
 
 def _next(text: str) -> Next:

@@ -16,9 +16,8 @@ from tocsin.formats.subscription_files import Entry, read_subscriptions
 from tocsin.language.schema_inference import ObservedSchema
 from tocsin.model import Sequence
 from tocsin.model.errors import SubscriptionError, TocsinError
-from tocsin.sequences.compiling import compile_sequence
+from tocsin.sequences.compiling.compiler import compile_sequence
 from tocsin.sequences.dependencies import Dependencies
-from tocsin.sequences.ticks import Ticks
 
 
 class _Entries:
@@ -101,7 +100,7 @@ def check(
 def _check_cycles(streams: Dependencies, query: Sequence, entry: Entry) -> None:
     """Add the streams that a sequence reads and publishes; raise if it would read its own output."""
     try:
-        streams.add(compile_sequence(query, Ticks()).reads, query.publish)
+        streams.add(compile_sequence(query).reads, query.publish)
     except SubscriptionError as fault:
         raise SubscriptionError(f"{entry.place}: subscription `{entry.id}`: {fault.reason}") from None
 

@@ -18,8 +18,7 @@ from tocsin.language.check import Checked, read_query
 from tocsin.model import Filter, Sequence, View
 from tocsin.model.conditions import TRUE, Condition
 from tocsin.model.errors import LanguageError, NormalFormError, SubscriptionError, TemplateError, TocsinError
-from tocsin.sequences.compiling import compile_sequence
-from tocsin.sequences.ticks import Ticks
+from tocsin.sequences.compiling.compiler import compile_sequence
 from tocsin.subscriptions.filters import disjunctive_form, smaller_form
 from tocsin.subscriptions.options import check_id, read_options
 from tocsin.views.compilation import compile_view
@@ -84,7 +83,7 @@ def check_entry(entry: Entry | SubscriptionError) -> Checked:
         if isinstance(checked.query, Filter) and checked.normal is None:
             smaller_form(checked.query, entry.id, checked.normal)
         if isinstance(checked.query, Sequence):
-            compile_sequence(checked.query, Ticks())
+            compile_sequence(checked.query)
         if isinstance(checked.query, View):
             to_normal(_row_condition(checked.query, entry.id))
     except TocsinError as error:

@@ -85,11 +85,9 @@ def _drop(_: Any) -> Any:
 
 
 def _converted(value: Any, inner: dict[str, Conversion]) -> Any:
-    return (
-        value
-        if value is None
-        else {**value, **{name: convert(value[name]) for name, convert in inner.items()}}
-    )
+    if value is None:
+        return None
+    return {**value, **{name: convert(value[name]) for name, convert in inner.items()}}
 
 
 _NO_KIND = (

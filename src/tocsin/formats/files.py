@@ -31,14 +31,9 @@ class Format(StrEnum):
     ARROW = "arrow"
 
 
-_SUFFIXES = {
-    ".jsonl": Format.JSONL,
+_SUFFIXES = {f".{format}": format for format in Format} | {
     ".ndjson": Format.JSONL,
-    ".json": Format.JSON,
-    ".csv": Format.CSV,
-    ".parquet": Format.PARQUET,
     ".pq": Format.PARQUET,
-    ".arrow": Format.ARROW,
     ".feather": Format.ARROW,
 }
 _COMPRESSED = (".gz", ".zst")
@@ -138,9 +133,8 @@ def decompressed(raw: IO[bytes], suffix: str) -> IO[bytes]:
     if suffix.lower() == ".gz":
         return cast("IO[bytes]", gzip.open(raw))
     if suffix.lower() == ".zst":
-        return cast(
-            "IO[bytes]", io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(raw), "zstd"), 1 << 16)
-        )
+        stream = pa.CompressedInputStream(pa.PythonFile(raw), "zstd")
+        return cast("IO[bytes]", io.BufferedReader(stream, 1 << 16))
     return raw
 
 

@@ -15,19 +15,12 @@ from tocsin.model.subscription import Notification, WitnessStep
 
 _encode: Final = msgspec.json.Encoder().encode
 _ROWS: Final = 50_000  # of a row group: enough to compress well, few enough to hold in memory
+_NUMBERS: Final = ("start", "end", "generation")
+_TEXTS: Final = ("values", "event", "witness", "answer")
 _SCHEMA: Final = pa.schema(
-    [
-        ("subscription", pa.string()),
-        ("event_id", pa.string()),
-        ("stream", pa.string()),
-        ("start", pa.int64()),
-        ("end", pa.int64()),
-        ("generation", pa.int64()),
-        ("values", pa.string()),
-        ("event", pa.string()),
-        ("witness", pa.string()),
-        ("answer", pa.string()),
-    ]
+    [(name, pa.string()) for name in ("subscription", "event_id", "stream")]
+    + [(name, pa.int64()) for name in _NUMBERS]
+    + [(name, pa.string()) for name in _TEXTS]
 )
 
 

@@ -51,11 +51,7 @@ def json_lines(lines: Iterable[bytes]) -> Records:
 
 def json_array(text: bytes) -> Records:
     """Return the objects of one array, or the one object, with the position of each."""
-    try:
-        decoded = _decode(text.removeprefix(BOM))
-    except _NOT_JSON as fault:
-        yield 1, _not_json(text, fault)
-        return
+    decoded = json_record(text.removeprefix(BOM))
     yield from enumerate(decoded if isinstance(decoded, list) else [decoded], 1)
 
 

@@ -17,9 +17,8 @@ from tocsin.model.conditions import TRUE, And, Condition, Constant, Not, Operato
 from tocsin.model.errors import NormalFormError, SubscriptionError
 from tocsin.model.queries import Filter, Query, Sequence, View, conditions_of
 
-QuerySource: TypeAlias = (
-    str | Mapping[str, object] | Query | Condition | Clause | StreamBuilder | TableBuilder
-)
+BuiltSource: TypeAlias = Mapping[str, object] | Query | Condition | Clause | StreamBuilder | TableBuilder
+QuerySource: TypeAlias = str | BuiltSource
 
 
 class Checked(Struct, frozen=True):
@@ -42,8 +41,8 @@ def check(text: str, *, template: bool = False) -> Checked:
     >>> check("a = 1 and a = 2").warnings
     ('it can never match: no value of a satisfies `a = 1 and a = 2`',)
     """
-    reader = read(text, template=template)
-    return check_query(reader.result, tuple(reader.warnings))
+    query, cursor = read(text, template=template)
+    return check_query(query, tuple(cursor.warnings))
 
 
 def read_query(source: QuerySource) -> Checked:
@@ -52,21 +51,22 @@ def read_query(source: QuerySource) -> Checked:
     >>> read_query({"=": [{"attribute": ["symbol"]}, "IBM"]}).query == read_query("symbol = 'IBM'").query
     True
     """
-    if isinstance(source, str):
-        return check(source)
+    return check(source) if isinstance(source, str) else check_query(built_query(source))
+
+
+def built_query(source: BuiltSource, *, template: bool = False) -> Query:
+    """Return the query of a JSON form, a builder or the model; raise `SubscriptionError` for anything else."""
     if isinstance(source, Mapping):
-        query = from_json(source)
-    elif isinstance(source, (Clause, StreamBuilder, TableBuilder)):
-        query = source.build()
-    elif isinstance(source, (Predicate, And, Or, Not, Constant)):
-        query = canonical(Filter(source))
-    elif isinstance(source, (Filter, Sequence, View)):
-        query = canonical(source)
-    else:
-        raise SubscriptionError(
-            f"a subscription is a text, a JSON form or a built query, not {type(source).__name__}"
-        )
-    return check_query(query)
+        return from_json(source, template=template)
+    if isinstance(source, (Clause, StreamBuilder, TableBuilder)):
+        return source.build(template=template)
+    if isinstance(source, (Predicate, And, Or, Not, Constant)):
+        return canonical(Filter(source), template=template)
+    if isinstance(source, (Filter, Sequence, View)):
+        return canonical(source, template=template)
+    raise SubscriptionError(
+        f"a subscription is a text, a JSON form or a built query, not {type(source).__name__}"
+    )
 
 
 def check_query(query: Query, warnings: tuple[str, ...] = ()) -> Checked:

@@ -26,9 +26,9 @@ class Reason(Struct, frozen=True):
 
     def predicates(self) -> tuple[Reason, ...]:
         """Return all predicates, in the order they are written."""
-        return (
-            (self,) if self.connective is None else tuple(p for part in self.parts for p in part.predicates())
-        )
+        if self.connective is None:
+            return (self,)
+        return tuple(predicate for part in self.parts for predicate in part.predicates())
 
     def failed(self) -> tuple[Reason, ...]:
         """Return the predicates that must change for the condition to become true; none if it is true."""
@@ -67,9 +67,8 @@ def explain_condition(condition: Condition, attributes: Mapping[str, Value]) -> 
     if isinstance(condition, Constant):
         return Reason(text, truth)
     if isinstance(condition, Not):
-        return Reason(
-            text, truth, connective="not", parts=(explain_condition(condition.condition, attributes),)
-        )
+        inner = explain_condition(condition.condition, attributes)
+        return Reason(text, truth, connective="not", parts=(inner,))
     parts = tuple(explain_condition(member, attributes) for member in condition.conditions)
     return Reason(text, truth, connective="and" if isinstance(condition, And) else "or", parts=parts)
 

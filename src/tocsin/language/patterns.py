@@ -39,9 +39,8 @@ def compile_regex(pattern: str) -> Pattern:
         return cast("Pattern", re2.compile(pattern, options))
     except re2.error as refusal:
         reason = refusal.args[0]
-        raise ValueError(
-            reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-        ) from None
+        text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        raise ValueError(text) from None
 
 
 @lru_cache(maxsize=4096)

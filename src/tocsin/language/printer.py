@@ -156,15 +156,10 @@ def _sequence(query: queries.Sequence, *, nested: bool = False) -> str:
 
 
 def _step(step: queries.Step) -> str:
-    word = queries.keyword_of(step)
-    conditions = queries.condition_clauses(step)
-    clauses = [
-        _compute(queries.computations_of(step))
-        if clause == "compute"
-        else _clause(clause, conditions[clause])
-        for clause in queries.CLAUSES[word]
-    ]
-    return f"{word} {_source(step.source, step.alias)}{''.join(clauses)}"
+    text = f"{queries.keyword_of(step)} {_source(step.source, step.alias)}"
+    for word, clause in queries.clauses_of(step):
+        text += _compute(clause) if isinstance(clause, tuple) else _clause(word, clause)
+    return text
 
 
 def _clause(word: str, condition: Condition, *, sequence: bool = True) -> str:
@@ -210,8 +205,5 @@ def _table(table: queries.Table) -> str:
     if table.alias is None:
         return name
     # Without quotes, `left` and the like before `join` read as SQL's keywords.
-    return (
-        f'{name} "{table.alias}"'
-        if table.alias.lower() in FOREIGN_SYNTAX
-        else f"{name} {name_text(table.alias, dots=False)}"
-    )
+    is_foreign = table.alias.lower() in FOREIGN_SYNTAX
+    return f'{name} "{table.alias}"' if is_foreign else f"{name} {name_text(table.alias, dots=False)}"

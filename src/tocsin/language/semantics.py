@@ -27,7 +27,7 @@ _COMPARE: Final[dict[Operator, Callable[[Any, Any], bool]]] = {
     Operator.GT: python.gt,
     Operator.GE: python.ge,
 }
-_ARITHMETIC: Final[dict[ArithmeticOperator, Callable[[Any, Any], int | float]]] = {
+ARITHMETIC: Final[dict[ArithmeticOperator, Callable[[Any, Any], int | float]]] = {
     ArithmeticOperator.ADD: python.add,
     ArithmeticOperator.SUBTRACT: python.sub,
     ArithmeticOperator.MULTIPLY: python.mul,
@@ -140,7 +140,7 @@ def arithmetic(operator: ArithmeticOperator, left: Value | None, right: Value | 
     if not _is_number(left) or not _is_number(right):
         return None
     try:
-        result = _ARITHMETIC[operator](left, right)
+        result = ARITHMETIC[operator](left, right)
     except (ZeroDivisionError, OverflowError):
         return None
     if result != result or (type(result) is int and abs(result) >= HUGE):  # noqa: PLR0124 - NaN differs from itself

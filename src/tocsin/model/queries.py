@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from operator import attrgetter
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -91,6 +93,12 @@ Source: TypeAlias = str | Sequence
 Step: TypeAlias = From | Next | Fold
 Query: TypeAlias = Filter | Sequence | View
 
+
+def field_of(clause: str) -> str:
+    """Return the field of a step that holds a clause; `while` is reserved in Python."""
+    return "while_" if clause == "while" else clause
+
+
 STEPS: Final[dict[str, type[Step]]] = {"from": From, "next": Next, "fold": Fold}
 """The kinds of step by keyword."""
 
@@ -102,9 +110,19 @@ CLAUSES: Final = {
 """The clauses of each kind of step, in the order in which they are written."""
 
 
+_KEYWORDS: Final = {kind: keyword for keyword, kind in STEPS.items()}
+_READ_CLAUSES: Final = {kind: attrgetter(*map(field_of, CLAUSES[word])) for kind, word in _KEYWORDS.items()}
+
+
 def keyword_of(step: Step) -> str:
     """Return the keyword that begins a step."""
-    return type(step).__name__.lower()
+    return _KEYWORDS[type(step)]
+
+
+def clauses_of(step: Step) -> Iterator[tuple[str, Condition | tuple[Computation, ...]]]:
+    """Return a step's clauses, in the order in which they are written."""
+    kind = type(step)
+    return zip(CLAUSES[_KEYWORDS[kind]], _READ_CLAUSES[kind](step), strict=True)
 
 
 def conditions_of(step: Step) -> tuple[Condition, ...]:
@@ -114,15 +132,17 @@ def conditions_of(step: Step) -> tuple[Condition, ...]:
 
 def condition_clauses(step: Step) -> dict[str, Condition]:
     """Return a step's conditions by clause, in the order in which they are written."""
-    words = [word for word in CLAUSES[keyword_of(step)] if word != "compute"]
-    return {word: getattr(step, field_of(word)) for word in words}
-
-
-def field_of(clause: str) -> str:
-    """Return the field of a step that holds a clause; `while` is reserved in Python."""
-    return "while_" if clause == "while" else clause
+    return {word: clause for word, clause in clauses_of(step) if not isinstance(clause, tuple)}
 
 
 def computations_of(step: Step) -> tuple[Computation, ...]:
     """Return the computed values of a step; a `Next` has none."""
     return () if isinstance(step, Next) else step.compute
+
+
+def sequences_in(query: Sequence) -> Iterator[Sequence]:
+    """Return a sequence, and all sequences in parentheses within it."""
+    yield query
+    for step in query.steps:
+        if isinstance(step.source, Sequence):
+            yield from sequences_in(step.source)

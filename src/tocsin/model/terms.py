@@ -136,16 +136,26 @@ def literal(value: Value) -> Literal:
     A whole float becomes the integer it equals, so that equal constants give equal results in arithmetic, where
     Python's 1 and 1.0 differ beyond 2**53.
     """
-    if type(value) is float and value.is_integer() and abs(value) < _WRITTEN_OUT:
-        return Literal(int(value), Kind.NUMBER)
+    value = _as_written(value)
     return Literal(value, kind_of(value))
 
 
 def constant(raw: object) -> Literal:
     """Return `raw` as a constant, or raise `KindError` if a subscription cannot contain it."""
+    value = constant_value(raw)
+    return Literal(value, kind_of(value))
+
+
+def constant_value(raw: object) -> Value:
+    """Return `raw` as the value of a constant, or raise `KindError` if a subscription cannot contain it."""
     value = read_value(raw)
     if value is None:
         raise KindError("null is not a value and equals nothing; use `is missing` or `is present` instead")
     if isinstance(value, float) and math.isinf(value):
         raise KindError("a constant must be finite")
-    return literal(value)
+    return _as_written(value)
+
+
+def _as_written(value: Value) -> Value:
+    is_whole = type(value) is float and value.is_integer() and abs(value) < _WRITTEN_OUT
+    return int(value) if is_whole else value  # type: ignore[arg-type]

@@ -8,18 +8,13 @@ from __future__ import annotations
 
 import math
 import operator as python
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
+from tocsin.language.semantics import ARITHMETIC
 from tocsin.model.terms import AggregateFunction, ArithmeticOperator
 from tocsin.model.values import Value, kind_of
 
 _WIDE: Final = 2**63
-_EXACT: Final[dict[ArithmeticOperator, Callable[[Any, Any], int | float]]] = {
-    ArithmeticOperator.ADD: python.add,
-    ArithmeticOperator.SUBTRACT: python.sub,
-    ArithmeticOperator.MULTIPLY: python.mul,
-}
 
 
 def combine(operator: ArithmeticOperator, left: Value | None, right: Value | None) -> int | float | None:
@@ -33,9 +28,9 @@ def combine(operator: ArithmeticOperator, left: Value | None, right: Value | Non
         return None
     if operator is ArithmeticOperator.DIVIDE:
         return None if second == 0 else _known(float(first) / float(second))
-    result = _EXACT[operator](first, second)
+    result = ARITHMETIC[operator](first, second)
     if isinstance(result, int) and not -_WIDE <= result < _WIDE:
-        return _known(_EXACT[operator](float(first), float(second)))
+        return _known(ARITHMETIC[operator](float(first), float(second)))
     return _known(result)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from tocsin.language.template.binding import Bindings, bind_condition, bind_query
-from tocsin.model.queries import Sequence
+from tocsin.model.queries import Sequence, sequences_in
 from tocsin.model.terms import Parameter, Term, literal
 from tocsin.sequences.algebra import Accumulated, Computed, Expression, Item, Stream, Union
 from tocsin.sequences.substitution import in_term
@@ -43,12 +43,10 @@ def bind_expression(
 def bound_names(query: Sequence, values: Bindings) -> dict[str, str]:
     """Return the name that each sequence in parentheses has with one row's constants, by its present name."""
     names: dict[str, str] = {}
-    for step in query.steps:
-        if isinstance(step.source, Sequence):
-            bound = bind_query(step.source, values)
-            assert isinstance(bound, Sequence)  # noqa: S101 - binding keeps the kind of a query
-            names[parenthesised_name(step.source)] = parenthesised_name(bound)
-            names |= bound_names(step.source, values)
+    for inner in list(sequences_in(query))[1:]:
+        bound = bind_query(inner, values)
+        assert isinstance(bound, Sequence)  # noqa: S101 - binding keeps the kind of a query
+        names[parenthesised_name(inner)] = parenthesised_name(bound)
     return names
 
 

@@ -28,9 +28,7 @@ class Dependencies:
         self._targets: dict[str, Counter[str]] = {}  # stream -> streams that its readers publish to
         self._read: Counter[str] = Counter()
         self._ranks: Mapping[str, int] | None = None
-        self._reachable: dict[
-            str, tuple[str, ...]
-        ] = {}  # asked for every event, so kept until something changes
+        self._reachable: dict[str, tuple[str, ...]] = {}  # asked for every event, so kept until a change
 
     def add(self, reads: Iterable[str], publishes: str | None, count: int = 1) -> None:
         """Add subscriptions, or raise `SubscriptionError` naming the cycle that they would close."""

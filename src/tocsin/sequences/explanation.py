@@ -151,13 +151,9 @@ def _node(
 def _condition_text(test: Test, alias: str) -> ConditionText:
     parts = _parts(test.condition)
     static = _parts(test.static)
-    dynamic = [part for part in parts if not any(_is_about_event(part, alias, one) for one in static)]
+    bare = [in_condition(part, lambda term: _bare(term, alias)) for part in parts]
+    dynamic = [part for part, without_alias in zip(parts, bare, strict=True) if without_alias not in static]
     return ConditionText(_text(parts), _text(static) if static else None, _text(dynamic) if dynamic else None)
-
-
-def _is_about_event(condition: Condition, alias: str, static: Condition) -> bool:
-    """Tell whether a condition, without this alias, is the static one."""
-    return in_condition(condition, lambda term: _bare(term, alias)) == static
 
 
 def _bare(term: Term, alias: str) -> Term:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from tocsin.language.template.columns import Column
 from tocsin.matching import IdArray
 from tocsin.matching.timed_batch import TimedBatch
-from tocsin.sequences.compiling import CompiledSequence
+from tocsin.sequences.compiling.compiler import CompiledSequence
 from tocsin.sequences.inspection import SequenceState
 from tocsin.sequences.matches import SequenceMatches
 

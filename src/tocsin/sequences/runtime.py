@@ -21,13 +21,13 @@ from tocsin.model.errors import SubscriptionError, TemplateError, TocsinError
 from tocsin.model.event import is_deletion
 from tocsin.model.options import ALWAYS, SubscriptionOptions
 from tocsin.model.ticks import StreamTicks, Tick, read_tick
-from tocsin.sequences.compiling import CompiledSequence, compile_sequence
+from tocsin.sequences.compiling.compiler import CompiledSequence, compile_sequence
 from tocsin.sequences.dependencies import Dependencies
 from tocsin.sequences.explanation import SequenceExplanation, explain_sequence
 from tocsin.sequences.matcher import InspectableSequenceMatcher
 from tocsin.sequences.matches import SequenceMatches
 from tocsin.sequences.scheduled_matcher import ScheduledMatcher
-from tocsin.sequences.ticks import Ticks, asks_in_units
+from tocsin.sequences.ticks import asks_in_units, common_tick
 
 
 class CompiledSequences(Struct, frozen=True):
@@ -107,9 +107,9 @@ class SequenceRuntime:
     ) -> CompiledSequences:
         """Return a compiled sequence, or raise `SubscriptionError`."""
         try:
-            ticks = Ticks(dict(self.ticks.lengths))
+            ticks = dict(self.ticks.lengths)
             compiled = compile_sequence(query, ticks, full=options.witness == "full")
-            return CompiledSequences(compiled, ticks.common(compiled.reads))
+            return CompiledSequences(compiled, common_tick(ticks, compiled.reads))
         except SubscriptionError as fault:
             raise SubscriptionError(fault.reason, fault.id or id_) from fault
 
@@ -155,7 +155,7 @@ class SequenceRuntime:
         self, numbers: IdArray, compiled: CompiledSequence, tick: int, valid_from: int, id_: str
     ) -> tuple[ScheduledMatcher, int]:
         """Record subscriptions, and return the matcher to add them to, and the first end that they see."""
-        if Ticks(self.ticks.lengths).common(compiled.reads) != tick:
+        if common_tick(self.ticks.lengths, compiled.reads) != tick:
             raise SubscriptionError("its streams have been declared meanwhile; subscribe again", id_)
         name = compiled.publishes
         if name is not None:

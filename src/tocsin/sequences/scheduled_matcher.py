@@ -13,7 +13,7 @@ from tocsin.language.template.columns import Column
 from tocsin.matching import IdArray
 from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model.options import ALWAYS, FOREVER
-from tocsin.sequences.compiling import CompiledSequence
+from tocsin.sequences.compiling.compiler import CompiledSequence
 from tocsin.sequences.matcher import InspectableSequenceMatcher
 from tocsin.sequences.matches import SequenceMatches
 
@@ -39,9 +39,7 @@ class ScheduledMatcher:
         self._order = count()  # ties in the heaps are resolved by order of arrival
         self._begins: list[tuple[int, int, _Scheduled]] = []  # a heap, by the first end that is seen
         self._begin_of: dict[int, tuple[int, _Scheduled]] = {}  # of subscriptions that have not begun
-        self._ends: list[
-            tuple[int, int, IdArray]
-        ] = []  # a heap, by the first end that is not seen; some are stale
+        self._ends: list[tuple[int, int, IdArray]] = []  # a heap, by the first end not seen; some are stale
         self._end_of: dict[int, int] = {}
         self._expired: set[int] = set()  # subscriptions that are not in the matcher any more, but not removed
 

@@ -6,12 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Final
 
-from msgspec import Struct, field
-
 from tocsin.language.printer import term_text
 from tocsin.model.conditions import leaves
 from tocsin.model.errors import SubscriptionError
-from tocsin.model.queries import Sequence, computations_of, conditions_of
+from tocsin.model.queries import Sequence, computations_of, conditions_of, sequences_in
 from tocsin.model.terms import Span, SpanUnit, Term, subterms
 from tocsin.model.ticks import UNITS
 
@@ -19,26 +17,22 @@ LONGEST: Final = 2**63 - 1
 """The longest duration, in ticks."""
 
 
-class Ticks(Struct, frozen=True):
-    """The microseconds of a tick of each declared stream; a tick of any other stream is a microsecond.
+def common_tick(ticks: Mapping[str, int], streams: Iterable[str]) -> int:
+    """Return the microseconds of the tick that all these streams share, or raise `SubscriptionError`.
 
-    A published stream counts like the streams it was made of, and is declared like them.
+    `ticks` has the microseconds of a tick of each declared stream; a tick of any other stream is a microsecond. A
+    published stream counts like the streams it was made of, and is declared like them.
     """
-
-    ticks_of: Mapping[str, int] = field(default_factory=dict)
-
-    def common(self, streams: Iterable[str]) -> int:
-        """Return the microseconds of the tick that all these streams share, or raise `SubscriptionError`."""
-        by_tick: dict[int, str] = {}
-        for stream in sorted(streams):
-            by_tick.setdefault(self.ticks_of.get(stream, 1), stream)
-        if len(by_tick) > 1:
-            (first, one), (second, other) = list(by_tick.items())[:2]
-            raise SubscriptionError(
-                f"a tick of `{one}` is {first:,} microseconds, one of `{other}` {second:,}: a sequence reads streams "
-                "that count alike; declare both with the same tick"
-            )
-        return next(iter(by_tick), 1)
+    by_tick: dict[int, str] = {}
+    for stream in sorted(streams):
+        by_tick.setdefault(ticks.get(stream, 1), stream)
+    if len(by_tick) > 1:
+        (first, one), (second, other) = list(by_tick.items())[:2]
+        raise SubscriptionError(
+            f"a tick of `{one}` is {first:,} microseconds, one of `{other}` {second:,}: a sequence reads streams "
+            "that count alike; declare both with the same tick"
+        )
+    return next(iter(by_tick), 1)
 
 
 def ticks_in(span: Span, tick: int) -> int:
@@ -61,16 +55,18 @@ def ticks_in(span: Span, tick: int) -> int:
 
 def asks_in_units(query: Sequence) -> bool:
     """Tell whether a sequence has a length of time in minutes, hours and the like, not in ticks."""
-    terms = [] if query.within is None else [query.within]
     return any(
         isinstance(part, Span) and part.unit is not SpanUnit.TICKS
-        for term in (*terms, *_terms(query))
+        for sequence in sequences_in(query)
+        for term in _terms(sequence)
         for part in subterms(term)
-    ) or any(isinstance(step.source, Sequence) and asks_in_units(step.source) for step in query.steps)
+    )
 
 
 def _terms(query: Sequence) -> Iterator[Term]:
-    """Return the terms of a sequence's own steps."""
+    """Return the terms of a sequence, but not those of sequences in parentheses."""
+    if query.within is not None:
+        yield query.within
     for step in query.steps:
         for condition in conditions_of(step):
             for predicate in leaves(condition):

@@ -14,19 +14,19 @@ from tocsin.model.event import STREAM
 from tocsin.model.values import Kind
 from tocsin.sequences import algebra
 from tocsin.sequences.substitution import has_aggregate, in_condition, in_term
-from tocsin.sequences.ticks import LONGEST, Ticks, ticks_in
+from tocsin.sequences.ticks import LONGEST, common_tick, ticks_in
 
 
-def expression_of(query: queries.Sequence, ticks: Ticks) -> algebra.Expression:
+def expression_of(query: queries.Sequence, ticks: Mapping[str, int]) -> algebra.Expression:
     """Return a sequence as an expression, or raise `SubscriptionError` naming the part that has no meaning.
 
-    Parameters stay where they are; one beside `duration` or after `within` counts ticks.
+    `ticks` has the microseconds of a tick of each declared stream. Parameters stay where they are; one beside `duration` or after `within` counts ticks.
 
     >>> from tocsin.language import parse
-    >>> expression_of(parse("from stock a next stock b on b.price > a.price within 5 ticks"), Ticks())
+    >>> expression_of(parse("from stock a next stock b on b.price > a.price within 5 ticks"), {})
     Select(of=Next(left=Rename(of=Stream(name='stock', of=None), alias='a'), ...
     """
-    expression = _sequence(query, ticks.common(_sources(query)))
+    expression = _sequence(query, common_tick(ticks, _sources(query)))
     if query.publish is not None:
         _check_names(algebra.output_values(expression))
     return expression
@@ -132,11 +132,8 @@ def _within(length: terms.Span | terms.Parameter, tick: int) -> terms.Literal | 
 
 
 def _sources(query: queries.Sequence) -> Iterator[str]:
-    for step in query.steps:
-        if isinstance(step.source, str):
-            yield step.source
-        else:
-            yield from _sources(step.source)
+    for sequence in queries.sequences_in(query):
+        yield from (step.source for step in sequence.steps if isinstance(step.source, str))
 
 
 _ONE = terms.Literal(1, Kind.NUMBER)
@@ -214,9 +211,8 @@ class _Parts:
         if not has_aggregate(term):
             return self._add(self._name(name), term, None, begins=True)
         if isinstance(term, terms.Arithmetic):
-            return terms.Arithmetic(
-                term.operator, self._hidden(name, term.left), self._hidden(name, term.right)
-            )
+            left, right = self._hidden(name, term.left), self._hidden(name, term.right)
+            return terms.Arithmetic(term.operator, left, right)
         if isinstance(term, terms.Negative):
             return terms.Negative(self._hidden(name, term.term))
         assert isinstance(term, terms.Aggregate)  # noqa: S101 - nothing else has one

@@ -18,7 +18,7 @@ from tocsin.model.terms import Elapsed, Literal, Parameter
 from tocsin.model.values import Kind
 from tocsin.sequences.algebra import Expression, Next, Project, Rename, Select, Stream, Union
 from tocsin.sequences.automaton import Automaton, Edge, Node, Test
-from tocsin.sequences.compiling import compile_expression, parameters_in_programs
+from tocsin.sequences.compiling.compiler import compile_expression, parameters_in_programs
 from tocsin.sequences.programs import NOTHING
 
 

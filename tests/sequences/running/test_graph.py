@@ -15,10 +15,9 @@ from tocsin.matching import ConjunctionBatch
 from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event, Sequence
 from tocsin.model.errors import MatcherError
-from tocsin.sequences.compiling import CompiledSequence, compile_sequence
+from tocsin.sequences.compiling.compiler import CompiledSequence, compile_sequence
 from tocsin.sequences.modes import MODES
 from tocsin.sequences.running.matcher import AutomatonMatcher
-from tocsin.sequences.ticks import Ticks
 from tocsin.structures import hash_index
 
 _TEXTS = [
@@ -37,7 +36,7 @@ _TEXTS = [
 def compiled(text: str) -> CompiledSequence:
     query = parse(text)
     assert isinstance(query, Sequence)
-    return compile_sequence(query, Ticks())
+    return compile_sequence(query)
 
 
 def events(random: Random, begin: int, count: int) -> TimedBatch:
@@ -94,7 +93,7 @@ def test_equal_subscriptions_share_their_end() -> None:
     assert runner.stats().nodes == 1
     template = Template("from s a where a.k = :k next s b on b.x = a.x").query
     assert isinstance(template, Sequence)
-    runner.add(np.array([1, 2]), compile_sequence(template, Ticks()), {"k": np.array([1, 2])})
+    runner.add(np.array([1, 2]), compile_sequence(template), {"k": np.array([1, 2])})
     assert runner.stats().nodes == 2
     found = runner.process(
         TimedBatch([Event("e1", {"k": 1, "x": 4}, "s", 1, 1), Event("e2", {"k": 3, "x": 4}, "s", 2, 2)])
@@ -181,9 +180,7 @@ def test_a_template_without_rows_holds_nothing() -> None:
     runner = AutomatonMatcher(matcher="oracle")
     query = Template('from (from s a next s b on b.x = 7) c where c."a.x" = :k next s d').query
     assert isinstance(query, Sequence)
-    runner.add(
-        np.empty(0, dtype=np.int64), compile_sequence(query, Ticks()), {"k": np.empty(0, dtype=np.int64)}
-    )
+    runner.add(np.empty(0, dtype=np.int64), compile_sequence(query), {"k": np.empty(0, dtype=np.int64)})
     assert holds_nothing(runner)
 
 

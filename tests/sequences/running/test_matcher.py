@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from tests.sequences.contract import CONTRACT, Subject
 from tocsin.model import Sequence
-from tocsin.sequences.compiling import CompiledSequence, compile_sequence
+from tocsin.sequences.compiling.compiler import CompiledSequence, compile_sequence
 from tocsin.sequences.modes import MODES
 from tocsin.sequences.running.matcher import AutomatonMatcher
-from tocsin.sequences.ticks import Ticks
 
 _AGREEING = [name for name in CONTRACT if name.startswith(("agrees_", "finds_"))]
 
@@ -17,7 +18,7 @@ _AGREEING = [name for name in CONTRACT if name.startswith(("agrees_", "finds_"))
 def _subject(mode: str, matcher: str | None = None, *, share: float) -> Subject:
     chosen = MODES[mode]
 
-    def ready(query: Sequence, ticks: Ticks, *, full: bool) -> CompiledSequence:
+    def ready(query: Sequence, ticks: Mapping[str, int], *, full: bool) -> CompiledSequence:
         return compile_sequence(
             query, ticks, index_edges=chosen.edges, index_filters=chosen.instances, full=full
         )

@@ -11,10 +11,9 @@ from tests.sequences.running.test_graph import compiled
 from tocsin.language import Template
 from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model import Event, Sequence
-from tocsin.sequences.compiling import compile_sequence
+from tocsin.sequences.compiling.compiler import compile_sequence
 from tocsin.sequences.running.matcher import AutomatonMatcher
 from tocsin.sequences.running.state import StateCounter
-from tocsin.sequences.ticks import Ticks
 
 
 def _run(runner: AutomatonMatcher, begin: int, count: int, batch: int = 500) -> int:
@@ -59,7 +58,7 @@ def test_strings_and_events_are_kept_as_long_as_they_are_needed() -> None:
 def test_chains_are_kept_as_long_as_they_are_needed() -> None:
     runner = AutomatonMatcher(matcher="oracle")
     query = compiled("from s a where a.k = 1 fold s b on b.k = a.k while b.w != 'end' within 70")
-    runner.add(np.array([0]), compile_sequence(query.query, Ticks(), full=True), {})
+    runner.add(np.array([0]), compile_sequence(query.query, full=True), {})
     found = 0
     for first in range(1, 20_000, 200):
         arrivals = TimedBatch(
@@ -120,7 +119,7 @@ def test_constants_of_subscriptions_do_not_count_as_partial_matches() -> None:
     query = Template("from s a where a.k = :k next s b on a.x = b.x or b.w contains :p").query
     assert isinstance(query, Sequence)
     names = np.array([f"a rather long constant {n}" for n in range(5_000)], dtype=object)
-    runner.add(np.arange(5_000), compile_sequence(query, Ticks()), {"k": np.arange(5_000), "p": names})
+    runner.add(np.arange(5_000), compile_sequence(query), {"k": np.arange(5_000), "p": names})
     _run(runner, 1, 7, 1)
     assert runner.stats().strings >= 5_000
     assert runner.stats().instances == 7

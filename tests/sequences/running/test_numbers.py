@@ -18,10 +18,9 @@ from tocsin.model.conditions import Operator
 from tocsin.model.terms import ArithmeticOperator, Attribute
 from tocsin.model.values import Value
 from tocsin.sequences.arithmetic import combine
-from tocsin.sequences.compiling import compile_sequence
+from tocsin.sequences.compiling.compiler import compile_sequence
 from tocsin.sequences.running.matcher import AutomatonMatcher
 from tocsin.sequences.running.values import ValueCodec
-from tocsin.sequences.ticks import Ticks
 
 _SUMS = "from s a next s b select a.x + b.x as p, a.x - b.x as m, a.x * b.x as t, a.x / b.x as d"
 _TESTS = {
@@ -62,7 +61,7 @@ def _runner(*texts: str) -> AutomatonMatcher:
     for number, text in enumerate(texts):
         query = parse(text)
         assert isinstance(query, Sequence)
-        runner.add(np.array([number]), compile_sequence(query, Ticks()), {})
+        runner.add(np.array([number]), compile_sequence(query), {})
     return runner
 
 

@@ -110,9 +110,8 @@ class TableBuilder(Struct, frozen=True):
 
     def join(self, name: str, alias: str | None = None, *, on: Clause) -> TableBuilder:
         """Join a second table."""
-        return TableBuilder(
-            replace(self.view, tables=(*self.view.tables, Table(name, alias)), on=on.condition)
-        )
+        tables = (*self.view.tables, Table(name, alias))
+        return TableBuilder(replace(self.view, tables=tables, on=on.condition))
 
     def select(self, *items: Selected, **named: Selected) -> TableBuilder:
         """Select these columns or aggregates."""

@@ -21,6 +21,7 @@ _OPERATORS: Final = {operator.value: operator for operator in Operator}
 _ARITHMETIC: Final = {operator.value: operator for operator in terms.ArithmeticOperator}
 _AGGREGATES: Final = {function.value: function for function in terms.AggregateFunction}
 
+_PREDICATE_ARITIES: Final[Mapping[str, tuple[int, int | None]]] = dict.fromkeys(_OPERATORS, (1, None))
 _CONDITION_ARITIES: Final[Mapping[str, tuple[int, int | None]]] = dict.fromkeys(_OPERATORS, (2, 2)) | {
     "between": (3, 3), "not between": (3, 3), "in": (1, None), "not in": (1, None),
     "is missing": (1, 1), "is present": (1, 1), "and": (2, None), "or": (2, None), "not": (1, 1),
@@ -57,12 +58,9 @@ def predicate_from_json(form: object) -> Predicate:
 
     Unlike `from_json` it neither rewrites nor checks the predicate, so it is many times faster.
     """
-    word, raw, path = _node(form, "$", "a predicate")
-    operator = _OPERATORS.get(word)
-    if operator is None or not raw:
-        raise FormError("expected an operator with its subject", path)
-    subject, *operands = (_read_term(term, f"{path}[{i}]") for i, term in enumerate(raw))
-    return Predicate(subject, operator, tuple(operands))
+    word, raw, path = _node(form, "$", "a predicate", _PREDICATE_ARITIES)
+    subject, *operands = _read_terms(raw, path)
+    return Predicate(subject, _OPERATORS[word], tuple(operands))
 
 
 def _read_query(form: object) -> queries.Query:
@@ -122,15 +120,13 @@ def _read_step(form: object, path: str, *, first: bool) -> queries.Step:
 
 
 def _read_compute(fields: Mapping[str, object], path: str) -> tuple[queries.Computation, ...]:
-    return tuple(
-        queries.Computation(name, term) for name, term in _pairs(fields, "compute", path, name_first=True)
-    )
+    pairs = _pairs(fields, "compute", path, name_first=True)
+    return tuple(queries.Computation(name, term) for name, term in pairs)
 
 
 def _read_select(fields: Mapping[str, object], path: str) -> tuple[queries.SelectItem, ...]:
-    return tuple(
-        queries.SelectItem(term, name) for name, term in _pairs(fields, "select", path, name_first=False)
-    )
+    pairs = _pairs(fields, "select", path, name_first=False)
+    return tuple(queries.SelectItem(term, name) for name, term in pairs)
 
 
 def _pairs(
@@ -182,7 +178,7 @@ def _clause(fields: Mapping[str, object], key: str, path: str) -> Condition:
 def _read_condition(form: object, path: str) -> Condition:
     if isinstance(form, bool):
         return TRUE if form else FALSE
-    word, raw, path = _arguments(form, path, "condition", _CONDITION_ARITIES)
+    word, raw, path = _node(form, path, "a condition", _CONDITION_ARITIES)
     if word in _OPERATORS:
         return _predicate(_OPERATORS[word], _read_terms(raw, path), path)
     members = tuple(_read_condition(member, f"{path}[{i}]") for i, member in enumerate(raw))
@@ -207,7 +203,7 @@ def _read_term(form: object, path: str) -> terms.Term:
             return terms.constant(form)
         except KindError as fault:
             raise FormError(str(fault), path) from None
-    word, raw, path = _arguments(form, path, "term", _TERM_ARITIES)
+    word, raw, path = _node(form, path, "a term", _TERM_ARITIES)
     if word in _ARITHMETIC:
         return terms.Arithmetic(_ARITHMETIC[word], *_read_terms(raw, path))
     if word in _AGGREGATES:
@@ -258,28 +254,25 @@ _LEAVES: Final[dict[str, Callable[[list[object], str], terms.Term]]] = {
 }
 
 
-def _arguments(
+def _node(
     form: object, path: str, what: str, arities: Mapping[str, tuple[int, int | None]]
 ) -> tuple[str, list[object], str]:
     """Return a node's operator, its arguments and the path to them; raise if their number is wrong."""
-    word, raw, path = _node(form, path, f"a {what}")
-    if word not in arities:
-        raise FormError(f"there is no operator `{word}` among {what}s", path)
-    least, most = arities[word]
-    if len(raw) < least or (most is not None and len(raw) > most):
-        count = str(least) if least == most else f"{least} or more" if most is None else f"{least} to {most}"
-        raise FormError(f"`{word}` takes {count} argument{'' if count == '1' else 's'}, got {len(raw)}", path)
-    return word, raw, path
-
-
-def _node(form: object, path: str, what: str) -> tuple[str, list[object], str]:
-    """Return a node's operator, its arguments and the path to them."""
     if not isinstance(form, Mapping):
         raise FormError(f"expected {what}, got {json_type(form)}", path)
     if len(form) != 1:
         raise FormError(f"{what} is an object with one key, its operator; this has {len(form)}", path)
     word, raw = next(iter(form.items()))
-    return str(word), _list(raw, f"{path}.{word}"), f"{path}.{word}"
+    path = f"{path}.{word}"
+    if not isinstance(raw, list):
+        raise FormError(f"expected a list, got {json_type(raw)}", path)
+    if word not in arities:
+        raise FormError(f"there is no operator `{word}` among {what.removeprefix('a ')}s", path)
+    least, most = arities[word]
+    if len(raw) < least or (most is not None and len(raw) > most):
+        count = str(least) if least == most else f"{least} or more" if most is None else f"{least} to {most}"
+        raise FormError(f"`{word}` takes {count} argument{'' if count == '1' else 's'}, got {len(raw)}", path)
+    return word, raw, path
 
 
 def _fields(form: object, path: str, known: set[str]) -> Mapping[str, object]:

@@ -10,24 +10,12 @@ from msgspec import Struct
 from tocsin.language.normal.merge import UnsatisfiableError, is_plain, is_satisfiable, merge
 from tocsin.language.normal.negation import join_equalities, to_nnf, without_repeats
 from tocsin.language.normal.predicates import rewrite
-from tocsin.model.conditions import (
-    And,
-    Condition,
-    Conjunction,
-    Constant,
-    Operator,
-    Or,
-    Predicate,
-    all_of,
-    any_of,
-)
+from tocsin.model.conditions import And, Condition, Constant, Operator, Or, Predicate, all_of, any_of
 from tocsin.model.errors import NormalFormError
 
 MAX_CONJUNCTIONS: Final = 1024
 MAX_CLAUSES: Final = 1024
-_MERGED_EARLY: Final = (
-    32  # with more conjunctions, unsatisfiable ones are dropped before the next distribution
-)
+_MERGED_EARLY: Final = 32  # with more conjunctions, unsatisfiable ones are dropped before distributing on
 _ABSORBED: Final = 256  # with more members, absorption would compare too many pairs
 
 Predicates: TypeAlias = tuple[Predicate, ...]
@@ -39,7 +27,7 @@ class Dnf(Struct, frozen=True):
     `never` holds a reason for each conjunction that was dropped because no event can satisfy it.
     """
 
-    conjunctions: tuple[Conjunction, ...]
+    conjunctions: tuple[Predicates, ...]
     never: tuple[str, ...] = ()
 
 
@@ -98,7 +86,7 @@ def clauses_of(condition: Condition, max_clauses: int) -> Cnf:
     return Cnf(tuple(_absorb([*((p,) for p in single), *(c for c in clauses if len(c) != 1)])))
 
 
-def plain_conjunction(condition: Condition) -> Conjunction | None:
+def plain_conjunction(condition: Condition) -> Predicates | None:
     """Return the condition as a conjunction without interacting predicates, or None.
 
     Most filters are such conjunctions, and this way is faster than the general one.
@@ -170,9 +158,9 @@ def _too_large(product: type[And] | type[Or], limit: int) -> NormalFormError:
     )
 
 
-def _merged(found: Iterable[Predicates], never: dict[str, None]) -> list[Conjunction]:
+def _merged(found: Iterable[Predicates], never: dict[str, None]) -> list[Predicates]:
     """Return the satisfiable conjunctions, merged and without repeats; add the reasons of the others to `never`."""
-    kept: list[Conjunction] = []
+    kept: list[Predicates] = []
     for conjunction in found:
         try:
             kept.append(merge(conjunction) if conjunction else ())

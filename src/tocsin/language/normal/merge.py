@@ -45,9 +45,8 @@ def merge(conjunction: Conjunction) -> Conjunction:
     constant, other = _group_by_attribute(conjunction)
     merged: list[Predicate] = []
     for attribute, group in constant.items():
-        merged += (
-            group if len(group) == 1 and is_satisfiable(group[0]) else _merge_attribute(attribute, group)
-        )
+        is_merged = len(group) == 1 and is_satisfiable(group[0])
+        merged += group if is_merged else _merge_attribute(attribute, group)
     return (*merged, *other)
 
 
@@ -71,9 +70,8 @@ def _group_by_attribute(conjunction: Conjunction) -> tuple[dict[Attribute, list[
             continue
         named = attributes_of(predicate)
         if absent := next((attribute for attribute in named if attribute in missing), None):
-            raise UnsatisfiableError(
-                f"`{condition_text(predicate)}` needs {term_text(absent)}, which must be missing"
-            )
+            text = condition_text(predicate)
+            raise UnsatisfiableError(f"`{text}` needs {term_text(absent)}, which must be missing")
         if predicate.operator is Operator.PRESENT:
             present.append(predicate)
             continue
@@ -244,14 +242,12 @@ class _Region:
         if self.low and self.high and not self.low[1] and not self.high[1]:
             ends = Literal(self.low[0], self.kind), Literal(self.high[0], self.kind)
             return [Predicate(attribute, Operator.BETWEEN, ends)]
-        found = []
-        if self.low:
-            operator = Operator.GT if self.low[1] else Operator.GE
-            found.append(Predicate(attribute, operator, (Literal(self.low[0], self.kind),)))
-        if self.high:
-            operator = Operator.LT if self.high[1] else Operator.LE
-            found.append(Predicate(attribute, operator, (Literal(self.high[0], self.kind),)))
-        return found
+        sides = ((self.low, Operator.GT, Operator.GE), (self.high, Operator.LT, Operator.LE))
+        return [
+            Predicate(attribute, strict if bound[1] else loose, (Literal(bound[0], self.kind),))
+            for bound, strict, loose in sides
+            if bound is not None
+        ]
 
     def _exclusions(self, attribute: Attribute) -> list[Predicate]:
         constants = members(tuple(Literal(v, self.kind) for v in self.excluded))

@@ -50,8 +50,8 @@ def _push(condition: Condition, *, negate: bool) -> Condition:
     return _conjunction(pushed) if isinstance(condition, And) is not negate else _disjunction(pushed)
 
 
-def _conjunction(conditions: list[Condition]) -> Condition:
-    flat = _flatten(conditions, And)
+def _conjunction(parts: list[Condition]) -> Condition:
+    flat = _flatten(parts, And)
     if FALSE in flat:
         return FALSE
     # Inequalities of one attribute are joined like equalities, but only for constants of one kind:
@@ -59,8 +59,8 @@ def _conjunction(conditions: list[Condition]) -> Condition:
     return all_of(_join(flat, Operator.NE, Operator.NOT_IN, mixed=False))
 
 
-def _disjunction(conditions: list[Condition]) -> Condition:
-    flat = _flatten(conditions, Or)
+def _disjunction(parts: list[Condition]) -> Condition:
+    flat = _flatten(parts, Or)
     return TRUE if TRUE in flat else any_of(join_equalities(flat))
 
 
@@ -69,11 +69,11 @@ def join_equalities(alternatives: list[Condition]) -> list[Condition]:
     return _join(alternatives, Operator.EQ, Operator.IN, mixed=True)
 
 
-def _flatten(conditions: list[Condition], kind: type[And] | type[Or]) -> list[Condition]:
+def _flatten(parts: list[Condition], kind: type[And] | type[Or]) -> list[Condition]:
     """Return the members in order, without repeats and without the connective's neutral constant."""
     neutral = TRUE if kind is And else FALSE
     flat: list[Condition] = []
-    for condition in conditions:
+    for condition in parts:
         if isinstance(condition, kind):
             flat += condition.conditions
         elif condition != neutral:
@@ -88,10 +88,10 @@ def without_repeats(items: list[Item]) -> list[Item]:
     return [item for i, item in enumerate(items) if item not in items[:i]]
 
 
-def _join(conditions: list[Condition], one: Operator, many: Operator, *, mixed: bool) -> list[Condition]:
-    concerned = [c for c in conditions if type(c) is Predicate and (c.operator is one or c.operator is many)]
+def _join(parts: list[Condition], one: Operator, many: Operator, *, mixed: bool) -> list[Condition]:
+    concerned = [c for c in parts if type(c) is Predicate and (c.operator is one or c.operator is many)]
     if len(concerned) < 2:
-        return conditions
+        return parts
     gathered: dict[tuple[object, ...], list[Predicate]] = {}
     for condition in concerned:
         key = _key(condition, mixed=mixed)
@@ -104,8 +104,8 @@ def _join(conditions: list[Condition], one: Operator, many: Operator, *, mixed: 
             joined |= dict.fromkeys(group)
             joined[group[0]] = membership(group[0].subject, members(operands), negated=one is Operator.NE)
     if not joined:
-        return conditions
-    replaced = [joined.get(condition, condition) for condition in conditions]
+        return parts
+    replaced = [joined.get(condition, condition) for condition in parts]
     return [condition for condition in replaced if condition is not None]
 
 

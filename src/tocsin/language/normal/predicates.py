@@ -5,7 +5,7 @@ from __future__ import annotations
 from tocsin.language.patterns import like
 from tocsin.language.semantics import arithmetic, truth
 from tocsin.model.conditions import FALSE, FLIPPED, TRUE, Constant, Operator, Predicate
-from tocsin.model.terms import Arithmetic, Attribute, Literal, Negative, Parameter, Term, literal, subterms
+from tocsin.model.terms import Arithmetic, Attribute, Literal, Negative, Parameter, Term, literal, operands_of
 from tocsin.model.values import Kind
 
 _PRINTABLE = 10**300  # a larger result stays an operation, since its digits cannot be printed
@@ -31,8 +31,15 @@ def rewrite(predicate: Predicate) -> Predicate | Constant:
 
 def attributes_of(predicate: Predicate) -> set[Attribute]:
     """Return all attributes of `predicate`."""
-    terms = (predicate.subject, *predicate.operands)
-    return {inner for term in terms for inner in subterms(term) if isinstance(inner, Attribute)}
+    found: set[Attribute] = set()
+    waiting: list[Term] = [predicate.subject, *predicate.operands]
+    while waiting:
+        term = waiting.pop()
+        if isinstance(term, Attribute):
+            found.add(term)
+        elif not isinstance(term, Literal):
+            waiting += operands_of(term)
+    return found
 
 
 def members(operands: tuple[Term, ...]) -> tuple[Literal, ...]:

@@ -1,5 +1,4 @@
-"""Queries from text: tokens, terms, conditions, clauses, queries, each reader a subclass of the one before.
+"""Queries from text: tokens, terms, conditions, clauses, queries.
 
-The readers are layers of one recursive descent. They share the position by inheritance rather than by reference,
-because every step reads it: a second attribute lookup per token would slow down parsing.
+One recursive descent: a module for each part of the grammar, whose functions read from a cursor and move it on.
 """

@@ -1,7 +1,8 @@
-"""A cursor over tokens, and errors at its position."""
+"""A cursor over tokens: what is known at its position, and errors there."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Final
 
@@ -22,16 +23,38 @@ def closest(word: str, candidates: list[str] | tuple[str, ...], likeness: float 
     return next((c for c in candidates if c.lower() == near[0]), None) if near else None
 
 
-class Cursor:
-    """The tokens of one text, and the position of the next one."""
+@dataclass(slots=True)
+class NameScope:
+    """The names that are known at the current position."""
 
-    def __init__(self, text: str) -> None:
+    aliases: list[str] = field(default_factory=list)
+    sequence: bool = False
+    joined: bool = False  # every name needs the alias of its table
+    single: str | None = None  # the alias or name of the only source, which may precede any attribute
+    unnamed: list[str] = field(default_factory=list)  # streams of a sequence whose events have no alias
+    last: bool = False  # `last.x` is allowed
+    elapsed: bool = False  # `duration` is allowed
+    aggregates: str | None = "an aggregate needs a table: select min(price) from table stock"
+
+
+class Cursor:
+    """The tokens of one text, the position of the next one, and the names that are known there.
+
+    `parameters` collects the names of parameters, and is None if the text is not a template.
+    """
+
+    def __init__(self, text: str, *, template: bool = False) -> None:
         self.text = text
         if not text.isascii():
             self._refuse_surrogates()
         self.kinds, self.texts, self.words = tokenize(text)
         self.at = 0
         self.depth = 0
+        self.scope = NameScope()
+        self.parameters: dict[str, None] | None = {} if template else None
+        self.operations = 0  # arithmetic operations in the present term so far
+        self.warnings: list[str] = []
+        self.timed = False  # whether a length of time has been read
 
     def accept(self, word: str) -> bool:
         """Skip `word` if it is the next token; return whether it was."""
@@ -140,36 +163,27 @@ class Cursor:
             ) from None
 
 
-FOREIGN_SYNTAX: Final = {
-    "==": "equality is written `=`",
+_HINTS: Final = {
+    "== equals eq": "equality is written `=`",
     "=>": "did you mean `>=`?",
     "=<": "did you mean `<=`?",
-    "=~": "a regular expression is tested with `~`",
+    "=~ regexp matches": "a regular expression is tested with `~`",
     "&&": "did you mean `and`?",
     "||": "did you mean `or`?",
     "!": "did you mean `not`, or `!=`?",
-    "equals": "equality is written `=`",
-    "eq": "equality is written `=`",
     "gt": "did you mean `>`?",
     "lt": "did you mean `<`?",
     "ilike": "`like` minds the case; for any case use a regular expression: a ~ '(?i)text'",
-    "regexp": "a regular expression is tested with `~`",
-    "matches": "a regular expression is tested with `~`",
     "escape": "`like` escapes with a backslash: '100\\%'",
-    "%": "the operations on numbers are + - * /",
-    "^": "the operations on numbers are + - * /",
+    "% ^": "the operations on numbers are + - * /",
     "distinct": "the different values are a view: select distinct sector from table stock",
     "having": "Tocsin has no `having`: every change of an answer is notified",
     "group": "Tocsin has no `group by`: leave one subscription per group, from a template",
     "order": "Tocsin has no `order by`: notifications come in the order of events",
     "limit": "Tocsin has no `limit`: narrow the condition, or ask for `min` or `max`",
-    "left": "there is one kind of join: from table a join table b on …",
-    "right": "there is one kind of join: from table a join table b on …",
-    "inner": "there is one kind of join: from table a join table b on …",
-    "outer": "there is one kind of join: from table a join table b on …",
-    "cross": "there is one kind of join: from table a join table b on …",
-    "then": "did you mean `next`?",
-    "followed": "did you mean `next`?",
+    "left right inner outer cross": "there is one kind of join: from table a join table b on …",
+    "then followed": "did you mean `next`?",
     "union": "a union is several subscriptions that `publish as` one name",
 }
+FOREIGN_SYNTAX: Final = {word: hint for words, hint in _HINTS.items() for word in words.split()}
 """Syntax of other languages, with its counterpart in this one."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tocsin.language.parsing.queries import QueryReader
+from tocsin.language.parsing.cursor import Cursor
+from tocsin.language.parsing.queries import query_of
 from tocsin.language.printer import to_text
 from tocsin.model.conditions import Condition
 from tocsin.model.errors import LanguageError
@@ -16,7 +17,7 @@ def parse(text: str) -> Query:
     Predicate(subject=Attribute(path='price', alias=None), operator=<Operator.GT: '>'>,
               operands=(Literal(value=100, kind=<Kind.NUMBER: 'number'>),))
     """
-    return read(text).result
+    return read(text)[0]
 
 
 def parse_condition(text: str) -> Condition:
@@ -33,8 +34,8 @@ def parse_condition(text: str) -> Condition:
 
 def parse_template(text: str) -> tuple[Query, tuple[str, ...]]:
     """Return the query of `text` and the names of its parameters, in order of appearance."""
-    reader = read(text, template=True)
-    return reader.result, tuple(reader.parameters or ())
+    query, cursor = read(text, template=True)
+    return query, tuple(cursor.parameters or ())
 
 
 def canonical(query: Query, *, template: bool = False) -> Query:
@@ -46,7 +47,7 @@ def canonical(query: Query, *, template: bool = False) -> Query:
         text = to_text(query)
     except RecursionError:
         raise LanguageError("the query is nested too deeply", text="", offset=0) from None
-    result = read(text, template=template).result
+    result, _ = read(text, template=template)
     if result != query and not _is_folded(query):
         raise LanguageError(
             "the query has parts that the language cannot express", text=text, offset=0, length=len(text)
@@ -61,11 +62,10 @@ def _is_folded(query: Query) -> bool:
     return isinstance(query, View) and len(query.tables) == 1 and query.tables[0].alias is not None
 
 
-def read(text: str, *, template: bool = False) -> QueryReader:
-    """Return a reader that has read `text`, with its result, parameters and warnings."""
-    reader = QueryReader(text, template=template)
+def read(text: str, *, template: bool = False) -> tuple[Query, Cursor]:
+    """Return the query of `text`, and the cursor that has read it, with the parameters and warnings."""
+    cursor = Cursor(text, template=template)
     try:
-        reader.result = reader.query()
+        return query_of(cursor), cursor
     except RecursionError:
-        raise reader.fail("nested too deeply for the stack that is left") from None
-    return reader
+        raise cursor.fail("nested too deeply for the stack that is left") from None

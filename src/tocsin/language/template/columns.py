@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tocsin.model.errors import KindError, TemplateError
-from tocsin.model.terms import constant
+from tocsin.model.terms import constant_value
 from tocsin.model.values import Value
 
 Column: TypeAlias = NDArray[Any]
@@ -178,7 +178,7 @@ def _objects(name: str, array: NDArray[np.object_], faults: Faults) -> Column:
             pass  # integers beyond 64 bits stay Python objects
     if kinds == {int, float} and all(type(v) is float or abs(v) <= _EXACT for v in values):
         return _floats(name, array.astype(np.float64), faults)
-    return _read_cells(name, values, faults, lambda value: constant(value).value)
+    return _read_cells(name, values, faults, constant_value)
 
 
 def _lists(name: str, raw: Any, faults: Faults) -> Column:
@@ -186,7 +186,7 @@ def _lists(name: str, raw: Any, faults: Faults) -> Column:
         if isinstance(members, (str, bytes, Mapping)) or not isinstance(members, Iterable):
             raise KindError(f"`in :{name}` takes a list of values, not {type(members).__name__}")
         try:
-            return tuple(constant(member).value for member in members)
+            return tuple(constant_value(member) for member in members)
         except TypeError:
             raise KindError(f"`in :{name}` takes a list of values") from None
 

@@ -11,9 +11,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tocsin.language.build.expressions import Clause
-from tocsin.language.build.queries import StreamBuilder, TableBuilder
-from tocsin.language.json_form import from_json
+from tocsin.language.check import QuerySource, built_query
 from tocsin.language.normal import Cnf, Dnf, to_dnf, to_normal
 from tocsin.language.parsing.parser import canonical, parse_template
 from tocsin.language.patterns import compile_like, compile_regex
@@ -90,19 +88,9 @@ class Template:
     (2, 'row 2, parameter `:s`: null is not a value and equals nothing; use `is missing` or `is present` instead')
     """
 
-    def __init__(
-        self, text: str | Mapping[str, object] | Query | Clause | StreamBuilder | TableBuilder
-    ) -> None:
-        if isinstance(text, str):
-            self.query, self.parameters = parse_template(text)
-        else:
-            if isinstance(text, Mapping):
-                query = from_json(text, template=True)
-            elif isinstance(text, (Clause, StreamBuilder, TableBuilder)):
-                query = text.build(template=True)
-            else:
-                query = canonical(text, template=True)
-            self.query, self.parameters = parse_template(to_text(query))
+    def __init__(self, source: QuerySource) -> None:
+        text = source if isinstance(source, str) else to_text(built_query(source, template=True))
+        self.query, self.parameters = parse_template(text)
         if not self.parameters:
             raise TemplateError("a template needs a parameter, such as `:price`; this text has none")
         self._roles = roles_of(self.query)
@@ -197,9 +185,7 @@ def bindings_at(columns: Mapping[str, Column], row: int) -> dict[str, Value | tu
 def constant_at(column: Column, row: int) -> Value | tuple[Value, ...]:
     """Return the constant in one row of a column as a Python value."""
     raw = column[row]
-    return (
-        cast("Value", raw.item()) if isinstance(raw, np.generic) else cast("Value | tuple[Value, ...]", raw)
-    )
+    return cast("Value | tuple[Value, ...]", raw.item() if isinstance(raw, np.generic) else raw)
 
 
 def _check(name: str, column: Column, faults: Faults, problem: Callable[[Any], str | None]) -> None:

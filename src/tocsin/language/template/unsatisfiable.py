@@ -47,15 +47,12 @@ def _all_empty(
 def _empty(conjunction: Conjunction, columns: Mapping[str, Column], size: int) -> NDArray[np.bool_]:
     bounds: dict[Term, tuple[list[tuple[Column, bool]], list[tuple[Column, bool]]]] = {}
     for predicate in conjunction:
-        lows, highs = bounds.setdefault(predicate.subject, ([], []))
-        if predicate.operator in _LOWER:
-            low = _numbers(predicate.operands[0], columns)
-            if low is not None:
-                lows.append((low, _LOWER[predicate.operator]))
-        if predicate.operator in _UPPER:
-            high = _numbers(predicate.operands[-1], columns)
-            if high is not None:
-                highs.append((high, _UPPER[predicate.operator]))
+        sides = bounds.setdefault(predicate.subject, ([], []))
+        for side, strict, operand in zip(sides, (_LOWER, _UPPER), (0, -1), strict=True):
+            if predicate.operator in strict:
+                numbers = _numbers(predicate.operands[operand], columns)
+                if numbers is not None:
+                    side.append((numbers, strict[predicate.operator]))
     empty = np.zeros(size, dtype=np.bool_)
     for lows, highs in bounds.values():
         for low, low_strict in lows:

@@ -14,14 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.sequences._kernels.instances import (
-    duration_of,
-    find_key,
-    new_instance,
-    place_at,
-    record_death,
-    release,
-)
+from tocsin.sequences._kernels import instances
 from tocsin.sequences._kernels.instructions import Tag
 from tocsin.sequences._kernels.programs import CurrentEvent, run
 from tocsin.sequences.running.state import (
@@ -72,7 +65,7 @@ def _touch(state: State, instance: int, reason: int, number: int) -> None:
     counters[StateCounter.TOUCHED] += 1
     rows[instance, InstanceColumn.TOUCHED] = counters[StateCounter.TOUCHED]
     if reason >= 0:
-        record_death(state, instance, reason, number)
+        instances.record_death(state, instance, reason, number)
 
 
 @helper
@@ -82,7 +75,7 @@ def _end_epoch(state: State) -> None:
         instance = state.instances.touched[i]
         if instance >= 0:
             state.instances.rows[instance, InstanceColumn.TOUCHED] = 0
-            release(state, instance)
+            instances.release(state, instance)
     state.counters[StateCounter.TOUCHED] = 0
 
 
@@ -152,7 +145,8 @@ def _visit(state: State, event: CurrentEvent, node: int, affected: int, expired:
     places, forms, rows, scratch = state.places, state.forms, state.instances.rows, state.scratch
     keyed = places.rows[node, PlaceColumn.KEYED] > 0
     form = np.int64(places.rows[node, PlaceColumn.FORM])
-    instance = find_key(state, event, node) if keyed else np.int64(places.rows[node, PlaceColumn.FIRST])
+    first = np.int64(places.rows[node, PlaceColumn.FIRST])
+    instance = instances.find_key(state, event, node) if keyed else first
     # A key of one value is the value itself; one of several is a hash, so the whole guard is verified.
     program = np.int64(FormProgram.GUARD)
     if keyed and forms.key_count[form] == 1:
@@ -162,7 +156,7 @@ def _visit(state: State, event: CurrentEvent, node: int, affected: int, expired:
         following = rows[instance, InstanceColumn.KEY_NEXT] if keyed else rows[instance, InstanceColumn.NEXT]
         examined += 1
         if rows[instance, InstanceColumn.END] < event.start:
-            duration = duration_of(rows[instance, InstanceColumn.START], event.end)
+            duration = instances.duration_of(rows[instance, InstanceColumn.START], event.end)
             if duration > places.longest[node]:
                 if expired < scratch.expired.shape[0]:
                     scratch.expired[expired] = instance
@@ -238,7 +232,7 @@ def _test_moves(state: State, event: CurrentEvent, listed: int) -> int:
         program = np.int64(FormProgram.REBIND) if rebinds else np.int64(FormProgram.TEST)
         if run(
             state, event, base, state.forms.programs[form, program],
-            np.int64(places.rows[place, PlaceColumn.CONSTANTS]), duration_of(began, event.end),
+            np.int64(places.rows[place, PlaceColumn.CONSTANTS]), instances.duration_of(began, event.end),
             state.outputs.slots, np.int64(0),
         ):  # fmt: skip
             moves = _list_move(list_, moves, which, place, rebinds)
@@ -325,7 +319,7 @@ def _make(state: State, event: CurrentEvent, birth: int, move: int) -> None:
         program = np.int64(FormProgram.REBIND_ASSIGN)
     run(
         state, event, base, forms.programs[form, program],
-        np.int64(places.rows[place, PlaceColumn.CONSTANTS]), duration_of(began, event.end),
+        np.int64(places.rows[place, PlaceColumn.CONSTANTS]), instances.duration_of(began, event.end),
         outputs.slots if is_end else slots.rows, first,
     )  # fmt: skip
     if is_end:
@@ -340,10 +334,10 @@ def _make(state: State, event: CurrentEvent, birth: int, move: int) -> None:
         if width > 0:
             blocks.give(slots, first, class_of(width))
     else:
-        fresh = new_instance(state)
+        fresh = instances.new_instance(state)
         rows[fresh, InstanceColumn.START], rows[fresh, InstanceColumn.END] = began, event.end
         rows[fresh, InstanceColumn.BIRTH], rows[fresh, InstanceColumn.BASE] = birth, first
-        place_at(state, fresh, place)
+        instances.place_at(state, fresh, place)
         counters[StateCounter.MADE] += 1
 
 
@@ -378,9 +372,8 @@ def process(
         event = CurrentEvent(values, np.int64(row), stream, times.starts[row], end, number)
         counters[StateCounter.STAMP] += 1
         needs[:] = 0
-        affected, expired = _list_affected(
-            state, event, filters.ids, filters.offsets[row], filters.offsets[row + 1]
-        )
+        begin, finish = filters.offsets[row], filters.offsets[row + 1]
+        affected, expired = _list_affected(state, event, filters.ids, begin, finish)
         if affected > scratch.affected.shape[0] or expired > scratch.expired.shape[0]:
             needs[Need.AFFECTED], needs[Need.EXPIRED] = affected, expired
             return np.int64(ROOM), np.int64(row)

@@ -105,9 +105,8 @@ def write_constants(
 def drop_constants(program: Program, places: Places, entries: NDArray[np.int64], count: int) -> None:
     """Free the constants of places that have `count` each."""
     for i in range(entries.shape[0]):
-        blocks.give(
-            program.constants, np.int64(places.rows[entries[i], PlaceColumn.CONSTANTS]), class_of(count)
-        )
+        first = np.int64(places.rows[entries[i], PlaceColumn.CONSTANTS])
+        blocks.give(program.constants, first, class_of(count))
 
 
 @kernel

@@ -4,12 +4,3 @@ An expression is read as a chain of steps. Every name becomes a value: of the ev
 Conditions are pushed down to the earliest step where they mean the same. Then the automaton is built from its end
 backwards, because the values that a node holds are those that the later steps need.
 """
-
-from tocsin.sequences.compiling.compiler import (
-    CompiledSequence,
-    compile_expression,
-    compile_sequence,
-    parameters_in_programs,
-)
-
-__all__ = ["CompiledSequence", "compile_expression", "compile_sequence", "parameters_in_programs"]

@@ -116,10 +116,8 @@ def _right(
         return _stream(expression), expression.alias, TRUE, ()
     if isinstance(expression, algebra.Select):
         stream, alias, filtered, computed = _right(expression.of)
-        own = ValueScope(alias).computing(computed)
-        asked = [
-            value for formula in conjuncts_of(expression.where, own.value) for value in values_in(formula)
-        ]
+        own = conjuncts_of(expression.where, ValueScope(alias).computing(computed).value)
+        asked = [value for formula in own for value in values_in(formula)]
         if ir.DURATION in asked:
             raise SubscriptionError(
                 f"`duration` of an event of `{alias}` alone cannot be asked here; "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,7 +19,6 @@ from tocsin.sequences.compiling.chains import Chain, Link, both, bound, chain_of
 from tocsin.sequences.compiling.checks import checks_of
 from tocsin.sequences.compiling.formulas import split
 from tocsin.sequences.programs import Program
-from tocsin.sequences.ticks import Ticks
 from tocsin.sequences.translation import expression_of
 
 
@@ -267,7 +267,7 @@ class CompiledSequence(Struct, frozen=True):
 
 def compile_sequence(
     query: queries.Sequence,
-    ticks: Ticks,
+    ticks: Mapping[str, int] = MappingProxyType({}),
     *,
     index_edges: bool = True,
     index_filters: bool = True,
@@ -275,10 +275,11 @@ def compile_sequence(
 ) -> CompiledSequence:
     """Return a compiled sequence, or raise `SubscriptionError` naming the part that cannot be compiled.
 
-    Without `index_edges` (or `index_filters`) the conditions of edges (or of guards) stay whole in their programs.
+    `ticks` has the microseconds of a tick of each declared stream. Without `index_edges` (or `index_filters`) the
+    conditions of edges (or of guards) stay whole in their programs.
 
     >>> from tocsin.language import parse
-    >>> compiled = compile_sequence(parse("from stock a next stock b on b.name = a.name"), Ticks())
+    >>> compiled = compile_sequence(parse("from stock a next stock b on b.name = a.name"))
     >>> compiled.automaton.nodes[0].guard.keys, compiled.reads
     ((('name', 0),), frozenset({'stock'}))
     """

@@ -55,9 +55,8 @@ def values_in(formula: ir.Formula) -> Iterator[ir.Value]:
 def _formula(condition: Condition, named: Callable[[Attribute], ir.Value]) -> ir.Formula:
     if isinstance(condition, Predicate):
         subject = ir.read_item(condition.subject, named)
-        return _atom(
-            subject, condition.operator, tuple(ir.read_item(operand, named) for operand in condition.operands)
-        )
+        operands = tuple(ir.read_item(operand, named) for operand in condition.operands)
+        return _atom(subject, condition.operator, operands)
     if isinstance(condition, Constant):
         return ALWAYS if condition.truth else NEVER
     if isinstance(condition, And):
@@ -157,10 +156,10 @@ def _relaxed(formula: ir.Formula) -> tuple[Condition, bool]:
         return (TRUE, False) if predicate is None else (predicate, True)
     members = [_relaxed(member) for member in formula.of]
     whole = all(member[1] for member in members)
-    conditions = [member[0] for member in members]
+    relaxed = [member[0] for member in members]
     if isinstance(formula, ir.AllOf):
-        return all_of([condition for condition in conditions if condition != TRUE]), whole
-    return TRUE if TRUE in conditions else any_of(conditions), whole
+        return all_of([condition for condition in relaxed if condition != TRUE]), whole
+    return TRUE if TRUE in relaxed else any_of(relaxed), whole
 
 
 def _predicate(atom: ir.Atom) -> Predicate | None:

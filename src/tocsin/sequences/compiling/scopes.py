@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tocsin.model.errors import SubscriptionError
 from tocsin.model.terms import Attribute
@@ -55,14 +56,11 @@ class ValueScope(Struct, frozen=True):
     def computing(self, values: tuple[Computed, ...]) -> ValueScope:
         """Return the scope after values were computed, all from the data as it was before."""
         new = {computed.name: ir.read_item(computed.term, self.value) for computed in values}
-        return ValueScope(
-            self.alias, self.held, self.named, {**self.computed, **new}, self.folded, self.lefts
-        )
+        return replace(self, computed={**self.computed, **new})
 
     def beginning(self, lefts: tuple[str, ...], values: tuple[Computed, ...]) -> ValueScope:
         """Return the scope in which an iteration begins, after this one; `values` may refer to `last`."""
-        begun = ValueScope(self.alias, self.held, self.named, self.computed, self.folded, lefts)
-        return begun.computing(values)
+        return replace(self, lefts=lefts).computing(values)
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all computed values so far, in the order in which they were first computed."""

@@ -14,7 +14,7 @@ from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model.event import Event
 from tocsin.sequences.algebra import Expression, output_values
 from tocsin.sequences.binding import bind_expression, bound_names
-from tocsin.sequences.compiling import CompiledSequence
+from tocsin.sequences.compiling.compiler import CompiledSequence
 from tocsin.sequences.dependencies import Dependencies
 from tocsin.sequences.matches import SequenceMatch, SequenceMatches, published_event
 from tocsin.sequences.oracle.occurrences import Occurrence, match_of, occurrences

@@ -10,6 +10,7 @@ from itertools import count
 from typing import TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tocsin.language.semantics import condition_truth
 from tocsin.model.conditions import Condition, Predicate, map_predicates
@@ -19,6 +20,8 @@ from tocsin.model.values import Value
 from tocsin.sequences import algebra
 from tocsin.sequences.arithmetic import accumulate, combine
 from tocsin.sequences.matches import SequenceMatch, Step, published_event
+
+Data: TypeAlias = Mapping[Attribute, Value]
 
 
 class Taken(Struct, frozen=True):
@@ -62,11 +65,13 @@ def occurrences(expression: algebra.Expression, events: Sequence[Event]) -> list
         return [_renamed(found, expression.alias) for found in of]
     if isinstance(expression, algebra.Select):
         return [found for found in of if holds(expression.where, found.data, found.duration)]
-    if isinstance(expression, algebra.Compute):
-        return [
-            _with(found, _replaced(found.data, expression.values, found.data, found.duration)) for found in of
-        ]
-    return [_with(found, _replaced({}, expression.values, found.data, found.duration)) for found in of]
+    keeps = isinstance(expression, algebra.Compute)  # a projection keeps nothing
+    return [
+        replace(
+            found, data=_replaced(found.data if keeps else {}, expression.values, found.data, found.duration)
+        )
+        for found in of
+    ]
 
 
 def match_of(expression: algebra.Expression, found: Occurrence, *, full: bool = False) -> SequenceMatch:
@@ -108,20 +113,13 @@ def _of_event(event: Event, began: int, place: int) -> Occurrence:
 def _renamed(found: Occurrence, alias: str) -> Occurrence:
     data = {Attribute(name.path, alias): value for name, value in found.data.items()}
     steps = tuple(Taken(alias, step.events) for step in found.steps)
-    return Occurrence(data, found.start, found.end, steps, found.began, found.place)
+    return replace(found, data=data, steps=steps)
 
 
 def _next(expression: algebra.Next, events: Sequence[Event]) -> list[Occurrence]:
     rights = _by_end(occurrences(expression.right, events))
     return [
-        Occurrence(
-            {**left.data, **right.data},
-            left.start,
-            right.end,
-            (*left.steps, *right.steps),
-            left.began,
-            right.place,
-        )
+        _extended(left, right, {**left.data, **right.data}, right.steps)
         for left in occurrences(expression.left, events)
         for right in _following(rights, left.end, left.start, expression.on, left.data)
     ]
@@ -172,16 +170,8 @@ def _iterate(expression: algebra.Iterate, events: Sequence[Event]) -> list[Occur
             partial = waiting.pop()
             for right, after in _iterations(expression, left.start, partial, rights):
                 waiting.append(after)
-                found.append(
-                    Occurrence(
-                        {**after.data, **right.data},
-                        left.start,
-                        right.end,
-                        (*left.steps, Taken(expression.alias, after.taken)),
-                        left.began,
-                        right.place,
-                    )
-                )
+                taken = (Taken(expression.alias, after.taken),)
+                found.append(_extended(left, right, {**after.data, **right.data}, taken))
     return found
 
 
@@ -198,8 +188,9 @@ def _iterations(
             yield right, _Partial(computed, last, right.end, (*partial.taken, *right.steps[0].events))
 
 
-def _with(found: Occurrence, data: Data) -> Occurrence:
-    return Occurrence(data, found.start, found.end, found.steps, found.began, found.place)
+def _extended(left: Occurrence, right: Occurrence, data: Data, taken: tuple[Taken, ...]) -> Occurrence:
+    """Return an occurrence that ends with a later one."""
+    return replace(left, data=data, end=right.end, steps=(*left.steps, *taken), place=right.place)
 
 
 def _replaced(before: Data, values: tuple[algebra.Computed, ...], data: Data, duration: int) -> Data:
@@ -212,9 +203,6 @@ def _replaced(before: Data, values: tuple[algebra.Computed, ...], data: Data, du
         else:
             after[name] = computed
     return after
-
-
-Data: TypeAlias = Mapping[Attribute, Value]
 
 
 def holds(condition: Condition, data: Data, duration: int) -> bool:
@@ -248,9 +236,8 @@ def value_of(item: algebra.Item, data: Data, duration: int) -> Value | None:
     if isinstance(item, Elapsed):
         return duration
     if isinstance(item, Arithmetic):
-        return combine(
-            item.operator, value_of(item.left, data, duration), value_of(item.right, data, duration)
-        )
+        left, right = (value_of(side, data, duration) for side in (item.left, item.right))
+        return combine(item.operator, left, right)
     if isinstance(item, Negative):
         return combine(ArithmeticOperator.SUBTRACT, 0, value_of(item.term, data, duration))
     raise TypeError(f"{type(item).__name__} has no value in an expression")

@@ -107,9 +107,8 @@ class Columns:
             yield from self._leaf(leaf.dictionary_decode())
         elif pa.types.is_dictionary(kind) or is_text(kind):
             texts, places, named = distinct_texts(leaf)
-            codes = np.array(
-                [0 if text is None else self._codec.code(text) for text in texts], dtype=np.int64
-            )
+            known = [0 if text is None else self._codec.code(text) for text in texts]
+            codes = np.array(known, dtype=np.int64)
             yield Tag.STRING, _mask(named, leaf), codes[places]
         elif pa.types.is_uint64(kind):
             yield from self._objects(leaf)

@@ -50,9 +50,7 @@ class EventStore:
 
     def collect(self, numbers: NDArray[np.int64]) -> None:
         """Forget all events but those with these numbers, which ascend."""
-        singles = {
-            number: event for number in numbers.tolist() if (event := self._singles.get(number)) is not None
-        }
+        singles = {number: self._singles[number] for number in numbers.tolist() if number in self._singles}
         firsts: list[int] = []
         batches: list[TimedBatch] = []
         for first, batch in zip(self._firsts, self._batches, strict=True):

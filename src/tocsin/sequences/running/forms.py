@@ -74,10 +74,9 @@ class FormTable:
         identity = (
             tuple((program.code.tobytes(), program.columns, len(program.constants)) for program in programs),
             keys,
-            None if isinstance(target, Node) else target,
             (target.stream, len(target.slots), target.rebind is not None)
             if isinstance(target, Node)
-            else None,
+            else target,
             _static_rebind(target),
         )
         known = self._identities.codes.get(identity)
@@ -121,9 +120,8 @@ class FormTable:
         forms.programs[number] = rows
         forms.width[number] = len(target.slots) if isinstance(target, Node) else target.width
         forms.is_end[number] = node is None
-        forms.rebinds[number] = (
-            0 if node is None or node.rebind is None else 2 if _static_rebind(target) else 1
-        )
+        rebinds = node is not None and node.rebind is not None
+        forms.rebinds[number] = rebinds + _static_rebind(target)
         forms.keys[number], forms.key_count[number] = first, len(keys)
         form = Form(number, node, output, counted, tuple(spans), offset, hash(identity))
         self.forms[number : number + 1] = [form]
@@ -230,20 +228,13 @@ def _column(column: Column, rows: NDArray[np.int64], codec: ValueCodec) -> NDArr
 
 def programs_of(edge: Edge, target: Node | Output, *, direct: bool) -> list[Program]:
     """Return the programs of a place by `FormProgram`; with `direct` its edge is in no index."""
-    programs = [NOTHING] * len(FormProgram)
     whole = edge.test.whole if direct else None
-    programs[FormProgram.TEST], programs[FormProgram.ASSIGN] = (
-        edge.test.program if whole is None else whole,
-        edge.assign,
-    )
+    programs = [edge.test.program if whole is None else whole, edge.assign]
     if isinstance(target, Node):
-        programs[FormProgram.GUARD], programs[FormProgram.REST] = target.guard.test.program, target.guard.rest
+        programs += [target.guard.test.program, target.guard.rest]
         if target.rebind is not None:
-            programs[FormProgram.REBIND], programs[FormProgram.REBIND_ASSIGN] = (
-                target.rebind.test.program,
-                target.rebind.assign,
-            )
-    return programs
+            programs += [target.rebind.test.program, target.rebind.assign]
+    return programs + [NOTHING] * (len(FormProgram) - len(programs))
 
 
 def _static_rebind(target: Node | Output) -> bool:

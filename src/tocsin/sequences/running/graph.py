@@ -20,15 +20,8 @@ from tocsin.sequences._kernels import graph as kernels
 from tocsin.sequences.automaton import Automaton, Edge, Node, Output
 from tocsin.sequences.modes import Optimisations
 from tocsin.sequences.programs import Program
+from tocsin.sequences.running import digests
 from tocsin.sequences.running.columns import Columns
-from tocsin.sequences.running.digests import (
-    Digest,
-    combined,
-    digest_of_normal,
-    digest_of_value,
-    digest_rows,
-    plain,
-)
 from tocsin.sequences.running.forms import Form, FormTable, constant_rows, has_any, programs_of
 from tocsin.sequences.running.predicates import PredicateIndex
 from tocsin.sequences.running.state import FOREVER, NONE, Death, PlaceColumn, Places, State
@@ -136,12 +129,15 @@ class GraphWriter:
         """Return the place of a level for each row; new places are filled, and appended to `made`."""
         programs = programs_of(level.edge, level.target, direct=False)
         statics = (level.enters, level.guards, level.rebinds)
-        digest = combined(
+        digest = digests.combined(
             [
-                plain(level.form.digest),
-                *(plain(0) if one is None else digest_of_normal(one, columns) for one in statics),
-                *(digest_of_value(one, columns) for program in programs for one in program.constants),
-                digest_of_value(level.longest, columns),
+                digests.plain(level.form.digest),
+                *(
+                    digests.plain(0) if one is None else digests.digest_of_normal(one, columns)
+                    for one in statics
+                ),
+                *(digests.digest_of_value(one, columns) for program in programs for one in program.constants),
+                digests.digest_of_value(level.longest, columns),
             ]
         )
         if not self._mode.merging:
@@ -205,7 +201,7 @@ class GraphWriter:
     ) -> None:
         """Set the filters of nodes; nodes with equal guards share one."""
         code = self._stream(stream)
-        digest = digest_of_normal(guards, columns)
+        digest = digests.digest_of_normal(guards, columns)
         self._room_for_filters(len(new))
         graph = self.state.graph
         entries, fresh = _find_or_enter(graph.filters, np.full(len(new), code, dtype=np.int64), digest)
@@ -286,9 +282,7 @@ class GraphWriter:
 
     def _free_filters(self, filters: IdArray) -> None:
         graph = self.state.graph
-        of_stream = (graph.filters.keys[filters, 1:] == 0).all(
-            axis=1
-        )  # the filters of streams have no digest
+        of_stream = (graph.filters.keys[filters, 1:] == 0).all(axis=1)  # they have no digest
         np.subtract.at(graph.filter_uses, filters[~of_stream], 1)
         ended = np.unique(filters[~of_stream][graph.filter_uses[filters[~of_stream]] == 0])
         self.filters.remove(ended)
@@ -301,11 +295,13 @@ class GraphWriter:
             hash_index.remove(self.state.graph.filters, int(self.state.graph.stream_filter[known[name]]))
 
 
-def _find_or_enter(index: HashIndex, first: IdArray, digest: Digest) -> tuple[IdArray, NDArray[np.bool_]]:
+def _find_or_enter(
+    index: HashIndex, first: IdArray, digest: digests.Digest
+) -> tuple[IdArray, NDArray[np.bool_]]:
     """Return the entry of each key, and whether it is new."""
     rows = len(first)
     entries, fresh = np.empty(rows, dtype=np.int64), np.empty(rows, dtype=np.bool_)
-    kernels.find_or_enter(index, first, *digest_rows(digest, rows), entries, fresh)
+    kernels.find_or_enter(index, first, *digests.digest_rows(digest, rows), entries, fresh)
     return entries, fresh
 
 
@@ -313,9 +309,8 @@ def _whole(column: Column) -> NDArray[np.int64]:
     """Return ticks as integers of 64 bits, rounded down."""
     if column.dtype.kind in "iu":
         return np.minimum(column, FOREVER).astype(np.int64)
-    return np.array(
-        [max(-FOREVER, min(FOREVER, int(value // 1))) for value in column.tolist()], dtype=np.int64
-    )
+    ticks = [max(-FOREVER, min(FOREVER, int(value // 1))) for value in column.tolist()]
+    return np.array(ticks, dtype=np.int64)
 
 
 def _is_plain(program: Program | None, columns: Mapping[str, Column]) -> bool:

@@ -89,5 +89,4 @@ class Inspector:
 def _reasons(node: Node) -> tuple[EndReason, ...]:
     """Return the reason of each `Death` at a node; instances of a fold stop because `while` fails."""
     stopped = EndReason.STUCK if node.rebind is None else EndReason.BROKEN
-    reasons = {Death.EXPIRED: EndReason.EXPIRED, Death.STOPPED: stopped, Death.DROPPED: EndReason.DROPPED}
-    return tuple(reasons[death] for death in Death)
+    return tuple(stopped if death is Death.STOPPED else EndReason[death.name] for death in Death)

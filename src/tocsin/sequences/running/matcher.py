@@ -19,11 +19,12 @@ from tocsin.matching.statistics import Statistics
 from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model.errors import EventError, SubscriptionError
 from tocsin.model.event import Event
+from tocsin.model.options import ALWAYS
 from tocsin.sequences._kernels import events as kernels
 from tocsin.sequences._kernels.graph import enter_holders
 from tocsin.sequences.automaton import Automaton
 from tocsin.sequences.binding import bind_expression, bound_names
-from tocsin.sequences.compiling import CompiledSequence, compile_expression, parameters_in_programs
+from tocsin.sequences.compiling.compiler import CompiledSequence, compile_expression, parameters_in_programs
 from tocsin.sequences.inspection import SequenceState
 from tocsin.sequences.matches import SequenceMatch, SequenceMatches
 from tocsin.sequences.modes import MODES, Optimisations
@@ -37,7 +38,6 @@ from tocsin.sequences.running.instance_index import InstanceIndexTuner
 from tocsin.sequences.running.outputs import OutputReader
 from tocsin.sequences.running.predicates import PredicateIndex
 from tocsin.sequences.running.state import (
-    FOREVER,
     Death,
     OutputColumn,
     PlaceColumn,
@@ -50,7 +50,6 @@ from tocsin.structures import hash_index
 from tocsin.structures.growth import bytes_of
 from tocsin.structures.jit import is_compiled_before
 
-_NEVER: Final = -FOREVER - 1
 _NONE: Final = np.empty(0, dtype=np.int64)
 _log = logging.getLogger("tocsin")
 
@@ -113,7 +112,7 @@ class AutomatonMatcher:
     def epoch(self) -> int | None:
         """Return the largest end processed so far; None if no event was."""
         epoch = int(self._graph.state.counters[StateCounter.EPOCH])
-        return None if epoch == _NEVER else epoch
+        return None if epoch == ALWAYS else epoch
 
     # subscriptions
 
@@ -270,9 +269,8 @@ class AutomatonMatcher:
         births: list[int] = []
         origins: list[int] = []
         state = self._graph.state
-        reader = OutputReader(
-            state, self._graph.forms, self._codec, self._events, state.outputs.rows[begin:finish]
-        )
+        rows = state.outputs.rows[begin:finish]
+        reader = OutputReader(state, self._graph.forms, self._codec, self._events, rows)
         for output in range(begin, finish):
             for holder in self._holders.publishers(state, output):
                 event, birth, origin = reader.published(output - begin, holder)
@@ -282,10 +280,7 @@ class AutomatonMatcher:
                 if not holder.is_inner:
                     published.append((origin, event))
         self._run(
-            TimedBatch(made),
-            np.array(births, dtype=np.int64),
-            np.array(origins, dtype=np.int64),
-            published,
+            TimedBatch(made), np.array(births, dtype=np.int64), np.array(origins, dtype=np.int64), published
         )
 
     def _streams(self, events: TimedBatch) -> NDArray[np.int32]:
@@ -294,9 +289,8 @@ class AutomatonMatcher:
         single = events.single_stream
         if single is not None:
             return np.full(len(events.ends), codes.get(single, -1), dtype=np.int32)
-        return np.array(
-            [codes.get(events.stream(row) or "", -1) for row in range(len(events))], dtype=np.int32
-        )
+        known = [codes.get(events.stream(row) or "", -1) for row in range(len(events))]
+        return np.array(known, dtype=np.int32)
 
     def _matches(self, published: list[tuple[int, Event]]) -> SequenceMatches:
         state = self._graph.state

@@ -53,9 +53,9 @@ class OutputReader:
             ended = begun if first == last else self._events[last]
             chain = None if part.chain is None else self._chain(base + part.chain)
             steps.append(Step(part.alias, begun, ended, chain))
-        values = (
-            {name: self._value(base + slot) for name, slot in layout.values} if layout.values else _NO_VALUES
-        )
+        values = _NO_VALUES
+        if layout.values:
+            values = {name: self._value(base + slot) for name, slot in layout.values}
         return SequenceMatch(tuple(steps), values)
 
     def values(self) -> list[Mapping[str, Value | None]]:

@@ -278,6 +278,13 @@ class State(NamedTuple):
     needs: NDArray[np.int64]  # [Need] how much room the last event needs, if the kernel returned for it
 
 
+_GROWING: Final = (
+    ("scratch", "affected", Need.AFFECTED), ("scratch", "expired", Need.EXPIRED), ("scratch", "moves", Need.MOVES),
+    ("instances", "rows", Need.INSTANCES), ("instances", "touched", Need.TOUCHED), ("arena", "links", Need.LINKS),
+    ("outputs", "rows", Need.OUTPUTS), ("outputs", "slots", Need.OUTPUT_SLOTS),
+)  # fmt: skip
+
+
 def new_state() -> State:
     """Return the state of no automata."""
     counters = np.zeros(len(StateCounter), dtype=np.int64)
@@ -305,17 +312,12 @@ def new_state() -> State:
 def with_room(state: State) -> State:
     """Return the state with room for what its last event needed."""
     needs = state.needs.tolist()
-    scratch = grown(state.scratch, ("affected",), needs[Need.AFFECTED])
-    scratch = grown(scratch, ("expired",), needs[Need.EXPIRED])
-    scratch = grown(scratch, ("moves",), needs[Need.MOVES])
-    instances = grown(state.instances, ("rows",), needs[Need.INSTANCES])
-    instances = grown(instances, ("touched",), needs[Need.TOUCHED])
-    instances = instances._replace(keys=hash_index.with_room(instances.keys, needs[Need.KEYS]))
-    outputs = grown(state.outputs, ("rows",), needs[Need.OUTPUTS])
-    outputs = grown(outputs, ("slots",), needs[Need.OUTPUT_SLOTS])
-    arena = grown(state.arena, ("links",), needs[Need.LINKS])
-    arena = arena._replace(slots=blocks.with_room(arena.slots, needs[Need.SLOTS]))
-    return state._replace(scratch=scratch, instances=instances, outputs=outputs, arena=arena)
+    for part, column, need in _GROWING:
+        state = state._replace(**{part: grown(getattr(state, part), (column,), needs[need])})
+    keys = hash_index.with_room(state.instances.keys, needs[Need.KEYS])
+    slots = blocks.with_room(state.arena.slots, needs[Need.SLOTS])
+    instances, arena = state.instances._replace(keys=keys), state.arena._replace(slots=slots)
+    return state._replace(instances=instances, arena=arena)
 
 
 def _i4(*shape: int) -> NDArray[np.int32]:
