@@ -11,13 +11,13 @@ from typing import Final, TypeAlias
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from tocsin.model.conditions import Predicate
 from tocsin.model.terms import Literal, Parameter
 from tocsin.sequences._kernels.instructions import MODE_BITS, Mode
+from tocsin.structures.array_types import Int32s
 
-Code: TypeAlias = NDArray[np.int32]
+Code: TypeAlias = Int32s
 Column: TypeAlias = str | Predicate
 """A column that a program reads of an event: an attribute by its path, or the truth of a residual predicate.
 

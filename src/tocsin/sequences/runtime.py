@@ -142,14 +142,12 @@ class SequenceRuntime:
     ) -> None:
         """Add one subscription for each number; the rows of a template take their constants from `columns`."""
         valid_from, valid_until = options.validity.valid_from, options.validity.valid_until
-        if compiled.each is None:
-            matcher, first_end = self._record(numbers, compiled.compiled, compiled.tick, valid_from, id_)
-            matcher.add(numbers, compiled.compiled, columns, first_end, valid_until)
-            return
-        for place, one in enumerate(compiled.each):
-            number = numbers[place : place + 1]
-            matcher, first_end = self._record(number, one, compiled.tick, valid_from, id_)
-            matcher.add(number, one, {}, first_end, valid_until)
+        parts = [(numbers, compiled.compiled, columns)]
+        if compiled.each is not None:
+            parts = [(numbers[place : place + 1], one, {}) for place, one in enumerate(compiled.each)]
+        for own, one, constants in parts:
+            matcher, first_end = self._record(own, one, compiled.tick, valid_from, id_)
+            matcher.add(own, one, constants, first_end, valid_until)
 
     def _record(
         self, numbers: IdArray, compiled: CompiledSequence, tick: int, valid_from: int, id_: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from tocsin.language.parsing.cursor import closest
 from tocsin.language.printer import source_text, term_text
@@ -15,6 +16,8 @@ from tocsin.model.values import Kind
 from tocsin.sequences import algebra
 from tocsin.sequences.substitution import has_aggregate, in_condition, in_term
 from tocsin.sequences.ticks import LONGEST, common_tick, ticks_in
+
+_ONE: Final = terms.Literal(1, Kind.NUMBER)
 
 
 def expression_of(query: queries.Sequence, ticks: Mapping[str, int]) -> algebra.Expression:
@@ -52,10 +55,9 @@ def _sequence(query: queries.Sequence, tick: int) -> algebra.Expression:
         if expression is None or isinstance(step, queries.From):
             expression = _first(step, source, scope)
         elif isinstance(step, queries.Next):
-            on = scope.condition(step.on)
-            expression = algebra.Next(expression, source, on)
+            expression = algebra.Next(expression, source, scope.condition(step.on))
         else:
-            expression = iteration(expression, source, step, scope)
+            expression = _iteration(expression, source, step, scope)
         if not isinstance(step, queries.From):
             expression = _select(expression, scope.condition(step.where))
     assert expression is not None  # noqa: S101 - a sequence has a step
@@ -136,10 +138,7 @@ def _sources(query: queries.Sequence) -> Iterator[str]:
         yield from (step.source for step in sequence.steps if isinstance(step.source, str))
 
 
-_ONE = terms.Literal(1, Kind.NUMBER)
-
-
-def iteration(
+def _iteration(
     left: algebra.Expression, right: algebra.Rename, step: queries.Fold, scope: StepScope
 ) -> algebra.Expression:
     """Return a fold over `right`, with its computed values but without its `where`.
@@ -149,20 +148,17 @@ def iteration(
     """
     parts = _Parts(len(scope.aliases))
     finished = {value.name: parts.split(value) for value in step.compute}
-    compute = tuple(algebra.Computed(part.name, part.update(scope, finished)) for part in parts.all)
-    begin = tuple(
-        algebra.Computed(part.name, part.initial(scope, finished)) for part in parts.all if part.begins
+    compute = tuple(
+        part.after(scope.term(part.term, finished), terms.Attribute(part.name)) for part in parts.all
     )
+    begin = tuple(part.after(scope.beginning(part.term, finished), None) for part in parts.all if part.begins)
     on, while_ = scope.condition(step.on, finished), scope.condition(step.while_, finished)
     lefts = tuple(reversed(scope.aliases[:-1]))
-    expression: algebra.Expression = algebra.Iterate(
-        left, right, right.alias, lefts, on, while_, compute, begin
-    )
-    finishers = tuple(
-        algebra.Computed(name, term) for name, term in finished.items() if term != terms.Attribute(name)
-    )
+    iterated = algebra.Iterate(left, right, right.alias, lefts, on, while_, compute, begin)
+    combined = [(name, term) for name, term in finished.items() if term != terms.Attribute(name)]
     scope.compute(step.compute)
-    return algebra.Compute(expression, finishers) if finishers else expression
+    finishers = tuple(algebra.Computed(name, term) for name, term in combined)
+    return algebra.Compute(iterated, finishers) if finishers else iterated
 
 
 @dataclass
@@ -174,19 +170,10 @@ class _Part:
     function: terms.AggregateFunction | None
     begins: bool
 
-    def update(self, scope: StepScope, finished: dict[str, terms.Term]) -> algebra.Item:
-        """Return its value after an iteration."""
-        term = scope.term(self.term, finished)
-        return (
-            term
-            if self.function is None
-            else algebra.Accumulated(self.function, terms.Attribute(self.name), term)
-        )
-
-    def initial(self, scope: StepScope, folded: Iterable[str]) -> algebra.Item:
-        """Return its value before the first iteration."""
-        term = scope.beginning(self.term, folded)
-        return term if self.function is None else algebra.Accumulated(self.function, None, term)
+    def after(self, term: terms.Term, old: terms.Term | None) -> algebra.Computed:
+        """Return its value after one more `term`; `old` is its value before, if it has begun."""
+        item = term if self.function is None else algebra.Accumulated(self.function, old, term)
+        return algebra.Computed(self.name, item)
 
 
 @dataclass

@@ -115,7 +115,8 @@ def alias(cursor: Cursor, scope: NameScope) -> str | None:
     if alias.lower() == "last":
         raise cursor.fail("`last` means the previous iteration and cannot be an alias", at=at)
     if alias in scope.aliases:
-        raise cursor.fail(f"the alias `{alias}` is given twice", at=at, suggestion="give each event its own")
+        own = "give each event its own alias"
+        raise cursor.fail(f"the alias `{alias}` is given twice", at=at, suggestion=own)
     goes_on = cursor.words[cursor.at] not in RESERVED and cursor.kinds[cursor.at] in _VALUES
     if not named and kind == NAME and (goes_on or cursor.words[cursor.at] == "join"):
         hint = FOREIGN_SYNTAX.get(cursor.words[at])

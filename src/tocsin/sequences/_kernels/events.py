@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.sequences._kernels import instances
 from tocsin.sequences._kernels.instructions import Tag
@@ -31,6 +30,7 @@ from tocsin.sequences.running.state import (
     StateCounter,
 )
 from tocsin.structures import blocks, hash_index
+from tocsin.structures.array_types import Int32s, Int64s
 from tocsin.structures.blocks import class_of, size_of
 from tocsin.structures.jit import helper, kernel, prefetch
 
@@ -43,16 +43,16 @@ _WIDTH: Final = len(PlaceColumn)
 class Times(NamedTuple):
     """The starts and ends of events, and the end of the first event that each was made of."""
 
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    births: NDArray[np.int64]
+    starts: Int64s
+    ends: Int64s
+    births: Int64s
 
 
 class Satisfied(NamedTuple):
     """The numbers of the conditions that each event satisfies: those of row i begin at `offsets[i]`."""
 
-    offsets: NDArray[np.int64]
-    ids: NDArray[np.int64]
+    offsets: Int64s
+    ids: Int64s
 
 
 @helper
@@ -80,7 +80,7 @@ def _end_epoch(state: State) -> None:
 
 
 @helper
-def _list_move(moves: NDArray[np.int64], count: int, affected: int, place: int, rebinds: int) -> int:
+def _list_move(moves: Int64s, count: int, affected: int, place: int, rebinds: int) -> int:
     """Write a move as number `count`, if there is room, and return the new count."""
     if count < moves.shape[0]:
         moves[count, MoveColumn.AFFECTED] = affected
@@ -90,7 +90,7 @@ def _list_move(moves: NDArray[np.int64], count: int, affected: int, place: int, 
 
 
 @helper
-def _mark_satisfied(state: State, ids: NDArray[np.int64], begin: int, finish: int) -> int:
+def _mark_satisfied(state: State, ids: Int64s, begin: int, finish: int) -> int:
     """Link the edges whose static part holds to the node they leave; list those of start nodes as moves."""
     places, count = state.places, np.int64(0)
     stamp = state.counters[StateCounter.STAMP]
@@ -181,7 +181,7 @@ def _visit(state: State, event: CurrentEvent, node: int, affected: int, expired:
 
 @helper
 def _list_affected(
-    state: State, event: CurrentEvent, ids: NDArray[np.int64], begin: int, finish: int
+    state: State, event: CurrentEvent, ids: Int64s, begin: int, finish: int
 ) -> tuple[int, int]:
     """List the instances that the event affects; return their number, and that of the expired ones.
 
@@ -203,7 +203,7 @@ def _list_affected(
 
 @helper
 def _list_moves(
-    state: State, event: CurrentEvent, ids: NDArray[np.int64], begin: int, finish: int, affected: int
+    state: State, event: CurrentEvent, ids: Int64s, begin: int, finish: int, affected: int
 ) -> int:
     """List the edges that start nodes and affected instances might take, and return their number."""
     count = _mark_satisfied(state, ids, begin, finish)
@@ -344,9 +344,9 @@ def _make(state: State, event: CurrentEvent, birth: int, move: int) -> None:
 @kernel
 def process(
     state: State,
-    values: NDArray[np.int64],
+    values: Int64s,
     times: Times,
-    streams: NDArray[np.int32],
+    streams: Int32s,
     edges: Satisfied,
     filters: Satisfied,
     begin: int,
@@ -391,13 +391,7 @@ def process(
 
 
 @kernel
-def expand(
-    holders: Holders,
-    places: NDArray[np.int32],
-    rows: NDArray[np.int64],
-    numbers: NDArray[np.int64],
-    outputs: NDArray[np.int64],
-) -> int:
+def expand(holders: Holders, places: Int32s, rows: Int64s, numbers: Int64s, outputs: Int64s) -> int:
     """Write the subscription and the output of each match; return how many there are, even if not all fit.
 
     `places` and `rows` are the rows of places and of outputs: a call with the whole state takes 20 µs longer.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.sequences._kernels.instances import duration_of, record_death, release
 from tocsin.sequences.running.state import NONE, Death, InstanceColumn, LinkColumn, State, StateCounter
+from tocsin.structures.array_types import Int64s, UInt8s
 from tocsin.structures.jit import kernel
 
 
@@ -25,7 +25,7 @@ def expire(state: State, top: int) -> None:
 
 
 @kernel
-def drop(state: State, instances: NDArray[np.int64]) -> None:
+def drop(state: State, instances: Int64s) -> None:
     """Release instances because the memory limit was reached."""
     for i in range(instances.shape[0]):
         record_death(state, instances[i], np.int64(Death.DROPPED), np.int64(NONE))
@@ -33,7 +33,7 @@ def drop(state: State, instances: NDArray[np.int64]) -> None:
 
 
 @kernel
-def mark_links(links: NDArray[np.int64], heads: NDArray[np.int64], marks: NDArray[np.uint8]) -> None:
+def mark_links(links: Int64s, heads: Int64s, marks: UInt8s) -> None:
     """Mark the links of chains, given by their last links."""
     for i in range(heads.shape[0]):
         link = heads[i]
@@ -43,7 +43,7 @@ def mark_links(links: NDArray[np.int64], heads: NDArray[np.int64], marks: NDArra
 
 
 @kernel
-def move_links(links: NDArray[np.int64], marks: NDArray[np.uint8], moved: NDArray[np.int64]) -> int:
+def move_links(links: Int64s, marks: UInt8s, moved: Int64s) -> int:
     """Compact the marked links; write the new position of each, and return how many there are.
 
     A link stands after its predecessor, so no link is overwritten before it was moved.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.sequences._kernels.instances import enter_key, leave_key, release
 from tocsin.sequences.running.state import NONE, InstanceColumn, PlaceColumn, Places, Program, State
 from tocsin.structures import blocks, hash_index, linked_lists
+from tocsin.structures.array_types import Bools, Int32s, Int64s
 from tocsin.structures.blocks import class_of
 from tocsin.structures.hash_index import HashIndex
 from tocsin.structures.jit import kernel
@@ -15,12 +15,7 @@ from tocsin.structures.jit import kernel
 
 @kernel
 def find_or_enter(
-    index: HashIndex,
-    first: NDArray[np.int64],
-    second: NDArray[np.int64],
-    third: NDArray[np.int64],
-    found: NDArray[np.int64],
-    fresh: NDArray[np.bool_],
+    index: HashIndex, first: Int64s, second: Int64s, third: Int64s, found: Int64s, fresh: Bools
 ) -> None:
     """Write the entry of each key, and whether it is new; there must be room for all."""
     for i in range(first.shape[0]):
@@ -32,13 +27,7 @@ def find_or_enter(
 
 
 @kernel
-def enter_places(
-    places: Places,
-    entries: NDArray[np.int64],
-    sources: NDArray[np.int64],
-    few: int,
-    direct: NDArray[np.bool_],
-) -> None:
+def enter_places(places: Places, entries: Int64s, sources: Int64s, few: int, direct: Bools) -> None:
     """Clear new places, and count each as a use of its source.
 
     Write to `direct` whether a place is one of the first `few` of its source.
@@ -61,7 +50,7 @@ def enter_places(
 
 
 @kernel
-def link_always(places: Places, heads: NDArray[np.int32], entries: NDArray[np.int64]) -> None:
+def link_always(places: Places, heads: Int32s, entries: Int64s) -> None:
     """Add places whose edge has no static part to the list of their source; `heads` has the lists of start nodes."""
     nexts = places.rows[:, PlaceColumn.NEXT_ALWAYS]
     for i in range(entries.shape[0]):
@@ -76,7 +65,7 @@ def link_always(places: Places, heads: NDArray[np.int32], entries: NDArray[np.in
 
 
 @kernel
-def unlink_always(places: Places, heads: NDArray[np.int32], place: int) -> None:
+def unlink_always(places: Places, heads: Int32s, place: int) -> None:
     """Remove a place whose edge has no static part from its list, if it is there."""
     source = np.int64(places.rows[place, PlaceColumn.SOURCE])
     nexts, previous = places.rows[:, PlaceColumn.NEXT_ALWAYS], places.previous_always
@@ -88,9 +77,7 @@ def unlink_always(places: Places, heads: NDArray[np.int32], place: int) -> None:
 
 
 @kernel
-def write_constants(
-    program: Program, places: Places, entries: NDArray[np.int64], values: NDArray[np.int64]
-) -> None:
+def write_constants(program: Program, places: Places, entries: Int64s, values: Int64s) -> None:
     """Store the constants of new places, a row of `values` each; there must be room."""
     count = values.shape[1]
     for i in range(entries.shape[0]):
@@ -102,7 +89,7 @@ def write_constants(
 
 
 @kernel
-def drop_constants(program: Program, places: Places, entries: NDArray[np.int64], count: int) -> None:
+def drop_constants(program: Program, places: Places, entries: Int64s, count: int) -> None:
     """Free the constants of places that have `count` each."""
     for i in range(entries.shape[0]):
         first = np.int64(places.rows[entries[i], PlaceColumn.CONSTANTS])
@@ -110,7 +97,7 @@ def drop_constants(program: Program, places: Places, entries: NDArray[np.int64],
 
 
 @kernel
-def enter_holders(state: State, entries: NDArray[np.int64], ends: NDArray[np.int64], feeding: int) -> None:
+def enter_holders(state: State, entries: Int64s, ends: Int64s, feeding: int) -> None:
     """Add holders to the lists of their ends."""
     holders, places = state.holders, state.places
     for i in range(entries.shape[0]):
@@ -122,9 +109,7 @@ def enter_holders(state: State, entries: NDArray[np.int64], ends: NDArray[np.int
 
 
 @kernel
-def leave_holders(
-    state: State, entries: NDArray[np.int64], feeding: NDArray[np.int64], freed: NDArray[np.int64]
-) -> int:
+def leave_holders(state: State, entries: Int64s, feeding: Int64s, freed: Int64s) -> int:
     """Remove holders, and write the places that are no longer used; return how many these are.
 
     They are no longer found, but the caller still has to free their contents. `freed` must have room for all places.
@@ -150,7 +135,7 @@ def leave_holders(
 
 
 @kernel
-def clear_places(state: State, entries: NDArray[np.int64]) -> None:
+def clear_places(state: State, entries: Int64s) -> None:
     """Release all instances at some nodes."""
     for i in range(entries.shape[0]):
         while state.places.rows[entries[i], PlaceColumn.WAITING] > 0:

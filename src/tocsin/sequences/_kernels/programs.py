@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.sequences._kernels.instructions import MODE_BITS, Do, Mode, Tag
 from tocsin.sequences._kernels.values import UNKNOWN, compare, computed, is_found, is_number
 from tocsin.sequences.running.state import LinkColumn, SpanColumn, State, StateCounter
+from tocsin.structures.array_types import Int32s, Int64s
 from tocsin.structures.jit import helper
 
 _NUMBERS: Final = (1 << MODE_BITS) - 1
@@ -18,7 +18,7 @@ _NUMBERS: Final = (1 << MODE_BITS) - 1
 class CurrentEvent(NamedTuple):
     """The event at hand: its row in the batch, and its number among all events."""
 
-    values: NDArray[np.int64]  # [rows, columns, 2] of the whole batch
+    values: Int64s  # [rows, columns, 2] of the whole batch
     row: int
     stream: int
     start: int
@@ -105,10 +105,10 @@ def run(
     state: State,
     event: CurrentEvent,
     base: int,
-    span: NDArray[np.int32],
+    span: Int32s,
     constants: int,
     duration: int,
-    target: NDArray[np.int64],
+    target: Int64s,
     first: int,
 ) -> bool:
     """Run a program and tell whether it holds; it stores values in the rows of `target` from `first` on.

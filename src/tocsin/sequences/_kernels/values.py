@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.sequences._kernels.instructions import Do, Tag
 from tocsin.sequences.running.state import Bigs, Texts
+from tocsin.structures.array_types import UInt8s
 from tocsin.structures.jit import helper
 
 UNKNOWN: Final = 2
@@ -159,7 +159,7 @@ def is_found(texts: Texts, text: int, part: int, where: int) -> bool:
         last = np.int64(0)
     elif where == 2:
         first = last
-    data: NDArray[np.uint8] = texts.bytes
+    data: UInt8s = texts.bytes
     for at in range(first, last + 1):
         i = np.int64(0)
         while i < size and data[begin + at + i] == data[wanted + i]:

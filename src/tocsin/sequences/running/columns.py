@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from tocsin.language.semantics import truth
 from tocsin.matching.encoding.arrow import ArrowEvents
@@ -19,6 +18,7 @@ from tocsin.model.values import Value, read_value
 from tocsin.sequences._kernels.instructions import Tag
 from tocsin.sequences.programs import Column
 from tocsin.sequences.running.values import WIDE, ValueCodec
+from tocsin.structures.array_types import Bools, Int64s
 from tocsin.structures.interning import InterningTable
 
 _INTEGER: Final = int(Tag.INTEGER)
@@ -38,7 +38,7 @@ class Columns:
         self._paths: list[tuple[int, str]] = []
         self._residual: list[tuple[int, Predicate]] = []
 
-    def encode(self, events: TimedBatch) -> NDArray[np.int64]:
+    def encode(self, events: TimedBatch) -> Int64s:
         """Return, per event, the tag and integer of each column."""
         if self._version != self.table.version:
             self._version = self.table.version
@@ -53,7 +53,7 @@ class Columns:
             self._evaluate_residual(events.attributes, values)
         return values
 
-    def _by_row(self, rows: Sequence[Mapping[str, Value]], values: NDArray[np.int64]) -> None:
+    def _by_row(self, rows: Sequence[Mapping[str, Value]], values: Int64s) -> None:
         encode, codes = self._codec.encode, self._codec.strings.codes
         for code, path in self._paths:
             tags: list[int] = []
@@ -78,13 +78,13 @@ class Columns:
             values[:, code, 0] = tags
             values[:, code, 1] = rest
 
-    def _evaluate_residual(self, rows: Sequence[Mapping[str, Value]], values: NDArray[np.int64]) -> None:
+    def _evaluate_residual(self, rows: Sequence[Mapping[str, Value]], values: Int64s) -> None:
         for row, attributes in enumerate(rows):
             for code, predicate in self._residual:
                 if truth(predicate, attributes):
                     values[row, code, 0], values[row, code, 1] = Tag.BOOLEAN, 1
 
-    def _by_column(self, batch: ArrowEvents, values: NDArray[np.int64]) -> None:
+    def _by_column(self, batch: ArrowEvents, values: Int64s) -> None:
         wanted = {path: code for code, path in self._paths}
         places = {place: wanted[path] for place, path in enumerate(batch.paths) if path in wanted}
         done = 0
@@ -98,7 +98,7 @@ class Columns:
                         column[held, 1] = integers[held]
             done += piece.num_rows
 
-    def _leaf(self, leaf: Any) -> Iterator[tuple[int, NDArray[np.bool_], NDArray[np.int64]]]:
+    def _leaf(self, leaf: Any) -> Iterator[tuple[int, Bools, Int64s]]:
         """Return the values of an Arrow leaf by tag: in which rows they are, and their integers."""
         kind = leaf.type
         if leaf.null_count == len(leaf):
@@ -123,13 +123,13 @@ class Columns:
             else:
                 yield Tag.INTEGER, _mask(held, leaf), numbers.astype(np.int64)
 
-    def _objects(self, leaf: Any) -> Iterator[tuple[int, NDArray[np.bool_], NDArray[np.int64]]]:
+    def _objects(self, leaf: Any) -> Iterator[tuple[int, Bools, Int64s]]:
         pairs = [self._codec.encode(read_value(value)) for value in leaf.to_pylist()]
         table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
         for tag in np.unique(table[:, 0]).tolist():
             yield tag, table[:, 0] == tag, table[:, 1]
 
 
-def _mask(held: NDArray[np.bool_] | None, leaf: Any) -> NDArray[np.bool_]:
+def _mask(held: Bools | None, leaf: Any) -> Bools:
     """Return in which rows a leaf has a value."""
     return np.ones(len(leaf), dtype=np.bool_) if held is None else held

@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.language.normal import Cnf, Dnf
 from tocsin.language.template.columns import Column
@@ -20,8 +19,9 @@ from tocsin.matching.encoding.conjunctions import is_exact_column
 from tocsin.model.conditions import Predicate
 from tocsin.model.terms import Literal, Parameter, Term
 from tocsin.model.values import Value, kind_of
+from tocsin.structures.array_types import Int64s, UInt64s
 
-Word: TypeAlias = int | NDArray[np.uint64]
+Word: TypeAlias = int | UInt64s
 Digest: TypeAlias = tuple[Word, Word]
 
 _FACTORS: Final = (0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93)
@@ -68,7 +68,7 @@ def digest_of_normal(normal: Dnf | Cnf, columns: Mapping[str, Column]) -> Digest
     return combined([plain(1 if is_dnf else 2), _unordered(parts)])
 
 
-def digest_rows(digest: Digest, rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def digest_rows(digest: Digest, rows: int) -> tuple[Int64s, Int64s]:
     """Return the two numbers of each row, as signed integers."""
     first, second = (np.full(rows, word, dtype=np.uint64).view(np.int64) for word in digest)
     return first, second

@@ -6,10 +6,10 @@ from bisect import bisect_right
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model.event import Event
+from tocsin.structures.array_types import Int64s
 
 _FEWEST: Final = 4096  # events below which no garbage is collected
 
@@ -48,7 +48,7 @@ class EventStore:
         except KeyError:
             return None
 
-    def collect(self, numbers: NDArray[np.int64]) -> None:
+    def collect(self, numbers: Int64s) -> None:
         """Forget all events but those with these numbers, which ascend."""
         singles = {number: self._singles[number] for number in numbers.tolist() if number in self._singles}
         firsts: list[int] = []

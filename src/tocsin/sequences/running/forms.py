@@ -7,7 +7,6 @@ from typing import Final
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from tocsin.language.template.columns import Column
 from tocsin.language.template.template import constant_at
@@ -19,6 +18,7 @@ from tocsin.sequences.programs import NOTHING, Program
 from tocsin.sequences.running.columns import Columns
 from tocsin.sequences.running.state import FormProgram, SpanColumn, State
 from tocsin.sequences.running.values import ValueCodec
+from tocsin.structures.array_types import Int32s, Int64s
 from tocsin.structures.growth import grown
 from tocsin.structures.interning import InterningTable
 
@@ -32,7 +32,7 @@ class Form(Struct, frozen=True, eq=False):
     number: int
     node: Node | None
     output: Output | None
-    columns: NDArray[np.int64]  # the numbers of its columns, each as often as a program uses it
+    columns: Int64s  # the numbers of its columns, each as often as a program uses it
     spans: tuple[tuple[int, int], ...]  # the begin and length of its programs in the code
     constants: int
     digest: int  # of its identity
@@ -151,7 +151,7 @@ class FormTable:
         if keys:
             self._free_keys.setdefault(keys, []).append(int(state.forms.keys[number]))
 
-    def _relocated(self, program: Program) -> tuple[NDArray[np.int32], list[int]]:
+    def _relocated(self, program: Program) -> tuple[Int32s, list[int]]:
         """Return a program's code with the numbers of its columns in all events, and these numbers."""
         used = [self._columns.table.code(column) for column in program.columns]
         code = program.code.copy()
@@ -163,7 +163,7 @@ class FormTable:
                     row[place] = used[row[place]]
         return code, used
 
-    def _write_code(self, state: State, code: NDArray[np.int32]) -> tuple[State, int]:
+    def _write_code(self, state: State, code: Int32s) -> tuple[State, int]:
         """Return the state that has the code, and where it begins; equal code is shared."""
         if not len(code):
             return state, 0
@@ -198,8 +198,8 @@ class FormTable:
 
 
 def constant_rows(
-    programs: list[Program], columns: Mapping[str, Column], rows: NDArray[np.int64], codec: ValueCodec
-) -> NDArray[np.int64]:
+    programs: list[Program], columns: Mapping[str, Column], rows: Int64s, codec: ValueCodec
+) -> Int64s:
     """Return the tags and integers of the programs' constants, for each of these rows of a template."""
     sources = [source for program in programs for source in program.constants]
     values = np.zeros((len(rows), len(sources), 2), dtype=np.int64)
@@ -216,7 +216,7 @@ def has_any(column: Column, kinds: type | tuple[type, ...]) -> bool:
     return column.dtype == np.object_ and any(isinstance(value, kinds) for value in column.tolist())
 
 
-def _column(column: Column, rows: NDArray[np.int64], codec: ValueCodec) -> NDArray[np.int64]:
+def _column(column: Column, rows: Int64s, codec: ValueCodec) -> Int64s:
     if column.dtype.kind == "f":
         taken = column[rows].astype(np.float64).view(np.int64)
         return np.stack([np.full(len(rows), int(Tag.FLOAT)), taken], axis=1)

@@ -6,13 +6,13 @@ import logging
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.sequences._kernels import garbage_collection as kernels
 from tocsin.sequences._kernels.instructions import Tag
 from tocsin.sequences.running.events import EventStore
 from tocsin.sequences.running.state import NONE, InstanceColumn, LinkColumn, PlaceColumn, State, StateCounter
 from tocsin.sequences.running.values import ValueCodec
+from tocsin.structures.array_types import Int64s
 
 _FEWEST: Final = 4096  # instances, or links, below which no garbage is collected
 _log = logging.getLogger("tocsin")
@@ -105,7 +105,7 @@ class GarbageCollector:
         self._links = max(_FEWEST, 2 * int(state.counters[StateCounter.LINKS]))
 
 
-def _live_slots(state: State) -> NDArray[np.int64]:
+def _live_slots(state: State) -> Int64s:
     """Return the positions of all instances' slots."""
     rows = state.instances.rows[: state.counters[StateCounter.TOP]]
     live = rows[rows[:, InstanceColumn.NODE] != NONE]

@@ -8,11 +8,11 @@ from typing import Final
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from tocsin.language.normal import Cnf, Dnf
 from tocsin.language.template.columns import Column
 from tocsin.matching import IdArray
+from tocsin.matching.statistics import Statistics
 from tocsin.model.conditions import TRUE, Condition, all_of
 from tocsin.model.terms import Literal, Parameter
 from tocsin.model.values import Kind
@@ -24,9 +24,10 @@ from tocsin.sequences.running import digests
 from tocsin.sequences.running.columns import Columns
 from tocsin.sequences.running.forms import Form, FormTable, constant_rows, has_any, programs_of
 from tocsin.sequences.running.predicates import PredicateIndex
-from tocsin.sequences.running.state import FOREVER, NONE, Death, PlaceColumn, Places, State
+from tocsin.sequences.running.state import FOREVER, NONE, Death, PlaceColumn, Places, new_state
 from tocsin.sequences.running.values import ValueCodec
 from tocsin.structures import blocks, hash_index
+from tocsin.structures.array_types import Bools, Int64s
 from tocsin.structures.growth import grown
 from tocsin.structures.hash_index import HashIndex
 from tocsin.structures.interning import InterningTable
@@ -62,18 +63,13 @@ class GraphWriter:
     """Adds automata to the state and removes them."""
 
     def __init__(
-        self,
-        state: State,
-        codec: ValueCodec,
-        edges: PredicateIndex,
-        filters: PredicateIndex,
-        mode: Optimisations,
+        self, codec: ValueCodec, mode: Optimisations, matcher: str | None, statistics: Statistics | None
     ) -> None:
-        self.state = state
+        self.state = new_state()
         self._codec = codec
         self._mode = mode
-        self.edges = edges
-        self.filters = filters
+        self.edges = PredicateIndex(matcher, statistics)
+        self.filters = PredicateIndex(matcher, statistics)
         self.columns = Columns(codec)
         self.forms = FormTable(self.columns)
         self.streams: InterningTable[str] = InterningTable()
@@ -295,9 +291,7 @@ class GraphWriter:
             hash_index.remove(self.state.graph.filters, int(self.state.graph.stream_filter[known[name]]))
 
 
-def _find_or_enter(
-    index: HashIndex, first: IdArray, digest: digests.Digest
-) -> tuple[IdArray, NDArray[np.bool_]]:
+def _find_or_enter(index: HashIndex, first: IdArray, digest: digests.Digest) -> tuple[IdArray, Bools]:
     """Return the entry of each key, and whether it is new."""
     rows = len(first)
     entries, fresh = np.empty(rows, dtype=np.int64), np.empty(rows, dtype=np.bool_)
@@ -305,7 +299,7 @@ def _find_or_enter(
     return entries, fresh
 
 
-def _whole(column: Column) -> NDArray[np.int64]:
+def _whole(column: Column) -> Int64s:
     """Return ticks as integers of 64 bits, rounded down."""
     if column.dtype.kind in "iu":
         return np.minimum(column, FOREVER).astype(np.int64)

@@ -18,7 +18,6 @@ class Holder(Struct, frozen=True):
     """A subscription or an inner sequence: `inner` names the sequences in parentheses that it reads itself."""
 
     automaton: Automaton
-    publish: str | None
     is_inner: bool
     inner: tuple[str, ...]
 
@@ -76,6 +75,8 @@ class HolderTable:
         entry = int(state.places.rows[end, PlaceColumn.FIRST])
         while entry >= 0:
             holder = self.holder(entry)
-            if holder.publish is not None and (holder.is_inner or state.holders.since[entry] < birth):
+            if holder.automaton.publish is not None and (
+                holder.is_inner or state.holders.since[entry] < birth
+            ):
                 yield holder
             entry = int(state.holders.next[entry])

@@ -9,7 +9,6 @@ from typing import Final
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from tocsin.language.template.columns import Column
 from tocsin.language.template.template import bindings_at
@@ -36,17 +35,10 @@ from tocsin.sequences.running.holders import Holder, HolderTable
 from tocsin.sequences.running.inspection import Inspector
 from tocsin.sequences.running.instance_index import InstanceIndexTuner
 from tocsin.sequences.running.outputs import OutputReader
-from tocsin.sequences.running.predicates import PredicateIndex
-from tocsin.sequences.running.state import (
-    Death,
-    OutputColumn,
-    PlaceColumn,
-    StateCounter,
-    new_state,
-    with_room,
-)
+from tocsin.sequences.running.state import Death, OutputColumn, PlaceColumn, StateCounter, with_room
 from tocsin.sequences.running.values import ValueCodec
 from tocsin.structures import hash_index
+from tocsin.structures.array_types import Int32s, Int64s
 from tocsin.structures.growth import bytes_of
 from tocsin.structures.jit import is_compiled_before
 
@@ -100,8 +92,7 @@ class AutomatonMatcher:
         self.mode = mode
         self._codec = ValueCodec()
         self._events = EventStore()
-        edges, filters = PredicateIndex(matcher, statistics), PredicateIndex(matcher, statistics)
-        self._graph = GraphWriter(new_state(), self._codec, edges, filters, mode)
+        self._graph = GraphWriter(self._codec, mode, matcher, statistics)
         self._holders = HolderTable()
         self._collector = GarbageCollector(self._codec, self._events, memory_limit)
         self._tuner = InstanceIndexTuner()
@@ -143,7 +134,7 @@ class AutomatonMatcher:
         if not len(numbers):
             return
         inner, ends = self._enter(automaton, len(numbers), columns)
-        self._add_holders(numbers, ends, Holder(automaton, automaton.publish, False, inner))
+        self._add_holders(numbers, ends, Holder(automaton, False, inner))
         for name in inner:  # each subscription uses the inner sequences
             self._holders.inner_uses[name] += len(numbers) - 1
 
@@ -175,11 +166,11 @@ class AutomatonMatcher:
         since = int(state.counters[StateCounter.EPOCH])
         holders, entries = self._holders.add(state.holders, numbers, holder, since)
         self._graph.state = state._replace(holders=holders)
-        enter_holders(self._graph.state, entries, ends, int(holder.publish is not None))
+        enter_holders(self._graph.state, entries, ends, int(holder.automaton.publish is not None))
         return entries
 
     def _remove_holders(self, entries: IdArray) -> None:
-        publishes = [self._holders.holder(entry).publish is not None for entry in entries.tolist()]
+        publishes = [self._holders.holder(entry).automaton.publish is not None for entry in entries.tolist()]
         self._graph.remove(entries, np.array(publishes, dtype=np.int64))
         self._holders.remove(self._graph.state.holders, entries)
 
@@ -187,8 +178,7 @@ class AutomatonMatcher:
         """Add a sequence in parentheses, or one more use of it."""
         if name not in self._holders.inner:
             inner, ends = self._enter(automaton, 1, {})
-            holder = Holder(automaton, name, True, inner)
-            entries = self._add_holders(np.array([-1], dtype=np.int64), ends, holder)
+            entries = self._add_holders(np.array([-1], dtype=np.int64), ends, Holder(automaton, True, inner))
             self._holders.inner[name] = int(entries[0])
             self._holders.inner_uses[name] = 0
         self._holders.inner_uses[name] += 1
@@ -223,11 +213,7 @@ class AutomatonMatcher:
         return self._matches(published)
 
     def _run(
-        self,
-        events: TimedBatch,
-        births: NDArray[np.int64],
-        origins: NDArray[np.int64],
-        published: list[tuple[int, Event]],
+        self, events: TimedBatch, births: Int64s, origins: Int64s, published: list[tuple[int, Event]]
     ) -> None:
         """Run the automata over events, and over the events these publish.
 
@@ -283,7 +269,7 @@ class AutomatonMatcher:
             TimedBatch(made), np.array(births, dtype=np.int64), np.array(origins, dtype=np.int64), published
         )
 
-    def _streams(self, events: TimedBatch) -> NDArray[np.int32]:
+    def _streams(self, events: TimedBatch) -> Int32s:
         """Return the code of each event's stream, or -1 if nothing reads it."""
         codes = self._graph.streams.codes
         single = events.single_stream

@@ -73,8 +73,10 @@ class OutputReader:
         row = self._rows[i].tolist()
         layout = self._layouts[row[OutputColumn.END]]
         start, end = row[OutputColumn.STARTED], row[OutputColumn.ENDED]
-        assert holder.publish is not None  # noqa: S101 - only holders that publish are passed
-        event = published_event(holder.publish, self.match(i), selected=layout.selected, start=start, end=end)
+        assert holder.automaton.publish is not None  # noqa: S101 - only holders that publish are passed
+        event = published_event(
+            holder.automaton.publish, self.match(i), selected=layout.selected, start=start, end=end
+        )
         return event, row[OutputColumn.BIRTH] if holder.is_inner else end, row[OutputColumn.EVENT]
 
     def _value(self, slot: int) -> Value | None:

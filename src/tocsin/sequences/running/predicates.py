@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tocsin.language.normal import Cnf, Dnf, to_dnf, to_normal
 from tocsin.language.template.columns import Column
 from tocsin.matching import ConjunctionBatch, IdArray, Matcher, create_matcher, takes_clauses
@@ -16,6 +13,7 @@ from tocsin.matching.timed_batch import TimedBatch
 from tocsin.model.conditions import Condition, Operator, Predicate, all_of
 from tocsin.model.event import STREAM
 from tocsin.model.terms import Attribute, literal
+from tocsin.structures.array_types import Int64s
 
 
 class PredicateIndex:
@@ -45,7 +43,7 @@ class PredicateIndex:
             self.matcher.remove(ids)
             self.count -= len(ids)
 
-    def match(self, events: TimedBatch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def match(self, events: TimedBatch) -> tuple[Int64s, Int64s]:
         """Return the offsets of each event, and the numbers of the conditions that it satisfies."""
         found = self.matcher.match(events.batch)
         return found.offsets, found.ids

@@ -11,9 +11,9 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.structures import blocks, hash_index
+from tocsin.structures.array_types import Float64s, Int32s, Int64s, UInt8s, zeros
 from tocsin.structures.blocks import Blocks
 from tocsin.structures.growth import grown
 from tocsin.structures.hash_index import HashIndex
@@ -160,35 +160,35 @@ SCRATCH: Final = 64  # values that a program may compute on its way
 class Program(NamedTuple):
     """All instructions, and all constants."""
 
-    code: NDArray[np.int32]  # [instructions, 4]
+    code: Int32s  # [instructions, 4]
     constants: Blocks  # [values, 2]
 
 
 class Forms(NamedTuple):
     """What places have in common, by form."""
 
-    programs: NDArray[np.int32]  # [forms, FormProgram, SpanColumn]
-    width: NDArray[np.int32]  # [forms] slots of an instance, or of an output
-    is_end: NDArray[np.uint8]  # [forms]
-    rebinds: NDArray[np.uint8]  # [forms] 1 if there is a rebind edge, 2 if it has a static part
-    keys: NDArray[np.int32]  # [forms] the first of its keys
-    key_count: NDArray[np.int32]  # [forms]
-    key_columns: NDArray[np.int32]  # [keys]
-    key_slots: NDArray[np.int32]  # [keys]
+    programs: Int32s  # [forms, FormProgram, SpanColumn]
+    width: Int32s  # [forms] slots of an instance, or of an output
+    is_end: UInt8s  # [forms]
+    rebinds: UInt8s  # [forms] 1 if there is a rebind edge, 2 if it has a static part
+    keys: Int32s  # [forms] the first of its keys
+    key_count: Int32s  # [forms]
+    key_columns: Int32s  # [keys]
+    key_slots: Int32s  # [keys]
 
 
 class Places(NamedTuple):
     """Nodes and ends, by the number of their entry in the graph's `entries`."""
 
-    rows: NDArray[np.int32]  # [places, PlaceColumn] read for every event: a row fills one cache line
-    longest: NDArray[np.int64]  # [places] ticks that an instance may last here
-    stamp: NDArray[np.int64]  # [places] the last event for which SATISFIED was written
-    rebound: NDArray[np.int64]  # [places] the last event that satisfied the rebind edge's static part
-    previous_always: NDArray[np.int32]  # [places]
-    deaths: NDArray[np.int64]  # [places, Death]
-    last_death: NDArray[np.int64]  # [places, DeathColumn]
-    upkeep: NDArray[np.int64]  # [places] changes of its keys, or how many there would be
-    spared: NDArray[np.int64]  # [places] instances that its keys spared, or would have
+    rows: Int32s  # [places, PlaceColumn] read for every event: a row fills one cache line
+    longest: Int64s  # [places] ticks that an instance may last here
+    stamp: Int64s  # [places] the last event for which SATISFIED was written
+    rebound: Int64s  # [places] the last event that satisfied the rebind edge's static part
+    previous_always: Int32s  # [places]
+    deaths: Int64s  # [places, Death]
+    last_death: Int64s  # [places, DeathColumn]
+    upkeep: Int64s  # [places] changes of its keys, or how many there would be
+    spared: Int64s  # [places] instances that its keys spared, or would have
 
 
 class Graph(NamedTuple):
@@ -196,68 +196,68 @@ class Graph(NamedTuple):
 
     entries: HashIndex  # (source, digest, digest) -> place
     filters: HashIndex  # (stream, digest, digest) -> filter
-    active: NDArray[np.int32]  # [filters] the first of its nodes that have instances
-    filter_uses: NDArray[np.int32]  # [filters]
-    stream_filter: NDArray[np.int32]  # [streams] the filter of nodes that take every event of it
-    stream_always: NDArray[np.int32]  # [streams] the first place that every event enters
+    active: Int32s  # [filters] the first of its nodes that have instances
+    filter_uses: Int32s  # [filters]
+    stream_filter: Int32s  # [streams] the filter of nodes that take every event of it
+    stream_always: Int32s  # [streams] the first place that every event enters
 
 
 class Holders(NamedTuple):
     """The holders of ends: subscriptions, and sequences in parentheses that others read."""
 
-    number: NDArray[np.int64]  # the subscription, or NONE
-    end: NDArray[np.int32]
-    next: NDArray[np.int32]
-    previous: NDArray[np.int32]
-    since: NDArray[np.int64]  # the epoch at which it was added; older instances do not concern it
+    number: Int64s  # the subscription, or NONE
+    end: Int32s
+    next: Int32s
+    previous: Int32s
+    since: Int64s  # the epoch at which it was added; older instances do not concern it
 
 
 class Arena(NamedTuple):
     """The slots of all instances, and chains of events."""
 
     slots: Blocks  # [values, 2]
-    links: NDArray[np.int64]  # [links, LinkColumn]
+    links: Int64s  # [links, LinkColumn]
 
 
 class Instances(NamedTuple):
     """Instances, and the index of their keys."""
 
-    rows: NDArray[np.int64]  # [instances, InstanceColumn]
-    touched: NDArray[np.int64]  # those to be released at the end of the epoch
+    rows: Int64s  # [instances, InstanceColumn]
+    touched: Int64s  # those to be released at the end of the epoch
     keys: HashIndex  # (node, kind, value) -> entry, with its first instance
 
 
 class Outputs(NamedTuple):
     """The sequences that the batch at hand has completed."""
 
-    rows: NDArray[np.int64]  # [outputs, OutputColumn]
-    slots: NDArray[np.int64]  # [values, 2]
+    rows: Int64s  # [outputs, OutputColumn]
+    slots: Int64s  # [values, 2]
 
 
 class Scratch(NamedTuple):
     """Working memory of one event."""
 
-    values: NDArray[np.int64]  # [SCRATCH, 2]
-    affected: NDArray[np.int64]  # [instances]
-    expired: NDArray[np.int64]  # [instances]
-    moves: NDArray[np.int64]  # [moves, MoveColumn]
+    values: Int64s  # [SCRATCH, 2]
+    affected: Int64s  # [instances]
+    expired: Int64s  # [instances]
+    moves: Int64s  # [moves, MoveColumn]
 
 
 class Texts(NamedTuple):
     """Strings by code, as UTF-8."""
 
-    offsets: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-    bytes: NDArray[np.uint8]
+    offsets: Int64s
+    lengths: Int64s
+    bytes: UInt8s
 
 
 class Bigs(NamedTuple):
     """Integers of more than 64 bits that no float equals, by code."""
 
-    nearest: NDArray[np.float64]
-    low: NDArray[np.float64]  # the floats between which it lies
-    high: NDArray[np.float64]
-    rank: NDArray[np.int64]  # its position in the order of all
+    nearest: Float64s
+    low: Float64s  # the floats between which it lies
+    high: Float64s
+    rank: Int64s  # its position in the order of all
 
 
 class State(NamedTuple):
@@ -274,8 +274,8 @@ class State(NamedTuple):
     scratch: Scratch
     texts: Texts
     bigs: Bigs
-    counters: NDArray[np.int64]  # [StateCounter]
-    needs: NDArray[np.int64]  # [Need] how much room the last event needs, if the kernel returned for it
+    counters: Int64s  # [StateCounter]
+    needs: Int64s  # [Need] how much room the last event needs, if the kernel returned for it
 
 
 _GROWING: Final = (
@@ -291,22 +291,20 @@ def new_state() -> State:
     counters[StateCounter.EPOCH] = -FOREVER - 1
     counters[StateCounter.FREE] = NONE
     return State(
-        Program(_i4(0, 4), blocks.new_blocks(2)),
-        Forms(_i4(0, len(FormProgram), len(SpanColumn)), _i4(), _u1(), _u1(), _i4(), _i4(), _i4(), _i4()),
-        Places(
-            _i4(0, len(PlaceColumn)), _i8(), _i8(), _i8(), _i4(), _i8(0, len(Death)), _i8(0, len(DeathColumn)), _i8(), _i8()
-        ),
-        Graph(hash_index.new_hash_index(3), hash_index.new_hash_index(3), _i4(), _i4(), _i4(), _i4()),
-        Holders(_i8(), _i4(), _i4(), _i4(), _i8()),
-        Arena(blocks.new_blocks(2), _i8(64, len(LinkColumn))),
-        Instances(_i8(64, len(InstanceColumn)), _i8(64), hash_index.new_hash_index(3, 1)),
-        Outputs(_i8(64, len(OutputColumn)), _i8(64, 2)),
-        Scratch(_i8(SCRATCH, 2), _i8(64), _i8(64), _i8(64, len(MoveColumn))),
-        Texts(_i8(), _i8(), _u1()),
-        Bigs(_f8(), _f8(), _f8(), _i8()),
+        zeros(Program, 0, code=4, constants=blocks.new_blocks(2)),
+        zeros(Forms, 0, programs=np.zeros((0, len(FormProgram), len(SpanColumn)), dtype=np.int32)),
+        zeros(Places, 0, rows=len(PlaceColumn), deaths=len(Death), last_death=len(DeathColumn)),
+        zeros(Graph, 0, entries=hash_index.new_hash_index(3), filters=hash_index.new_hash_index(3)),
+        zeros(Holders, 0),
+        zeros(Arena, 64, slots=blocks.new_blocks(2), links=len(LinkColumn)),
+        zeros(Instances, 64, rows=len(InstanceColumn), keys=hash_index.new_hash_index(3, 1)),
+        zeros(Outputs, 64, rows=len(OutputColumn), slots=2),
+        zeros(Scratch, SCRATCH, values=2, moves=len(MoveColumn)),
+        zeros(Texts, 0),
+        zeros(Bigs, 0),
         counters,
-        _i8(len(Need)),
-    )  # fmt: skip
+        np.zeros(len(Need), dtype=np.int64),
+    )
 
 
 def with_room(state: State) -> State:
@@ -318,19 +316,3 @@ def with_room(state: State) -> State:
     slots = blocks.with_room(state.arena.slots, needs[Need.SLOTS])
     instances, arena = state.instances._replace(keys=keys), state.arena._replace(slots=slots)
     return state._replace(instances=instances, arena=arena)
-
-
-def _i4(*shape: int) -> NDArray[np.int32]:
-    return np.zeros(shape or 0, dtype=np.int32)
-
-
-def _i8(*shape: int) -> NDArray[np.int64]:
-    return np.zeros(shape or 0, dtype=np.int64)
-
-
-def _u1() -> NDArray[np.uint8]:
-    return np.zeros(0, dtype=np.uint8)
-
-
-def _f8() -> NDArray[np.float64]:
-    return np.zeros(0, dtype=np.float64)

@@ -10,13 +10,13 @@ from datetime import datetime
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.matching.encoding.codes import is_exact, neighbours, number_of
 from tocsin.model.timestamps import from_microseconds, microseconds
 from tocsin.model.values import Value
 from tocsin.sequences._kernels.instructions import Tag
 from tocsin.sequences.running.state import Bigs, State, Texts
+from tocsin.structures.array_types import Int64s, zeros
 from tocsin.structures.growth import grown
 from tocsin.structures.interning import InterningTable
 
@@ -37,11 +37,8 @@ class ValueCodec:
         self._is_ranked = True
         self.has_changed = True  # since the last `into`; a string that fits the arrays is written in place
         self.threshold = _FEWEST  # with more strings and integers than this, a collection pays
-        self._texts = Texts(
-            np.zeros(64, dtype=np.int64), np.zeros(64, dtype=np.int64), np.zeros(1024, dtype=np.uint8)
-        )
-        none = np.zeros(0, dtype=np.float64)
-        self._bigs = Bigs(none, none, none, np.zeros(0, dtype=np.int64))
+        self._texts = zeros(Texts, 1024)
+        self._bigs = zeros(Bigs, 0)
 
     def into(self, state: State) -> State:
         """Return the state with the strings and integers that are known now."""
@@ -136,25 +133,25 @@ class ValueCodec:
         self._bigs.rank[codes] = np.arange(len(codes))
         self._is_ranked = True
 
-    def pin(self, values: NDArray[np.int64]) -> None:
+    def pin(self, values: Int64s) -> None:
         """Keep the strings and large integers of these rows of tags and integers until they are unpinned."""
         for pins, code in self._pinned(values):
             pins[code] += 1
 
-    def unpin(self, values: NDArray[np.int64]) -> None:
+    def unpin(self, values: Int64s) -> None:
         """Undo `pin` of the same rows."""
         for pins, code in self._pinned(values):
             pins[code] -= 1
             if not pins[code]:
                 del pins[code]
 
-    def _pinned(self, values: NDArray[np.int64]) -> Iterator[tuple[Counter[int], int]]:
+    def _pinned(self, values: Int64s) -> Iterator[tuple[Counter[int], int]]:
         rows = values.reshape(-1, 2)
         for tag, pins in ((Tag.STRING, self._string_pins), (Tag.BIG, self._integer_pins)):
             for code in rows[rows[:, 0] == tag, 1].tolist():
                 yield pins, code
 
-    def collect(self, values: NDArray[np.int64]) -> None:
+    def collect(self, values: Int64s) -> None:
         """Forget all strings and large integers but those that are pinned or in these rows of tags and integers."""
         self.strings.forget_except({*self._string_pins, *values[values[:, 0] == Tag.STRING, 1].tolist()})
         self.integers.forget_except({*self._integer_pins, *values[values[:, 0] == Tag.BIG, 1].tolist()})
